@@ -1,0 +1,57 @@
+# Every target works on a fresh clone: it makes .venv and installs what it needs, once.
+#   make demo    the two-body problem, a robot, and how fast        (runtime packages only)
+#   make test    lint, format, types, tests                         (with the peers: pin, mujoco)
+#   make bench   Cardan and the peers in the same run
+# Options: PYTHON=python3.12   WORKERS=8   ARGS="..." (passed to pytest or to the benchmark)
+
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= 2
+ARGS    ?=
+
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+TAG     := $(shell $(PYTHON) -c 'import sys; print(sys.implementation.cache_tag)')
+MADE    := $(VENV)/.made-$(TAG)
+RUNTIME := $(VENV)/.runtime
+TESTING := $(VENV)/.testing
+
+.PHONY: help demo test bench lint format clean
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' $(firstword $(MAKEFILE_LIST))
+
+demo: $(RUNTIME)
+	$(BIN)/cardan demo
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(TESTING)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(TESTING)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(TESTING)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# A stamp is written last, so an interrupted step is repeated. Another PYTHON starts the environment anew.
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Cardan needs Python 3.11 or later, \
+	this is " + sys.version.split()[0] + "; choose another: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(RUNTIME): $(MADE) pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(TESTING): $(RUNTIME)
+	$(PIP) install --constraint constraints.txt --editable '.[dev,peers]'
+	@touch $@
