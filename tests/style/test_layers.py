@@ -1,0 +1,117 @@
+"""Imports go one way only.
+
+algebra <- model <- formulation <- kernels <- integrate <- analysis <- results <- cli; io knows only model.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).resolve().parents[2] / "src" / "cardan"
+
+# What a room may import besides itself and errors. Kernels take a graph and know no mechanics.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "algebra": set(),
+    "model": {"algebra"},
+    "formulation": {"algebra", "model"},
+    "kernels": set(),
+    "integrate": {"algebra", "model", "formulation", "kernels"},
+    "analysis": {"algebra", "model", "formulation", "kernels", "integrate"},
+    "results": {"algebra", "model", "formulation", "kernels", "integrate", "analysis"},
+    "io": {"algebra", "model"},
+    "mechanisms": {"algebra", "model"},
+}
+MAY_IMPORT_ALL = {"__init__", "__main__", "cli"}
+PEERS = {"pinocchio", "mujoco", "exudyn", "example_robot_data"}
+
+
+def imported(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
+    """(line, absolute dotted name) of everything imported, anywhere in the file, in any way."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            case ast.ImportFrom():
+                base = package[: len(package) - node.level + 1] if node.level else []
+                stem = base + (node.module.split(".") if node.module else [])
+                yield from ((node.lineno, ".".join([*stem, alias.name])) for alias in node.names)
+            case ast.Call(
+                func=ast.Name(id="__import__" | "import_module") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                level = len(name) - len(name.lstrip("."))
+                base = package[: len(package) - level + 1] if level else []
+                yield node.lineno, ".".join([*base, name.lstrip(".")])
+
+
+def violations(src: Path) -> list[str]:
+    """`file:line: what is wrong` for every import of the package under src that its layer forbids."""
+    rooms = {p.name.removesuffix(".py") for p in src.iterdir()}
+    found = []
+    for path in sorted(src.rglob("*.py")):
+        parts = path.relative_to(src).with_suffix("").parts
+        room, where = parts[0], path.relative_to(src.parent)
+        if room not in MAY_IMPORT and room not in MAY_IMPORT_ALL:
+            found.append(f"{where}:1: '{room}' has no place among the layers: give it one in MAY_IMPORT")
+            continue
+        for line, name in imported(ast.parse(path.read_text(), str(path)), [src.name, *parts[:-1]]):
+            head, *rest = name.split(".")
+            if head in PEERS:
+                found.append(f"{where}:{line}: imports {head}, which is for tests and benchmarks only")
+            if head != src.name or room in MAY_IMPORT_ALL:
+                continue
+            target = rest[0] if rest and rest[0] in rooms | MAY_IMPORT.keys() else "__init__"
+            if target not in MAY_IMPORT[room] | {room, "errors"}:
+                found.append(f"{where}:{line}: {room} imports {name}, but {target} is not below {room}")
+    return found
+
+
+def test_imports_go_one_way() -> None:
+    found = violations(SRC)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_rooms_are_found() -> None:
+    found = {p.relative_to(SRC).parts[0] for p in SRC.rglob("*.py")}
+    assert "__init__.py" in found
+    if (SRC / "formulation" / "spatial.py").exists():
+        assert {"errors.py", "algebra", "model", "formulation"} <= found
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "lines"),
+    [
+        ("algebra/rotation.py", "import numpy\nfrom cardan.model import body\n", [2]),
+        ("algebra/rotation.py", "from ..model.body import Body\n", [1]),
+        ("algebra/rotation.py", "from .. import errors, model\n", [1]),
+        ("algebra/rotation.py", "from ..errors import CardanError\nfrom . import spatial\n", []),
+        ("model/body.py", "from cardan.algebra.rotation import exp\n", []),
+        ("model/deep/body.py", "from ...formulation import spatial\n", [1]),
+        ("model/deep/body.py", "from ..joint import Revolute\nfrom ... import algebra\n", []),
+        ("formulation/spatial.py", "def f():\n    import cardan.kernels.llvm\n", [2]),
+        (
+            "formulation/spatial.py",
+            "import importlib\nimportlib.import_module('..kernels', __package__)\n",
+            [2],
+        ),
+        ("kernels/llvm.py", "from cardan.algebra import rotation\nfrom cardan import errors\n", [1]),
+        ("kernels/__init__.py", "from .llvm import f\nfrom ..model import Model\n", [2]),
+        ("analysis/energy.py", "from ..integrate import gear\nfrom ..results import page\n", [2]),
+        ("io/urdf.py", "from ..model import builder\nfrom ..formulation import spatial\n", [2]),
+        ("mechanisms.py", "from .model import Mechanism\nfrom .kernels import gufunc\n", [2]),
+        ("errors.py", "from .model import Model\n", [1]),
+        ("model/body.py", "import cardan as cd\n", [1]),
+        ("model/body.py", "from cardan import Mechanism\n", [1]),
+        ("cli.py", "import cardan\nfrom cardan.results import page\nfrom .kernels import llvm\n", []),
+        ("cli.py", "def bench():\n    import pinocchio\n", [2]),
+        ("drawer/odds.py", "", [1]),
+    ],
+)
+def test_a_wrong_import_is_found(tmp_path: Path, file: str, text: str, lines: list[int]) -> None:
+    path = tmp_path / "cardan" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert [int(v.split(":")[1]) for v in violations(tmp_path / "cardan")] == lines
