@@ -1,0 +1,105 @@
+"""Symmetric positive definite systems as straight-line text: dense LDL^T and the tree-sparse L^T L.
+
+Notation: `A = L D L^T` with unit lower triangular `L`. In a graph the loops below unroll, structural zeros cost
+nothing, and no pivoting is needed: every matrix that comes here is positive definite.
+
+Source: RBDA section 6.5 for the tree-sparse factorisation, which creates no fill-in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardan.algebra.matrix import Matrix, is_symbol
+
+
+@dataclass(frozen=True)
+class Factor:
+    """`L` below the diagonal (list of rows) and the reciprocals of `D`."""
+
+    L: list[list[Matrix]]
+    reciprocal: list[Matrix]
+
+
+def ldl_factor(A: Matrix) -> Factor:
+    """Factor a symmetric positive definite matrix as `L D L^T` (its upper triangle is read)."""
+    n = A.shape[0]
+    L: list[list[Matrix]] = [[0] * n for _ in range(n)]
+    W: list[list[Matrix]] = [[0] * n for _ in range(n)]  # W = L D, so that each product is formed once
+    reciprocal: list[Matrix] = []
+    for j in range(n):
+        d = A[j, j]
+        for k in range(j):
+            d = d - L[j][k] * W[j][k]
+        reciprocal.append(1 / d)
+        for i in range(j + 1, n):
+            w = A[j, i]
+            for k in range(j):
+                w = w - W[i][k] * L[j][k]
+            W[i][j], L[i][j] = w, w * reciprocal[j]
+    return Factor(L, reciprocal)
+
+
+def ldl_solve(factor: Factor, B: Matrix) -> Matrix:
+    """Solve `A X = B` for a vector, or a matrix of columns."""
+    n = len(factor.reciprocal)
+    is_vector = not is_symbol(B) and B.ndim == 1
+    X = B.reshape(n, 1).copy() if is_vector else (type(B)(B) if is_symbol(B) else B.copy())
+    for i in range(n):
+        for k in range(i):
+            X[i, :] = X[i, :] - factor.L[i][k] * X[k, :]
+    for i in range(n):
+        X[i, :] = X[i, :] * factor.reciprocal[i]
+    for i in reversed(range(n)):
+        for k in range(i + 1, n):
+            X[i, :] = X[i, :] - factor.L[k][i] * X[k, :]
+    return X[:, 0] if is_vector else X
+
+
+def tree_factor(H: Matrix, ancestor: Sequence[int]) -> Factor:
+    """Factor a joint-space inertia `H = L^T D L`, whose zeros follow the tree.
+
+    `ancestor[i]` is the coordinate next above coordinate i on the way to the root, or -1.
+    """
+    n = H.shape[0]
+    L: list[list[Matrix]] = [[0] * n for _ in range(n)]
+    work = {(i, j): H[i, j] for i in range(n) for j in _path(i, ancestor)}
+    reciprocal: list[Matrix] = [0] * n
+    for k in reversed(range(n)):
+        reciprocal[k] = 1 / work[k, k]
+        for i in _path(ancestor[k], ancestor) if ancestor[k] >= 0 else []:
+            L[k][i] = work[k, i] * reciprocal[k]
+            for j in _path(i, ancestor):
+                work[i, j] = work[i, j] - L[k][i] * work[k, j]
+    return Factor(L, reciprocal)
+
+
+def tree_solve(factor: Factor, ancestor: Sequence[int], b: Matrix) -> Matrix:
+    """Solve `H x = b` with the factor of `tree_factor`; `b` is a vector or a matrix of columns."""
+    n = len(factor.reciprocal)
+    x = [b[i, :] if is_symbol(b) else np.array(b[i]) for i in range(n)]
+    for k in reversed(range(n)):
+        for i in _path(ancestor[k], ancestor) if ancestor[k] >= 0 else []:
+            x[i] = x[i] - factor.L[k][i] * x[k]
+    for i in range(n):
+        x[i] = x[i] * factor.reciprocal[i]
+    for k in range(n):
+        for i in _path(ancestor[k], ancestor) if ancestor[k] >= 0 else []:
+            x[k] = x[k] - factor.L[k][i] * x[i]
+    if not is_symbol(b):
+        return np.array(x)
+    import casadi as ca
+
+    return ca.vertcat(*x)
+
+
+def _path(i: int, ancestor: Sequence[int]) -> list[int]:
+    """Coordinates from i to the root, i first."""
+    path = []
+    while i >= 0:
+        path.append(i)
+        i = ancestor[i]
+    return path

@@ -1,0 +1,163 @@
+"""Rotations: matrices, quaternions, exponential and logarithm.
+
+Notation: `R` takes components in the turned frame to components in the frame it was turned from (the columns of
+`R` are the turned axes); `E = R^T` is the coordinate transform of RBDA table 2.2. A quaternion is (w, x, y, z); any non-zero multiple
+of it is the same rotation. A rotation vector is axis times angle, in rad.
+
+Source: RBDA (Featherstone, Rigid Body Dynamics Algorithms, 2008), sections 2.8 and 4.5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cardan.algebra.matrix import (
+    Matrix,
+    Scalar,
+    arctan2,
+    cos,
+    dot,
+    eye,
+    matrix,
+    sin,
+    sqrt,
+    stack,
+    vector,
+    where,
+)
+
+# Added to a squared angle before its root, so that sin(x)/x and its derivatives are finite at zero. It is far
+# below what changes the result, and representable in single precision.
+TINY = 1e-36
+
+
+def skew(r: Matrix) -> Matrix:
+    """Make the 3x3 matrix `r x` with `skew(r) @ u = r x u`."""
+    return matrix([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
+
+
+def unskew(A: Matrix) -> Matrix:
+    """Take the vector of the skew-symmetric part of a 3x3 matrix."""
+    return vector(A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]) / 2
+
+
+def cross(a: Matrix, b: Matrix) -> Matrix:
+    """Compute the vector product of two 3-vectors."""
+    return skew(a) @ b
+
+
+def turn_x(angle: Scalar) -> Matrix:
+    """Rotation `R` about the x axis by an angle in rad."""
+    c, s = cos(angle), sin(angle)
+    return matrix([[1, 0, 0], [0, c, -s], [0, s, c]])
+
+
+def turn_y(angle: Scalar) -> Matrix:
+    """Rotation `R` about the y axis by an angle in rad."""
+    c, s = cos(angle), sin(angle)
+    return matrix([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+
+
+def turn_z(angle: Scalar) -> Matrix:
+    """Rotation `R` about the z axis by an angle in rad."""
+    c, s = cos(angle), sin(angle)
+    return matrix([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+
+
+def rotation_of_rpy(rpy: Matrix) -> Matrix:
+    """Rotation `R = Rz(yaw) Ry(pitch) Rx(roll)` of the angles (roll, pitch, yaw) about fixed axes, in rad."""
+    return turn_z(rpy[2]) @ turn_y(rpy[1]) @ turn_x(rpy[0])
+
+
+def rotation_of_quaternion(q: Matrix) -> Matrix:
+    """Rotation `R` of a quaternion of any non-zero length.
+
+    The division by `|q|^2` makes it hold off the unit sphere too.
+    """
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    k = 2 / dot(q, q)
+    kx, ky, kz = k * x, k * y, k * z
+    xx, yy, zz = kx * x, ky * y, kz * z
+    xy, xz, yz = kx * y, kx * z, ky * z
+    wx, wy, wz = kx * w, ky * w, kz * w
+    return matrix(
+        [[1 - (yy + zz), xy - wz, xz + wy], [xy + wz, 1 - (xx + zz), yz - wx], [xz - wy, yz + wx, 1 - (xx + yy)]]
+    )
+
+
+def quaternion_product(a: Matrix, b: Matrix) -> Matrix:
+    """Compute the quaternion of the rotation `a` followed, in turned axes, by `b`: `R(a b) = R(a) R(b)`."""
+    p, r = a[1:4], b[1:4]
+    return stack(vector(a[0] * b[0] - dot(p, r)), a[0] * r + b[0] * p + cross(p, r))
+
+
+def quaternion_exp(u: Matrix) -> Matrix:
+    """Unit quaternion of a rotation vector (rad)."""
+    angle = sqrt(dot(u, u) + TINY)
+    return stack(vector(cos(angle / 2)), (sin(angle / 2) / angle) * u)
+
+
+def quaternion_log(q: Matrix) -> Matrix:
+    """Rotation vector (rad, length at most pi) of a quaternion of any non-zero length."""
+    sign = where(q[0] < 0, -1.0, 1.0)
+    p = sign * q[1:4]
+    length = sqrt(dot(p, p) + TINY * dot(q, q))
+    return (2 * arctan2(length, sign * q[0]) / length) * p
+
+
+def rotation_exp(u: Matrix) -> Matrix:
+    """Rotation `R = exp(u x)` of a rotation vector (rad), by Rodrigues' formula."""
+    square = dot(u, u) + TINY
+    angle = sqrt(square)
+    half = sin(angle / 2) / angle  # (1 - cos a) / a^2 = 2 (sin(a/2) / a)^2 has no cancellation
+    return eye(3, u) + (sin(angle) / angle) * skew(u) + (2 * half * half) * (skew(u) @ skew(u))
+
+
+def rotation_log(R: Matrix) -> Matrix:
+    """Rotation vector (rad, length at most pi) of a rotation matrix."""
+    return quaternion_log(quaternion_of_rotation(R))
+
+
+def quaternion_of_rotation(R: Matrix) -> Matrix:
+    """Quaternion of a rotation matrix: of its four forms the one with the largest pivot (Shepperd, 1978)."""
+    trace = R[0, 0] + R[1, 1] + R[2, 2]
+    forms = [(trace, vector(1 + trace, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]))]
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        entries = [R[k, j] - R[j, k], 0, 0, 0]
+        entries[1 + i] = 1 + 2 * R[i, i] - trace
+        entries[1 + j] = R[i, j] + R[j, i]
+        entries[1 + k] = R[i, k] + R[k, i]
+        forms.append((R[i, i], vector(*entries)))
+    pivot, best = forms[0]
+    for other, form in forms[1:]:
+        best = stack(*(vector(where(other > pivot, form[n], best[n])) for n in range(4)))
+        pivot = where(other > pivot, other, pivot)
+    return best / sqrt(dot(best, best))
+
+
+def rotation_integral(u: Matrix) -> Matrix:
+    """Integrate `exp(s u x)` over s from 0 to 1: takes a body's constant linear velocity to its displacement."""
+    square = dot(u, u) + TINY
+    angle = sqrt(square)
+    half = sin(angle / 2) / angle
+    # (a - sin a) / a^3 cancels for small angles; its series is exact to rounding below 1/4 rad
+    series = 1 / 6 - square * (1 / 120 - square * (1 / 5040 - square * (1 / 362880 - square / 39916800)))
+    third = where(square < 0.0625, series, (1 - sin(angle) / angle) / square)
+    return eye(3, u) + (2 * half * half) * skew(u) + third * (skew(u) @ skew(u))
+
+
+def rotation_to_axis(axis: np.ndarray) -> np.ndarray:
+    """Rotation `R` (numbers) whose third column is the given unit vector, exact for the coordinate axes."""
+    best = int(np.argmax(np.abs(axis)))
+    first = np.zeros(3)
+    first[(best + 1) % 3] = 1.0  # cyclic, so that +x, +y, +z give permutations
+    first = first - axis * (axis @ first)
+    first /= np.linalg.norm(first)
+    return np.column_stack([first, np.cross(axis, first), axis]) + 0.0
+
+
+def quaternion_rates(q: Matrix, w: Matrix) -> Matrix:
+    """Time derivative of a quaternion whose frame turns with `w` (rad/s, turned-frame components)."""
+    return quaternion_product(q, stack(vector(0 * w[0]), w)) / 2
+
+

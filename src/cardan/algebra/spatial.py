@@ -1,0 +1,210 @@
+"""Six-dimensional vectors: motion, force, transforms, inertia, and the identities of FX.
+
+Notation: angular part first. A motion vector is `v = [w; v_O]`, a force `f = [n_O; f]`. `X` takes motion vectors
+from one frame to another; `X^T` takes forces the opposite way. A transform is kept as its factors, since
+applying a turn and then a shift costs less than applying their product.
+
+Source: RBDA chapter 2; FX answers A1-A4 and B1-B4. Equations: FX(A1), FX(A2), FX(A3), FX(A4), FX(B1), FX(B3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cardan.algebra.linsolve import ldl_factor, ldl_solve
+from cardan.algebra.matrix import Matrix, Scalar, block, dot, eye, is_symbol, mirrored, stack, zeros
+from cardan.algebra.rotation import cross, skew
+
+
+def crm(v: Matrix) -> Matrix:
+    """6x6 matrix `v x` of a motion vector acting on motion vectors."""
+    w, u = skew(v[:3]), skew(v[3:])
+    return block([[w, zeros(3, 3, v)], [u, w]])
+
+
+def crf(v: Matrix) -> Matrix:
+    """6x6 matrix `v x*` of a motion vector acting on force vectors: `crf(v) = -crm(v)^T`."""
+    w, u = skew(v[:3]), skew(v[3:])
+    return block([[w, u], [zeros(3, 3, v), w]])
+
+
+def crf_bar(f: Matrix) -> Matrix:
+    """6x6 matrix of a force vector with `crf_bar(f) @ v = crf(v) @ f`."""
+    n, u = skew(f[:3]), skew(f[3:])
+    return block([[-n, -u], [-u, zeros(3, 3, f)]])
+
+
+def turned(E: Matrix) -> Matrix:
+    """6x6 transform to axes turned by `E` (old components to new)."""
+    return block([[E, zeros(3, 3, E)], [zeros(3, 3, E), E]])
+
+
+def shifted(r: Matrix) -> Matrix:
+    """6x6 transform to an origin shifted by `r` (m, in old components)."""
+    one = eye(3, r)
+    return block([[one, zeros(3, 3, r)], [-skew(r), one]])
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A motion transform `X = F1 F2 ...`, applied factor by factor: `X @ v`, `X.T @ f`."""
+
+    factors: tuple[Matrix, ...]
+
+    def __matmul__(self, m: Matrix) -> Matrix:
+        """Apply to a vector, or to each column of a matrix, or to another transform."""
+        if isinstance(m, Transform):
+            return Transform(self.factors + m.factors)
+        for F in reversed(self.factors):
+            m = F @ m
+        return m
+
+    @property
+    def T(self) -> Transform:
+        """The transpose: takes forces the other way."""
+        return Transform(tuple(F.T for F in reversed(self.factors)))
+
+    @property
+    def inverse(self) -> Transform:
+        """The transform the other way, for factors made by `turned` and `shifted`."""
+        return Transform(tuple(_inverse_factor(F) for F in reversed(self.factors)))
+
+    def congruence(self, I: Matrix) -> Matrix:
+        """Compute `X^T I X` of a symmetric 6x6 matrix, factor by factor."""
+        for F in self.factors:
+            axis = turn_axis(F)
+            I = mirrored(F.T @ I @ F) if axis is None else _turned_inertia(I, F, axis)
+        return I
+
+    def congruence_general(self, B: Matrix) -> Matrix:
+        """Compute `X^T B X` of any 6x6 matrix, factor by factor."""
+        for F in self.factors:
+            B = F.T @ B @ F
+        return B
+
+
+def turn_axis(F: Matrix) -> int | None:
+    """Axis of a factor that turns about x, y or z by an angle that is not constant; else None."""
+    if not is_symbol(F) or F.is_constant() or F[3:, :3].nnz():
+        return None
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        if F[[i, j], k].nnz() == 0 and F[k, [i, j]].nnz() == 0:
+            return k
+    return None
+
+
+def _turned_inertia(I: Matrix, F: Matrix, k: int) -> Matrix:
+    """Compute `F^T I F` of a symmetric matrix for a turn about axis k, in half the operations of the product.
+
+    In the plane of the turn, with `E = [c s; -s c]`, a 2x2 block `[a b; e d]` becomes
+    `[a - s t, c t - e; c t - b, d + s t]` where `t = s (a - d) + c (b + e)`.
+    """
+    i, j = (k + 1) % 3, (k + 2) % 3
+    c, s = F[i, i], F[i, j]
+    result = type(I)(6, 6)
+    for m, n in ((0, 0), (0, 3), (3, 3)):
+        B = I[m : m + 3, n : n + 3]
+        if B.nnz() == 0:
+            continue
+        a, b, e, d = B[i, i], B[i, j], B[j, i], B[j, j]
+        t = s * (a - d) + c * (b + e)
+        new = type(I)(3, 3)
+        new[i, i], new[i, j], new[j, i], new[j, j] = a - s * t, c * t - e, c * t - b, d + s * t
+        new[i, k], new[j, k] = c * B[i, k] - s * B[j, k], s * B[i, k] + c * B[j, k]
+        new[k, i], new[k, j] = B[k, i] * c - B[k, j] * s, B[k, i] * s + B[k, j] * c
+        new[k, k] = B[k, k]
+        result[m : m + 3, n : n + 3] = new
+    result[3:, :3] = result[:3, 3:].T
+    return mirrored(result)
+
+
+def _inverse_factor(F: Matrix) -> Matrix:
+    """Inverse `[E^T 0; B^T E^T]` of a motion transform `[E 0; B E]`."""
+    E, B = F[:3, :3], F[3:, :3]
+    return block([[E.T, zeros(3, 3, F)], [B.T, E.T]])
+
+
+def rigid_inertia(m: Scalar, mc: Matrix, I_O: Matrix) -> Matrix:
+    """6x6 inertia from mass (kg), first moment `m c` (kg m) and rotational inertia about the origin (kg m^2)."""
+    return block([[I_O, skew(mc)], [skew(mc).T, m * eye(3, I_O)]])
+
+
+def inertia_about_origin(m: Scalar, c: Matrix, I_C: Matrix) -> Matrix:
+    """Rotational inertia (kg m^2) about the origin of a body with mass `m` and centre of mass `c`."""
+    return I_C + m * (skew(c) @ skew(c).T)
+
+
+def momentum(m: Scalar, c: Matrix, I_C: Matrix, v: Matrix) -> Matrix:
+    """Momentum `[h_O; h]` about the origin, from the velocity `[w; v_O]`, in 3-D steps. FX(A1)."""
+    w, v_O = v[:3], v[3:]
+    h = m * (v_O - cross(c, w))  # FX(A1)
+    return stack(I_C @ w + cross(c, h), h)
+
+
+def inverse_inertia(m: Scalar, c: Matrix, I_C: Matrix) -> Matrix:
+    """Inverse of the 6x6 inertia, in closed form: FX(A2) with the transform to the centre of mass."""
+    one = eye(3, I_C)
+    W = ldl_solve(ldl_factor(I_C), one)
+    C = skew(c)
+    return block([[W, W @ C.T], [C @ W, one / m + C @ W @ C.T]])  # FX(A2)
+
+
+def relative_inertia(I_A: Matrix, I_B: Matrix) -> Matrix:
+    """Inertia that two bodies show to a force acting between them: their harmonic sum. FX(A3)."""
+    # I_A - I_A (I_A + I_B)^-1 I_A equals (I_A^-1 + I_B^-1)^-1 and needs neither inverse
+    return mirrored(I_A - I_A @ ldl_solve(ldl_factor(I_A + I_B), I_A))  # FX(A3)
+
+
+def newton_euler(m: Scalar, I_C: Matrix, w: Matrix, wdot: Matrix, a_C: Matrix) -> Matrix:
+    """Force `[n_C; f]` about the centre of mass that gives these accelerations. FX(A4)."""
+    return stack(I_C @ wdot + cross(w, I_C @ w), m * a_C)  # FX(A4)
+
+
+def constrained_body(I: Matrix, S: Matrix, Sdot_alpha: Matrix, v: Matrix) -> tuple[Matrix, Matrix]:
+    """Apparent inverse inertia and bias of a body confined to `v = S alpha`: `a = Phi f + b`. FX(B1)."""
+    Phi = mirrored(S @ ldl_solve(ldl_factor(S.T @ I @ S), S.T))  # FX(B1)
+    b = Sdot_alpha - Phi @ (I @ Sdot_alpha + crf(v) @ (I @ v))
+    return Phi, b
+
+
+def joint_space(I: Matrix, S: Matrix, Sdot_alpha: Matrix, v: Matrix) -> tuple[Matrix, Matrix]:
+    """`H` and `C` of one constrained body, `tau = H qdd + C`. FX(B3)."""
+    H = mirrored(S.T @ I @ S)  # FX(B3)
+    C = S.T @ (I @ Sdot_alpha + crf(v) @ (I @ v))
+    return H, C
+
+
+def kinetic_energy(I: Matrix, v: Matrix) -> Scalar:
+    """Kinetic energy (J) of a body. FX(B4)."""
+    return dot(v, I @ v) / 2
+
+
+def annihilating(Ia: Matrix, S: Matrix) -> Matrix:
+    """Write the zeros of an articulated inertia that a joint has made weightless, `Ia S = 0`, as exact zeros.
+
+    Where `S` merely selects coordinates, those rows and columns of `Ia` vanish; in the graph they are dropped.
+    """
+    if not is_symbol(Ia):
+        return Ia
+    free = selected(S)
+    if free is None:
+        return Ia
+    kept = [i for i in range(6) if i not in free]
+    result = type(Ia)(6, 6)
+    result[kept, kept] = Ia[kept, kept]
+    return result
+
+
+def selected(S: Matrix) -> list[int] | None:
+    """Coordinates that `S` selects, if each of its columns is, up to sign, a constant unit vector; else None."""
+    if not S.is_constant():
+        return None
+    rows = []
+    for j in range(S.shape[1]):
+        column = [(i, float(S[i, j])) for i in range(6) if S.sparsity().has_nz(i, j)]
+        column = [(i, value) for i, value in column if value != 0.0]
+        if len(column) != 1 or abs(column[0][1]) != 1.0:
+            return None
+        rows.append(column[0][0])
+    return rows

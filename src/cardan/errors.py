@@ -1,0 +1,43 @@
+"""The exceptions of Cardan: one family, so that `except CardanError` catches all of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CardanError(Exception):
+    """Base of every exception that Cardan raises on purpose."""
+
+
+class InputError(CardanError, ValueError):
+    """An argument of a function has the wrong shape, type or value."""
+
+
+class ModelError(CardanError, ValueError):
+    """A mechanism breaks a rule: a body, joint or frame that cannot be."""
+
+
+class FileError(ModelError):
+    """A model file cannot be read: the message names the file and the element."""
+
+
+class LoopError(CardanError, ValueError):
+    """A tree-only function was asked about a mechanism with closed loops."""
+
+
+class UnknownNameError(CardanError, KeyError):
+    """A body, joint, frame or formulation that does not exist; the message suggests the nearest name."""
+
+    def __str__(self) -> str:
+        """Give the plain sentence (KeyError would quote it)."""
+        return str(self.args[0]) if self.args else ""
+
+
+def nearest(name: object, names: Iterable[str]) -> str:
+    """Suggest the nearest of the known names, as the tail of a sentence."""
+    known = list(names)
+    close = difflib.get_close_matches(str(name), known, 1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known: {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}" if known else ""

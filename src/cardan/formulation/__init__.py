@@ -1,0 +1,1 @@
+"""The equations of motion, one theory a file, all filling one contract."""

@@ -1,0 +1,59 @@
+"""Bodies, joints and frames as the user declared them, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cardan.model.joint import Kind
+from cardan.model.pose import Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body: mass (kg), centre of mass (m, body frame), inertia about it (kg m^2, body axes)."""
+
+    name: str
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray
+
+
+@dataclass(frozen=True)
+class JointData:
+    """What a file says of a joint besides its geometry. Carried as data: it does not enter the tree dynamics.
+
+    Limits on q and v (rad or m, a second), effort (N m or N), damping (N m s/rad or N s/m), friction (N m or N);
+    `mimic` is (joint, multiplier, offset).
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    velocity: float | None = None
+    effort: float | None = None
+    damping: float = 0.0
+    friction: float = 0.0
+    mimic: tuple[str, float, float] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A joint between two bodies (index -1 is ground): frame F `at` on the parent, frame M `child_at` on the child."""
+
+    name: str
+    kind: Kind
+    parent: int
+    child: int
+    at: Pose
+    child_at: Pose
+    data: JointData = field(default_factory=JointData)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named frame fixed to a body (index -1 is ground)."""
+
+    name: str
+    body: int
+    at: Pose

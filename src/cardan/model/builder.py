@@ -1,0 +1,160 @@
+"""The builder: a mechanism is described here, element by element, and frozen by `build`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.spatial import inertia_about_origin
+from cardan.errors import ModelError, UnknownNameError, nearest
+from cardan.model.body import Body, Frame, Joint, JointData
+from cardan.model.graph import GROUND, check_mobility, choose_tree, grow_tree
+from cardan.model.inertia import check_inertia, read_inertia
+from cardan.model.joint import JointType
+from cardan.model.model import Model
+from cardan.model.pose import Pose, numbers, read_pose
+
+SNAPPING = 1e-9  # see docs/decisions/0003
+
+
+class Mechanism:
+    """A mechanism under construction: bodies, joints between them, frames, gravity.
+
+    `gravity` is the acceleration of free fall (3,) in m/s^2, in ground axes.
+    """
+
+    ground = "ground"
+
+    def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)) -> None:
+        """Start an empty mechanism."""
+        self.name = _read_name("mechanism", name)
+        self.gravity = numbers(f"mechanism {name!r}", "gravity", gravity, (3,))
+        self._bodies: dict[str, Body] = {}
+        self._joints: dict[str, Joint] = {}
+        self._frames: dict[str, Frame] = {}
+        self._notes: list[str] = []
+
+    def body(
+        self,
+        name: str,
+        *,
+        mass: float = 0.0,
+        com: Any = (0.0, 0.0, 0.0),
+        inertia: Any = (0.0, 0.0, 0.0),
+        inertia_about: Any = None,
+        inertia_axes: Any = None,
+    ) -> str:
+        """Add a rigid body and return its name.
+
+        Args:
+            name: unique among bodies and frames.
+            mass: kg; leave it out for a body without mass.
+            com: centre of mass (3,), m, in the body frame.
+            inertia: kg m^2; (3, 3), principal values (3,), or (Ixx, Iyy, Izz, Ixy, Ixz, Iyz). Helpers: `cd.inertia`.
+            inertia_about: the point (3,), m, body frame, that `inertia` refers to; the centre of mass by default.
+            inertia_axes: rotation (3, 3) whose columns are the axes that `inertia` refers to; body axes by default.
+        """
+        owner = f"body {name!r}"
+        self._claim("body", name)
+        mass = float(numbers(owner, "mass", mass, ()))
+        com = numbers(owner, "com", com, (3,))
+        I = read_inertia(owner, inertia)
+        if inertia_axes is not None:
+            R = Pose(rotation=numbers(owner, "inertia_axes", inertia_axes, (3, 3))).rotation
+            I = R @ I @ R.T
+        if inertia_about is not None:
+            I = I - inertia_about_origin(mass, com - numbers(owner, "inertia_about", inertia_about, (3,)), 0 * I)
+        I = check_inertia(owner, mass, I)
+        self._bodies[name] = Body(name, mass, _frozen(com), _frozen(I))
+        return name
+
+    def joint(
+        self,
+        name: str,
+        type: JointType,
+        parent: str,
+        child: str,
+        *,
+        at: Any = (0.0, 0.0, 0.0),
+        child_at: Any = (0.0, 0.0, 0.0),
+        data: JointData | None = None,
+    ) -> str:
+        """Connect two bodies, or a body and ground, and return the joint's name.
+
+        A joint that closes a loop is just another joint.
+
+        Args:
+            name: unique among joints.
+            type: `cd.Revolute(axis=...)` and so on; its axes are given in the joint frame.
+            parent: body name, or `ground`.
+            child: body name, or `ground`.
+            at: the joint frame on the parent: a position (3,) in m, or a `cd.Pose`, in the parent's frame.
+            child_at: the joint frame on the child, in the child's frame; the two coincide when q is neutral.
+            data: limits, damping, friction and the like.
+        """
+        owner = f"joint {name!r}"
+        _read_name("joint", name)
+        if name in self._joints:
+            raise ModelError(f"{owner}: the name is taken by another joint; joint names must differ")
+        if not isinstance(type, JointType):
+            raise ModelError(f"{owner}: type must be a joint type such as cd.Revolute(axis=(0, 0, 1)), got {type!r}")
+        ends = [self._index(owner, what, body) for what, body in (("parent", parent), ("child", child))]
+        if ends[0] == ends[1]:
+            raise ModelError(f"{owner}: parent and child are both {parent!r}; a joint connects two different bodies")
+        axes = Pose(rotation=type.orientation(owner))
+        at, child_at = read_pose(owner, "at", at) @ axes, read_pose(owner, "child_at", child_at) @ axes
+        self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data or JointData())
+        return name
+
+    def frame(self, name: str, body: str, *, at: Any = (0.0, 0.0, 0.0)) -> str:
+        """Name a frame fixed to a body (or ground) and return the name; `at` is a position (m) or a `cd.Pose`."""
+        self._claim("frame", name)
+        self._frames[name] = Frame(
+            name, self._index(f"frame {name!r}", "body", body), read_pose(f"frame {name!r}", "at", at)
+        )
+        return name
+
+    def note(self, sentence: str) -> None:
+        """Record something the user should know; it appears in the model's report."""
+        self._notes.append(sentence)
+
+    def build(self, *, snapping: float = SNAPPING) -> Model:
+        """Check the whole and freeze it.
+
+        `snapping`: constants of joint placements within this of 0, 1 or -1 are taken as exactly that, which
+        makes kernels shorter; 0 switches it off.
+        """
+        bodies, joints = tuple(self._bodies.values()), tuple(self._joints.values())
+        if not bodies:
+            raise ModelError(f"mechanism {self.name!r}: it has no body; add one with body(...)")
+        chosen = choose_tree(bodies, joints)
+        cuts = tuple(j for j in range(len(joints)) if j not in set(chosen))
+        tree = grow_tree(bodies, joints, chosen, snapping)
+        check_mobility(tree, bodies, joints, {b for j in cuts for b in (joints[j].parent, joints[j].child)})
+        frames = tuple(self._frames.values())
+        return Model(self.name, _frozen(self.gravity), bodies, joints, frames, tree, cuts, tuple(self._notes))
+
+    def _claim(self, what: str, name: str) -> None:
+        _read_name(what, name)
+        if name == self.ground or name in self._bodies or name in self._frames:
+            raise ModelError(f"{what} {name!r}: the name is taken; bodies and frames must have different names")
+
+    def _index(self, owner: str, what: str, name: str) -> int:
+        if name == self.ground:
+            return GROUND
+        if name not in self._bodies:
+            raise UnknownNameError(f"{owner}: {what} {name!r} is not a body{nearest(name, self._bodies)}")
+        return list(self._bodies).index(name)
+
+
+def _read_name(what: str, name: object) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise ModelError(f"{what}: a name must be a non-empty string, got {name!r}")
+    return name
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array = np.array(array, dtype=float)
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,202 @@
+"""From a graph of bodies and joints to a spanning tree of links, with the joints that are cut.
+
+A link is a set of bodies that rigid joints make one; its frame is the frame M of the joint that carries it, so
+that every joint moves along its canonical axes and the constants between joints are two: placement and inertia.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardan.algebra.matrix import snap
+from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
+from cardan.errors import ModelError
+from cardan.model.body import Body, Joint
+from cardan.model.joint import RIGID, Kind, reversed_kind
+from cardan.model.pose import Pose
+from cardan.model.transform import joint_transform
+
+GROUND = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """One node of the tree. `E`, `r` place its joint frame F in the parent link; `I` is 6x6 about its own origin."""
+
+    name: str
+    parent: int
+    joint: int
+    kind: Kind
+    E: np.ndarray
+    r: np.ndarray
+    mass: float
+    com: np.ndarray
+    I_C: np.ndarray
+    q: slice
+    v: slice
+
+    @property
+    def I(self) -> np.ndarray:
+        """Inertia (6, 6) about the link's origin."""
+        return rigid_inertia(self.mass, self.mass * self.com, inertia_about_origin(self.mass, self.com, self.I_C))
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Links in an order where parents come first; which link carries a body, and where in it."""
+
+    links: tuple[Link, ...]
+    body_link: tuple[int, ...]
+    body_pose: tuple[Pose, ...]
+    nq: int
+    nv: int
+
+    def coordinate_ancestor(self) -> list[int]:
+        """For each velocity coordinate the one next above it on the way to the root, or -1."""
+        above: list[int] = []
+        for link in self.links:
+            parent = link.parent
+            while parent != GROUND and self.links[parent].kind.nv == 0:
+                parent = self.links[parent].parent
+            last = self.links[parent].v.stop - 1 if parent != GROUND else -1
+            above += [last if k == 0 else link.v.start + k - 1 for k in range(link.kind.nv)]
+        return above
+
+    def digest(self) -> str:
+        """Hex digest of everything that enters the equations."""
+        h = hashlib.sha256()
+        for link in self.links:
+            h.update(f"{link.parent} {link.kind.name} {link.q} {link.v}".encode())
+            for a in (link.E, link.r, np.array(link.mass), link.com, link.I_C):
+                h.update(np.ascontiguousarray(a).tobytes())
+        for index, pose in zip(self.body_link, self.body_pose, strict=True):
+            h.update(f"{index}".encode() + pose.position.tobytes() + np.ascontiguousarray(pose.rotation).tobytes())
+        return h.hexdigest()
+
+
+def choose_tree(bodies: Sequence[Body], joints: Sequence[Joint]) -> list[int]:
+    """Choose tree joints: each next joint is the one with most constraint rows, then the nearest to ground.
+
+    The joints left over are cut; a cut joint costs as many equations as it has constraint rows.
+    """
+    touching: dict[int, list[int]] = {}
+    for j, joint in enumerate(joints):
+        touching.setdefault(joint.parent, []).append(j)
+        touching.setdefault(joint.child, []).append(j)
+    depth = {GROUND: 0}
+    queue: list[tuple[int, int, int]] = []
+    chosen = []
+
+    def reach(body: int) -> None:
+        for j in touching.get(body, ()):
+            heapq.heappush(queue, (-joints[j].kind.freedoms_removed, depth[body], j))
+
+    reach(GROUND)
+    while queue:
+        _, d, j = heapq.heappop(queue)
+        ends = [b for b in (joints[j].parent, joints[j].child) if b not in depth]
+        if ends:
+            depth[ends[0]] = d + 1
+            chosen.append(j)
+            reach(ends[0])
+    for b, body in enumerate(bodies):
+        if b not in depth:
+            first = [joints[j].name for j in touching.get(b, ())]
+            why = f"its joint {first[0]!r} leads to no ground" if first else "it has no joint"
+            raise ModelError(
+                f"body {body.name!r}: {why}; connect it, for a floating body with joint(..., cd.Free(), ground, "
+                f"{body.name!r})"
+            )
+    return chosen
+
+
+def grow_tree(
+    bodies: Sequence[Body], joints: Sequence[Joint], tree_joints: Sequence[int], snapping: float, merge: bool = True
+) -> Tree:
+    """Lay out the links, in the order in which their joints were declared where the tree allows it."""
+    body_link: dict[int, int] = {GROUND: GROUND}
+    body_pose: dict[int, Pose] = {GROUND: Pose()}
+    members: dict[int, list[int]] = {}
+    outline: list[tuple[int, int, Kind, Pose]] = []  # parent link, joint, kind, pose of F in the parent link
+    waiting: dict[int, list[int]] = {}
+    for j in tree_joints:
+        waiting.setdefault(joints[j].parent, []).append(j)
+        waiting.setdefault(joints[j].child, []).append(j)
+    ready = list(waiting.get(GROUND, ()))
+    heapq.heapify(ready)
+    while ready:
+        j = heapq.heappop(ready)
+        joint = joints[j]
+        forward = joint.parent in body_link
+        near, far = (joint.parent, joint.child) if forward else (joint.child, joint.parent)
+        F, M = (joint.at, joint.child_at) if forward else (joint.child_at, joint.at)
+        base = body_link[near]
+        placement = body_pose[near] @ F
+        if joint.kind is RIGID and merge:
+            body_link[far], body_pose[far] = base, placement @ M.inverse
+        else:
+            body_link[far], body_pose[far] = len(outline), M.inverse
+            outline.append((base, j, joint.kind if forward else reversed_kind(joint.kind), placement))
+        members.setdefault(body_link[far], []).append(far)
+        for k in waiting.get(far, ()):
+            if k != j:
+                heapq.heappush(ready, k)
+    nq = nv = 0
+    links = []
+    for index, (base, j, kind, placement) in enumerate(outline):
+        mass, com, I_C = _merged_inertia(bodies, members[index], body_pose)
+        links.append(
+            Link(
+                bodies[members[index][0]].name, base, j, kind,
+                snap(placement.rotation.T, snapping), snap(placement.position, snapping), mass, com, I_C,
+                slice(nq, nq + kind.nq), slice(nv, nv + kind.nv),
+            )  # fmt: skip
+        )
+        nq, nv = nq + kind.nq, nv + kind.nv
+    count = range(len(bodies))
+    return Tree(tuple(links), tuple(body_link[b] for b in count), tuple(body_pose[b] for b in count), nq, nv)
+
+
+def _merged_inertia(
+    bodies: Sequence[Body], members: Sequence[int], pose: dict[int, Pose]
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, centre of mass and inertia about it, in the link frame, of bodies moving as one."""
+    parts = [(bodies[b].mass, pose[b].position + pose[b].rotation @ bodies[b].com, pose[b].rotation, bodies[b].inertia)
+             for b in members if bodies[b].mass > 0]  # fmt: skip
+    mass = float(sum(m for m, _, _, _ in parts))
+    com = sum((m * c for m, c, _, _ in parts), np.zeros(3)) / (mass or 1.0)
+    I_C = np.zeros((3, 3))
+    for m, c, R, I in parts:
+        I_C += inertia_about_origin(m, c - com, R @ I @ R.T)
+    return mass, com, (I_C + I_C.T) / 2
+
+
+def check_mobility(tree: Tree, bodies: Sequence[Body], joints: Sequence[Joint], cut_bodies: set[int]) -> None:
+    """Refuse a joint that can move without moving any inertia: the mass matrix would be singular."""
+    n = len(tree.links)
+    composite = [link.I.copy() for link in tree.links]
+    carried = [False] * n
+    for b in cut_bodies:
+        if tree.body_link[b] != GROUND:
+            carried[tree.body_link[b]] = True
+    for i in reversed(range(n)):
+        link = tree.links[i]
+        q = np.array(link.kind.neutral)
+        S = link.kind.S(q)
+        D = S.T @ composite[i] @ S
+        scale = float(np.abs(composite[i]).max())
+        if not carried[i] and link.kind.nv and (scale == 0 or np.linalg.eigvalsh(D)[0] <= 1e-14 * scale):
+            what = "has no mass" if scale == 0 else "has no inertia along a motion of its joint"
+            raise ModelError(
+                f"body {link.name!r}: it, with all it carries, {what}, so joint {joints[link.joint].name!r} "
+                f"({joints[link.joint].kind.name}) would move nothing; give it mass and inertia, or a rigid joint"
+            )
+        if link.parent != GROUND:
+            carried[link.parent] = carried[link.parent] or carried[i]
+            X = joint_transform(link.kind, q, link.E, link.r)
+            composite[link.parent] += X.congruence(composite[i])

@@ -1,0 +1,199 @@
+"""The frozen model: what every formulation, kernel and report reads, and nothing may change."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import LoopError, UnknownNameError, nearest
+from cardan.model.body import Body, Frame, Joint
+from cardan.model.graph import GROUND, Link, Tree
+from cardan.model.pose import Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A mechanism, checked and frozen. Build one with `Mechanism.build()` or `cd.load(file)`.
+
+    `tree` is the spanning tree the equations run over; `cuts` are the indices of joints that close loops.
+    """
+
+    name: str
+    gravity: np.ndarray
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    frames: tuple[Frame, ...]
+    tree: Tree
+    cuts: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    kernels: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """Compiled functions of this model, filled by the layers above."""
+
+    @property
+    def nq(self) -> int:
+        """Length of the configuration `q` of the tree."""
+        return self.tree.nq
+
+    @property
+    def nv(self) -> int:
+        """Length of the velocity `v` of the tree: its number of freedoms before loops are closed."""
+        return self.tree.nv
+
+    @property
+    def nb(self) -> int:
+        """Number of bodies."""
+        return len(self.bodies)
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """Names of the bodies, in the order of every per-body array."""
+        return tuple(body.name for body in self.bodies)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints, in the order declared."""
+        return tuple(joint.name for joint in self.joints)
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Names of the extra frames."""
+        return tuple(frame.name for frame in self.frames)
+
+    @property
+    def total_mass(self) -> float:
+        """Mass of all bodies, kg."""
+        return float(sum(body.mass for body in self.bodies))
+
+    def body(self, name: str) -> Body:
+        """Look up a body."""
+        return self.bodies[self.body_index(name)]
+
+    def joint(self, name: str) -> Joint:
+        """Look up a joint."""
+        return self.joints[self._find("joint", name, self.joint_names)]
+
+    def body_index(self, name: str) -> int:
+        """Index of a body in per-body arrays."""
+        return self._find("body", name, self.body_names)
+
+    def placement(self, name: str) -> tuple[int, Pose]:
+        """Find a body or frame: the link that carries it (-1 is ground) and its pose in that link."""
+        if name in self.frame_names:
+            frame = self.frames[self.frame_names.index(name)]
+            link, pose = self._body_placement(frame.body)
+            return link, pose @ frame.at
+        if name == "ground":
+            return GROUND, Pose()
+        return self._body_placement(self._find("body or frame", name, self.body_names + self.frame_names))
+
+    def q_slice(self, joint: str) -> slice:
+        """Where a tree joint's coordinates are in `q`."""
+        return self._link_of(joint).q
+
+    def v_slice(self, joint: str) -> slice:
+        """Where a tree joint's rates are in `v`, `a` and `tau`."""
+        return self._link_of(joint).v
+
+    def neutral(self) -> np.ndarray:
+        """The configuration (nq,) with every joint at its reference: zeros and unit quaternions."""
+        parts = [link.kind.neutral for link in self.tree.links]
+        return np.array([x for part in parts for x in part], dtype=float)
+
+    def random_state(self, rng: np.random.Generator, *batch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw q (..., nq), any quaternion of unit length, and v (..., nv), for trials and tests."""
+        q, v = rng.uniform(-np.pi, np.pi, (*batch, self.nq)), rng.standard_normal((*batch, self.nv))
+        for link in self.tree.links:
+            if link.kind.nq != link.kind.nv:
+                at = slice(link.q.stop - 4, link.q.stop)
+                quaternion = rng.standard_normal((*batch, 4))
+                q[..., at] = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
+        return q, v
+
+    @cached_property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """A name for each entry of `v`: the joint's, numbered where it has several."""
+        names = []
+        for link in self.tree.links:
+            joint = self.joints[link.joint].name
+            names += [joint] if link.kind.nv == 1 else [f"{joint}[{k}]" for k in range(link.kind.nv)]
+        return tuple(names)
+
+    @cached_property
+    def key(self) -> str:
+        """Hex digest of all that enters the equations; equal models share compiled kernels."""
+        h = hashlib.sha256(self.tree.digest().encode() + self.gravity.tobytes())
+        for joint in (self.joints[j] for j in self.cuts):
+            h.update(f"{joint.kind.name} {joint.parent} {joint.child}".encode())
+            h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
+        return h.hexdigest()
+
+    def require_tree(self, what: str) -> None:
+        """Refuse a function that cannot close loops."""
+        if self.cuts:
+            names = ", ".join(repr(self.joints[j].name) for j in self.cuts)
+            raise LoopError(
+                f"{what}: model {self.name!r} has closed loops, cut at {names}, and this function knows only trees; "
+                "it would ignore those joints"
+            )
+
+    def report(self) -> str:
+        """Describe the model: counts, tree, cuts, notes."""
+        removed = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
+        lines = [
+            f"{self.name}: {self.nb} bodies, {len(self.joints)} joints, {self.total_mass:.6g} kg",
+            f"tree: {len(self.tree.links)} moving links, nq = {self.nq}, nv = {self.nv}",
+        ]
+        lines += [f"  {row}" for row in self.tree_rows()]
+        if self.cuts:
+            lines.append(f"loops: {len(self.cuts)} cut joints, {removed} constraint equations")
+            lines += [f"  cut {self.joints[j].name!r} ({self.joints[j].kind.name})" for j in self.cuts]
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def tree_rows(self) -> list[str]:
+        """The spanning tree, one row a link, indented by depth."""
+        children: dict[int, list[int]] = {}
+        for i, link in enumerate(self.tree.links):
+            children.setdefault(link.parent, []).append(i)
+        merged: dict[int, list[str]] = {}
+        for body, i in zip(self.bodies, self.tree.body_link, strict=True):
+            if i == GROUND or body.name != self.tree.links[i].name:
+                merged.setdefault(i, []).append(body.name)
+        rows = []
+        stack = [(GROUND, 0)]
+        while stack:
+            i, depth = stack.pop()
+            rigid = f"  + {', '.join(merged[i])}" if i in merged else ""
+            if i == GROUND:
+                rows.append(f"ground{rigid}")
+            else:
+                link = self.tree.links[i]
+                joint = f"{self.joints[link.joint].name} ({link.kind.name})"
+                rows.append(f"{'  ' * depth}{joint} -> {link.name}, {link.mass:.4g} kg{rigid}")
+            stack += [(child, depth + 1) for child in reversed(children.get(i, ()))]
+        return rows
+
+    def __repr__(self) -> str:
+        """One line."""
+        loops = f", {len(self.cuts)} cuts" if self.cuts else ""
+        return f"Model({self.name!r}, {self.nb} bodies, nq={self.nq}, nv={self.nv}{loops})"
+
+    def _body_placement(self, index: int) -> tuple[int, Pose]:
+        return (GROUND, Pose()) if index == GROUND else (self.tree.body_link[index], self.tree.body_pose[index])
+
+    def _link_of(self, joint: str) -> Link:
+        index = self._find("joint", joint, self.joint_names)
+        for link in self.tree.links:
+            if link.joint == index:
+                return link
+        why = "closes a loop" if index in self.cuts else "is rigid"
+        raise UnknownNameError(f"joint {joint!r} {why} and has no coordinates of its own")
+
+    def _find(self, what: str, name: str, names: tuple[str, ...]) -> int:
+        if name in names:
+            return names.index(name)
+        raise UnknownNameError(f"{what} {name!r} is not in model {self.name!r}{nearest(name, names)}")

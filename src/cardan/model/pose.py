@@ -1,0 +1,138 @@
+"""Where a frame is: a position and a rotation, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.rotation import quaternion_of_rotation, rotation_of_quaternion, rotation_of_rpy
+from cardan.errors import ModelError
+
+ArrayLike = Sequence[Any] | np.ndarray
+
+# A quaternion or rotation matrix this far off unit length is rounding and is normalised; further off it is a mistake.
+ROUNDING = 1e-3
+
+
+def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Read an array of finite numbers of a given shape, or say in one sentence why it is not."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {value!r}") from None
+    if array.shape != shape:
+        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {value!r} of shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ModelError(f"{owner}: {what} must be finite, got {value!r}")
+    return array
+
+
+def _described(shape: tuple[int, ...]) -> str:
+    return "a number" if shape == () else f"{' x '.join(map(str, shape))} numbers"
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """A frame seen from another: `position` (3,) in m and `rotation` (3, 3) whose columns are its axes.
+
+    Give the rotation as a matrix, as a `quaternion` (w, x, y, z), or as `rpy` (roll, pitch, yaw about the fixed
+    axes, rad). A quaternion slightly off unit length is normalised; one that is far off is an error.
+    """
+
+    position: Any = (0.0, 0.0, 0.0)
+    rotation: Any = None
+    quaternion: Any = field(default=None, repr=False)
+    rpy: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check and freeze the numbers."""
+        position = numbers("pose", "position", self.position, (3,))
+        given = [
+            name for name in ("rotation", "quaternion", "rpy") if getattr(self, name) is not None
+        ]
+        if len(given) > 1:
+            raise ModelError(f"pose: give the rotation once, not as {' and as '.join(given)}")
+        if self.quaternion is not None:
+            rotation = rotation_of_quaternion(unit_quaternion("pose", self.quaternion))
+        elif self.rpy is not None:
+            rotation = rotation_of_rpy(numbers("pose", "rpy", self.rpy, (3,)))
+        elif self.rotation is not None:
+            rotation = _orthonormal(numbers("pose", "rotation", self.rotation, (3, 3)))
+        else:
+            rotation = np.eye(3)
+        quaternion = quaternion_of_rotation(rotation)
+        for array in (position, rotation, quaternion):
+            array.flags.writeable = False
+        object.__setattr__(self, "position", position)
+        object.__setattr__(self, "rotation", rotation)
+        object.__setattr__(self, "quaternion", quaternion)
+        object.__setattr__(self, "rpy", None)
+
+    def __matmul__(self, inner: Pose) -> Pose:
+        """Chain two poses: `A_B @ B_C` is `A_C`."""
+        return Pose(self.position + self.rotation @ inner.position, self.rotation @ inner.rotation)
+
+    @property
+    def inverse(self) -> Pose:
+        """The first frame seen from the second."""
+        return Pose(-(self.rotation.T @ self.position), self.rotation.T)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """Homogeneous matrix (4, 4)."""
+        result = np.eye(4)
+        result[:3, :3], result[:3, 3] = self.rotation, self.position
+        return result
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the two frames coincide exactly."""
+        return not self.position.any() and np.array_equal(self.rotation, np.eye(3))
+
+    def __repr__(self) -> str:
+        """Show position and quaternion."""
+        digits = [np.array2string(a, precision=6, separator=", ") for a in (self.position, self.quaternion)]
+        return f"Pose(position={digits[0]}, quaternion={digits[1]})"
+
+
+def read_pose(owner: str, what: str, value: Any) -> Pose:
+    """Read a pose given as `Pose` or as a bare position."""
+    if isinstance(value, Pose):
+        return value
+    return Pose(numbers(owner, what, value, (3,)))
+
+
+def unit_quaternion(owner: str, value: Any) -> np.ndarray:
+    """Normalise a quaternion (w, x, y, z), refusing one whose length is far from 1."""
+    quaternion = numbers(owner, "quaternion", value, (4,))
+    length = float(np.linalg.norm(quaternion))
+    if abs(length - 1) > ROUNDING:
+        raise ModelError(
+            f"{owner}: quaternion {np.array2string(quaternion, separator=', ')} has length {length:.6g}, not 1; "
+            "normalise it, and mind the order (w, x, y, z)"
+        )
+    return quaternion / length
+
+
+def unit_axis(owner: str, what: str, value: Any) -> np.ndarray:
+    """Normalise an axis, refusing the zero vector."""
+    axis = numbers(owner, what, value, (3,))
+    length = float(np.linalg.norm(axis))
+    if length < 1e-12:
+        raise ModelError(f"{owner}: {what} {tuple(axis.tolist())} has no direction; give a non-zero vector")
+    return axis / length
+
+
+def _orthonormal(R: np.ndarray) -> np.ndarray:
+    """Accept a rotation matrix, cleaning rounding from it."""
+    error = float(np.abs(R.T @ R - np.eye(3)).max())
+    if error > ROUNDING or np.linalg.det(R) < 0:
+        kind = "a reflection (determinant below 0)" if np.linalg.det(R) < 0 else f"off by {error:.3g}"
+        raise ModelError(f"pose: rotation is not a rotation matrix, R^T R = 1 is {kind}: {R.tolist()}")
+    if error < 1e-14:
+        return R
+    U, _, V = np.linalg.svd(R)
+    return U @ V
