@@ -1,0 +1,87 @@
+"""From a program to machine code: out of the cache, or recorded, printed, compiled and stored."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+
+from cardan.errors import CardanError
+from cardan.kernels.cache import entry_digest, load_entry, store_entry
+from cardan.kernels.graph import Graph, read
+from cardan.kernels.machine import host, to_object
+from cardan.kernels.program import Port, Program
+from cardan.kernels.rows import print_loop
+
+
+def without_empty_ports(program: Program) -> Program:
+    """The program as compiled: NumPy refuses a frozen size of 0, so ports without elements are left out.
+
+    A ufunc needs an input, so a program left with none gets a scalar that the body does not read.
+    """
+    inputs = tuple(port for port in program.inputs if port.size)
+    outputs = tuple(port for port in program.outputs if port.size)
+    return replace(program, inputs=inputs or (Port("batch", ()),), outputs=outputs)
+
+
+def record(program: Program) -> Graph:
+    """Record the graph of a program; its ports are those of `without_empty_ports`."""
+    function = program.record()
+    for kind, ports, count, size in (
+        ("input", program.inputs, function.n_in(), function.numel_in),
+        ("output", program.outputs, function.n_out(), function.numel_out),
+    ):
+        if [port.size for port in ports] != [size(i) for i in range(count)]:
+            sizes = [size(i) for i in range(count)]
+            raise CardanError(f"{program.name}: recorded {kind} sizes {sizes} are not those of the ports {ports}")
+    graph = read(function)
+    number = {kind: _numbers(ports) for kind, ports in (("in", program.inputs), ("out", program.outputs))}
+    for k, op in enumerate(graph.op):
+        if op == "input":
+            port, element = graph.args[k]
+            graph.args[k] = (number["in"][port], element)
+    graph.outputs = [(number["out"][port], element, k) for port, element, k in graph.outputs]
+    return graph
+
+
+def _numbers(ports: tuple[Port, ...]) -> dict[int, int]:
+    kept = [j for j, port in enumerate(ports) if port.size]
+    return {j: place for place, j in enumerate(kept)}
+
+
+class Builder:
+    """Makes the loops of one program; records its graph at most once."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.compiled = without_empty_ports(program)
+        self._graph: Graph | None = None
+        self._operations: dict[str, int] | None = None
+
+    def graph(self) -> Graph:
+        """The recorded graph."""
+        if self._graph is None:
+            self._graph = record(self.program)
+        return self._graph
+
+    def operations(self) -> dict[str, int]:
+        """How many of each operation the graph holds."""
+        if self._operations is None:
+            self._operations = self.graph().operations()
+        return self._operations
+
+    def code(self, dtype: str, lanes: int) -> bytes:
+        """Object code of the loop on `lanes` lanes (1 or the host's) of "double" or "float"."""
+        program = self.compiled
+        shapes = [[(port.name, port.shape) for port in ports] for ports in (program.inputs, program.outputs)]
+        digest = entry_digest(program.key, program.name, shapes, dtype, lanes)
+        payload = load_entry(digest)
+        if payload is None:
+            ir = print_loop(self.graph(), program, lanes, host().lanes(dtype), dtype)
+            code = to_object(ir)
+            facts = json.dumps(self.operations()).encode()
+            store_entry(digest, struct.pack("<I", len(facts)) + facts + code)
+            return code
+        (size,) = struct.unpack_from("<I", payload)
+        self._operations = json.loads(payload[4 : 4 + size])
+        return payload[4 + size :]

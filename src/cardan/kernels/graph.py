@@ -1,0 +1,127 @@
+"""The instruction list of a CasADi SX function as numbered values, each assigned once.
+
+CasADi reuses its work registers; a printer wants one name per value. Equal operations on equal operands become one value.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from cardan.errors import CardanError
+
+if TYPE_CHECKING:
+    import casadi
+
+UNARY = (
+    "neg sq twice inv sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "exp log log1p expm1 erf fabs floor ceil sign not"
+).split()
+BINARY = "add sub mul div pow constpow atan2 hypot fmod remainder fmin fmax copysign lt le eq ne and or if_else_zero".split()
+COMMUTATIVE = frozenset({"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or", "hypot"})
+
+
+@dataclass
+class Graph:
+    """Values in an order in which each comes after its operands.
+
+    `op[k]` names the operation of value `k` and `args[k]` its operands: value numbers; (port, element) for an
+    `input`; the number for a `const`. `outputs` lists (port, element, value). Elements count in C order of the port.
+    """
+
+    op: list[str] = field(default_factory=list)
+    args: list[tuple[Any, ...]] = field(default_factory=list)
+    outputs: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def uses(self) -> list[int]:
+        """How often each value is read, by values that matter to an output and by outputs."""
+        count = [0] * len(self.op)
+        for _, _, k in self.outputs:
+            count[k] += 1
+        for k in range(len(self.op) - 1, -1, -1):
+            if count[k] and self.op[k] not in ("input", "const"):
+                for a in self.args[k]:
+                    count[a] += 1
+        return count
+
+    def operations(self) -> dict[str, int]:
+        """How many of each operation the graph holds."""
+        return dict(Counter(op for op in self.op if op not in ("input", "const")))
+
+
+@cache
+def _codes() -> dict[int, str]:
+    import casadi
+
+    names = {getattr(casadi, "OP_" + name.upper()): name for name in UNARY + BINARY}
+    special = {"input": casadi.OP_INPUT, "output": casadi.OP_OUTPUT, "const": casadi.OP_CONST}
+    # `lift(x, guess)` has the value x
+    return names | {code: name for name, code in special.items()} | {casadi.OP_ASSIGN: "copy", casadi.OP_LIFT: "copy"}
+
+
+def _unknown(code: int, function: casadi.Function) -> CardanError:
+    import casadi
+
+    names = [n for n in dir(casadi) if n.startswith("OP_") and getattr(casadi, n) == code]
+    return CardanError(f"{function.name()}: kernels cannot compute the operation {names[0] if names else code}")
+
+
+def elements(sparsity: casadi.Sparsity) -> list[int]:
+    """C-order element number of every nonzero of a CasADi (column-major) sparsity."""
+    columns = sparsity.size2()
+    return [r * columns + c for r, c in zip(sparsity.row(), sparsity.get_col(), strict=True)]
+
+
+def read(function: casadi.Function) -> Graph:
+    """Number the values of an SX function. Output elements that are structural zeros become the constant 0."""
+    codes = _codes()
+    if not function.is_a("SXFunction"):
+        raise CardanError(f"{function.name()}: kernels are made from SX functions, not from {function.class_name()}")
+    e_in = [elements(function.sparsity_in(i)) for i in range(function.n_in())]
+    e_out = [elements(function.sparsity_out(i)) for i in range(function.n_out())]
+    graph = Graph()
+    number: dict[tuple[Any, ...], int] = {}
+
+    def value(op: str, args: tuple[Any, ...], key: tuple[Any, ...]) -> int:
+        k = number.get(key)
+        if k is None:
+            k = number[key] = len(graph.op)
+            graph.op.append(op)
+            graph.args.append(args)
+        return k
+
+    def constant(c: float) -> int:
+        return value("const", (c,), ("const", struct.pack("<d", c)))
+
+    work: dict[int, int] = {}
+    ids, ins, outs = function.instruction_id, function.instruction_input, function.instruction_output
+    for k in range(function.n_instructions()):
+        op = codes.get(ids(k))
+        if op is None:
+            raise _unknown(ids(k), function)
+        i, o = ins(k), outs(k)
+        if op == "input":
+            place = (i[0], e_in[i[0]][i[1]])
+            work[o[0]] = value(op, place, (op, *place))
+        elif op == "const":
+            work[o[0]] = constant(float(function.instruction_constant(k)))
+        elif op == "output":
+            graph.outputs.append((o[0], e_out[o[0]][o[1]], work[i[0]]))
+        elif op == "copy":
+            work[o[0]] = work[i[0]]
+        else:
+            args = tuple([work[a] for a in i])
+            key = (op, *sorted(args)) if op in COMMUTATIVE else (op, *args)
+            work[o[0]] = value(op, args, key)
+    for port, known in enumerate(e_out):
+        # CasADi leaves the nonzeros out of the instruction list that are exactly zero, so ask what was written
+        written = {e for p, e, _ in graph.outputs if p == port}
+        missing = set(range(function.numel_out(port))) - written
+        if missing:
+            zero = constant(0.0)
+            graph.outputs += [(port, e, zero) for e in sorted(missing)]
+        assert len(known) <= function.numel_out(port)
+    return graph

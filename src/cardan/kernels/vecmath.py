@@ -1,0 +1,200 @@
+"""Sine and cosine of a vector of lanes, printed as LLVM IR.
+
+Cody-Waite reduction with fused multiply-adds: k = round(2x/pi), r = x - k pi/2 with pi/2 in three parts. The first
+subtraction is exact: k P1 and x are both multiples of ulp(1)/2 and the difference is below 1. Then polynomials on
+|r| <= pi/4 (the coefficients of Cephes) and the quadrant k mod 4. Past the limit of |x|, where k would lose bits, and for inf and nan, a
+cold branch asks libm lane by lane.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A vector type of `width` lanes of `double` or `float`; one lane is the scalar type."""
+
+    scalar: str
+    width: int
+
+    @property
+    def bytes(self) -> int:
+        """Size of one element."""
+        return 8 if self.scalar == "double" else 4
+
+    @property
+    def integer(self) -> str:
+        """Integer of the size of one element."""
+        return "i64" if self.scalar == "double" else "i32"
+
+    @property
+    def vector(self) -> str:
+        """The LLVM type of the lanes."""
+        return self.of(self.scalar)
+
+    @property
+    def suffix(self) -> str:
+        """How LLVM names the type in its intrinsics."""
+        bits = "f64" if self.scalar == "double" else "f32"
+        return bits if self.width == 1 else f"v{self.width}{bits}"
+
+    def of(self, scalar: str) -> str:
+        """The LLVM type with lanes of another scalar."""
+        return scalar if self.width == 1 else f"<{self.width} x {scalar}>"
+
+    def number(self, value: float) -> str:
+        """A literal of one lane."""
+        if self.scalar == "float":
+            value = round_to_float(value)
+        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+    def splat(self, value: float) -> str:
+        """The literal with the same number in every lane."""
+        return self.number(value) if self.width == 1 else f"splat ({self.scalar} {self.number(value)})"
+
+    def isplat(self, value: int) -> str:
+        """The integer literal with the same number in every lane."""
+        return str(value) if self.width == 1 else f"splat ({self.integer} {value})"
+
+    def libm(self, name: str) -> str:
+        """The C library's name of a function for this scalar."""
+        return name if self.scalar == "double" else name + "f"
+
+
+def round_to_float(value: float) -> float:
+    """The nearest float32, with overflow to infinity."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    magic: float  # adding it rounds to an integer, left in the low bits
+    limit: float
+    half_pi: tuple[float, float, float]
+    sin: tuple[float, ...]  # of r^2, highest power first, for (sin r - r) / r^3
+    cos: tuple[float, ...]  # for (cos r - 1 + r^2/2) / r^4
+
+
+_REDUCTIONS = {
+    "double": _Reduction(
+        magic=6755399441055744.0,
+        limit=2.0**30,
+        half_pi=(1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
+        sin=(
+            1.58962301576546568060e-10,
+            -2.50507477628578072866e-8,
+            2.75573136213857245213e-6,
+            -1.98412698295895385996e-4,
+            8.33333333332211858878e-3,
+            -1.66666666666666307295e-1,
+        ),
+        cos=(
+            -1.13585365213876817300e-11,
+            2.08757008419747316778e-9,
+            -2.75573141792967388112e-7,
+            2.48015872888517045348e-5,
+            -1.38888888888730564116e-3,
+            4.16666666666665929218e-2,
+        ),
+    ),
+    "float": _Reduction(
+        magic=12582912.0,
+        limit=2.0**20,
+        half_pi=(1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
+        sin=(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1),
+        cos=(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2),
+    ),
+}
+
+
+def print_scalarised(name: str, arity: int, t: Lanes) -> str:
+    """IR of `@vec.name`: the C library's function, lane by lane."""
+    v, s = t.vector, t.scalar
+    params = [f"{v} %x{a}" for a in range(arity)]
+    lines = [f"define internal {v} @vec.{name}({', '.join(params)}) {{"]
+    if t.width == 1:
+        call = ", ".join(params)
+        return "\n".join([*lines, f"  %r = call {s} @{t.libm(name)}({call})", f"  ret {s} %r", "}"])
+    last = "poison"
+    for lane in range(t.width):
+        for a in range(arity):
+            lines.append(f"  %e{lane}.{a} = extractelement {v} %x{a}, i64 {lane}")
+        call = ", ".join(f"{s} %e{lane}.{a}" for a in range(arity))
+        lines.append(f"  %y{lane} = call {s} @{t.libm(name)}({call})")
+        lines.append(f"  %r{lane} = insertelement {v} {last}, {s} %y{lane}, i64 {lane}")
+        last = f"%r{lane}"
+    return "\n".join([*lines, f"  ret {v} {last}", "}"])
+
+
+def print_sincos(t: Lanes) -> str:
+    """IR of `{V, V} @sincos(V)`. Needs `@vec.sin` and `@vec.cos`."""
+    red = _REDUCTIONS[t.scalar]
+    v, i, m = t.vector, t.of(t.integer), t.of("i1")
+    fma = f"call {v} @llvm.fma.{t.suffix}"
+    bits = 8 * t.bytes
+    limit = struct.unpack("<Q" if bits == 64 else "<I", struct.pack("<d" if bits == 64 else "<f", red.limit))[0]
+    any_large = "  %any = icmp eq i1 %large, true" if t.width == 1 else (
+        f"  %mask = bitcast {m} %large to i{t.width}\n  %any = icmp ne i{t.width} %mask, 0"
+    )
+
+    def horner(prefix: str, coefficients: tuple[float, ...]) -> str:
+        last, lines = t.splat(coefficients[0]), []
+        for n, c in enumerate(coefficients[1:]):
+            lines.append(f"  %{prefix}{n} = {fma}({v} {last}, {v} %z, {v} {t.splat(c)})")
+            last = f"%{prefix}{n}"
+        lines.append(f"  %{prefix} = fmul {v} {last}, %z")
+        return "\n".join(lines)
+
+    p1, p2, p3 = (t.splat(-p) for p in red.half_pi)
+    return f"""define internal {{ {v}, {v} }} @sincos({v} %x) {{
+  %xi = bitcast {v} %x to {i}
+  %abs = and {i} %xi, {t.isplat(2 ** (bits - 1) - 1)}
+  %large = icmp ugt {i} %abs, {t.isplat(limit)}
+{any_large}
+  br i1 %any, label %cold, label %hot
+hot:
+  %shifted = {fma}({v} %x, {v} {t.splat(0.63661977236758134308)}, {v} {t.splat(red.magic)})
+  %quadrant = bitcast {v} %shifted to {i}
+  %k = fsub {v} %shifted, {t.splat(red.magic)}
+  %ra = {fma}({v} %k, {v} {p1}, {v} %x)
+  %rb = {fma}({v} %k, {v} {p2}, {v} %ra)
+  %r = {fma}({v} %k, {v} {p3}, {v} %rb)
+  %z = fmul {v} %r, %r
+{horner("a", red.sin)}
+  %sin.r = {fma}({v} %a, {v} %r, {v} %r)
+{horner("b", red.cos)}
+  %half = fmul {v} %z, {t.splat(0.5)}
+  %c1 = fsub {v} {t.splat(1.0)}, %half
+  %c2 = fsub {v} {t.splat(1.0)}, %c1
+  %c3 = fsub {v} %c2, %half
+  %c4 = {fma}({v} %b, {v} %z, {v} %c3)
+  %cos.r = fadd {v} %c1, %c4
+  %odd = trunc {i} %quadrant to {m}
+  %s = select {m} %odd, {v} %cos.r, {v} %sin.r
+  %c = select {m} %odd, {v} %sin.r, {v} %cos.r
+  %next = add {i} %quadrant, {t.isplat(1)}
+  %ss = shl {i} %quadrant, {t.isplat(bits - 2)}
+  %cs = shl {i} %next, {t.isplat(bits - 2)}
+  %ssign = and {i} %ss, {t.isplat(-(2 ** (bits - 1)))}
+  %csign = and {i} %cs, {t.isplat(-(2 ** (bits - 1)))}
+  %si = bitcast {v} %s to {i}
+  %ci = bitcast {v} %c to {i}
+  %sx = xor {i} %si, %ssign
+  %cx = xor {i} %ci, %csign
+  %sin.x = bitcast {i} %sx to {v}
+  %cos.x = bitcast {i} %cx to {v}
+  %h0 = insertvalue {{ {v}, {v} }} poison, {v} %sin.x, 0
+  %h1 = insertvalue {{ {v}, {v} }} %h0, {v} %cos.x, 1
+  ret {{ {v}, {v} }} %h1
+cold:
+  %sin.l = call {v} @vec.sin({v} %x)
+  %cos.l = call {v} @vec.cos({v} %x)
+  %l0 = insertvalue {{ {v}, {v} }} poison, {v} %sin.l, 0
+  %l1 = insertvalue {{ {v}, {v} }} %l0, {v} %cos.l, 1
+  ret {{ {v}, {v} }} %l1
+}}"""
