@@ -1,0 +1,152 @@
+"""One element of an XML model file; whatever is wrong in it is told with its file, owner, rule and value."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cardan.errors import FileError
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element as Node
+
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+
+
+class Element:
+    """An element of the file `source`; `owner` is how sentences call the thing that it describes.
+
+    `unread` counts, for the whole file, the elements and attributes that no reader asked for.
+    """
+
+    def __init__(self, node: Node, source: str, owner: str, unread: Counter[str]) -> None:
+        self.node, self.source, self.owner, self.unread = node, source, owner, unread
+
+    @property
+    def tag(self) -> str:
+        """The element's name."""
+        return _plain(self.node.tag)
+
+    def error(self, sentence: str) -> FileError:
+        """Make the exception that says what is wrong here."""
+        return FileError(f"{self.source}: {self.owner}: {sentence}")
+
+    def all(self, tag: str) -> Iterator[Element]:
+        """Every direct child of this name."""
+        return (self._inner(node) for node in self.node if _plain(node.tag) == tag)
+
+    def one(self, tag: str) -> Element | None:
+        """The direct child of this name, if there is one; two are an error."""
+        found = list(self.all(tag))
+        if len(found) > 1:
+            raise self.error(f"it has {len(found)} <{tag}> elements and may have one; remove the others")
+        return found[0] if found else None
+
+    def needed(self, tag: str, example: str) -> Element:
+        """The direct child of this name; `example` shows what to add where it is missing."""
+        found = self.one(tag)
+        if found is None:
+            raise self.error(f"it has no <{tag}>; add one, such as {example}")
+        return found
+
+    def has(self, attribute: str) -> bool:
+        """Whether the attribute is given."""
+        return attribute in self.node.attrib
+
+    def text(self, attribute: str) -> str:
+        """Text of an attribute that must be there and not empty."""
+        value = self.node.get(attribute)
+        if value is None:
+            raise self.error(f"<{self.tag}> has no attribute {attribute!r}; give it")
+        if not value.strip():
+            raise self.error(f"attribute {attribute!r} of <{self.tag}> is empty; give it")
+        return value
+
+    def number(self, attribute: str) -> float:
+        """One finite number that must be there."""
+        return float(self.numbers(attribute, 1)[0])
+
+    def number_or(self, attribute: str, default: float) -> float:
+        """One finite number, or the default where the attribute is not given."""
+        return self.number(attribute) if self.has(attribute) else default
+
+    def numbers(self, attribute: str, count: int) -> np.ndarray:
+        """Read `count` finite numbers, separated by blanks, that must be there."""
+        text = self.text(attribute)
+        words = text.split()
+        values = [self._read(attribute, word) for word in words]
+        if len(values) != count:
+            many = "1 number" if count == 1 else f"{count} numbers, separated by blanks"
+            raise self.error(f"{attribute!r} of <{self.tag}> must be {many}, got {len(values)}: {text!r}")
+        return np.array(values)
+
+    def note_unread(self, elements: Iterable[str], attributes: Iterable[str]) -> None:
+        """Count the child elements and the attributes that are not among those named."""
+        elements, attributes = set(elements), set(attributes)
+        self.unread.update(f"<{tag}> in <{self.tag}>" for tag in self._child_tags() if tag not in elements)
+        self.unread.update(
+            f"{name!r} of <{self.tag}>" for name in map(_plain, self.node.keys()) if name not in attributes
+        )
+
+    def _child_tags(self) -> list[str]:
+        return [_plain(node.tag) for node in self.node]
+
+    def _inner(self, node: Node) -> Element:
+        return Element(node, self.source, self.owner, self.unread)
+
+    def _read(self, attribute: str, word: str) -> float:
+        where = f"{attribute!r} of <{self.tag}>"
+        if "${" in word or "$(" in word:
+            raise self.error(
+                f"{where} has {word!r}, a macro of xacro; expand the file first: xacro in.xacro > out.urdf"
+            )
+        if NOT_FINITE.fullmatch(word):
+            raise self.error(f"{where} must be finite, got {word!r}; leave out what is unknown or unlimited")
+        if not NUMBER.fullmatch(word):
+            comma = "; separate numbers by blanks, with a point before decimals" if "," in word else ""
+            raise self.error(f"{where} has {word!r}, which is not a number{comma}")
+        value = float(word)
+        if not math.isfinite(value):
+            raise self.error(f"{where} must be finite, and {word!r} is beyond the range of numbers")
+        return value
+
+
+def parse_xml(text: str, source: str, top: str, owner: str) -> Element:
+    """Parse XML whose top element must be `top`; document types and entities are refused."""
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import fromstring
+
+    try:
+        node: Node = fromstring(text, forbid_dtd=True)
+    except DefusedXmlException:
+        raise FileError(
+            f"{source}: the XML declares a document type or entities, which are never read and which model files "
+            "do not need; remove the <!DOCTYPE ...>"
+        ) from None
+    except ParseError as error:
+        line, column = error.position
+        reason = str(error).split(":")[0]
+        raise FileError(
+            f"{source}: line {line}, column {column + 1}: the XML is malformed: {reason}"
+        ) from None
+    except ValueError as error:  # characters that no XML may hold, such as lone surrogates
+        raise FileError(f"{source}: the XML cannot be read: {error}") from None
+    if node.tag != top:
+        raise FileError(
+            f"{source}: the top element is <{_plain(node.tag)}>, and must be <{top}>; is it another format?"
+        )
+    return Element(node, source, owner, Counter())
+
+
+def _plain(name: str) -> str:
+    """Put the last word of a namespace before a name in it, as files write it: xacro:macro."""
+    space, _, local = name.rpartition("}")
+    return f"{space.rstrip('/').rpartition('/')[2].lstrip('{')}:{local}" if space else name

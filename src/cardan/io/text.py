@@ -1,0 +1,52 @@
+"""The text of a model file, or one sentence that says why there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cardan.errors import FileError
+
+SIZE_LIMIT = 64 * 2**20
+"""Largest model file that is read, bytes; a robot is a hundredth of it."""
+
+
+def read_text(path: Path) -> str:
+    """Read a UTF-8 text file of ordinary size."""
+    try:
+        if not path.exists():
+            raise FileError(f"{path}: there is no such file{_near(path)}")
+        if path.is_dir():
+            raise FileError(f"{path}: it is a directory, not a model file; name a file in it")
+        if not path.is_file():
+            raise FileError(
+                f"{path}: it is a device or pipe, not an ordinary file; save the model to a file first"
+            )
+        size = path.stat().st_size
+        if size > SIZE_LIMIT:
+            raise FileError(
+                f"{path}: the file has {size / 2**20:.0f} MiB and at most {SIZE_LIMIT / 2**20:.0f} MiB are read; "
+                "a model file refers to meshes, it does not contain them"
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path}: the file cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a null character in the path
+        raise FileError(f"{str(path)!r}: not a path of a file: {error}") from None
+    if not data.strip():
+        raise FileError(f"{path}: the file is empty")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(
+            f"{path}: line {line}: byte 0x{data[error.start]:02x} is not UTF-8 text; save the file as UTF-8, "
+            "or check that it is a model file at all"
+        ) from None
+
+
+def _near(path: Path) -> str:
+    """Tell where the path stops existing, as the tail of a sentence."""
+    folder = next((p for p in path.parents if p.is_dir()), None)
+    return (
+        "" if folder is None or folder == path.parent else f"; its folder {str(path.parent)!r} does not exist"
+    )

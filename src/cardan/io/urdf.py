@@ -1,0 +1,285 @@
+"""URDF, the robot description of ROS: links with inertia, joints between them.
+
+A link is a body, its frame the body frame; a joint's frame on the parent is its `<origin>`, and on the child
+the child's own frame. SI units throughout, as the format has it: m, rad, kg, kg m^2. Roll, pitch and yaw turn
+about the fixed axes. What never concerns dynamics (`<visual>`, `<collision>`, `<material>`) is passed over;
+whatever else is not understood is noted in the model's report. Meshes and packages are never needed.
+
+Source: the URDF specification of ROS, pages robot, link, inertial, joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from cardan.errors import FileError, InputError, ModelError, UnknownNameError, nearest
+from cardan.io.element import Element, parse_xml
+from cardan.io.text import read_text
+from cardan.model.body import JointData
+from cardan.model.builder import Mechanism
+from cardan.model.joint import Free, JointType, Planar, Prismatic, Revolute, Rigid
+from cardan.model.pose import Pose
+
+Root = Literal["fixed", "free"]
+ROOTS: dict[str, Callable[[], JointType]] = {"fixed": Rigid, "free": Free}
+
+# type: how to make the joint from its axis, and whether it has one
+TYPES: dict[str, tuple[Callable[[Any], JointType], bool]] = {
+    "revolute": (Revolute, True),
+    "continuous": (Revolute, True),
+    "prismatic": (Prismatic, True),
+    "planar": (Planar, True),
+    "fixed": (lambda axis: Rigid(), False),
+    "floating": (lambda axis: Free(), False),
+}
+INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+
+
+def read_urdf(
+    path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = (0.0, 0.0, -9.81)
+) -> Mechanism:
+    """Read a URDF file, or URDF text (a string that starts with `<`), into a mechanism.
+
+    Args:
+        path_or_text: the file, or its text.
+        root: how the root link is joined to ground: "fixed", or "free" for a floating base.
+        gravity: acceleration of free fall (3,), m/s^2, in ground axes.
+
+    """
+    if root not in ROOTS:
+        raise InputError(f"root must be 'fixed' or 'free', got {root!r}; free is for a floating base")
+    if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
+        source, stem, text = "URDF text", "robot", path_or_text.lstrip("\ufeff \t\r\n")
+    else:
+        path = Path(path_or_text)
+        source, stem, text = str(path), path.stem, read_text(path)
+    robot = parse_xml(text, source, "robot", "robot")
+    mechanism = Mechanism(robot.node.get("name", "").strip() or stem, gravity=gravity)
+    links, joints = _named(robot, "link"), _named(robot, "joint")
+    if not links:
+        raise robot.error("it has no <link>; a robot needs one link at least")
+    _check_names(joints, links)
+    root_link = _find_root(robot, links, joints)
+
+    for name, link in links.items():
+        _add_link(mechanism, name, link)
+    with naming(source):
+        mechanism.joint(_free_name("root", joints), ROOTS[root](), mechanism.ground, root_link)
+    for name, joint in joints.items():
+        _add_joint(mechanism, name, joint)
+
+    robot.note_unread(("link", "joint", "material"), ("name", "version"))
+    for what, count in sorted(robot.unread.items()):
+        mechanism.note(
+            f"{what} was not read ({count} time{'s' if count > 1 else ''}); it does not enter the dynamics"
+        )
+    return mechanism
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Put the file's name before what the model says is wrong, and call bodies links, as the file does."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (ModelError, UnknownNameError) as error:
+        sentence = str(error)
+        if sentence.startswith("body "):
+            sentence = "link " + sentence.removeprefix("body ")
+        raise FileError(f"{source}: {sentence}") from None
+
+
+def _named(robot: Element, tag: str) -> dict[str, Element]:
+    """Elements of the robot by name, each the owner of what is inside it."""
+    found: dict[str, Element] = {}
+    for count, element in enumerate(robot.all(tag), 1):
+        element.owner = f"<{tag}> number {count}"
+        name = element.text("name")
+        element.owner = f"{tag} {name!r}"
+        if name in found:
+            raise element.error(f"the name is given to two {tag}s; {tag} names must differ")
+        found[name] = element
+    return found
+
+
+def _check_names(joints: dict[str, Element], links: dict[str, Element]) -> None:
+    """Every joint must name two links, and every mimic a joint."""
+    if Mechanism.ground in links:
+        raise links[Mechanism.ground].error(
+            "the name is kept for the ground that robots stand on; rename the link"
+        )
+    for name, joint in joints.items():
+        for tag in ("parent", "child"):
+            link = joint.needed(tag, f'<{tag} link="..."/>').text("link")
+            if link not in links:
+                raise joint.error(f"its {tag} {link!r} is not a link of this file{nearest(link, links)}")
+        if _end(joint, "parent") == _end(joint, "child"):
+            raise joint.error(
+                f"parent and child are both {_end(joint, 'child')!r}; a joint connects two different links"
+            )
+        mimic = joint.one("mimic")
+        if mimic is not None and mimic.text("joint") not in joints:
+            other = mimic.text("joint")
+            raise joint.error(
+                f"it mimics {other!r}, which is not a joint of this file{nearest(other, joints)}"
+            )
+        if mimic is not None and mimic.text("joint") == name:
+            raise joint.error("it mimics itself; name the joint that it follows")
+
+
+def _end(joint: Element, tag: str) -> str:
+    return joint.needed(tag, "").text("link")
+
+
+def _find_root(robot: Element, links: dict[str, Element], joints: dict[str, Element]) -> str:
+    """Find the one link that is nobody's child, and from which every other is reached."""
+    children = {_end(joint, "child") for joint in joints.values()}
+    roots = [name for name in links if name not in children]
+    if not roots:
+        raise robot.error(
+            "every link is the child of some joint, so there is no root; one link, the base, must be "
+            "the child of none"
+        )
+    if len(roots) > 1:
+        named = ", ".join(map(repr, roots[:8])) + (", ..." if len(roots) > 8 else "")
+        raise robot.error(
+            f"it has {len(roots)} roots, links that are no joint's child: {named}; a robot has one, "
+            "so join the others to it or remove them"
+        )
+    touching: dict[str, list[str]] = {}
+    for joint in joints.values():
+        parent, child = _end(joint, "parent"), _end(joint, "child")
+        touching.setdefault(parent, []).append(child)
+        touching.setdefault(child, []).append(parent)
+    reached, ahead = set(roots), list(roots)
+    while ahead:
+        fresh = [link for link in touching.get(ahead.pop(), ()) if link not in reached]
+        reached.update(fresh)
+        ahead += fresh
+    for name, link in links.items():
+        if name not in reached:
+            raise link.error(
+                f"no chain of joints leads to it from the root {roots[0]!r}; join it, or remove it"
+            )
+    return roots[0]
+
+
+def _add_link(mechanism: Mechanism, name: str, link: Element) -> None:
+    """Add a body; one without `<inertial>` has no mass."""
+    link.note_unread(("inertial", "visual", "collision", "material"), ("name",))
+    inertial = link.one("inertial")
+    if inertial is None:
+        mechanism.body(name)
+        return
+    inertial.note_unread(("origin", "mass", "inertia"), ())
+    mass = inertial.needed("mass", '<mass value="1.0"/>')
+    inertia = inertial.needed("inertia", '<inertia ixx="..." ixy="..." .../>')
+    mass.note_unread((), ("value",))
+    inertia.note_unread((), INERTIA)
+    at = _origin(inertial)
+    with naming(link.source):
+        mechanism.body(
+            name,
+            mass=mass.number("value"),
+            com=at.position,
+            inertia=[inertia.number(entry) for entry in INERTIA],
+            inertia_axes=at.rotation,
+        )
+
+
+def _add_joint(mechanism: Mechanism, name: str, joint: Element) -> None:
+    """Add a joint with its data."""
+    joint.note_unread(("parent", "child", "origin", "axis", "limit", "dynamics", "mimic"), ("name", "type"))
+    kind = joint.text("type")
+    if kind not in TYPES:
+        raise joint.error(f"type {kind!r} is not a joint type of URDF{nearest(kind, TYPES)}")
+    make, has_axis = TYPES[kind]
+    with naming(joint.source):
+        mechanism.joint(
+            name,
+            make(_axis(joint) if has_axis else None),
+            _end(joint, "parent"),
+            _end(joint, "child"),
+            at=_origin(joint),
+            data=_data(joint, kind),
+        )
+
+
+def _origin(element: Element) -> Pose:
+    """Read a pose: `xyz` (m), and `rpy` (rad) or, from URDF 1.2 on, `quat_xyzw`; the identity by default."""
+    origin = element.one("origin")
+    if origin is None:
+        return Pose()
+    origin.note_unread((), ("xyz", "rpy", "quat_xyzw"))
+    position = origin.numbers("xyz", 3) if origin.has("xyz") else np.zeros(3)
+    if origin.has("quat_xyzw"):
+        if origin.has("rpy"):
+            raise origin.error("<origin> has both 'rpy' and 'quat_xyzw'; give the rotation once")
+        x, y, z, w = origin.numbers("quat_xyzw", 4)
+        try:
+            return Pose(position, quaternion=(w, x, y, z))
+        except ModelError as error:
+            raise origin.error(f"'quat_xyzw' of <origin>: {str(error).removeprefix('pose: ')}") from None
+    return Pose(position, rpy=origin.numbers("rpy", 3) if origin.has("rpy") else np.zeros(3))
+
+
+def _axis(joint: Element) -> np.ndarray:
+    """Read the axis, or a plane's normal, in the joint frame; x by default."""
+    axis = joint.one("axis")
+    if axis is None:
+        return np.array([1.0, 0.0, 0.0])
+    axis.note_unread((), ("xyz",))
+    return axis.numbers("xyz", 3)
+
+
+def _data(joint: Element, kind: str) -> JointData:
+    """Limits, damping, friction and mimic."""
+    limit, dynamics, mimic = joint.one("limit"), joint.one("dynamics"), joint.one("mimic")
+    given: dict[str, Any] = {}
+    if limit is not None:
+        limit.note_unread((), ("lower", "upper", "velocity", "effort"))
+        given |= {name: limit.number(name) for name in ("velocity", "effort") if limit.has(name)}
+        for name, value in given.items():
+            if value < 0:
+                raise joint.error(
+                    f"its limit of {name} is negative: {value:g}; the limit is on the magnitude"
+                )
+        if kind in ("revolute", "prismatic"):
+            lower, upper = limit.number_or("lower", 0.0), limit.number_or("upper", 0.0)
+            if lower > upper:
+                raise joint.error(
+                    f"its lower limit {lower:g} is above its upper limit {upper:g} (one left out is 0); "
+                    "exchange them"
+                )
+            given |= {"lower": lower, "upper": upper}
+        elif kind == "continuous" and (limit.has("lower") or limit.has("upper")):
+            joint.unread["'lower' and 'upper' of <limit> of a continuous <joint>"] += 1
+    if dynamics is not None:
+        dynamics.note_unread((), ("damping", "friction"))
+        given |= {name: dynamics.number_or(name, 0.0) for name in ("damping", "friction")}
+        for name in ("damping", "friction"):
+            if given[name] < 0:
+                raise joint.error(
+                    f"its {name} is negative: {given[name]:g}; it would feed energy into the joint"
+                )
+    if mimic is not None:
+        mimic.note_unread((), ("joint", "multiplier", "offset"))
+        given["mimic"] = (
+            mimic.text("joint"),
+            mimic.number_or("multiplier", 1.0),
+            mimic.number_or("offset", 0.0),
+        )
+    return JointData(**given)
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    """Return the name, with as many underscores as it takes to differ from the others."""
+    while name in taken:
+        name += "_"
+    return name
