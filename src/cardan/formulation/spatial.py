@@ -1,64 +1,66 @@
-"""Dynamics of a tree with 6-D vectors, Featherstone's algorithms.
+"""Dynamics of a tree with 6-D vectors: Featherstone's algorithms.
 
-Notation: all of a body's vectors in its own frame. `X` takes motion vectors from the parent p to the body b; `S` spans the
-joint's motion, `vJ = S qd`, `cJ = Sdot qd`; `v`, `a` velocity and acceleration, `I` inertia, `f` force across the joint,
-`fx` external force; `IA`, `pA` articulated inertia and bias force; `IC` composite inertia.
+Notation: all of a body's vectors in its own frame. `X` takes motion vectors from the parent p to the body b; `S` spans
+the joint's motion, `S qd` is its velocity and `c` what velocities add to acceleration; `v`, `a` are a body's velocity and
+acceleration, `I` its inertia, `f` the force across its joint, `fx` external force; `IA`, `pA` articulated inertia and bias
+force; `IC` composite inertia; `R`, `r0` axes and origin of the body in ground components; `h` momentum, `T` kinetic energy.
 
-Source: RBDA tables 5.1, 6.2 and 7.1; F6 for the articulated inertia; FX for energy and momentum; the Coriolis
-matrix after Echeandia and Wensing (2021). Equations: F6(3), F6(5), F6(6), F6(7); FX(C1).
+Source: RBDA tables 5.1, 6.2 and 7.1; F6; FX; the Coriolis matrix after Echeandia and Wensing (2021).
+Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B1), FX(B3), FX(C1).
 """
 
 from __future__ import annotations
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, as_graph, dot, mirrored, outer, stack, zeros
-from cardan.algebra.spatial import Transform, annihilating, crf, crf_bar, crm, kinetic_energy, shifted, turned
-from cardan.formulation.recursion import (
-    GENERAL6,
-    SCALAR,
-    SYMMETRIC6,
-    VECTOR6,
-    Node,
-    Output,
-    Pass,
-    Recursion,
+from cardan.algebra.matrix import Matrix, as_graph, mirrored, vector
+from cardan.algebra.spatial import (
+    Transform,
+    annihilating,
+    crf,
+    crf_bar,
+    crm,
+    inertial_force,
+    kinetic_energy,
+    shifted,
+    turned,
 )
+from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
 from cardan.model.transform import joint_transform
 
 
-def jcalc(b: Node) -> None:
-    """Joint transform, motion subspace and rates (RBDA table 5.1, jcalc)."""
+def joint(b: Node, p: Node) -> None:
+    """Transform and motion subspace of the joint."""
     b.X = joint_transform(b.kind, b.q, b.E, b.r)
     b.S = as_graph(b.kind.S(b.q), b.q)
 
 
 def velocity(b: Node, p: Node) -> None:
     """Outwards: velocities, and the part of the acceleration that they cause."""
-    jcalc(b)
+    joint(b, p)
     vJ = b.S @ b.qd
-    b.v = b.X @ p.v + vJ
+    b.v = b.X @ p.v + vJ  # FX(C1)
     b.c = crm(b.v) @ vJ
     if b.kind.bias is not None:
         b.c = b.c + b.kind.bias(b.q, b.qd)
 
 
-# Inverse dynamics: the recursive Newton-Euler algorithm, RBDA table 5.1 -----------------------------------------
+# Inverse dynamics: the recursive Newton-Euler algorithm, RBDA table 5.1.
 
 
 def newton_euler_out(b: Node, p: Node) -> None:
     """Outwards: accelerations, and the force each body needs."""
     velocity(b, p)
     b.a = b.X @ p.a + b.S @ b.qdd + b.c
-    b.f = b.I @ b.a + crf(b.v) @ (b.I @ b.v)
+    b.f = inertial_force(b.I, b.v, b.a)  # I a + v x* I v: F6(2) of a moving body
 
 
 def newton_euler_in(b: Node, p: Node) -> None:
     """Inwards: each joint carries its body and all beyond."""
-    b.tau = b.S.T @ b.f
+    b.tau = b.S.T @ b.f  # F6(4) with a drive
     p.f = p.f + b.X.T @ b.f
 
 
-# Forward dynamics: the articulated-body algorithm, RBDA table 7.1 ------------------------------------------------
+# Forward dynamics: the articulated-body algorithm, RBDA table 7.1.
 
 
 def articulated_out(b: Node, p: Node) -> None:
@@ -69,12 +71,12 @@ def articulated_out(b: Node, p: Node) -> None:
 
 
 def articulated_in(b: Node, p: Node) -> None:
-    """Inwards: what a body shows its parent through the joint. With one body beyond, this is F6(7)."""
+    """Inwards: what a body shows its parent through the joint."""
     b.U = b.IA @ b.S
     b.D = ldl_factor(b.S.T @ b.U)
     b.u = b.tau - b.S.T @ b.pA
     Ia = annihilating(mirrored(b.IA - b.U @ ldl_solve(b.D, b.U.T)), b.S)  # F6(7): I2 - I2 s s^T I2 / (s^T I2 s)
-    pa = b.pA + Ia @ b.c + b.U @ ldl_solve(b.D, b.u)
+    pa = b.pA + Ia @ b.c + b.U @ ldl_solve(b.D, b.u)  # F6(5)
     p.IA = p.IA + b.X.congruence(Ia)  # F6(7): I1 + ...
     p.pA = p.pA + b.X.T @ pa
 
@@ -84,3 +86,224 @@ def articulated_acceleration(b: Node, p: Node) -> None:
     a = b.X @ p.a + b.c
     b.qdd = ldl_solve(b.D, b.u - b.U.T @ a)  # F6(6)
     b.a = a + b.S @ b.qdd  # F6(3)
+
+
+# Mass matrix: the composite-rigid-body algorithm, RBDA table 6.2.
+
+
+def composite_out(b: Node, p: Node) -> None:
+    """Outwards: each composite begins with its own body."""
+    joint(b, p)
+    b.IC = b.I
+
+
+def composite_in(b: Node, p: Node) -> None:
+    """Inwards: bodies beyond a joint add up to one."""
+    p.IC = p.IC + b.X.congruence(b.IC)  # FX(A2)
+
+
+def composite_force(b: Node) -> tuple[Matrix, ...]:
+    """Force that accelerates the composite along its joint."""
+    return (b.IC @ b.S,)
+
+
+def force_to_parent(c: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
+    """Take forces across a joint."""
+    return tuple(c.X.T @ F for F in forces)
+
+
+def mass_block(j: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, Matrix]:
+    """Its part along the joint above."""
+    H = j.S.T @ forces[0]  # FX(B3)
+    return H, H
+
+
+# Coriolis matrix C with Hdot - 2 C skew: velocity products gathered like inertias.
+
+
+def coriolis_out(b: Node, p: Node) -> None:
+    """Outwards: velocity, and the body's velocity-product matrix B, with B v = v x* I v."""
+    velocity(b, p)
+    # v x S, plus the rate of S in its own frame: S is linear in qd's place, so each column is bias with a unit rate
+    b.Sdot = crm(b.v) @ b.S + _subspace_rate(b)
+    b.IC = b.I
+    b.BC = (crf(b.v) @ b.I - b.I @ crm(b.v) + crf_bar(b.I @ b.v)) / 2
+
+
+def _subspace_rate(b: Node) -> Matrix:
+    """Rate of `S` in the joint frame along the motion, a column a coordinate."""
+    import casadi as ca
+
+    if b.kind.bias is None:
+        return type(b.S)(*b.S.shape)
+    # only joints with nq = nv have a configuration-dependent S, and their qdot is qd
+    return ca.horzcat(*(ca.jtimes(b.S[:, k], b.q, b.qd) for k in range(b.S.shape[1])))
+
+
+def coriolis_in(b: Node, p: Node) -> None:
+    """Inwards: composite inertia and velocity products."""
+    composite_in(b, p)
+    p.BC = p.BC + b.X.congruence_general(b.BC)
+
+
+def coriolis_force(b: Node) -> tuple[Matrix, ...]:
+    """The three forces whose work along the joints above fills a row and a column of C."""
+    return b.IC @ b.Sdot + b.BC @ b.S, b.IC @ b.S, b.BC.T @ b.S
+
+
+def coriolis_block(j: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, Matrix]:
+    """Column and row of C."""
+    F1, F2, F3 = forces
+    return j.S.T @ F1, j.Sdot.T @ F2 + j.S.T @ F3
+
+
+# Energy and momentum, FX(C1); poses; what external wrenches add.
+
+
+def energy_out(b: Node, p: Node) -> None:
+    """Outwards: velocity and own kinetic energy."""
+    velocity(b, p)
+    b.T = kinetic_energy(b.I, b.v)
+
+
+def energy_in(b: Node, p: Node) -> None:
+    """Inwards: kinetic energy of all beyond."""
+    p.T = p.T + b.T  # FX(C1)
+
+
+def momentum_out(b: Node, p: Node) -> None:
+    """Outwards: velocity and own momentum."""
+    velocity(b, p)
+    b.h = b.I @ b.v
+    b.IC = b.I
+
+
+def momentum_in(b: Node, p: Node) -> None:
+    """Inwards: momentum of all beyond, and their inertia."""
+    p.h = p.h + b.X.T @ b.h  # FX(C1)
+    composite_in(b, p)
+
+
+def pose(b: Node, p: Node) -> None:
+    """Outwards: axes and origin in ground components."""
+    joint(b, p)
+    b.R, b.r0 = p.R, p.r0
+    for F in reversed(b.X.factors):
+        b.R, b.r0 = _moved(b.R, b.r0, F)
+
+
+def _moved(R: Matrix, r0: Matrix, F: Matrix) -> tuple[Matrix, Matrix]:
+    """Axes and origin after a factor `[E 0; -E r x E]`, of which either E is 1 or r is 0."""
+    B = F[3:, :3]
+    if B.nnz():
+        return R, r0 + R @ vector(B[1, 2], B[2, 0], B[0, 1])  # B = -(r x)
+    return R @ F[:3, :3].T, r0
+
+
+def body_pose(b: Node, p: Node) -> None:
+    """A body fixed to its link: homogeneous matrix."""
+    import casadi as ca
+
+    top = ca.horzcat(p.R @ b.E.T, p.r0 + p.R @ b.r)
+    b.pose = ca.vertcat(top, ca.SX([[0, 0, 0, 1]]))
+
+
+def body_twist(b: Node, p: Node) -> None:
+    """A body fixed to its link: its velocity in its own frame."""
+    b.v = _fixed(b) @ p.v
+
+
+def body_acceleration(b: Node, p: Node) -> None:
+    """A body fixed to its link: its spatial acceleration in its own frame."""
+    b.a = _fixed(b) @ p.a
+
+
+def body_wrench(b: Node, p: Node) -> None:
+    """A wrench on a body, carried to its link."""
+    p.fx = p.fx + _fixed(b).T @ b.fx
+
+
+def _fixed(b: Node) -> Transform:
+    return Transform((turned(b.E), shifted(b.r)))
+
+
+def acceleration_out(b: Node, p: Node) -> None:
+    """Outwards: velocities and accelerations alone."""
+    velocity(b, p)
+    b.a = b.X @ p.a + b.S @ b.qdd + b.c
+
+
+def newton_euler_out_loaded(b: Node, p: Node) -> None:
+    """As `newton_euler_out`, with external force."""
+    newton_euler_out(b, p)
+    b.f = b.f - b.fx
+
+
+def articulated_out_loaded(b: Node, p: Node) -> None:
+    """As `articulated_out`, with external force."""
+    articulated_out(b, p)
+    b.pA = b.pA - b.fx
+
+
+_OUT, _IN = "down", "up"
+_MOTION = {"v": "vector6", "a": "vector6"}
+_ARTICULATED = (Sweep(_IN, articulated_in), Sweep(_OUT, articulated_acceleration))
+_LOADS = Sweep("bodies_up", body_wrench)
+_LOADED = {"fx": "vector6"}
+
+FORWARD_DYNAMICS = Recursion(
+    "forward_dynamics", ("q", "qd", "tau"), {**_MOTION, "IA": "symmetric6", "pA": "vector6"},
+    (Sweep(_OUT, articulated_out), *_ARTICULATED), (Output("a", "qdd", "joint"),),
+    ground={"a": "gravity"}, regrouped=True,
+)  # fmt: skip
+FORWARD_DYNAMICS_LOADED = Recursion(
+    "forward_dynamics_loaded", ("q", "qd", "tau", "fx"), {**FORWARD_DYNAMICS.shared, **_LOADED},
+    (_LOADS, Sweep(_OUT, articulated_out_loaded), *_ARTICULATED), (Output("a", "qdd", "joint"),),
+    ground={"a": "gravity"}, accumulate=("fx",), regrouped=True,
+)  # fmt: skip
+INVERSE_DYNAMICS = Recursion(
+    "inverse_dynamics", ("q", "qd", "qdd"), {**_MOTION, "f": "vector6"},
+    (Sweep(_OUT, newton_euler_out), Sweep(_IN, newton_euler_in)), (Output("tau", "tau", "joint"),),
+    ground={"a": "gravity"}, regrouped=True,
+)  # fmt: skip
+INVERSE_DYNAMICS_LOADED = Recursion(
+    "inverse_dynamics_loaded", ("q", "qd", "qdd", "fx"), {**INVERSE_DYNAMICS.shared, **_LOADED},
+    (_LOADS, Sweep(_OUT, newton_euler_out_loaded), Sweep(_IN, newton_euler_in)), (Output("tau", "tau", "joint"),),
+    ground={"a": "gravity"}, accumulate=("fx",), regrouped=True,
+)  # fmt: skip
+MASS_MATRIX = Recursion(
+    "mass_matrix", ("q",), {"IC": "symmetric6"},
+    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in), Climb(composite_force, force_to_parent, mass_block, "H")),
+    (Output("M", "H", "matrix"),), regrouped=True,
+)  # fmt: skip
+CORIOLIS_MATRIX = Recursion(
+    "coriolis_matrix", ("q", "qd"), {"v": "vector6", "IC": "symmetric6", "BC": "general6"},
+    (Sweep(_OUT, coriolis_out), Sweep(_IN, coriolis_in), Climb(coriolis_force, force_to_parent, coriolis_block, "C")),
+    (Output("C", "C", "matrix"),), regrouped=True,
+)  # fmt: skip
+KINETIC_ENERGY = Recursion(
+    "kinetic_energy", ("q", "qd"), {"v": "vector6", "T": "scalar"},
+    (Sweep(_OUT, energy_out), Sweep(_IN, energy_in)), (Output("T", "T", "total"),), regrouped=True,
+)  # fmt: skip
+MOMENTUM = Recursion(
+    "momentum", ("q", "qd"), {"v": "vector6", "h": "vector6", "IC": "symmetric6"},
+    (Sweep(_OUT, momentum_out), Sweep(_IN, momentum_in)),
+    (Output("h", "h", "total", (6,)), Output("IC", "IC", "total", (6, 6))),
+)  # fmt: skip
+COMPOSITE_INERTIA = Recursion(
+    "composite_inertia", ("q",), {"IC": "symmetric6"},
+    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in)), (Output("IC", "IC", "total", (6, 6)),),
+)  # fmt: skip
+BODY_POSES = Recursion(
+    "body_poses", ("q",), {"R": "matrix3", "r0": "vector3"},
+    (Sweep(_OUT, pose), Sweep("bodies_down", body_pose)), (Output("pose", "pose", "body", (4, 4)),),
+    ground={"R": "identity"},
+)  # fmt: skip
+BODY_TWISTS = Recursion(
+    "body_twists", ("q", "qd"), {"v": "vector6"},
+    (Sweep(_OUT, velocity), Sweep("bodies_down", body_twist)), (Output("v", "v", "body", (6,)),),
+)  # fmt: skip
+BODY_ACCELERATIONS = Recursion(
+    "body_accelerations", ("q", "qd", "qdd"), _MOTION,
+    (Sweep(_OUT, acceleration_out), Sweep("bodies_down", body_acceleration)), (Output("a", "a", "body", (6,)),),
+)  # fmt: skip

@@ -1,0 +1,119 @@
+"""What every formulation provides, by the same names: the quantities of a mechanism as graphs.
+
+    M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q) v      phi(q,t) = 0
+
+A `Quantity` is one function of a model and its state. Most are a `Recursion`, which can be unrolled or looped, followed by
+a few operations on its result (`finish`); the others `write` their graph directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cardan.algebra.linsolve import tree_factor, tree_solve
+from cardan.algebra.matrix import Matrix, eye, mirrored, stack, zeros
+from cardan.algebra.rotation import cross
+from cardan.formulation.recursion import Recursion, unroll
+from cardan.model.model import Model
+
+Shape = tuple[int, ...]
+Inputs = dict[str, Matrix]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A function of a model's state that a formulation can write down."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[tuple[str, Callable[[Model], Shape]], ...]
+    recursion: Recursion | None = None
+    zero: tuple[str, ...] = ()
+    """Ports of the recursion that are zero here."""
+    finish: Callable[[Model, list[Matrix]], list[Matrix]] | None = None
+    write: Callable[[Model, Inputs], list[Matrix]] | None = None
+
+    def graph(self, model: Model, inputs: Inputs) -> list[Matrix]:
+        """Record the quantity over symbols: one column a port, `wrenches` a matrix (nb, 6)."""
+        if self.write is not None:
+            return self.write(model, inputs)
+        assert self.recursion is not None
+        like = next(iter(inputs.values()))
+        zeroed = {port: zeros(*port_shape(model, port), like=like) for port in self.zero}
+        results = unroll(self.recursion, model, {**inputs, **zeroed})
+        return self.finish(model, results) if self.finish else results
+
+
+def port_shape(model: Model, port: str) -> tuple[int, int | None]:
+    """Shape of an input array: (n, None) for vectors."""
+    sizes: dict[str, tuple[int, int | None]] = {
+        "q": (model.nq, None),
+        "v": (model.nv, None),
+        "a": (model.nv, None),
+        "tau": (model.nv, None),
+        "wrenches": (model.nb, 6),
+    }
+    return sizes[port]
+
+
+def per_velocity(model: Model) -> Shape:
+    """(nv,)."""
+    return (model.nv,)
+
+
+def square(model: Model) -> Shape:
+    """(nv, nv)."""
+    return (model.nv, model.nv)
+
+
+def per_body(*shape: int) -> Callable[[Model], Shape]:
+    """(nb, ...)."""
+    return lambda model: (model.nb, *shape)
+
+
+def fixed(*shape: int) -> Callable[[Model], Shape]:
+    """A shape that does not depend on the model."""
+    return lambda model: shape
+
+
+def potential_of_moment(model: Model, mc: Matrix) -> Matrix:
+    """Potential energy (J) from the first moment (kg m) about the ground's origin, where it is zero."""
+    g = model.gravity
+    return -(g[0] * mc[0] + g[1] * mc[1] + g[2] * mc[2])
+
+
+def centroidal(h: Matrix, c: Matrix) -> Matrix:
+    """Momentum about the centre of mass `c` from momentum about the origin."""
+    return stack(h[:3] - cross(c, h[3:]), h[3:])
+
+
+def solve_joint_space(model: Model, H: Matrix, b: Matrix) -> Matrix:
+    """Solve `H x = b` along the tree, without fill-in."""
+    above = model.tree.coordinate_ancestor()
+    return tree_solve(tree_factor(H, above), above, b)
+
+
+def inverse_of(model: Model, H: Matrix) -> Matrix:
+    """Inverse of a joint-space inertia."""
+    return mirrored(solve_joint_space(model, H, eye(model.nv, H)))
+
+
+def _plus(model: Model, inputs: Inputs) -> list[Matrix]:
+    q, v = inputs["q"], inputs["v"]
+    parts = [link.kind.plus(q[link.q], v[link.v]) for link in model.tree.links if link.kind.nq]
+    return [stack(*parts) if parts else q]
+
+
+def _rates(model: Model, inputs: Inputs) -> list[Matrix]:
+    """`qdot = N(q) v`: the derivative of `plus` along v."""
+    import casadi as ca
+
+    q, v = inputs["q"], inputs["v"]
+    start = ca.SX.sym("start", model.nv)
+    moved = _plus(model, {"q": q, "v": start})[0]
+    return [ca.substitute(ca.jtimes(moved, start, v), start, ca.SX.zeros(model.nv))]
+
+
+PLUS = Quantity("plus", ("q", "v"), (("q", lambda m: (m.nq,)),), write=_plus)
+RATES = Quantity("rates", ("q", "v"), (("qdot", lambda m: (m.nq,)),), write=_rates)
