@@ -128,8 +128,8 @@ def parse_xml(text: str, source: str, top: str, owner: str) -> Element:
         node: Node = fromstring(text, forbid_dtd=True)
     except DefusedXmlException:
         raise FileError(
-            f"{source}: the XML declares a document type or entities, which are never read and which model files "
-            "do not need; remove the <!DOCTYPE ...>"
+            f"{source}: the XML declares a document type or entities, which model files do not need and "
+            "which are never read; remove the <!DOCTYPE ...>"
         ) from None
     except ParseError as error:
         line, column = error.position

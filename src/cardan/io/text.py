@@ -24,7 +24,7 @@ def read_text(path: Path) -> str:
         size = path.stat().st_size
         if size > SIZE_LIMIT:
             raise FileError(
-                f"{path}: the file has {size / 2**20:.0f} MiB and at most {SIZE_LIMIT / 2**20:.0f} MiB are read; "
+                f"{path}: the file has {size / 2**20:.0f} MiB; at most {SIZE_LIMIT / 2**20:.0f} are read; "
                 "a model file refers to meshes, it does not contain them"
             )
         data = path.read_bytes()

@@ -19,6 +19,7 @@ import numpy as np
 
 from cardan.errors import FileError, InputError, ModelError, UnknownNameError, nearest
 from cardan.io.element import Element, parse_xml
+from cardan.io.inertial import Inertial, count_together
 from cardan.io.text import read_text
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
@@ -66,12 +67,11 @@ def read_urdf(
     _check_names(joints, links)
     root_link = _find_root(robot, links, joints)
 
-    for name, link in links.items():
-        _add_link(mechanism, name, link)
+    bodies = _add_links(mechanism, links, joints)
     with naming(source):
-        mechanism.joint(_free_name("root", joints), ROOTS[root](), mechanism.ground, root_link)
+        mechanism.joint(_free_name("root", joints), ROOTS[root](), mechanism.ground, bodies[root_link])
     for name, joint in joints.items():
-        _add_joint(mechanism, name, joint)
+        _add_joint(mechanism, name, joint, bodies)
 
     robot.note_unread(("link", "joint", "material"), ("name", "version"))
     for what, count in sorted(robot.unread.items()):
@@ -110,10 +110,6 @@ def _named(robot: Element, tag: str) -> dict[str, Element]:
 
 def _check_names(joints: dict[str, Element], links: dict[str, Element]) -> None:
     """Every joint must name two links, and every mimic a joint."""
-    if Mechanism.ground in links:
-        raise links[Mechanism.ground].error(
-            "the name is kept for the ground that robots stand on; rename the link"
-        )
     for name, joint in joints.items():
         for tag in ("parent", "child"):
             link = joint.needed(tag, f'<{tag} link="..."/>').text("link")
@@ -170,30 +166,44 @@ def _find_root(robot: Element, links: dict[str, Element], joints: dict[str, Elem
     return roots[0]
 
 
-def _add_link(mechanism: Mechanism, name: str, link: Element) -> None:
-    """Add a body; one without `<inertial>` has no mass."""
+def _add_links(mechanism: Mechanism, links: dict[str, Element], joints: dict[str, Element]) -> dict[str, str]:
+    """Add a body for each link; return the bodies' names, which differ from the links' in one case only."""
+    bodies = {link: link for link in links}
+    if mechanism.ground in links:
+        bodies[mechanism.ground] = _free_name(mechanism.ground, links)
+        mechanism.note(
+            f"link {mechanism.ground!r} is called {bodies[mechanism.ground]!r} here, because "
+            f"{mechanism.ground!r} is what the robot stands on"
+        )
+    fixed = [joint for joint in joints.values() if joint.node.get("type") == "fixed"]
+    welds = [(_end(joint, "parent"), _end(joint, "child"), _origin(joint)) for joint in fixed]
+    inertials, notes = count_together({name: _inertial(link) for name, link in links.items()}, welds)
+    for name, link in links.items():
+        own = inertials[name]
+        with naming(link.source):
+            mechanism.body(bodies[name], mass=own.mass, com=own.com, inertia=own.inertia)
+    for note in notes:
+        mechanism.note(f"link {note}")
+    return bodies
+
+
+def _inertial(link: Element) -> Inertial:
+    """Read mass, centre of mass and inertia; a link without `<inertial>` has none."""
     link.note_unread(("inertial", "visual", "collision", "material"), ("name",))
     inertial = link.one("inertial")
     if inertial is None:
-        mechanism.body(name)
-        return
+        return Inertial()
     inertial.note_unread(("origin", "mass", "inertia"), ())
     mass = inertial.needed("mass", '<mass value="1.0"/>')
     inertia = inertial.needed("inertia", '<inertia ixx="..." ixy="..." .../>')
     mass.note_unread((), ("value",))
     inertia.note_unread((), INERTIA)
-    at = _origin(inertial)
-    with naming(link.source):
-        mechanism.body(
-            name,
-            mass=mass.number("value"),
-            com=at.position,
-            inertia=[inertia.number(entry) for entry in INERTIA],
-            inertia_axes=at.rotation,
-        )
+    xx, yy, zz, xy, xz, yz = (inertia.number(entry) for entry in INERTIA)
+    at, I = _origin(inertial), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return Inertial(mass.number("value"), at.position, at.rotation @ I @ at.rotation.T)
 
 
-def _add_joint(mechanism: Mechanism, name: str, joint: Element) -> None:
+def _add_joint(mechanism: Mechanism, name: str, joint: Element, bodies: dict[str, str]) -> None:
     """Add a joint with its data."""
     joint.note_unread(("parent", "child", "origin", "axis", "limit", "dynamics", "mimic"), ("name", "type"))
     kind = joint.text("type")
@@ -204,8 +214,8 @@ def _add_joint(mechanism: Mechanism, name: str, joint: Element) -> None:
         mechanism.joint(
             name,
             make(_axis(joint) if has_axis else None),
-            _end(joint, "parent"),
-            _end(joint, "child"),
+            bodies[_end(joint, "parent")],
+            bodies[_end(joint, "child")],
             at=_origin(joint),
             data=_data(joint, kind),
         )
