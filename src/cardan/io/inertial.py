@@ -1,9 +1,9 @@
 """The inertia that a file gives its bodies, judged by what moves as one.
 
-Files give odd inertias, which no solid has, to small bodies that are fixed to large ones, where they do no harm:
-of bodies fixed to one another only the sum moves. So where a body's own inertia breaks a rule, its moments are
-counted with the body that it is fixed to. That leaves every motion exactly as the file has it, and a note says
-so. A body that moves alone, or whose group breaks the rule, is left for the model to refuse.
+Files give odd inertias, which no solid has, to small bodies that are fixed to large ones, where they do no
+harm: of bodies fixed to one another only the sum moves. So where a body's own inertia breaks a rule, its
+moments are counted with a body that it is fixed to. That leaves every motion exactly as the file has it, and
+a note says so. A body that moves alone, or whose sum breaks the rule too, is left for the model to refuse.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def count_together(
     bodies: Mapping[str, Inertial], welds: Iterable[Weld]
 ) -> tuple[dict[str, Inertial], list[str]]:
     """Give the moments of inertia that break a rule to a body fixed to theirs; also a note for each."""
-    settled, notes = dict(bodies), []
+    settled = dict(bodies)
+    notes: list[str] = []
     broken = {name: why for name, body in bodies.items() if (why := _broken_rule(body))}
     if not broken:
         return settled, notes
