@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cardan.errors import CardanError
 from cardan.kernels.cache import entry_digest, load_entry, store_entry
-from cardan.kernels.graph import Graph, read
 from cardan.kernels.machine import host, to_object
 from cardan.kernels.program import Port, Program
-from cardan.kernels.rows import print_loop
+
+if TYPE_CHECKING:
+    from cardan.kernels.graph import Graph
 
 
 def without_empty_ports(program: Program) -> Program:
@@ -26,6 +28,8 @@ def without_empty_ports(program: Program) -> Program:
 
 def record(program: Program) -> Graph:
     """Record the graph of a program; its ports are those of `without_empty_ports`."""
+    from cardan.kernels.graph import read
+
     function = program.record()
     for kind, ports, count, size in (
         ("input", program.inputs, function.n_in(), function.numel_in),
@@ -77,6 +81,8 @@ class Builder:
         digest = entry_digest(program.key, program.name, shapes, dtype, lanes)
         payload = load_entry(digest)
         if payload is None:
+            from cardan.kernels.rows import print_loop
+
             ir = print_loop(self.graph(), program, lanes, host().lanes(dtype), dtype)
             code = to_object(ir)
             facts = json.dumps(self.operations()).encode()

@@ -12,7 +12,6 @@ import json
 import os
 import stat
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -98,6 +97,8 @@ def store_entry(digest: bytes, payload: bytes) -> None:
     place = folder()
     if not enabled():
         return
+    import tempfile
+
     temporary = None
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -124,4 +124,29 @@ def read(function: casadi.Function) -> Graph:
             zero = constant(0.0)
             graph.outputs += [(port, e, zero) for e in sorted(missing)]
         assert len(known) <= function.numel_out(port)
-    return graph
+    return share_reciprocals(graph)
+
+
+def share_reciprocals(graph: Graph) -> Graph:
+    """Divide once where several values have the same divisor, and multiply: a division takes as long as many products."""
+    divisors = Counter(args[-1] for op, args in zip(graph.op, graph.args, strict=True) if op in ("div", "inv"))
+    shared = {k for k, count in divisors.items() if count > 1}
+    result, place, reciprocal = Graph(), [0] * len(graph.op), dict[int, int]()
+
+    def add(op: str, args: tuple[Any, ...]) -> int:
+        result.op.append(op)
+        result.args.append(args)
+        return len(result.op) - 1
+
+    for k, (op, args) in enumerate(zip(graph.op, graph.args, strict=True)):
+        if op not in ("input", "const"):
+            args = tuple([place[a] for a in args])
+        if op in ("div", "inv") and graph.args[k][-1] in shared:
+            d = args[-1]
+            if d not in reciprocal:
+                reciprocal[d] = add("inv", (d,))
+            place[k] = reciprocal[d] if op == "inv" else add("mul", (args[0], reciprocal[d]))
+        else:
+            place[k] = add(op, args)
+    result.outputs = [(port, element, place[k]) for port, element, k in graph.outputs]
+    return result

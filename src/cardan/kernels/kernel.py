@@ -14,9 +14,8 @@ from cardan.errors import InputError
 from cardan.kernels.build import Builder
 from cardan.kernels.explain import explain
 from cardan.kernels.gufunc import Loops, make_gufunc
-from cardan.kernels.machine import host, load
+from cardan.kernels.machine import few, host, load
 from cardan.kernels.program import Port, Program
-from cardan.kernels.rows import few
 from cardan.kernels.threads import get_threads, run_together
 
 _FLOAT64, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -74,7 +73,7 @@ class Kernel:
         self._lock = RLock()
         self._has_empty_ports = any(port.size == 0 for port in program.ports)
         self._fast: np.ufunc | None = None  # takes small float64 arrays without further ado
-        self._limits = (0,) * len(program.inputs)  # up to this many elements of each
+        self._limit = 0  # up to this many elements
 
     def __repr__(self) -> str:
         """The name and the signature."""
@@ -108,13 +107,12 @@ class Kernel:
         fast = self._fast
         if fast is not None and threads is None:
             try:
-                for a, limit in zip(args, self._limits):  # noqa: B905  (NumPy refuses a wrong count below)
-                    if a.dtype is not _FLOAT64 or a.size > limit:
-                        break
-                else:
-                    return fast(*args, out=out)
-            except AttributeError:
-                pass
+                # one float64 array makes the result float64; the first or the last carries the batch, or time is lost
+                first, limit = args[0], self._limit
+                if first.dtype is _FLOAT64 and first.size <= limit and args[-1].size <= limit:
+                    return fast(*args) if out is None else fast(*args, out=out)
+            except (AttributeError, IndexError):
+                pass  # not arrays
             except (ValueError, TypeError) as error:
                 raise explain(self.program, args, out, _FLOAT64, str(error)) from None
         return self._general(args, out, threads)
@@ -154,7 +152,7 @@ class Kernel:
                 # without the wide loop a batch must come by here to have it compiled
                 full, w = variant.loops.wide, host().lanes("double")
                 rows = self._rows_worth_splitting() if full and variant.loops.row else few(w) if not full else 0
-                self._limits = tuple(port.size * rows for port in self.program.inputs)
+                self._limit = rows * max(port.size for port in self.program.inputs)
                 self._fast = variant.ufunc
         assert variant.ufunc is not None
         return variant.ufunc

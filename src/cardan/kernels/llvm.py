@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import casadi
 
 # one LLVM instruction each
-_INSTRUCTIONS = {"add": "fadd nsz", "sub": "fsub nsz", "mul": "fmul nsz", "div": "fdiv nsz arcp"}
+_INSTRUCTIONS = {"add": "fadd nsz", "sub": "fsub nsz", "mul": "fmul nsz", "div": "fdiv nsz"}
 _INTRINSICS = {
     "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil",
     "fmin": "minnum", "fmax": "maxnum", "copysign": "copysign",
@@ -107,6 +107,7 @@ class _Body:
         self.graph, self.module, self.uniform = graph, module, uniform
         self.t = module.lanes
         self.uses = graph.uses()
+        self.fused = self._fuse()
         self.lines: list[str] = []
         self.name: dict[int, str] = {}
         self.local: dict[int, str] = {}  # values that each block loads again, which is cheaper than to spill
@@ -123,7 +124,7 @@ class _Body:
             stores.setdefault(k, []).append((port, element))
         last_cut = 0
         for k, op in enumerate(self.graph.op):
-            if not self.uses[k] or op in ("input", "const", "neg") or self._is_fused(k):
+            if not self.uses[k] or op in ("input", "const", "neg") or k in self.fused or self._is_hoisted(k):
                 continue
             self.name[k] = self._value(k)
             for port, element in stores.pop(k, ()):
@@ -185,6 +186,8 @@ class _Body:
             return self.t.splat(args[0])
         if op == "input":
             name = self._load(*args)
+        elif op in ("sin", "cos"):
+            name = self._trig(args[0], op)
         else:  # neg, printed beside its use so that it folds into a multiply-add
             name = self._new(f"fneg {self.t.vector} {self._operand(args[0])}")
         self.local[k] = name
@@ -192,22 +195,19 @@ class _Body:
 
     # operations
 
-    def _is_fused(self, k: int) -> bool:
-        """A product with one reader, itself a sum that has not chosen the other operand, is printed there."""
-        return k in self.fused
+    def _fuse(self) -> dict[int, int]:
+        """Products with one reader, a sum, mapped to that sum; a sum takes one product."""
+        fused: dict[int, int] = {}
+        for k, op in enumerate(self.graph.op):
+            if op in ("add", "sub") and self.uses[k]:
+                for a in self.graph.args[k]:
+                    if self.graph.op[a] in ("mul", "sq") and self.uses[a] == 1:
+                        fused[a] = k
+                        break
+        return fused
 
-    @property
-    def fused(self) -> dict[int, int]:
-        """Product -> the sum it is fused into."""
-        if not hasattr(self, "_fused"):
-            self._fused: dict[int, int] = {}
-            for k, op in enumerate(self.graph.op):
-                if op in ("add", "sub") and self.uses[k]:
-                    for a in self.graph.args[k]:
-                        if self.graph.op[a] in ("mul", "sq") and self.uses[a] == 1:
-                            self._fused[a] = k
-                            break
-        return self._fused
+    def _is_hoisted(self, k: int) -> bool:
+        return self.graph.op[k] in ("sin", "cos") and self.graph.args[k][0] in self.hoisted
 
     def _value(self, k: int) -> str:
         """Print one operation; the name of its result."""
@@ -227,7 +227,7 @@ class _Body:
         if op == "twice":
             return self._new(f"fadd nsz {v} {x[0]}, {x[0]}")
         if op == "inv":
-            return self._new(f"fdiv nsz arcp {v} {t.splat(1.0)}, {x[0]}")
+            return self._new(f"fdiv nsz {v} {t.splat(1.0)}, {x[0]}")
         call = ", ".join(f"{v} {a}" for a in x)
         if op in _INTRINSICS:
             return self._new(f"call {v} {self.module.intrinsic(_INTRINSICS[op], len(x))}({call})")

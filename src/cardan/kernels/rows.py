@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from cardan.kernels.graph import Graph
 from cardan.kernels.llvm import Module, print_body
+from cardan.kernels.machine import few
 from cardan.kernels.program import Port, Program
 from cardan.kernels.vecmath import Lanes
 
@@ -136,11 +137,6 @@ many:
 }}"""
 
 
-def few(lanes: int) -> int:
-    """Up to how many rows the one-lane body is quicker than the lanes padded (measured: 0.6 to 0.45 of one pass)."""
-    return max(1, lanes // 4)
-
-
 def _transpose(t: Lanes, name: list[str], lines: list[str], prefix: str) -> list[str]:
     """Transpose W vectors of W lanes: stage s swaps the off-diagonal s x s blocks, s = 1, 2, 4, ..."""
     w, v = t.width, t.vector
@@ -191,6 +187,18 @@ def _addresses(t: Lanes, prefix: str, j: str) -> list[str]:
     return lines
 
 
+PREFETCH = 1
+
+
+def _prefetch(t: Lanes, prefix: str, write: bool) -> list[str]:
+    """Ask for the same columns of the next W rows: the pattern of a row at a time is lost on the hardware."""
+    lines = [f"  %{prefix}ahead = mul i64 %step, {t.width}"]
+    for k in range(t.width):
+        lines.append(f"  %{prefix}q{k} = getelementptr i8, ptr %{prefix}r{k}, i64 %{prefix}ahead")
+        lines.append(f"  call void @llvm.prefetch.p0(ptr %{prefix}q{k}, i32 {int(write)}, i32 3, i32 1)")
+    return lines
+
+
 def _print_gather(module: Module) -> None:
     """Define `@gather` and `@scatter`: W rows of `size` contiguous elements to and from lanes."""
     t = module.lanes
@@ -198,6 +206,7 @@ def _print_gather(module: Module) -> None:
     masked = (f"<{w} x i1>", f"@llvm.masked.load.{t.suffix}.p0", f"@llvm.masked.store.{t.suffix}.p0")
     module.declarations.add(f"declare {v} {masked[1]}(ptr, i32, {masked[0]}, {v})")
     module.declarations.add(f"declare void {masked[2]}({v}, ptr, i32, {masked[0]})")
+    module.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     numbers = ", ".join(f"i64 {k}" for k in range(w))
     mask = [
         f"  %size.0 = insertelement <{w} x i64> poison, i64 %size, i64 0",
@@ -208,6 +217,7 @@ def _print_gather(module: Module) -> None:
     def both(prefix: str, j: str, load: str, store: str) -> list[str]:
         lines = _addresses(t, prefix, j)
         lines += ["  " + load.format(k=k, p=prefix) for k in range(w)]
+        if PREFETCH: lines += _prefetch(t, prefix, "store" in load or "lanes" in load or "l{k}" in load)
         names = _transpose(t, [f"%{prefix}x{k}" for k in range(w)], lines, prefix + "t")
         return lines + ["  " + store.format(k=k, p=prefix, x=names[k]) for k in range(w)]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from cardan.errors import InputError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 _lock = Lock()
 _count: int | None = None
@@ -45,6 +48,8 @@ def run_together(tasks: list[Callable[[], object]]) -> None:
     global _pool, _pool_size
     with _lock:
         if _pool is None or _pool_size < len(tasks) - 1:
+            from concurrent.futures import ThreadPoolExecutor
+
             # a pool outgrown is left to finish what it holds
             _pool_size = max(len(tasks) - 1, get_threads() - 1)
             _pool = ThreadPoolExecutor(_pool_size, thread_name_prefix="cardan")
