@@ -32,7 +32,8 @@ _LIBM = {
 } | {"constpow": "pow"}
 _LIBM_PAIRS = frozenset({"pow", "atan2", "hypot", "fmod", "remainder"})
 
-BLOCK = 400
+# lines of a block; chosen by measurement (docstring)
+BLOCK = 200
 
 
 @dataclass
@@ -81,13 +82,15 @@ def print_body(
     uniform: frozenset[int] = frozenset(),
     module: Module | None = None,
     inputs: int | None = None,
+    ahead: tuple[int, ...] = (),
 ) -> str:
-    """IR of `define internal void @symbol(ptr %in0, ..., ptr %out0, ...)`.
+    """IR of `define internal void @symbol(ptr %in0, ..., ptr %out0, ..., ptr %ahead0, ...)`.
 
     Each pointer addresses one `<lanes x dtype>` per element of the port, in C order; an input whose index is in
     `uniform` is an array of scalars, the same for every lane. `dtype` is "double" or "float". What the body calls is
     defined in `module`; without one, the text returned is a complete module. `inputs` counts the input ports of a
-    graph, which may leave some unread.
+    graph, which may leave some unread. `ahead` gives, per port, how many cache lines from `%aheadN` on to ask for
+    along the way: asked for at once, they would hold up the body.
     """
     graph = function if isinstance(function, Graph) else read(function)
     own = module is None
@@ -96,7 +99,7 @@ def print_body(
         read_ports = [a[0] for op, a in zip(graph.op, graph.args, strict=True) if op == "input"]
         inputs = max(read_ports, default=-1) + 1 if isinstance(function, Graph) else function.n_in()
     outputs = max((p for p, _, _ in graph.outputs), default=-1) + 1
-    module.functions[symbol] = _Body(graph, module, uniform).print(symbol, inputs, outputs)
+    module.functions[symbol] = _Body(graph, module, uniform).print(symbol, inputs, outputs, ahead)
     return module.text() if own else module.functions[symbol]
 
 
@@ -115,15 +118,21 @@ class _Body:
         self.hoisted: dict[int, int] = {}  # input value -> place in the arrays of sines and cosines
         self.trig: dict[int, str] = {}  # value -> the pair of its sine and cosine
 
-    def print(self, symbol: str, n_in: int, n_out: int) -> str:
+    def print(self, symbol: str, n_in: int, n_out: int, ahead: tuple[int, ...]) -> str:
         """The IR of the function."""
         params = [f"ptr noalias readonly %in{i}" for i in range(n_in)] + [f"ptr noalias %out{i}" for i in range(n_out)]
+        params += [f"ptr %ahead{i}" for i in range(len(ahead))]
+        wanted = [(i, line, int(i >= n_in)) for i, count in enumerate(ahead) for line in range(count)]
+        live = sum(1 for count in self.uses if count)
         self._hoist_sincos()
         stores: dict[int, list[tuple[int, int]]] = {}
         for port, element, k in self.graph.outputs:
             stores.setdefault(k, []).append((port, element))
-        last_cut = 0
+        last_cut = printed = 0
         for k, op in enumerate(self.graph.op):
+            printed += bool(self.uses[k])
+            while wanted and len(wanted) * live > (live - printed) * sum(ahead):
+                self._prefetch(*wanted.pop())
             if not self.uses[k] or op in ("input", "const", "neg") or k in self.fused or self._is_hoisted(k):
                 continue
             self.name[k] = self._value(k)
@@ -159,6 +168,11 @@ class _Body:
         v, size = self.t.vector, self.t.bytes * self.t.width
         place = self._new(f"getelementptr {v}, ptr %out{port}, i64 {element}")
         self.lines.append(f"  store {v} {value}, ptr {place}, align {size}")
+
+    def _prefetch(self, port: int, line: int, write: int) -> None:
+        self.module.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        place = self._new(f"getelementptr i8, ptr %ahead{port}, i64 {64 * line}")
+        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {place}, i32 {write}, i32 3, i32 1)")
 
     def _load(self, port: int, element: int | str) -> str:
         t = self.t

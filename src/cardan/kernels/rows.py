@@ -13,6 +13,7 @@ from cardan.kernels.machine import few
 from cardan.kernels.program import Port, Program
 from cardan.kernels.vecmath import Lanes
 
+_LARGE = 256  # elements
 _ON_STACK = 1 << 17  # bytes of scratch past which it comes from malloc: threads may have small stacks
 
 _COPY = """define internal void @copy(ptr %dst, i64 %dr, i64 %dm, i64 %dn, ptr %src, i64 %sr, i64 %sm, i64 %sn,
@@ -187,18 +188,6 @@ def _addresses(t: Lanes, prefix: str, j: str) -> list[str]:
     return lines
 
 
-PREFETCH = 1
-
-
-def _prefetch(t: Lanes, prefix: str, write: bool) -> list[str]:
-    """Ask for the same columns of the next W rows: the pattern of a row at a time is lost on the hardware."""
-    lines = [f"  %{prefix}ahead = mul i64 %step, {t.width}"]
-    for k in range(t.width):
-        lines.append(f"  %{prefix}q{k} = getelementptr i8, ptr %{prefix}r{k}, i64 %{prefix}ahead")
-        lines.append(f"  call void @llvm.prefetch.p0(ptr %{prefix}q{k}, i32 {int(write)}, i32 3, i32 1)")
-    return lines
-
-
 def _print_gather(module: Module) -> None:
     """Define `@gather` and `@scatter`: W rows of `size` contiguous elements to and from lanes."""
     t = module.lanes
@@ -206,7 +195,6 @@ def _print_gather(module: Module) -> None:
     masked = (f"<{w} x i1>", f"@llvm.masked.load.{t.suffix}.p0", f"@llvm.masked.store.{t.suffix}.p0")
     module.declarations.add(f"declare {v} {masked[1]}(ptr, i32, {masked[0]}, {v})")
     module.declarations.add(f"declare void {masked[2]}({v}, ptr, i32, {masked[0]})")
-    module.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     numbers = ", ".join(f"i64 {k}" for k in range(w))
     mask = [
         f"  %size.0 = insertelement <{w} x i64> poison, i64 %size, i64 0",
@@ -217,7 +205,6 @@ def _print_gather(module: Module) -> None:
     def both(prefix: str, j: str, load: str, store: str) -> list[str]:
         lines = _addresses(t, prefix, j)
         lines += ["  " + load.format(k=k, p=prefix) for k in range(w)]
-        if PREFETCH: lines += _prefetch(t, prefix, "store" in load or "lanes" in load or "l{k}" in load)
         names = _transpose(t, [f"%{prefix}x{k}" for k in range(w)], lines, prefix + "t")
         return lines + ["  " + store.format(k=k, p=prefix, x=names[k]) for k in range(w)]
 
@@ -354,6 +341,8 @@ class _Loop:
                 f"  %o{j} = mul i64 %i, %step{j}",
                 f"  %p{j} = getelementptr i8, ptr %base{j}, i64 %o{j}",
                 f"  %direct{j} = and i1 %whole{j}, %full",
+                f"  %n{j} = mul i64 %next, %step{j}",
+                f"  %next{j} = getelementptr i8, ptr %base{j}, i64 %n{j}",
             ]
         name = "lanes"
         if self.t.width == 1:
@@ -362,10 +351,18 @@ class _Loop:
                 self.lines.append(f"  %where{j} = select i1 %direct{j}, ptr %p{j}, ptr %lanes{j}")
         for j, port in enumerate(self.inputs):
             self._call("fetch", j, port)
-        places = ", ".join(f"ptr %{name}{j}" for j in range(len(self.ports)))
-        self.lines.append(f"  call void @body({places})")
+        places = [f"ptr %{name}{j}" for j in range(len(self.ports))]
+        if self.t.width > 1:
+            places += [f"ptr %next{j}" for j in range(len(self.ports))]
+        self.lines.append(f"  call void @body({', '.join(places)})")
         for j, port in enumerate(self.outputs, first_out):
             self._call("give", j, port)
+
+
+
+def _lines(port: Port, t: Lanes) -> int:
+    """Cache lines of the next W rows worth asking for while the body runs; a large output would drive out its spills."""
+    return -(-port.size * t.bytes * t.width // 64) if port.size <= _LARGE else 0
 
 
 def print_loop(graph: Graph, program: Program, lanes: int, wide: int, dtype: str) -> str:
@@ -375,7 +372,8 @@ def print_loop(graph: Graph, program: Program, lanes: int, wide: int, dtype: str
     """
     t = Lanes(dtype, lanes)
     module = Module(t)
-    print_body(graph, "body", lanes, dtype, module=module, inputs=len(program.inputs))
+    ahead = () if lanes == 1 else tuple(_lines(port, t) for port in program.ports)
+    print_body(graph, "body", lanes, dtype, module=module, inputs=len(program.inputs), ahead=ahead)
     sizes = {"s": t.scalar, "b": t.bytes, "w": lanes, "few": few(wide)}
     texts = {"copy": _COPY, "fetch": _FETCH, "give": _GIVE, "loop": _CHOOSE}
     if lanes == 1:
