@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element as Node
 
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+LARGEST = 1e60
+"""No mass, length or inertia is larger, in SI units; squares of such numbers are still finite."""
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 
 
@@ -68,15 +70,15 @@ class Element:
             raise self.error(f"attribute {attribute!r} of <{self.tag}> is empty; give it")
         return value
 
-    def number(self, attribute: str) -> float:
+    def number(self, attribute: str, *, largest: float = LARGEST) -> float:
         """One finite number that must be there."""
-        return float(self.numbers(attribute, 1)[0])
+        return float(self.numbers(attribute, 1, largest=largest)[0])
 
-    def number_or(self, attribute: str, default: float) -> float:
+    def number_or(self, attribute: str, default: float, *, largest: float = LARGEST) -> float:
         """One finite number, or the default where the attribute is not given."""
-        return self.number(attribute) if self.has(attribute) else default
+        return self.number(attribute, largest=largest) if self.has(attribute) else default
 
-    def numbers(self, attribute: str, count: int) -> np.ndarray:
+    def numbers(self, attribute: str, count: int, *, largest: float = LARGEST) -> np.ndarray:
         """Read `count` finite numbers, separated by blanks, that must be there."""
         text = self.text(attribute)
         words = text.split()
@@ -84,6 +86,8 @@ class Element:
         if len(values) != count:
             many = "1 number" if count == 1 else f"{count} numbers, separated by blanks"
             raise self.error(f"{attribute!r} of <{self.tag}> must be {many}, got {len(values)}: {text!r}")
+        if max(map(abs, values)) > largest:
+            raise self.error(f"{attribute!r} of <{self.tag}> is beyond any machine: {text!r}; check it")
         return np.array(values)
 
     def note_unread(self, elements: Iterable[str], attributes: Iterable[str]) -> None:

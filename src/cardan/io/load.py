@@ -9,7 +9,7 @@ from typing import Any
 
 from cardan.errors import FileError, InputError
 from cardan.io.text import read_text
-from cardan.io.urdf import ROOTS, Root, naming, read_urdf
+from cardan.io.urdf import Root, check_root, naming, read_urdf
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.model import Model
 
@@ -35,8 +35,7 @@ def load(
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InputError(f"path must be the name of a model file, got {path!r}")
-    if root not in ROOTS:
-        raise InputError(f"root must be 'fixed' or 'free', got {root!r}; free is for a floating base")
+    check_root(root)
     file = Path(path)
     reader = READERS.get(file.suffix.lower())
     if reader is None:

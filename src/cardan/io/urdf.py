@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,8 +53,7 @@ def read_urdf(
         gravity: acceleration of free fall (3,), m/s^2, in ground axes.
 
     """
-    if root not in ROOTS:
-        raise InputError(f"root must be 'fixed' or 'free', got {root!r}; free is for a floating base")
+    check_root(root)
     if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
         source, stem, text = "URDF text", "robot", path_or_text.lstrip("\ufeff \t\r\n")
     else:
@@ -79,6 +79,12 @@ def read_urdf(
             f"{what} was not read ({count} time{'s' if count > 1 else ''}); it does not enter the dynamics"
         )
     return mechanism
+
+
+def check_root(root: object) -> None:
+    """Refuse a root that is neither fixed nor free."""
+    if root not in tuple(ROOTS):
+        raise InputError(f"root must be 'fixed' or 'free', got {root!r}; free is for a floating base")
 
 
 @contextmanager
@@ -254,14 +260,14 @@ def _data(joint: Element, kind: str) -> JointData:
     given: dict[str, Any] = {}
     if limit is not None:
         limit.note_unread((), ("lower", "upper", "velocity", "effort"))
-        given |= {name: limit.number(name) for name in ("velocity", "effort") if limit.has(name)}
+        given |= {name: limit.number(name, largest=inf) for name in ("velocity", "effort") if limit.has(name)}
         for name, value in given.items():
             if value < 0:
                 raise joint.error(
                     f"its limit of {name} is negative: {value:g}; the limit is on the magnitude"
                 )
         if kind in ("revolute", "prismatic"):
-            lower, upper = limit.number_or("lower", 0.0), limit.number_or("upper", 0.0)
+            lower, upper = (limit.number_or(name, 0.0, largest=inf) for name in ("lower", "upper"))
             if lower > upper:
                 raise joint.error(
                     f"its lower limit {lower:g} is above its upper limit {upper:g} (one left out is 0); "

@@ -1,0 +1,164 @@
+"""Robots from URDF against Pinocchio: the same file, read by both, gives the same dynamics."""
+
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+import cardan as cd
+from cardan.errors import FileError
+
+pin = pytest.importorskip("pinocchio")
+cmeel = pytest.importorskip("cmeel")
+
+ROBOTS = Path(cmeel.__file__).parents[1] / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
+ARM = Path(__file__).parents[1] / "data" / "arm.urdf"
+STATES = 4
+
+# Files that say why they do not load: the file, and words of the sentence.
+REFUSED = {
+    "alex_description/urdf/alex_psyonic_hands.urdf": "it mimics 'index_q1', which is not a joint",
+    "allegro_hand_description/urdf/allegro_left_hand.urdf": "'link_11.0': inertia .* triangle rule",
+    "allegro_hand_description/urdf/allegro_right_hand.urdf": "'link_3.0': inertia .* triangle rule",
+    "bluevolta_description/urdf/bluevolta_bravo7_gripper.urdf": "'bravo_finger2_link': .* has no mass",
+    "bravo7_description/urdf/bravo7_gripper.urdf": "'bravo_finger2_link': .* has no mass",
+    "falcon_description/urdf/falcon.urdf": "child 'Z_propeller' is not a link",
+    "falcon_description/urdf/falcon_bravo7_gripper.urdf": "'bravo_finger2_link': .* has no mass",
+    "icub_description/robots/icub.urdf": "'head': inertia about the centre of mass is not positive",
+    "icub_description/robots/icub_reduced.urdf": "'r_ankle_1': inertia .* triangle rule",
+    "romeo_description/urdf/romeo.urdf": "'RThumb3Link': .* has no mass",
+    "romeo_description/urdf/romeo_laas_small.urdf": "'LShoulderYaw_link': inertia .* triangle rule",
+    "romeo_description/urdf/romeo_small.urdf": "'RShoulderYawLink': inertia .* triangle rule",
+    "ur_description/urdf/ur3.urdf": "it has no <link>",
+}
+# Files with nothing that moves on a fixed base.
+STILL = {
+    "bluevolta_description/urdf/bluevolta.urdf",
+    "hector_description/robots/quadrotor_base.urdf",
+    "iris_description/robots/iris_simple.urdf",
+}
+NAMED = {
+    "panda": ("panda_description/urdf/panda.urdf", "fixed", 9),
+    "ur5": ("ur_description/urdf/ur5_robot.urdf", "fixed", 6),
+    "anymal": ("anymal_b_simple_description/robots/anymal.urdf", "free", 18),
+    "talos": ("talos_data/robots/talos_reduced.urdf", "free", 38),
+}
+EVERY = sorted(str(path.relative_to(ROBOTS).as_posix()) for path in ROBOTS.rglob("*.urdf"))
+
+
+class Twin:
+    """Pinocchio's model of the same file, spoken to in Cardan's coordinates.
+
+    Its joints are ordered by name, a free joint is (position, xyzw) with (linear, angular) velocity, an
+    unlimited hinge is (cos, sin), a planar joint has its velocity in the moving frame.
+    """
+
+    def __init__(self, model: cd.Model, path: Path, root: str) -> None:
+        self.model = model
+        free = (pin.JointModelFreeFlyer(),) if root == "free" else ()
+        self.pin = pin.buildModelFromUrdf(str(path), *free)
+        self.pin.gravity.linear = model.gravity
+        self.data = self.pin.createData()
+        assert self.pin.nv == model.nv
+
+    def coordinates(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its q, the matrix A with its v = A v, and the rate of A times v."""
+        their_q, A, bias = (
+            np.zeros(self.pin.nq),
+            np.zeros((self.pin.nv, self.model.nv)),
+            np.zeros(self.pin.nv),
+        )
+        for name, joint in list(zip(self.pin.names, self.pin.joints, strict=True))[1:]:
+            name = "root" if name == "root_joint" else name
+            ours, rates = q[self.model.q_slice(name)], self.model.v_slice(name)
+            q_at, v_at = (
+                slice(joint.idx_q, joint.idx_q + joint.nq),
+                slice(joint.idx_v, joint.idx_v + joint.nv),
+            )
+            match joint.nq, joint.nv:
+                case 1, 1:
+                    their_q[q_at], A[v_at, rates] = ours, 1.0
+                case 2, 1:
+                    their_q[q_at], A[v_at, rates] = (np.cos(ours[0]), np.sin(ours[0])), 1.0
+                case 4, 3:
+                    c, s = np.cos(ours[2]), np.sin(ours[2])
+                    x, y, turn = v[rates]
+                    their_q[q_at] = ours[0], ours[1], c, s
+                    A[v_at, rates] = [[c, s, 0], [-s, c, 0], [0, 0, 1]]
+                    bias[v_at] = turn * (c * y - s * x), turn * (-s * y - c * x), 0
+                case 7, 6:
+                    their_q[q_at], A[v_at, rates] = ours[[0, 1, 2, 4, 5, 6, 3]], np.eye(6)[[3, 4, 5, 0, 1, 2]]
+        return their_q, A, bias
+
+    def answers(
+        self, q: np.ndarray, v: np.ndarray, x: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mass matrix, inverse dynamics of acceleration x, forward dynamics of force x."""
+        their_q, A, bias = self.coordinates(q, v)
+        M = pin.crba(self.pin, self.data, their_q)
+        M = np.triu(M) + np.triu(M, 1).T
+        tau = pin.rnea(self.pin, self.data, their_q, A @ v, A @ x + bias)
+        a = pin.aba(self.pin, self.data, their_q, A @ v, np.linalg.solve(A.T, x))
+        return A.T @ M @ A, A.T @ tau, np.linalg.solve(A, a - bias)
+
+
+def largest_errors(path: Path, root: str, **options: float) -> dict[str, float]:
+    """Largest relative difference of each function over random states."""
+    model = cd.load(path, root=root, **options)
+    twin = Twin(model, path, root)
+    rng = np.random.default_rng(crc32(path.name.encode()))
+    q, v = model.random_state(rng, STATES)
+    x = rng.standard_normal((STATES, model.nv))
+    ours = cd.mass_matrix(model, q), cd.inverse_dynamics(model, q, v, x), cd.forward_dynamics(model, q, v, x)
+    errors = {"mass matrix": 0.0, "inverse dynamics": 0.0, "forward dynamics": 0.0}
+    for i in range(STATES):
+        for what, mine, theirs in zip(errors, ours, twin.answers(q[i], v[i], x[i]), strict=True):
+            errors[what] = max(errors[what], float(np.abs(mine[i] - theirs).max() / np.abs(theirs).max()))
+    return errors
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_named_robots_agree(name: str) -> None:
+    file, root, nv = NAMED[name]
+    assert cd.load(ROBOTS / file, root=root).nv == nv
+    errors = largest_errors(ROBOTS / file, root)
+    assert max(errors.values()) < 1e-10, errors
+
+
+@pytest.mark.parametrize("root", ["fixed", "free"])
+def test_every_joint_type_agrees(root: str) -> None:
+    errors = largest_errors(ARM, root)
+    assert max(errors.values()) < 1e-10, errors
+
+
+@pytest.mark.parametrize("file", [file for file in EVERY if file not in REFUSED and file not in STILL])
+def test_every_robot_that_loads_agrees(file: str) -> None:
+    errors = largest_errors(ROBOTS / file, "fixed", snapping=0.0)
+    assert max(errors.values()) < 1e-10, errors
+
+
+@pytest.mark.parametrize("file", sorted(STILL))
+def test_a_robot_in_one_piece_floats_alike(file: str) -> None:
+    assert cd.load(ROBOTS / file).nv == 0
+    errors = largest_errors(ROBOTS / file, "free", snapping=0.0)
+    assert max(errors.values()) < 1e-10, errors
+
+
+@pytest.mark.parametrize("file", REFUSED)
+def test_a_faulty_file_says_why(file: str) -> None:
+    with pytest.raises(FileError, match=REFUSED[file]) as error:
+        cd.load(ROBOTS / file)
+    assert str(error.value).startswith(str(ROBOTS / file))
+
+
+def test_panda_fingers_keep_their_mimic() -> None:
+    model = cd.load(ROBOTS / NAMED["panda"][0])
+    assert model.joint("panda_finger_joint2").data.mimic == ("panda_finger_joint1", 1.0, 0.0)
+    assert model.joint("panda_finger_joint1").data.mimic is None
+
+
+def test_frames_of_fixed_links_keep_their_names() -> None:
+    model = cd.load(ROBOTS / NAMED["panda"][0])
+    link, _ = model.placement("panda_link8")
+    assert model.tree.links[link].name == "panda_link7"
