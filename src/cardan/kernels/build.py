@@ -37,7 +37,9 @@ def record(program: Program) -> Graph:
     ):
         if [port.size for port in ports] != [size(i) for i in range(count)]:
             sizes = [size(i) for i in range(count)]
-            raise CardanError(f"{program.name}: recorded {kind} sizes {sizes} are not those of the ports {ports}")
+            raise CardanError(
+                f"{program.name}: recorded {kind} sizes {sizes} are not those of the ports {ports}"
+            )
     graph = read(function)
     number = {kind: _numbers(ports) for kind, ports in (("in", program.inputs), ("out", program.outputs))}
     for k, op in enumerate(graph.op):

@@ -47,7 +47,11 @@ def _producer() -> bytes:
     for source in sorted(Path(__file__).parent.glob("*.py")):
         seal.update(source.name.encode() + b"\0" + source.read_bytes())
     h = host()
-    seal.update(repr((numpy.__version__, llvmlite.__version__, h.triple, h.cpu, h.features, _casadi_version())).encode())
+    seal.update(
+        repr(
+            (numpy.__version__, llvmlite.__version__, h.triple, h.cpu, h.features, _casadi_version())
+        ).encode()
+    )
     return seal.digest()
 
 

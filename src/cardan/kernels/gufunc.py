@@ -24,7 +24,18 @@ def _constructor() -> Any:
     table = ctypes.cast(address(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
     pointer, integer, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
     prototype = ctypes.PYFUNCTYPE(
-        ctypes.py_object, pointer, pointer, pointer, integer, integer, integer, integer, text, text, integer, text
+        ctypes.py_object,
+        pointer,
+        pointer,
+        pointer,
+        integer,
+        integer,
+        integer,
+        integer,
+        text,
+        text,
+        integer,
+        text,
     )
     return prototype(table[_FROM_FUNC_AND_DATA_AND_SIGNATURE])
 
@@ -36,7 +47,14 @@ class Loops(ctypes.Structure):
 
 
 def make_gufunc(
-    loop: int, loops: Loops, dtype: np.dtype[Any], inputs: int, outputs: int, name: str, doc: str, signature: str
+    loop: int,
+    loops: Loops,
+    dtype: np.dtype[Any],
+    inputs: int,
+    outputs: int,
+    name: str,
+    doc: str,
+    signature: str,
 ) -> np.ufunc:
     """The ufunc that calls the machine code at address `loop` with the address of `loops` as its data."""
     ports = inputs + outputs

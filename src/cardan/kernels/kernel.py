@@ -74,6 +74,7 @@ class Kernel:
         self._has_empty_ports = any(port.size == 0 for port in program.ports)
         self._fast: np.ufunc | None = None  # takes small float64 arrays without further ado
         self._limit = 0  # up to this many elements
+        self._arity = len(program.inputs)  # NumPy would take one argument more as `out`
 
     def __repr__(self) -> str:
         """The name and the signature."""
@@ -109,7 +110,8 @@ class Kernel:
             try:
                 # one float64 array makes the result float64; the first or the last carries the batch, or time is lost
                 first, limit = args[0], self._limit
-                if first.dtype is _FLOAT64 and first.size <= limit and args[-1].size <= limit:
+                fits = first.size <= limit and args[-1].size <= limit and len(args) == self._arity
+                if first.dtype is _FLOAT64 and fits:
                     return fast(*args) if out is None else fast(*args, out=out)
             except (AttributeError, IndexError):
                 pass  # not arrays
@@ -122,9 +124,11 @@ class Kernel:
         dtype = _common_dtype(args)
         ports = self.program.inputs
         if threads is not None and threads < 1:
-            raise InputError(f"{self.program.name}: {threads} threads cannot compute anything; give 1 or more")
+            raise InputError(
+                f"{self.program.name}: {threads} threads cannot compute anything; give 1 or more"
+            )
         try:
-            arrays = [np.asarray(a) for a in args]
+            arrays = [_as_array(a, dtype) for a in args]
             batch = _batch_shape(ports, arrays)
         except ValueError as error:
             raise explain(self.program, args, out, dtype, str(error)) from None
@@ -151,7 +155,9 @@ class Kernel:
             if dtype is _FLOAT64 and not self._has_empty_ports:
                 # without the wide loop a batch must come by here to have it compiled
                 full, w = variant.loops.wide, host().lanes("double")
-                rows = self._rows_worth_splitting() if full and variant.loops.row else few(w) if not full else 0
+                rows = (
+                    self._rows_worth_splitting() if full and variant.loops.row else few(w) if not full else 0
+                )
                 self._limit = rows * max(port.size for port in self.program.inputs)
                 self._fast = variant.ufunc
         assert variant.ufunc is not None
@@ -167,12 +173,13 @@ class Kernel:
     ) -> Any:  # fmt: skip
         count = threads or get_threads()
         rows = math.prod(batch)
+        plain = partial(ufunc, *arrays, **({} if out is None else {"out": out}))
         if count < 2 or rows < self._rows_worth_splitting():
-            return ufunc(*arrays, out=out)
+            return plain()
         ports = self._builder.compiled
         results = _results(ports.outputs, batch, out, dtype, arrays)
         if results is None:
-            return ufunc(*arrays, out=out)
+            return plain()
         axis = max(range(len(batch)), key=lambda k: batch[k])
         lanes = host().lanes(_LLVM_TYPE[dtype])
         cuts = _cuts(batch[axis], count, lanes)
@@ -200,7 +207,10 @@ class Kernel:
 
         def finish(results: Sequence[Any]) -> Any:
             left = iter(results)
-            every = tuple(next(left) if p.size else np.empty(batch + p.shape, dtype) if o is None else o for p, o in pairs)
+            every = tuple(
+                next(left) if p.size else np.empty(batch + p.shape, dtype) if o is None else o
+                for p, o in pairs
+            )
             return every if len(every) > 1 else every[0]
 
         return kept or [whole], tuple(o for p, o in pairs if p.size), finish
@@ -210,6 +220,14 @@ def _common_dtype(args: Sequence[Any]) -> np.dtype[Any]:
     """float32 where every array is; numbers and lists follow the arrays, as Python numbers do in NumPy."""
     dtypes = {a.dtype for a in args if isinstance(a, (np.ndarray, np.generic))}
     return _FLOAT32 if dtypes == {_FLOAT32} else _FLOAT64
+
+
+def _as_array(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """An array as it is; numbers and lists in the precision of the arrays beside them."""
+    if isinstance(value, np.ndarray):
+        return value
+    array = np.asarray(value)
+    return array.astype(dtype) if np.can_cast(array.dtype, _FLOAT64, "safe") else array
 
 
 def _batch_shape(ports: tuple[Port, ...], arrays: list[np.ndarray]) -> tuple[int, ...]:
@@ -234,9 +252,11 @@ def _results(
     for port, array in zip(ports, given, strict=True):
         if array is None:
             array = np.empty(batch + port.shape, dtype)
-        elif not isinstance(array, np.ndarray) or array.shape != batch + port.shape:
-            return None
-        elif any(np.may_share_memory(array, a) for a in arrays):
+        elif (
+            not isinstance(array, np.ndarray)
+            or array.shape != batch + port.shape
+            or any(np.may_share_memory(array, a) for a in arrays)
+        ):
             return None
         results.append(array)
     return tuple(results)

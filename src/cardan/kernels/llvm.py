@@ -26,9 +26,28 @@ _COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 # the C library's functions, called lane by lane; constpow is pow with a constant exponent
 _LIBM = {
     name: name
-    for name in (
-        "tan asin acos atan sinh cosh tanh asinh acosh atanh exp log log1p expm1 erf pow atan2 hypot fmod remainder"
-    ).split()
+    for name in [
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "exp",
+        "log",
+        "log1p",
+        "expm1",
+        "erf",
+        "pow",
+        "atan2",
+        "hypot",
+        "fmod",
+        "remainder",
+    ]
 } | {"constpow": "pow"}
 _LIBM_PAIRS = frozenset({"pow", "atan2", "hypot", "fmod", "remainder"})
 
@@ -120,7 +139,9 @@ class _Body:
 
     def print(self, symbol: str, n_in: int, n_out: int, ahead: tuple[int, ...]) -> str:
         """The IR of the function."""
-        params = [f"ptr noalias readonly %in{i}" for i in range(n_in)] + [f"ptr noalias %out{i}" for i in range(n_out)]
+        params = [f"ptr noalias readonly %in{i}" for i in range(n_in)] + [
+            f"ptr noalias %out{i}" for i in range(n_out)
+        ]
         params += [f"ptr %ahead{i}" for i in range(len(ahead))]
         wanted = [(i, line, int(i >= n_in)) for i, count in enumerate(ahead) for line in range(count)]
         live = sum(1 for count in self.uses if count)
@@ -187,7 +208,9 @@ class _Body:
         if t.width == 1:
             return scalar
         first = self._new(f"insertelement {t.vector} poison, {t.scalar} {scalar}, i64 0")
-        return self._new(f"shufflevector {t.vector} {first}, {t.vector} poison, {t.of('i32')} zeroinitializer")
+        return self._new(
+            f"shufflevector {t.vector} {first}, {t.vector} poison, {t.of('i32')} zeroinitializer"
+        )
 
     def _operand(self, k: int) -> str:
         """The name of a value, loading or negating where that was put off."""

@@ -9,9 +9,30 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-_LIBM = (
-    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log log1p expm1 erf pow atan2 hypot fmod remainder"
-).split()
+_LIBM = [
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "exp",
+    "log",
+    "log1p",
+    "expm1",
+    "erf",
+    "pow",
+    "atan2",
+    "hypot",
+    "fmod",
+    "remainder",
+]
 
 
 @dataclass(frozen=True)

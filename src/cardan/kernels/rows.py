@@ -359,7 +359,6 @@ class _Loop:
             self._call("give", j, port)
 
 
-
 def _lines(port: Port, t: Lanes) -> int:
     """Cache lines of the next W rows worth asking for while the body runs; a large output would drive out its spills."""
     return -(-port.size * t.bytes * t.width // 64) if port.size <= _LARGE else 0

@@ -137,9 +137,13 @@ def print_sincos(t: Lanes) -> str:
     v, i, m = t.vector, t.of(t.integer), t.of("i1")
     fma = f"call {v} @llvm.fma.{t.suffix}"
     bits = 8 * t.bytes
-    limit = struct.unpack("<Q" if bits == 64 else "<I", struct.pack("<d" if bits == 64 else "<f", red.limit))[0]
-    any_large = "  %any = icmp eq i1 %large, true" if t.width == 1 else (
-        f"  %mask = bitcast {m} %large to i{t.width}\n  %any = icmp ne i{t.width} %mask, 0"
+    limit = struct.unpack("<Q" if bits == 64 else "<I", struct.pack("<d" if bits == 64 else "<f", red.limit))[
+        0
+    ]
+    any_large = (
+        "  %any = icmp eq i1 %large, true"
+        if t.width == 1
+        else (f"  %mask = bitcast {m} %large to i{t.width}\n  %any = icmp ne i{t.width} %mask, 0")
     )
 
     def horner(prefix: str, coefficients: tuple[float, ...]) -> str:

@@ -1,0 +1,116 @@
+"""Every operation of a recorded graph gives what CasADi's interpreter gives."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from cardan.errors import CardanError
+from cardan.kernels.graph import BINARY, UNARY, read
+from cardan.kernels.llvm import print_body
+
+from .conftest import make_kernel
+
+ANY = np.array([-3.7, -1.0, -0.6, -0.0, 0.0, 0.25, 0.5, 1.0, 2.0, 2.5, 7.3, 40.0])
+UNIT = np.linspace(-1, 1, 21)
+POSITIVE = np.array([1e-300, 1e-8, 0.3, 1.0, 2.5, 1e10])
+DOMAIN = {
+    "sqrt": POSITIVE, "log": POSITIVE, "inv": POSITIVE, "asin": UNIT, "acos": UNIT, "atanh": 0.99 * UNIT,
+    "acosh": 1 + POSITIVE, "log1p": POSITIVE,
+}  # fmt: skip
+TEXT = {
+    "neg": lambda x: -x, "sq": lambda x: x * x, "twice": lambda x: x + x, "inv": lambda x: 1 / x, "not": ca.logic_not,
+    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
+    "pow": lambda x, y: ca.fabs(x) ** y, "constpow": lambda x, y: ca.fabs(x) ** 2.7 + 0 * y, "atan2": ca.atan2,
+    "hypot": ca.hypot, "remainder": ca.remainder, "lt": lambda x, y: x < y, "le": lambda x, y: x <= y,
+    "eq": lambda x, y: x == y, "ne": lambda x, y: x != y, "and": ca.logic_and, "or": ca.logic_or,
+    "if_else_zero": lambda x, y: ca.if_else(x, y, 0), "copysign": ca.copysign, "fmod": ca.fmod,
+}  # fmt: skip
+
+
+def text_of(name):
+    return TEXT.get(name) or getattr(ca, name)
+
+
+def agrees(kernel, *columns):
+    """Compare a kernel of scalars with CasADi, on lanes and one by one."""
+    function = kernel.program.record()
+    expected = np.array([float(function(*row)) for row in zip(*columns, strict=True)])
+    result = kernel(*columns)
+    np.testing.assert_allclose(result, expected, rtol=4e-16, atol=5e-324)
+    one_by_one = [kernel(*row) for row in zip(*columns, strict=True)]
+    np.testing.assert_array_equal(one_by_one, result)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name):
+    """Operations of one value."""
+    kernel = make_kernel("f", {"x": ()}, {"y": ()}, text_of(name), key=f"unary {name}")
+    assert name in kernel.operations
+    agrees(kernel, DOMAIN.get(name, ANY))
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name):
+    """Operations of two values, over all pairs."""
+    kernel = make_kernel("f", {"x": (), "y": ()}, {"z": ()}, text_of(name), key=f"binary {name}")
+    assert name in kernel.operations
+    x, y = (a.ravel() for a in np.meshgrid(ANY, ANY))
+    if name in ("div", "fmod", "remainder"):
+        x, y = x[y != 0], y[y != 0]
+    if name in ("pow",):
+        x, y = x[x != 0], y[x != 0]
+    agrees(kernel, x, y)
+
+
+@pytest.mark.parametrize("text", [
+    lambda x, y, z: x * y + z, lambda x, y, z: x * y - z, lambda x, y, z: z - x * y, lambda x, y, z: z + x * x,
+    lambda x, y, z: x * y - z * z, lambda x, y, z: -(x * y) + z, lambda x, y, z: (x * y + z) * (x * y),
+    lambda x, y, z: x / z + y / z + 1 / z,
+])  # fmt: skip
+def test_fused_sums_of_products(text):
+    """Each shape of multiply-add has the right signs."""
+    kernel = make_kernel(
+        "f", {"x": (), "y": (), "z": ()}, {"w": ()}, text, key=str(text(*map(ca.SX.sym, "xyz")))
+    )
+    rng = np.random.default_rng(1)
+    x, y, z = rng.integers(1, 50, (3, 20)).astype(float)
+    function = kernel.program.record()
+    expected = [float(function(*row)) for row in zip(x, y, z, strict=True)]
+    np.testing.assert_allclose(kernel(x, y, z), expected, rtol=1e-14)
+
+
+def test_repeated_divisor_divides_once():
+    """Quotients with one divisor share its reciprocal."""
+    kernel = make_kernel("f", {"x": (3,), "y": ()}, {"z": (3,)}, lambda x, y: x / y)
+    assert kernel.operations == {"inv": 1, "mul": 3}
+
+
+def test_equal_values_are_computed_once():
+    """The reader of the graph finds values recorded twice."""
+    kernel = make_kernel("f", {"x": ()}, {"y": ()}, lambda x: ca.sin(x * 3) * ca.cos(3 * x))
+    assert kernel.operations == {"mul": 2, "sin": 1, "cos": 1}
+
+
+def test_unknown_operation_is_named():
+    """What cannot be printed is refused by name."""
+    kernel = make_kernel("f", {"x": ()}, {"y": ()}, ca.erfinv)
+    with pytest.raises(CardanError, match="OP_ERFINV"):
+        kernel(1.0)
+
+
+def test_only_scalar_graphs():
+    """MX functions are refused."""
+    x = ca.MX.sym("x")
+    with pytest.raises(CardanError, match="SX"):
+        read(ca.Function("f", [x], [x * x]))
+
+
+def test_uniform_inputs_are_arrays_of_scalars():
+    """A uniform input is loaded as one number and spread over the lanes."""
+    x, p = ca.SX.sym("x"), ca.SX.sym("p", 2)
+    text = print_body(
+        ca.Function("f", [x, p], [x * p[1] + ca.sin(p[0])]), "body", 4, "double", uniform=frozenset({1})
+    )
+    assert "load double, ptr" in text
+    assert "load <4 x double>, ptr" in text
+    assert "define internal void @body(" in text
