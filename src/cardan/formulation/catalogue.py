@@ -38,8 +38,8 @@ def _dynamics(inverse: Recursion, loaded: Recursion, mass: Recursion) -> list[Qu
     return [
         Quantity("inverse_dynamics", ("q", "v", "a"), tau, inverse),
         Quantity("inverse_dynamics_loaded", ("q", "v", "a", "wrenches"), tau, loaded),
-        Quantity("bias_force", ("q", "v"), tau, inverse, zero=("a",)),
-        Quantity("gravity_force", ("q",), tau, inverse, zero=("v", "a")),
+        Quantity("bias_force", ("q", "v"), tau, inverse.at_rest("qdd")),
+        Quantity("gravity_force", ("q",), tau, inverse.at_rest("qd", "qdd")),
         Quantity("mass_matrix", ("q",), (("M", square),), mass),
         Quantity("inverse_mass_matrix", ("q",), (("Minv", square),), write=inverse_mass),
     ]
@@ -49,9 +49,7 @@ def _solved(name: str, inverse: Recursion, mass: Recursion) -> Quantity:
     """Forward dynamics by solving `H qdd = tau - C`."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        state = {port: value for port, value in inputs.items() if port != "tau"}
-        still = type(inputs["q"])(model.nv, 1)
-        C = unroll(inverse, model, {**state, "a": still})[0]
+        C = unroll(inverse.at_rest("qdd"), model, inputs)[0]
         H = unroll(mass, model, inputs)[0]
         return [solve_joint_space(model, H, inputs["tau"] - C)]
 
@@ -92,7 +90,8 @@ def _table(quantities: list[Quantity]) -> dict[str, Quantity]:
     return {quantity.name: quantity for quantity in [*quantities, PLUS, RATES]}
 
 
-_POSE, _TWIST = (("pose", per_body(4, 4)),), (("v", per_body(6)),)
+_POSE, _TWIST = (("pose", per_body(16)),), (("v", per_body(6)),)
+_WRENCH = (("f", lambda model: (len(model.tree.links), 6)),)
 
 SPATIAL = _table(
     [
@@ -108,8 +107,10 @@ SPATIAL = _table(
             moment=lambda model, results: [results[0][3, 3], first_moment(results[0])],
             spin=lambda model, results: results[:1],
         ),
+        Quantity("joint_wrenches", ("q", "v", "a", "wrenches"), _WRENCH, spatial.JOINT_WRENCHES),
         Quantity("body_poses", ("q",), _POSE, spatial.BODY_POSES),
         Quantity("body_twists", ("q", "v"), _TWIST, spatial.BODY_TWISTS),
+        Quantity("joint_axes", ("q",), (("axes", lambda model: (model.nv, 6)),), spatial.JOINT_AXES),
         Quantity("body_accelerations", ("q", "v", "a"), (("a", per_body(6)),), spatial.BODY_ACCELERATIONS),
     ]
 )  # fmt: skip
@@ -124,6 +125,7 @@ NEWTON_EULER = _table(
             moment=lambda model, results: results[:2],
             spin=lambda model, results: [stack(*results)],
         ),
+        Quantity("joint_wrenches", ("q", "v", "a", "wrenches"), _WRENCH, newton_euler.JOINT_WRENCHES),
         Quantity("body_poses", ("q",), _POSE, newton_euler.BODY_POSES),
         Quantity("body_twists", ("q", "v"), _TWIST, newton_euler.BODY_TWISTS),
     ]

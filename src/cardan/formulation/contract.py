@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cardan.algebra.linsolve import tree_factor, tree_solve
-from cardan.algebra.matrix import Matrix, eye, mirrored, stack, zeros
+from cardan.algebra.matrix import Matrix, eye, mirrored, stack
 from cardan.algebra.rotation import cross
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.model.model import Model
@@ -29,8 +29,6 @@ class Quantity:
     inputs: tuple[str, ...]
     outputs: tuple[tuple[str, Callable[[Model], Shape]], ...]
     recursion: Recursion | None = None
-    zero: tuple[str, ...] = ()
-    """Ports of the recursion that are zero here."""
     finish: Callable[[Model, list[Matrix]], list[Matrix]] | None = None
     write: Callable[[Model, Inputs], list[Matrix]] | None = None
 
@@ -39,9 +37,7 @@ class Quantity:
         if self.write is not None:
             return self.write(model, inputs)
         assert self.recursion is not None
-        like = next(iter(inputs.values()))
-        zeroed = {port: zeros(*port_shape(model, port), like=like) for port in self.zero}
-        results = unroll(self.recursion, model, {**inputs, **zeroed})
+        results = unroll(self.recursion, model, inputs)
         return self.finish(model, results) if self.finish else results
 
 

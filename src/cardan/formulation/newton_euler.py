@@ -11,7 +11,7 @@ Equations: F3(1), F3(2), F3(5), F3(9), F3(10), F3(11), F3(12), F3(14), F3(15), F
 
 from __future__ import annotations
 
-from cardan.algebra.matrix import Matrix, as_graph, dot, eye, mirrored, zeros
+from cardan.algebra.matrix import Matrix, as_graph, dot, eye, mirrored, stack, zeros
 from cardan.algebra.rotation import cross, skew
 from cardan.algebra.spatial import first_moment
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
@@ -19,9 +19,9 @@ from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
 
 def joint(b: Node, p: Node) -> None:
     """Turn, shift and motion directions of the joint; mass parameters about the origin."""
-    turn = b.kind.E(b.q) if b.kind.E is not None else eye(3, b.E)
-    shift = as_graph(b.kind.r(b.q), b.q) if b.kind.r is not None else zeros(3, None, b.E)
-    b.turn, b.shift = turn @ b.E, b.r + b.E.T @ shift
+    b.turnJ = b.kind.E(b.q) if b.kind.E is not None else eye(3, b.E)
+    b.shiftJ = as_graph(b.kind.r(b.q), b.q) if b.kind.r is not None else zeros(3, None, b.E)
+    b.turn, b.shift = b.turnJ @ b.E, b.r + b.E.T @ b.shiftJ
     S = as_graph(b.kind.S(b.q), b.q)
     b.Sw, b.Sv = S[:3, :], S[3:, :]
     b.m, b.J = b.I[3, 3], b.I[:3, :3]
@@ -156,8 +156,17 @@ def body_twist(b: Node, p: Node) -> None:
 
 def body_wrench(b: Node, p: Node) -> None:
     """A wrench on a body, carried to its link."""
-    n, f = b.E.T @ b.fx[:3], b.E.T @ b.fx[3:]
+    n, f = b.E.T @ b.wrench[:3], b.E.T @ b.wrench[3:]
     p.fx, p.nx = p.fx + f, p.nx + n + cross(b.r, f)
+
+
+def reaction_in(b: Node, p: Node) -> None:
+    """As `newton_euler_in`; the wrench on the joint's child, at its frame M, also where the tree runs the other way."""
+    newton_euler_in(b, p)
+    b.reaction = stack(b.n, b.f)
+    if b.kind.name.startswith("reversed"):
+        f = b.turnJ.T @ b.f
+        b.reaction = -stack(b.turnJ.T @ b.n + cross(b.shiftJ, f), f)
 
 
 def newton_euler_out_loaded(b: Node, p: Node) -> None:
@@ -179,9 +188,14 @@ INVERSE_DYNAMICS = Recursion(
     ground={"aO": "gravity3"},
 )  # fmt: skip
 INVERSE_DYNAMICS_LOADED = Recursion(
-    "inverse_dynamics_loaded", ("q", "qd", "qdd", "fx"), {**INVERSE_DYNAMICS.shared, **_LOADED},
+    "inverse_dynamics_loaded", ("q", "qd", "qdd", "wrench"), {**INVERSE_DYNAMICS.shared, **_LOADED},
     (Sweep("bodies_up", body_wrench), Sweep(_OUT, newton_euler_out_loaded), Sweep(_IN, newton_euler_in)),
     (Output("tau", "tau", "joint"),), ground={"aO": "gravity3"}, accumulate=("fx", "nx"),
+)  # fmt: skip
+JOINT_WRENCHES = Recursion(
+    "joint_wrenches", INVERSE_DYNAMICS_LOADED.inputs, INVERSE_DYNAMICS_LOADED.shared,
+    (Sweep("bodies_up", body_wrench), Sweep(_OUT, newton_euler_out_loaded), Sweep(_IN, reaction_in)),
+    (Output("f", "reaction", "link", (6,)),), ground={"aO": "gravity3"}, accumulate=("fx", "nx"),
 )  # fmt: skip
 MASS_MATRIX = Recursion(
     "mass_matrix", ("q",), _COMPOSITE,

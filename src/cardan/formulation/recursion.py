@@ -13,7 +13,7 @@ loop over the links.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,7 +39,7 @@ SHAPES = {
 
 # Inputs of a recursion: attribute of the node, and the name of the port it comes from.
 JOINT_INPUTS = {"q": "q", "qd": "v", "qdd": "a", "tau": "tau"}
-BODY_INPUTS = {"fx": "wrenches"}
+BODY_INPUTS = {"wrench": "wrenches"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,10 @@ class Climb:
 
 @dataclass(frozen=True)
 class Output:
-    """What comes out: an attribute of every joint, link or body, of the ground (`total`), or a climb's `matrix`."""
+    """What comes out: an attribute of every joint, link or body, of the ground (`total`), or a climb's `matrix`.
+
+    `shape` is that of one row: per coordinate of a joint, per link or body.
+    """
 
     name: str
     attribute: str
@@ -88,8 +91,14 @@ class Recursion:
     """What the ground hands to its children where it is not zero: a name that `ground_value` knows."""
     accumulate: tuple[str, ...] = ()
     """Shared attributes that start as zero on every link."""
+    zero: tuple[str, ...] = ()
+    """Inputs that are zero here and have no port."""
     regrouped: bool = False
     """Whether inertia may be moved across joints: only joint-space results come out (see `model.regroup`)."""
+
+    def at_rest(self, *zero: str) -> Recursion:
+        """The same recursion with some inputs zero."""
+        return replace(self, inputs=tuple(name for name in self.inputs if name not in zero), zero=zero)
 
     @property
     def ports(self) -> tuple[str, ...]:
@@ -169,6 +178,8 @@ def _link_node(recursion: Recursion, link: Link, I: np.ndarray, inputs: dict[str
     for attribute, port in JOINT_INPUTS.items():
         if attribute in recursion.inputs:
             setattr(node, attribute, inputs[port][link.q if attribute == "q" else link.v])
+        elif attribute in recursion.zero:
+            setattr(node, attribute, zeros(link.kind.nv, None, node.I))
     for name in recursion.accumulate:
         setattr(node, name, zeros(*SHAPES[recursion.shared[name]], node.I))
     return node
@@ -191,5 +202,5 @@ def _collect(output: Output, nodes: list[Node], like: Matrix) -> Matrix:
     if output.of in ("total", "matrix"):
         return values[0]
     if output.of == "joint":
-        return ca.vertcat(*values) if values else type(like)(0, 1)
+        return ca.vertcat(*values) if values else type(like)(0, output.shape[0] if output.shape else 1)
     return ca.vertcat(*(ca.vec(value.T).T for value in values))  # C order

@@ -200,6 +200,13 @@ def _moved(R: Matrix, r0: Matrix, F: Matrix) -> tuple[Matrix, Matrix]:
     return R @ F[:3, :3].T, r0
 
 
+def axes(b: Node, p: Node) -> None:
+    """Outwards: each column of S as a twist about the ground's origin, in ground components."""
+    pose(b, p)
+    S = turned(b.R) @ b.S
+    b.axes = (shifted(-b.r0) @ S).T
+
+
 def body_pose(b: Node, p: Node) -> None:
     """A body fixed to its link: homogeneous matrix."""
     import casadi as ca
@@ -220,7 +227,7 @@ def body_acceleration(b: Node, p: Node) -> None:
 
 def body_wrench(b: Node, p: Node) -> None:
     """A wrench on a body, carried to its link."""
-    p.fx = p.fx + _fixed(b).T @ b.fx
+    p.fx = p.fx + _fixed(b).T @ b.wrench
 
 
 def _fixed(b: Node) -> Transform:
@@ -231,6 +238,12 @@ def acceleration_out(b: Node, p: Node) -> None:
     """Outwards: velocities and accelerations alone."""
     velocity(b, p)
     b.a = b.X @ p.a + b.S @ b.qdd + b.c
+
+
+def reaction_in(b: Node, p: Node) -> None:
+    """As `newton_euler_in`; the wrench on the joint's child, at its frame M, also where the tree runs the other way."""
+    newton_euler_in(b, p)
+    b.reaction = -(Transform(b.X.factors[:-2]).T @ b.f) if b.kind.name.startswith("reversed") else b.f
 
 
 def newton_euler_out_loaded(b: Node, p: Node) -> None:
@@ -257,7 +270,7 @@ FORWARD_DYNAMICS = Recursion(
     ground={"a": "gravity"}, regrouped=True,
 )  # fmt: skip
 FORWARD_DYNAMICS_LOADED = Recursion(
-    "forward_dynamics_loaded", ("q", "qd", "tau", "fx"), {**FORWARD_DYNAMICS.shared, **_LOADED},
+    "forward_dynamics_loaded", ("q", "qd", "tau", "wrench"), {**FORWARD_DYNAMICS.shared, **_LOADED},
     (_LOADS, Sweep(_OUT, articulated_out_loaded), *_ARTICULATED), (Output("a", "qdd", "joint"),),
     ground={"a": "gravity"}, accumulate=("fx",), regrouped=True,
 )  # fmt: skip
@@ -267,9 +280,14 @@ INVERSE_DYNAMICS = Recursion(
     ground={"a": "gravity"}, regrouped=True,
 )  # fmt: skip
 INVERSE_DYNAMICS_LOADED = Recursion(
-    "inverse_dynamics_loaded", ("q", "qd", "qdd", "fx"), {**INVERSE_DYNAMICS.shared, **_LOADED},
+    "inverse_dynamics_loaded", ("q", "qd", "qdd", "wrench"), {**INVERSE_DYNAMICS.shared, **_LOADED},
     (_LOADS, Sweep(_OUT, newton_euler_out_loaded), Sweep(_IN, newton_euler_in)), (Output("tau", "tau", "joint"),),
     ground={"a": "gravity"}, accumulate=("fx",), regrouped=True,
+)  # fmt: skip
+JOINT_WRENCHES = Recursion(
+    "joint_wrenches", INVERSE_DYNAMICS_LOADED.inputs, INVERSE_DYNAMICS_LOADED.shared,
+    (_LOADS, Sweep(_OUT, newton_euler_out_loaded), Sweep(_IN, reaction_in)), (Output("f", "reaction", "link", (6,)),),
+    ground={"a": "gravity"}, accumulate=("fx",),
 )  # fmt: skip
 MASS_MATRIX = Recursion(
     "mass_matrix", ("q",), {"IC": "symmetric6"},
@@ -297,6 +315,10 @@ COMPOSITE_INERTIA = Recursion(
 BODY_POSES = Recursion(
     "body_poses", ("q",), {"R": "matrix3", "r0": "vector3"},
     (Sweep(_OUT, pose), Sweep("bodies_down", body_pose)), (Output("pose", "pose", "body", (4, 4)),),
+    ground={"R": "identity"},
+)  # fmt: skip
+JOINT_AXES = Recursion(
+    "joint_axes", ("q",), BODY_POSES.shared, (Sweep(_OUT, axes),), (Output("axes", "axes", "joint", (6,)),),
     ground={"R": "identity"},
 )  # fmt: skip
 BODY_TWISTS = Recursion(

@@ -133,7 +133,9 @@ class Mechanism:
         tree = grow_tree(bodies, joints, chosen, snapping)
         check_mobility(tree, bodies, joints, {b for j in cuts for b in (joints[j].parent, joints[j].child)})
         frames = tuple(self._frames.values())
-        return Model(self.name, _frozen(self.gravity), bodies, joints, frames, tree, cuts, tuple(self._notes))
+        return Model(
+            self.name, _frozen(self.gravity), bodies, joints, frames, tree, cuts, snapping, tuple(self._notes)
+        )
 
     def _claim(self, what: str, name: str) -> None:
         _read_name(what, name)

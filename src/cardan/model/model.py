@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from cardan.errors import LoopError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint
-from cardan.model.graph import GROUND, Link, Tree
+from cardan.model.graph import GROUND, Link, Tree, grow_tree
 from cardan.model.pose import Pose
 
 
@@ -29,6 +29,7 @@ class Model:
     frames: tuple[Frame, ...]
     tree: Tree
     cuts: tuple[int, ...] = ()
+    snapping: float = 0.0
     notes: tuple[str, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)
     """Compiled functions of this model, filled by the layers above."""
@@ -130,6 +131,13 @@ class Model:
             h.update(f"{joint.kind.name} {joint.parent} {joint.child}".encode())
             h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
         return h.hexdigest()
+
+    @cached_property
+    def unmerged(self) -> Model:
+        """The same model with rigid joints kept as joints: its tree has a link for every tree joint."""
+        kept = [j for j in range(len(self.joints)) if j not in self.cuts]
+        tree = grow_tree(self.bodies, self.joints, kept, self.snapping, merge=False)
+        return replace(self, tree=tree, kernels={})
 
     def require_tree(self, what: str) -> None:
         """Refuse a function that cannot close loops."""

@@ -1,0 +1,1 @@
+"""What users ask of a model: batched numbers, checks and reports."""

@@ -1,0 +1,137 @@
+"""Forces and accelerations of a tree: batched functions of a model.
+
+Shapes: `q` (..., nq), `v`, `a`, `tau` (..., nv), `wrenches` (..., nb, 6); leading axes broadcast. Units: q in rad and m,
+v in rad/s and m/s, a in rad/s^2 and m/s^2, tau in N m and N. A wrench is (moment, force) in N m and N on a body, in
+the body's components, about its origin. float32 arrays give float32 results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cardan.analysis import large
+from cardan.analysis.evaluate import is_large, kernel_of
+from cardan.model.model import Model
+
+
+def forward_dynamics(
+    model: Model,
+    q: Any,
+    v: Any,
+    tau: Any = None,
+    *,
+    wrenches: Any = None,
+    formulation: str = "spatial",
+    out: Any = None,
+    threads: int | None = None,
+) -> Any:
+    """Accelerations `a` (..., nv) under joint forces `tau` (none by default) and external wrenches."""
+    if tau is None:
+        tau = np.zeros(model.nv, _kind(q))
+    if formulation != "spatial" and is_large(model):
+        return _given(out, large.solve_forward(model, q, v, tau, wrenches, formulation))
+    if wrenches is None:
+        kernel = model.kernels.get((formulation, "forward_dynamics")) or _tree(model, "forward_dynamics", formulation)
+        return kernel(q, v, tau, out=out, threads=threads)
+    return _tree(model, "forward_dynamics_loaded", formulation)(q, v, tau, wrenches, out=out, threads=threads)
+
+
+def inverse_dynamics(
+    model: Model,
+    q: Any,
+    v: Any,
+    a: Any,
+    *,
+    wrenches: Any = None,
+    formulation: str = "spatial",
+    out: Any = None,
+    threads: int | None = None,
+) -> Any:
+    """Joint forces `tau` (..., nv) that give accelerations `a`: `tau = M a + bias_force`."""
+    if wrenches is None:
+        kernel = model.kernels.get((formulation, "inverse_dynamics")) or _tree(model, "inverse_dynamics", formulation)
+        return kernel(q, v, a, out=out, threads=threads)
+    return _tree(model, "inverse_dynamics_loaded", formulation)(q, v, a, wrenches, out=out, threads=threads)
+
+
+def mass_matrix(
+    model: Model, q: Any, *, formulation: str = "spatial", out: Any = None, threads: int | None = None
+) -> Any:
+    """Joint-space inertia `M` (..., nv, nv), symmetric positive definite."""
+    return kernel_of(model, "mass_matrix", formulation)(q, out=out, threads=threads)
+
+
+def inverse_mass_matrix(
+    model: Model, q: Any, *, formulation: str = "spatial", out: Any = None, threads: int | None = None
+) -> Any:
+    """Inverse of the mass matrix (..., nv, nv)."""
+    if is_large(model):
+        model.require_tree("inverse_mass_matrix")
+        return _given(out, large.inverse_mass_matrix(model, q, formulation))
+    return _tree(model, "inverse_mass_matrix", formulation)(q, out=out, threads=threads)
+
+
+def bias_force(
+    model: Model, q: Any, v: Any, *, formulation: str = "spatial", out: Any = None, threads: int | None = None
+) -> Any:
+    """Velocity and gravity terms (..., nv): the joint forces at zero acceleration, FX(B3)'s `C`."""
+    return kernel_of(model, "bias_force", formulation)(q, v, out=out, threads=threads)
+
+
+def gravity_force(
+    model: Model, q: Any, *, formulation: str = "spatial", out: Any = None, threads: int | None = None
+) -> Any:
+    """Joint forces (..., nv) that hold the mechanism at rest against gravity."""
+    return kernel_of(model, "gravity_force", formulation)(q, out=out, threads=threads)
+
+
+def coriolis_matrix(model: Model, q: Any, v: Any, *, out: Any = None, threads: int | None = None) -> Any:
+    """Matrix `C` (..., nv, nv) with `C v = bias_force - gravity_force` and `Mdot - 2 C` skew-symmetric."""
+    return kernel_of(model, "coriolis_matrix")(q, v, out=out, threads=threads)
+
+
+def joint_wrenches(
+    model: Model, q: Any, v: Any, a: Any, *, wrenches: Any = None, formulation: str = "spatial", out: Any = None
+) -> Any:
+    """Wrench (..., number of joints, 6) that each joint exerts on its child, at the joint frame on the child.
+
+    It includes the drive: along the joint's freedoms it is `tau`.
+    """
+    if wrenches is None:
+        wrenches = np.zeros((model.nb, 6), _kind(q))
+    model.require_tree("joint_wrenches")
+    apart = model.unmerged
+    rows = kernel_of(apart, "joint_wrenches", formulation)(q, v, a, wrenches)
+    return _given(out, rows[..., np.argsort([link.joint for link in apart.tree.links]), :])
+
+
+def plus(model: Model, q: Any, v: Any, *, out: Any = None) -> Any:
+    """Configuration (..., nq) after moving from `q` with constant `v` for one second; quaternions stay unit."""
+    return kernel_of(model, "plus")(q, v, out=out)
+
+
+def rates(model: Model, q: Any, v: Any, *, out: Any = None) -> Any:
+    """Time derivative `qdot = N(q) v` (..., nq)."""
+    return kernel_of(model, "rates")(q, v, out=out)
+
+
+def _tree(model: Model, name: str, formulation: str) -> Any:
+    """The kernel of a quantity that knows only trees."""
+    if (formulation, name) not in model.kernels:
+        model.require_tree(name.removesuffix("_loaded"))
+    return kernel_of(model, name, formulation)
+
+
+def _given(out: Any, result: np.ndarray) -> np.ndarray:
+    """The result, in the caller's array if there is one."""
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def _kind(like: Any) -> Any:
+    """Precision for arrays made here: that of the array given."""
+    return getattr(like, "dtype", None) if getattr(like, "dtype", None) == np.float32 else np.float64

@@ -1,0 +1,40 @@
+"""Energy, momentum and centre of mass: batched functions of a model.
+
+Shapes: `q` (..., nq), `v` (..., nv); leading axes broadcast. Momentum is (angular, linear) in N m s and N s, ground
+components.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cardan.analysis import large
+from cardan.analysis.evaluate import is_large, kernel_of
+from cardan.model.model import Model
+
+
+def kinetic_energy(model: Model, q: Any, v: Any, *, formulation: str = "spatial") -> Any:
+    """Kinetic energy (...), J. FX(C1)."""
+    return kernel_of(model, "kinetic_energy", formulation)(q, v)
+
+
+def potential_energy(model: Model, q: Any, *, formulation: str = "spatial") -> Any:
+    """Potential energy of gravity (...), J; zero where the centre of mass is at the ground's origin."""
+    return kernel_of(model, "potential_energy", formulation)(q)
+
+
+def momentum(model: Model, q: Any, v: Any, *, formulation: str = "spatial") -> Any:
+    """Momentum (..., 6) of all bodies about the ground's origin. FX(C1)."""
+    return kernel_of(model, "momentum", formulation)(q, v)
+
+
+def centroidal_momentum(model: Model, q: Any, v: Any, *, formulation: str = "spatial") -> Any:
+    """Momentum (..., 6) of all bodies about their common centre of mass."""
+    if is_large(model):
+        return large.centroidal_momentum(model, q, v, formulation)
+    return kernel_of(model, "centroidal_momentum", formulation)(q, v)
+
+
+def center_of_mass(model: Model, q: Any, *, formulation: str = "spatial") -> Any:
+    """Centre of mass (..., 3) of all bodies, m, ground components."""
+    return kernel_of(model, "center_of_mass", formulation)(q)

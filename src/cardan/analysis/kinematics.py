@@ -1,0 +1,72 @@
+"""Where the bodies are and how they move: batched functions of a model.
+
+Shapes: `q` (..., nq), `v`, `a` (..., nv); leading axes broadcast. Bodies come in the order of `model.body_names`.
+Twists and accelerations are (angular, linear) in rad and m, in the body's own components.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cardan.analysis import large
+from cardan.analysis.evaluate import compile_quantity, is_large, kernel_of
+from cardan.errors import InputError
+from cardan.formulation.jacobian import frame_jacobian
+from cardan.model.model import Model
+
+
+def body_poses(model: Model, q: Any, *, formulation: str = "spatial", threads: int | None = None) -> Any:
+    """Pose of every body in ground axes: homogeneous matrices (..., nb, 4, 4), lengths in m."""
+    flat = kernel_of(model, "body_poses", formulation)(q, threads=threads)
+    return flat.reshape(*flat.shape[:-1], 4, 4)
+
+
+def body_twists(model: Model, q: Any, v: Any, *, formulation: str = "spatial", threads: int | None = None) -> Any:
+    """Twist of every body (..., nb, 6), rad/s and m/s."""
+    return kernel_of(model, "body_twists", formulation)(q, v, threads=threads)
+
+
+def body_accelerations(model: Model, q: Any, v: Any, a: Any, *, threads: int | None = None) -> Any:
+    """Spatial acceleration of every body (..., nb, 6), rad/s^2 and m/s^2: the rate of change of its twist."""
+    return kernel_of(model, "body_accelerations")(q, v, a, threads=threads)
+
+
+def frame_pose(model: Model, frame: str, q: Any) -> Any:
+    """Pose (..., 4, 4) of a body or named frame in ground axes."""
+    if frame in model.frame_names:
+        found = model.frames[model.frame_names.index(frame)]
+        at = found.at.matrix
+        if found.body < 0:
+            return np.broadcast_to(at, (*np.shape(q)[:-1], 4, 4))
+        return body_poses(model, q)[..., found.body, :, :] @ at
+    return body_poses(model, q)[..., model.body_index(frame), :, :]
+
+
+def jacobian(model: Model, frame: str, q: Any, *, axes: str = "body") -> Any:
+    """Jacobian `J` (..., 6, nv) of a body or named frame: `J v` is its twist.
+
+    `axes="body"`: in the frame's own components; `axes="ground"`: angular velocity, and velocity of the frame's origin, in
+    ground components.
+    """
+    if axes not in ("body", "ground"):
+        raise InputError(f"jacobian: axes must be 'body' or 'ground', got {axes!r}")
+    J = large.jacobian(model, frame, q) if is_large(model) else _jacobian_kernel(model, frame)(q)
+    if axes == "ground":
+        R = frame_pose(model, frame, q)[..., :3, :3]
+        J = np.concatenate([R @ J[..., :3, :], R @ J[..., 3:, :]], axis=-2)
+    return J
+
+
+def joint_axes(model: Model, q: Any) -> Any:
+    """Twist (..., nv, 6) about the ground's origin, in ground components, that a unit rate of each coordinate causes."""
+    return kernel_of(model, "joint_axes")(q)
+
+
+def _jacobian_kernel(model: Model, frame: str) -> Any:
+    kernel = model.kernels.get(("jacobian", frame))
+    if kernel is None:
+        model.placement(frame)  # an unknown name is refused before anything is compiled
+        kernel = model.kernels["jacobian", frame] = compile_quantity(model, frame_jacobian(frame), "spatial")
+    return kernel
