@@ -52,7 +52,7 @@ _LIBM = {
 _LIBM_PAIRS = frozenset({"pow", "atan2", "hypot", "fmod", "remainder"})
 
 # lines of a block; chosen by measurement (docstring)
-BLOCK = 200
+BLOCK = 400
 
 
 @dataclass

@@ -13,7 +13,7 @@ from cardan.kernels.machine import few
 from cardan.kernels.program import Port, Program
 from cardan.kernels.vecmath import Lanes
 
-_LARGE = 256  # elements
+_LARGE = 256  # elements of a port past which its next rows are not asked for ahead
 _ON_STACK = 1 << 17  # bytes of scratch past which it comes from malloc: threads may have small stacks
 
 _COPY = """define internal void @copy(ptr %dst, i64 %dr, i64 %dm, i64 %dn, ptr %src, i64 %sr, i64 %sm, i64 %sn,

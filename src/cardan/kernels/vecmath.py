@@ -172,12 +172,8 @@ hot:
 {horner("a", red.sin)}
   %sin.r = {fma}({v} %a, {v} %r, {v} %r)
 {horner("b", red.cos)}
-  %half = fmul {v} %z, {t.splat(0.5)}
-  %c1 = fsub {v} {t.splat(1.0)}, %half
-  %c2 = fsub {v} {t.splat(1.0)}, %c1
-  %c3 = fsub {v} %c2, %half
-  %c4 = {fma}({v} %b, {v} %z, {v} %c3)
-  %cos.r = fadd {v} %c1, %c4
+  %c1 = {fma}({v} %z, {v} {t.splat(-0.5)}, {v} {t.splat(1.0)})
+  %cos.r = {fma}({v} %b, {v} %z, {v} %c1)
   %odd = trunc {i} %quadrant to {m}
   %s = select {m} %odd, {v} %cos.r, {v} %sin.r
   %c = select {m} %odd, {v} %sin.r, {v} %cos.r
