@@ -1,6 +1,6 @@
 """Recorded graphs become compiled, batched NumPy functions.
 
-Program (what) -> Graph (values) -> IR on lanes -> object code (cached on disk) -> gufunc -> Kernel (how it is called)
+Program (what) -> Graph (values) -> IR on lanes -> object code (cached on disk) -> gufunc -> Kernel
 """
 
 from cardan.kernels.kernel import Kernel, compile_program

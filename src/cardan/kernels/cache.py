@@ -1,8 +1,8 @@
 """Compiled code on disk, found by the content it was compiled from.
 
-An entry is a magic, the digest of everything that shaped the code, the digest of the payload, and the payload. Loading
-machine code is running it, so the folder must be private to the user and an entry is checked before use. Whatever goes wrong with the disk, the
-caller compiles in memory: the cache never fails a call.
+An entry is a magic, the digest of everything that shaped the code, the digest of the payload, and the
+payload. Loading machine code is running it, so the folder must be private to the user and an entry is checked
+before use. Whatever goes wrong with the disk, the caller compiles in memory: the cache never fails a call.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -114,7 +115,5 @@ def store_entry(digest: bytes, payload: bytes) -> None:
         os.replace(temporary, place / digest.hex())
     except OSError:
         if temporary is not None:
-            try:
+            with suppress(OSError):
                 os.unlink(temporary)
-            except OSError:
-                pass

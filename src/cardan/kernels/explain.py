@@ -40,20 +40,21 @@ def _fault(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any]
     for i, a in enumerate(batches):
         for j in range(i + 1, len(batches)):
             if not _broadcast(a, batches[j]):
-                return f"batch shapes {a} of {ports[i].name} and {batches[j]} of {ports[j].name} do not broadcast"
+                b, p, r = batches[j], ports[i].name, ports[j].name
+                return f"batch shapes {a} of {p} and {b} of {r} do not broadcast"
     return _out_fault(program, np.broadcast_shapes(*batches), out, dtype)
 
 
 def _core_fault(port: Port, shape: tuple[int, ...]) -> str | None:
-    core = port.shape
+    core, name = port.shape, port.name
     if len(shape) < len(core):
         wanted = ", ".join(map(str, core))
-        return f"{port.name} has shape {shape}, the model needs (..., {wanted})"
+        return f"{name} has shape {shape}, the model needs (..., {wanted})"
     if shape[len(shape) - len(core) :] == core:
         return None
     if len(core) == 1:
-        return f"{port.name} has {shape[-1]} entries along its last axis, the model needs {core[0]} (shape {shape})"
-    return f"{port.name} ends in {shape[-2:]} along its last two axes, the model needs {core} (shape {shape})"
+        return f"{name} has {shape[-1]} entries along its last axis, the model needs {core[0]} (shape {shape})"
+    return f"{name} ends in {shape[-2:]} along its last two axes, the model needs {core} (shape {shape})"
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

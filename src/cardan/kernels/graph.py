@@ -1,6 +1,7 @@
 """The instruction list of a CasADi SX function as numbered values, each assigned once.
 
-CasADi reuses its work registers; a printer wants one name per value. Equal operations on equal operands become one value.
+CasADi reuses its work registers; a printer wants one name per value. Equal operations on equal operands become
+one value.
 """
 
 from __future__ import annotations
@@ -16,57 +17,16 @@ from cardan.errors import CardanError
 if TYPE_CHECKING:
     import casadi
 
-UNARY = [
-    "neg",
-    "sq",
-    "twice",
-    "inv",
-    "sqrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "exp",
-    "log",
-    "log1p",
-    "expm1",
-    "erf",
-    "fabs",
-    "floor",
-    "ceil",
-    "sign",
-    "not",
-]
-BINARY = [
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "pow",
-    "constpow",
-    "atan2",
-    "hypot",
-    "fmod",
-    "remainder",
-    "fmin",
-    "fmax",
-    "copysign",
-    "lt",
-    "le",
-    "eq",
-    "ne",
-    "and",
-    "or",
-    "if_else_zero",
-]
+# fmt: off
+UNARY = (
+    "neg", "sq", "twice", "inv", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
+    "asinh", "acosh", "atanh", "exp", "log", "log1p", "expm1", "erf", "fabs", "floor", "ceil", "sign", "not",
+)
+BINARY = (
+    "add", "sub", "mul", "div", "pow", "constpow", "atan2", "hypot", "fmod", "remainder", "fmin", "fmax",
+    "copysign", "lt", "le", "eq", "ne", "and", "or", "if_else_zero",
+)
+# fmt: on
 COMMUTATIVE = frozenset({"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or", "hypot"})
 
 
@@ -75,7 +35,7 @@ class Graph:
     """Values in an order in which each comes after its operands.
 
     `op[k]` names the operation of value `k` and `args[k]` its operands: value numbers; (port, element) for an
-    `input`; the number for a `const`. `outputs` lists (port, element, value). Elements count in C order of the port.
+    `input`; the number for a `const`. `outputs` lists (port, element, value). Elements count in C order.
     """
 
     op: list[str] = field(default_factory=list)
@@ -170,19 +130,18 @@ def read(function: casadi.Function) -> Graph:
             args = tuple([work[a] for a in i])
             key = (op, *sorted(args)) if op in COMMUTATIVE else (op, *args)
             work[o[0]] = value(op, args, key)
-    for port, known in enumerate(e_out):
-        # CasADi leaves the nonzeros out of the instruction list that are exactly zero, so ask what was written
+    for port in range(function.n_out()):
+        # nonzeros of the pattern that are the number 0 are not in the list either, so ask what was written
         written = {e for p, e, _ in graph.outputs if p == port}
         missing = set(range(function.numel_out(port))) - written
         if missing:
             zero = constant(0.0)
             graph.outputs += [(port, e, zero) for e in sorted(missing)]
-        assert len(known) <= function.numel_out(port)
     return share_reciprocals(graph)
 
 
 def share_reciprocals(graph: Graph) -> Graph:
-    """Divide once where several values have the same divisor, and multiply: a division takes as long as many products."""
+    """Divide once where several values have the same divisor: a division takes as long as many products."""
     divisors = Counter(
         args[-1] for op, args in zip(graph.op, graph.args, strict=True) if op in ("div", "inv")
     )

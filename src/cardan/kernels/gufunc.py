@@ -41,7 +41,7 @@ def _constructor() -> Any:
 
 
 class Loops(ctypes.Structure):
-    """What the compiled `loop` finds behind its data pointer: the one-lane loop and the wide one, null until compiled."""
+    """What the compiled `loop` finds behind its data pointer: two loops, null until compiled."""
 
     _fields_ = (("row", ctypes.c_void_p), ("wide", ctypes.c_void_p))
 

@@ -1,4 +1,7 @@
-"""A program as a function of arrays: picks the precision, compiles what the call needs, splits large batches over threads."""
+"""A program as a function of arrays.
+
+Picks the precision, compiles what the call needs, splits large batches over threads.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from cardan.kernels.threads import get_threads, run_together
 _FLOAT64, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 _LLVM_TYPE = {_FLOAT64: "double", _FLOAT32: "float"}
 
-# A second thread pays above this many nanoseconds of work; one graph operation takes about this long per row on lanes.
+# A second thread pays above this many nanoseconds of work; on lanes one operation of one row takes about this long.
 _WORTH_SPLITTING = 200_000
 _NS_PER_OPERATION = 0.03
 
@@ -108,7 +111,7 @@ class Kernel:
         fast = self._fast
         if fast is not None and threads is None:
             try:
-                # one float64 array makes the result float64; the first or the last carries the batch, or time is lost
+                # one float64 array makes the result float64; a batch in a middle argument alone only costs time
                 first, limit = args[0], self._limit
                 fits = first.size <= limit and args[-1].size <= limit and len(args) == self._arity
                 if first.dtype is _FLOAT64 and fits:

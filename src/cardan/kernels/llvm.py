@@ -1,8 +1,8 @@
 """Print a recorded graph as an LLVM IR function on lanes: one vector value per graph value.
 
 The text is optimised where LLVM cannot, or where it would take long: multiply-adds are fused here, so that every
-lane count gives the same bits; sines and cosines of inputs are taken first, in a loop; and the straight line is cut into blocks by
-branches never taken, because LLVM's time and its spilling grow faster than the block.
+lane count gives the same bits; sines and cosines of inputs are taken first, in a loop; and the straight line is
+cut into blocks by branches never taken, because LLVM's time and its spilling grow faster than the block.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class Port:
 class Program:
     """What to compile.
 
-    `record` returns the CasADi SX function, one dense input and one output per port; it runs only when no compiled
-    code is cached. `key` is a hex digest that identifies the graph without recording it.
+    `record` returns the CasADi SX function, one dense input and one output per port; it runs only when no
+    compiled code is cached. `key` is a hex digest that identifies the graph without recording it.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Program:
     def signature(self) -> str:
         """NumPy signature with frozen sizes, e.g. `(7),(7),(7)->(7)`.
 
-        A symbolic size would be taken from the arrays, and the compiled code would read past the end of a short one.
+        A symbolic size would be taken from the arrays, and the code would read past the end of a short one.
         """
 
         def group(ports: tuple[Port, ...]) -> str:

@@ -1,8 +1,9 @@
 """The loop of a NumPy generalized ufunc around a body, printed as LLVM IR.
 
-NumPy hands rows at any stride; the body wants one vector of lanes per element. So W rows at a time are loaded as
-vectors and transposed in registers, the body runs, and its results are transposed back. Rows whose own elements are not contiguous, and the
-last rows of a batch that do not fill the lanes, go through a contiguous copy. Nothing outside a row is read or written.
+NumPy hands rows at any stride; the body wants one vector of lanes per element. So W rows at a time are loaded
+as vectors and transposed in registers, the body runs, and its results are transposed back. Rows whose own
+elements are not contiguous, and the last rows of a batch that do not fill the lanes, go through a contiguous
+copy. Nothing outside a row is read or written.
 """
 
 from __future__ import annotations

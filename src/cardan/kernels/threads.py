@@ -19,7 +19,10 @@ _pool_size = 0
 
 
 def set_threads(count: int | None) -> None:
-    """Split large batches over `count` threads; None returns to the default, `CARDAN_NUM_THREADS` or all allowed cores."""
+    """Split large batches over `count` threads.
+
+    None returns to the default: `CARDAN_NUM_THREADS`, or every core this process may use.
+    """
     global _count
     if count is not None and count < 1:
         raise InputError(f"set_threads: {count} threads cannot compute anything; give 1 or more")
@@ -44,7 +47,7 @@ def _allowed_cores() -> int:
 
 
 def run_together(tasks: list[Callable[[], object]]) -> None:
-    """Run tasks at once, the first in this thread; return when all are done, raising what one of them raised."""
+    """Run tasks at once, the first in this thread; return when all are done, raising what one raised."""
     global _pool, _pool_size
     with _lock:
         if _pool is None or _pool_size < len(tasks) - 1:
