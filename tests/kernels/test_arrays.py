@@ -1,11 +1,15 @@
 """Any batch, any layout, any dtype gives the rows one by one."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cardan.kernels import build, compile_program, machine
+from cardan.kernels import kernel as kernel_module
 from cardan.kernels.machine import host
 
 from .conftest import make_kernel
@@ -187,8 +191,8 @@ def test_matrices_and_zeros(matrix_kernel, size):
     rng = np.random.default_rng(5)
     a, b, s = rng.normal(size=(size, 3, 4)), rng.normal(size=(size, 4, 5)), rng.normal(size=size)
     out = tuple(np.full((size, *p.shape), np.nan) for p in matrix_kernel.program.outputs)
-    for given in (None, out):
-        product, low, c, at = matrix_kernel(a, b, s, out=given)
+    for target in (None, out):
+        product, low, c, at = matrix_kernel(a, b, s, out=target)
         np.testing.assert_allclose(product, a @ b, rtol=1e-13)
         np.testing.assert_allclose(low, np.tril((a @ b)[:, :, :3]) * s[:, None, None], rtol=1e-13)
         np.testing.assert_array_equal(c, np.stack([s, 0 * s, 0 * s + 3], axis=1))
@@ -231,3 +235,23 @@ def test_raw_ufunc(arm_kernel):
     assert ufunc.signature == arm_kernel.signature == "(7),(7),(7)->(7)"
     args = rows(4)
     np.testing.assert_array_equal(ufunc(*args), arm_kernel(*args))
+
+
+@pytest.mark.skipif(
+    not host().triple.startswith("x86_64"), reason="needs a processor that runs older code too"
+)
+@pytest.mark.parametrize(("cpu", "vector_bytes"), [("x86-64", 16), ("x86-64-v3", 32)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_older_processors(arm_kernel, arm_reference, monkeypatch, cpu, vector_bytes, dtype):
+    """Two and four lanes of double, without and with multiply-add, without masks."""
+    older = replace(host(), cpu=cpu, features="", vector_bytes=vector_bytes)
+    for module in (machine, build, kernel_module):
+        monkeypatch.setattr(module, "host", lambda: older)
+    monkeypatch.setenv("CARDAN_CACHE", "0")
+    kernel = compile_program(arm_kernel.program)
+    for size in (1, 2, 3, 5, 17):
+        args = [a.astype(dtype) for a in rows(size)]
+        result = kernel(*args)
+        assert result.dtype == dtype
+        close(result, arm_reference(*args).astype(dtype), rtol=1e-12 if dtype is np.float64 else 2e-4)
+        np.testing.assert_array_equal(result, [kernel(*row) for row in zip(*args, strict=True)])

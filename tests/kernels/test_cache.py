@@ -71,10 +71,18 @@ def test_key_name_shape_and_lanes_tell_entries_apart(cache):
     assert len(entries(cache)) == 4
 
 
-@pytest.mark.parametrize("damage", [
-    lambda b: b[:-1], lambda b: b[:40], lambda b: b"", lambda b: b[:-9] + bytes([b[-9] ^ 4]) + b[-8:], lambda b: b"X" + b[1:],
-    lambda b: b + b"\0", lambda b: b[:20] + bytes([b[20] ^ 1]) + b[21:],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda b: b[:-1],
+        lambda b: b[:40],
+        lambda b: b"",
+        lambda b: b[:-9] + bytes([b[-9] ^ 4]) + b[-8:],
+        lambda b: b"X" + b[1:],
+        lambda b: b + b"\0",
+        lambda b: b[:20] + bytes([b[20] ^ 1]) + b[21:],
+    ],
+)
 def test_damaged_entry_is_rebuilt(cache, damage):
     """Truncated, flipped, lengthened: compiled again, and repaired on disk."""
     program = Counted()
@@ -198,7 +206,7 @@ def start(mode):
 
 
 def test_two_processes_at_once(cache):
-    """Both compile, both answer, and a third finds whole entries without recording or even importing CasADi."""
+    """Both compile, both answer, and a third finds whole entries without even importing CasADi."""
     for modes in (("cold", "cold"), ("warm",)):
         for process in [start(mode) for mode in modes]:
             _, errors = process.communicate(timeout=60)

@@ -18,13 +18,30 @@ DOMAIN = {
     "acosh": 1 + POSITIVE, "log1p": POSITIVE,
 }  # fmt: skip
 TEXT = {
-    "neg": lambda x: -x, "sq": lambda x: x * x, "twice": lambda x: x + x, "inv": lambda x: 1 / x, "not": ca.logic_not,
-    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
-    "pow": lambda x, y: ca.fabs(x) ** y, "constpow": lambda x, y: ca.fabs(x) ** 2.7 + 0 * y, "atan2": ca.atan2,
-    "hypot": ca.hypot, "remainder": ca.remainder, "lt": lambda x, y: x < y, "le": lambda x, y: x <= y,
-    "eq": lambda x, y: x == y, "ne": lambda x, y: x != y, "and": ca.logic_and, "or": ca.logic_or,
-    "if_else_zero": lambda x, y: ca.if_else(x, y, 0), "copysign": ca.copysign, "fmod": ca.fmod,
-}  # fmt: skip
+    "neg": lambda x: -x,
+    "sq": lambda x: x * x,
+    "twice": lambda x: x + x,
+    "inv": lambda x: 1 / x,
+    "not": ca.logic_not,
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "pow": lambda x, y: ca.fabs(x) ** y,
+    "constpow": lambda x, y: ca.fabs(x) ** 2.7 + 0 * y,
+    "atan2": ca.atan2,
+    "hypot": ca.hypot,
+    "remainder": ca.remainder,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "and": ca.logic_and,
+    "or": ca.logic_or,
+    "if_else_zero": lambda x, y: ca.if_else(x, y, 0),
+    "copysign": ca.copysign,
+    "fmod": ca.fmod,
+}
 
 
 def text_of(name):
@@ -62,11 +79,19 @@ def test_binary(name):
     agrees(kernel, x, y)
 
 
-@pytest.mark.parametrize("text", [
-    lambda x, y, z: x * y + z, lambda x, y, z: x * y - z, lambda x, y, z: z - x * y, lambda x, y, z: z + x * x,
-    lambda x, y, z: x * y - z * z, lambda x, y, z: -(x * y) + z, lambda x, y, z: (x * y + z) * (x * y),
-    lambda x, y, z: x / z + y / z + 1 / z,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda x, y, z: x * y + z,
+        lambda x, y, z: x * y - z,
+        lambda x, y, z: z - x * y,
+        lambda x, y, z: z + x * x,
+        lambda x, y, z: x * y - z * z,
+        lambda x, y, z: -(x * y) + z,
+        lambda x, y, z: (x * y + z) * (x * y),
+        lambda x, y, z: x / z + y / z + 1 / z,
+    ],
+)
 def test_fused_sums_of_products(text):
     """Each shape of multiply-add has the right signs."""
     kernel = make_kernel(

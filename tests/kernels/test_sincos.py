@@ -35,7 +35,7 @@ def arguments(dtype, limit):
 
 
 def ulps(result, function, x):
-    """Largest error of `result` against the exact `function`, in units in the last place of the exact value."""
+    """Largest error of `result`, in units in the last place of the exact value."""
     worst = 0.0
     with mpmath.workprec(1300):
         for y, a in zip(result, x, strict=True):

@@ -53,7 +53,8 @@ def _core_fault(port: Port, shape: tuple[int, ...]) -> str | None:
     if shape[len(shape) - len(core) :] == core:
         return None
     if len(core) == 1:
-        return f"{name} has {shape[-1]} entries along its last axis, the model needs {core[0]} (shape {shape})"
+        n = shape[-1]
+        return f"{name} has {n} entries along its last axis, the model needs {core[0]} (shape {shape})"
     return f"{name} ends in {shape[-2:]} along its last two axes, the model needs {core} (shape {shape})"
 
 

@@ -1,7 +1,7 @@
 """The instruction list of a CasADi SX function as numbered values, each assigned once.
 
-CasADi reuses its work registers; a printer wants one name per value. Equal operations on equal operands become
-one value.
+CasADi reuses its work registers; a printer wants one name per value. Equal operations on equal operands
+become one value.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def elements(sparsity: casadi.Sparsity) -> list[int]:
 
 
 def read(function: casadi.Function) -> Graph:
-    """Number the values of an SX function. Output elements that are structural zeros become the constant 0."""
+    """Number the values of an SX function. Output elements that are structural zeros become the number 0."""
     codes = _codes()
     if not function.is_a("SXFunction"):
         raise CardanError(

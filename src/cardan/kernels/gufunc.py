@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ _KEPT: list[Any] = []
 
 @cache
 def _constructor() -> Any:
-    from numpy._core import _multiarray_umath
+    umath = import_module("numpy._core._multiarray_umath")  # NumPy has no public way to its table
 
     address = ctypes.pythonapi.PyCapsule_GetPointer
     address.restype = ctypes.c_void_p
     address.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    table = ctypes.cast(address(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
+    table = ctypes.cast(address(umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
     pointer, integer, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
     prototype = ctypes.PYFUNCTYPE(
         ctypes.py_object,
@@ -64,8 +65,9 @@ def make_gufunc(
     texts = [ctypes.create_string_buffer(s.encode()) for s in (name, doc, signature)]
     _KEPT.append((functions, data, types, loops, texts))
     no_identity = -1
+    kinds, unused = 1, 0
+    pointers = [ctypes.addressof(a) for a in (functions, data, types)]
     made: np.ufunc = _constructor()(
-        ctypes.addressof(functions), ctypes.addressof(data), ctypes.addressof(types), 1, inputs, outputs, no_identity,
-        texts[0], texts[1], 0, texts[2],
-    )  # fmt: skip
+        *pointers, kinds, inputs, outputs, no_identity, *texts[:2], unused, texts[2]
+    )
     return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from threading import RLock
 from typing import Any
 
@@ -22,9 +23,9 @@ from cardan.kernels.program import Port, Program
 from cardan.kernels.threads import get_threads, run_together
 
 _FLOAT64, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
-_LLVM_TYPE = {_FLOAT64: "double", _FLOAT32: "float"}
+_LLVM_TYPE: dict[np.dtype[Any], str] = {_FLOAT64: "double", _FLOAT32: "float"}
 
-# A second thread pays above this many nanoseconds of work; on lanes one operation of one row takes about this long.
+# A second thread pays above this many nanoseconds of work; one operation of one row takes about this long.
 _WORTH_SPLITTING = 200_000
 _NS_PER_OPERATION = 0.03
 
@@ -111,7 +112,7 @@ class Kernel:
         fast = self._fast
         if fast is not None and threads is None:
             try:
-                # one float64 array makes the result float64; a batch in a middle argument alone only costs time
+                # one float64 array makes the result float64; a batch only in a middle one just costs time
                 first, limit = args[0], self._limit
                 fits = first.size <= limit and args[-1].size <= limit and len(args) == self._arity
                 if first.dtype is _FLOAT64 and fits:
@@ -171,9 +172,14 @@ class Kernel:
         return max(int(_WORTH_SPLITTING / (_NS_PER_OPERATION * work)), 64)
 
     def _evaluate(
-        self, ufunc: np.ufunc, arrays: list[np.ndarray], batch: tuple[int, ...], out: Any, dtype: np.dtype[Any],
+        self,
+        ufunc: np.ufunc,
+        arrays: list[np.ndarray],
+        batch: tuple[int, ...],
+        out: Any,
+        dtype: np.dtype[Any],
         threads: int | None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         count = threads or get_threads()
         rows = math.prod(batch)
         plain = partial(ufunc, *arrays, **({} if out is None else {"out": out}))
@@ -187,7 +193,7 @@ class Kernel:
         lanes = host().lanes(_LLVM_TYPE[dtype])
         cuts = _cuts(batch[axis], count, lanes)
         tasks: list[Callable[[], object]] = []
-        for lo, hi in zip(cuts, cuts[1:], strict=False):
+        for lo, hi in pairwise(cuts):
             part = partial(_slice, axis=axis - len(batch), lo=lo, hi=hi)
             ins = [part(a, core=len(p.shape)) for p, a in zip(ports.inputs, arrays, strict=True)]
             outs = tuple(part(a, core=len(p.shape)) for p, a in zip(ports.outputs, results, strict=True))
@@ -247,7 +253,7 @@ def _batch_shape(ports: tuple[Port, ...], arrays: list[np.ndarray]) -> tuple[int
 def _results(
     ports: tuple[Port, ...], batch: tuple[int, ...], out: Any, dtype: np.dtype[Any], arrays: list[np.ndarray]
 ) -> tuple[np.ndarray, ...] | None:
-    """Arrays to fill part by part; None where `out` must be left to NumPy: unfit, or sharing memory with an input."""
+    """Arrays to fill part by part; None where `out` is NumPy's affair: unfit, or overlapping an input."""
     given = out if isinstance(out, tuple) else (out,) * len(ports)
     if len(given) != len(ports):
         return None
@@ -272,7 +278,7 @@ def _cuts(size: int, parts: int, lanes: int) -> list[int]:
 
 
 def _slice(array: np.ndarray, *, axis: int, lo: int, hi: int, core: int) -> np.ndarray:
-    """Rows `lo` to `hi` along a batch axis (counted from the last one, negative), where the array has that axis."""
+    """Rows `lo` to `hi` along a batch axis (negative, from the last one), where the array has that axis."""
     place = array.ndim - core + axis
     if place < 0 or array.shape[place] == 1:
         return array

@@ -1,8 +1,9 @@
 """Print a recorded graph as an LLVM IR function on lanes: one vector value per graph value.
 
-The text is optimised where LLVM cannot, or where it would take long: multiply-adds are fused here, so that every
-lane count gives the same bits; sines and cosines of inputs are taken first, in a loop; and the straight line is
-cut into blocks by branches never taken, because LLVM's time and its spilling grow faster than the block.
+The text is optimised where LLVM cannot, or where it would take long: multiply-adds are fused here, so that
+every lane count gives the same bits; sines and cosines of inputs are taken first, in a loop; and the
+straight line is cut into blocks by branches never taken, because LLVM's time and its spilling grow faster
+than the block.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _LIBM = {
 } | {"constpow": "pow"}
 _LIBM_PAIRS = frozenset({"pow", "atan2", "hypot", "fmod", "remainder"})
 
-# lines of a block; chosen by measurement (docstring)
+# lines of a block: 100 to 400 run alike, beyond that large graphs compile and run slower
 BLOCK = 400
 
 
@@ -105,11 +106,11 @@ def print_body(
 ) -> str:
     """IR of `define internal void @symbol(ptr %in0, ..., ptr %out0, ..., ptr %ahead0, ...)`.
 
-    Each pointer addresses one `<lanes x dtype>` per element of the port, in C order; an input whose index is in
-    `uniform` is an array of scalars, the same for every lane. `dtype` is "double" or "float". What the body calls is
-    defined in `module`; without one, the text returned is a complete module. `inputs` counts the input ports of a
-    graph, which may leave some unread. `ahead` gives, per port, how many cache lines from `%aheadN` on to ask for
-    along the way: asked for at once, they would hold up the body.
+    Each pointer addresses one `<lanes x dtype>` per element of the port, in C order; an input whose index
+    is in `uniform` is an array of scalars, the same for every lane. `dtype` is "double" or "float". What
+    the body calls is defined in `module`; without one, the text returned is a complete module. `inputs`
+    counts the input ports of a graph, which may leave some unread. `ahead` gives, per port, how many cache
+    lines from `%aheadN` on to ask for along the way: asked for at once, they would hold up the body.
     """
     graph = function if isinstance(function, Graph) else read(function)
     own = module is None
@@ -167,8 +168,11 @@ class _Body:
                 self._store(self._operand(k), port, element)
         never = ["  %never = icmp eq ptr %out0, null"] if n_out else []
         return "\n".join(
-            [f"define internal void @{symbol}({', '.join(params)}) {{", "entry:", *never, *self.lines]
-            + ["  br label %done", "done:", "  ret void", "}"]
+            [
+                f"define internal void @{symbol}({', '.join(params)}) {{",
+                *("entry:", *never, *self.lines),
+                *("  br label %done", "done:", "  ret void", "}"),
+            ]
         )
 
     # placing

@@ -50,7 +50,7 @@ class Host:
 
 
 def few(lanes: int) -> int:
-    """Up to how many rows the one-lane body is quicker than the lanes padded (measured: 0.6 to 0.45 of one pass)."""
+    """Up to how many rows the one-lane body beats the lanes padded: one row takes about half a pass."""
     return max(1, lanes // 4)
 
 
@@ -78,7 +78,7 @@ def _target_machine() -> Any:
     import llvmlite.binding as llvm
 
     h = host()
-    # constants addressed relative to the code: the large model's absolute addresses would make code a third longer
+    # constants relative to the code: with absolute addresses the code is longer, and fetching it is the limit
     return llvm.Target.from_triple(h.triple).create_target_machine(
         cpu=h.cpu, features=h.features, opt=2, reloc="pic", codemodel="small"
     )
@@ -96,7 +96,7 @@ def to_object(ir: str) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-# Linked code lives as long as the process: a ufunc may outlive the kernel that made it, and NumPy keeps bare pointers.
+# Linked code lives as long as the process: a ufunc, which holds bare pointers, may outlive its kernel.
 _LINKED: list[Any] = []
 _lock = Lock()
 

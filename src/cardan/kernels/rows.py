@@ -17,8 +17,8 @@ from cardan.kernels.vecmath import Lanes
 _LARGE = 256  # elements of a port past which its next rows are not asked for ahead
 _ON_STACK = 1 << 17  # bytes of scratch past which it comes from malloc: threads may have small stacks
 
-_COPY = """define internal void @copy(ptr %dst, i64 %dr, i64 %dm, i64 %dn, ptr %src, i64 %sr, i64 %sm, i64 %sn,
-                           i64 %rows, i64 %m, i64 %n) {{
+_COPY = """define internal void @copy(ptr %dst, i64 %dr, i64 %dm, i64 %dn, ptr %src, i64 %sr, i64 %sm,
+                           i64 %sn, i64 %rows, i64 %m, i64 %n) {{
 entry:
   %some = icmp sgt i64 %rows, 0
   br i1 %some, label %row, label %done
@@ -60,8 +60,8 @@ done:
 }}"""
 
 # `direct`: the elements of a row are contiguous and the lanes are full
-_FETCH = """define internal void @fetch(ptr %lanes, ptr %buf, ptr %src, i64 %rows, i64 %step, i64 %m, i64 %sm, i64 %n,
-                            i64 %sn, i1 %direct) {{
+_FETCH = """define internal void @fetch(ptr %lanes, ptr %buf, ptr %src, i64 %rows, i64 %step, i64 %m, i64 %sm,
+                            i64 %n, i64 %sn, i1 %direct) {{
   %size = mul i64 %m, %n
   br i1 %direct, label %go, label %stage
 go:
@@ -70,17 +70,19 @@ go:
 stage:
   %rb = mul i64 %size, {b}
   %nb = mul i64 %n, {b}
-  call void @copy(ptr %buf, i64 %rb, i64 %nb, i64 {b}, ptr %src, i64 %step, i64 %sm, i64 %sn, i64 %rows, i64 %m, i64 %n)
+  call void @copy(ptr %buf, i64 %rb, i64 %nb, i64 {b}, ptr %src, i64 %step, i64 %sm, i64 %sn,
+                  i64 %rows, i64 %m, i64 %n)
   %used = mul i64 %rows, %rb
   %rest = getelementptr i8, ptr %buf, i64 %used
   %pad = sub i64 {w}, %rows
-  call void @copy(ptr %rest, i64 %rb, i64 %nb, i64 {b}, ptr %src, i64 0, i64 %sm, i64 %sn, i64 %pad, i64 %m, i64 %n)
+  call void @copy(ptr %rest, i64 %rb, i64 %nb, i64 {b}, ptr %src, i64 0, i64 %sm, i64 %sn,
+                  i64 %pad, i64 %m, i64 %n)
   call void @gather(ptr %lanes, ptr %buf, i64 %rb, i64 %size)
   ret void
 }}"""
 
-_GIVE = """define internal void @give(ptr %lanes, ptr %buf, ptr %dst, i64 %rows, i64 %step, i64 %m, i64 %sm, i64 %n,
-                           i64 %sn, i1 %direct) {{
+_GIVE = """define internal void @give(ptr %lanes, ptr %buf, ptr %dst, i64 %rows, i64 %step, i64 %m, i64 %sm,
+                           i64 %n, i64 %sn, i1 %direct) {{
   %size = mul i64 %m, %n
   br i1 %direct, label %go, label %stage
 go:
@@ -90,28 +92,31 @@ stage:
   %rb = mul i64 %size, {b}
   %nb = mul i64 %n, {b}
   call void @scatter(ptr %lanes, ptr %buf, i64 %rb, i64 %size)
-  call void @copy(ptr %dst, i64 %step, i64 %sm, i64 %sn, ptr %buf, i64 %rb, i64 %nb, i64 {b}, i64 %rows, i64 %m, i64 %n)
+  call void @copy(ptr %dst, i64 %step, i64 %sm, i64 %sn, ptr %buf, i64 %rb, i64 %nb, i64 {b},
+                  i64 %rows, i64 %m, i64 %n)
   ret void
 }}"""
 
 # one row is already in lanes of one: it is copied only where it is not contiguous
-_FETCH_ONE = """define internal void @fetch(ptr %lanes, ptr %buf, ptr %src, i64 %rows, i64 %step, i64 %m, i64 %sm, i64 %n,
-                            i64 %sn, i1 %direct) {{
+_FETCH_ONE = """define internal void @fetch(ptr %lanes, ptr %buf, ptr %src, i64 %rows, i64 %step, i64 %m,
+                            i64 %sm, i64 %n, i64 %sn, i1 %direct) {{
   br i1 %direct, label %done, label %stage
 stage:
   %nb = mul i64 %n, {b}
-  call void @copy(ptr %lanes, i64 0, i64 %nb, i64 {b}, ptr %src, i64 0, i64 %sm, i64 %sn, i64 1, i64 %m, i64 %n)
+  call void @copy(ptr %lanes, i64 0, i64 %nb, i64 {b}, ptr %src, i64 0, i64 %sm, i64 %sn,
+                  i64 1, i64 %m, i64 %n)
   br label %done
 done:
   ret void
 }}"""
 
-_GIVE_ONE = """define internal void @give(ptr %lanes, ptr %buf, ptr %dst, i64 %rows, i64 %step, i64 %m, i64 %sm, i64 %n,
-                           i64 %sn, i1 %direct) {{
+_GIVE_ONE = """define internal void @give(ptr %lanes, ptr %buf, ptr %dst, i64 %rows, i64 %step, i64 %m,
+                           i64 %sm, i64 %n, i64 %sn, i1 %direct) {{
   br i1 %direct, label %done, label %stage
 stage:
   %nb = mul i64 %n, {b}
-  call void @copy(ptr %dst, i64 0, i64 %sm, i64 %sn, ptr %lanes, i64 0, i64 %nb, i64 {b}, i64 1, i64 %m, i64 %n)
+  call void @copy(ptr %dst, i64 0, i64 %sm, i64 %sn, ptr %lanes, i64 0, i64 %nb, i64 {b},
+                  i64 1, i64 %m, i64 %n)
   br label %done
 done:
   ret void
@@ -151,27 +156,28 @@ def _transpose(t: Lanes, name: list[str], lines: list[str], prefix: str) -> list
             low = [e if not e & s else w + e - s for e in range(w)]
             high = [e + s if not e & s else w + e for e in range(w)]
             for k, mask in ((i, low), (i | s, high)):
-                text = ", ".join(f"i32 {e}" for e in mask)
-                lines.append(
-                    f"  %{prefix}{s}.{k} = shufflevector {v} {name[i]}, {v} {name[i | s]}, <{w} x i32> <{text}>"
-                )
+                order = ", ".join(f"i32 {e}" for e in mask)
                 new[k] = f"%{prefix}{s}.{k}"
+                both = f"{v} {name[i]}, {v} {name[i | s]}"
+                lines.append(f"  {new[k]} = shufflevector {both}, <{w} x i32> <{order}>")
         name = new
         s *= 2
     return name
 
 
 def _blocks(t: Lanes, symbol: str, block: list[str], narrow: list[str]) -> str:
-    """IR of a function over blocks of W columns, the last one overlapping; `narrow` serves fewer than W columns."""
+    """IR of a function over blocks of W columns, the last overlapping; `narrow` serves fewer columns."""
     w = t.width
     return "\n".join(
-        [f"define internal void @{symbol}(ptr %lanes, ptr %rows, i64 %step, i64 %size) {{", "entry:"]
-        + [f"  %last = sub i64 %size, {w}", "  %less = icmp slt i64 %last, 0"]
-        + ["  br i1 %less, label %narrow, label %wide", "narrow:", *narrow, "  ret void"]
-        + ["wide:", "  %j = phi i64 [0, %entry], [%j2, %wide]", *block]
-        + [f"  %j1 = add i64 %j, {w}", "  %end = icmp sge i64 %j, %last", "  %over = icmp sgt i64 %j1, %last"]
-        + ["  %j2 = select i1 %over, i64 %last, i64 %j1"]
-        + ["  br i1 %end, label %done, label %wide", "done:", "  ret void", "}"]
+        [
+            f"define internal void @{symbol}(ptr %lanes, ptr %rows, i64 %step, i64 %size) {{",
+            *("entry:", f"  %last = sub i64 %size, {w}", "  %less = icmp slt i64 %last, 0"),
+            *("  br i1 %less, label %narrow, label %wide", "narrow:", *narrow, "  ret void"),
+            *("wide:", "  %j = phi i64 [0, %entry], [%j2, %wide]", *block, f"  %j1 = add i64 %j, {w}"),
+            *("  %end = icmp sge i64 %j, %last", "  %over = icmp sgt i64 %j1, %last"),
+            *("  %j2 = select i1 %over, i64 %last, i64 %j1", "  br i1 %end, label %done, label %wide"),
+            *("done:", "  ret void", "}"),
+        ]
     )
 
 
@@ -211,7 +217,8 @@ def _print_gather(module: Module) -> None:
 
     # the lanes have room for W elements past the end, so that a narrow port may write whole blocks there
     load_row = f"%{{p}}x{{k}} = load {v}, ptr %{{p}}r{{k}}, align {t.bytes}"
-    load_some = f"%{{p}}x{{k}} = call {v} {masked[1]}(ptr %{{p}}r{{k}}, i32 {t.bytes}, {masked[0]} %mask, {v} zeroinitializer)"
+    some = f"(ptr %{{p}}r{{k}}, i32 {t.bytes}, {masked[0]} %mask, {v} zeroinitializer)"
+    load_some = f"%{{p}}x{{k}} = call {v} {masked[1]}{some}"
     to_lanes = f"store {v} {{x}}, ptr %{{p}}l{{k}}, align {a}"
     module.functions["gather"] = _blocks(
         t, "gather", both("w", "%j", load_row, to_lanes), mask + both("n", "0", load_some, to_lanes)
@@ -244,7 +251,7 @@ class _Loop:
         return offset
 
     def _describe(self, j: int, port: Port, axis: int) -> int:
-        """Load the pointer, step and core strides of port `j`, and test for contiguous rows; the next free axis."""
+        """Load pointer, step and core strides of port `j`, and test for contiguous rows; the next axis."""
         t, (m, n) = self.t, port.matrix
         out = self.lines
         out += [f"  %a{j} = getelementptr ptr, ptr %args, i64 {j}", f"  %base{j} = load ptr, ptr %a{j}"]
@@ -361,7 +368,7 @@ class _Loop:
 
 
 def _lines(port: Port, t: Lanes) -> int:
-    """Cache lines of the next W rows worth asking for while the body runs; a large output would drive out its spills."""
+    """Cache lines of the next W rows to ask for while the body runs; many would drive out its spills."""
     return -(-port.size * t.bytes * t.width // 64) if port.size <= _LARGE else 0
 
 

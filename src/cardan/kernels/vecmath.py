@@ -2,8 +2,8 @@
 
 Cody-Waite reduction with fused multiply-adds: k = round(2x/pi), r = x - k pi/2 with pi/2 in three parts. The
 first subtraction is exact: k P1 and x are both multiples of ulp(1)/2 and the difference is below 1. Then
-polynomials on |r| <= pi/4 (the coefficients of Cephes) and the quadrant k mod 4. Past the limit of |x|, where k
-would lose bits, and for inf and nan, a cold branch asks libm lane by lane.
+polynomials on |r| <= pi/4 (the coefficients of Cephes) and the quadrant k mod 4. Past the limit of |x|, where
+k would lose bits, and for inf and nan, a cold branch asks libm lane by lane.
 """
 
 from __future__ import annotations
