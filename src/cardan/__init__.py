@@ -1,3 +1,148 @@
-"""Multibody dynamics for Python: one mechanism, every formulation, every machine."""
+"""Multibody dynamics for Python: one mechanism, every formulation, every machine.
+
+Build a mechanism with `Mechanism`, or `load` a robot; then ask for its dynamics with arrays of any batch shape.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from cardan.errors import CardanError, FileError, InputError, LoopError, ModelError, UnknownNameError
+from cardan.model import inertia
+from cardan.model.body import JointData
+from cardan.model.builder import Mechanism
+from cardan.model.joint import (
+    Cylindrical,
+    Free,
+    Planar,
+    Prismatic,
+    Revolute,
+    Rigid,
+    Screw,
+    Spherical,
+    Universal,
+)
+from cardan.model.model import Model
+from cardan.model.pose import Pose
+
+if TYPE_CHECKING:
+    from cardan.analysis import textbook
+    from cardan.analysis.check import check
+    from cardan.analysis.dynamics import (
+        bias_force,
+        coriolis_matrix,
+        forward_dynamics,
+        gravity_force,
+        inverse_dynamics,
+        inverse_mass_matrix,
+        joint_wrenches,
+        mass_matrix,
+        plus,
+        rates,
+    )
+    from cardan.analysis.energy import (
+        center_of_mass,
+        centroidal_momentum,
+        kinetic_energy,
+        momentum,
+        potential_energy,
+    )
+    from cardan.analysis.equations import equations
+    from cardan.analysis.kinematics import (
+        body_accelerations,
+        body_poses,
+        body_twists,
+        frame_pose,
+        jacobian,
+        joint_axes,
+    )
+    from cardan.io.load import load
+    from cardan.kernels import get_threads, set_threads
 
 __version__ = "0.1.0"
+
+# Where the names live that pull in heavier parts: imported when first used.
+_LAZY = {
+    "textbook": "analysis",
+    "check": "analysis.check",
+    **dict.fromkeys(
+        ("bias_force", "coriolis_matrix", "forward_dynamics", "gravity_force", "inverse_dynamics",
+         "inverse_mass_matrix", "joint_wrenches", "mass_matrix", "plus", "rates"), "analysis.dynamics",
+    ),
+    **dict.fromkeys(
+        ("center_of_mass", "centroidal_momentum", "kinetic_energy", "momentum", "potential_energy"),
+        "analysis.energy",
+    ),
+    "equations": "analysis.equations",
+    **dict.fromkeys(
+        ("body_accelerations", "body_poses", "body_twists", "frame_pose", "jacobian", "joint_axes"),
+        "analysis.kinematics",
+    ),
+    "load": "io.load",
+    "get_threads": "kernels",
+    "set_threads": "kernels",
+}  # fmt: skip
+
+__all__ = [
+    "CardanError",
+    "Cylindrical",
+    "FileError",
+    "Free",
+    "InputError",
+    "JointData",
+    "LoopError",
+    "Mechanism",
+    "Model",
+    "ModelError",
+    "Planar",
+    "Pose",
+    "Prismatic",
+    "Revolute",
+    "Rigid",
+    "Screw",
+    "Spherical",
+    "Universal",
+    "UnknownNameError",
+    "bias_force",
+    "body_accelerations",
+    "body_poses",
+    "body_twists",
+    "center_of_mass",
+    "centroidal_momentum",
+    "check",
+    "coriolis_matrix",
+    "equations",
+    "forward_dynamics",
+    "frame_pose",
+    "get_threads",
+    "gravity_force",
+    "inertia",
+    "inverse_dynamics",
+    "inverse_mass_matrix",
+    "jacobian",
+    "joint_axes",
+    "joint_wrenches",
+    "kinetic_energy",
+    "load",
+    "mass_matrix",
+    "momentum",
+    "plus",
+    "potential_energy",
+    "rates",
+    "set_threads",
+    "textbook",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'cardan' has no attribute {name!r}")
+    module = import_module(f"cardan.{_LAZY[name]}")
+    value = import_module(f"cardan.analysis.{name}") if name == "textbook" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -143,7 +143,8 @@ def test_the_root_is_fixed_or_free() -> None:
 
 
 def test_the_root_joint_takes_a_free_name() -> None:
-    text = robot(BOTH, f'<joint name="root" type="revolute">{ENDS}</joint>')
+    massive = BOTH.replace('<link name="a"/>', f'<link name="a">{INERTIAL}</link>')
+    text = robot(massive, f'<joint name="root" type="revolute">{ENDS}</joint>')
     assert build(text, root="free").joint_names == ("root_", "root")
 
 

@@ -25,8 +25,6 @@ REFUSED = {
     "bravo7_description/urdf/bravo7_gripper.urdf": "'bravo_finger2_link': .* has no mass",
     "falcon_description/urdf/falcon.urdf": "child 'Z_propeller' is not a link",
     "falcon_description/urdf/falcon_bravo7_gripper.urdf": "'bravo_finger2_link': .* has no mass",
-    "icub_description/robots/icub.urdf": "'head': inertia about the centre of mass is not positive",
-    "icub_description/robots/icub_reduced.urdf": "'r_ankle_1': inertia .* triangle rule",
     "romeo_description/urdf/romeo.urdf": "'RThumb3Link': .* has no mass",
     "romeo_description/urdf/romeo_laas_small.urdf": "'LShoulderYaw_link': inertia .* triangle rule",
     "romeo_description/urdf/romeo_small.urdf": "'RShoulderYawLink': inertia .* triangle rule",

@@ -32,6 +32,11 @@ def kernel_of(model: Model, name: str, formulation: str = "spatial") -> Any:
     return kernel
 
 
+def graph_of(model: Model, name: str, formulation: str = "spatial") -> Any:
+    """The CasADi function of a quantity, unrolled."""
+    return _function(model, quantity(formulation, name))
+
+
 def is_large(model: Model) -> bool:
     """Whether recursions over the model are looped rather than unrolled."""
     return len(model.tree.links) > LOOP_PAST
@@ -69,7 +74,7 @@ class _InTwo:
 def _kernel(
     model: Model, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Callable[[], Any]
 ) -> Kernel:
-    key = hashlib.sha256(f"{model.key} {name} {_text_digest()}".encode()).hexdigest()
+    key = hashlib.sha256(f"{model.key} {name} {text_digest()}".encode()).hexdigest()
     return compile_program(Program(name.split()[-1] if "jacobian" not in name else "jacobian", inputs, outputs, key, record))
 
 
@@ -100,7 +105,7 @@ def _without_none(shape: tuple[int, int | None]) -> Shape:
 
 
 @cache
-def _text_digest() -> str:
+def text_digest() -> str:
     """Digest of the text that writes graphs: a change in it makes every cached kernel stale."""
     h = hashlib.sha256()
     root = Path(__file__).parents[1]

@@ -10,6 +10,7 @@ from cardan.errors import UnknownNameError, nearest
 from cardan.formulation import newton_euler, spatial
 from cardan.formulation.contract import (
     PLUS,
+    PROJECT,
     RATES,
     Inputs,
     Quantity,
@@ -87,7 +88,7 @@ def _totals(
 
 
 def _table(quantities: list[Quantity]) -> dict[str, Quantity]:
-    return {quantity.name: quantity for quantity in [*quantities, PLUS, RATES]}
+    return {quantity.name: quantity for quantity in [*quantities, PLUS, RATES, PROJECT]}
 
 
 _POSE, _TWIST = (("pose", per_body(16)),), (("v", per_body(6)),)

@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cardan.algebra.linsolve import tree_factor, tree_solve
-from cardan.algebra.matrix import Matrix, eye, mirrored, stack
+from cardan.algebra.linsolve import ldl_factor, ldl_solve, tree_factor, tree_solve
+from cardan.algebra.matrix import Matrix, as_graph, constant, eye, mirrored, stack, zeros
 from cardan.algebra.rotation import cross
+from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.formulation.recursion import Recursion, unroll
+from cardan.model.graph import GROUND
 from cardan.model.model import Model
+from cardan.model.transform import joint_transform
 
 Shape = tuple[int, ...]
 Inputs = dict[str, Matrix]
@@ -49,6 +52,8 @@ def port_shape(model: Model, port: str) -> tuple[int, int | None]:
         "a": (model.nv, None),
         "tau": (model.nv, None),
         "wrenches": (model.nb, 6),
+        "poses": (model.nb, 16),
+        "twists": (model.nb, 6),
     }
     return sizes[port]
 
@@ -111,5 +116,36 @@ def _rates(model: Model, inputs: Inputs) -> list[Matrix]:
     return [ca.substitute(ca.jtimes(moved, start, v), start, ca.SX.zeros(model.nv))]
 
 
+def _project(model: Model, inputs: Inputs) -> list[Matrix]:
+    """q and v of the tree from poses and twists of all bodies: each joint measured between its two sides."""
+    tree = model.tree
+    like = inputs["poses"]
+    at: dict[int, tuple[Matrix, Matrix, Matrix]] = {GROUND: (eye(3, like), zeros(3, None, like), zeros(6, None, like))}
+    for b in reversed(range(model.nb)):
+        if tree.body_link[b] == GROUND:
+            continue
+        row, pose = inputs["poses"][b, :], tree.body_pose[b].inverse
+        R_B = stack(*(row[4 * k : 4 * k + 3] for k in range(3)))
+        r_B = stack(*(row[4 * k + 3] for k in range(3)))
+        X = Transform((turned(constant(pose.rotation.T)), shifted(constant(pose.position))))
+        R = R_B @ constant(pose.rotation)
+        at[tree.body_link[b]] = R, r_B + R_B @ constant(pose.position), X @ inputs["twists"][b, :].T
+    q, v = [], []
+    for i, link in enumerate(tree.links):
+        R_p, r_p, v_p = at[link.parent]
+        R_i, r_i, v_i = at[i]
+        E, r = constant(link.E), constant(link.r)
+        R_F, r_F = R_p @ E.T, r_p + R_p @ r
+        q_i = link.kind.measure(R_F.T @ R_i, R_F.T @ (r_i - r_F))
+        S = as_graph(link.kind.S(q_i), like)
+        relative = v_i - joint_transform(link.kind, q_i, E, r) @ v_p
+        q.append(q_i)
+        v.append(ldl_solve(ldl_factor(S.T @ S), S.T @ relative) if link.kind.nv else zeros(0, None, like))
+    return [stack(*q) if q else zeros(0, None, like), stack(*v) if v else zeros(0, None, like)]
+
+
+PROJECT = Quantity(
+    "project", ("poses", "twists"), (("q", lambda m: (m.nq,)), ("v", lambda m: (m.nv,))), write=_project
+)
 PLUS = Quantity("plus", ("q", "v"), (("q", lambda m: (m.nq,)),), write=_plus)
 RATES = Quantity("rates", ("q", "v"), (("qdot", lambda m: (m.nq,)),), write=_rates)

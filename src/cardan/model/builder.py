@@ -31,6 +31,7 @@ class Mechanism:
         self.name = _read_name("mechanism", name)
         self.gravity = numbers(f"mechanism {name!r}", "gravity", gravity, (3,))
         self._bodies: dict[str, Body] = {}
+        self._order: dict[str, int] = {self.ground: GROUND}
         self._joints: dict[str, Joint] = {}
         self._frames: dict[str, Frame] = {}
         self._notes: list[str] = []
@@ -66,6 +67,7 @@ class Mechanism:
         if inertia_about is not None:
             I = I - inertia_about_origin(mass, com - numbers(owner, "inertia_about", inertia_about, (3,)), 0 * I)
         I = check_inertia(owner, mass, I)
+        self._order[name] = len(self._bodies)
         self._bodies[name] = Body(name, mass, _frozen(com), _frozen(I))
         return name
 
@@ -125,13 +127,16 @@ class Mechanism:
         `snapping`: constants of joint placements within this of 0, 1 or -1 are taken as exactly that, which
         makes kernels shorter; 0 switches it off.
         """
+        snapping = float(numbers(f"mechanism {self.name!r}", "snapping", snapping, ()))
+        if not 0 <= snapping < 1e-3:
+            raise ModelError(f"mechanism {self.name!r}: snapping must be from 0 to 0.001, got {snapping:g}")
         bodies, joints = tuple(self._bodies.values()), tuple(self._joints.values())
         if not bodies:
             raise ModelError(f"mechanism {self.name!r}: it has no body; add one with body(...)")
         chosen = choose_tree(bodies, joints)
         cuts = tuple(j for j in range(len(joints)) if j not in set(chosen))
         tree = grow_tree(bodies, joints, chosen, snapping)
-        check_mobility(tree, bodies, joints, {b for j in cuts for b in (joints[j].parent, joints[j].child)})
+        check_mobility(tree, joints, {b for j in cuts for b in (joints[j].parent, joints[j].child)})
         frames = tuple(self._frames.values())
         return Model(
             self.name, _frozen(self.gravity), bodies, joints, frames, tree, cuts, snapping, tuple(self._notes)
@@ -143,11 +148,9 @@ class Mechanism:
             raise ModelError(f"{what} {name!r}: the name is taken; bodies and frames must have different names")
 
     def _index(self, owner: str, what: str, name: str) -> int:
-        if name == self.ground:
-            return GROUND
-        if name not in self._bodies:
-            raise UnknownNameError(f"{owner}: {what} {name!r} is not a body{nearest(name, self._bodies)}")
-        return list(self._bodies).index(name)
+        if not isinstance(name, str) or name not in self._order:
+            raise UnknownNameError(f"{owner}: {what} {name!r} is not a body{nearest(name, self._order)}")
+        return self._order[name]
 
 
 def _read_name(what: str, name: object) -> str:

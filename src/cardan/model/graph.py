@@ -176,27 +176,42 @@ def _merged_inertia(
     return mass, com, (I_C + I_C.T) / 2
 
 
-def check_mobility(tree: Tree, bodies: Sequence[Body], joints: Sequence[Joint], cut_bodies: set[int]) -> None:
-    """Refuse a joint that can move without moving any inertia: the mass matrix would be singular."""
+def check_mobility(tree: Tree, joints: Sequence[Joint], cut_bodies: set[int]) -> None:
+    """Refuse a joint that can move without moving any inertia: the mass matrix would be singular.
+
+    At one arbitrary configuration, tips first: composite inertia `IC` gives the size to compare with, and articulated
+    inertia `IA` what is left to move when the joints beyond give way. Links that a loop holds are not judged.
+    """
+    rng = np.random.default_rng(0)
     n = len(tree.links)
-    composite = [link.I.copy() for link in tree.links]
-    carried = [False] * n
+    IC, IA = [link.I for link in tree.links], [link.I for link in tree.links]
+    held = [False] * n
     for b in cut_bodies:
         if tree.body_link[b] != GROUND:
-            carried[tree.body_link[b]] = True
+            held[tree.body_link[b]] = True
     for i in reversed(range(n)):
         link = tree.links[i]
-        q = np.array(link.kind.neutral)
+        q = link.kind.plus(np.array(link.kind.neutral), rng.uniform(-1, 1, link.kind.nv))
         S = link.kind.S(q)
-        D = S.T @ composite[i] @ S
-        scale = float(np.abs(composite[i]).max())
-        if not carried[i] and link.kind.nv and (scale == 0 or np.linalg.eigvalsh(D)[0] <= 1e-14 * scale):
-            what = "has no mass" if scale == 0 else "has no inertia along a motion of its joint"
-            raise ModelError(
-                f"body {link.name!r}: it, with all it carries, {what}, so joint {joints[link.joint].name!r} "
-                f"({joints[link.joint].kind.name}) would move nothing; give it mass and inertia, or a rigid joint"
-            )
+        D = S.T @ IA[i] @ S
+        if not held[i] and link.kind.nv:
+            _require_inertia(link, joints[link.joint], S, D, IC[i])
         if link.parent != GROUND:
-            carried[link.parent] = carried[link.parent] or carried[i]
+            held[link.parent] = held[link.parent] or held[i]
             X = joint_transform(link.kind, q, link.E, link.r)
-            composite[link.parent] += X.congruence(composite[i])
+            left = IA[i] if held[i] else IA[i] - IA[i] @ S @ np.linalg.solve(D, S.T @ IA[i])
+            IC[link.parent] = IC[link.parent] + X.congruence(IC[i])
+            IA[link.parent] = IA[link.parent] + X.congruence(left)
+
+
+def _require_inertia(link: Link, joint: Joint, S: np.ndarray, D: np.ndarray, IC: np.ndarray) -> None:
+    """Compare what a joint moves with the largest it could move, turn by turn and shift by shift."""
+    turning, mass = np.trace(IC[:3, :3]), IC[3, 3]
+    largest = np.sqrt(np.maximum(np.diag(S.T @ np.diag([turning] * 3 + [mass] * 3) @ S), 1e-300))
+    if mass > 0 and np.linalg.eigvalsh(D / np.outer(largest, largest))[0] > 1e-13:
+        return
+    what = "has no mass" if mass == 0 else "has no inertia along a motion of that joint"
+    raise ModelError(
+        f"body {link.name!r}: it, with all it carries, {what}, so joint {joint.name!r} ({joint.kind.name}) "
+        "would move nothing; give it mass and inertia, or a rigid joint"
+    )

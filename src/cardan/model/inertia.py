@@ -12,6 +12,8 @@ import numpy as np
 from cardan.errors import ModelError
 from cardan.model.pose import numbers, unit_axis
 
+ROUNDING = 1e-15  # m^2: the square of a radius of gyration of 30 nm; less is noise
+LARGEST = 1e100  # beyond this, squares overflow
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
@@ -97,8 +99,8 @@ def check_inertia(owner: str, mass: float, I_C: np.ndarray) -> np.ndarray:
                 f"{owner}: mass is zero but its inertia is not (largest entry {scale:g} kg m^2); give the mass"
             )
         return I_C
-    if scale == 0:
-        return I_C
+    if scale <= ROUNDING * mass:  # a point mass, with rounding noise from a file
+        return np.zeros((3, 3))
     asymmetry = float(np.abs(I_C - I_C.T).max())
     if asymmetry > 1e-6 * scale:
         raise ModelError(
@@ -106,6 +108,8 @@ def check_inertia(owner: str, mass: float, I_C: np.ndarray) -> np.ndarray:
             "did you mix up the products of inertia?"
         )
     I_C = (I_C + I_C.T) / 2
+    if not scale < LARGEST or not mass < LARGEST:
+        raise ModelError(f"{owner}: mass {mass:g} kg or inertia {scale:g} kg m^2 is too large to compute with; check units")
     a, b, c = np.linalg.eigvalsh(I_C)
     if a < -1e-6 * scale:
         raise ModelError(

@@ -8,6 +8,7 @@ A joint connects frame F on the parent with frame M on the child. In canonical a
     T      6 x (6-nv)  spans the constraint forces, dual to S: `T^T S = 0`
     phi    6 - nv   position residual from the pose of M in F (`R`, `p`); zero on the joint's motions
     plus   nq       configuration after moving with constant `v` for unit time
+    measure  nq     configuration read off the pose of M in F (`R`, `p`), on the joint's motions
 
 Rates follow: `qdot = N(q) v` is the derivative of `plus`. Units: m, rad, and m/s, rad/s; angular part first.
 
@@ -26,6 +27,7 @@ import numpy as np
 from cardan.algebra.matrix import Matrix, arctan2, as_graph, beside, cos, matrix, sin, stack, vector
 from cardan.algebra.rotation import (
     quaternion_exp,
+    quaternion_of_rotation,
     quaternion_product,
     rotation_integral,
     rotation_of_quaternion,
@@ -57,6 +59,7 @@ class Kind:
     T: Function
     phi: Function
     plus: Function
+    measure: Function
     q_units: tuple[str, ...] = ()
     v_units: tuple[str, ...] = ()
 
@@ -86,6 +89,11 @@ def _no_turn(R: Matrix) -> Matrix:
     return unskew(R)
 
 
+def _angle(R: Matrix) -> Matrix:
+    """Angle of a turn about z."""
+    return arctan2(R[1, 0], R[0, 0])
+
+
 def _screw_kind(pitch: float) -> Kind:
     """Turn about z by q, advance by pitch (m/rad) times q."""
     h = pitch
@@ -105,6 +113,7 @@ def _screw_kind(pitch: float) -> Kind:
         f"screw({h!r})", 1, 1, (0.0,),
         E=lambda q: turn_z(q[0]).T, r=lambda q: vector(0, 0, h * q[0]), S=lambda q: S, bias=None, T=lambda q: T,
         phi=lambda R, p: stack(vector(p[0], p[1], slip(R, p)), _tilt(R)), plus=_add,
+        measure=lambda R, p: vector(_angle(R) if h == 0 else p[2] / h),
         q_units=("rad",), v_units=("rad/s",),
     )  # fmt: skip
 
@@ -142,39 +151,46 @@ def _free_plus(q: Matrix, v: Matrix) -> Matrix:
 
 RIGID = Kind(
     "rigid", 0, 0, (), E=None, r=None, S=_unit(), bias=None, T=_unit(0, 1, 2, 3, 4, 5),
-    phi=lambda R, p: stack(p, _no_turn(R)), plus=_add,
+    phi=lambda R, p: stack(p, _no_turn(R)), plus=_add, measure=lambda R, p: p[:0],
 )  # fmt: skip
 REVOLUTE = Kind(
     "revolute", 1, 1, (0.0,), E=lambda q: turn_z(q[0]).T, r=None, S=_unit(2), bias=None, T=_unit(0, 1, 3, 4, 5),
-    phi=lambda R, p: stack(p, _tilt(R)), plus=_add, q_units=("rad",), v_units=("rad/s",),
+    phi=lambda R, p: stack(p, _tilt(R)), plus=_add, measure=lambda R, p: vector(_angle(R)),
+    q_units=("rad",), v_units=("rad/s",),
 )  # fmt: skip
 PRISMATIC = Kind(
     "prismatic", 1, 1, (0.0,), E=None, r=lambda q: vector(0, 0, q[0]), S=_unit(5), bias=None,
-    T=_unit(0, 1, 2, 3, 4), phi=lambda R, p: stack(p[:2], _no_turn(R)), plus=_add, q_units=("m",), v_units=("m/s",),
+    T=_unit(0, 1, 2, 3, 4), phi=lambda R, p: stack(p[:2], _no_turn(R)), plus=_add, measure=lambda R, p: p[2:],
+    q_units=("m",), v_units=("m/s",),
 )  # fmt: skip
 CYLINDRICAL = Kind(
     "cylindrical", 2, 2, (0.0, 0.0), E=lambda q: turn_z(q[0]).T, r=lambda q: vector(0, 0, q[1]), S=_unit(2, 5),
     bias=None, T=_unit(0, 1, 3, 4), phi=lambda R, p: stack(p[:2], _tilt(R)), plus=_add,
+    measure=lambda R, p: vector(_angle(R), p[2]),
     q_units=("rad", "m"), v_units=("rad/s", "m/s"),
 )  # fmt: skip
 UNIVERSAL = Kind(
     "universal", 2, 2, (0.0, 0.0), E=lambda q: (turn_x(q[0]) @ turn_y(q[1])).T, r=None, S=_universal_S,
     bias=lambda q, v: v[0] * v[1] * vector(-sin(q[1]), 0, cos(q[1]), 0, 0, 0), T=_universal_T,
-    phi=lambda R, p: stack(p, vector(R[0, 1])), plus=_add, q_units=("rad", "rad"), v_units=("rad/s", "rad/s"),
+    phi=lambda R, p: stack(p, vector(R[0, 1])), plus=_add,
+    measure=lambda R, p: vector(arctan2(R[2, 1], R[1, 1]), arctan2(R[0, 2], R[0, 0])), q_units=("rad", "rad"), v_units=("rad/s", "rad/s"),
 )  # fmt: skip
 SPHERICAL = Kind(
     "spherical", 4, 3, (1.0, 0.0, 0.0, 0.0), E=lambda q: rotation_of_quaternion(q).T, r=None, S=_unit(0, 1, 2),
     bias=None, T=_unit(3, 4, 5), phi=lambda R, p: p, plus=lambda q, v: quaternion_product(q, quaternion_exp(v)),
+    measure=lambda R, p: quaternion_of_rotation(R),
     q_units=("1",) * 4, v_units=("rad/s",) * 3,
 )  # fmt: skip
 PLANAR = Kind(
     "planar", 3, 3, (0.0, 0.0, 0.0), E=lambda q: turn_z(q[2]).T, r=lambda q: vector(q[0], q[1], 0), S=_planar_S,
     bias=_planar_bias, T=_unit(0, 1, 5), phi=lambda R, p: stack(vector(p[2]), _tilt(R)), plus=_add,
+    measure=lambda R, p: vector(p[0], p[1], _angle(R)),
     q_units=("m", "m", "rad"), v_units=("m/s", "m/s", "rad/s"),
 )  # fmt: skip
 FREE = Kind(
     "free", 7, 6, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), E=lambda q: rotation_of_quaternion(q[3:7]).T,
     r=lambda q: q[:3], S=_unit(0, 1, 2, 3, 4, 5), bias=None, T=_unit(), phi=lambda R, p: p[:0], plus=_free_plus,
+    measure=lambda R, p: stack(p, quaternion_of_rotation(R)),
     q_units=("m",) * 3 + ("1",) * 4, v_units=("rad/s",) * 3 + ("m/s",) * 3,
 )  # fmt: skip
 
@@ -205,7 +221,7 @@ class JointType:
 class Rigid(JointType):
     """No freedom: the two bodies move as one."""
 
-    kind = RIGID  # type: ignore[assignment]
+    kind = RIGID
 
 
 @dataclass(frozen=True)
@@ -223,21 +239,21 @@ class _AboutAxis(JointType):
 class Revolute(_AboutAxis):
     """Hinge about `axis`; q (rad)."""
 
-    kind = REVOLUTE  # type: ignore[assignment]
+    kind = REVOLUTE
 
 
 @dataclass(frozen=True)
 class Prismatic(_AboutAxis):
     """Slider along `axis`; q (m)."""
 
-    kind = PRISMATIC  # type: ignore[assignment]
+    kind = PRISMATIC
 
 
 @dataclass(frozen=True)
 class Cylindrical(_AboutAxis):
     """Turn about and slide along `axis`; q (rad, m)."""
 
-    kind = CYLINDRICAL  # type: ignore[assignment]
+    kind = CYLINDRICAL
 
 
 @dataclass(frozen=True)
@@ -262,7 +278,7 @@ class Planar(JointType):
     normal: Any = (0.0, 0.0, 1.0)
     x: Any = None
 
-    kind = PLANAR  # type: ignore[assignment]
+    kind = PLANAR
 
     def orientation(self, owner: str) -> np.ndarray:
         """Turn z onto the normal, x onto the first direction."""
@@ -279,7 +295,7 @@ class Universal(JointType):
     axis1: Any = (1.0, 0.0, 0.0)
     axis2: Any = (0.0, 1.0, 0.0)
 
-    kind = UNIVERSAL  # type: ignore[assignment]
+    kind = UNIVERSAL
 
     def orientation(self, owner: str) -> np.ndarray:
         """Turn x onto the first axis and y onto the second."""
@@ -291,14 +307,14 @@ class Universal(JointType):
 class Spherical(JointType):
     """Ball and socket; q is a quaternion (w, x, y, z), v the angular velocity (rad/s) in child-frame components."""
 
-    kind = SPHERICAL  # type: ignore[assignment]
+    kind = SPHERICAL
 
 
 @dataclass(frozen=True)
 class Free(JointType):
     """Six freedoms; q is position (m) then quaternion, v the twist (rad/s, m/s) in child-frame components."""
 
-    kind = FREE  # type: ignore[assignment]
+    kind = FREE
 
 
 def _from_two_axes(owner: str, a: tuple[str, np.ndarray], b: tuple[str, np.ndarray]) -> np.ndarray:
@@ -331,14 +347,14 @@ def reversed_kind(kind: Kind) -> Kind:
         assert kind.r is not None
         return -(kind.r(q) if kind.E is None else kind.E(q) @ kind.r(q))
 
-    bias = kind.bias
+    bias, turn = kind.bias, kind.E
     return Kind(
         f"reversed {kind.name}", kind.nq, kind.nv, kind.neutral,
-        E=None if kind.E is None else lambda q: kind.E(q).T,
+        E=None if turn is None else lambda q: turn(q).T,
         r=None if kind.r is None else shift,
         S=lambda q: -(X_FM(q) @ as_graph(kind.S(q), q)),
         bias=None if bias is None else lambda q, v: -(X_FM(q) @ bias(q, v)),
         T=lambda q: X_FM(q).inverse.T @ as_graph(kind.T(q), q),
-        phi=lambda R, p: kind.phi(R.T, -(R.T @ p)),
+        phi=lambda R, p: kind.phi(R.T, -(R.T @ p)), measure=lambda R, p: kind.measure(R.T, -(R.T @ p)),
         plus=kind.plus, q_units=kind.q_units, v_units=kind.v_units,
     )  # fmt: skip

@@ -49,17 +49,17 @@ class Model:
         """Number of bodies."""
         return len(self.bodies)
 
-    @property
+    @cached_property
     def body_names(self) -> tuple[str, ...]:
         """Names of the bodies, in the order of every per-body array."""
         return tuple(body.name for body in self.bodies)
 
-    @property
+    @cached_property
     def joint_names(self) -> tuple[str, ...]:
         """Names of the joints, in the order declared."""
         return tuple(joint.name for joint in self.joints)
 
-    @property
+    @cached_property
     def frame_names(self) -> tuple[str, ...]:
         """Names of the extra frames."""
         return tuple(frame.name for frame in self.frames)
@@ -193,11 +193,14 @@ class Model:
     def _body_placement(self, index: int) -> tuple[int, Pose]:
         return (GROUND, Pose()) if index == GROUND else (self.tree.body_link[index], self.tree.body_pose[index])
 
+    @cached_property
+    def _links_by_joint(self) -> dict[int, Link]:
+        return {link.joint: link for link in self.tree.links}
+
     def _link_of(self, joint: str) -> Link:
         index = self._find("joint", joint, self.joint_names)
-        for link in self.tree.links:
-            if link.joint == index:
-                return link
+        if index in self._links_by_joint:
+            return self._links_by_joint[index]
         why = "closes a loop" if index in self.cuts else "is rigid"
         raise UnknownNameError(f"joint {joint!r} {why} and has no coordinates of its own")
 

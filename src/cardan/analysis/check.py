@@ -1,0 +1,204 @@
+"""`cd.check(model)`: every identity and every formulation on one mechanism, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cardan.analysis import dynamics as dy
+from cardan.analysis import energy as en
+from cardan.analysis import kinematics as ki
+from cardan.formulation.catalogue import FORMULATIONS
+from cardan.model.model import Model
+
+
+@dataclass(frozen=True)
+class Row:
+    """One check: what was compared, the largest relative error, and the bound it must keep."""
+
+    name: str
+    error: float
+    bound: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error keeps the bound (a NaN does not)."""
+        return bool(self.error <= self.bound)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Result of `cd.check`."""
+
+    model: str
+    rows: tuple[Row, ...]
+    states: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether every row passed."""
+        return all(row.passed for row in self.rows)
+
+    def __str__(self) -> str:
+        """One line a check."""
+        width = max((len(row.name) for row in self.rows), default=0)
+        lines = [f"{self.model}: {'all checks passed' if self.passed else 'CHECKS FAILED'} on {self.states} random states"]
+        lines += [
+            f"  {row.name:<{width}}  {row.error:8.1e}  {'ok' if row.passed else f'FAILED (bound {row.bound:.0e})'}"
+            for row in self.rows
+        ]
+        return "\n".join(lines)
+
+
+def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10) -> Report:
+    """Run every identity and compare every formulation at random states of a tree.
+
+    Errors are relative to the largest number compared. `bound` is for well-conditioned models; differences in time
+    (power, rates) have a looser one.
+    """
+    model.require_tree("check")
+    rng = np.random.default_rng(seed)
+    q, v = model.random_state(rng, states)
+    tau = rng.standard_normal((states, model.nv))
+    wrenches = rng.standard_normal((states, model.nb, 6))
+    rows = [Row(name, float(error(model, q, v, tau, wrenches)), bound) for name, error in IDENTITIES.items()]
+    rows += [Row(name, float(error(model, q, v)), 1e-6) for name, error in DIFFERENCES.items()]
+    for name, compare in AGREEMENT.items():
+        for other in FORMULATIONS:
+            if other != "spatial":
+                here, there = (compare(model, q, v, tau, wrenches, form) for form in ("spatial", other))
+                rows.append(Row(f"{name}: spatial = {other}", relative(here, there), bound))
+    return Report(model.name, tuple(rows), states)
+
+
+def relative(a: Any, b: Any) -> float:
+    """Largest difference over the largest number."""
+    scale = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    difference = float(np.abs(np.asarray(a) - np.asarray(b)).max(initial=0.0))
+    return difference / scale if scale > 0 else difference
+
+
+def _inverse_of_forward(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    a = dy.forward_dynamics(model, q, v, tau, wrenches=wrenches)
+    return relative(dy.inverse_dynamics(model, q, v, a, wrenches=wrenches), tau)
+
+
+def _force_balance(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    a = dy.forward_dynamics(model, q, v, tau)
+    M, C = dy.mass_matrix(model, q), dy.bias_force(model, q, v)
+    return relative((M @ a[..., None])[..., 0] + C, tau)
+
+
+def _mass_symmetric(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    M = dy.mass_matrix(model, q)
+    smallest = np.linalg.eigvalsh(M)[..., 0] if model.nv else np.ones(1)
+    return relative(M, np.swapaxes(M, -1, -2)) if (smallest > 0).all() else np.inf
+
+
+def _inverse_mass(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    M, W = dy.mass_matrix(model, q), dy.inverse_mass_matrix(model, q)
+    return relative(M @ W, np.broadcast_to(np.eye(model.nv), M.shape))
+
+
+def _kinetic(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    M = dy.mass_matrix(model, q)
+    return relative(en.kinetic_energy(model, q, v), np.einsum("...i,...ij,...j", v, M, v) / 2)
+
+
+def _coriolis(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    C = dy.coriolis_matrix(model, q, v)
+    return relative((C @ v[..., None])[..., 0] + dy.gravity_force(model, q), dy.bias_force(model, q, v))
+
+
+def _twists(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    body = model.body_names[-1]
+    J = ki.jacobian(model, body, q)
+    return relative((J @ v[..., None])[..., 0], ki.body_twists(model, q, v)[..., -1, :])
+
+
+def _wrench_power(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    """External wrenches do the same work on bodies as on joints."""
+    zero = np.zeros_like(v)
+    with_, without = (dy.inverse_dynamics(model, q, v, zero, wrenches=w) for w in (wrenches, 0 * wrenches))
+    on_joints = ((without - with_) * v).sum(-1)
+    return relative(on_joints, (ki.body_twists(model, q, v) * wrenches).sum((-1, -2)))
+
+
+def _joint_drive(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    """Along a joint's freedoms its wrench is the drive."""
+    f = dy.joint_wrenches(model, q, v, tau)
+    force = dy.inverse_dynamics(model, q, v, tau)
+    got = np.zeros_like(force)
+    for link in model.tree.links:
+        kind = link.kind
+        if kind.bias is not None or kind.name.startswith("reversed"):
+            got[..., link.v] = force[..., link.v]  # S depends on q or is seen from the other side; the others suffice
+            continue
+        S = kind.S(np.array(kind.neutral))
+        got[..., link.v] = f[..., link.joint, :] @ S
+    return relative(got, force)
+
+
+IDENTITIES: dict[str, Callable[..., float]] = {
+    "inverse of forward dynamics": _inverse_of_forward,
+    "M a + bias = tau": _force_balance,
+    "M symmetric, positive definite": _mass_symmetric,
+    "M times its inverse": _inverse_mass,
+    "kinetic energy = v M v / 2": _kinetic,
+    "C v + gravity = bias": _coriolis,
+    "Jacobian times v = twist": _twists,
+    "power of external wrenches": _wrench_power,
+    "joint wrench along S = tau": _joint_drive,
+}
+
+
+def _moved(model: Model, q: Any, v: Any, h: float) -> Any:
+    return dy.plus(model, q, h * v)
+
+
+def _power(model: Model, q: Any, v: Any, h: float = 1e-5) -> float:
+    """Along free motion kinetic and potential energy change by the same amount."""
+    a = dy.forward_dynamics(model, q, v)
+
+    def energy(h: float) -> Any:
+        # second order: the configuration moves with the velocity half way
+        there = dy.plus(model, q, h * v + h * h / 2 * a)
+        return en.kinetic_energy(model, there, v + h * a) + en.potential_energy(model, there)
+
+    M = dy.mass_matrix(model, q)
+    scale = np.abs(np.einsum("...i,...ij,...j", v, M, a)).max(initial=1e-300)
+    return float(np.abs(energy(h) - energy(-h)).max(initial=0.0) / (2 * h) / scale)
+
+
+def _skew(model: Model, q: Any, v: Any, h: float = 1e-5) -> float:
+    """Mdot - 2 C is skew-symmetric."""
+    Mdot = (dy.mass_matrix(model, _moved(model, q, v, h)) - dy.mass_matrix(model, _moved(model, q, v, -h))) / (2 * h)
+    C = dy.coriolis_matrix(model, q, v)
+    return relative(C + np.swapaxes(C, -1, -2), Mdot)
+
+
+def _gravity(model: Model, q: Any, v: Any, h: float = 1e-5) -> float:
+    """Gravity's power along v is the rate of potential energy."""
+    rate = en.potential_energy(model, _moved(model, q, v, h)) - en.potential_energy(model, _moved(model, q, v, -h))
+    return relative((dy.gravity_force(model, q) * v).sum(-1), rate / (2 * h))
+
+
+DIFFERENCES: dict[str, Callable[..., float]] = {
+    "energy along free motion": _power,
+    "Mdot - 2 C skew": _skew,
+    "gravity force = rate of potential": _gravity,
+}
+
+AGREEMENT: dict[str, Callable[..., Any]] = {
+    "accelerations": lambda m, q, v, tau, w, form: dy.forward_dynamics(m, q, v, tau, wrenches=w, formulation=form),
+    "joint forces": lambda m, q, v, tau, w, form: dy.inverse_dynamics(m, q, v, tau, wrenches=w, formulation=form),
+    "mass matrix": lambda m, q, v, tau, w, form: dy.mass_matrix(m, q, formulation=form),
+    "joint wrenches": lambda m, q, v, tau, w, form: dy.joint_wrenches(m, q, v, tau, wrenches=w, formulation=form),
+    "kinetic energy": lambda m, q, v, tau, w, form: en.kinetic_energy(m, q, v, formulation=form),
+    "momentum": lambda m, q, v, tau, w, form: en.momentum(m, q, v, formulation=form),
+    "poses": lambda m, q, v, tau, w, form: ki.body_poses(m, q, formulation=form),
+    "twists": lambda m, q, v, tau, w, form: ki.body_twists(m, q, v, formulation=form),
+}
