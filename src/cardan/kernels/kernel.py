@@ -76,8 +76,9 @@ class Kernel:
         self._variants = {dtype: _Variant(self._builder, dtype) for dtype in _LLVM_TYPE}
         self._lock = RLock()
         self._has_empty_ports = any(port.size == 0 for port in program.ports)
-        self._fast: np.ufunc | None = None  # takes small float64 arrays without further ado
-        self._limit = 0  # up to this many elements
+        # float64 arrays of more elements than `_floor` and at most `_limit` go straight to `_fast`
+        self._fast: Any = None
+        self._floor = self._limit = 0
         self._arity = len(program.inputs)  # NumPy would take one argument more as `out`
 
     def __repr__(self) -> str:
@@ -109,14 +110,17 @@ class Kernel:
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """Evaluate. `out` is an array, or a tuple of them; `threads` overrides the number of threads."""
-        fast = self._fast
-        if fast is not None and threads is None:
+        if threads is None:
             try:
                 # one float64 array makes the result float64; a batch only in a middle one just costs time
                 first, limit = args[0], self._limit
-                fits = first.size <= limit and args[-1].size <= limit and len(args) == self._arity
-                if first.dtype is _FLOAT64 and fits:
-                    return fast(*args) if out is None else fast(*args, out=out)
+                if (
+                    first.dtype is _FLOAT64
+                    and self._floor < first.size <= limit
+                    and args[-1].size <= limit
+                    and len(args) == self._arity
+                ):
+                    return self._fast(*args) if out is None else self._fast(*args, out=out)
             except (AttributeError, IndexError):
                 pass  # not arrays
             except (ValueError, TypeError) as error:
@@ -157,15 +161,17 @@ class Kernel:
             with self._lock:
                 variant.ensure(wide)
             if dtype is _FLOAT64 and not self._has_empty_ports:
-                # without the wide loop a batch must come by here to have it compiled
-                full, w = variant.loops.wide, host().lanes("double")
-                rows = (
-                    self._rows_worth_splitting() if full and variant.loops.row else few(w) if not full else 0
-                )
-                self._limit = rows * max(port.size for port in self.program.inputs)
-                self._fast = variant.ufunc
+                self._open_fast_path(variant)
         assert variant.ufunc is not None
         return variant.ufunc
+
+    def _open_fast_path(self, variant: _Variant) -> None:
+        """Let through what needs neither threads nor a loop that is still to be compiled."""
+        sizes = [port.size for port in self.program.inputs]
+        scant = few(host().lanes("double"))
+        self._floor = 0 if variant.loops.row else scant * sizes[0]
+        self._fast = variant.ufunc
+        self._limit = max(sizes) * (self._rows_worth_splitting() if variant.loops.wide else scant)
 
     def _rows_worth_splitting(self) -> int:
         work = sum(self.operations.values()) + sum(port.size for port in self.program.ports)
