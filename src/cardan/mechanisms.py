@@ -5,6 +5,8 @@ Each function returns a `Mechanism`; build it with `.build()`. Lengths in m, mas
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cardan.model import inertia
@@ -76,4 +78,9 @@ def random_inertia(rng: np.random.Generator) -> np.ndarray:
     return np.trace(P) * np.eye(3) - P
 
 
-CATALOGUE = {"pendulum": pendulum, "double_pendulum": double_pendulum, "cart_pole": cart_pole, "two_body": two_body}
+CATALOGUE: dict[str, Callable[[], Mechanism]] = {
+    "pendulum": pendulum,
+    "double_pendulum": double_pendulum,
+    "cart_pole": cart_pole,
+    "two_body": two_body,
+}

@@ -1,8 +1,8 @@
 """Rotations: matrices, quaternions, exponential and logarithm.
 
-Notation: `R` takes components in the turned frame to components in the frame it was turned from (the columns of
-`R` are the turned axes); `E = R^T` is the coordinate transform of RBDA table 2.2. A quaternion is (w, x, y, z); any non-zero multiple
-of it is the same rotation. A rotation vector is axis times angle, in rad.
+Notation: `R` takes components in the turned frame to components in the frame it was turned from (the columns of `R`
+are the turned axes); `E = R^T` is the coordinate transform of RBDA table 2.2. A quaternion is (w, x, y, z); any
+non-zero multiple of it is the same rotation. A rotation vector is axis times angle, in rad.
 
 Source: RBDA (Featherstone, Rigid Body Dynamics Algorithms, 2008), sections 2.8 and 4.5.
 """
@@ -81,7 +81,11 @@ def rotation_of_quaternion(q: Matrix) -> Matrix:
     xy, xz, yz = kx * y, kx * z, ky * z
     wx, wy, wz = kx * w, ky * w, kz * w
     return matrix(
-        [[1 - (yy + zz), xy - wz, xz + wy], [xy + wz, 1 - (xx + zz), yz - wx], [xz - wy, yz + wx, 1 - (xx + yy)]]
+        [
+            [1 - (yy + zz), xy - wz, xz + wy],
+            [xy + wz, 1 - (xx + zz), yz - wx],
+            [xz - wy, yz + wx, 1 - (xx + yy)],
+        ]
     )
 
 
@@ -159,5 +163,3 @@ def rotation_to_axis(axis: np.ndarray) -> np.ndarray:
 def quaternion_rates(q: Matrix, w: Matrix) -> Matrix:
     """Time derivative of a quaternion whose frame turns with `w` (rad/s, turned-frame components)."""
     return quaternion_product(q, stack(vector(0 * w[0]), w)) / 2
-
-

@@ -45,7 +45,9 @@ class Report:
     def __str__(self) -> str:
         """One line a check."""
         width = max((len(row.name) for row in self.rows), default=0)
-        lines = [f"{self.model}: {'all checks passed' if self.passed else 'CHECKS FAILED'} on {self.states} random states"]
+        lines = [
+            f"{self.model}: {'all checks passed' if self.passed else 'CHECKS FAILED'} on {self.states} random states"
+        ]
         lines += [
             f"  {row.name:<{width}}  {row.error:8.1e}  {'ok' if row.passed else f'FAILED (bound {row.bound:.0e})'}"
             for row in self.rows

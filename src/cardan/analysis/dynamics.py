@@ -1,8 +1,8 @@
 """Forces and accelerations of a tree: batched functions of a model.
 
-Shapes: `q` (..., nq), `v`, `a`, `tau` (..., nv), `wrenches` (..., nb, 6); leading axes broadcast. Units: q in rad and m,
-v in rad/s and m/s, a in rad/s^2 and m/s^2, tau in N m and N. A wrench is (moment, force) in N m and N on a body, in
-the body's components, about its origin. float32 arrays give float32 results.
+Shapes: `q` (..., nq), `v`, `a`, `tau` (..., nv), `wrenches` (..., nb, 6); leading axes broadcast. Units: q in rad
+and m, v in rad/s and m/s, a in rad/s^2 and m/s^2, tau in N m and N. A wrench is (moment, force) in N m and N on a
+body, in the body's components, about its origin. float32 arrays give float32 results.
 """
 
 from __future__ import annotations
@@ -93,7 +93,14 @@ def coriolis_matrix(model: Model, q: Any, v: Any, *, out: Any = None, threads: i
 
 
 def joint_wrenches(
-    model: Model, q: Any, v: Any, a: Any, *, wrenches: Any = None, formulation: str = "spatial", out: Any = None
+    model: Model,
+    q: Any,
+    v: Any,
+    a: Any,
+    *,
+    wrenches: Any = None,
+    formulation: str = "spatial",
+    out: Any = None,
 ) -> Any:
     """Wrench (..., number of joints, 6) that each joint exerts on its child, at the joint frame on the child.
 

@@ -1,6 +1,6 @@
 """`cd.equations(model)`: the contract of a formulation, as functions and as graphs.
 
-    M(q) vdot + J(q)^T lam = f(q, v, tau)      J vdot = gamma(q, v)      qdot = N(q) v      phi(q) = 0
+M(q) vdot + J(q)^T lam = f(q, v, tau)      J vdot = gamma(q, v)      qdot = N(q) v      phi(q) = 0
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Equations:
         return np.zeros((*np.shape(q)[:-1], self.nl))
 
     def N(self, q: Any, v: Any) -> Any:
-        """Rates `qdot = N(q) v` (..., nq)."""
+        """Rate of the configuration (..., nq), `N` times v."""
         return kernel_of(self.model, "rates", self.formulation)(q, v)
 
     def lift(self, q: Any, v: Any) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """From a quantity of a formulation to a compiled, batched function of a model.
 
-A quantity of a small model is one straight-line kernel. Past `LOOP_PAST` links its recursion is looped, and what follows the
-recursion is a second, small kernel.
+A quantity of a small model is one straight-line kernel. Past `LOOP_PAST` links its recursion is looped, and what
+follows the recursion is a second, small kernel.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def _kernel(
     model: Model, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Callable[[], Any]
 ) -> Kernel:
     key = hashlib.sha256(f"{model.key} {name} {text_digest()}".encode()).hexdigest()
-    return compile_program(Program(name.split()[-1] if "jacobian" not in name else "jacobian", inputs, outputs, key, record))
+    return compile_program(
+        Program(name.split()[-1] if "jacobian" not in name else "jacobian", inputs, outputs, key, record)
+    )
 
 
 def _function(model: Model, q: Quantity) -> Any:

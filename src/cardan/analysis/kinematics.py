@@ -47,8 +47,8 @@ def frame_pose(model: Model, frame: str, q: Any) -> Any:
 def jacobian(model: Model, frame: str, q: Any, *, axes: str = "body") -> Any:
     """Jacobian `J` (..., 6, nv) of a body or named frame: `J v` is its twist.
 
-    `axes="body"`: in the frame's own components; `axes="ground"`: angular velocity, and velocity of the frame's origin, in
-    ground components.
+    `axes="body"`: in the frame's own components; `axes="ground"`: angular velocity, and velocity of the frame's
+    origin, in ground components.
     """
     if axes not in ("body", "ground"):
         raise InputError(f"jacobian: axes must be 'body' or 'ground', got {axes!r}")
@@ -60,7 +60,7 @@ def jacobian(model: Model, frame: str, q: Any, *, axes: str = "body") -> Any:
 
 
 def joint_axes(model: Model, q: Any) -> Any:
-    """Twist (..., nv, 6) about the ground's origin, in ground components, that a unit rate of each coordinate causes."""
+    """Twist (..., nv, 6) about the ground's origin, in ground components, due to a unit rate of each coordinate."""
     return kernel_of(model, "joint_axes")(q)
 
 

@@ -1,4 +1,4 @@
-"""The textbook's formulas on arrays: each is the text in `cardan.algebra` or `formulation.two_body`, compiled and batched.
+"""The textbook's formulas on arrays: the text of `algebra` and `formulation.two_body`, compiled and batched.
 
 Arrays are (..., core shape) as each docstring says, SI units, angular part first; leading axes broadcast.
 """
@@ -59,7 +59,7 @@ def momentum_about_origin(m: Any, c: Any, I_C: Any, v: Any) -> Any:
 
 
 def inverse_inertia(m: Any, c: Any, I_C: Any) -> Any:
-    """FX(A2): inverse 6x6 inertia (..., 6, 6) of a body with centre of mass (..., 3) and inertia (..., 3, 3) about it."""
+    """FX(A2): inverse inertia (..., 6, 6) of a body with centre of mass (..., 3) and inertia (..., 3, 3) about it."""
     return _evaluate(spatial.inverse_inertia, {"m": (), "c": (3,), "I_C": (3, 3)}, {"Iinv": (6, 6)}, m, c, I_C)
 
 
@@ -69,13 +69,13 @@ def relative_inertia(I_A: Any, I_B: Any) -> Any:
 
 
 def newton_euler_force(m: Any, I_C: Any, w: Any, wdot: Any, a_C: Any) -> Any:
-    """FX(A4): force (..., 6) about the centre of mass from angular velocity, angular and linear acceleration (..., 3)."""
+    """FX(A4): force (..., 6) about the centre of mass from angular velocity and both accelerations (..., 3)."""
     shapes: dict[str, Sizes] = {"m": (), "I_C": (3, 3), "w": (3,), "wdot": (3,), "a_C": (3,)}
     return _evaluate(spatial.newton_euler, shapes, {"f": (6,)}, m, I_C, w, wdot, a_C)
 
 
 def constrained_body(I: Any, S: Any, Sdot_alpha: Any, v: Any) -> Any:
-    """FX(B1): apparent inverse inertia (..., 6, 6) and bias (..., 6) of a body confined to `v = S alpha`, S (..., 6, k)."""
+    """FX(B1): apparent inverse inertia (..., 6, 6) and bias (..., 6) of a body with `v = S alpha`, S (..., 6, k)."""
     shapes: dict[str, Sizes] = {"I": (6, 6), "S": (6, "k"), "Sdot_alpha": (6,), "v": (6,)}
     return _evaluate(spatial.constrained_body, shapes, {"Phi": (6, 6), "b": (6,)}, I, S, Sdot_alpha, v)
 
@@ -98,7 +98,15 @@ def articulated_inertia(I1: Any, I2: Any, s: Any) -> Any:
 
 def two_body_matrix(m1: Any, I1: Any, r1: Any, m2: Any, I2: Any, r2: Any, s: Any) -> Any:
     """F3(26): matrix (..., 6, 6) from `[a1; w1dot]` to `[f; tau]`, by 3-D vectors about B1's centre of mass."""
-    shapes: dict[str, Sizes] = {"m1": (), "I1": (3, 3), "r1": (3,), "m2": (), "I2": (3, 3), "r2": (3,), "s": (3,)}
+    shapes: dict[str, Sizes] = {
+        "m1": (),
+        "I1": (3, 3),
+        "r1": (3,),
+        "m2": (),
+        "I2": (3, 3),
+        "r2": (3,),
+        "s": (3,),
+    }
     return _evaluate(two_body.two_body_matrix, shapes, {"ABCD": (6, 6)}, m1, I1, r1, m2, I2, r2, s)
 
 

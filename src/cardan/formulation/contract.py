@@ -2,8 +2,8 @@
 
     M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q) v      phi(q,t) = 0
 
-A `Quantity` is one function of a model and its state. Most are a `Recursion`, which can be unrolled or looped, followed by
-a few operations on its result (`finish`); the others `write` their graph directly.
+A `Quantity` is one function of a model and its state. Most are a `Recursion`, which can be unrolled or looped,
+followed by a few operations on its result (`finish`); the others `write` their graph directly.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _rates(model: Model, inputs: Inputs) -> list[Matrix]:
 
 
 def _project(model: Model, inputs: Inputs) -> list[Matrix]:
-    """q and v of the tree from poses and twists of all bodies: each joint measured between its two sides."""
+    """Q and v of the tree from poses and twists of all bodies: each joint measured between its two sides."""
     tree = model.tree
     like = inputs["poses"]
     at: dict[int, tuple[Matrix, Matrix, Matrix]] = {GROUND: (eye(3, like), zeros(3, None, like), zeros(6, None, like))}
@@ -144,8 +144,6 @@ def _project(model: Model, inputs: Inputs) -> list[Matrix]:
     return [stack(*q) if q else zeros(0, None, like), stack(*v) if v else zeros(0, None, like)]
 
 
-PROJECT = Quantity(
-    "project", ("poses", "twists"), (("q", lambda m: (m.nq,)), ("v", lambda m: (m.nv,))), write=_project
-)
+PROJECT = Quantity("project", ("poses", "twists"), (("q", lambda m: (m.nq,)), ("v", lambda m: (m.nv,))), write=_project)
 PLUS = Quantity("plus", ("q", "v"), (("q", lambda m: (m.nq,)),), write=_plus)
 RATES = Quantity("rates", ("q", "v"), (("qdot", lambda m: (m.nq,)),), write=_rates)

@@ -1,7 +1,7 @@
 """Jacobian of a frame: six unit forces on the frame, carried to the root.
 
-Notation: as in `formulation.spatial`. Forces `G` (6 x 6) on the frame become joint forces `S^T G` on the way, and a joint force
-per unit force is the transpose of a velocity per unit rate.
+Notation: as in `formulation.spatial`. Forces `G` (6 x 6) on the frame become joint forces `S^T G` on the way, and a
+joint force per unit force is the transpose of a velocity per unit rate.
 
 Source: RBDA section 6.3 for carrying forces along the path.
 """

@@ -1,7 +1,8 @@
 """The looped drive of a recursion: which recorded step is called for which node, in what order, on what memory.
 
-One array holds the state of all nodes, the ground's first. A round calls a step for every link or body, with offsets into
-the constants, the inputs, the state and the outputs. `kernels.looped` prints it; the steps come from `tracing`.
+One array holds the state of all nodes, the ground's first. A round calls a step for every link or body, with
+offsets into the constants, the inputs, the state and the outputs. `kernels.looped` prints it; the steps come from
+`tracing`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.spatial import first_moment
-from cardan.formulation.recursion import BODY_INPUTS, JOINT_INPUTS, Climb, Output, Recursion, Sweep, ground_value
+from cardan.formulation.recursion import (
+    BODY_INPUTS,
+    JOINT_INPUTS,
+    Climb,
+    Output,
+    Recursion,
+    Sweep,
+    ground_value,
+)
 from cardan.formulation.tracing import Call, LinkClass, Tracer, shared_places
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
@@ -26,8 +35,9 @@ MANY_CLASSES = 12
 class Round:
     """One sweep: a row of `table` for each node, in order of running.
 
-    Columns: which of `calls`, then the offset of each of its pointers: constants, inputs, own state, carrier's state, and the
-    outputs in `outputs` (own and carrier's state are written in place). `inputs` and `outputs` number the kernel's ports.
+    Columns: which of `calls`, then the offset of each of its pointers: constants, inputs, own state, carrier's
+    state, and the outputs in `outputs` (own and carrier's state are written in place). `inputs` and `outputs`
+    number the kernel's ports.
     """
 
     calls: tuple[Call, ...]
@@ -40,9 +50,9 @@ class Round:
 class ClimbRound:
     """Walks from every link to the root.
 
-    `start[k]`, `carry[k]` and `give[k]` serve links of class k, `start` for all columns and the others for one. A row of `links`:
-    class, constants, coordinates in `inputs`, state, parent's row or -1, first coordinate, number of coordinates. One
-    column of a message has `message` numbers. The matrix is port `output`, (nv, nv).
+    `start[k]`, `carry[k]` and `give[k]` serve links of class k, `start` for all columns and the others for one. A
+    row of `links`: class, constants, coordinates in `inputs`, state, parent's row or -1, first coordinate, number
+    of coordinates. One column of a message has `message` numbers. The matrix is port `output`, (nv, nv).
     """
 
     start: tuple[Call, ...]

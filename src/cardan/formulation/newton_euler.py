@@ -1,12 +1,13 @@
 """Dynamics of a tree with 3-D vectors: Newton and Euler, body by body.
 
-Notation: all of a body's vectors in its own frame. `E` takes components of the parent p to the body b, `r` is b's origin in p;
-`w`, `wd` angular velocity and acceleration, `vO`, `aO` velocity and acceleration of the origin (`aO` minus gravity); the joint
-adds `wJ`, `vJ`. `m`, `mc`, `J` are mass, first moment and rotational inertia about the origin, of the body or of all beyond
-it; `f`, `n` the force across the joint and its moment about the origin; `R`, `r0` axes and origin in ground components.
+Notation: all of a body's vectors in its own frame. `E` takes components of the parent p to the body b, `r` is b's
+origin in p; `w`, `wd` angular velocity and acceleration, `vO`, `aO` velocity and acceleration of the origin (`aO`
+minus gravity); the joint adds `wJ`, `vJ`. `m`, `mc`, `J` are mass, first moment and rotational inertia about the
+origin, of the body or of all beyond it; `f`, `n` the force across the joint and its moment about the origin; `R`,
+`r0` axes and origin in ground components.
 
-Source: Luh, Walker and Paul (1980) for the recursion; F3 for transfer rules and balances; FX.
-Equations: F3(1), F3(2), F3(5), F3(9), F3(10), F3(11), F3(12), F3(14), F3(15), F3(16), F3(17), F3(19); FX(A1), FX(A4), FX(B3), FX(C1).
+Source: Luh, Walker and Paul (1980) for the recursion; F3 for transfer rules and balances; FX. Equations: F3(1),
+F3(2), F3(5), F3(9), F3(10), F3(11), F3(12), F3(14), F3(15), F3(16), F3(17), F3(19); FX(A1), FX(A4), FX(B3), FX(C1).
 """
 
 from __future__ import annotations
@@ -217,7 +218,7 @@ COMPOSITE_INERTIA = Recursion(
 )  # fmt: skip
 BODY_POSES = Recursion(
     "body_poses", ("q",), {"R": "matrix3", "r0": "vector3"},
-    (Sweep(_OUT, pose), Sweep("bodies_down", body_pose)), (Output("pose", "pose", "body", (4, 4)),),
+    (Sweep(_OUT, pose), Sweep("bodies_down", body_pose)), (Output("pose", "pose", "body", (16,)),),
     ground={"R": "identity"},
 )  # fmt: skip
 BODY_TWISTS = Recursion(

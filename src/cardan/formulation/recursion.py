@@ -54,9 +54,9 @@ class Sweep:
 class Climb:
     """From every link to the root, carrying columns that belong to the link's own coordinates.
 
-    `start(b)` gives the columns, `carry(c, columns)` takes them across the joint of c to its parent, and
-    `give(j, columns)` what they mean there: the block in j's rows and the start's columns, and, transposed, the block in
-    the start's rows and j's columns.
+    `start(b)` gives the columns, `carry(c, columns)` takes them across the joint of c to its parent, and `give(j,
+    columns)` what they mean there: the block in j's rows and the start's columns, and, transposed, the block in the
+    start's rows and j's columns.
     """
 
     start: Callable[[Node], tuple[Matrix, ...]]

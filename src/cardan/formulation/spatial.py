@@ -1,9 +1,10 @@
 """Dynamics of a tree with 6-D vectors: Featherstone's algorithms.
 
-Notation: all of a body's vectors in its own frame. `X` takes motion vectors from the parent p to the body b; `S` spans
-the joint's motion, `S qd` is its velocity and `c` what velocities add to acceleration; `v`, `a` are a body's velocity and
-acceleration, `I` its inertia, `f` the force across its joint, `fx` external force; `IA`, `pA` articulated inertia and bias
-force; `IC` composite inertia; `R`, `r0` axes and origin of the body in ground components; `h` momentum, `T` kinetic energy.
+Notation: all of a body's vectors in its own frame. `X` takes motion vectors from the parent p to the body b; `S`
+spans the joint's motion, `S qd` is its velocity and `c` what velocities add to acceleration; `v`, `a` are a body's
+velocity and acceleration, `I` its inertia, `f` the force across its joint, `fx` external force; `IA`, `pA`
+articulated inertia and bias force; `IC` composite inertia; `R`, `r0` axes and origin of the body in ground
+components; `h` momentum, `T` kinetic energy.
 
 Source: RBDA tables 5.1, 6.2 and 7.1; F6; FX; the Coriolis matrix after Echeandia and Wensing (2021).
 Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B1), FX(B3), FX(C1).
@@ -314,7 +315,7 @@ COMPOSITE_INERTIA = Recursion(
 )  # fmt: skip
 BODY_POSES = Recursion(
     "body_poses", ("q",), {"R": "matrix3", "r0": "vector3"},
-    (Sweep(_OUT, pose), Sweep("bodies_down", body_pose)), (Output("pose", "pose", "body", (4, 4)),),
+    (Sweep(_OUT, pose), Sweep("bodies_down", body_pose)), (Output("pose", "pose", "body", (16,)),),
     ground={"R": "identity"},
 )  # fmt: skip
 JOINT_AXES = Recursion(

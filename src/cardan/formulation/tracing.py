@@ -68,6 +68,11 @@ class _Recorded:
         self._set[name] = value
 
 
+def _hashes(symbols: Any) -> list[int]:
+    """An identity for each element of a vector."""
+    return [symbols[k].element_hash() for k in range(symbols.numel())]
+
+
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """Rebuild a value, changing each scalar expression in it; structure, zeros and numbers stay."""
     import casadi as ca
@@ -86,7 +91,7 @@ class Tracer:
     """Records every pass of a recursion for one class."""
 
     def __init__(self, recursion: Recursion, cls: LinkClass, final: Sequence[frozenset[str]] = ()) -> None:
-        """`final[k]`: shared attributes that no pass after the k-th sets, which later passes may read where they are."""
+        """`final[k]`: shared attributes that no pass after the k-th sets, so that later ones may read them in place."""
         import casadi as ca
 
         self.recursion, self.cls, self.shared = recursion, cls, shared_places(recursion)
@@ -102,8 +107,12 @@ class Tracer:
         self.place: dict[int, int] = {}  # element -> place, for elements already kept
         self.fields: dict[str, Any] = {}  # private attributes as later passes see them
         self.fixed = self._fixed_attributes()
-        self.owner = {e.element_hash(): None for s in (self.C, *self.inputs.values()) for e in s.nonzeros()}
-        self.owner |= {self.own[k].element_hash(): name for name, at in self.shared.items() for k in range(at.start, at.stop)}
+        # what each symbol belongs to: a shared attribute, or (None) something that stays as it is
+        self.owner: dict[int, str | None] = {}
+        for symbols in (self.C, *self.inputs.values()):
+            self.owner.update(dict.fromkeys(_hashes(symbols)))
+        for name, at in self.shared.items():
+            self.owner.update(dict.fromkeys(_hashes(self.own[at]), name))
 
     def _fixed_attributes(self) -> dict[str, Any]:
         """Constants and inputs, as attributes of a node."""
@@ -175,14 +184,14 @@ class Tracer:
         return self.private[self.place[key]]
 
     def _at_hand(self, e: Any, number: int) -> bool:
-        """Whether a symbol means the same in later passes: inputs, private places, shared ones that stay as they are."""
+        """Whether a symbol means the same in later passes: inputs, private places, shared ones that stay."""
         if not e.is_symbolic() or e.element_hash() not in self.owner:
             return False
         name = self.owner[e.element_hash()]
         return name is None or (number < len(self.final) and name in self.final[number])
 
     def call(self, taken: Taken, outputs: list[Any]) -> Call:
-        """The step as a function: constants, inputs, own and carrier's state to own and carrier's state and `outputs`."""
+        """The step as a function: constants, inputs, own and carrier's state in; the states and `outputs` out."""
         import casadi as ca
 
         own = self._column({name: value for name, value in taken.own.items() if name in self.shared})

@@ -138,9 +138,7 @@ def parse_xml(text: str, source: str, top: str, owner: str) -> Element:
     except ParseError as error:
         line, column = error.position
         reason = str(error).split(":")[0]
-        raise FileError(
-            f"{source}: line {line}, column {column + 1}: the XML is malformed: {reason}"
-        ) from None
+        raise FileError(f"{source}: line {line}, column {column + 1}: the XML is malformed: {reason}") from None
     except ValueError as error:  # characters that no XML may hold, such as lone surrogates
         raise FileError(f"{source}: the XML cannot be read: {error}") from None
     if node.tag != top:

@@ -31,9 +31,7 @@ Weld = tuple[str, str, Pose]
 """Two bodies fixed to one another: parent, child, and the child's frame in the parent's."""
 
 
-def count_together(
-    bodies: Mapping[str, Inertial], welds: Iterable[Weld]
-) -> tuple[dict[str, Inertial], list[str]]:
+def count_together(bodies: Mapping[str, Inertial], welds: Iterable[Weld]) -> tuple[dict[str, Inertial], list[str]]:
     """Give the moments of inertia that break a rule to a body fixed to theirs; also a note for each."""
     settled = dict(bodies)
     notes: list[str] = []

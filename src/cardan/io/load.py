@@ -41,11 +41,7 @@ def load(
     if reader is None:
         read_text(file)  # a file that cannot be read at all says so first
         known = ", ".join(READERS)
-        fix = (
-            "expand it with xacro into a .urdf first"
-            if file.suffix == ".xacro"
-            else "rename or convert the file"
-        )
+        fix = "expand it with xacro into a .urdf first" if file.suffix == ".xacro" else "rename or convert the file"
         raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")
     mechanism = reader(file, root=root, gravity=gravity)
     with naming(str(file)):

@@ -18,9 +18,7 @@ def read_text(path: Path) -> str:
         if path.is_dir():
             raise FileError(f"{path}: it is a directory, not a model file; name a file in it")
         if not path.is_file():
-            raise FileError(
-                f"{path}: it is a device or pipe, not an ordinary file; save the model to a file first"
-            )
+            raise FileError(f"{path}: it is a device or pipe, not an ordinary file; save the model to a file first")
         size = path.stat().st_size
         if size > SIZE_LIMIT:
             raise FileError(
@@ -47,6 +45,4 @@ def read_text(path: Path) -> str:
 def _near(path: Path) -> str:
     """Tell where the path stops existing, as the tail of a sentence."""
     folder = next((p for p in path.parents if p.is_dir()), None)
-    return (
-        "" if folder is None or folder == path.parent else f"; its folder {str(path.parent)!r} does not exist"
-    )
+    return "" if folder is None or folder == path.parent else f"; its folder {str(path.parent)!r} does not exist"

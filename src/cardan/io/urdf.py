@@ -42,9 +42,7 @@ TYPES: dict[str, tuple[Callable[[Any], JointType], bool]] = {
 INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
-def read_urdf(
-    path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = (0.0, 0.0, -9.81)
-) -> Mechanism:
+def read_urdf(path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = (0.0, 0.0, -9.81)) -> Mechanism:
     """Read a URDF file, or URDF text (a string that starts with `<`), into a mechanism.
 
     Args:
@@ -75,9 +73,7 @@ def read_urdf(
 
     robot.note_unread(("link", "joint", "material"), ("name", "version"))
     for what, count in sorted(robot.unread.items()):
-        mechanism.note(
-            f"{what} was not read ({count} time{'s' if count > 1 else ''}); it does not enter the dynamics"
-        )
+        mechanism.note(f"{what} was not read ({count} time{'s' if count > 1 else ''}); it does not enter the dynamics")
     return mechanism
 
 
@@ -128,9 +124,7 @@ def _check_names(joints: dict[str, Element], links: dict[str, Element]) -> None:
         mimic = joint.one("mimic")
         if mimic is not None and mimic.text("joint") not in joints:
             other = mimic.text("joint")
-            raise joint.error(
-                f"it mimics {other!r}, which is not a joint of this file{nearest(other, joints)}"
-            )
+            raise joint.error(f"it mimics {other!r}, which is not a joint of this file{nearest(other, joints)}")
         if mimic is not None and mimic.text("joint") == name:
             raise joint.error("it mimics itself; name the joint that it follows")
 
@@ -145,8 +139,7 @@ def _find_root(robot: Element, links: dict[str, Element], joints: dict[str, Elem
     roots = [name for name in links if name not in children]
     if not roots:
         raise robot.error(
-            "every link is the child of some joint, so there is no root; one link, the base, must be "
-            "the child of none"
+            "every link is the child of some joint, so there is no root; one link, the base, must be the child of none"
         )
     if len(roots) > 1:
         named = ", ".join(map(repr, roots[:8])) + (", ..." if len(roots) > 8 else "")
@@ -166,9 +159,7 @@ def _find_root(robot: Element, links: dict[str, Element], joints: dict[str, Elem
         ahead += fresh
     for name, link in links.items():
         if name not in reached:
-            raise link.error(
-                f"no chain of joints leads to it from the root {roots[0]!r}; join it, or remove it"
-            )
+            raise link.error(f"no chain of joints leads to it from the root {roots[0]!r}; join it, or remove it")
     return roots[0]
 
 
@@ -263,15 +254,12 @@ def _data(joint: Element, kind: str) -> JointData:
         given |= {name: limit.number(name, largest=inf) for name in ("velocity", "effort") if limit.has(name)}
         for name, value in given.items():
             if value < 0:
-                raise joint.error(
-                    f"its limit of {name} is negative: {value:g}; the limit is on the magnitude"
-                )
+                raise joint.error(f"its limit of {name} is negative: {value:g}; the limit is on the magnitude")
         if kind in ("revolute", "prismatic"):
             lower, upper = (limit.number_or(name, 0.0, largest=inf) for name in ("lower", "upper"))
             if lower > upper:
                 raise joint.error(
-                    f"its lower limit {lower:g} is above its upper limit {upper:g} (one left out is 0); "
-                    "exchange them"
+                    f"its lower limit {lower:g} is above its upper limit {upper:g} (one left out is 0); exchange them"
                 )
             given |= {"lower": lower, "upper": upper}
         elif kind == "continuous" and (limit.has("lower") or limit.has("upper")):
@@ -281,9 +269,7 @@ def _data(joint: Element, kind: str) -> JointData:
         given |= {name: dynamics.number_or(name, 0.0) for name in ("damping", "friction")}
         for name in ("damping", "friction"):
             if given[name] < 0:
-                raise joint.error(
-                    f"its {name} is negative: {given[name]:g}; it would feed energy into the joint"
-                )
+                raise joint.error(f"its {name} is negative: {given[name]:g}; it would feed energy into the joint")
     if mimic is not None:
         mimic.note_unread((), ("joint", "multiplier", "offset"))
         given["mimic"] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from cardan.errors import CardanError
 from cardan.kernels.cache import entry_digest, load_entry, store_entry
@@ -14,6 +14,7 @@ from cardan.kernels.program import Port, Program
 
 if TYPE_CHECKING:
     from cardan.kernels.graph import Graph
+    from cardan.kernels.looped import Schedule
 
 
 def without_empty_ports(program: Program) -> Program:
@@ -26,20 +27,21 @@ def without_empty_ports(program: Program) -> Program:
     return replace(program, inputs=inputs or (Port("batch", ()),), outputs=outputs)
 
 
-def record(program: Program) -> Graph:
-    """Record the graph of a program; its ports are those of `without_empty_ports`."""
+def record(program: Program) -> Graph | Schedule:
+    """Record the graph of a program; its ports are those of `without_empty_ports`. A schedule stays as it is."""
     from cardan.kernels.graph import read
+    from cardan.kernels.looped import is_schedule
 
-    function = program.record()
+    function: Any = program.record()
+    if is_schedule(function):
+        return cast("Schedule", function)
     for kind, ports, count, size in (
         ("input", program.inputs, function.n_in(), function.numel_in),
         ("output", program.outputs, function.n_out(), function.numel_out),
     ):
         if [port.size for port in ports] != [size(i) for i in range(count)]:
             sizes = [size(i) for i in range(count)]
-            raise CardanError(
-                f"{program.name}: recorded {kind} sizes {sizes} are not those of the ports {ports}"
-            )
+            raise CardanError(f"{program.name}: recorded {kind} sizes {sizes} are not those of the ports {ports}")
     graph = read(function)
     number = {kind: _numbers(ports) for kind, ports in (("in", program.inputs), ("out", program.outputs))}
     for k, op in enumerate(graph.op):
@@ -61,11 +63,11 @@ class Builder:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.compiled = without_empty_ports(program)
-        self._graph: Graph | None = None
+        self._graph: Graph | Schedule | None = None
         self._operations: dict[str, int] | None = None
 
-    def graph(self) -> Graph:
-        """The recorded graph."""
+    def graph(self) -> Graph | Schedule:
+        """The recorded graph, or schedule of graphs."""
         if self._graph is None:
             self._graph = record(self.program)
         return self._graph
@@ -73,7 +75,11 @@ class Builder:
     def operations(self) -> dict[str, int]:
         """How many of each operation the graph holds."""
         if self._operations is None:
-            self._operations = self.graph().operations()
+            from cardan.kernels.graph import Graph
+            from cardan.kernels.looped import count_operations
+
+            recorded = self.graph()
+            self._operations = recorded.operations() if isinstance(recorded, Graph) else count_operations(recorded)
         return self._operations
 
     def code(self, dtype: str, lanes: int) -> bytes:

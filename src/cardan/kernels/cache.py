@@ -49,9 +49,7 @@ def _producer() -> bytes:
         seal.update(source.name.encode() + b"\0" + source.read_bytes())
     h = host()
     seal.update(
-        repr(
-            (numpy.__version__, llvmlite.__version__, h.triple, h.cpu, h.features, _casadi_version())
-        ).encode()
+        repr((numpy.__version__, llvmlite.__version__, h.triple, h.cpu, h.features, _casadi_version())).encode()
     )
     return seal.digest()
 

@@ -11,9 +11,7 @@ from cardan.errors import InputError
 from cardan.kernels.program import Port, Program
 
 
-def explain(
-    program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any], refusal: str
-) -> InputError:
+def explain(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any], refusal: str) -> InputError:
     """The error to raise for a call that NumPy refused with the words `refusal`."""
     return InputError(f"{program.name}: {_fault(program, args, out, dtype) or refusal}")
 

@@ -65,20 +65,14 @@ def _codes() -> dict[int, str]:
     names = {getattr(casadi, "OP_" + name.upper()): name for name in UNARY + BINARY}
     special = {"input": casadi.OP_INPUT, "output": casadi.OP_OUTPUT, "const": casadi.OP_CONST}
     # `lift(x, guess)` has the value x
-    return (
-        names
-        | {code: name for name, code in special.items()}
-        | {casadi.OP_ASSIGN: "copy", casadi.OP_LIFT: "copy"}
-    )
+    return names | {code: name for name, code in special.items()} | {casadi.OP_ASSIGN: "copy", casadi.OP_LIFT: "copy"}
 
 
 def _unknown(code: int, function: casadi.Function) -> CardanError:
     import casadi
 
     names = [n for n in dir(casadi) if n.startswith("OP_") and getattr(casadi, n) == code]
-    return CardanError(
-        f"{function.name()}: kernels cannot compute the operation {names[0] if names else code}"
-    )
+    return CardanError(f"{function.name()}: kernels cannot compute the operation {names[0] if names else code}")
 
 
 def elements(sparsity: casadi.Sparsity) -> list[int]:
@@ -91,9 +85,7 @@ def read(function: casadi.Function) -> Graph:
     """Number the values of an SX function. Output elements that are structural zeros become the number 0."""
     codes = _codes()
     if not function.is_a("SXFunction"):
-        raise CardanError(
-            f"{function.name()}: kernels are made from SX functions, not from {function.class_name()}"
-        )
+        raise CardanError(f"{function.name()}: kernels are made from SX functions, not from {function.class_name()}")
     e_in = [elements(function.sparsity_in(i)) for i in range(function.n_in())]
     e_out = [elements(function.sparsity_out(i)) for i in range(function.n_out())]
     graph = Graph()
@@ -142,9 +134,7 @@ def read(function: casadi.Function) -> Graph:
 
 def share_reciprocals(graph: Graph) -> Graph:
     """Divide once where several values have the same divisor: a division takes as long as many products."""
-    divisors = Counter(
-        args[-1] for op, args in zip(graph.op, graph.args, strict=True) if op in ("div", "inv")
-    )
+    divisors = Counter(args[-1] for op, args in zip(graph.op, graph.args, strict=True) if op in ("div", "inv"))
     shared = {k for k, count in divisors.items() if count > 1}
     result, place, reciprocal = Graph(), [0] * len(graph.op), dict[int, int]()
 

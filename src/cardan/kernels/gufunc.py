@@ -67,7 +67,5 @@ def make_gufunc(
     no_identity = -1
     kinds, unused = 1, 0
     pointers = [ctypes.addressof(a) for a in (functions, data, types)]
-    made: np.ufunc = _constructor()(
-        *pointers, kinds, inputs, outputs, no_identity, *texts[:2], unused, texts[2]
-    )
+    made: np.ufunc = _constructor()(*pointers, kinds, inputs, outputs, no_identity, *texts[:2], unused, texts[2])
     return made

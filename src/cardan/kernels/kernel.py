@@ -132,9 +132,7 @@ class Kernel:
         dtype = _common_dtype(args)
         ports = self.program.inputs
         if threads is not None and threads < 1:
-            raise InputError(
-                f"{self.program.name}: {threads} threads cannot compute anything; give 1 or more"
-            )
+            raise InputError(f"{self.program.name}: {threads} threads cannot compute anything; give 1 or more")
         try:
             arrays = [_as_array(a, dtype) for a in args]
             batch = _batch_shape(ports, arrays)
@@ -223,8 +221,7 @@ class Kernel:
         def finish(results: Sequence[Any]) -> Any:
             left = iter(results)
             every = tuple(
-                next(left) if p.size else np.empty(batch + p.shape, dtype) if o is None else o
-                for p, o in pairs
+                next(left) if p.size else np.empty(batch + p.shape, dtype) if o is None else o for p, o in pairs
             )
             return every if len(every) > 1 else every[0]
 

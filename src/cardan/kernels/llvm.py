@@ -103,14 +103,17 @@ def print_body(
     module: Module | None = None,
     inputs: int | None = None,
     ahead: tuple[int, ...] = (),
+    outputs: int | None = None,
+    in_place: bool = False,
 ) -> str:
     """IR of `define internal void @symbol(ptr %in0, ..., ptr %out0, ..., ptr %ahead0, ...)`.
 
-    Each pointer addresses one `<lanes x dtype>` per element of the port, in C order; an input whose index
-    is in `uniform` is an array of scalars, the same for every lane. `dtype` is "double" or "float". What
-    the body calls is defined in `module`; without one, the text returned is a complete module. `inputs`
-    counts the input ports of a graph, which may leave some unread. `ahead` gives, per port, how many cache
-    lines from `%aheadN` on to ask for along the way: asked for at once, they would hold up the body.
+    Each pointer addresses one `<lanes x dtype>` per element of the port, in C order; an input whose index is in
+    `uniform` is an array of scalars, the same for every lane. `dtype` is "double" or "float". What the body calls
+    is defined in `module`; without one, the text returned is a complete module. `inputs` counts the input ports of
+    a graph, which may leave some unread. `ahead` gives, per port, how many cache lines from `%aheadN` on to ask for
+    along the way: asked for at once, they would hold up the body. `outputs` counts the output ports where the last
+    ones may be unwritten. With `in_place` outputs may share memory with inputs: everything is stored at the end.
     """
     graph = function if isinstance(function, Graph) else read(function)
     own = module is None
@@ -118,16 +121,17 @@ def print_body(
     if inputs is None:
         read_ports = [a[0] for op, a in zip(graph.op, graph.args, strict=True) if op == "input"]
         inputs = max(read_ports, default=-1) + 1 if isinstance(function, Graph) else function.n_in()
-    outputs = max((p for p, _, _ in graph.outputs), default=-1) + 1
-    module.functions[symbol] = _Body(graph, module, uniform).print(symbol, inputs, outputs, ahead)
+    if outputs is None:
+        outputs = max((p for p, _, _ in graph.outputs), default=-1) + 1
+    module.functions[symbol] = _Body(graph, module, uniform, in_place).print(symbol, inputs, outputs, ahead)
     return module.text() if own else module.functions[symbol]
 
 
 class _Body:
     """One straight-line function: names of values, and the lines printed so far."""
 
-    def __init__(self, graph: Graph, module: Module, uniform: frozenset[int]) -> None:
-        self.graph, self.module, self.uniform = graph, module, uniform
+    def __init__(self, graph: Graph, module: Module, uniform: frozenset[int], in_place: bool = False) -> None:
+        self.graph, self.module, self.uniform, self.in_place = graph, module, uniform, in_place
         self.t = module.lanes
         self.uses = graph.uses()
         self.fused = self._fuse()
@@ -140,9 +144,9 @@ class _Body:
 
     def print(self, symbol: str, n_in: int, n_out: int, ahead: tuple[int, ...]) -> str:
         """The IR of the function."""
-        params = [f"ptr noalias readonly %in{i}" for i in range(n_in)] + [
-            f"ptr noalias %out{i}" for i in range(n_out)
-        ]
+        alone, kept = ("", "") if self.in_place else ("noalias ", "readonly ")
+        params = [f"ptr {alone}{kept}%in{i}" for i in range(n_in)]
+        params += [f"ptr {alone}%out{i}" for i in range(n_out)]
         params += [f"ptr %ahead{i}" for i in range(len(ahead))]
         wanted = [(i, line, int(i >= n_in)) for i, count in enumerate(ahead) for line in range(count)]
         live = sum(1 for count in self.uses if count)
@@ -158,14 +162,15 @@ class _Body:
             if not self.uses[k] or op in ("input", "const", "neg") or k in self.fused or self._is_hoisted(k):
                 continue
             self.name[k] = self._value(k)
-            for port, element in stores.pop(k, ()):
+            for port, element in () if self.in_place else stores.pop(k, ()):
                 self._store(self.name[k], port, element)
             if len(self.lines) - last_cut > BLOCK and n_out:
                 self._cut()
                 last_cut = len(self.lines)
-        for k, places in stores.items():
-            for port, element in places:
-                self._store(self._operand(k), port, element)
+        # all loads before the first store: in place, a store may overwrite what another output still reads
+        last = [(self._operand(k), place) for k, places in stores.items() for place in places]
+        for value, (port, element) in last:
+            self._store(value, port, element)
         never = ["  %never = icmp eq ptr %out0, null"] if n_out else []
         return "\n".join(
             [
@@ -212,9 +217,7 @@ class _Body:
         if t.width == 1:
             return scalar
         first = self._new(f"insertelement {t.vector} poison, {t.scalar} {scalar}, i64 0")
-        return self._new(
-            f"shufflevector {t.vector} {first}, {t.vector} poison, {t.of('i32')} zeroinitializer"
-        )
+        return self._new(f"shufflevector {t.vector} {first}, {t.vector} poison, {t.of('i32')} zeroinitializer")
 
     def _operand(self, k: int) -> str:
         """The name of a value, loading or negating where that was put off."""

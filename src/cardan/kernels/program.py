@@ -25,9 +25,7 @@ class Port:
 
     def __post_init__(self) -> None:
         if len(self.shape) > 2 or any(n < 0 for n in self.shape):
-            raise InputError(
-                f"port {self.name!r}: core shape {self.shape} is not that of a matrix (at most 2 axes)"
-            )
+            raise InputError(f"port {self.name!r}: core shape {self.shape} is not that of a matrix (at most 2 axes)")
 
     @property
     def size(self) -> int:

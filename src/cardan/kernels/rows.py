@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from cardan.kernels.graph import Graph
 from cardan.kernels.llvm import Module, print_body
+from cardan.kernels.looped import Schedule, print_looped, state_size
 from cardan.kernels.machine import few
 from cardan.kernels.program import Port, Program
 from cardan.kernels.vecmath import Lanes
@@ -234,7 +235,8 @@ def _print_gather(module: Module) -> None:
 class _Loop:
     """The loop over rows of one program."""
 
-    def __init__(self, program: Program, module: Module) -> None:
+    def __init__(self, program: Program, module: Module, state: int = 0) -> None:
+        self.state = state  # numbers per lane that the body keeps to itself
         self.inputs, self.outputs = program.inputs, program.outputs
         self.ports = program.ports
         self.t = module.lanes
@@ -248,7 +250,8 @@ class _Loop:
             for kind, items in (("lanes", (port.size + t.width) * t.width), ("buf", port.size * t.width)):
                 self.lines.append(f"  %{kind}{j} = getelementptr i8, ptr %scratch, i64 {offset}")
                 offset += -(-items * t.bytes // 64) * 64
-        return offset
+        self.lines.append(f"  %state = getelementptr i8, ptr %scratch, i64 {offset}")
+        return offset + self.state * t.width * t.bytes
 
     def _describe(self, j: int, port: Port, axis: int) -> int:
         """Load pointer, step and core strides of port `j`, and test for contiguous rows; the next axis."""
@@ -360,7 +363,9 @@ class _Loop:
         for j, port in enumerate(self.inputs):
             self._call("fetch", j, port)
         places = [f"ptr %{name}{j}" for j in range(len(self.ports))]
-        if self.t.width > 1:
+        if self.state:
+            places.append("ptr %state")
+        elif self.t.width > 1:
             places += [f"ptr %next{j}" for j in range(len(self.ports))]
         self.lines.append(f"  call void @body({', '.join(places)})")
         for j, port in enumerate(self.outputs, first_out):
@@ -372,15 +377,20 @@ def _lines(port: Port, t: Lanes) -> int:
     return -(-port.size * t.bytes * t.width // 64) if port.size <= _LARGE else 0
 
 
-def print_loop(graph: Graph, program: Program, lanes: int, wide: int, dtype: str) -> str:
+def print_loop(recorded: Graph | Schedule, program: Program, lanes: int, wide: int, dtype: str) -> str:
     """A complete module: `@rows` takes `lanes` rows at a time, and `@loop`, which NumPy calls, chooses.
 
     `lanes` is 1 or `wide`, the lanes of the host.
     """
     t = Lanes(dtype, lanes)
     module = Module(t)
-    ahead = () if lanes == 1 else tuple(_lines(port, t) for port in program.ports)
-    print_body(graph, "body", lanes, dtype, module=module, inputs=len(program.inputs), ahead=ahead)
+    state = 0
+    if isinstance(recorded, Graph):
+        ahead = () if lanes == 1 else tuple(_lines(port, t) for port in program.ports)
+        print_body(recorded, "body", lanes, dtype, module=module, inputs=len(program.inputs), ahead=ahead)
+    else:
+        print_looped(recorded, len(program.inputs), len(program.outputs), module)
+        state = max(state_size(recorded), 1)
     sizes = {"s": t.scalar, "b": t.bytes, "w": lanes, "few": few(wide)}
     texts = {"copy": _COPY, "fetch": _FETCH, "give": _GIVE, "loop": _CHOOSE}
     if lanes == 1:
@@ -389,5 +399,5 @@ def print_loop(graph: Graph, program: Program, lanes: int, wide: int, dtype: str
         _print_gather(module)
     for name, text in texts.items():
         module.functions[name] = text.format(**sizes)
-    module.functions["rows"] = _Loop(program, module).print("rows")
+    module.functions["rows"] = _Loop(program, module, state).print("rows")
     return module.text()

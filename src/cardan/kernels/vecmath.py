@@ -137,9 +137,7 @@ def print_sincos(t: Lanes) -> str:
     v, i, m = t.vector, t.of(t.integer), t.of("i1")
     fma = f"call {v} @llvm.fma.{t.suffix}"
     bits = 8 * t.bytes
-    limit = struct.unpack("<Q" if bits == 64 else "<I", struct.pack("<d" if bits == 64 else "<f", red.limit))[
-        0
-    ]
+    limit = struct.unpack("<Q" if bits == 64 else "<I", struct.pack("<d" if bits == 64 else "<f", red.limit))[0]
     any_large = (
         "  %any = icmp eq i1 %large, true"
         if t.width == 1

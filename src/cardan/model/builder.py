@@ -55,6 +55,7 @@ class Mechanism:
             inertia: kg m^2; (3, 3), principal values (3,), or (Ixx, Iyy, Izz, Ixy, Ixz, Iyz). Helpers: `cd.inertia`.
             inertia_about: the point (3,), m, body frame, that `inertia` refers to; the centre of mass by default.
             inertia_axes: rotation (3, 3) whose columns are the axes that `inertia` refers to; body axes by default.
+
         """
         owner = f"body {name!r}"
         self._claim("body", name)
@@ -94,6 +95,7 @@ class Mechanism:
             at: the joint frame on the parent: a position (3,) in m, or a `cd.Pose`, in the parent's frame.
             child_at: the joint frame on the child, in the child's frame; the two coincide when q is neutral.
             data: limits, damping, friction and the like.
+
         """
         owner = f"joint {name!r}"
         _read_name("joint", name)
@@ -138,9 +140,7 @@ class Mechanism:
         tree = grow_tree(bodies, joints, chosen, snapping)
         check_mobility(tree, joints, {b for j in cuts for b in (joints[j].parent, joints[j].child)})
         frames = tuple(self._frames.values())
-        return Model(
-            self.name, _frozen(self.gravity), bodies, joints, frames, tree, cuts, snapping, tuple(self._notes)
-        )
+        return Model(self.name, _frozen(self.gravity), bodies, joints, frames, tree, cuts, snapping, tuple(self._notes))
 
     def _claim(self, what: str, name: str) -> None:
         _read_name(what, name)

@@ -116,7 +116,11 @@ def choose_tree(bodies: Sequence[Body], joints: Sequence[Joint]) -> list[int]:
 
 
 def grow_tree(
-    bodies: Sequence[Body], joints: Sequence[Joint], tree_joints: Sequence[int], snapping: float, merge: bool = True
+    bodies: Sequence[Body],
+    joints: Sequence[Joint],
+    tree_joints: Sequence[int],
+    snapping: float,
+    merge: bool = True,
 ) -> Tree:
     """Lay out the links, in the order in which their joints were declared where the tree allows it."""
     body_link: dict[int, int] = {GROUND: GROUND}
@@ -150,13 +154,9 @@ def grow_tree(
     links = []
     for index, (base, j, kind, placement) in enumerate(outline):
         mass, com, I_C = _merged_inertia(bodies, members[index], body_pose)
-        links.append(
-            Link(
-                bodies[members[index][0]].name, base, j, kind,
-                snap(placement.rotation.T, snapping), snap(placement.position, snapping), mass, com, I_C,
-                slice(nq, nq + kind.nq), slice(nv, nv + kind.nv),
-            )  # fmt: skip
-        )
+        at = snap(placement.rotation.T, snapping), snap(placement.position, snapping)
+        own = slice(nq, nq + kind.nq), slice(nv, nv + kind.nv)
+        links.append(Link(bodies[members[index][0]].name, base, j, kind, *at, mass, com, I_C, *own))
         nq, nv = nq + kind.nq, nv + kind.nv
     count = range(len(bodies))
     return Tree(tuple(links), tuple(body_link[b] for b in count), tuple(body_pose[b] for b in count), nq, nv)

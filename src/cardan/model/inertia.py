@@ -109,7 +109,9 @@ def check_inertia(owner: str, mass: float, I_C: np.ndarray) -> np.ndarray:
         )
     I_C = (I_C + I_C.T) / 2
     if not scale < LARGEST or not mass < LARGEST:
-        raise ModelError(f"{owner}: mass {mass:g} kg or inertia {scale:g} kg m^2 is too large to compute with; check units")
+        raise ModelError(
+            f"{owner}: mass {mass:g} kg or inertia {scale:g} kg m^2 is too large to compute with; check units"
+        )
     a, b, c = np.linalg.eigvalsh(I_C)
     if a < -1e-6 * scale:
         raise ModelError(

@@ -12,7 +12,8 @@ A joint connects frame F on the parent with frame M on the child. In canonical a
 
 Rates follow: `qdot = N(q) v` is the derivative of `plus`. Units: m, rad, and m/s, rad/s; angular part first.
 
-Source: RBDA table 4.1 and section 4.4; KJ lists the joints, their freedoms, and the constraints that `T` and `phi` span.
+Source: RBDA table 4.1 and section 4.4; KJ lists the joints, their freedoms, and the constraints that `T` and `phi`
+span.
 """
 
 from __future__ import annotations
@@ -173,7 +174,8 @@ UNIVERSAL = Kind(
     "universal", 2, 2, (0.0, 0.0), E=lambda q: (turn_x(q[0]) @ turn_y(q[1])).T, r=None, S=_universal_S,
     bias=lambda q, v: v[0] * v[1] * vector(-sin(q[1]), 0, cos(q[1]), 0, 0, 0), T=_universal_T,
     phi=lambda R, p: stack(p, vector(R[0, 1])), plus=_add,
-    measure=lambda R, p: vector(arctan2(R[2, 1], R[1, 1]), arctan2(R[0, 2], R[0, 0])), q_units=("rad", "rad"), v_units=("rad/s", "rad/s"),
+    measure=lambda R, p: vector(arctan2(R[2, 1], R[1, 1]), arctan2(R[0, 2], R[0, 0])),
+    q_units=("rad", "rad"), v_units=("rad/s", "rad/s"),
 )  # fmt: skip
 SPHERICAL = Kind(
     "spherical", 4, 3, (1.0, 0.0, 0.0, 0.0), E=lambda q: rotation_of_quaternion(q).T, r=None, S=_unit(0, 1, 2),
@@ -290,7 +292,7 @@ class Planar(JointType):
 
 @dataclass(frozen=True)
 class Universal(JointType):
-    """Two perpendicular axes through one point, the first fixed in the parent, the second in the child; q (rad, rad)."""
+    """Two perpendicular axes through a point, the first fixed in the parent, the second in the child; q (rad, rad)."""
 
     axis1: Any = (1.0, 0.0, 0.0)
     axis2: Any = (0.0, 1.0, 0.0)

@@ -50,9 +50,7 @@ class Pose:
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
         position = numbers("pose", "position", self.position, (3,))
-        given = [
-            name for name in ("rotation", "quaternion", "rpy") if getattr(self, name) is not None
-        ]
+        given = [name for name in ("rotation", "quaternion", "rpy") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ModelError(f"pose: give the rotation once, not as {' and as '.join(given)}")
         if self.quaternion is not None:
