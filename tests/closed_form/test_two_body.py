@@ -1,0 +1,126 @@
+"""The two-body problem of F6 and F3: one matrix found three ways, with 6-D vectors, 3-D vectors and the engine."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cardan as cd
+from cardan import mechanisms
+from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
+from cardan.formulation import two_body
+
+from ..trees import close, random_rotation, seeds
+
+FORMULATIONS = ("spatial", "newton_euler")
+LINEAR_FIRST = [3, 4, 5, 0, 1, 2]  # F3 writes [a1; w1dot], F6 the angular part first
+
+
+class Bodies(NamedTuple):
+    """The data of F3: r1 = C1 P, r2 = C2 P."""
+
+    m1: float
+    I1: np.ndarray
+    r1: np.ndarray
+    m2: float
+    I2: np.ndarray
+    r2: np.ndarray
+    s: np.ndarray
+
+    @property
+    def spatial(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The data of F6, in a frame at C1: the axis passes through r1, and C2 is at r1 - r2."""
+        c2 = self.r1 - self.r2
+        I1 = rigid_inertia(self.m1, np.zeros(3), self.I1)
+        I2 = rigid_inertia(self.m2, self.m2 * c2, inertia_about_origin(self.m2, c2, self.I2))
+        return I1, I2, np.concatenate([self.s, np.cross(self.r1, self.s)])
+
+
+def random_bodies(rng: np.random.Generator) -> Bodies:
+    def body() -> tuple[float, np.ndarray, np.ndarray]:
+        R = random_rotation(rng)
+        return rng.uniform(0.1, 10), R @ mechanisms.random_inertia(rng) @ R.T, rng.uniform(-2, 2, 3)
+
+    return Bodies(*body(), *body(), random_rotation(rng)[0])
+
+
+def bodies_of(model: cd.Model, q: np.ndarray) -> Bodies:
+    """F3's data of the catalogue's mechanism at a configuration, in B1's axes."""
+    T1, T2 = cd.body_poses(model, q)
+    R = T1[:3, :3].T @ T2[:3, :3]
+    one, two = model.body("B1"), model.body("B2")
+    hinge = model.joint("hinge").at
+    return Bodies(
+        one.mass, one.inertia, hinge.position, two.mass, R @ two.inertia @ R.T, -(R @ two.com), hinge.rotation[:, 2]
+    )
+
+
+@given(seed=seeds)
+@settings(max_examples=25)
+def test_F6_7_and_F3_26_are_one_matrix_symmetric_and_positive_definite(seed: int) -> None:
+    b = random_bodies(np.random.default_rng(seed))
+    six = two_body.articulated_inertia(*b.spatial)
+    three = two_body.two_body_matrix(*b)
+    close(six[np.ix_(LINEAR_FIRST, LINEAR_FIRST)], three, 1e-12)
+    close(three, three.T, 1e-13)
+    assert np.linalg.eigvalsh(three)[0] > 0
+    assert np.linalg.eigvalsh(six)[0] > 0
+
+
+@given(seed=seeds)
+@settings(max_examples=25)
+def test_F3_21_and_F3_25_follow_from_Newton_and_Euler_of_each_body(seed: int) -> None:
+    """F3(11), F3(12) with any a1, w1dot: forces of both bodies, B2 moving by F3(16), F3(17)."""
+    rng = np.random.default_rng(seed)
+    b = random_bodies(rng)
+    a1, w1dot = rng.standard_normal((2, 3))
+    alpha = two_body.joint_acceleration_short(b.m2, b.I2, b.r1, b.r2, b.s, a1, w1dot)
+    w2dot = w1dot + alpha * b.s
+    a2 = a1 - np.cross(b.r1, w1dot) + np.cross(b.r2, w2dot)
+    f2, tau2 = b.m2 * a2, b.I2 @ w2dot
+    f = b.m1 * a1 + f2
+    tau = b.I1 @ w1dot + tau2 + np.cross(b.r1 - b.r2, f2)
+    close(two_body.two_body_matrix(*b) @ np.concatenate([a1, w1dot]), np.concatenate([f, tau]), 1e-12)
+    assert abs(b.s @ (tau2 - np.cross(b.r2, f2))) < 1e-11 * max(1, np.abs(tau2).max(), np.abs(f2).max())  # F3(15)
+
+
+@given(seed=seeds)
+@settings(max_examples=25)
+def test_joint_acceleration_F6_6_is_F3_18_is_F3_24(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    b = random_bodies(rng)
+    a1, w1dot = rng.standard_normal((2, 3))
+    _, I2, s = b.spatial
+    expected = two_body.joint_acceleration(I2, s, np.concatenate([w1dot, a1]))
+    close(two_body.joint_acceleration_3d(b.m2, b.I2, b.r1, b.r2, b.s, a1, w1dot), expected, 1e-12)
+    close(two_body.joint_acceleration_short(b.m2, b.I2, b.r1, b.r2, b.s, a1, w1dot), expected, 1e-12)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("number", range(3))
+def test_the_engine_accelerates_B1_as_F6_7_says(number: int, formulation: str) -> None:
+    model = mechanisms.two_body(seed=number).build()
+    rng = np.random.default_rng(number)
+    q, v = model.random_state(rng)
+    wrenches = np.zeros((model.nb, 6))
+    wrenches[0] = rng.standard_normal(6)
+    a = cd.forward_dynamics(model, q, 0 * v, wrenches=wrenches, formulation=formulation)
+    b = bodies_of(model, q)
+    I1, I2, s = b.spatial
+    close(a[:6], np.linalg.solve(two_body.articulated_inertia(I1, I2, s), wrenches[0]), 1e-12)
+    close(a[:6][LINEAR_FIRST], np.linalg.solve(two_body.two_body_matrix(*b), wrenches[0][LINEAR_FIRST]), 1e-12)
+    close(a[6], two_body.joint_acceleration(I2, s, a[:6]), 1e-12)
+
+
+def test_F6_7_and_F3_26_are_batched_in_the_textbook() -> None:
+    rng = np.random.default_rng(7)
+    grid = [[random_bodies(rng) for _ in range(5)] for _ in range(4)]
+    columns = [np.array([[b[k] for b in row] for row in grid]) for k in range(7)]
+    spatial = [np.array([[b.spatial[k] for b in row] for row in grid]) for k in range(3)]
+    six, three = cd.textbook.articulated_inertia(*spatial), cd.textbook.two_body_matrix(*columns)
+    assert six.shape == three.shape == (4, 5, 6, 6)
+    close(six[..., LINEAR_FIRST, :][..., LINEAR_FIRST], three, 1e-12)
+    close(six[2, 3], two_body.articulated_inertia(*grid[2][3].spatial), 1e-13)
