@@ -19,8 +19,6 @@ STATES = 4
 # Files that say why they do not load: the file, and words of the sentence.
 REFUSED = {
     "alex_description/urdf/alex_psyonic_hands.urdf": "it mimics 'index_q1', which is not a joint",
-    "allegro_hand_description/urdf/allegro_left_hand.urdf": "'link_11.0': inertia .* triangle rule",
-    "allegro_hand_description/urdf/allegro_right_hand.urdf": "'link_3.0': inertia .* triangle rule",
     "bluevolta_description/urdf/bluevolta_bravo7_gripper.urdf": "'bravo_finger2_link': .* has no mass",
     "bravo7_description/urdf/bravo7_gripper.urdf": "'bravo_finger2_link': .* has no mass",
     "falcon_description/urdf/falcon.urdf": "child 'Z_propeller' is not a link",
@@ -89,9 +87,7 @@ class Twin:
                     their_q[q_at], A[v_at, rates] = ours[[0, 1, 2, 4, 5, 6, 3]], np.eye(6)[[3, 4, 5, 0, 1, 2]]
         return their_q, A, bias
 
-    def answers(
-        self, q: np.ndarray, v: np.ndarray, x: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def answers(self, q: np.ndarray, v: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mass matrix, inverse dynamics of acceleration x, forward dynamics of force x."""
         their_q, A, bias = self.coordinates(q, v)
         M = pin.crba(self.pin, self.data, their_q)

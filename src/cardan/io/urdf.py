@@ -20,7 +20,6 @@ import numpy as np
 
 from cardan.errors import FileError, InputError, ModelError, UnknownNameError, nearest
 from cardan.io.element import Element, parse_xml
-from cardan.io.inertial import Inertial, count_together
 from cardan.io.text import read_text
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
@@ -172,24 +171,19 @@ def _add_links(mechanism: Mechanism, links: dict[str, Element], joints: dict[str
             f"link {mechanism.ground!r} is called {bodies[mechanism.ground]!r} here, because "
             f"{mechanism.ground!r} is what the robot stands on"
         )
-    fixed = [joint for joint in joints.values() if joint.node.get("type") == "fixed"]
-    welds = [(_end(joint, "parent"), _end(joint, "child"), _origin(joint)) for joint in fixed]
-    inertials, notes = count_together({name: _inertial(link) for name, link in links.items()}, welds)
     for name, link in links.items():
-        own = inertials[name]
+        own = _inertial(link)
         with naming(link.source):
-            mechanism.body(bodies[name], mass=own.mass, com=own.com, inertia=own.inertia)
-    for note in notes:
-        mechanism.note(f"link {note}")
+            mechanism.body(bodies[name], judge="link", **own)
     return bodies
 
 
-def _inertial(link: Element) -> Inertial:
+def _inertial(link: Element) -> dict[str, Any]:
     """Read mass, centre of mass and inertia; a link without `<inertial>` has none."""
     link.note_unread(("inertial", "visual", "collision", "material"), ("name",))
     inertial = link.one("inertial")
     if inertial is None:
-        return Inertial()
+        return {}
     inertial.note_unread(("origin", "mass", "inertia"), ())
     mass = inertial.needed("mass", '<mass value="1.0"/>')
     inertia = inertial.needed("inertia", '<inertia ixx="..." ixy="..." .../>')
@@ -197,7 +191,7 @@ def _inertial(link: Element) -> Inertial:
     inertia.note_unread((), INERTIA)
     xx, yy, zz, xy, xz, yz = (inertia.number(entry) for entry in INERTIA)
     at, I = _origin(inertial), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return Inertial(mass.number("value"), at.position, at.rotation @ I @ at.rotation.T)
+    return {"mass": mass.number("value"), "com": at.position, "inertia": I, "inertia_axes": at.rotation}
 
 
 def _add_joint(mechanism: Mechanism, name: str, joint: Element, bodies: dict[str, str]) -> None:

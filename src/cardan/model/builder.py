@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint, JointData
-from cardan.model.graph import GROUND, check_mobility, choose_tree, grow_tree
+from cardan.model.graph import GROUND, Tree, check_mobility, choose_tree, grow_tree, merged_inertia
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType
 from cardan.model.model import Model
@@ -35,6 +36,7 @@ class Mechanism:
         self._joints: dict[str, Joint] = {}
         self._frames: dict[str, Frame] = {}
         self._notes: list[str] = []
+        self._doubts: dict[str, str] = {}  # bodies whose own inertia breaks a rule, and how
 
     def body(
         self,
@@ -45,6 +47,7 @@ class Mechanism:
         inertia: Any = (0.0, 0.0, 0.0),
         inertia_about: Any = None,
         inertia_axes: Any = None,
+        judge: str = "body",
     ) -> str:
         """Add a rigid body and return its name.
 
@@ -55,6 +58,8 @@ class Mechanism:
             inertia: kg m^2; (3, 3), principal values (3,), or (Ixx, Iyy, Izz, Ixy, Ixz, Iyz). Helpers: `cd.inertia`.
             inertia_about: the point (3,), m, body frame, that `inertia` refers to; the centre of mass by default.
             inertia_axes: rotation (3, 3) whose columns are the axes that `inertia` refers to; body axes by default.
+            judge: what must obey the rules of inertia: the "body" alone, or the "link" of all bodies that rigid joints
+                make one with it, judged by `build`. Files give odd inertias to small parts of large links.
 
         """
         owner = f"body {name!r}"
@@ -67,7 +72,14 @@ class Mechanism:
             I = R @ I @ R.T
         if inertia_about is not None:
             I = I - inertia_about_origin(mass, com - numbers(owner, "inertia_about", inertia_about, (3,)), 0 * I)
-        I = check_inertia(owner, mass, I)
+        if judge not in ("body", "link"):
+            raise ModelError(f"{owner}: judge must be 'body' or 'link', got {judge!r}")
+        try:
+            I = check_inertia(owner, mass, I)
+        except ModelError as error:
+            if judge == "body" or mass < 0:
+                raise
+            self._doubts[name] = str(error)
         self._order[name] = len(self._bodies)
         self._bodies[name] = Body(name, mass, _frozen(com), _frozen(I))
         return name
@@ -138,9 +150,23 @@ class Mechanism:
         chosen = choose_tree(bodies, joints)
         cuts = tuple(j for j in range(len(joints)) if j not in set(chosen))
         tree = grow_tree(bodies, joints, chosen, snapping)
+        notes = (*self._notes, *self._settle_doubts(bodies, tree))
         check_mobility(tree, joints, {b for j in cuts for b in (joints[j].parent, joints[j].child)})
         frames = tuple(self._frames.values())
-        return Model(self.name, _frozen(self.gravity), bodies, joints, frames, tree, cuts, snapping, tuple(self._notes))
+        return Model(self.name, _frozen(self.gravity), bodies, joints, frames, tree, cuts, snapping, notes)
+
+    def _settle_doubts(self, bodies: Sequence[Body], tree: Tree) -> list[str]:
+        """Judge odd inertias together with all that moves as one with them; a note for each that does no harm there."""
+        notes = []
+        for name, why in self._doubts.items():
+            group = [b for b, link in enumerate(tree.body_link) if link == tree.body_link[self._order[name]]]
+            mass, _, I_C = merged_inertia(bodies, group, tree.body_pose)
+            try:
+                check_inertia("", mass, I_C)
+            except ModelError:
+                raise ModelError(why) from None
+            notes.append(f"{why.partition(';')[0]}; with the bodies fixed to it the rules hold")
+        return notes
 
     def _claim(self, what: str, name: str) -> None:
         _read_name(what, name)

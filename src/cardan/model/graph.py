@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,7 +153,7 @@ def grow_tree(
     nq = nv = 0
     links = []
     for index, (base, j, kind, placement) in enumerate(outline):
-        mass, com, I_C = _merged_inertia(bodies, members[index], body_pose)
+        mass, com, I_C = merged_inertia(bodies, members[index], body_pose)
         at = snap(placement.rotation.T, snapping), snap(placement.position, snapping)
         own = slice(nq, nq + kind.nq), slice(nv, nv + kind.nv)
         links.append(Link(bodies[members[index][0]].name, base, j, kind, *at, mass, com, I_C, *own))
@@ -162,17 +162,19 @@ def grow_tree(
     return Tree(tuple(links), tuple(body_link[b] for b in count), tuple(body_pose[b] for b in count), nq, nv)
 
 
-def _merged_inertia(
-    bodies: Sequence[Body], members: Sequence[int], pose: dict[int, Pose]
+def merged_inertia(
+    bodies: Sequence[Body], members: Sequence[int], pose: Mapping[int, Pose] | Sequence[Pose]
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Mass, centre of mass and inertia about it, in the link frame, of bodies moving as one."""
-    parts = [(bodies[b].mass, pose[b].position + pose[b].rotation @ bodies[b].com, pose[b].rotation, bodies[b].inertia)
-             for b in members if bodies[b].mass > 0]  # fmt: skip
-    mass = float(sum(m for m, _, _, _ in parts))
-    com = sum((m * c for m, c, _, _ in parts), np.zeros(3)) / (mass or 1.0)
+    parts = []
+    for b in members:
+        R, body = pose[b].rotation, bodies[b]
+        parts.append((body.mass, pose[b].position + R @ body.com, R @ body.inertia @ R.T))
+    mass = float(sum(m for m, _, _ in parts))
+    com = sum((m * c for m, c, _ in parts), np.zeros(3)) / (mass or 1.0)
     I_C = np.zeros((3, 3))
-    for m, c, R, I in parts:
-        I_C += inertia_about_origin(m, c - com, R @ I @ R.T)
+    for m, c, I in parts:
+        I_C += inertia_about_origin(m, c - com, I)
     return mass, com, (I_C + I_C.T) / 2
 
 
