@@ -1,0 +1,1 @@
+"""Cardan and its peers measured in the same run: `python -m benchmarks`."""

@@ -1,0 +1,86 @@
+"""How time grows with the size of a chain: unrolled against looped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from benchmarks.report import Run
+from benchmarks.robots import Robot, chain
+from benchmarks.tables import NONE, ns, number, table, times
+from benchmarks.throughput import batch_size
+from benchmarks.timing import Block, interleave
+from cardan.analysis.evaluate import LOOP_PAST, compile_quantity
+from cardan.formulation.catalogue import quantity
+
+SIZES, UNROLLED_UP_TO = (10, 30, 64, 100, 300, 1000), 300
+QUICK_SIZES, QUICK_UNROLLED_UP_TO = (10, 30, 100), 30
+FORWARD = "forward_dynamics"
+
+
+def _kernel(robot: Robot, *, looped: bool) -> tuple[Any, float]:
+    """A kernel and the seconds it took to make, past any cache."""
+    kernel = compile_quantity(robot.model, quantity("spatial", FORWARD), "spatial", looped=looped)
+    start = perf_counter()
+    kernel(*robot.states(64), threads=1)
+    return kernel, perf_counter() - start
+
+
+def _row(run: Run, n: int, unrolled_too: bool) -> tuple[str, ...]:
+    robot = chain(n)
+    batch = min(batch_size(run, robot, matrix=False), 16384)
+    arrays, out = robot.states(batch), np.zeros((batch, n))
+    kernels = {"looped": _kernel(robot, looped=True)}
+    if unrolled_too:
+        kernels["unrolled"] = _kernel(robot, looped=False)
+    blocks = {
+        name: Block(lambda kernel=kernel: kernel(*arrays, out=out, threads=1), batch)
+        for name, (kernel, _) in kernels.items()
+    }
+    timing = interleave(blocks, rounds=run.rounds, least=run.least)
+    looped, unrolled = timing["looped"], timing.get("unrolled")
+    return (
+        f"{n}",
+        f"{batch:,}",
+        ns(unrolled.median / n) if unrolled else NONE,
+        ns(looped.median / n),
+        times(unrolled.times_faster_than(looped)) if unrolled else NONE,
+        number(kernels["unrolled"][1]) if unrolled else NONE,
+        number(kernels["looped"][1]),
+    )
+
+
+def section(run: Run) -> str:
+    """Nanoseconds a body, and the time to compile."""
+    sizes, limit = (QUICK_SIZES, QUICK_UNROLLED_UP_TO) if run.quick else (SIZES, UNROLLED_UP_TO)
+    rows = []
+    with _no_cache():
+        for n in sizes:
+            with run.step(f"growth chain {n}"):
+                rows.append(_row(run, n, n <= limit))
+    head = (
+        "bodies", "batch", "unrolled, ns per body", "looped, ns per body", "looped / unrolled",
+        "unrolled: s to compile", "looped: s to compile",
+    )  # fmt: skip
+    return (
+        "## Growth with size\n\nForward dynamics of chains, one thread. Models of more than "
+        f"{LOOP_PAST} links are looped (`LOOP_PAST`). Compiling is recording, printing and compiling the kernel on all "
+        f"lanes, no cache; unrolled kernels are made up to {limit} bodies.\n\n" + table(head, rows) + "\n"
+    )
+
+
+@contextmanager
+def _no_cache() -> Iterator[None]:
+    before = os.environ.get("CARDAN_CACHE")
+    os.environ["CARDAN_CACHE"] = "0"
+    try:
+        yield
+    finally:
+        os.environ.pop("CARDAN_CACHE")
+        if before is not None:
+            os.environ["CARDAN_CACHE"] = before

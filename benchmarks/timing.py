@@ -1,0 +1,81 @@
+"""Interleaved timing: in every round each block runs once, so that all see the same machine."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import repeat
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Block:
+    """Something to time: calling `run` makes `evaluations` evaluations."""
+
+    run: Callable[[], object]
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per evaluation, one number a round."""
+
+    seconds: np.ndarray
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.seconds))
+
+    @property
+    def minimum(self) -> float:
+        return float(self.seconds.min())
+
+    def times_faster_than(self, other: Timing) -> float:
+        """Median over the rounds of other / this."""
+        return float(np.median(other.seconds / self.seconds))
+
+
+def interleave(blocks: dict[str, Block], *, rounds: int, least: float) -> dict[str, Timing]:
+    """Time blocks in turn, `rounds` times over; a block is repeated until it lasts `least` seconds."""
+    repeats = {name: _repeats(block, least) for name, block in blocks.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in blocks}
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for name, block in blocks.items():
+                taken = _lasting(block.run, repeats[name])
+                seconds[name].append(taken / (repeats[name] * block.evaluations))
+    finally:
+        if collecting:
+            gc.enable()
+    return {name: Timing(np.array(values)) for name, values in seconds.items()}
+
+
+def calls(function: Callable[..., object], states: Iterable[tuple[Any, ...]]) -> Block:
+    """One Python call for each tuple of arguments."""
+    states = list(states)
+
+    def run() -> None:
+        for state in states:
+            function(*state)
+
+    return Block(run, len(states))
+
+
+def _lasting(run: Callable[[], object], count: int) -> float:
+    start = perf_counter()
+    for _ in repeat(None, count):
+        run()
+    return perf_counter() - start
+
+
+def _repeats(block: Block, least: float) -> int:
+    """How many runs last about `least` seconds; the first one, which compiles and touches memory, is not counted."""
+    block.run()
+    return max(1, math.ceil(least / max(_lasting(block.run, 1), 1e-9)))
