@@ -1,0 +1,81 @@
+"""Write docs/reference.md from the docstrings of the public names: `python docs/make_reference.py`."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import cardan
+
+PAGE = Path(__file__).with_name("reference.md")
+GROUPS = {
+    "Building a mechanism": "Mechanism Model Pose JointData inertia load",
+    "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
+    "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
+    "coriolis_matrix joint_wrenches equations check",
+    "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
+    "Energy and momentum": "kinetic_energy potential_energy momentum centroidal_momentum center_of_mass",
+    "Formulas of the textbook": "textbook",
+    "Threads": "get_threads set_threads",
+    "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    missing = set(cardan.__all__) - set(" ".join(GROUPS.values()).split())
+    if missing:
+        raise SystemExit(f"public names without a place in the reference: {sorted(missing)}")
+    lines = ["# Reference", "", "Made from the docstrings by `python docs/make_reference.py`; do not edit.", ""]
+    for group, names in GROUPS.items():
+        lines += [f"## {group}", ""]
+        for name in names.split():
+            lines += _entry(f"cd.{name}", getattr(cardan, name))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _entry(name: str, thing: object) -> list[str]:
+    if isinstance(thing, ModuleType):
+        public = [(n, f) for n, f in vars(thing).items() if inspect.isfunction(f) and f.__module__ == thing.__name__]
+        inner = [line for n, f in public if not n.startswith("_") for line in _function(f"{name}.{n}", f)]
+        return [*_doc(thing), "", *inner]
+    if inspect.isclass(thing):
+        return _class(name, thing)
+    return _function(name, thing)
+
+
+def _class(name: str, thing: type) -> list[str]:
+    lines = [f"### `{name}`", "", *_doc(thing), ""]
+    if issubclass(thing, Exception):
+        return lines
+    for attribute, value in vars(thing).items():
+        if attribute.startswith("_") or attribute in ("kind", "orientation"):
+            continue
+        if inspect.isfunction(value):
+            lines += [f"- `{attribute}{_signature(value, drop_self=True)}`: {_first(value)}"]
+        elif isinstance(value, property) or hasattr(value, "func"):
+            lines += [f"- `{attribute}`: {_first(getattr(value, 'fget', None) or value.func)}"]
+    return [*lines, ""]
+
+
+def _function(name: str, thing: object) -> list[str]:
+    return [f"### `{name}{_signature(thing)}`", "", *_doc(thing), ""]
+
+
+def _signature(thing: object, drop_self: bool = False) -> str:
+    signature = inspect.signature(thing)  # type: ignore[arg-type]
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values() if not (drop_self and p.name == "self")]
+    return str(signature.replace(parameters=parameters, return_annotation=signature.empty))
+
+
+def _doc(thing: object) -> list[str]:
+    return (inspect.getdoc(thing) or "").splitlines()
+
+
+def _first(thing: object) -> str:
+    return _doc(thing)[0]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,29 @@
+"""A robot from URDF: what it weighs, where its tool is, what its joints must bear."""
+
+from importlib.resources import as_file, files
+
+import numpy as np
+
+import cardan as cd
+
+with as_file(files("cardan") / "data" / "arm.urdf") as path:
+    model = cd.load(path)
+print(model.report())
+
+q = np.array([0.3, -0.8, 1.2, 0.1, 0.5, 0.0])
+rest = np.zeros(model.nv)
+print("tool at", cd.frame_pose(model, "tool", q)[:3, 3], "m")
+print("holding torques", cd.gravity_force(model, q), "N m")
+
+# What the first joint bears at rest is the weight of all that it carries.
+wrench = cd.joint_wrenches(model, q, rest, rest)[model.joint_names.index("pan")]
+carried = model.total_mass - model.body("base").mass
+assert np.isclose(np.linalg.norm(wrench[3:]), 9.81 * carried)
+
+# A kilogram in the tool: its weight through the tool's Jacobian is what the joints feel.
+R = cd.frame_pose(model, "tool", q)[:3, :3]
+wrenches = np.zeros((model.nb, 6))
+wrenches[model.body_index("tool"), 3:] = R.T @ (0, 0, -9.81)
+tau = cd.inverse_dynamics(model, q, rest, rest, wrenches=wrenches)
+J = cd.jacobian(model, "tool", q, axes="ground")
+assert np.allclose(tau - cd.gravity_force(model, q), J[5] * 9.81)
