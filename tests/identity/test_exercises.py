@@ -1,0 +1,165 @@
+"""The answers of FX, by number, on random bodies: as NumPy text and as the compiled, batched textbook."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cardan as cd
+from cardan.algebra import spatial as sp
+from cardan.algebra.rotation import rotation_exp, rotation_integral, skew
+from cardan.mechanisms import random_inertia
+from cardan.model.joint import TABLE
+
+from ..trees import close, random_rotation, seeds
+
+few = settings(max_examples=20)
+
+
+class Solid:
+    """A random rigid body and its 6x6 inertia about the origin, put together from blocks."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.m, self.c, self.I_C = rng.uniform(0.1, 5), rng.standard_normal(3), random_inertia(rng)
+        C = skew(self.c)
+        self.I = np.block([[self.I_C + self.m * C @ C.T, self.m * C], [self.m * C.T, self.m * np.eye(3)]])
+
+
+@given(seed=seeds)
+@few
+def test_FX_A1_momentum_about_O_is_inertia_times_velocity(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    b, v = Solid(rng), rng.standard_normal(6)
+    h = sp.momentum(b.m, b.c, b.I_C, v)
+    close(h, b.I @ v, 1e-13)
+    v_C = v[3:] + np.cross(v[:3], b.c)
+    close(h[3:], b.m * v_C, 1e-13)
+    close(h[:3], b.I_C @ v[:3] + np.cross(b.c, b.m * v_C), 1e-13)
+    close(sp.rigid_inertia(b.m, b.m * b.c, sp.inertia_about_origin(b.m, b.c, b.I_C)), b.I, 1e-14)
+    close(cd.textbook.momentum_about_origin(b.m, b.c, b.I_C, v), h, 1e-13)
+
+
+@given(seed=seeds)
+@few
+def test_FX_A2_inverse_inertia_changes_coordinates_as_a_motion(seed: int) -> None:
+    """I_B^-1 = X I_A^-1 X^T with X from A to B; and the closed form is the inverse."""
+    rng = np.random.default_rng(seed)
+    b = Solid(rng)
+    X = sp.Transform((sp.turned(random_rotation(rng)), sp.shifted(rng.standard_normal(3))))
+    A = np.linalg.multi_dot(X.factors)
+    I_B = X.inverse.congruence(b.I)  # B's X* of F6: force transform to B is X^-T
+    W = sp.inverse_inertia(b.m, b.c, b.I_C)
+    close(W @ b.I, np.eye(6), 1e-12)
+    close(np.linalg.inv(I_B), A @ W @ A.T, 1e-11)
+    close(cd.textbook.inverse_inertia(b.m, b.c, b.I_C), W, 1e-12)
+
+
+@given(seed=seeds)
+@few
+def test_FX_A3_relative_inertia_is_the_harmonic_sum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A, B = Solid(rng), Solid(rng)
+    f = rng.standard_normal(6)
+    relative = sp.relative_inertia(A.I, B.I)
+    close(np.linalg.inv(relative), np.linalg.inv(A.I) + np.linalg.inv(B.I), 1e-10)
+    close(relative @ (np.linalg.solve(B.I, f) + np.linalg.solve(A.I, f)), f, 1e-10)
+    close(relative, sp.relative_inertia(B.I, A.I), 1e-11)
+    close(cd.textbook.relative_inertia(A.I, B.I), relative, 1e-11)
+
+
+@given(seed=seeds)
+@few
+def test_FX_A4_the_6D_equation_is_Newton_and_Euler(seed: int) -> None:
+    """About C, with a = [wdot; cdd - w x v_C], I a + v x* I v = [I_C wdot + w x I_C w; m cdd]."""
+    rng = np.random.default_rng(seed)
+    b = Solid(rng)
+    w, v_C, wdot, cdd = rng.standard_normal((4, 3))
+    I = sp.rigid_inertia(b.m, np.zeros(3), b.I_C)
+    v, a = np.concatenate([w, v_C]), np.concatenate([wdot, cdd - np.cross(w, v_C)])
+    expected = np.concatenate([b.I_C @ wdot + np.cross(w, b.I_C @ w), b.m * cdd])
+    close(I @ a + sp.crf(v) @ I @ v, expected, 1e-13)
+    close(sp.newton_euler(b.m, b.I_C, w, wdot, cdd), expected, 1e-13)
+    close(cd.textbook.newton_euler_force(b.m, b.I_C, w, wdot, cdd), expected, 1e-13)
+    v, a = rng.standard_normal((2, 6))
+    close(sp.inertial_force(b.I, v, a), b.I @ a + sp.crf(v) @ b.I @ v, 1e-12)  # and about any point
+    close(sp.first_moment(b.I), b.m * b.c, 1e-15)
+
+
+@given(seed=seeds, k=st.integers(1, 5))
+@few
+def test_FX_B1_a_constrained_body_accelerates_by_Phi_f_plus_b(seed: int, k: int) -> None:
+    """Solved instead as one linear system in a, alpha_dot and the constraint force T lam, with T^T S = 0."""
+    rng = np.random.default_rng(seed)
+    b, S = Solid(rng), rng.standard_normal((6, k))
+    Sdot_alpha, f = rng.standard_normal((2, 6))
+    v = S @ rng.standard_normal(k)
+    T = np.linalg.svd(S.T)[2][k:].T
+    system = np.block([[b.I, -T], [T.T, np.zeros((6 - k, 6 - k))]])
+    right = np.concatenate([f - sp.crf(v) @ b.I @ v, T.T @ Sdot_alpha])
+    Phi, bias = sp.constrained_body(b.I, S, Sdot_alpha, v)
+    close(Phi @ f + bias, np.linalg.solve(system, right)[:6], 1e-9)
+    close(Phi, S @ np.linalg.inv(S.T @ b.I @ S) @ S.T, 1e-10)
+    close(Phi @ b.I @ Phi, Phi, 1e-9)
+    close(Phi @ T, np.zeros((6, 6 - k)), 1e-11)  # constraint forces move nothing
+
+
+def test_FX_B1_is_batched_in_the_textbook() -> None:
+    rng = np.random.default_rng(0)
+    bodies, S, c, v = [Solid(rng) for _ in range(3)], *(rng.standard_normal((3, *n)) for n in ((6, 2), (6,), (6,)))
+    Phi, bias = cd.textbook.constrained_body(np.array([b.I for b in bodies]), S, c, v)
+    for k, b in enumerate(bodies):
+        for got, expected in zip((Phi[k], bias[k]), sp.constrained_body(b.I, S[k], c[k], v[k]), strict=True):
+            close(got, expected, 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "screw(0.1)", "spherical", "cylindrical", "free"])
+def test_FX_B2_a_is_S_alpha_dot_and_Tdot_v_vanishes_where_S_moves_with_the_body(kind: str) -> None:
+    """In ground axes Sdot = v x S, so Sdot alpha = v x v = 0; then T^T S = 0 gives Tdot^T v = 0."""
+    row, rng, h = TABLE[kind], np.random.default_rng(1), 1e-6
+    alpha = rng.standard_normal(row.nv)
+    S, T = row.S(np.array(row.neutral)), row.T(np.array(row.neutral))
+    v = S @ alpha
+
+    def to_ground(t: float) -> np.ndarray:
+        """Motion transform from the moving body at time t, by the exponential of its twist."""
+        R, u = rotation_exp(t * v[:3]), rotation_integral(t * v[:3]) @ (t * v[3:])
+        return np.linalg.inv(sp.turned(R.T) @ sp.shifted(u))
+
+    rate = lambda A: (A(h) - A(-h)) / (2 * h)
+    close(rate(lambda t: to_ground(t) @ S) @ alpha, np.zeros(6), 1e-8)
+    close(rate(lambda t: to_ground(t) @ S), sp.crm(v) @ S, 1e-8)
+    close(rate(lambda t: np.linalg.inv(to_ground(t)).T @ T).T @ v, np.zeros(6 - row.nv), 1e-8)
+
+
+@given(seed=seeds, k=st.integers(1, 5))
+@few
+def test_FX_B3_H_and_C_give_the_joint_force_and_B4_the_energy(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    b, S, Sdot_alpha = Solid(rng), rng.standard_normal((6, k)), rng.standard_normal(6)
+    qd, qdd = rng.standard_normal((2, k))
+    v, a = S @ qd, S @ qdd + Sdot_alpha
+    H, C = sp.joint_space(b.I, S, Sdot_alpha, v)
+    close(H @ qdd + C, S.T @ (b.I @ a + sp.crf(v) @ b.I @ v), 1e-12)
+    close(qd @ H @ qd / 2, sp.kinetic_energy(b.I, v), 1e-12)  # FX B4
+    Phi, bias = sp.constrained_body(b.I, S, Sdot_alpha, v)
+    f = rng.standard_normal(6)
+    close(S @ np.linalg.solve(H, S.T @ f - C) + Sdot_alpha, Phi @ f + bias, 1e-9)  # FX B1 by FX B3
+    v_C = v[3:] + np.cross(v[:3], b.c)
+    close(sp.kinetic_energy(b.I, v), (b.m * v_C @ v_C + v[:3] @ b.I_C @ v[:3]) / 2, 1e-12)
+
+
+def test_FX_B3_and_B4_are_batched_in_the_textbook() -> None:
+    rng = np.random.default_rng(0)
+    bodies, S, c, v = [Solid(rng) for _ in range(3)], *(rng.standard_normal((3, *n)) for n in ((6, 2), (6,), (6,)))
+    I = np.array([b.I for b in bodies])
+    H, C = cd.textbook.joint_space_body(I, S, c, v)
+    for k, b in enumerate(bodies):
+        for got, expected in zip((H[k], C[k]), sp.joint_space(b.I, S[k], c[k], v[k]), strict=True):
+            close(got, expected, 1e-12)
+    close(
+        cd.textbook.body_kinetic_energy(I, v),
+        [sp.kinetic_energy(b.I, u) for b, u in zip(bodies, v, strict=True)],
+        1e-12,
+    )
