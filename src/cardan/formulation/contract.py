@@ -18,7 +18,7 @@ from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
-from cardan.model.transform import joint_transform
+from cardan.model.transform import configuration_rate, joint_transform
 
 Shape = tuple[int, ...]
 Inputs = dict[str, Matrix]
@@ -107,13 +107,9 @@ def _plus(model: Model, inputs: Inputs) -> list[Matrix]:
 
 
 def _rates(model: Model, inputs: Inputs) -> list[Matrix]:
-    """`qdot = N(q) v`: the derivative of `plus` along v."""
-    import casadi as ca
-
     q, v = inputs["q"], inputs["v"]
-    start = ca.SX.sym("start", model.nv)
-    moved = _plus(model, {"q": q, "v": start})[0]
-    return [ca.substitute(ca.jtimes(moved, start, v), start, ca.SX.zeros(model.nv))]
+    parts = [configuration_rate(link.kind, q[link.q], v[link.v]) for link in model.tree.links if link.kind.nq]
+    return [stack(*parts) if parts else q]
 
 
 def _project(model: Model, inputs: Inputs) -> list[Matrix]:

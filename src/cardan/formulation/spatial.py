@@ -26,7 +26,7 @@ from cardan.algebra.spatial import (
     turned,
 )
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
-from cardan.model.transform import joint_transform
+from cardan.model.transform import configuration_rate, joint_transform
 
 
 def joint(b: Node, p: Node) -> None:
@@ -125,7 +125,6 @@ def mass_block(j: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, Matrix]:
 def coriolis_out(b: Node, p: Node) -> None:
     """Outwards: velocity, and the body's velocity-product matrix B, with B v = v x* I v."""
     velocity(b, p)
-    # v x S, plus the rate of S in its own frame: S is linear in qd's place, so each column is bias with a unit rate
     b.Sdot = crm(b.v) @ b.S + _subspace_rate(b)
     b.IC = b.I
     b.BC = (crf(b.v) @ b.I - b.I @ crm(b.v) + crf_bar(b.I @ b.v)) / 2
@@ -135,10 +134,10 @@ def _subspace_rate(b: Node) -> Matrix:
     """Rate of `S` in the joint frame along the motion, a column a coordinate."""
     import casadi as ca
 
-    if b.kind.bias is None:
+    if b.S.is_constant():
         return type(b.S)(*b.S.shape)
-    # only joints with nq = nv have a configuration-dependent S, and their qdot is qd
-    return ca.horzcat(*(ca.jtimes(b.S[:, k], b.q, b.qd) for k in range(b.S.shape[1])))
+    qdot = configuration_rate(b.kind, b.q, b.qd)
+    return ca.horzcat(*(ca.jtimes(b.S[:, k], b.q, qdot) for k in range(b.S.shape[1])))
 
 
 def coriolis_in(b: Node, p: Node) -> None:

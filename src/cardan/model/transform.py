@@ -11,6 +11,14 @@ from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.model.joint import Kind
 
 
+def configuration_rate(kind: Kind, q: Matrix, v: Matrix) -> Matrix:
+    """Rate `qdot = N(q) v` of one joint, as a graph: the derivative of `plus` along v."""
+    import casadi as ca
+
+    start = ca.SX.sym("start", kind.nv)
+    return ca.substitute(ca.jtimes(kind.plus(q, start), start, v), start, ca.SX.zeros(kind.nv))
+
+
 def joint_transform(kind: Kind, q: Matrix, E: Matrix, r: Matrix) -> Transform:
     """Motion transform from the parent link to this link; `E`, `r` are the joint's placement in the parent."""
     factors = []
