@@ -44,8 +44,7 @@ def main() -> int:
     machine = machine_text()
     for name, section in SECTIONS.items():
         if name in chosen:
-            with run.step(f"section {name}:\n"):
-                texts.append(section(run))
+            texts.append(section(run))
             options.out.write_text(_document(run, command, machine, texts, perf_counter() - start))
     print(run.targets_text())
     print("\n".join(run.failures), file=sys.stderr)
@@ -55,10 +54,12 @@ def main() -> int:
 def _document(run: Run, command: str, machine: str, texts: list[str], seconds: float) -> str:
     kind = "A quick run: it shows that everything works, its numbers are rough.\n\n" if run.quick else ""
     head = (
-        f"# Results\n\n{kind}Written by `{command}` in {seconds / 60:.1f} minutes; nothing here is typed by hand.\n\n{machine}\n\n"
-        f"In every comparison the engines take turns, {run.rounds} rounds, each block at least {run.least * 1e3:g} ms; a ratio is the "
-        "median of the rounds' ratios. Arrays are float64 in C order for Cardan, a state a column in Fortran order for "
-        "Pinocchio, which is what each reads best; results go to arrays made before. The mechanisms are the same in "
+        f"# Results\n\n{kind}Written by `{command}` in {seconds / 60:.1f} minutes; nothing here is typed by hand.\n\n"
+        f"{machine}\n\n"
+        f"In every comparison the engines take turns, {run.rounds} rounds, each block at least {run.least * 1e3:g} ms; "
+        "a ratio is the median of the rounds' ratios. `least` is the best round; where another program disturbed the "
+        "machine, the ratio of the leasts tells, and a target is judged by the smaller of the two. "
+        "Arrays are float64 in C order for Cardan, a state a column in Fortran order for Pinocchio, which is what each reads best; results go to arrays made before. The mechanisms are the same in "
         "all: the agreement is measured below.\n"
     )
     parts = [head, f"## Targets\n\n{run.targets_text()}\n"] if run.targets else [head]

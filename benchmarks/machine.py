@@ -18,7 +18,8 @@ def machine_text() -> str:
     packages = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "casadi", "llvmlite", "pin", "mujoco"))
     load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
     lines = [
-        f"- processor: {_processor()} (LLVM: {h.cpu}), {h.lanes('double')} lanes of float64, {h.lanes('float')} of float32",
+        f"- processor: {_processor()} (LLVM: {h.cpu}), {h.lanes('double')} lanes of float64, "
+        f"{h.lanes('float')} of float32",
         f"- threads used where all are: {cd.get_threads()}; load average at the start: {load}",
         f"- {platform.system()} {platform.machine()}, Python {platform.python_version()}, {packages}",
         f"- cardan {cd.__version__}{_commit()}",

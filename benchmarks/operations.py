@@ -72,7 +72,6 @@ def section(run: Run) -> str:
         "negations count as none. One thread, batches as above.\n\n"
         f"Ceilings of one core, measured in this run: {number(rates['peak'])} GFLOP/s (independent fused multiply-adds "
         f"on all lanes, in registers), {number(rates['copy'])} GB/s copying memory (read plus written), "
-        f"{number(rates['write'])} GB/s writing memory. `peak then` is the first of these in the same rounds as the row.\n\n"
-        + table(head, rows)
-        + "\n"
+        f"{number(rates['write'])} GB/s writing memory. `peak then` is the first of these in the same "
+        "rounds as the row.\n\n" + table(head, rows) + "\n"
     )

@@ -25,6 +25,6 @@ def section(run: Run) -> str:
     for function in FUNCTIONS.values():
         head += [f"{function.key}, float64", "float32", "ratio"]
     return (
-        "## float32 against float64\n\nBatches as above, one thread, ns per evaluation; float32 has twice the lanes and "
-        "half the bytes.\n\n" + table(head, rows) + "\n"
+        "## float32 against float64\n\nBatches as above, one thread, ns per evaluation; float32 has twice the lanes "
+        "and half the bytes.\n\n" + table(head, rows) + "\n"
     )

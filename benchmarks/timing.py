@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import repeat
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,16 @@ class Timing:
         """Median over the rounds of other / this."""
         return float(np.median(other.seconds / self.seconds))
 
+    def least_times_faster_than(self, other: Timing) -> float:
+        """The same from the best round of each."""
+        return other.minimum / self.minimum
 
-def interleave(blocks: dict[str, Block], *, rounds: int, least: float) -> dict[str, Timing]:
-    """Time blocks in turn, `rounds` times over; a block is repeated until it lasts `least` seconds."""
+
+def interleave(blocks: dict[str, Block], *, rounds: int, least: float, pause: float = 0.0) -> dict[str, Timing]:
+    """Time blocks in turn, `rounds` times over; a block is repeated until it lasts `least` seconds.
+
+    `pause` is the rest before a block, s: threads that a peer keeps spinning go to sleep meanwhile.
+    """
     repeats = {name: _repeats(block, least) for name, block in blocks.items()}
     seconds: dict[str, list[float]] = {name: [] for name in blocks}
     collecting = gc.isenabled()
@@ -49,6 +56,8 @@ def interleave(blocks: dict[str, Block], *, rounds: int, least: float) -> dict[s
     try:
         for _ in range(rounds):
             for name, block in blocks.items():
+                if pause:
+                    sleep(pause)
                 taken = _lasting(block.run, repeats[name])
                 seconds[name].append(taken / (repeats[name] * block.evaluations))
     finally:
