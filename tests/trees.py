@@ -94,9 +94,9 @@ def tree_mechanism(seed: int, bodies: int = 7, kinds: tuple[str, ...] = tuple(KI
 
 
 @cache
-def tree_model(seed: int) -> cd.Model:
+def tree_model(seed: int, bodies: int = 7) -> cd.Model:
     """A frozen random tree."""
-    return tree_mechanism(seed).build()
+    return tree_mechanism(seed, bodies).build()
 
 
 @cache

@@ -1,0 +1,81 @@
+"""`cd.check` passes on sound models and fails when one number of one formulation is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cardan as cd
+from cardan import mechanisms
+from cardan.analysis import check as module
+from cardan.analysis import dynamics
+
+from ..trees import TREES, tree_model
+
+
+@pytest.mark.parametrize("name", mechanisms.CATALOGUE)
+def test_the_catalogue_passes(name: str) -> None:
+    report = cd.check(mechanisms.CATALOGUE[name]().build(), states=16)
+    assert report.passed, str(report)
+    assert "all checks passed" in str(report)
+
+
+@pytest.mark.parametrize("tree", range(TREES))
+def test_random_trees_pass(tree: int) -> None:
+    report = cd.check(tree_model(tree), states=16)
+    assert report.passed, str(report)
+    assert len(report.rows) == len(module.IDENTITIES) + len(module.DIFFERENCES) + len(module.AGREEMENT)
+
+
+@pytest.mark.parametrize(
+    ("function", "rows"),
+    {
+        "forward_dynamics": ["inverse of forward dynamics", "M a + bias = tau"],
+        "inverse_dynamics": ["inverse of forward dynamics"],
+        "mass_matrix": ["M a + bias = tau", "M times its inverse", "kinetic energy = v M v / 2"],
+        "inverse_mass_matrix": ["M times its inverse"],
+        "bias_force": ["M a + bias = tau", "C v + gravity = bias"],
+        "coriolis_matrix": ["C v + gravity = bias", "Mdot - 2 C skew"],
+        "gravity_force": ["C v + gravity = bias", "gravity force = rate of potential"],
+        "joint_wrenches": ["joint wrench along S = tau"],
+    }.items(),
+)
+def test_a_quantity_that_is_wrong_by_one_part_in_a_million_is_found(
+    function: str, rows: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = getattr(dynamics, function)
+
+    def wrong(*args: Any, **options: Any) -> np.ndarray:
+        result = right(*args, **options)
+        return result * (1 + 1e-5) if options.get("formulation", "spatial") == "spatial" else result
+
+    monkeypatch.setattr(dynamics, function, wrong)
+    report = cd.check(mechanisms.double_pendulum().build(), states=16)
+    assert not report.passed
+    failed = {row.name for row in report.rows if not row.passed}
+    assert failed >= set(rows)
+    assert "CHECKS FAILED" in str(report)
+
+
+def test_formulations_that_disagree_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = dynamics.forward_dynamics
+
+    def wrong(*args: Any, **options: Any) -> np.ndarray:
+        return right(*args, **options) + 1e-8 * (options.get("formulation") == "newton_euler")
+
+    monkeypatch.setattr(dynamics, "forward_dynamics", wrong)
+    report = cd.check(mechanisms.double_pendulum().build(), states=4)
+    assert [row.name for row in report.rows if not row.passed] == ["accelerations: spatial = newton_euler"]
+
+
+def test_a_nan_does_not_pass() -> None:
+    assert not module.Row("x", float("nan"), 1.0).passed
+
+
+def test_a_loop_is_refused_by_name() -> None:
+    m = mechanisms.double_pendulum()
+    m.joint("closing", cd.Revolute(axis=(0, 1, 0)), m.ground, "lower", at=(1, 0, 0), child_at=(0, 0, -1))
+    with pytest.raises(cd.LoopError, match=r"cut at '(closing|pivot|elbow)'"):
+        cd.check(m.build())

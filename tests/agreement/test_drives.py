@@ -1,0 +1,124 @@
+"""One recursion driven two ways, unrolled and looped; both precisions, kernel and interpreter, small and large."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cardan as cd
+from cardan import mechanisms
+from cardan.analysis import evaluate, large
+from cardan.analysis.evaluate import compile_quantity
+from cardan.formulation.catalogue import FORMULATIONS
+from cardan.formulation.contract import Quantity, port_shape
+
+from ..trees import KINDS, TREES, close, kind_model, state, tree_model
+
+RECURSIONS = [
+    (formulation, name)
+    for formulation, table in FORMULATIONS.items()
+    for name, quantity in table.items()
+    if quantity.recursion is not None
+]
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+
+
+def inputs(model: cd.Model, quantity: Quantity, batch: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
+    q, v, tau, wrenches = state(model, 3, *batch)
+    values = {"q": q, "v": v, "a": tau, "tau": tau, "wrenches": wrenches}
+    return [values[port].astype(dtype) for port in quantity.inputs]
+
+
+@pytest.mark.parametrize(("formulation", "name"), RECURSIONS, ids=["-".join(pair) for pair in RECURSIONS])
+def test_the_looped_drive_gives_what_the_unrolled_one_gives(formulation: str, name: str) -> None:
+    model, quantity = tree_model(1, 4), FORMULATIONS[formulation][name]
+    unrolled, looped = (compile_quantity(model, quantity, formulation, looped=way) for way in (False, True))
+    for dtype, tolerance in ((DOUBLE, 1e-12), (SINGLE, 1e-4)):
+        for batch in ((), (1,), (5,), (21,)):
+            given = inputs(model, quantity, batch, dtype)
+            a, b = unrolled(*given), looped(*given)
+            assert np.asarray(a).dtype == np.asarray(b).dtype == dtype
+            close(a, b, tolerance)
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_looped_drive_holds_for_every_joint_kind(kind: str, backwards: bool) -> None:
+    model = kind_model(kind, backwards)
+    for name in ("forward_dynamics_loaded", "coriolis_matrix"):
+        quantity = FORMULATIONS["spatial"][name]
+        given = inputs(model, quantity, (5,), DOUBLE)
+        a, b = (compile_quantity(model, quantity, "spatial", looped=way)(*given) for way in (False, True))
+        close(a, b, 1e-12)
+
+
+@pytest.mark.parametrize("tree", range(TREES))
+def test_the_looped_drive_holds_for_trees_with_branches_and_massless_bodies(tree: int) -> None:
+    model, quantity = tree_model(tree), FORMULATIONS["newton_euler"]["joint_wrenches"]
+    given = inputs(model.unmerged, quantity, (5,), DOUBLE)
+    a, b = (compile_quantity(model.unmerged, quantity, "newton_euler", looped=way)(*given) for way in (False, True))
+    close(a, b, 1e-12)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("tree", [1])
+def test_what_large_models_put_together_is_what_the_graphs_say(tree: int, formulation: str) -> None:
+    model = tree_model(tree, 4)
+    q, v, tau, wrenches = state(model, 4, 5)
+    options = {"formulation": formulation}
+    close(large.inverse_mass_matrix(model, q, formulation), cd.inverse_mass_matrix(model, q, **options), 1e-11)
+    close(large.centroidal_momentum(model, q, v, formulation), cd.centroidal_momentum(model, q, v, **options), 1e-12)
+    for w in (None, wrenches):
+        got = large.solve_forward(model, q, v, tau, w, formulation)
+        close(got, cd.forward_dynamics(model, q, v, tau, wrenches=w, **options), 1e-11)
+    for frame in ("tool", "b1", "mark", "ground"):
+        close(large.jacobian(model, frame, q), cd.jacobian(model, frame, q), 1e-12)
+
+
+def test_a_chain_of_150_links_through_the_public_functions() -> None:
+    model = mechanisms.chain(150).build()
+    assert evaluate.is_large(model)
+    rng = np.random.default_rng(5)
+    q, v, tau = 0.3 * rng.standard_normal((3, 4, model.nv))
+    a = cd.forward_dynamics(model, q, v, tau)
+    close(cd.inverse_dynamics(model, q, v, a), tau, 1e-7)
+    force = cd.inverse_dynamics(model, q, v, tau)
+    close(cd.inverse_dynamics(model, q, v, tau, formulation="newton_euler"), force, 1e-10)
+    close(cd.mass_matrix(model, q) @ tau[..., None] + cd.bias_force(model, q, v)[..., None], force[..., None], 1e-10)
+    close(cd.kinetic_energy(model, q, v), np.einsum("bi,bij,bj->b", v, cd.mass_matrix(model, q), v) / 2, 1e-11)
+    J = cd.jacobian(model, "link150", q)
+    close((J @ v[..., None])[..., 0], cd.body_twists(model, q, v)[:, -1], 1e-10)
+
+
+def test_a_chain_agrees_with_itself_on_both_sides_of_the_size_that_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, v, tau = np.random.default_rng(6).standard_normal((3, 4, 9))
+    expected = cd.forward_dynamics(mechanisms.chain(9).build(), q, v, tau)
+    monkeypatch.setattr(evaluate, "LOOP_PAST", 5)
+    model = mechanisms.chain(9).build()
+    assert evaluate.is_large(model)
+    close(cd.forward_dynamics(model, q, v, tau), expected, 1e-12)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("tree", range(TREES))
+def test_float32_follows_float64(tree: int, formulation: str) -> None:
+    model = tree_model(tree)
+    q, v, tau, _ = state(model, 7, 12)
+    single = cd.forward_dynamics(model, *(x.astype(SINGLE) for x in (q, v, tau)), formulation=formulation)
+    assert single.dtype == SINGLE
+    close(single, cd.forward_dynamics(model, q, v, tau, formulation=formulation), 1e-3)
+
+
+@pytest.mark.parametrize("name", sorted(FORMULATIONS["spatial"].keys() - {"project"}))
+def test_the_kernel_is_the_graph_that_CasADi_interprets(name: str) -> None:
+    for formulation in FORMULATIONS:
+        if name not in FORMULATIONS[formulation]:
+            continue
+        model, quantity = tree_model(1, 4), FORMULATIONS[formulation][name]
+        given = inputs(model, quantity, (), DOUBLE)
+        columns = [
+            x.reshape([n or 1 for n in port_shape(model, p)]) for x, p in zip(given, quantity.inputs, strict=True)
+        ]
+        expected = np.array(cd.equations(model, formulation=formulation).graph(name)(*columns))
+        got = np.asarray(evaluate.kernel_of(model, name, formulation)(*given))
+        close(got.reshape(expected.shape), expected, 1e-13)

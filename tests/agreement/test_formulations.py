@@ -1,0 +1,72 @@
+"""The two formulations of one mechanism agree: every joint kind, both ways round, and random mixtures of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cardan as cd
+from cardan.formulation.catalogue import FORMULATIONS
+
+from ..trees import KINDS, TREES, close, floating_model, kind_model, seeds, state, tree_model
+
+BATCH = 8
+QUANTITIES: dict[str, Callable[..., np.ndarray]] = {
+    "forward_dynamics": lambda m, q, v, t, w, **f: cd.forward_dynamics(m, q, v, t, **f),
+    "forward_dynamics_loaded": lambda m, q, v, t, w, **f: cd.forward_dynamics(m, q, v, t, wrenches=w, **f),
+    "inverse_dynamics": lambda m, q, v, t, w, **f: cd.inverse_dynamics(m, q, v, t, **f),
+    "inverse_dynamics_loaded": lambda m, q, v, t, w, **f: cd.inverse_dynamics(m, q, v, t, wrenches=w, **f),
+    "bias_force": lambda m, q, v, t, w, **f: cd.bias_force(m, q, v, **f),
+    "gravity_force": lambda m, q, v, t, w, **f: cd.gravity_force(m, q, **f),
+    "mass_matrix": lambda m, q, v, t, w, **f: cd.mass_matrix(m, q, **f),
+    "inverse_mass_matrix": lambda m, q, v, t, w, **f: cd.inverse_mass_matrix(m, q, **f),
+    "joint_wrenches": lambda m, q, v, t, w, **f: cd.joint_wrenches(m, q, v, t, wrenches=w, **f),
+    "kinetic_energy": lambda m, q, v, t, w, **f: cd.kinetic_energy(m, q, v, **f),
+    "potential_energy": lambda m, q, v, t, w, **f: cd.potential_energy(m, q, **f),
+    "momentum": lambda m, q, v, t, w, **f: cd.momentum(m, q, v, **f),
+    "centroidal_momentum": lambda m, q, v, t, w, **f: cd.centroidal_momentum(m, q, v, **f),
+    "center_of_mass": lambda m, q, v, t, w, **f: cd.center_of_mass(m, q, **f),
+    "body_poses": lambda m, q, v, t, w, **f: cd.body_poses(m, q, **f),
+    "body_twists": lambda m, q, v, t, w, **f: cd.body_twists(m, q, v, **f),
+}
+SPATIAL_ONLY = {"coriolis_matrix", "joint_axes", "body_accelerations"}
+SHARED = {"plus", "rates", "project"}  # one text for both
+
+
+def assert_agreement(model: cd.Model, seed: int) -> None:
+    given_ = state(model, seed, BATCH)
+    for name, quantity in QUANTITIES.items():
+        expected = quantity(model, *given_)
+        for other in FORMULATIONS.keys() - {"spatial"}:
+            try:
+                close(quantity(model, *given_, formulation=other), expected, 1e-10)
+            except AssertionError as error:
+                raise AssertionError(f"{name}, {other}, {model.name}: {error}") from None
+
+
+def test_every_quantity_of_two_formulations_is_compared() -> None:
+    assert set(FORMULATIONS["newton_euler"]) == set(QUANTITIES) | SHARED
+    assert set(FORMULATIONS["spatial"]) == set(QUANTITIES) | SHARED | SPATIAL_ONLY
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_formulations_agree_on_every_joint_kind(kind: str, backwards: bool) -> None:
+    model = kind_model(kind, backwards)
+    assert any(joint.kind.name.startswith(kind) for joint in model.joints)
+    assert_agreement(model, 0)
+
+
+@pytest.mark.parametrize("tree", range(TREES))
+@given(seed=seeds)
+@settings(max_examples=4)
+def test_formulations_agree_on_random_trees(tree: int, seed: int) -> None:
+    assert_agreement(tree_model(tree), seed)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_formulations_agree_on_floating_trees(number: int) -> None:
+    assert_agreement(floating_model(number), 1)
