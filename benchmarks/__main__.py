@@ -59,8 +59,9 @@ def _document(run: Run, command: str, machine: str, texts: list[str], seconds: f
         f"In every comparison the engines take turns, {run.rounds} rounds, each block at least {run.least * 1e3:g} ms; "
         "a ratio is the median of the rounds' ratios. `least` is the best round; where another program disturbed the "
         "machine, the ratio of the leasts tells, and a target is judged by the smaller of the two. "
-        "Arrays are float64 in C order for Cardan, a state a column in Fortran order for Pinocchio, which is what each reads best; results go to arrays made before. The mechanisms are the same in "
-        "all: the agreement is measured below.\n"
+        "Arrays are float64 in C order for Cardan, a state a column in Fortran order for Pinocchio, "
+        "which is what each reads best; results go to arrays made before. The mechanisms are the same in all: the "
+        "agreement is measured below.\n"
     )
     parts = [head, f"## Targets\n\n{run.targets_text()}\n"] if run.targets else [head]
     if run.failures:

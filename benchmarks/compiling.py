@@ -84,8 +84,8 @@ def section(run: Run) -> str:
     return (
         "## First call\n\nForward dynamics, ms, the first call of a fresh process with the model already made: cold "
         "with an empty cache folder, then again with what that left there. One state compiles a kernel on one lane, "
-        f"a batch a kernel on all lanes. `import cardan` takes {ms(median(seconds['cardan']))} ms, of which NumPy alone "
-        f"{ms(median(seconds['numpy']))} ms.\n\n" + table(head, rows, text_columns=2) + "\n"
+        f"a batch a kernel on all lanes. `import cardan` takes {ms(median(seconds['cardan']))} ms, of which NumPy "
+        f"alone {ms(median(seconds['numpy']))} ms.\n\n" + table(head, rows, text_columns=2) + "\n"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -38,10 +39,7 @@ def _row(run: Run, n: int, unrolled_too: bool) -> tuple[str, ...]:
     kernels = {"looped": _kernel(robot, looped=True)}
     if unrolled_too:
         kernels["unrolled"] = _kernel(robot, looped=False)
-    blocks = {
-        name: Block(lambda kernel=kernel: kernel(*arrays, out=out, threads=1), batch)
-        for name, (kernel, _) in kernels.items()
-    }
+    blocks = {name: Block(partial(k, *arrays, out=out, threads=1), batch) for name, (k, _) in kernels.items()}
     timing = interleave(blocks, rounds=run.rounds, least=run.least)
     looped, unrolled = timing["looped"], timing.get("unrolled")
     return (
