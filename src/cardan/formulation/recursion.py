@@ -111,27 +111,46 @@ class Recursion:
         return any(isinstance(p, Sweep) and p.order.startswith("bodies") for p in self.passes)
 
 
-def unroll(recursion: Recursion, model: Model, inputs: dict[str, Matrix]) -> list[Matrix]:
+@dataclass(frozen=True)
+class Nodes:
+    """Every node after a recursion has run: links and bodies in the model's order, and the ground."""
+
+    links: list[Node]
+    bodies: list[Node]
+    ground: Node
+
+    def carrier(self, link: int) -> Node:
+        """The node of a link, or of the ground for index -1."""
+        return self.ground if link == GROUND else self.links[link]
+
+
+def run(recursion: Recursion, model: Model, inputs: dict[str, Matrix]) -> Nodes:
     """Run a recursion link by link; `inputs` has a column a port, `wrenches` a matrix (nb, 6)."""
     tree = model.tree
     like = next(iter(inputs.values()))
-    ground = _ground_node(recursion, model, like)
     inertias = regrouped_inertias(tree) if recursion.regrouped else [link.I for link in tree.links]
     links = [_link_node(recursion, *pair, inputs) for pair in zip(tree.links, inertias, strict=True)]
     bodies = [_body_node(recursion, model, b, inputs) for b in range(model.nb)] if recursion.has_bodies else []
-    carrier = [*links, ground]  # index GROUND is the last
+    nodes = Nodes(links, bodies, _ground_node(recursion, model, like))
     for item in recursion.passes:
         if isinstance(item, Climb):
-            setattr(ground, item.attribute, _climb(item, model, links, like))
+            setattr(nodes.ground, item.attribute, _climb(item, model, links, like))
             continue
         if item.order.startswith("bodies"):
-            pairs = [(b, carrier[i]) for i, b in zip(tree.body_link, bodies, strict=True)]
+            pairs = [(b, nodes.carrier(i)) for i, b in zip(tree.body_link, bodies, strict=True)]
         else:
-            pairs = [(b, carrier[link.parent]) for b, link in zip(links, tree.links, strict=True)]
+            pairs = [(b, nodes.carrier(link.parent)) for b, link in zip(links, tree.links, strict=True)]
         for b, p in reversed(pairs) if item.order.endswith("up") else pairs:
             item.step(b, p)
-    nodes = {"joint": links, "link": links, "body": bodies, "total": [ground], "matrix": [ground]}
-    return [_collect(output, nodes[output.of], like) for output in recursion.outputs]
+    return nodes
+
+
+def unroll(recursion: Recursion, model: Model, inputs: dict[str, Matrix]) -> list[Matrix]:
+    """Run a recursion and collect its outputs."""
+    nodes = run(recursion, model, inputs)
+    like = next(iter(inputs.values()))
+    of = {"joint": nodes.links, "link": nodes.links, "body": nodes.bodies}
+    return [_collect(output, of.get(output.of, [nodes.ground]), like) for output in recursion.outputs]
 
 
 def ground_value(value: str, model: Model) -> np.ndarray:

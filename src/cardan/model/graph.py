@@ -79,15 +79,16 @@ class Tree:
         return h.hexdigest()
 
 
-def choose_tree(bodies: Sequence[Body], joints: Sequence[Joint]) -> list[int]:
+def choose_tree(bodies: Sequence[Body], joints: Sequence[Joint], cut: Sequence[int] = ()) -> list[int]:
     """Choose tree joints: each next joint is the one with most constraint rows, then the nearest to ground.
 
-    The joints left over are cut; a cut joint costs as many equations as it has constraint rows.
+    The joints left over are cut; a cut joint costs as many equations as it has constraint rows. Joints in `cut` are
+    cut whatever they cost.
     """
     touching: dict[int, list[int]] = {}
     for j, joint in enumerate(joints):
-        touching.setdefault(joint.parent, []).append(j)
-        touching.setdefault(joint.child, []).append(j)
+        for end in (joint.parent, joint.child) if j not in cut else ():
+            touching.setdefault(end, []).append(j)
     depth = {GROUND: 0}
     queue: list[tuple[int, int, int]] = []
     chosen = []
@@ -108,6 +109,8 @@ def choose_tree(bodies: Sequence[Body], joints: Sequence[Joint]) -> list[int]:
         if b not in depth:
             first = [joints[j].name for j in touching.get(b, ())]
             why = f"its joint {first[0]!r} leads to no ground" if first else "it has no joint"
+            if cut:
+                why += f", with {', '.join(repr(joints[j].name) for j in cut)} cut"
             raise ModelError(
                 f"body {body.name!r}: {why}; connect it, for a floating body with joint(..., cd.Free(), ground, "
                 f"{body.name!r})"
@@ -120,9 +123,12 @@ def grow_tree(
     joints: Sequence[Joint],
     tree_joints: Sequence[int],
     snapping: float,
-    merge: bool = True,
+    merge: str = "all",
 ) -> Tree:
-    """Lay out the links, in the order in which their joints were declared where the tree allows it."""
+    """Lay out the links, in the order in which their joints were declared where the tree allows it.
+
+    `merge` says which rigid joints make two bodies one link: "all", "massless" (those with a massless body), or "none".
+    """
     body_link: dict[int, int] = {GROUND: GROUND}
     body_pose: dict[int, Pose] = {GROUND: Pose()}
     members: dict[int, list[int]] = {}
@@ -141,7 +147,8 @@ def grow_tree(
         F, M = (joint.at, joint.child_at) if forward else (joint.child_at, joint.at)
         base = body_link[near]
         placement = body_pose[near] @ F
-        if joint.kind is RIGID and merge:
+        massless = any(b != GROUND and bodies[b].mass == 0 for b in (near, far))
+        if joint.kind is RIGID and (merge == "all" or (merge == "massless" and massless)):
             body_link[far], body_pose[far] = base, placement @ M.inverse
         else:
             body_link[far], body_pose[far] = len(outline), M.inverse

@@ -81,13 +81,19 @@ def _add(q: Matrix, v: Matrix) -> Matrix:
     return q + v
 
 
+# Residuals of direction grow without bound towards the opposite one, where sines alone would vanish again. The small
+# number keeps them finite there.
+FLIPPED = 1e-12
+
+
 def _tilt(R: Matrix) -> Matrix:
-    """The z axes are parallel."""
-    return vector(R[0, 2], R[1, 2])
+    """The z axes are parallel: twice the tangent of half the angle between them, across it."""
+    return 2 * vector(R[0, 2], R[1, 2]) / (1 + R[2, 2] + FLIPPED)
 
 
 def _no_turn(R: Matrix) -> Matrix:
-    return unskew(R)
+    """The axes coincide: twice the tangent of half the angle of the turn, along its axis."""
+    return 4 * unskew(R) / (1 + R[0, 0] + R[1, 1] + R[2, 2] + FLIPPED)
 
 
 def _angle(R: Matrix) -> Matrix:

@@ -1,0 +1,183 @@
+"""Absolute coordinates: every body by itself, every joint as constraint equations with Lagrange multipliers.
+
+Notation of KJ: a body has the position `p_G` of its centre of mass and a quaternion; its rates are `u = (w, v_G)`
+with `v_G` in the fixed frame and the angular velocity either in the fixed frame (`frame="fixed"`, w) or in the body
+(`frame="body"`, w'). `R` takes body components to fixed ones (KJ's `[R_B]^T`). A prime means body components. `v =
+B u` is the body's twist about its origin, `c` its centre of mass in the body.
+
+    M u' + J^T lam = f        J u' = gamma        M = diag(I_G, m 1)
+
+The rows of `J` are those of `formulation.constraint`, in the joint's axes.
+
+Equations: KJ(1), KJ(2), KJ(3), KJ(5)-(10); FX(A4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardan.algebra.linsolve import ldl_factor, ldl_solve
+from cardan.algebra.matrix import Matrix, block, constant, eye, stack, zeros
+from cardan.algebra.rotation import cross, skew
+from cardan.formulation.loops import Measured, measure
+from cardan.formulation.recursion import Nodes
+from cardan.formulation.saddle import solve_saddle
+from cardan.model.graph import GROUND, Link
+from cardan.model.model import Model
+
+# A link is light if its inertia cannot be inverted: no mass, or a principal moment below this part of the largest.
+LIGHT = 1e-9
+
+
+@dataclass(frozen=True)
+class System:
+    """Equations of motion in absolute coordinates.
+
+    `M` (6n, 6n), `f` (6n,), `J` (nl, 6n), `gamma` (nl,), `phi` (nl,); `joints` has each joint's number and its rows.
+    """
+
+    M: Matrix
+    f: Matrix
+    J: Matrix
+    gamma: Matrix
+    phi: Matrix
+    joints: tuple[tuple[int, slice], ...]
+
+
+def rates(R: Matrix, c: Matrix, v: Matrix, frame: str) -> Matrix:
+    """`u = (w, v_G)` from a body's twist."""
+    w = v[:3]
+    v_G = R @ (v[3:] + cross(w, c))
+    return stack(w if frame == "body" else R @ w, v_G)
+
+
+def twist_matrix(R: Matrix, c: Matrix, frame: str) -> Matrix:
+    """`B` with `v = B u`."""
+    turn = eye(3, R) if frame == "body" else R.T
+    return block([[turn, zeros(3, 3, R)], [skew(c) @ turn, R.T]])
+
+
+def twist_rate(c: Matrix, v: Matrix) -> Matrix:
+    """`Bdot u`: what the twist's rate has besides `B u'`."""
+    w = v[:3]
+    return stack(zeros(3, None, v), -cross(w, v[3:] + cross(w, c)))
+
+
+def body_equations(
+    link: Link, R: Matrix, v: Matrix, wrench: Matrix, gravity: Matrix, frame: str
+) -> tuple[Matrix, Matrix]:
+    """`M` (6, 6) and `f` (6,) of one body under a wrench about its origin, in its own components."""
+    m, c, I = link.mass, constant(link.com), constant(link.I_C)
+    w = v[:3]
+    n_G = wrench[:3] - cross(c, wrench[3:]) - cross(w, I @ w)  # FX(A4)
+    f = R @ wrench[3:] + m * gravity
+    if frame == "fixed":
+        I, n_G = R @ I @ R.T, R @ n_G
+    return block([[I, zeros(3, 3, R)], [zeros(3, 3, R), m * eye(3, R)]]), stack(n_G, f)
+
+
+def absolute_system(model: Model, nodes: Nodes, wrenches: list[Matrix], tau: dict[int, Matrix], frame: str) -> System:
+    """The equations of all links of a model.
+
+    `nodes` have the links' pose and velocity, `wrenches` a force on each link in its components, `tau` the drives
+    of joints.
+    """
+    import casadi as ca
+
+    links, like = model.tree.links, nodes.ground.R
+    gravity = constant(model.gravity)
+    wrenches = list(wrenches)
+    measured = {j: measure(model, nodes, j) for j in range(len(model.joints))}
+    measured = {j: m for j, m in measured.items() if m.parent != m.child}
+    for j, m in measured.items():
+        if j in tau:
+            drive = m.rows.W @ tau[j]
+            for i, on in ((m.child, m.X_c.T @ drive), (m.parent, -(m.X_p.T @ drive))):
+                if i != GROUND:
+                    wrenches[i] = wrenches[i] + on
+    parts = [
+        body_equations(link, nodes.links[i].R, nodes.links[i].v, wrenches[i], gravity, frame)
+        for i, link in enumerate(links)
+    ]
+    M = ca.diagcat(*(part[0] for part in parts)) if parts else zeros(0, 0, like)
+    J, gamma, phi, joints, count = [], [], [], [], 0
+    for j, m in measured.items():
+        k = m.rows.T.shape[1]
+        J.append(_joint_row(model, nodes, m, frame))
+        gamma.append(m.rows.gamma - m.rows.T.T @ _velocity_terms(model, nodes, m))
+        phi.append(m.rows.phi)
+        joints.append((j, slice(count, count + k)))
+        count += k
+    stacked = [ca.vertcat(*part) if part else None for part in (J, gamma, phi)]
+    empty = (zeros(0, 6 * len(links), like), zeros(0, None, like), zeros(0, None, like))
+    rows = [part if part is not None else none for part, none in zip(stacked, empty, strict=True)]
+    return System(M, ca.vertcat(*(part[1] for part in parts)), rows[0], rows[1], rows[2], tuple(joints))
+
+
+def _joint_row(model: Model, nodes: Nodes, m: Measured, frame: str) -> Matrix:
+    """A joint's rows of `J`: KJ(2) and KJ(7),(8) in the fixed frame, KJ(3) and KJ(9),(10) in the body."""
+    J = type(m.rows.T)(m.rows.T.shape[1], 6 * len(model.tree.links))
+    for i, X, sign in ((m.child, m.X_c, 1), (m.parent, m.X_p, -1)):
+        if i != GROUND:
+            b = nodes.links[i]
+            B = twist_matrix(b.R, constant(model.tree.links[i].com), frame)
+            J[:, 6 * i : 6 * i + 6] = sign * (m.rows.T.T @ (X @ B))
+    return J
+
+
+def _velocity_terms(model: Model, nodes: Nodes, m: Measured) -> Matrix:
+    """`a_c - a_p` at M when no rate changes."""
+    total = zeros(6, None, m.rows.T)
+    for i, X, sign in ((m.child, m.X_c, 1), (m.parent, m.X_p, -1)):
+        if i != GROUND:
+            total = total + sign * (X @ twist_rate(constant(model.tree.links[i].com), nodes.links[i].v))
+    return total
+
+
+def solve(model: Model, system: System, rows: list[int]) -> tuple[Matrix, Matrix]:
+    """Rates `u'` and multipliers of the rows kept; the others are left out."""
+    J, gamma = system.J[rows, :], system.gamma[rows]
+    return solve_held(model, system.M, J, system.f, gamma, lambda B: _body_by_body(system.M, B))
+
+
+def solve_held(
+    model: Model, M: Matrix, J: Matrix, f: Matrix, gamma: Matrix, inverse: Callable[[Matrix], Matrix]
+) -> tuple[Matrix, Matrix]:
+    """Solve with six rates a link; `inverse(B)` is `M^-1 B`, used where every link has inertia of its own.
+
+    A light link gets inertia from the constraints that hold it: `J u' = gamma` makes the added terms cancel.
+    """
+    import casadi as ca
+
+    columns = [k for i, link in enumerate(model.tree.links) if is_light(link) for k in range(6 * i, 6 * i + 6)]
+    if not columns:
+        return solve_saddle(inverse, J, f, gamma)
+    held = [r for r in range(J.shape[0]) if J[r, columns].nnz()]
+    weight = _typical_mass(model)
+    D, LT, p = ca.ldl(M + weight * (J[held, :].T @ J[held, :]), True)
+    return solve_saddle(lambda B: ca.ldl_solve(B, D, LT, p), J, f + weight * (J[held, :].T @ gamma[held]), gamma)
+
+
+def _body_by_body(M: Matrix, B: Matrix) -> Matrix:
+    """`M^-1 B` for a matrix of 3x3 blocks."""
+    import casadi as ca
+
+    parts = []
+    for k in range(0, M.shape[0], 6):
+        parts.append(ldl_solve(ldl_factor(M[k : k + 3, k : k + 3]), B[k : k + 3, :]))
+        parts.append(B[k + 3 : k + 6, :] / M[k + 3, k + 3])
+    return ca.vertcat(*parts)
+
+
+def is_light(link: Link) -> bool:
+    """Whether a link's inertia cannot be inverted."""
+    moments = np.linalg.eigvalsh(link.I_C)
+    return link.mass == 0 or bool(moments[0] <= LIGHT * max(moments[-1], 1e-300))
+
+
+def _typical_mass(model: Model) -> float:
+    """A mass to weigh constraint rows with."""
+    return float(np.mean([link.mass for link in model.tree.links]))

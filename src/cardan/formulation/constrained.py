@@ -1,0 +1,240 @@
+"""The equations of motion of any mechanism, trees and loops alike, in any formulation.
+
+    M vdot + J^T lam = f        J vdot = gamma        phi = 0
+
+Each formulation has its own `v`, `M` and rows; a `Parts` holds them as graphs of the tree's coordinates q, v, with
+what takes the answer back: accelerations of the tree, and the wrench that each joint exerts on its child, `-T lam`
+plus its drive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cardan.algebra.linsolve import tree_factor, tree_solve
+from cardan.algebra.matrix import Matrix, as_graph, constant, stack, zeros
+from cardan.algebra.spatial import Transform
+from cardan.errors import UnknownNameError, nearest
+from cardan.formulation import absolute, newton_euler, relative, spatial
+from cardan.formulation.constraint import dual
+from cardan.formulation.loops import MOTION, Measured, cut_rows, fixed_transform, measure
+from cardan.formulation.recursion import Recursion, run, unroll
+from cardan.formulation.saddle import solve_saddle
+from cardan.model.graph import GROUND, Link
+from cardan.model.model import Model
+
+Solver = Callable[[list[int]], tuple[Matrix, Matrix]]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One formulation's equations at a state.
+
+    `joints` has each constrained joint's number and its rows; `solve(rows)` gives `vdot` and the multipliers of the
+    rows kept; `tree(vdot)` the accelerations of the tree's coordinates; `wrenches(vdot, lam)` the wrench of every
+    joint, `lam` with zeros for rows left out.
+    """
+
+    M: Matrix
+    f: Matrix
+    J: Matrix
+    gamma: Matrix
+    phi: Matrix
+    joints: tuple[tuple[int, slice], ...]
+    solve: Solver
+    tree: Callable[[Matrix], Matrix]
+    wrenches: Callable[[Matrix, Matrix], Matrix]
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What acts: drives of joints by number, and a wrench (6,) on every body in its own components."""
+
+    tau: dict[int, Matrix]
+    wrenches: Matrix
+
+
+def build_parts(model: Model, formulation: str, q: Matrix, v: Matrix, tau: Matrix, wrenches: Matrix) -> Parts:
+    """Write a formulation's equations for a state of the tree; `tau` (nv,) drives, `wrenches` (nb, 6) on the bodies."""
+    if formulation not in BUILDERS:
+        raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, BUILDERS)}")
+    drives = {link.joint: tau[link.v] for link in model.tree.links if link.kind.nv}
+    return BUILDERS[formulation](model, q, v, Loads(drives, wrenches))
+
+
+def _in_tree(inverse: Recursion, mass: Recursion) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
+    """Tree coordinates: the recursions of a formulation, and rows for the cut joints alone."""
+
+    def build(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
+        nodes = run(MOTION, model, {"q": q, "v": v})
+        J, gamma, phi = cut_rows(model, nodes)
+        C = unroll(inverse.at_rest("qdd"), model, {"q": q, "v": v, "wrenches": loads.wrenches})[0]
+        f = _stacked(model, loads.tau, q) - C
+        M = unroll(mass, model, {"q": q})[0]
+        above = model.tree.coordinate_ancestor()
+        factor = tree_factor(M, above)
+
+        def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
+            return solve_saddle(lambda B: tree_solve(factor, above, B), J[rows, :], f, gamma[rows])
+
+        joints = _consecutive(model, model.cuts)
+
+        def wrenches(vdot: Matrix, lam: Matrix) -> Matrix:
+            known = {j: _cut_wrench(measure(model, nodes, j), lam[at], loads.tau.get(j)) for j, at in joints}
+            return _complete(model, loads, known, q, v, vdot)
+
+        return Parts(M, f, J, gamma, phi, joints, solve, lambda vdot: vdot, wrenches)
+
+    return build
+
+
+def _in_absolute(frame: str) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
+    """Absolute coordinates: every link by itself."""
+
+    def build(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
+        apart = model.separate
+        nodes = run(MOTION, apart, {"q": q, "v": v})
+        on_links = _on_links(apart, loads.wrenches)
+        s = absolute.absolute_system(apart, nodes, on_links, loads.tau, frame)
+
+        def accelerations(udot: Matrix) -> list[Matrix]:
+            """Spatial acceleration of every link."""
+            a = []
+            for i, link in enumerate(apart.tree.links):
+                c = constant(link.com)
+                B = absolute.twist_matrix(nodes.links[i].R, c, frame)
+                a.append(B @ udot[6 * i : 6 * i + 6] + absolute.twist_rate(c, nodes.links[i].v))
+            return a
+
+        def tree(udot: Matrix) -> Matrix:
+            a = accelerations(udot)
+            parts = []
+            for i, link in enumerate(apart.tree.links):
+                b = nodes.links[i]
+                carried = b.X @ a[link.parent] if link.parent != GROUND else zeros(6, None, q)
+                parts.append(dual(b.S).T @ (a[i] - carried - b.c))
+            return stack(*parts)
+
+        def wrenches(udot: Matrix, lam: Matrix) -> Matrix:
+            known = {j: _cut_wrench(measure(apart, nodes, j), lam[at], loads.tau.get(j)) for j, at in s.joints}
+            return _complete(model, loads, known, q, v, tree(udot))
+
+        def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
+            return absolute.solve(apart, s, rows)
+
+        return Parts(s.M, s.f, s.J, s.gamma, s.phi, s.joints, solve, tree, wrenches)
+
+    return build
+
+
+def _in_relative(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
+    """Relative coordinates: six a link, every joint a constraint."""
+    import casadi as ca
+
+    apart = model.separate
+    six = relative.relative_model(apart, relative.POSED)
+    q6, v6 = relative.posed_coordinates(apart, q, v)
+    state = {"q": q6, "v": v6}
+    nodes = run(MOTION, six, state)
+    J_t, gamma_t, joints_t = relative.tree_rows(apart, q, v)
+    J_c, gamma_c, phi_c = cut_rows(six, nodes)
+    joints_c = _consecutive(apart, apart.cuts, J_t.shape[0])
+    J: Matrix = ca.vertcat(J_t, J_c)
+    gamma: Matrix = ca.vertcat(gamma_t, gamma_c)
+    C = unroll(spatial.INVERSE_DYNAMICS_LOADED.at_rest("qdd"), six, {**state, "wrenches": loads.wrenches})[0]
+    f = ca.vertcat(*(_drive_force(link, loads, q) for link in apart.tree.links)) - C
+    M = unroll(spatial.MASS_MATRIX, six, {"q": q6})[0]
+    phi = ca.vertcat(ca.SX.zeros(J_t.shape[0]), phi_c)  # in the tree's coordinates its own joints are closed
+    above = six.tree.coordinate_ancestor()
+
+    def inverse(B: Matrix) -> Matrix:
+        return tree_solve(tree_factor(M, above), above, B)
+
+    def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
+        return absolute.solve_held(apart, M, J[rows, :], f, gamma[rows], inverse)
+
+    def tree(vdot: Matrix) -> Matrix:
+        return relative.tree_accelerations(apart, q, v, vdot)
+
+    def wrenches(vdot: Matrix, lam: Matrix) -> Matrix:
+        known = {j: _cut_wrench(measure(six, nodes, j), lam[at], loads.tau.get(j)) for j, at in joints_c}
+        for i, (j, at) in enumerate(joints_t):
+            link = apart.tree.links[i]
+            f_i = _drive_force(link, loads, q) - as_graph(link.kind.T(q[link.q]), q) @ lam[at]
+            backwards = link.kind.name.startswith("reversed")
+            known[j] = -(Transform(nodes.links[i].X.factors[:-2]).T @ f_i) if backwards else f_i
+        return _complete(model, loads, known, q, v, tree(vdot))
+
+    return Parts(M, f, J, gamma, phi, (*joints_t, *joints_c), solve, tree, wrenches)
+
+
+BUILDERS: dict[str, Callable[[Model, Matrix, Matrix, Loads], Parts]] = {
+    "spatial": _in_tree(spatial.INVERSE_DYNAMICS_LOADED, spatial.MASS_MATRIX),
+    "newton_euler": _in_tree(newton_euler.INVERSE_DYNAMICS_LOADED, newton_euler.MASS_MATRIX),
+    "absolute": _in_absolute("fixed"),
+    "absolute_body": _in_absolute("body"),
+    "relative": _in_relative,
+}
+
+
+def _stacked(model: Model, tau: dict[int, Matrix], like: Matrix) -> Matrix:
+    """Drives of the tree's joints as one column."""
+    parts = [tau.get(link.joint, zeros(link.kind.nv, None, like)) for link in model.tree.links]
+    return stack(*parts) if parts else zeros(0, None, like)
+
+
+def _drive_force(link: Link, loads: Loads, q: Matrix) -> Matrix:
+    """A joint's drive as a wrench (6,) on the link at its frame."""
+    if link.joint not in loads.tau:
+        return type(q).zeros(6)
+    return dual(as_graph(link.kind.S(q[link.q]), q)) @ loads.tau[link.joint]
+
+
+def _consecutive(model: Model, joints: tuple[int, ...], first: int = 0) -> tuple[tuple[int, slice], ...]:
+    """Rows of joints one below the other."""
+    places = []
+    for j in joints:
+        k = model.joints[j].kind.freedoms_removed
+        places.append((j, slice(first, first + k)))
+        first += k
+    return tuple(places)
+
+
+def _on_links(model: Model, wrenches: Matrix) -> list[Matrix]:
+    """Wrenches on bodies (nb, 6), gathered on their links."""
+    total = [type(wrenches)(6, 1) for _ in model.tree.links]
+    for b, i in enumerate(model.tree.body_link):
+        if i != GROUND:
+            total[i] = total[i] + fixed_transform(model.tree.body_pose[b]).T @ wrenches[b, :].T
+    return total
+
+
+def _cut_wrench(m: Measured, lam: Matrix, tau: Matrix | None) -> Matrix:
+    """Wrench that a joint exerts on its child at M: its constraint, and its drive."""
+    constraint = -(m.rows.T @ lam)
+    return constraint if tau is None else constraint + m.rows.W @ tau
+
+
+def _complete(model: Model, loads: Loads, known: dict[int, Matrix], q: Matrix, v: Matrix, a: Matrix) -> Matrix:
+    """Wrenches (number of joints, 6): those known, and for the others the balance of all beyond them."""
+    import casadi as ca
+
+    rest = [j for j in range(len(model.joints)) if j not in known]
+    if rest:
+        nodes = run(MOTION, model, {"q": q, "v": v})
+        wrenches = type(q)(loads.wrenches)
+        for j in model.cuts:
+            m = measure(model, nodes, j)
+            joint = model.joints[j]
+            for body, X, sign in ((joint.child, m.X_c, 1), (joint.parent, m.X_p, -1)):
+                if body != GROUND:
+                    to_link = fixed_transform(model.tree.body_pose[body]).inverse
+                    wrenches[body, :] = wrenches[body, :] + sign * (to_link.T @ (X.T @ known[j])).T
+        apart = model.unmerged
+        inputs = {"q": q, "v": v, "a": a, "wrenches": wrenches}
+        rows = unroll(spatial.JOINT_WRENCHES, apart, inputs)[0]
+        for i, link in enumerate(apart.tree.links):
+            if link.joint in rest:
+                known[link.joint] = rows[i, :].T
+    return ca.vertcat(*(known[j].T for j in range(len(model.joints))))

@@ -1,0 +1,61 @@
+"""A joint between two moving bodies as a constraint on position, velocity and acceleration, from the joint table.
+
+Notation: frame F on the parent, M on the child; `R`, `p` the pose of M in F; `v_c`, `v_p` the velocities of child
+and parent, both in M components at M's origin; `v_r = v_c - v_p`; `a_c`, `a_p` accelerations likewise. With the
+joint's `S` and `T` in M:
+
+    T^T v_r = 0        T^T (a_c - a_p) = gamma = T^T (Sdot qd - v_r x v_c)        phi(R, p) = 0
+
+The second follows by differentiation in M: `a_c - a_p + v_r x v_p` is the rate of `v_r`, `v_r x v_p = v_r x v_c`,
+and on the joint's motion `v_r = S qd`, so that `Tdot^T v_r = -T^T Sdot qd`. For a ball joint the rows are
+KJ(1)-(3), for a hinge KJ(1) with KJ(5)-(10), in M's axes instead of ground's; with six coordinates a body relative
+to its neighbour they are KJ(4),(11)-(16).
+
+Equations: KJ(1), KJ(2), KJ(3), KJ(4), KJ(5)-(10), KJ(11)-(16).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cardan.algebra.linsolve import ldl_factor, ldl_solve
+from cardan.algebra.matrix import Matrix, as_graph, zeros
+from cardan.algebra.spatial import crm
+from cardan.model.joint import Kind
+
+
+@dataclass(frozen=True)
+class JointRows:
+    """A joint measured between two bodies.
+
+    `T` (6, 6 - nv) and `gamma` make its constraint; `W` (6, nv) and `rate` its coordinates: `W^T (a_c - a_p) = qdd
+    + rate`. `q`, `qd` are its own coordinates and rates, `phi` its position residual.
+    """
+
+    T: Matrix
+    gamma: Matrix
+    phi: Matrix
+    W: Matrix
+    rate: Matrix
+    q: Matrix
+    qd: Matrix
+
+
+def joint_rows(kind: Kind, R: Matrix, p: Matrix, v_c: Matrix, v_p: Matrix) -> JointRows:
+    """Measure a joint between two moving bodies."""
+    q = kind.measure(R, p)
+    S, T = as_graph(kind.S(q), R), as_graph(kind.T(q), R)
+    W = dual(S)
+    v_r = v_c - v_p
+    qd = W.T @ v_r
+    c = crm(v_r) @ v_c  # KJ(2),(3): the velocity terms of a moving frame
+    if kind.bias is not None:
+        c = c - kind.bias(q, qd)
+    return JointRows(T, -(T.T @ c), kind.phi(R, p), W, -(W.T @ c), q, qd)
+
+
+def dual(S: Matrix) -> Matrix:
+    """The forces `W = S (S^T S)^-1` (6, nv) that do unit work on the joint's coordinates, one by one."""
+    if S.shape[1] == 0:
+        return zeros(6, 0, S)
+    return ldl_solve(ldl_factor(S.T @ S), S.T).T

@@ -1,0 +1,84 @@
+"""Relative coordinates: six a body, relative to its neighbour, and the joint between them is a constraint.
+
+Notation of KJ: `s'` is the position of the body's joint frame M in the neighbour's joint frame F, zero for joints
+that share a point; the relative twist in M components, `(w^, s'dot)`, is the body's `v`. The tree is that of the
+model with every joint replaced by a free one, so its recursions give `M` and `f`; a joint's rows act on the body's
+own six rates only:
+
+    T^T v = 0        T^T v' = T^T Sdot qd
+
+Equations: KJ(4), KJ(11)-(16).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cardan.algebra.matrix import Matrix, as_graph, matrix, stack, zeros
+from cardan.formulation.constraint import dual
+from cardan.model.graph import Link, Tree
+from cardan.model.joint import FREE, Kind
+from cardan.model.model import Model
+
+# Six freedoms, placed by a rotation matrix (rows of E) and a position instead of a quaternion: what the tree's own
+# coordinates give without a square root.
+POSED = replace(
+    FREE,
+    name="posed",
+    nq=12,
+    neutral=(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0),
+    E=lambda q: matrix([[q[3 * i + j] for j in range(3)] for i in range(3)]),
+    r=lambda q: q[9:12],
+)
+
+
+def relative_model(model: Model, kind: Kind = FREE) -> Model:
+    """The same mechanism with six coordinates a link."""
+    links: list[Link] = []
+    for i, link in enumerate(model.tree.links):
+        q, v = slice(kind.nq * i, kind.nq * (i + 1)), slice(6 * i, 6 * (i + 1))
+        links.append(replace(link, kind=kind, q=q, v=v))
+    tree: Tree = replace(model.tree, links=tuple(links), nq=kind.nq * len(links), nv=6 * len(links))
+    return replace(model, tree=tree, kernels={})
+
+
+def posed_coordinates(model: Model, q: Matrix, v: Matrix) -> tuple[Matrix, Matrix]:
+    """Coordinates and rates of `relative_model(model, POSED)` from those of the tree."""
+    places, twists = [], []
+    for link in model.tree.links:
+        own = q[link.q]
+        E = as_graph(link.kind.E(own), q) if link.kind.E is not None else type(q).eye(3)
+        r = as_graph(link.kind.r(own), q) if link.kind.r is not None else zeros(3, None, q)
+        places.append(stack(*(E[i, :].T for i in range(3)), r))
+        twists.append(as_graph(link.kind.S(own), q) @ v[link.v])
+    return (stack(*places), stack(*twists)) if places else (q, v)
+
+
+def tree_rows(model: Model, q: Matrix, v: Matrix) -> tuple[Matrix, Matrix, tuple[tuple[int, slice], ...]]:
+    """`J`, `gamma` and the rows of each tree joint, in relative rates; `q`, `v` are the tree's own coordinates."""
+    import casadi as ca
+
+    blocks, gammas, joints, count = [], [], [], 0
+    for i, link in enumerate(model.tree.links):
+        own, rate = q[link.q], v[link.v]
+        T = as_graph(link.kind.T(own), q)
+        k = T.shape[1]
+        J = type(q)(k, 6 * len(model.tree.links))
+        J[:, 6 * i : 6 * i + 6] = T.T  # KJ(4),(11),(12)
+        bias = link.kind.bias(own, rate) if link.kind.bias is not None else zeros(6, None, q)
+        blocks.append(J)
+        gammas.append(T.T @ bias)  # KJ(4),(13)-(16)
+        joints.append((link.joint, slice(count, count + k)))
+        count += k
+    return ca.vertcat(*blocks), ca.vertcat(*gammas), tuple(joints)
+
+
+def tree_accelerations(model: Model, q: Matrix, v: Matrix, vdot: Matrix) -> Matrix:
+    """Accelerations of the tree's coordinates from those of the relative ones."""
+    parts = []
+    for i, link in enumerate(model.tree.links):
+        own, rate = q[link.q], v[link.v]
+        W = dual(as_graph(link.kind.S(own), q))
+        bias = link.kind.bias(own, rate) if link.kind.bias is not None else zeros(6, None, q)
+        parts.append(W.T @ (vdot[6 * i : 6 * i + 6] - bias))
+    return stack(*parts)

@@ -1,0 +1,44 @@
+"""Solving `M vdot + J^T lam = f`, `J vdot = gamma` as straight-line text.
+
+The multipliers come first: `A lam = J M^-1 f - gamma` with `A = J M^-1 J^T`, sparse wherever loops share no body,
+factored in the order that creates least fill-in (CasADi's LDL^T with approximate minimum degree). `M^-1` is applied
+by whatever fits the coordinates: along the tree, or body by body.
+
+Where the rows lose rank at some configuration, `A` is singular there. So `A + eps D` is factored, with `D` its own
+diagonal and `eps = 1e-12`, and the answer corrected twice for it: away from such configurations nothing is left of
+eps (its cube), at them the answer stays bounded and is the limit from either side where one exists. Docs:
+docs/decisions/0008.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cardan.algebra.matrix import Matrix, mirrored
+
+REGULARISATION = 1e-12
+CORRECTIONS = 2
+
+
+def solve_saddle(
+    apply_inverse: Callable[[Matrix], Matrix], J: Matrix, f: Matrix, gamma: Matrix
+) -> tuple[Matrix, Matrix]:
+    """Accelerations and multipliers; `apply_inverse(B)` gives `M^-1 B`."""
+    a = apply_inverse(f)
+    if J.shape[0] == 0:
+        return a, gamma
+    Y = apply_inverse(J.T)
+    lam = solve_semidefinite(mirrored(J @ Y), J @ a - gamma)
+    return a - Y @ lam, lam
+
+
+def solve_semidefinite(A: Matrix, b: Matrix) -> Matrix:
+    """Solve `A x = b` for a symmetric positive semidefinite sparse matrix, bounded where it is singular."""
+    import casadi as ca
+
+    diagonal = ca.diag(A)
+    D, LT, p = ca.ldl(A + ca.diag(REGULARISATION * diagonal), True)
+    x = ca.ldl_solve(b, D, LT, p)
+    for _ in range(CORRECTIONS):
+        x = x + ca.ldl_solve(b - A @ x, D, LT, p)
+    return x
