@@ -48,6 +48,8 @@ class Joint:
     at: Pose
     child_at: Pose
     data: JointData = field(default_factory=JointData)
+    start: np.ndarray | None = None
+    """Guess (nq,) of the joint's coordinates that assembly begins with; None is neutral."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,32 +8,30 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
-from cardan.errors import ModelError, UnknownNameError, nearest
+from cardan.errors import ModelError
 from cardan.model.body import Body, Frame, Joint, JointData
-from cardan.model.graph import GROUND, Tree, check_mobility, choose_tree, grow_tree, merged_inertia
+from cardan.model.elements import Elements, frozen, read_name
+from cardan.model.graph import Tree, check_mobility, choose_tree, grow_tree, merged_inertia
 from cardan.model.inertia import check_inertia, read_inertia
-from cardan.model.joint import JointType
+from cardan.model.joint import JointType, Kind
 from cardan.model.model import Model
-from cardan.model.pose import Pose, numbers, read_pose
+from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
 
 SNAPPING = 1e-9  # see docs/decisions/0003
 
 
-class Mechanism:
-    """A mechanism under construction: bodies, joints between them, frames, gravity.
+class Mechanism(Elements):
+    """A mechanism under construction: bodies, joints between them, frames, forces, couplings, gravity.
 
     `gravity` is the acceleration of free fall (3,) in m/s^2, in ground axes.
     """
 
-    ground = "ground"
-
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)) -> None:
         """Start an empty mechanism."""
-        self.name = _read_name("mechanism", name)
+        self.name = read_name("mechanism", name)
         self.gravity = numbers(f"mechanism {name!r}", "gravity", gravity, (3,))
+        super().__init__()
         self._bodies: dict[str, Body] = {}
-        self._order: dict[str, int] = {self.ground: GROUND}
-        self._joints: dict[str, Joint] = {}
         self._frames: dict[str, Frame] = {}
         self._notes: list[str] = []
         self._doubts: dict[str, str] = {}  # bodies whose own inertia breaks a rule, and how
@@ -81,7 +79,7 @@ class Mechanism:
                 raise
             self._doubts[name] = str(error)
         self._order[name] = len(self._bodies)
-        self._bodies[name] = Body(name, mass, _frozen(com), _frozen(I))
+        self._bodies[name] = Body(name, mass, frozen(com), frozen(I))
         return name
 
     def joint(
@@ -94,6 +92,7 @@ class Mechanism:
         at: Any = (0.0, 0.0, 0.0),
         child_at: Any = (0.0, 0.0, 0.0),
         data: JointData | None = None,
+        start: Any = None,
     ) -> str:
         """Connect two bodies, or a body and ground, and return the joint's name.
 
@@ -107,10 +106,11 @@ class Mechanism:
             at: the joint frame on the parent: a position (3,) in m, or a `cd.Pose`, in the parent's frame.
             child_at: the joint frame on the child, in the child's frame; the two coincide when q is neutral.
             data: limits, damping, friction and the like.
+            start: guess (nq,) of the joint's coordinates (rad, m; a number where there is one) for assembly.
 
         """
         owner = f"joint {name!r}"
-        _read_name("joint", name)
+        read_name("joint", name)
         if name in self._joints:
             raise ModelError(f"{owner}: the name is taken by another joint; joint names must differ")
         if not isinstance(type, JointType):
@@ -120,7 +120,8 @@ class Mechanism:
             raise ModelError(f"{owner}: parent and child are both {parent!r}; a joint connects two different bodies")
         axes = Pose(rotation=type.orientation(owner))
         at, child_at = read_pose(owner, "at", at) @ axes, read_pose(owner, "child_at", child_at) @ axes
-        self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data or JointData())
+        guess = None if start is None else frozen(_read_start(owner, type.kind, start))
+        self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data or JointData(), guess)
         return name
 
     def frame(self, name: str, body: str, *, at: Any = (0.0, 0.0, 0.0)) -> str:
@@ -153,7 +154,11 @@ class Mechanism:
         notes = (*self._notes, *self._settle_doubts(bodies, tree))
         check_mobility(tree, joints, {b for j in cuts for b in (joints[j].parent, joints[j].child)})
         frames = tuple(self._frames.values())
-        return Model(self.name, _frozen(self.gravity), bodies, joints, frames, tree, cuts, snapping, notes)
+        forces = tuple(force.traced(joints) for force in self._forces.values())
+        couplings = tuple(coupling.traced() for coupling in self._couplings.values())
+        return Model(
+            self.name, frozen(self.gravity), bodies, joints, frames, tree, cuts, snapping, notes, forces, couplings
+        )
 
     def _settle_doubts(self, bodies: Sequence[Body], tree: Tree) -> list[str]:
         """Judge odd inertias together with all that moves as one with them; a note for each that does no harm there."""
@@ -169,23 +174,14 @@ class Mechanism:
         return notes
 
     def _claim(self, what: str, name: str) -> None:
-        _read_name(what, name)
+        read_name(what, name)
         if name == self.ground or name in self._bodies or name in self._frames:
             raise ModelError(f"{what} {name!r}: the name is taken; bodies and frames must have different names")
 
-    def _index(self, owner: str, what: str, name: str) -> int:
-        if not isinstance(name, str) or name not in self._order:
-            raise UnknownNameError(f"{owner}: {what} {name!r} is not a body{nearest(name, self._order)}")
-        return self._order[name]
 
-
-def _read_name(what: str, name: object) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise ModelError(f"{what}: a name must be a non-empty string, got {name!r}")
-    return name
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array = np.array(array, dtype=float)
-    array.flags.writeable = False
-    return array
+def _read_start(owner: str, kind: Kind, start: Any) -> np.ndarray:
+    """A guess of a joint's coordinates; a quaternion among them is of unit length."""
+    guess = np.atleast_1d(numbers(owner, "start", start, () if kind.nq == 1 and np.ndim(start) == 0 else (kind.nq,)))
+    if kind.nq != kind.nv:
+        guess[-4:] = unit_quaternion(f"{owner}: start", guess[-4:])
+    return guess

@@ -11,6 +11,7 @@ import numpy as np
 
 from cardan.errors import LoopError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint
+from cardan.model.force import Coupling, Force
 from cardan.model.graph import GROUND, Link, Tree, grow_tree
 from cardan.model.pose import Pose
 
@@ -31,6 +32,8 @@ class Model:
     cuts: tuple[int, ...] = ()
     snapping: float = 0.0
     notes: tuple[str, ...] = ()
+    forces: tuple[Force, ...] = ()
+    couplings: tuple[Coupling, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)
     """Compiled functions of this model, filled by the layers above."""
 
@@ -104,6 +107,15 @@ class Model:
         parts = [link.kind.neutral for link in self.tree.links]
         return np.array([x for part in parts for x in part], dtype=float)
 
+    def start(self) -> np.ndarray:
+        """The configuration (nq,) that assembly begins with: the guesses given with the joints, neutral elsewhere."""
+        q = self.neutral()
+        for link in self.tree.links:
+            guess = self.joints[link.joint].start
+            if guess is not None:
+                q[link.q] = guess
+        return q
+
     def random_state(self, rng: np.random.Generator, *batch: int) -> tuple[np.ndarray, np.ndarray]:
         """Draw q (..., nq), any quaternion of unit length, and v (..., nv), for trials and tests."""
         q, v = rng.uniform(-np.pi, np.pi, (*batch, self.nq)), rng.standard_normal((*batch, self.nv))
@@ -130,14 +142,28 @@ class Model:
         for joint in (self.joints[j] for j in self.cuts):
             h.update(f"{joint.kind.name} {joint.parent} {joint.child}".encode())
             h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
+        for element in self._elements:
+            h.update(element.digest(self._place))
         return h.hexdigest()
+
+    @cached_property
+    def depends_on_time(self) -> bool:
+        """Whether time enters the equations, through a drive, a prescribed motion or a user's force."""
+        return any(element.depends_on_time for element in self._elements)
 
     @cached_property
     def unmerged(self) -> Model:
         """The same model with rigid joints kept as joints: its tree has a link for every tree joint."""
+        return self._regrown("none")
+
+    @cached_property
+    def separate(self) -> Model:
+        """The same model with a link for every body that has mass: rigid joints are merged for massless ones only."""
+        return self._regrown("massless")
+
+    def _regrown(self, merge: str) -> Model:
         kept = [j for j in range(len(self.joints)) if j not in self.cuts]
-        tree = grow_tree(self.bodies, self.joints, kept, self.snapping, merge=False)
-        return replace(self, tree=tree, kernels={})
+        return replace(self, tree=grow_tree(self.bodies, self.joints, kept, self.snapping, merge), kernels={})
 
     def require_tree(self, what: str) -> None:
         """Refuse a function that cannot close loops."""
@@ -196,6 +222,16 @@ class Model:
     @cached_property
     def _links_by_joint(self) -> dict[int, Link]:
         return {link.joint: link for link in self.tree.links}
+
+    @property
+    def _elements(self) -> list[Force | Coupling]:
+        return [*self.forces, *self.couplings]
+
+    def _place(self, joint: int) -> str:
+        """Where a joint stands in the equations, whatever the order of declaration."""
+        if joint in self.cuts:
+            return f"cut {self.cuts.index(joint)}"
+        return f"link {[link.joint for link in self.tree.links].index(joint)}"
 
     def _link_of(self, joint: str) -> Link:
         index = self._find("joint", joint, self.joint_names)

@@ -1,0 +1,397 @@
+"""The table of force elements: one row a kind, and a coupling of joint coordinates.
+
+An element acts on bodies, by wrenches, or on a joint, by generalised forces along the joint's own coordinates:
+
+    on bodies   law(f, t, poses, twists) -> wrenches   on each body, (moment, force), at its origin, its components
+    on a joint  law(f, t, q, v) -> tau                 along the coordinates of the joint, from its own q and v
+    energy      potential energy (J) of the part that has one; None where there is none
+
+`f` is the element, whose `numbers` the law reads. A pose is `R`, `r`: axes and origin of the body in ground
+components. A twist is angular part first, in body components. Units: N, m, rad, s. The laws are text over symbols;
+a function that the user wrote is run once on symbols (`trace`) and is a graph from then on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, sin, sqrt, stack, where, zeros
+from cardan.algebra.rotation import TINY, cross, rotation_log, skew
+from cardan.errors import ModelError
+from cardan.model.body import Joint
+
+# Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
+# changes by less than 1e-12 of itself where the ends are a millimetre apart.
+SMOOTHING = 1e-18
+
+
+class BodyPose(NamedTuple):
+    """Where a body is: `rotation` (3, 3) from body to ground components, `position` (3) of its origin, m."""
+
+    rotation: Matrix
+    position: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class ForceKind:
+    """One row of the table."""
+
+    name: str
+    on: str
+    law: Callable[..., Any]
+    energy: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Force:
+    """One force element: its kind, the bodies (index -1 is ground) or the joint it acts on, and its numbers.
+
+    `function` is what the user wrote; in a built model it is the `casadi.Function` that tracing made of it.
+    """
+
+    name: str
+    kind: ForceKind
+    on: tuple[int, ...]
+    numbers: dict[str, np.ndarray] = field(default_factory=dict)
+    function: Any = None
+
+    @property
+    def owner(self) -> str:
+        """How error messages call it."""
+        return f"{self.kind.name} {self.name!r}"
+
+    def __getitem__(self, name: str) -> Matrix:
+        """A number (float) or an array (graph constant) of the element, for its law."""
+        value = self.numbers[name]
+        return constant(value) if value.ndim else float(value)
+
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether time appears in the law."""
+        return _depends_on_time(self.function)
+
+    def traced(self, joints: Sequence[Joint]) -> Force:
+        """The same element with the user's function, if any, as a graph; refuse one that is not a force law."""
+        import casadi as ca
+
+        if self.function is None:
+            return self
+        t = ca.SX.sym("t")
+        if self.kind.on == "joint":
+            kind = joints[self.on[0]].kind
+            ports = [t, ca.SX.sym("q", kind.nq), ca.SX.sym("v", kind.nv)]
+            arguments: tuple[Any, ...] = tuple(ports)
+            sizes: tuple[int, ...] = (kind.nv,)
+        else:
+            poses = [BodyPose(ca.SX.sym("R", 3, 3), ca.SX.sym("r", 3)) for _ in self.on]
+            twists = [ca.SX.sym("v", 6) for _ in self.on]
+            ports = [t, *(part for pose in poses for part in pose), *twists]
+            arguments, sizes = (t, poses, twists), (6,) * len(self.on)
+        listed = self.kind.on == "bodies"
+        return replace(self, function=trace(self.owner, self.function, ports, arguments, sizes, listed))
+
+    def digest(self, place: Callable[[int], str]) -> bytes:
+        """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
+        on = [place(j) for j in self.on] if self.kind.on == "joint" else list(self.on)
+        return _digest(self.kind.name, on, self.numbers, self.function)
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """An equation `sum c_j q_j = g` between one-coordinate joints; `g` is `offset`, or a function of time (s).
+
+    A prescribed motion is a coupling of one joint with coefficient 1.
+    """
+
+    name: str
+    what: str
+    joints: tuple[int, ...]
+    coefficients: np.ndarray
+    offset: float = 0.0
+    function: Any = None
+
+    @property
+    def owner(self) -> str:
+        """How error messages call it."""
+        return f"{self.what} {self.name!r}"
+
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether the right-hand side changes with time."""
+        return _depends_on_time(self.function)
+
+    def rows(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """The right-hand side `g(t)` and its first two time derivatives."""
+        import casadi as ca
+
+        if self.function is None:
+            return ca.SX(self.offset), ca.SX(1, 1), ca.SX(1, 1)
+        s = ca.SX.sym("s")
+        g = self.function(s)
+        gdot = ca.jacobian(g, s)
+        at_t: Any = ca.Function("g", [s], [g, gdot, ca.jacobian(gdot, s)])
+        value, rate, acceleration = at_t(t)
+        return value, rate, acceleration
+
+    def traced(self) -> Coupling:
+        """The same coupling with its function of time as a graph; refuse one that is not smooth at the start."""
+        import casadi as ca
+
+        if self.function is None:
+            return self
+        t = ca.SX.sym("t")
+        result = replace(self, function=trace(self.owner, self.function, [t], (t,), (1,)))
+        values = [float(x) for x in ca.Function("g", [t], list(result.rows(t)))(0.0)]
+        for what, value in zip(("value", "rate", "acceleration"), values, strict=True):
+            if not np.isfinite(value):
+                raise ModelError(
+                    f"{self.owner}: its {what} at t = 0 is {value:g}; give a function smooth from t = 0 on"
+                )
+        return result
+
+    def digest(self, place: Callable[[int], str]) -> bytes:
+        """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
+        own = {"coefficients": self.coefficients, "offset": np.array(self.offset)}
+        return _digest("coupling", [place(j) for j in self.joints], own, self.function)
+
+
+def _digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], function: Any) -> bytes:
+    h = hashlib.sha256(f"{what} {on} {function.serialize() if function is not None else ''}".encode())
+    for name, value in sorted(values.items()):
+        h.update(f"{name} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+    return h.digest()
+
+
+# Elements between two points: `d` from point 1 to point 2, `l` its length; all in ground components.
+
+
+def _point(pose: BodyPose, twist: Matrix, p: Matrix) -> tuple[Matrix, Matrix]:
+    """Position and velocity of the point `p` of a body."""
+    R, r = pose
+    return r + R @ p, R @ (twist[3:] + cross(twist[:3], p))
+
+
+def _force_at(pose: BodyPose, p: Matrix, force: Matrix) -> Matrix:
+    """Wrench on a body of a force, in ground components, at its point `p`."""
+    f = pose.rotation.T @ force
+    return stack(cross(p, f), f)
+
+
+def _spring(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    """Tension `k (l - l0) + c ldot` along the line of the two points."""
+    p1, p2 = f["at1"], f["at2"]
+    (x1, v1), (x2, v2) = _point(poses[0], twists[0], p1), _point(poses[1], twists[1], p2)
+    d, ddot = x2 - x1, v2 - v1
+    square = dot(d, d) + SMOOTHING
+    tension_over_l = f["stiffness"] * (1 - f["length"] / sqrt(square)) + f["damping"] * dot(d, ddot) / square
+    force = tension_over_l * d
+    return [_force_at(poses[0], p1, force), _force_at(poses[1], p2, -force)]
+
+
+def _spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
+    still = zeros(6, None, poses[0].rotation)
+    d = _point(poses[1], still, f["at2"])[0] - _point(poses[0], still, f["at1"])[0]
+    stretch = sqrt(dot(d, d) + SMOOTHING) - f["length"]
+    return f["stiffness"] * stretch * stretch / 2
+
+
+# The bushing: `x = (theta, d)` is the rotation vector and displacement of frame 2 in frame 1, in its components.
+
+
+def _bushing_state(f: Force, poses: Sequence[BodyPose]) -> tuple[Matrix, Matrix, Matrix]:
+    """Axes of frame 1, and `theta` and `d`."""
+    (R1, r1), (R2, r2) = poses
+    A1, A2 = R1 @ f["rotation1"], R2 @ f["rotation2"]
+    d = A1.T @ (r2 + R2 @ f["at2"] - r1 - R1 @ f["at1"])
+    return A1, rotation_log(A1.T @ A2), d
+
+
+def _rotation_rate(theta: Matrix) -> Matrix:
+    """Matrix `B` with `thetadot = B w`, `w` the angular velocity in the components of the frame turned from."""
+    square = dot(theta, theta) + TINY
+    half = sqrt(square) / 2
+    # (1 - h cot h) / (4 h^2) cancels for small angles; its series is exact to rounding below 1/4 rad
+    series = 1 / 12 + square * (1 / 720 + square * (1 / 30240 + square * (1 / 1209600 + square / 47900160)))
+    c = where(square < 0.0625, series, (1 - half * cos(half) / sin(half)) / square)
+    return eye(3, theta) - skew(theta) / 2 + c * (skew(theta) @ skew(theta))
+
+
+def _bushing(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    """Force `-(K x + C xdot)` conjugate to `x`, so that its power is `-xdot^T (K x + C xdot)` at any angle."""
+    (R1, _), (R2, _) = poses
+    A1, theta, d = _bushing_state(f, poses)
+    (_, v1), (_, v2) = (_point(*side) for side in zip(poses, twists, (f["at1"], f["at2"]), strict=True))
+    w1 = A1.T @ (R1 @ twists[0][:3])
+    w = A1.T @ (R2 @ twists[1][:3]) - w1
+    B = _rotation_rate(theta)
+    x = stack(theta, d)
+    xdot = stack(B @ w, A1.T @ (v2 - v1) - cross(w1, d))
+    F = f["stiffness"] @ x + f["damping"] @ xdot
+    moment, force = A1 @ (B.T @ F[:3]), A1 @ F[3:]  # on body 1, in ground components, at the origin of frame 2
+    first = _force_at(poses[0], f["at1"], force) + stack(R1.T @ (moment + A1 @ cross(d, F[3:])), zeros(3, None, x))
+    return [first, _force_at(poses[1], f["at2"], -force) - stack(R2.T @ moment, zeros(3, None, x))]
+
+
+def _bushing_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
+    """Energy of the symmetric part of the stiffness."""
+    _, theta, d = _bushing_state(f, poses)
+    x = stack(theta, d)
+    return dot(x, f["stiffness"] @ x) / 2
+
+
+# Loads on bodies.
+
+
+def _wrench(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    """Moment and force at a point, in axes that stay with the ground or follow the body."""
+    value, R = f["value"], poses[0].rotation
+    n, force = (value[:3], value[3:]) if f["follows"] else (R.T @ value[:3], R.T @ value[3:])
+    return [stack(n + cross(f["at"], force), force)]
+
+
+def _user_force(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    return list(f.function.call([t, *(part for pose in poses for part in pose), *twists]))
+
+
+# Elements along a joint's coordinates.
+
+
+def _torsion(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
+    return -(f["stiffness"] * (q - f["rest"])) - f["damping"] * v
+
+
+def _torsion_energy(f: Force, q: Matrix) -> Scalar:
+    stretch = q - f["rest"]
+    return dot(stretch, f["stiffness"] * stretch) / 2
+
+
+def _friction(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
+    """Viscous part, and Coulomb's with its jump smoothed over the speed `smoothing`."""
+    return -(f["viscous"] * v) - f["coulomb"] * (v / f["smoothing"]).tanh()
+
+
+def _drive(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
+    return f.function(t, q, v)
+
+
+SPRING = ForceKind("spring", "bodies", _spring, _spring_energy)
+DAMPER = ForceKind("damper", "bodies", _spring)
+BUSHING = ForceKind("bushing", "bodies", _bushing, _bushing_energy)
+WRENCH = ForceKind("wrench", "bodies", _wrench)
+USER_FORCE = ForceKind("user force", "bodies", _user_force)
+TORSION = ForceKind("torsion", "joint", _torsion, _torsion_energy)
+FRICTION = ForceKind("friction", "joint", _friction)
+DRIVE = ForceKind("drive", "joint", _drive)
+
+FORCES: dict[str, ForceKind] = {
+    kind.name: kind for kind in (SPRING, DAMPER, BUSHING, WRENCH, USER_FORCE, TORSION, FRICTION, DRIVE)
+}
+"""Every kind of force element: what tests and tables run over."""
+
+
+# Tracing: a function of the user runs once, on symbols.
+
+
+def trace(
+    owner: str,
+    function: Any,
+    ports: list[Any],
+    arguments: tuple[Any, ...],
+    sizes: tuple[int, ...],
+    listed: bool = False,
+) -> Any:
+    """Record a user's function as a `casadi.Function` of `ports`, giving a column of each of these sizes.
+
+    A `listed` function returns a list of columns, the others a single one.
+    """
+    import casadi as ca
+
+    with _plain_symbols():
+        try:
+            value = function(*arguments)
+        except Exception as error:  # whatever a user's function may raise
+            why = str(error).strip().partition("\n")[0].rpartition(": ")[2].rstrip(".") or "no reason given"
+            raise ModelError(
+                f"{owner}: its function cannot be traced, {type(error).__name__}: {why}; it is run once on CasADi "
+                "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
+            ) from error
+    if listed and (not isinstance(value, list | tuple | np.ndarray) or len(value) != len(sizes)):
+        count = f"{len(value)} of them" if isinstance(value, list | tuple | np.ndarray) else f"one {_shown(value)}"
+        raise ModelError(
+            f"{owner}: its function must return a list of {len(sizes)} wrenches of 6 numbers, one for each of its "
+            f"bodies, got {count}"
+        )
+    columns = [_column(owner, part, n) for part, n in zip(value if listed else [value], sizes, strict=True)]
+    try:
+        graph = ca.Function("law", ports, columns)
+    except RuntimeError:
+        free = ", ".join(str(s) for s in ca.symvar(ca.vertcat(*columns)) if not ca.depends_on(ca.vvcat(ports), s))
+        raise ModelError(f"{owner}: its result contains the symbol {free}, which is not one of its arguments") from None
+    codes = range(graph.n_instructions())
+    if any(graph.instruction_id(k) == ca.OP_CONST and np.isnan(graph.instruction_constant(k)) for k in codes):
+        raise ModelError(
+            f"{owner}: its result contains nan; a symbol put into an array of floats becomes nan, "
+            "collect symbols in a list or with casadi.vertcat"
+        )
+    return graph
+
+
+def _column(owner: str, value: Any, n: int) -> Any:
+    """Read what a function returned as a column of n entries."""
+    import casadi as ca
+
+    def flat(part: Any) -> Any:
+        return ca.vertcat(*map(flat, part)) if isinstance(part, list | tuple | np.ndarray) and np.ndim(part) else part
+
+    wanted = "a number" if n == 1 else f"{n} numbers"
+    try:
+        column = ca.SX(flat(value))
+    except Exception:
+        raise ModelError(f"{owner}: its function must return {wanted}, got {_shown(value)}") from None
+    if sorted(column.shape) != [1, n]:
+        raise ModelError(f"{owner}: its function must return {wanted}, got {_shown(value)} of shape {column.shape}")
+    return ca.vec(column)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else f"{text[:56]} ..."
+
+
+@contextmanager
+def _plain_symbols() -> Iterator[None]:
+    """While a user's function runs: NumPy's functions keep symbols, and `float(symbol)` is an error.
+
+    CasADi's own answer to `float(symbol)` is nan, with which `if float(x) > 0` would be decided in silence.
+    """
+    import casadi as ca
+
+    def refuse(symbol: Any) -> float:
+        if symbol.is_constant():
+            return as_float(symbol)
+        raise TypeError(f"float() of the symbol {_shown(symbol)}")
+
+    symbols: Any = ca.SX
+    options: Any = ca.GlobalOptions
+    as_float = symbols.__float__
+    mode = options.getNumpyMode() if hasattr(options, "getNumpyMode") else None
+    symbols.__float__ = refuse
+    if mode is not None:
+        options.setNumpyMode(-1)
+    try:
+        yield
+    finally:
+        symbols.__float__ = as_float
+        if mode is not None:
+            options.setNumpyMode(mode)
+
+
+def _depends_on_time(function: Any) -> bool:
+    """Whether the first argument of a traced function, time, appears in a result."""
+    return function is not None and any(function.jac_sparsity(k, 0).nnz() for k in range(function.n_out()))
