@@ -152,8 +152,8 @@ class Elements:
         owner = self._claim_force(USER_FORCE.name, name)
         names = [bodies] if isinstance(bodies, str) else list(bodies)
         on = tuple(self._index(owner, "body", body) for body in names)
-        if not on or len(set(on)) < len(on):
-            raise ModelError(f"{owner}: bodies must be one or more names, each once, got {bodies!r}")
+        if set(on) <= {GROUND} or len(set(on)) < len(on):
+            raise ModelError(f"{owner}: bodies must name one or more that move, each once, got {bodies!r}")
         return self._force(USER_FORCE, name, on, _read_function(owner, function, "t, poses, twists"))
 
     def torsion(self, name: str, joint: str, *, stiffness: Any = 0.0, rest: Any = 0.0, damping: Any = 0.0) -> str:

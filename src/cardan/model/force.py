@@ -306,10 +306,7 @@ def trace(
     sizes: tuple[int, ...],
     listed: bool = False,
 ) -> Any:
-    """Record a user's function as a `casadi.Function` of `ports`, giving a column of each of these sizes.
-
-    A `listed` function returns a list of columns, the others a single one.
-    """
+    """Record a user's function as a `casadi.Function` giving columns of these sizes: a list of them, or a single one."""
     import casadi as ca
 
     with _plain_symbols():
@@ -333,12 +330,14 @@ def trace(
     except RuntimeError:
         free = ", ".join(str(s) for s in ca.symvar(ca.vertcat(*columns)) if not ca.depends_on(ca.vvcat(ports), s))
         raise ModelError(f"{owner}: its result contains the symbol {free}, which is not one of its arguments") from None
-    codes = range(graph.n_instructions())
-    if any(graph.instruction_id(k) == ca.OP_CONST and np.isnan(graph.instruction_constant(k)) for k in codes):
+    codes = [graph.instruction_id(k) for k in range(graph.n_instructions())]
+    if any(np.isnan(graph.instruction_constant(k)) for k, code in enumerate(codes) if code == ca.OP_CONST):
         raise ModelError(
             f"{owner}: its result contains nan; a symbol put into an array of floats becomes nan, "
             "collect symbols in a list or with casadi.vertcat"
         )
+    if ca.OP_CALL in codes:
+        raise ModelError(f"{owner}: it calls a casadi.Function that is not written in SX; write it out in SX")
     return graph
 
 
