@@ -1,11 +1,6 @@
-"""The catalogue: small mechanisms with known facts, for teaching, tests and trials.
-
-Each function returns a `Mechanism`; build it with `.build()`. Lengths in m, masses in kg, gravity along -z unless said.
-"""
+"""Open chains: pendulums, a cart with a pole, two floating bodies. Gravity along -z unless said."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -76,11 +71,3 @@ def random_inertia(rng: np.random.Generator) -> np.ndarray:
     A = rng.standard_normal((3, 3))
     P = A @ A.T + 0.1 * np.eye(3)  # second moments of mass
     return np.trace(P) * np.eye(3) - P
-
-
-CATALOGUE: dict[str, Callable[[], Mechanism]] = {
-    "pendulum": pendulum,
-    "double_pendulum": double_pendulum,
-    "cart_pole": cart_pole,
-    "two_body": two_body,
-}
