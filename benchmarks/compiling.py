@@ -13,7 +13,7 @@ from statistics import median
 import cardan as cd
 from benchmarks.report import Run
 from benchmarks.tables import ms, number, table
-from cardan.analysis.evaluate import LOOP_PAST
+from cardan.kernels.evaluate import LOOP_PAST
 
 ROOT = Path(__file__).parents[1]
 BATCH = 1024
@@ -31,6 +31,7 @@ def _python(arguments: list[str], cache: str) -> str:
         "CARDAN_CACHE": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, places)),
     }
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     done = subprocess.run([sys.executable, *arguments], env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])

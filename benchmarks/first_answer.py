@@ -28,7 +28,7 @@ def main() -> None:
     if drive == "auto":
         cd.forward_dynamics(model, *arrays)
     else:
-        from cardan.analysis.evaluate import compile_quantity
+        from cardan.kernels.evaluate import compile_quantity
         from cardan.formulation.catalogue import quantity
 
         kernel = compile_quantity(model, quantity("spatial", "forward_dynamics"), "spatial", looped=drive == "looped")

@@ -16,7 +16,7 @@ from benchmarks.robots import Robot, chain
 from benchmarks.tables import NONE, ns, number, table, times
 from benchmarks.throughput import batch_size
 from benchmarks.timing import Block, interleave
-from cardan.analysis.evaluate import LOOP_PAST, compile_quantity
+from cardan.kernels.evaluate import LOOP_PAST, compile_quantity
 from cardan.formulation.catalogue import quantity
 
 SIZES, UNROLLED_UP_TO = (10, 30, 64, 100, 300, 1000), 300

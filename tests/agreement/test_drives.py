@@ -8,7 +8,7 @@ import pytest
 import cardan as cd
 from cardan import mechanisms
 from cardan.analysis import evaluate, large
-from cardan.analysis.evaluate import compile_quantity
+from cardan.kernels.evaluate import compile_quantity
 from cardan.formulation.catalogue import FORMULATIONS
 from cardan.formulation.contract import Quantity, port_shape
 
@@ -60,7 +60,7 @@ def test_the_looped_drive_holds_for_trees_with_branches_and_massless_bodies(tree
     close(a, b, 1e-12)
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("formulation", ["spatial", "newton_euler"])
 @pytest.mark.parametrize("tree", [1])
 def test_what_large_models_put_together_is_what_the_graphs_say(tree: int, formulation: str) -> None:
     model = tree_model(tree, 4)
@@ -99,7 +99,7 @@ def test_a_chain_agrees_with_itself_on_both_sides_of_the_size_that_loops(monkeyp
     close(cd.forward_dynamics(model, q, v, tau), expected, 1e-12)
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("formulation", ["spatial", "newton_euler"])
 @pytest.mark.parametrize("tree", range(TREES))
 def test_float32_follows_float64(tree: int, formulation: str) -> None:
     model = tree_model(tree)

@@ -11,13 +11,13 @@ import pytest
 
 SRC = Path(__file__).resolve().parents[2] / "src" / "cardan"
 
-# What a room may import besides itself and errors. Kernels take a graph and know no mechanics.
+# What a room may import besides itself and errors.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "algebra": set(),
     "model": {"algebra"},
     "formulation": {"algebra", "model"},
-    "kernels": set(),
+    "kernels": {"algebra", "model", "formulation"},
     "integrate": {"algebra", "model", "formulation", "kernels"},
     "analysis": {"algebra", "model", "formulation", "kernels", "integrate"},
     "results": {"algebra", "model", "formulation", "kernels", "integrate", "analysis"},

@@ -7,12 +7,23 @@ body, in the body's components, about its origin. float32 arrays give float32 re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from cardan.analysis import large
-from cardan.analysis.evaluate import is_large, kernel_of
+from cardan.analysis.general import (
+    equations_kernel,
+    formulation_key,
+    forward_kernel,
+    is_plain,
+    needs_general,
+    time_argument,
+)
+from cardan.analysis.loops import drive_forces
+from cardan.errors import InputError
+from cardan.kernels.evaluate import is_large, kernel_of
 from cardan.model.model import Model
 
 
@@ -23,19 +34,30 @@ def forward_dynamics(
     tau: Any = None,
     *,
     wrenches: Any = None,
+    t: Any = 0.0,
     formulation: str = "spatial",
+    frame: str = "fixed",
     out: Any = None,
     threads: int | None = None,
 ) -> Any:
-    """Accelerations `a` (..., nv) under joint forces `tau` (none by default) and external wrenches."""
+    """Accelerations `a` (..., nv) under joint forces `tau` (none by default), wrenches and the model's force elements.
+
+    With loops or couplings the state must be consistent (`cd.assemble`). `formulation` is "spatial",
+    "newton_euler", "absolute" (with `frame` "fixed" or "body" for its angular rates) or "relative"; `t` is time, s.
+    """
     if tau is None:
         tau = np.zeros(model.nv, _kind(q))
+    kernel = model.kernels.get((formulation, "forward_dynamics")) if wrenches is None else None
+    if kernel is not None:
+        return kernel(q, v, tau, out=out, threads=threads)
+    loads = () if wrenches is None else (wrenches,)
+    if needs_general(model, formulation):
+        kernel = forward_kernel(model, formulation_key(formulation, frame), wrenches is not None)
+        return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)
     if formulation != "spatial" and is_large(model):
         return _given(out, large.solve_forward(model, q, v, tau, wrenches, formulation))
-    if wrenches is None:
-        kernel = model.kernels.get((formulation, "forward_dynamics")) or _tree(model, "forward_dynamics", formulation)
-        return kernel(q, v, tau, out=out, threads=threads)
-    return _tree(model, "forward_dynamics_loaded", formulation)(q, v, tau, wrenches, out=out, threads=threads)
+    name = "forward_dynamics" if wrenches is None else "forward_dynamics_loaded"
+    return kernel_of(model, name, formulation)(q, v, tau, *loads, out=out, threads=threads)
 
 
 def inverse_dynamics(
@@ -44,16 +66,33 @@ def inverse_dynamics(
     v: Any,
     a: Any,
     *,
+    driven: Sequence[str] | None = None,
     wrenches: Any = None,
+    t: Any = 0.0,
     formulation: str = "spatial",
     out: Any = None,
     threads: int | None = None,
 ) -> Any:
-    """Joint forces `tau` (..., nv) that give accelerations `a`: `tau = M a + bias_force`."""
-    if wrenches is None:
-        kernel = model.kernels.get((formulation, "inverse_dynamics")) or _tree(model, "inverse_dynamics", formulation)
-        return kernel(q, v, a, out=out, threads=threads)
-    return _tree(model, "inverse_dynamics_loaded", formulation)(q, v, a, wrenches, out=out, threads=threads)
+    """Joint forces `tau` (..., nv) that give accelerations `a`: for a tree `tau = M a + bias_force`.
+
+    With loops or couplings name the joints that are `driven`; the others get none. If the drives cannot give `a` it
+    is an error; if there are more drives than freedoms the smallest forces are returned (see `cd.actuation`). The
+    model's force elements act too.
+    """
+    loads = () if wrenches is None else (wrenches,)
+    if is_plain(model) and driven is None:
+        name = "inverse_dynamics" if wrenches is None else "inverse_dynamics_loaded"
+        return kernel_of(model, name, formulation)(q, v, a, *loads, out=out, threads=threads)
+    if driven is None and (model.cuts or model.couplings):
+        raise InputError(
+            f"inverse_dynamics: model {model.name!r} has loops or couplings; say which joints are driven, e.g. "
+            f"driven=[{model.coordinate_names[0]!r}]"
+        )
+    system = equations_kernel(model, formulation_key(formulation) if formulation == "newton_euler" else "spatial")
+    loads = (np.zeros((model.nb, 6)),) if wrenches is None else loads
+    M, f, *_ = system(q, v, np.zeros(model.nv), *loads, *time_argument(model, t))
+    force = (M @ np.asarray(a)[..., None])[..., 0] - f
+    return _given(out, force if driven is None else drive_forces(model, q, force, driven, t))
 
 
 def mass_matrix(
@@ -66,11 +105,10 @@ def mass_matrix(
 def inverse_mass_matrix(
     model: Model, q: Any, *, formulation: str = "spatial", out: Any = None, threads: int | None = None
 ) -> Any:
-    """Inverse of the mass matrix (..., nv, nv)."""
+    """Inverse of the tree's mass matrix (..., nv, nv)."""
     if is_large(model):
-        model.require_tree("inverse_mass_matrix")
         return _given(out, large.inverse_mass_matrix(model, q, formulation))
-    return _tree(model, "inverse_mass_matrix", formulation)(q, out=out, threads=threads)
+    return kernel_of(model, "inverse_mass_matrix", formulation)(q, out=out, threads=threads)
 
 
 def bias_force(
@@ -122,13 +160,6 @@ def plus(model: Model, q: Any, v: Any, *, out: Any = None) -> Any:
 def rates(model: Model, q: Any, v: Any, *, out: Any = None) -> Any:
     """Time derivative `qdot = N(q) v` (..., nq)."""
     return kernel_of(model, "rates")(q, v, out=out)
-
-
-def _tree(model: Model, name: str, formulation: str) -> Any:
-    """The kernel of a quantity that knows only trees."""
-    if (formulation, name) not in model.kernels:
-        model.require_tree(name.removesuffix("_loaded"))
-    return kernel_of(model, name, formulation)
 
 
 def _given(out: Any, result: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cardan.analysis import large
-from cardan.analysis.evaluate import is_large, kernel_of
+from cardan.kernels.evaluate import is_large, kernel_of
 from cardan.model.model import Model
 
 

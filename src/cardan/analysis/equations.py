@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from cardan.analysis.dynamics import joint_wrenches
-from cardan.analysis.evaluate import graph_of, kernel_of
 from cardan.analysis.kinematics import body_poses
 from cardan.errors import UnknownNameError, nearest
 from cardan.formulation.catalogue import FORMULATIONS
+from cardan.kernels.evaluate import graph_of, kernel_of
 from cardan.model.model import Model
 
 

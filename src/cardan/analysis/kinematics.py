@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from cardan.analysis import large
-from cardan.analysis.evaluate import compile_quantity, is_large, kernel_of
 from cardan.errors import InputError
 from cardan.formulation.jacobian import frame_jacobian
+from cardan.kernels.evaluate import compile_quantity, is_large, kernel_of
 from cardan.model.model import Model
 
 

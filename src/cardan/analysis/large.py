@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.evaluate import kernel_of
+from cardan.kernels.evaluate import kernel_of
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
 

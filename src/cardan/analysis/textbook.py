@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra import rotation, spatial
-from cardan.analysis.evaluate import text_digest
 from cardan.errors import InputError
 from cardan.formulation import two_body
 from cardan.kernels import Kernel, Port, Program, compile_program
+from cardan.kernels.evaluate import text_digest
 
 Sizes = tuple[int | str, ...]
 _KERNELS: dict[tuple[str, int], Kernel] = {}

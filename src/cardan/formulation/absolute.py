@@ -28,6 +28,8 @@ from cardan.formulation.saddle import solve_saddle
 from cardan.model.graph import GROUND, Link
 from cardan.model.model import Model
 
+Couplings = tuple[tuple[dict[int, float], Matrix, Matrix, Matrix], ...]
+
 # A link is light if its inertia cannot be inverted: no mass, or a principal moment below this part of the largest.
 LIGHT = 1e-9
 
@@ -79,52 +81,70 @@ def body_equations(
     return block([[I, zeros(3, 3, R)], [zeros(3, 3, R), m * eye(3, R)]]), stack(n_G, f)
 
 
-def absolute_system(model: Model, nodes: Nodes, wrenches: list[Matrix], tau: dict[int, Matrix], frame: str) -> System:
+def absolute_system(
+    model: Model,
+    nodes: Nodes,
+    wrenches: list[Matrix],
+    tau: dict[int, Matrix],
+    frame: str,
+    couplings: Couplings = (),
+) -> System:
     """The equations of all links of a model.
 
     `nodes` have the links' pose and velocity, `wrenches` a force on each link in its components, `tau` the drives
-    of joints.
+    of joints, `couplings` sums of joint coordinates that follow time.
     """
     import casadi as ca
 
     links, like = model.tree.links, nodes.ground.R
-    gravity = constant(model.gravity)
-    wrenches = list(wrenches)
     measured = {j: measure(model, nodes, j) for j in range(len(model.joints))}
     measured = {j: m for j, m in measured.items() if m.parent != m.child}
+    driven = _with_drives(wrenches, measured, tau)
+    gravity = constant(model.gravity)
+    parts = [
+        body_equations(link, nodes.links[i].R, nodes.links[i].v, driven[i], gravity, frame)
+        for i, link in enumerate(links)
+    ]
+    J, gamma, phi = [zeros(0, 6 * len(links), like)], [zeros(0, None, like)], [zeros(0, None, like)]
+    joints, count = [], 0
+    for j, m in measured.items():
+        k = m.rows.T.shape[1]
+        J.append(_row(model, nodes, m, m.rows.T, frame))
+        gamma.append(m.rows.gamma - m.rows.T.T @ _velocity_terms(model, nodes, m))
+        phi.append(m.rows.phi)
+        joints.append((j, slice(count, count + k)))
+        count += k
+    for coefficients, g, _, gdd in couplings:
+        row, right, value = zeros(1, 6 * len(links), like), gdd, -g
+        for j, c in coefficients.items():
+            m = measured[j]
+            row = row + c * _row(model, nodes, m, m.rows.W, frame)
+            right = right - c * (m.rows.W.T @ _velocity_terms(model, nodes, m) - m.rows.rate)
+            value = value + c * m.rows.q
+        J, gamma, phi = [*J, row], [*gamma, right], [*phi, value]
+    M, f = ca.diagcat(*(part[0] for part in parts)), ca.vertcat(*(part[1] for part in parts))
+    return System(M, f, ca.vertcat(*J), ca.vertcat(*gamma), ca.vertcat(*phi), tuple(joints))
+
+
+def _with_drives(wrenches: list[Matrix], measured: dict[int, Measured], tau: dict[int, Matrix]) -> list[Matrix]:
+    """Wrenches on the links, with those of the joints' drives."""
+    total = list(wrenches)
     for j, m in measured.items():
         if j in tau:
             drive = m.rows.W @ tau[j]
             for i, on in ((m.child, m.X_c.T @ drive), (m.parent, -(m.X_p.T @ drive))):
                 if i != GROUND:
-                    wrenches[i] = wrenches[i] + on
-    parts = [
-        body_equations(link, nodes.links[i].R, nodes.links[i].v, wrenches[i], gravity, frame)
-        for i, link in enumerate(links)
-    ]
-    M = ca.diagcat(*(part[0] for part in parts)) if parts else zeros(0, 0, like)
-    J, gamma, phi, joints, count = [], [], [], [], 0
-    for j, m in measured.items():
-        k = m.rows.T.shape[1]
-        J.append(_joint_row(model, nodes, m, frame))
-        gamma.append(m.rows.gamma - m.rows.T.T @ _velocity_terms(model, nodes, m))
-        phi.append(m.rows.phi)
-        joints.append((j, slice(count, count + k)))
-        count += k
-    stacked = [ca.vertcat(*part) if part else None for part in (J, gamma, phi)]
-    empty = (zeros(0, 6 * len(links), like), zeros(0, None, like), zeros(0, None, like))
-    rows = [part if part is not None else none for part, none in zip(stacked, empty, strict=True)]
-    return System(M, ca.vertcat(*(part[1] for part in parts)), rows[0], rows[1], rows[2], tuple(joints))
+                    total[i] = total[i] + on
+    return total
 
 
-def _joint_row(model: Model, nodes: Nodes, m: Measured, frame: str) -> Matrix:
-    """A joint's rows of `J`: KJ(2) and KJ(7),(8) in the fixed frame, KJ(3) and KJ(9),(10) in the body."""
-    J = type(m.rows.T)(m.rows.T.shape[1], 6 * len(model.tree.links))
+def _row(model: Model, nodes: Nodes, m: Measured, force: Matrix, frame: str) -> Matrix:
+    """Rows of `J` for forces (6, k) in a joint; with T, KJ(2),(7),(8) in the fixed frame, KJ(3),(9),(10) in body."""
+    J = type(force)(force.shape[1], 6 * len(model.tree.links))
     for i, X, sign in ((m.child, m.X_c, 1), (m.parent, m.X_p, -1)):
         if i != GROUND:
-            b = nodes.links[i]
-            B = twist_matrix(b.R, constant(model.tree.links[i].com), frame)
-            J[:, 6 * i : 6 * i + 6] = sign * (m.rows.T.T @ (X @ B))
+            B = twist_matrix(nodes.links[i].R, constant(model.tree.links[i].com), frame)
+            J[:, 6 * i : 6 * i + 6] = sign * (force.T @ (X @ B))
     return J
 
 

@@ -18,11 +18,22 @@ from cardan.algebra.spatial import Transform
 from cardan.errors import UnknownNameError, nearest
 from cardan.formulation import absolute, newton_euler, relative, spatial
 from cardan.formulation.constraint import dual
-from cardan.formulation.loops import MOTION, Measured, cut_rows, fixed_transform, measure
-from cardan.formulation.recursion import Recursion, run, unroll
+from cardan.formulation.effect import body_effects, coupling_rows, joint_effects
+from cardan.formulation.loops import (
+    MOTION,
+    Measured,
+    cut_rows,
+    fixed_transform,
+    frame_in_link,
+    measure,
+    velocity_terms,
+    work_along,
+)
+from cardan.formulation.recursion import Nodes, Recursion, run, unroll
 from cardan.formulation.saddle import solve_saddle
 from cardan.model.graph import GROUND, Link
 from cardan.model.model import Model
+from cardan.model.pose import Pose
 
 Solver = Callable[[list[int]], tuple[Matrix, Matrix]]
 
@@ -49,18 +60,62 @@ class Parts:
 
 @dataclass(frozen=True)
 class Loads:
-    """What acts: drives of joints by number, and a wrench (6,) on every body in its own components."""
+    """What acts: drives of joints by number, and a wrench (6,) on every body in its own components.
+
+    `couplings` are sums of joint coordinates that follow a function of time: coefficients by joint, and the
+    function with its two derivatives.
+    """
 
     tau: dict[int, Matrix]
     wrenches: Matrix
+    couplings: tuple[tuple[dict[int, float], Matrix, Matrix, Matrix], ...] = ()
 
 
-def build_parts(model: Model, formulation: str, q: Matrix, v: Matrix, tau: Matrix, wrenches: Matrix) -> Parts:
-    """Write a formulation's equations for a state of the tree; `tau` (nv,) drives, `wrenches` (nb, 6) on the bodies."""
+def build_parts(
+    model: Model, formulation: str, q: Matrix, v: Matrix, tau: Matrix, wrenches: Matrix, t: Matrix | None = None
+) -> Parts:
+    """Write a formulation's equations for a state of the tree.
+
+    `tau` (nv,) drives and `wrenches` (nb, 6) on the bodies act beside the model's own force elements; `t` is time, s.
+    """
     if formulation not in BUILDERS:
         raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, BUILDERS)}")
     drives = {link.joint: tau[link.v] for link in model.tree.links if link.kind.nv}
-    return BUILDERS[formulation](model, q, v, Loads(drives, wrenches))
+    loads = Loads(drives, wrenches)
+    if model.forces or model.couplings:
+        loads = with_elements(model, loads, q, v, type(q)(1, 1) if t is None else t)
+    return BUILDERS[formulation](model, q, v, loads)
+
+
+def with_elements(model: Model, loads: Loads, q: Matrix, v: Matrix, t: Matrix) -> Loads:
+    """Add what the model's force elements do at a state."""
+    nodes = run(MOTION, model, {"q": q, "v": v})
+    own = {link.joint: (q[link.q], v[link.v]) for link in model.tree.links}
+    own |= {j: (m.rows.q, m.rows.qd) for j in model.cuts for m in [measure(model, nodes, j)]}
+    tau, wrenches = dict(loads.tau), type(q)(loads.wrenches)
+    for j, force in joint_effects(model, t, lambda j: own[j][0], lambda j: own[j][1]).items():
+        tau[j] = tau[j] + force if j in tau else force
+    pose, twist = body_motion(model, nodes)
+    for b, wrench in body_effects(model, t, pose, twist).items():
+        if b != GROUND:
+            wrenches[b, :] = wrenches[b, :] + wrench.T
+    rows = [(coefficients, g, gd, gdd) for _, coefficients, g, gd, gdd in coupling_rows(model, t)]
+    return Loads(tau, wrenches, tuple(rows))
+
+
+def body_motion(model: Model, nodes: Nodes) -> tuple[Callable[[int], tuple[Matrix, Matrix]], Callable[[int], Matrix]]:
+    """Pose and twist of bodies, by number; the ground is -1 and rests."""
+
+    def pose(b: int) -> tuple[Matrix, Matrix]:
+        i, at = frame_in_link(model, b, Pose())
+        link = nodes.carrier(i)
+        return link.R @ constant(at.rotation), link.r0 + link.R @ constant(at.position)
+
+    def twist(b: int) -> Matrix:
+        i, at = frame_in_link(model, b, Pose())
+        return fixed_transform(at) @ nodes.carrier(i).v
+
+    return pose, twist
 
 
 def _in_tree(inverse: Recursion, mass: Recursion) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
@@ -68,8 +123,9 @@ def _in_tree(inverse: Recursion, mass: Recursion) -> Callable[[Model, Matrix, Ma
 
     def build(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
         nodes = run(MOTION, model, {"q": q, "v": v})
-        J, gamma, phi = cut_rows(model, nodes)
-        C = unroll(inverse.at_rest("qdd"), model, {"q": q, "v": v, "wrenches": loads.wrenches})[0]
+        J, gamma, phi = _with_couplings(model, nodes, loads, cut_rows(model, nodes), _tree_coordinate(model, q))
+        wrenches_all = _with_cut_drives(model, nodes, loads)
+        C = unroll(inverse.at_rest("qdd"), model, {"q": q, "v": v, "wrenches": wrenches_all})[0]
         f = _stacked(model, loads.tau, q) - C
         M = unroll(mass, model, {"q": q})[0]
         above = model.tree.coordinate_ancestor()
@@ -81,7 +137,8 @@ def _in_tree(inverse: Recursion, mass: Recursion) -> Callable[[Model, Matrix, Ma
         joints = _consecutive(model, model.cuts)
 
         def wrenches(vdot: Matrix, lam: Matrix) -> Matrix:
-            known = {j: _cut_wrench(measure(model, nodes, j), lam[at], loads.tau.get(j)) for j, at in joints}
+            drives = _all_drives(loads, lam)
+            known = {j: _joint_wrench(measure(model, nodes, j), lam[at], drives.get(j)) for j, at in joints}
             return _complete(model, loads, known, q, v, vdot)
 
         return Parts(M, f, J, gamma, phi, joints, solve, lambda vdot: vdot, wrenches)
@@ -96,7 +153,7 @@ def _in_absolute(frame: str) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
         apart = model.separate
         nodes = run(MOTION, apart, {"q": q, "v": v})
         on_links = _on_links(apart, loads.wrenches)
-        s = absolute.absolute_system(apart, nodes, on_links, loads.tau, frame)
+        s = absolute.absolute_system(apart, nodes, on_links, loads.tau, frame, loads.couplings)
 
         def accelerations(udot: Matrix) -> list[Matrix]:
             """Spatial acceleration of every link."""
@@ -117,7 +174,8 @@ def _in_absolute(frame: str) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
             return stack(*parts)
 
         def wrenches(udot: Matrix, lam: Matrix) -> Matrix:
-            known = {j: _cut_wrench(measure(apart, nodes, j), lam[at], loads.tau.get(j)) for j, at in s.joints}
+            drives = _all_drives(loads, lam)
+            known = {j: _joint_wrench(measure(apart, nodes, j), lam[at], drives.get(j)) for j, at in s.joints}
             return _complete(model, loads, known, q, v, tree(udot))
 
         def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
@@ -138,12 +196,15 @@ def _in_relative(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
     state = {"q": q6, "v": v6}
     nodes = run(MOTION, six, state)
     J_t, gamma_t, joints_t = relative.tree_rows(apart, q, v)
-    J_c, gamma_c, phi_c = cut_rows(six, nodes)
+    coordinate = relative.coordinate(apart, q, v)
+    J_c, gamma_c, phi_c = _with_couplings(six, nodes, loads, cut_rows(six, nodes), coordinate)
     joints_c = _consecutive(apart, apart.cuts, J_t.shape[0])
     J: Matrix = ca.vertcat(J_t, J_c)
     gamma: Matrix = ca.vertcat(gamma_t, gamma_c)
-    C = unroll(spatial.INVERSE_DYNAMICS_LOADED.at_rest("qdd"), six, {**state, "wrenches": loads.wrenches})[0]
-    f = ca.vertcat(*(_drive_force(link, loads, q) for link in apart.tree.links)) - C
+    C = unroll(
+        spatial.INVERSE_DYNAMICS_LOADED.at_rest("qdd"), six, {**state, "wrenches": _with_cut_drives(six, nodes, loads)}
+    )[0]
+    f = ca.vertcat(*(_drive_force(link, loads.tau, q) for link in apart.tree.links)) - C
     M = unroll(spatial.MASS_MATRIX, six, {"q": q6})[0]
     phi = ca.vertcat(ca.SX.zeros(J_t.shape[0]), phi_c)  # in the tree's coordinates its own joints are closed
     above = six.tree.coordinate_ancestor()
@@ -158,10 +219,11 @@ def _in_relative(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
         return relative.tree_accelerations(apart, q, v, vdot)
 
     def wrenches(vdot: Matrix, lam: Matrix) -> Matrix:
-        known = {j: _cut_wrench(measure(six, nodes, j), lam[at], loads.tau.get(j)) for j, at in joints_c}
+        drives = _all_drives(loads, lam)
+        known = {j: _joint_wrench(measure(six, nodes, j), lam[at], drives.get(j)) for j, at in joints_c}
         for i, (j, at) in enumerate(joints_t):
             link = apart.tree.links[i]
-            f_i = _drive_force(link, loads, q) - as_graph(link.kind.T(q[link.q]), q) @ lam[at]
+            f_i = _drive_force(link, drives, q) - as_graph(link.kind.T(q[link.q]), q) @ lam[at]
             backwards = link.kind.name.startswith("reversed")
             known[j] = -(Transform(nodes.links[i].X.factors[:-2]).T @ f_i) if backwards else f_i
         return _complete(model, loads, known, q, v, tree(vdot))
@@ -178,17 +240,85 @@ BUILDERS: dict[str, Callable[[Model, Matrix, Matrix, Loads], Parts]] = {
 }
 
 
+# A tree joint's one coordinate: its value, its row of `J`, and what its acceleration has besides.
+Coordinate = Callable[[int], tuple[Matrix, Matrix, Matrix]]
+
+
+def _tree_coordinate(model: Model, q: Matrix) -> Coordinate:
+    """In the tree's own coordinates."""
+    places = {link.joint: link for link in model.tree.links}
+
+    def coordinate(j: int) -> tuple[Matrix, Matrix, Matrix]:
+        row = type(q)(1, model.nv)
+        row[0, places[j].v.start] = 1
+        return q[places[j].q], row, type(q)(1, 1)
+
+    return coordinate
+
+
+def _with_couplings(
+    model: Model, nodes: Nodes, loads: Loads, rows: tuple[Matrix, Matrix, Matrix], coordinate: Coordinate
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Rows of the cut joints, and below them one for each coupling: `sum c qdd = g''`."""
+    import casadi as ca
+
+    J, gamma, phi = rows
+    for coefficients, g, _, gdd in loads.couplings:
+        row, right, value = type(J)(1, J.shape[1]), gdd, -g
+        for j, c in coefficients.items():
+            if j in model.cuts:
+                m = measure(model, nodes, j)
+                x, own = m.rows.q, work_along(model, nodes, m, m.rows.W)
+                rest = m.rows.W.T @ velocity_terms(nodes, m) - m.rows.rate
+            else:
+                x, own, rest = coordinate(j)
+            row, right, value = row + c * own, right - c * rest, value + c * x
+        J, gamma, phi = ca.vertcat(J, row), ca.vertcat(gamma, right), ca.vertcat(phi, value)
+    return J, gamma, phi
+
+
+def _with_cut_drives(model: Model, nodes: Nodes, loads: Loads) -> Matrix:
+    """Wrenches on the bodies, with those of force elements in cut joints."""
+    wrenches = loads.wrenches
+    for j in model.cuts:
+        if j in loads.tau:
+            m = measure(model, nodes, j)
+            wrenches = _between_bodies(model, m, j, m.rows.W @ loads.tau[j], wrenches)
+    return wrenches
+
+
+def _between_bodies(model: Model, m: Measured, j: int, wrench: Matrix, wrenches: Matrix) -> Matrix:
+    """Add a wrench on a joint's child at M, and backwards on its parent, to those on the bodies (nb, 6)."""
+    wrenches = type(wrenches)(wrenches)
+    joint = model.joints[j]
+    for body, X, sign in ((joint.child, m.X_c, 1), (joint.parent, m.X_p, -1)):
+        if body != GROUND:
+            to_link = fixed_transform(model.tree.body_pose[body]).inverse
+            wrenches[body, :] = wrenches[body, :] + sign * (to_link.T @ (X.T @ wrench)).T
+    return wrenches
+
+
 def _stacked(model: Model, tau: dict[int, Matrix], like: Matrix) -> Matrix:
     """Drives of the tree's joints as one column."""
     parts = [tau.get(link.joint, zeros(link.kind.nv, None, like)) for link in model.tree.links]
     return stack(*parts) if parts else zeros(0, None, like)
 
 
-def _drive_force(link: Link, loads: Loads, q: Matrix) -> Matrix:
+def _drive_force(link: Link, drives: dict[int, Matrix], q: Matrix) -> Matrix:
     """A joint's drive as a wrench (6,) on the link at its frame."""
-    if link.joint not in loads.tau:
+    if link.joint not in drives:
         return type(q).zeros(6)
-    return dual(as_graph(link.kind.S(q[link.q]), q)) @ loads.tau[link.joint]
+    return dual(as_graph(link.kind.S(q[link.q]), q)) @ drives[link.joint]
+
+
+def _all_drives(loads: Loads, lam: Matrix) -> dict[int, Matrix]:
+    """Forces along the joints' coordinates: drives, and what holds the couplings, whose multipliers come last."""
+    drives = dict(loads.tau)
+    first = lam.shape[0] - len(loads.couplings)
+    for k, (coefficients, *_) in enumerate(loads.couplings):
+        for j, c in coefficients.items():
+            drives[j] = drives.get(j, type(lam)(1, 1)) - c * lam[first + k]
+    return drives
 
 
 def _consecutive(model: Model, joints: tuple[int, ...], first: int = 0) -> tuple[tuple[int, slice], ...]:
@@ -210,7 +340,7 @@ def _on_links(model: Model, wrenches: Matrix) -> list[Matrix]:
     return total
 
 
-def _cut_wrench(m: Measured, lam: Matrix, tau: Matrix | None) -> Matrix:
+def _joint_wrench(m: Measured, lam: Matrix, tau: Matrix | None) -> Matrix:
     """Wrench that a joint exerts on its child at M: its constraint, and its drive."""
     constraint = -(m.rows.T @ lam)
     return constraint if tau is None else constraint + m.rows.W @ tau
@@ -223,14 +353,9 @@ def _complete(model: Model, loads: Loads, known: dict[int, Matrix], q: Matrix, v
     rest = [j for j in range(len(model.joints)) if j not in known]
     if rest:
         nodes = run(MOTION, model, {"q": q, "v": v})
-        wrenches = type(q)(loads.wrenches)
+        wrenches = loads.wrenches
         for j in model.cuts:
-            m = measure(model, nodes, j)
-            joint = model.joints[j]
-            for body, X, sign in ((joint.child, m.X_c, 1), (joint.parent, m.X_p, -1)):
-                if body != GROUND:
-                    to_link = fixed_transform(model.tree.body_pose[body]).inverse
-                    wrenches[body, :] = wrenches[body, :] + sign * (to_link.T @ (X.T @ known[j])).T
+            wrenches = _between_bodies(model, measure(model, nodes, j), j, known[j], wrenches)
         apart = model.unmerged
         inputs = {"q": q, "v": v, "a": a, "wrenches": wrenches}
         rows = unroll(spatial.JOINT_WRENCHES, apart, inputs)[0]

@@ -44,13 +44,14 @@ class Quantity:
         return self.finish(model, results) if self.finish else results
 
 
-def port_shape(model: Model, port: str) -> tuple[int, int | None]:
-    """Shape of an input array: (n, None) for vectors."""
-    sizes: dict[str, tuple[int, int | None]] = {
-        "q": (model.nq, None),
-        "v": (model.nv, None),
-        "a": (model.nv, None),
-        "tau": (model.nv, None),
+def port_shape(model: Model, port: str) -> Shape:
+    """Shape of an input array."""
+    sizes: dict[str, Shape] = {
+        "t": (),
+        "q": (model.nq,),
+        "v": (model.nv,),
+        "a": (model.nv,),
+        "tau": (model.nv,),
         "wrenches": (model.nb, 6),
         "poses": (model.nb, 16),
         "twists": (model.nb, 6),

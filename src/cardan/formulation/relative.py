@@ -12,6 +12,7 @@ Equations: KJ(4), KJ(11)-(16).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from cardan.algebra.matrix import Matrix, as_graph, matrix, stack, zeros
@@ -71,6 +72,22 @@ def tree_rows(model: Model, q: Matrix, v: Matrix) -> tuple[Matrix, Matrix, tuple
         joints.append((link.joint, slice(count, count + k)))
         count += k
     return ca.vertcat(*blocks), ca.vertcat(*gammas), tuple(joints)
+
+
+def coordinate(model: Model, q: Matrix, v: Matrix) -> Callable[[int], tuple[Matrix, Matrix, Matrix]]:
+    """A tree joint's one coordinate: its value, its row in relative rates, and what its acceleration has besides."""
+    places = {link.joint: i for i, link in enumerate(model.tree.links)}
+
+    def of(j: int) -> tuple[Matrix, Matrix, Matrix]:
+        i = places[j]
+        link = model.tree.links[i]
+        W = dual(as_graph(link.kind.S(q[link.q]), q))
+        row = type(q)(1, 6 * len(model.tree.links))
+        row[:, 6 * i : 6 * i + 6] = W.T
+        bias = link.kind.bias(q[link.q], v[link.v]) if link.kind.bias is not None else zeros(6, None, q)
+        return q[link.q], row, -(W.T @ bias)
+
+    return of
 
 
 def tree_accelerations(model: Model, q: Matrix, v: Matrix, vdot: Matrix) -> Matrix:

@@ -62,23 +62,30 @@ def count_operations(schedule: Schedule) -> dict[str, int]:
     """How many of each operation one evaluation takes."""
     total: dict[str, int] = {}
 
-    def add(function: Any, times: int) -> None:
-        for op, count in _graph(function).operations().items():
-            total[op] = total.get(op, 0) + count * times
+    def add(functions: Sequence[Any], times: np.ndarray) -> None:
+        for function, count in zip(functions, times, strict=True):
+            for op, each in _graph(function).operations().items():
+                total[op] = total.get(op, 0) + each * int(count)
 
     for r in schedule.rounds:
         if hasattr(r, "links"):
-            rows = {i: row for i, row in enumerate(r.links)}
-            for row in r.links:
-                add(r.start[row[0]], 1)
-                up = row
-                while up[-3] >= 0:
-                    add(r.carry[up[0]], int(row[-1]))
-                    up = rows[int(up[-3])]
+            kinds, carried = r.links[:, 0], _columns_carried(r.links)
+            add(r.start, np.bincount(kinds, minlength=len(r.start)))
+            add(r.give, np.bincount(kinds, carried, minlength=len(r.give)))
+            above = np.where(r.links[:, -3] >= 0, carried, 0)
+            add(r.carry, np.bincount(kinds, above, minlength=len(r.carry)))
         else:
-            for k, function in enumerate(r.calls):
-                add(function, int((r.table[:, 0] == k).sum()))
+            add(r.calls, np.bincount(r.table[:, 0], minlength=len(r.calls)))
     return total
+
+
+def _columns_carried(links: np.ndarray) -> np.ndarray:
+    """For each link, the columns that climb past it: its own and those of all beyond."""
+    carried = links[:, -1].copy()
+    for i in range(len(links) - 1, -1, -1):
+        if links[i, -3] >= 0:
+            carried[links[i, -3]] += carried[i]
+    return carried
 
 
 def print_looped(schedule: Schedule, n_in: int, n_out: int, module: Module) -> None:

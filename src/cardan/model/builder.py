@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
-from cardan.errors import ModelError
+from cardan.errors import ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.elements import Elements, frozen, read_name
 from cardan.model.graph import Tree, check_mobility, choose_tree, grow_tree, merged_inertia
@@ -17,7 +17,7 @@ from cardan.model.joint import JointType, Kind
 from cardan.model.model import Model
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
 
-SNAPPING = 1e-9  # see docs/decisions/0003
+SNAPPING = 1e-12  # see docs/decisions/0003
 
 
 class Mechanism(Elements):
@@ -136,11 +136,11 @@ class Mechanism(Elements):
         """Record something the user should know; it appears in the model's report."""
         self._notes.append(sentence)
 
-    def build(self, *, snapping: float = SNAPPING) -> Model:
+    def build(self, *, snapping: float = SNAPPING, cut: Sequence[str] = ()) -> Model:
         """Check the whole and freeze it.
 
-        `snapping`: constants of joint placements within this of 0, 1 or -1 are taken as exactly that, which
-        makes kernels shorter; 0 switches it off.
+        `snapping`: constants of joint placements within this of 0, 1 or -1 are taken as exactly that, which makes
+        kernels shorter; 0 switches it off. `cut` names joints to cut where loops are opened; the others are chosen.
         """
         snapping = float(numbers(f"mechanism {self.name!r}", "snapping", snapping, ()))
         if not 0 <= snapping < 1e-3:
@@ -148,7 +148,13 @@ class Mechanism(Elements):
         bodies, joints = tuple(self._bodies.values()), tuple(self._joints.values())
         if not bodies:
             raise ModelError(f"mechanism {self.name!r}: it has no body; add one with body(...)")
-        chosen = choose_tree(bodies, joints)
+        for name in cut:
+            if name not in self._joints:
+                raise UnknownNameError(
+                    f"mechanism {self.name!r}: cut {name!r} is not a joint{nearest(name, self._joints)}"
+                )
+        forced = [j for j, joint in enumerate(joints) if joint.name in cut]
+        chosen = choose_tree(bodies, joints, forced)
         cuts = tuple(j for j in range(len(joints)) if j not in set(chosen))
         tree = grow_tree(bodies, joints, chosen, snapping)
         notes = (*self._notes, *self._settle_doubts(bodies, tree))

@@ -306,7 +306,7 @@ def trace(
     sizes: tuple[int, ...],
     listed: bool = False,
 ) -> Any:
-    """Record a user's function as a `casadi.Function` giving columns of these sizes: a list of them, or a single one."""
+    """Record a user's function as a `casadi.Function` giving columns of these sizes: a list of them, or one."""
     import casadi as ca
 
     with _plain_symbols():

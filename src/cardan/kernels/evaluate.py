@@ -15,7 +15,8 @@ from typing import Any
 from cardan.formulation.catalogue import quantity
 from cardan.formulation.contract import Quantity, Shape, port_shape
 from cardan.formulation.looping import record_schedule
-from cardan.kernels import Kernel, Port, Program, compile_program
+from cardan.kernels.kernel import Kernel, compile_program
+from cardan.kernels.program import Port, Program
 from cardan.model.model import Model
 
 # Measured on chains (docs/decisions/0005): beyond this a straight-line kernel takes seconds to compile and runs less
@@ -46,7 +47,7 @@ def compile_quantity(model: Model, q: Quantity, formulation: str, *, looped: boo
     """Make the kernel of a quantity of a model; nothing is recorded before it is called."""
     if looped is None:
         looped = is_large(model) and q.recursion is not None
-    inputs = tuple(Port(p, _without_none(port_shape(model, p))) for p in q.inputs)
+    inputs = tuple(Port(p, port_shape(model, p)) for p in q.inputs)
     outputs = tuple(Port(name, shape(model)) for name, shape in q.outputs)
     if not looped:
         return _kernel(model, f"{formulation} {q.name}", inputs, outputs, lambda: _function(model, q))
@@ -83,7 +84,7 @@ def _kernel(
 def _function(model: Model, q: Quantity) -> Any:
     import casadi as ca
 
-    symbols = {port: ca.SX.sym(port, *(n or 1 for n in port_shape(model, port))) for port in q.inputs}
+    symbols = {port: ca.SX.sym(port, *(port_shape(model, port) or (1,))) for port in q.inputs}
     return ca.Function("quantity", list(symbols.values()), q.graph(model, symbols))
 
 
@@ -102,16 +103,12 @@ def _raw_shape(model: Model, of: str, shape: Shape) -> Shape:
     return (*count[of], *shape)
 
 
-def _without_none(shape: tuple[int, int | None]) -> Shape:
-    return tuple(n for n in shape if n is not None)
-
-
 @cache
 def text_digest() -> str:
     """Digest of the text that writes graphs: a change in it makes every cached kernel stale."""
     h = hashlib.sha256()
     root = Path(__file__).parents[1]
-    for layer in ("algebra", "model", "formulation", "analysis"):
+    for layer in ("algebra", "model", "formulation"):
         for file in sorted((root / layer).glob("*.py")):
             h.update(file.read_bytes())
     return h.hexdigest()

@@ -1,0 +1,134 @@
+"""Closed loops on arrays: residuals, reactions, and inverse dynamics with chosen drives.
+
+Shapes: `q` (..., nq), `v`, `a`, `tau` (..., nv), `wrenches` (..., nb, 6), time `t` (...); leading axes broadcast.
+SI units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cardan.analysis.general import equations_kernel, formulation_key, reaction_kernel, time_argument
+from cardan.analysis.redundancy import redundancy
+from cardan.errors import InputError
+from cardan.integrate.assemble import constraint_kernels
+from cardan.model.model import Model
+
+
+def constraint_residual(model: Model, q: Any, *, t: Any = 0.0) -> Any:
+    """How far the loops and couplings are from closed (..., nl): m and rad, zero at a consistent configuration."""
+    return constraint_kernels(model)[0](q, *time_argument(model, t))[0]
+
+
+def constraint_jacobian(model: Model, q: Any, *, t: Any = 0.0) -> Any:
+    """Rows `J` (..., nl, nv) of the velocity constraints `J v = beta` in the tree's coordinates, redundant ones too."""
+    return constraint_kernels(model)[1](q, *time_argument(model, t))[0]
+
+
+def reactions(
+    model: Model,
+    q: Any,
+    v: Any,
+    tau: Any = None,
+    *,
+    wrenches: Any = None,
+    t: Any = 0.0,
+    formulation: str = "spatial",
+    frame: str = "fixed",
+) -> Any:
+    """Wrench (..., number of joints, 6) that each joint, tree joint or cut, exerts on its child at a consistent state.
+
+    It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
+    included. Components that redundant constraints leave undetermined are one possible answer;
+    `undetermined_reactions` tells which they are.
+    """
+    tau = np.zeros(model.nv) if tau is None else tau
+    wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
+    kernel = reaction_kernel(model, formulation_key(formulation, frame))
+    return kernel(q, v, tau, wrenches, *time_argument(model, t))
+
+
+def undetermined_reactions(model: Model, q: Any, *, t: Any = 0.0) -> np.ndarray:
+    """Mask (number of joints, 6), True where redundancy leaves a reaction's component undetermined at `q` (nq,)."""
+    key = "absolute_body"
+    still = np.zeros(model.nv)
+    J = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))[2]
+    U, s, _ = np.linalg.svd(J)
+    rank = int((s > 1e-8 * max(float(s.max(initial=0.0)), 1e-300)).sum())
+    null = U[:, rank:]  # self-stress: multipliers that balance among themselves
+    mask = np.zeros((len(model.joints), 6), dtype=bool)
+    if null.shape[1]:
+        for j, at, T in _joint_spans(model, q, t):
+            mask[j] = np.abs(T @ null[at]).max(axis=1) > 1e-7
+    return mask
+
+
+def _joint_spans(model: Model, q: Any, t: Any) -> list[tuple[int, slice, np.ndarray]]:
+    """For each joint with rows in absolute coordinates: its number, its rows, and T (6, rows) at q."""
+    apart = model.separate
+    spans, first = [], 0
+    for j, joint in enumerate(model.joints):
+        ends = [-1 if b < 0 else apart.tree.body_link[b] for b in (joint.parent, joint.child)]
+        if ends[0] == ends[1]:
+            continue
+        k = joint.kind.freedoms_removed
+        own = np.array(joint.kind.neutral)
+        for link in model.tree.links:
+            if link.joint == j:
+                own = np.asarray(q)[link.q]
+        spans.append((j, slice(first, first + k), np.asarray(joint.kind.T(own))))
+        first += k
+    return spans
+
+
+@dataclass(frozen=True)
+class Actuation:
+    """Whether chosen drives can move a mechanism at will: its freedoms, and how many of them the drives command."""
+
+    freedoms: int
+    driven: int
+    commanded: int
+
+    @property
+    def kind(self) -> str:
+        """`exact`, `under` (some freedom has no drive) or `over` (some drives work against each other)."""
+        if self.commanded < self.freedoms:
+            return "under"
+        return "over" if self.driven > self.freedoms else "exact"
+
+
+def actuation(model: Model, q: Any, driven: Sequence[str]) -> Actuation:
+    """Judge a choice of driven joints at a configuration `q` (nq,)."""
+    B, J = _drive_matrix(model, driven), np.asarray(constraint_jacobian(model, q))
+    freedoms = model.nv - _rank(J)
+    commanded = _rank(np.concatenate([B, J.T], axis=1)) - _rank(J)
+    return Actuation(freedoms, B.shape[1], commanded)
+
+
+def drive_forces(model: Model, q: Any, force: Any, driven: Sequence[str], t: Any = 0.0) -> np.ndarray:
+    """Drives `tau` (..., nv) of the joints `driven` that, with constraint forces, give a `force` (..., nv)."""
+    B = _drive_matrix(model, driven)
+    J = np.asarray(constraint_jacobian(model, q, t=t))
+    A = np.concatenate([np.broadcast_to(B, (*J.shape[:-2], *B.shape)), np.swapaxes(J, -1, -2)], axis=-1)
+    found = np.linalg.pinv(A, rcond=1e-10) @ np.asarray(force)[..., None]
+    left = np.abs((A @ found)[..., 0] - force).max(initial=0.0)
+    if left > 1e-7 * max(1.0, float(np.abs(force).max(initial=0.0))):
+        names = ", ".join(repr(name) for name in driven) or "no joint"
+        raise InputError(
+            f"inverse_dynamics: model {model.name!r} has {redundancy(model).freedoms} freedoms, and driving {names} "
+            f"cannot give these accelerations: a force of {left:.3g} (N m and N) is left over; drive more joints"
+        )
+    return (B @ found[..., : B.shape[1], :])[..., 0]
+
+
+def _drive_matrix(model: Model, driven: Sequence[str]) -> np.ndarray:
+    columns = [k for name in driven for k in range(*model.v_slice(name).indices(model.nv))]
+    return np.eye(model.nv)[:, columns]
+
+
+def _rank(A: np.ndarray) -> int:
+    return int(np.linalg.matrix_rank(A)) if A.size else 0

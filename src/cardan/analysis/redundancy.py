@@ -1,0 +1,168 @@
+"""Which constraints depend on one another: ranks at generic configurations, freedoms, and the rows worth keeping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardan.errors import ModelError
+from cardan.formulation.general import equations_of_motion, row_count
+from cardan.integrate.assemble import assemble, constraint_kernels, time_argument
+from cardan.kernels.evaluate import compile_quantity
+from cardan.model.model import Model
+
+DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+SMALL = 1e-8  # of the largest singular value: less is dependence
+SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Redundancy:
+    """What `cd.redundancy(model)` finds.
+
+    `kutzbach` is the Gruebler-Kutzbach count, six freedoms a body less the rows of every joint; `freedoms` the
+    number that really is, from the `rank` of the tree's constraint rows; `groups` lists sets of constraints that
+    depend on one another, by joint and direction; `redundant` how many rows too many there are.
+    """
+
+    model: str
+    kutzbach: int
+    rows: int
+    rank: int
+    freedoms: int
+    groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def redundant(self) -> int:
+        """Rows more than the rank."""
+        return self.rows - self.rank
+
+    def __str__(self) -> str:
+        """A few lines."""
+        lines = [
+            f"{self.model}: {self.freedoms} freedoms (Gruebler-Kutzbach count {self.kutzbach}); "
+            f"{self.rows} constraint rows of rank {self.rank}"
+        ]
+        lines += [f"  depend on one another: {', '.join(group)}" for group in self.groups]
+        return "\n".join(lines)
+
+
+def redundancy(model: Model) -> Redundancy:
+    """Count freedoms at generic consistent configurations, and name the constraints that depend on one another."""
+    n = row_count(model)
+    removed = sum(joint.kind.freedoms_removed for joint in model.joints) + len(model.couplings)
+    kutzbach = 6 * model.nb - removed
+    if n == 0:
+        return Redundancy(model.name, kutzbach, 0, 0, model.nv, ())
+    J = [_scaled(row_matrix(model, q)) for q in generic_configurations(model)]
+    ranks = [int(np.linalg.matrix_rank(matrix, SMALL * np.linalg.norm(matrix, 2))) for matrix in J]
+    best = int(np.argmax(ranks))
+    groups = _dependent_groups(J[best], row_names(model))
+    return Redundancy(model.name, kutzbach, n, ranks[best], model.nv - ranks[best], groups)
+
+
+def independent_rows(model: Model, formulation: str) -> list[int]:
+    """Numbers of constraint rows that span all of them, in a formulation's own rates; kept with the model."""
+    key = ("rows", formulation)
+    if key not in model.kernels:
+        model.kernels[key] = _independent_rows(model, formulation)
+    return list(model.kernels[key])
+
+
+def _independent_rows(model: Model, formulation: str) -> list[int]:
+    if formulation in ("spatial", "newton_euler"):
+        if row_count(model) == 0:
+            return []
+        matrices = [row_matrix(model, q) for q in generic_configurations(model)]
+    else:
+        kernel = compile_quantity(model, equations_of_motion(model, formulation), formulation)
+        matrices = []
+        for q in generic_configurations(model):
+            still = np.zeros(model.nv)
+            matrices.append(kernel(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, 0.0))[2])
+    chosen: list[list[int]] = sorted((_pivots(_scaled(J)) for J in matrices), key=len)
+    return sorted(chosen[-1])
+
+
+def generic_configurations(model: Model) -> list[np.ndarray]:
+    """A few consistent configurations (nq,) that nothing singles out; kept with the model."""
+    if "generic" not in model.kernels:
+        rng = np.random.default_rng(1)
+        q, _ = assemble(model)
+        found = []
+        for _ in range(20 * SAMPLES):
+            try:
+                found.append(assemble(model, _nudged(model, q, rng))[0])
+            except ModelError:
+                continue  # that nudge led nowhere; another will do
+            if len(found) == SAMPLES:
+                break
+        model.kernels["generic"] = found or [q]
+    return list(model.kernels["generic"])
+
+
+def _nudged(model: Model, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    from cardan.kernels.evaluate import kernel_of
+
+    return np.asarray(kernel_of(model, "plus")(q, 0.3 * rng.uniform(-1, 1, model.nv)))
+
+
+def row_matrix(model: Model, q: np.ndarray) -> np.ndarray:
+    """`J` (nl, nv) in the tree's coordinates."""
+    return np.asarray(constraint_kernels(model)[1](q, *time_argument(model, 0.0))[0])
+
+
+def row_names(model: Model) -> list[str]:
+    """A name for each row of `J`: the joint, and what its reaction is in the joint's axes."""
+    names = []
+    for j in model.cuts:
+        joint = model.joints[j]
+        T = joint.kind.T(np.array(joint.kind.neutral))
+        names += [f"{joint.name}: {DIRECTIONS[int(np.argmax(np.abs(T[:, k])))]}" for k in range(T.shape[1])]
+    return names + [coupling.name for coupling in model.couplings]
+
+
+def _scaled(J: np.ndarray) -> np.ndarray:
+    """Rows of unit length, so that metres and radians weigh alike; rows that vanish stay."""
+    size = np.linalg.norm(J, axis=1, keepdims=True)
+    return J / np.where(size > 1e-12 * max(float(size.max(initial=0.0)), 1e-300), size, 1.0)
+
+
+def _pivots(J: np.ndarray) -> list[int]:
+    """Rows that span the row space, by QR with pivoting."""
+    from scipy.linalg import qr
+
+    _, R, order = qr(J.T, mode="economic", pivoting=True)
+    size = np.abs(np.diag(R))
+    return [int(k) for k in order[: int((size > SMALL * max(float(size.max(initial=0.0)), 1e-300)).sum())]]
+
+
+def _dependent_groups(J: np.ndarray, names: list[str]) -> tuple[tuple[str, ...], ...]:
+    """Sets of rows tied together by a vanishing combination."""
+    U, s, _ = np.linalg.svd(J)
+    rank = int((s > SMALL * max(float(s.max(initial=0.0)), 1e-300)).sum())
+    null = U[:, rank:]
+    tied = np.abs(null @ null.T) > 1e-6  # a projector: rows in different groups do not meet in it
+    left, groups = {k for k in range(len(names)) if tied[k, k]}, []
+    while left:
+        group, ahead = set(), [min(left)]
+        while ahead:
+            k = ahead.pop()
+            if k not in group:
+                group.add(k)
+                ahead += [m for m in left if tied[k, m]]
+        left -= group
+        groups.append(tuple(names[k] for k in sorted(group)))
+    return tuple(groups)
+
+
+def require_motion(model: Model) -> None:
+    """Refuse a mechanism that cannot move."""
+    found = redundancy(model)
+    if found.freedoms == 0 and not any(c.depends_on_time for c in model.couplings) and model.nv > 0:
+        joints = ", ".join(repr(model.joints[j].name) for j in model.cuts)
+        raise ModelError(
+            f"model {model.name!r} is locked: {model.nv} coordinates of the tree and {found.rank} independent "
+            f"constraints leave no freedom (loops closed at {joints}); remove a joint, or give one more freedom"
+        )

@@ -1,0 +1,1 @@
+"""Putting a mechanism together, and (to come) moving it in time."""

@@ -1,0 +1,134 @@
+"""Putting a mechanism together: from a rough guess to positions and velocities that keep every loop and coupling.
+
+Positions: damped least squares (Levenberg-Marquardt) on the position residual `phi`, moving on the joints' own
+manifolds. Velocities: the smallest change that satisfies `J v = beta`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import ModelError
+from cardan.formulation.general import constraint_rows, residual
+from cardan.kernels.evaluate import compile_quantity, kernel_of
+from cardan.model.model import Model
+
+TOLERANCE = 1e-12
+ITERATIONS = 200
+LONGEST_STEP = 0.5  # rad or m, of the whole tree together
+
+
+def assemble(
+    model: Model,
+    q: Any = None,
+    v: Any = None,
+    *,
+    hold: Sequence[str] = (),
+    t: float = 0.0,
+    tolerance: float = TOLERANCE,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find a consistent state near a guess.
+
+    Args:
+        model: the mechanism; a tree without couplings is returned as it is.
+        q: guess (..., nq), rad and m; the joints' `start` by default.
+        v: guess (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow.
+        hold: joints whose coordinates and rates stay as given.
+        t: time, s, for prescribed motions.
+        tolerance: largest residual allowed, m and rad.
+
+    Returns:
+        q (..., nq) and v (..., nv) with every loop closed.
+
+    """
+    q = np.array(model.start() if q is None else q, dtype=float)
+    v = np.zeros((*q.shape[:-1], model.nv)) if v is None else np.array(v, dtype=float)
+    free = np.ones(model.nv, dtype=bool)
+    for joint in hold:
+        free[model.v_slice(joint)] = False
+    flat = q.reshape(-1, model.nq)
+    placed = np.stack([_place(model, row, free, t, tolerance) for row in flat]).reshape(q.shape)
+    moving = np.broadcast_to(v, (*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), model.nv))
+    return placed, _project_velocity(model, placed, moving, free, t)
+
+
+def constraint_kernels(model: Model) -> tuple[Any, Any]:
+    """Compiled residual (phi, its derivative) and velocity rows (J, beta); kept with the model."""
+    if "residual" not in model.kernels:
+        model.kernels["residual"] = compile_quantity(model, residual(model), "spatial")
+        model.kernels["constraint_rows"] = compile_quantity(model, constraint_rows(model), "spatial")
+    return model.kernels["residual"], model.kernels["constraint_rows"]
+
+
+def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
+    """The argument for time, where the model has one."""
+    return (np.asarray(t, dtype=float),) if model.depends_on_time else ()
+
+
+def _place(model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: float) -> np.ndarray:
+    """Close one configuration."""
+    if not model.cuts and not model.couplings:
+        return q
+    evaluate, _ = constraint_kernels(model)
+    plus = kernel_of(model, "plus")
+    at = time_argument(model, t)
+    phi, G = evaluate(q, *at)
+    damping = 1e-6
+    for _ in range(ITERATIONS):
+        if np.abs(phi).max(initial=0.0) <= tolerance:
+            return q
+        J = G[:, free]
+        size = damping * max(float((J * J).sum()), 1e-12)
+        step = np.zeros(model.nv)
+        # the smaller of the two normal equations; both give the damped least-squares step
+        step[free] = -J.T @ np.linalg.solve(J @ J.T + size * np.eye(len(phi)), phi)
+        length = float(np.linalg.norm(step))
+        step *= min(1.0, LONGEST_STEP / max(length, 1e-300))
+        moved = plus(q, step)
+        new_phi, new_G = evaluate(moved, *at)
+        if np.linalg.norm(new_phi) < np.linalg.norm(phi):
+            q, phi, G, damping = moved, new_phi, new_G, max(damping / 10, 1e-15)
+        elif damping > 1e6 or length < 1e-15:
+            break
+        else:
+            damping *= 10
+    if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance:
+        return q  # as far as rounding allows
+    raise _cannot(model, phi)
+
+
+def _cannot(model: Model, phi: np.ndarray) -> ModelError:
+    """Name the joint or coupling with the largest gap."""
+    gaps, first = {}, 0
+    for j in model.cuts:
+        k = model.joints[j].kind.freedoms_removed
+        gaps[f"joint {model.joints[j].name!r}"] = float(np.linalg.norm(phi[first : first + k]))
+        first += k
+    for coupling in model.couplings:
+        gaps[coupling.owner] = abs(float(phi[first]))
+        first += 1
+    worst = max(gaps, key=lambda name: gaps[name])
+    return ModelError(
+        f"model {model.name!r} cannot be assembled: {worst} stays open by {gaps[worst]:.3g} (m and rad together); "
+        "check lengths and placements, or give joints a better `start`"
+    )
+
+
+def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarray, t: float) -> np.ndarray:
+    """The smallest change of the free rates that makes `J v = beta`."""
+    if not model.cuts and not model.couplings:
+        return np.array(v)
+    J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
+    missing = beta - (J @ v[..., None])[..., 0]
+    moved = np.array(v)
+    moved[..., free] += (np.linalg.pinv(J[..., free], rcond=1e-10) @ missing[..., None])[..., 0]
+    left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(initial=0.0)
+    if left > 1e-8 * max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(beta).max(initial=0.0))):
+        raise ModelError(
+            f"model {model.name!r} cannot move like that: with the held joints' rates as given, a constraint is broken "
+            f"by {left:.3g} (m/s and rad/s together); hold fewer joints, or give rates that fit"
+        )
+    return moved
