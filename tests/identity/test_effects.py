@@ -109,16 +109,16 @@ def between(what: str, m: cd.Mechanism, rng: Rng, body1: str, damped: bool) -> N
         m.bushing("e", body1, "b", stiffness=K, damping=C, at1=frames[0], at2=frames[1])
 
 
-@pytest.mark.parametrize("what", ["spring", "damper", "bushing"])
+@pytest.mark.parametrize("what", ["spring", "bushing"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_power_is_the_loss_of_energy(what: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     m = two_bodies()
     between(what, m, rng, "a", damped=False)
-    (q, v) = random_state(rng)
+    q, v = random_state(rng)
     f, V, rate = Floating(m.build())(q, v)
     assert sum(f[b] @ v[b] for b in range(2)) == pytest.approx(-rate, rel=1e-10, abs=1e-12)
-    assert (V > 0) == (what != "damper")
+    assert V > 1e-3 < abs(rate)
 
 
 @pytest.mark.parametrize("what", ["spring", "damper", "bushing"])

@@ -10,7 +10,7 @@ import numpy as np
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint, JointData
-from cardan.model.elements import Elements, frozen, read_name
+from cardan.model.elements import Elements, dimensions, frozen, read_name
 from cardan.model.graph import Tree, check_mobility, choose_tree, grow_tree, merged_inertia
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
@@ -187,7 +187,7 @@ class Mechanism(Elements):
 
 def _read_start(owner: str, kind: Kind, start: Any) -> np.ndarray:
     """A guess of a joint's coordinates; a quaternion among them is of unit length."""
-    guess = np.atleast_1d(numbers(owner, "start", start, () if kind.nq == 1 and np.ndim(start) == 0 else (kind.nq,)))
+    guess = np.atleast_1d(numbers(owner, "start", start, () if kind.nq == 1 and dimensions(start) == 0 else (kind.nq,)))
     if kind.nq != kind.nv:
         guess[-4:] = unit_quaternion(f"{owner}: start", guess[-4:])
     return guess

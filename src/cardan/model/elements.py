@@ -150,7 +150,9 @@ class Elements:
         what it does.
         """
         owner = self._claim_force(USER_FORCE.name, name)
-        names = [bodies] if isinstance(bodies, str) else list(bodies)
+        if not isinstance(bodies, Sequence):
+            raise ModelError(f"{owner}: bodies must be a list of body names, got {bodies!r}")
+        names = [bodies] if isinstance(bodies, str) else bodies
         on = tuple(self._index(owner, "body", body) for body in names)
         if set(on) <= {GROUND} or len(set(on)) < len(on):
             raise ModelError(f"{owner}: bodies must name one or more that move, each once, got {bodies!r}")
@@ -283,6 +285,14 @@ def read_name(what: str, name: object) -> str:
     return name
 
 
+def dimensions(value: Any) -> int:
+    """Count the dimensions of what should be numbers; rows of unequal length are left to `numbers` to refuse."""
+    try:
+        return np.ndim(value)
+    except ValueError:
+        return 1
+
+
 def _read_function(owner: str, function: Any, arguments: str) -> Any:
     if not callable(function):
         raise ModelError(f"{owner}: function must be a function of ({arguments}), got {function!r}")
@@ -303,18 +313,18 @@ def _not_negative(owner: str, what: str, value: Any, shape: tuple[int, ...] = ()
 
 def _each(owner: str, what: str, value: Any, n: int) -> np.ndarray:
     """A number for each of n coordinates; a single one is meant for all."""
-    return np.broadcast_to(numbers(owner, what, value, (n,) if np.ndim(value) else ()), n)
+    return np.broadcast_to(numbers(owner, what, value, (n,) if dimensions(value) else ()), n)
 
 
 def _each_not_negative(owner: str, what: str, value: Any, n: int) -> np.ndarray:
-    return np.broadcast_to(_not_negative(owner, what, value, (n,) if np.ndim(value) else ()), n)
+    return np.broadcast_to(_not_negative(owner, what, value, (n,) if dimensions(value) else ()), n)
 
 
 def _six_axes(owner: str, what: str, value: Any) -> np.ndarray:
     """A matrix (6, 6) from a number, six, or a matrix whose symmetric part must not be negative."""
-    if np.ndim(value) < 2:
+    if dimensions(value) < 2:
         return np.diag(_each_not_negative(owner, what, value, 6))
-    K = numbers(owner, what, value, (6, 6))
+    K = numbers(owner, what, np.asarray(value).tolist(), (6, 6))
     size = np.sqrt(np.abs(np.diag(K)))
     size[size == 0] = 1.0
     lowest = float(np.linalg.eigvalsh((K + K.T) / 2 / np.outer(size, size))[0])

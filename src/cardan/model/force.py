@@ -78,10 +78,10 @@ class Force:
 
     def traced(self, joints: Sequence[Joint]) -> Force:
         """The same element with the user's function, if any, as a graph; refuse one that is not a force law."""
-        import casadi as ca
-
         if self.function is None:
             return self
+        import casadi as ca
+
         t = ca.SX.sym("t")
         if self.kind.on == "joint":
             kind = joints[self.on[0]].kind
@@ -141,10 +141,10 @@ class Coupling:
 
     def traced(self) -> Coupling:
         """The same coupling with its function of time as a graph; refuse one that is not smooth at the start."""
-        import casadi as ca
-
         if self.function is None:
             return self
+        import casadi as ca
+
         t = ca.SX.sym("t")
         result = replace(self, function=trace(self.owner, self.function, [t], (t,), (1,)))
         values = [float(x) for x in ca.Function("g", [t], list(result.rows(t)))(0.0)]
