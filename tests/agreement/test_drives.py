@@ -7,10 +7,11 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.analysis import evaluate, large
-from cardan.kernels.evaluate import compile_quantity
+from cardan.analysis import large
 from cardan.formulation.catalogue import FORMULATIONS
 from cardan.formulation.contract import Quantity, port_shape
+from cardan.kernels import evaluate
+from cardan.kernels.evaluate import compile_quantity
 
 from ..trees import KINDS, TREES, close, kind_model, state, tree_model
 

@@ -351,7 +351,7 @@ def test_snapping_moves_results_by_no_more_than_its_tolerance() -> None:
         )
         m.joint(f"j{k}", cd.Revolute(axis=np.eye(3)[k % 3]), before, body, at=turn)
         before = body
-    snapped, exact = m.build(), m.build(snapping=0.0)
+    snapped, exact = m.build(snapping=1e-9), m.build(snapping=0.0)
     assert {abs(x) for link in snapped.tree.links for x in link.E.ravel()} == {0.0, 1.0}
     assert {abs(x) for link in exact.tree.links for x in link.E.ravel()} != {0.0, 1.0}
     q, v, tau, _ = state(exact, 11, BATCH)

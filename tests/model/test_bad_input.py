@@ -69,7 +69,8 @@ def alone(type: Any, **bob: Any) -> Action:
     return action
 
 
-def four_bar() -> cd.Model:
+def triangle() -> cd.Model:
+    """A loop without a freedom."""
     m = arm()
     m.body("rod", **SOLID)
     m.joint("B", cd.Revolute(), "crank", "rod", at=(1, 0, 0))
@@ -78,7 +79,7 @@ def four_bar() -> cd.Model:
 
 
 MODEL = arm().build()
-LOOP = four_bar()
+LOOP = triangle()
 Q, QQ = np.zeros(1), np.zeros(2)
 
 # What is done, the exception, and words that the sentence must have, in order.
@@ -311,18 +312,14 @@ def test_a_joint_that_closes_a_loop_is_cut_and_reported() -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: cd.forward_dynamics(LOOP, QQ, QQ),
-        lambda: cd.forward_dynamics(LOOP, QQ, QQ, formulation="newton_euler"),
-        lambda: cd.forward_dynamics(LOOP, QQ, QQ, wrenches=np.zeros((2, 6))),
-        lambda: cd.inverse_dynamics(LOOP, QQ, QQ, QQ),
-        lambda: cd.inverse_mass_matrix(LOOP, QQ),
-        lambda: cd.joint_wrenches(LOOP, QQ, QQ, QQ),
-        lambda: cd.equations(LOOP),
-        lambda: cd.check(LOOP),
+        pytest.param(lambda: cd.forward_dynamics(LOOP, QQ, QQ), id="forward dynamics"),
+        pytest.param(lambda: cd.forward_dynamics(LOOP, QQ, QQ, formulation="newton_euler"), id="newton_euler"),
+        pytest.param(lambda: cd.joint_wrenches(LOOP, QQ, QQ, QQ), id="joint wrenches"),
+        pytest.param(lambda: cd.check(LOOP), id="check"),
     ],
 )
-def test_tree_functions_refuse_a_loop_and_name_the_cut_joint(ask: Action) -> None:
-    with pytest.raises(cd.LoopError, match="closed loops, cut at 'B'"):
+def test_a_loop_that_cannot_move_is_refused_and_its_cut_joint_named(ask: Action) -> None:
+    with pytest.raises(cd.CardanError, match="'B'"):
         ask()
     close(cd.body_poses(LOOP, QQ)[0], np.eye(4), 0)  # but where its bodies are can be asked
 
