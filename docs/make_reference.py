@@ -14,6 +14,8 @@ GROUPS = {
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations check",
+    "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
+    "constraint_jacobian",
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
     "Energy and momentum": "kinetic_energy potential_energy momentum centroidal_momentum center_of_mass",
     "Formulas of the textbook": "textbook",

@@ -57,6 +57,16 @@ if TYPE_CHECKING:
         jacobian,
         joint_axes,
     )
+    from cardan.analysis.loops import (
+        Actuation,
+        actuation,
+        constraint_jacobian,
+        constraint_residual,
+        reactions,
+        undetermined_reactions,
+    )
+    from cardan.analysis.redundancy import Redundancy, redundancy
+    from cardan.integrate.assemble import assemble
     from cardan.io.load import load
     from cardan.kernels import get_threads, set_threads
 
@@ -79,12 +89,19 @@ _LAZY = {
         ("body_accelerations", "body_poses", "body_twists", "frame_pose", "jacobian", "joint_axes"),
         "analysis.kinematics",
     ),
+    **dict.fromkeys(
+        ("Actuation", "actuation", "constraint_jacobian", "constraint_residual", "reactions",
+         "undetermined_reactions"), "analysis.loops",
+    ),
+    **dict.fromkeys(("Redundancy", "redundancy"), "analysis.redundancy"),
+    "assemble": "integrate.assemble",
     "load": "io.load",
     "get_threads": "kernels",
     "set_threads": "kernels",
 }  # fmt: skip
 
 __all__ = [
+    "Actuation",
     "CardanError",
     "Cylindrical",
     "FileError",
@@ -98,12 +115,15 @@ __all__ = [
     "Planar",
     "Pose",
     "Prismatic",
+    "Redundancy",
     "Revolute",
     "Rigid",
     "Screw",
     "Spherical",
     "Universal",
     "UnknownNameError",
+    "actuation",
+    "assemble",
     "bias_force",
     "body_accelerations",
     "body_poses",
@@ -111,6 +131,8 @@ __all__ = [
     "center_of_mass",
     "centroidal_momentum",
     "check",
+    "constraint_jacobian",
+    "constraint_residual",
     "coriolis_matrix",
     "equations",
     "forward_dynamics",
@@ -130,8 +152,11 @@ __all__ = [
     "plus",
     "potential_energy",
     "rates",
+    "reactions",
+    "redundancy",
     "set_threads",
     "textbook",
+    "undetermined_reactions",
 ]
 
 

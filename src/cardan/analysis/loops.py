@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardan.analysis.general import equations_kernel, formulation_key, reaction_kernel, time_argument
+from cardan.analysis.kinematics import body_poses
 from cardan.analysis.redundancy import redundancy
 from cardan.errors import InputError
 from cardan.integrate.assemble import constraint_kernels
@@ -62,27 +63,35 @@ def undetermined_reactions(model: Model, q: Any, *, t: Any = 0.0) -> np.ndarray:
     null = U[:, rank:]  # self-stress: multipliers that balance among themselves
     mask = np.zeros((len(model.joints), 6), dtype=bool)
     if null.shape[1]:
-        for j, at, T in _joint_spans(model, q, t):
+        for j, at, T in _joint_spans(model, q):
             mask[j] = np.abs(T @ null[at]).max(axis=1) > 1e-7
     return mask
 
 
-def _joint_spans(model: Model, q: Any, t: Any) -> list[tuple[int, slice, np.ndarray]]:
+def _joint_spans(model: Model, q: Any) -> list[tuple[int, slice, np.ndarray]]:
     """For each joint with rows in absolute coordinates: its number, its rows, and T (6, rows) at q."""
-    apart = model.separate
+    apart, poses = model.separate, body_poses(model, q)
     spans, first = [], 0
     for j, joint in enumerate(model.joints):
         ends = [-1 if b < 0 else apart.tree.body_link[b] for b in (joint.parent, joint.child)]
         if ends[0] == ends[1]:
             continue
         k = joint.kind.freedoms_removed
-        own = np.array(joint.kind.neutral)
-        for link in model.tree.links:
-            if link.joint == j:
-                own = np.asarray(q)[link.q]
+        own = joint.kind.measure(*_pose_in_joint(model, poses, j))
         spans.append((j, slice(first, first + k), np.asarray(joint.kind.T(own))))
         first += k
     return spans
+
+
+def _pose_in_joint(model: Model, poses: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation and position of frame M in frame F, from the poses (nb, 4, 4) of all bodies."""
+    joint = model.joints[j]
+    F, M = (
+        (np.eye(4) if b < 0 else poses[b]) @ at.matrix
+        for b, at in ((joint.parent, joint.at), (joint.child, joint.child_at))
+    )
+    relative = np.linalg.inv(F) @ M
+    return relative[:3, :3], relative[:3, 3]
 
 
 @dataclass(frozen=True)

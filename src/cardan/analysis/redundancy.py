@@ -9,12 +9,12 @@ import numpy as np
 from cardan.errors import ModelError
 from cardan.formulation.general import equations_of_motion, row_count
 from cardan.integrate.assemble import assemble, constraint_kernels, time_argument
-from cardan.kernels.evaluate import compile_quantity
+from cardan.kernels.evaluate import compile_quantity, kernel_of
 from cardan.model.model import Model
 
 DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 SMALL = 1e-8  # of the largest singular value: less is dependence
-SAMPLES = 3
+SAMPLES = 5
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def redundancy(model: Model) -> Redundancy:
     if n == 0:
         return Redundancy(model.name, kutzbach, 0, 0, model.nv, ())
     J = [_scaled(row_matrix(model, q)) for q in generic_configurations(model)]
-    ranks = [int(np.linalg.matrix_rank(matrix, SMALL * np.linalg.norm(matrix, 2))) for matrix in J]
-    best = int(np.argmax(ranks))
+    ranks = [len(_pivots(matrix)) for matrix in J]
+    best = ranks.index(_usual(ranks))
     groups = _dependent_groups(J[best], row_names(model))
     return Redundancy(model.name, kutzbach, n, ranks[best], model.nv - ranks[best], groups)
 
@@ -81,8 +81,14 @@ def _independent_rows(model: Model, formulation: str) -> list[int]:
         for q in generic_configurations(model):
             still = np.zeros(model.nv)
             matrices.append(kernel(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, 0.0))[2])
-    chosen: list[list[int]] = sorted((_pivots(_scaled(J)) for J in matrices), key=len)
-    return sorted(chosen[-1])
+    chosen = [_pivots(_scaled(J)) for J in matrices]
+    usual = _usual([len(rows) for rows in chosen])
+    return sorted(next(rows for rows in chosen if len(rows) == usual))
+
+
+def _usual(ranks: list[int]) -> int:
+    """The rank met most often: a lower one is a special position, a higher one a configuration not quite closed."""
+    return max(set(ranks), key=lambda rank: (ranks.count(rank), rank))
 
 
 def generic_configurations(model: Model) -> list[np.ndarray]:
@@ -90,7 +96,7 @@ def generic_configurations(model: Model) -> list[np.ndarray]:
     if "generic" not in model.kernels:
         rng = np.random.default_rng(1)
         q, _ = assemble(model)
-        found = []
+        found = [q] if not (model.cuts or model.couplings) else []
         for _ in range(20 * SAMPLES):
             try:
                 found.append(assemble(model, _nudged(model, q, rng))[0])
@@ -103,9 +109,14 @@ def generic_configurations(model: Model) -> list[np.ndarray]:
 
 
 def _nudged(model: Model, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    from cardan.kernels.evaluate import kernel_of
-
-    return np.asarray(kernel_of(model, "plus")(q, 0.3 * rng.uniform(-1, 1, model.nv)))
+    """A configuration a third of a radian or metre away, along the freedoms that there are at q."""
+    J = _scaled(row_matrix(model, q))
+    wish = rng.uniform(-1, 1, model.nv)
+    along = wish - np.linalg.pinv(J, rcond=SMALL) @ (J @ wish)
+    length = float(np.linalg.norm(along))
+    if length > 1e-9:
+        wish = along
+    return np.asarray(kernel_of(model, "plus")(q, 0.3 * wish / max(float(np.abs(wish).max()), 1e-300)))
 
 
 def row_matrix(model: Model, q: np.ndarray) -> np.ndarray:

@@ -76,25 +76,25 @@ def _place(model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: f
     plus = kernel_of(model, "plus")
     at = time_argument(model, t)
     phi, G = evaluate(q, *at)
-    damping = 1e-6
+    weight = 1.0
     for _ in range(ITERATIONS):
+        gap = float(np.linalg.norm(phi))
         if np.abs(phi).max(initial=0.0) <= tolerance:
             return q
         J = G[:, free]
-        size = damping * max(float((J * J).sum()), 1e-12)
         step = np.zeros(model.nv)
-        # the smaller of the two normal equations; both give the damped least-squares step
-        step[free] = -J.T @ np.linalg.solve(J @ J.T + size * np.eye(len(phi)), phi)
+        # damping in proportion to the gap: off the closed positions an over-constrained loop has full rank, with a tiny
+        # singular value along its real freedom, and an undamped step would run away along it
+        step[free] = -J.T @ np.linalg.solve(J @ J.T + weight * gap * np.eye(len(phi)), phi)
         length = float(np.linalg.norm(step))
-        step *= min(1.0, LONGEST_STEP / max(length, 1e-300))
-        moved = plus(q, step)
+        moved = plus(q, step * min(1.0, LONGEST_STEP / max(length, 1e-300)))
         new_phi, new_G = evaluate(moved, *at)
-        if np.linalg.norm(new_phi) < np.linalg.norm(phi):
-            q, phi, G, damping = moved, new_phi, new_G, max(damping / 10, 1e-15)
-        elif damping > 1e6 or length < 1e-15:
+        if np.linalg.norm(new_phi) < gap:
+            q, phi, G, weight = moved, new_phi, new_G, max(weight / 4, 1e-6)
+        elif weight > 1e9 or length < 1e-15:
             break
         else:
-            damping *= 10
+            weight *= 4
     if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance:
         return q  # as far as rounding allows
     raise _cannot(model, phi)

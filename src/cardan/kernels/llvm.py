@@ -54,6 +54,7 @@ _LIBM_PAIRS = frozenset({"pow", "atan2", "hypot", "fmod", "remainder"})
 
 # lines of a block: 100 to 400 run alike, beyond that large graphs compile and run slower
 BLOCK = 400
+MANY_ZEROS = 64
 
 
 @dataclass
@@ -151,9 +152,11 @@ class _Body:
         wanted = [(i, line, int(i >= n_in)) for i, count in enumerate(ahead) for line in range(count)]
         live = sum(1 for count in self.uses if count)
         self._hoist_sincos()
+        cleared = self._clear_sparse_outputs()
         stores: dict[int, list[tuple[int, int]]] = {}
         for port, element, k in self.graph.outputs:
-            stores.setdefault(k, []).append((port, element))
+            if not (port in cleared and self._is_zero(k)):
+                stores.setdefault(k, []).append((port, element))
         last_cut = printed = 0
         for k, op in enumerate(self.graph.op):
             printed += bool(self.uses[k])
@@ -179,6 +182,23 @@ class _Body:
                 *("  br label %done", "done:", "  ret void", "}"),
             ]
         )
+
+    def _is_zero(self, k: int) -> bool:
+        return self.graph.op[k] == "const" and self.graph.args[k][0] == 0.0
+
+    def _clear_sparse_outputs(self) -> set[int]:
+        """Set ports with many structural zeros to zero as a whole; LLVM takes seconds over thousands of stores."""
+        zeros: dict[int, int] = {}
+        sizes: dict[int, int] = {}
+        for port, element, k in self.graph.outputs:
+            zeros[port] = zeros.get(port, 0) + self._is_zero(k)
+            sizes[port] = max(sizes.get(port, 0), element + 1)
+        cleared = {port for port, count in zeros.items() if count > MANY_ZEROS and not self.in_place}
+        for port in sorted(cleared):
+            self.module.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            size = sizes[port] * self.t.bytes * self.t.width
+            self.lines.append(f"  call void @llvm.memset.p0.i64(ptr %out{port}, i8 0, i64 {size}, i1 false)")
+        return cleared
 
     # placing
 
