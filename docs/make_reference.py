@@ -51,7 +51,9 @@ def _class(name: str, thing: type) -> list[str]:
     lines = [f"### `{name}`", "", *_doc(thing), ""]
     if issubclass(thing, Exception):
         return lines
-    for attribute, value in vars(thing).items():
+    own = [base for base in thing.__mro__ if base.__module__.startswith("cardan.")]
+    members = {name: value for base in reversed(own) for name, value in vars(base).items()}
+    for attribute, value in members.items():
         if attribute.startswith("_") or attribute in ("kind", "orientation"):
             continue
         if inspect.isfunction(value):

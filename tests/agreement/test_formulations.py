@@ -78,9 +78,7 @@ def test_formulations_agree_on_floating_trees(number: int) -> None:
         ("newton_euler", {}),
         ("absolute", {"frame": "fixed"}),
         ("absolute", {"frame": "body"}),
-        pytest.param(
-            "relative", {}, marks=pytest.mark.xfail(reason="relative is wrong by 400% beside a massless body")
-        ),
+        ("relative", {}),
     ],
 )
 def test_formulations_agree_across_a_massless_body(formulation: str, options: dict[str, str]) -> None:

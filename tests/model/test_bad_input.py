@@ -241,22 +241,17 @@ def test_a_mistake_gets_one_sentence_that_names_it(case: str) -> None:
         pytest.param(lambda: cd.inertia.sphere(1, "big"), id="sphere of text"),
     ],
 )
-@pytest.mark.xfail(reason="inertia._positive calls isfinite on anything", raises=TypeError)
 def test_solids_of_something_else_than_numbers_are_refused(action: Action) -> None:
-    with pytest.raises(cd.ModelError, match=r"must be (positive and finite|a number)"):
+    with pytest.raises(cd.ModelError, match=r"must be (positive|finite|a number)"):
         action()
 
 
-@pytest.mark.xfail(reason="pose.numbers prints the repr of an array, which has line breaks")
 def test_a_wrong_array_is_told_on_one_line() -> None:
     with pytest.raises(cd.ModelError) as caught:
         cd.Pose(rotation=np.full((3, 3), NAN))
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.xfail(
-    reason="Screw.kind is read without the joint's name; inertia_axes go through Pose without the body's"
-)
 @pytest.mark.parametrize(
     ("action", "owner"),
     [
@@ -269,7 +264,6 @@ def test_the_sentence_names_its_owner(action: Action, owner: str) -> None:
         action()
 
 
-@pytest.mark.xfail(reason="frame_pose knows no ground, jacobian does", raises=cd.UnknownNameError)
 def test_ground_is_a_frame_everywhere() -> None:
     close(cd.jacobian(MODEL, "ground", Q), np.zeros((6, 1)), 0)
     close(cd.frame_pose(MODEL, "ground", Q), np.eye(4), 0)

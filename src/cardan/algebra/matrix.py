@@ -79,6 +79,11 @@ def block(rows: Sequence[Sequence[Matrix]]) -> Matrix:
     return stack(*(beside(*row) for row in rows))
 
 
+def segment(x: Matrix, at: slice) -> Matrix:
+    """Part of a vector; an empty part is a vector too, also of one with a single entry."""
+    return x[at, 0] if is_symbol(x) else x[at]
+
+
 def outer(a: Matrix, b: Matrix) -> Matrix:
     """Compute `a b^T` of two vectors."""
     return a @ b.T if is_symbol(a) else np.outer(a, b)

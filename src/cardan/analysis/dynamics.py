@@ -142,7 +142,8 @@ def joint_wrenches(
 ) -> Any:
     """Wrench (..., number of joints, 6) that each joint exerts on its child, at the joint frame on the child.
 
-    It includes the drive: along the joint's freedoms it is `tau`.
+    It is (moment, force), N m and N, in the joint's axes (z along its axis), and includes the drive: along the joint's
+    freedoms it is `tau`.
     """
     if wrenches is None:
         wrenches = np.zeros((model.nb, 6), _kind(q))

@@ -1,84 +1,160 @@
-"""`cd.equations(model)`: the contract of a formulation, as functions and as graphs.
+"""`cd.equations(model)`: the contract of a formulation, as functions of arrays and as graphs.
 
-M(q) vdot + J(q)^T lam = f(q, v, tau)      J vdot = gamma(q, v)      qdot = N(q) v      phi(q) = 0
+M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q) v      phi(q,t) = 0
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cardan.analysis.dynamics import joint_wrenches
-from cardan.analysis.kinematics import body_poses
-from cardan.errors import UnknownNameError, nearest
-from cardan.formulation.catalogue import FORMULATIONS
-from cardan.kernels.evaluate import graph_of, kernel_of
+from cardan.analysis.general import formulation_key
+from cardan.formulation import native
+from cardan.formulation.contract import Quantity, fixed
+from cardan.kernels.evaluate import compile_quantity, function_of, graph_of
 from cardan.model.model import Model
 
 
 @dataclass(frozen=True)
 class Equations:
-    """The equations of motion of a model in one formulation. Every method takes any batch.
+    """The equations of motion of a model in one formulation and its own coordinates. Every method takes any batch.
 
-    A tree has no constraint rows: `J`, `gamma` and `phi` are empty.
+    Tree formulations have the tree's q and v. `absolute`: for every link (7) the position of its centre of mass, m,
+    and a quaternion, with rates (6) angular velocity, rad/s, in the `frame`, and velocity of the centre of mass,
+    m/s. `relative`: for every link (7) position and quaternion of its joint frame relative to its neighbour's, with
+    the relative twist (6). `lift` and `project` go to and from poses and twists of the bodies. Redundant constraint
+    rows are all there.
     """
 
     model: Model
     formulation: str
+    frame: str = "fixed"
+
+    @property
+    def key(self) -> str:
+        """The formulation, with its frame."""
+        return formulation_key(self.formulation, self.frame)
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return native.sizes(self.model, self.key)[0]
+
+    @property
+    def nv(self) -> int:
+        """Number of rates."""
+        return native.sizes(self.model, self.key)[1]
 
     @property
     def nl(self) -> int:
         """Number of constraint rows."""
-        return 0
+        return int(self.graph("system").size1_out(2))
 
-    def M(self, q: Any) -> Any:
+    def M(self, q: Any, t: Any = 0.0) -> Any:
         """Mass matrix (..., nv, nv)."""
-        return kernel_of(self.model, "mass_matrix", self.formulation)(q)
+        return self._system(q, np.zeros(self.nv), t=t)[0]
 
-    def f(self, q: Any, v: Any, tau: Any = 0.0) -> Any:
-        """Right-hand side (..., nv): joint forces `tau` less the bias force, N m and N."""
-        return np.asarray(tau) - kernel_of(self.model, "bias_force", self.formulation)(q, v)
+    def f(self, q: Any, v: Any, tau: Any = None, wrenches: Any = None, t: Any = 0.0) -> Any:
+        """Right-hand side (..., nv): all forces, with drives `tau` (..., nv of the tree) and wrenches."""
+        return self._system(q, v, tau, wrenches, t)[1]
 
-    def J(self, q: Any) -> np.ndarray:
+    def J(self, q: Any, t: Any = 0.0) -> Any:
         """Constraint Jacobian (..., nl, nv)."""
-        return np.zeros((*np.shape(q)[:-1], self.nl, self.model.nv))
+        return self._system(q, np.zeros(self.nv), t=t)[2]
 
-    def gamma(self, q: Any, v: Any) -> np.ndarray:
+    def gamma(self, q: Any, v: Any, t: Any = 0.0) -> Any:
         """Right-hand side of the constraints at acceleration level (..., nl)."""
-        return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), self.nl))
+        return self._system(q, v, t=t)[3]
 
-    def phi(self, q: Any) -> np.ndarray:
-        """Position residual (..., nl)."""
-        return np.zeros((*np.shape(q)[:-1], self.nl))
+    def phi(self, q: Any, t: Any = 0.0) -> Any:
+        """Position residual (..., nl), m and rad."""
+        return self._system(q, np.zeros(self.nv), t=t)[4]
 
     def N(self, q: Any, v: Any) -> Any:
         """Rate of the configuration (..., nq), `N` times v."""
-        return kernel_of(self.model, "rates", self.formulation)(q, v)
+        return self._kernel("rates")(q, v)
 
     def lift(self, q: Any, v: Any) -> tuple[Any, Any]:
         """Poses (..., nb, 4, 4) and twists (..., nb, 6) of all bodies."""
-        poses = body_poses(self.model, q, formulation=self.formulation)
-        return poses, kernel_of(self.model, "body_twists", self.formulation)(q, v)
+        poses, twists = self._kernel("lift")(q, v)
+        return poses.reshape(*poses.shape[:-1], 4, 4), twists
 
     def project(self, poses: Any, twists: Any) -> tuple[Any, Any]:
         """The other way: `q` (..., nq) and `v` (..., nv) from poses (..., nb, 4, 4) and twists (..., nb, 6)."""
         poses = np.asarray(poses)
-        return kernel_of(self.model, "project", self.formulation)(poses.reshape(*poses.shape[:-2], 16), twists)
-
-    def reactions(self, q: Any, v: Any, a: Any) -> Any:
-        """Wrench (..., number of joints, 6) that each joint exerts on its child at the joint frame."""
-        return joint_wrenches(self.model, q, v, a, formulation=self.formulation)
+        q, v = self._kernel("project")(poses.reshape(*poses.shape[:-2], 16), twists)
+        return q, v
 
     def graph(self, name: str) -> Any:
-        """The CasADi function behind a quantity, e.g. `mass_matrix`: take it into your own solver."""
+        """CasADi function of `system` (M, f, J, gamma, phi), `rates`, `lift`, `project`, or e.g. `mass_matrix`."""
+        if name in ("system", "rates", "lift", "project"):
+            return function_of(self.model, self._quantity(name))
         return graph_of(self.model, name, self.formulation)
 
+    def _system(self, q: Any, v: Any, tau: Any = None, wrenches: Any = None, t: Any = 0.0) -> Any:
+        tau = np.zeros(self.model.nv) if tau is None else tau
+        wrenches = np.zeros((self.model.nb, 6)) if wrenches is None else wrenches
+        return self._kernel("system")(q, v, tau, wrenches, np.asarray(t, dtype=float))
 
-def equations(model: Model, *, formulation: str = "spatial") -> Equations:
-    """The equations of motion of a tree in a formulation, "spatial" or "newton_euler"."""
-    model.require_tree("equations")
-    if formulation not in FORMULATIONS:
-        raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, FORMULATIONS)}")
-    return Equations(model, formulation)
+    def _kernel(self, name: str) -> Any:
+        place = ("native", self.key, name)
+        if place not in self.model.kernels:
+            self.model.kernels[place] = compile_quantity(self.model, self._quantity(name), f"native {self.key}")
+        return self.model.kernels[place]
+
+    def _quantity(self, name: str) -> Quantity:
+        """A quantity in the formulation's own coordinates; its shapes are found by writing it once."""
+        return _native_quantity(self.model, self.key, name)
+
+
+def _native_quantity(model: Model, key: str, name: str) -> Quantity:
+    place = ("native quantity", key, name)
+    if place in model.kernels:
+        found: Quantity = model.kernels[place]
+        return found
+    import casadi as ca
+
+    nq, nv = native.sizes(model, key)
+    own: dict[str, tuple[int, ...]] = {"q": (nq,), "v": (nv,)}
+    every: dict[str, dict[str, tuple[int, ...]]] = {
+        "system": {**own, "tau": (model.nv,), "wrenches": (model.nb, 6), "t": ()},
+        "rates": own,
+        "lift": own,
+        "project": {"poses": (model.nb, 16), "twists": (model.nb, 6)},
+    }
+    inputs = every[name]
+    tree = key in native.TREE and name == "project"
+    write = partial(_tree_project if tree else getattr(native, name), key=key)
+
+    def written(model: Model, symbols: Any) -> Any:
+        return write(model, inputs=symbols)
+
+    values = written(model, {port: ca.SX.sym(port, *(shape or (1,))) for port, shape in inputs.items()})
+    outputs = tuple(
+        (
+            f"out{k}",
+            fixed(*(value.shape if name in ("lift",) or (name == "system" and k in (0, 2)) else value.shape[:1])),
+        )
+        for k, value in enumerate(values)
+    )
+    quantity = Quantity(name, tuple(inputs), outputs, write=written, shapes=inputs)
+    model.kernels[place] = quantity
+    return quantity
+
+
+def _tree_project(model: Model, key: str, inputs: Any) -> Any:
+    from cardan.formulation.contract import PROJECT
+
+    return PROJECT.graph(model, inputs)
+
+
+def equations(model: Model, *, formulation: str = "spatial", frame: str = "fixed") -> Equations:
+    """The equations of motion of any mechanism in a formulation: "spatial", "newton_euler", "absolute" or "relative".
+
+    `frame`, "fixed" or "body", says where `absolute` has its angular velocities.
+    """
+    formulation_key(formulation, frame)
+    return Equations(model, formulation, frame)

@@ -35,6 +35,8 @@ def body_accelerations(model: Model, q: Any, v: Any, a: Any, *, threads: int | N
 
 def frame_pose(model: Model, frame: str, q: Any) -> Any:
     """Pose (..., 4, 4) of a body or named frame in ground axes."""
+    if frame == "ground":
+        return np.broadcast_to(np.eye(4), (*np.shape(q)[:-1], 4, 4))
     if frame in model.frame_names:
         found = model.frames[model.frame_names.index(frame)]
         at = found.at.matrix

@@ -164,18 +164,26 @@ def solve(model: Model, system: System, rows: list[int]) -> tuple[Matrix, Matrix
 
 
 def solve_held(
-    model: Model, M: Matrix, J: Matrix, f: Matrix, gamma: Matrix, inverse: Callable[[Matrix], Matrix]
+    model: Model,
+    M: Matrix,
+    J: Matrix,
+    f: Matrix,
+    gamma: Matrix,
+    inverse: Callable[[Matrix], Matrix],
+    everywhere: bool = False,
 ) -> tuple[Matrix, Matrix]:
     """Solve with six rates a link; `inverse(B)` is `M^-1 B`, used where every link has inertia of its own.
 
-    A light link gets inertia from the constraints that hold it: `J u' = gamma` makes the added terms cancel.
+    A light link gets inertia from the constraints that hold it, or from all (`everywhere`) where a link's rates
+    move others too: `J u' = gamma` makes the added terms cancel.
     """
     import casadi as ca
 
-    columns = [k for i, link in enumerate(model.tree.links) if is_light(link) for k in range(6 * i, 6 * i + 6)]
-    if not columns:
+    light = [i for i, link in enumerate(model.tree.links) if is_light(link)]
+    if not light:
         return solve_saddle(inverse, J, f, gamma)
-    held = [r for r in range(J.shape[0]) if J[r, columns].nnz()]
+    columns = [k for i in light for k in range(6 * i, 6 * i + 6)]
+    held = [r for r in range(J.shape[0]) if everywhere or J[r, columns].nnz()]
     weight = _typical_mass(model)
     D, LT, p = ca.ldl(M + weight * (J[held, :].T @ J[held, :]), True)
     return solve_saddle(lambda B: ca.ldl_solve(B, D, LT, p), J, f + weight * (J[held, :].T @ gamma[held]), gamma)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cardan.algebra.linsolve import tree_factor, tree_solve
-from cardan.algebra.matrix import Matrix, as_graph, constant, stack, zeros
+from cardan.algebra.matrix import Matrix, as_graph, constant, segment, stack, zeros
 from cardan.algebra.spatial import Transform
 from cardan.errors import UnknownNameError, nearest
 from cardan.formulation import absolute, newton_euler, relative, spatial
@@ -80,19 +80,23 @@ def build_parts(
     """
     if formulation not in BUILDERS:
         raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, BUILDERS)}")
-    drives = {link.joint: tau[link.v] for link in model.tree.links if link.kind.nv}
-    loads = Loads(drives, wrenches)
+    loads = Loads(drives_of(model, tau), wrenches)
     if model.forces or model.couplings:
-        loads = with_elements(model, loads, q, v, type(q)(1, 1) if t is None else t)
+        nodes = run(MOTION, model, {"q": q, "v": v})
+        own = {link.joint: (segment(q, link.q), segment(v, link.v)) for link in model.tree.links}
+        own |= {j: (m.rows.q, m.rows.qd) for j in model.cuts for m in [measure(model, nodes, j)]}
+        loads = with_elements(model, loads, nodes, own, type(q)(1, 1) if t is None else t)
     return BUILDERS[formulation](model, q, v, loads)
 
 
-def with_elements(model: Model, loads: Loads, q: Matrix, v: Matrix, t: Matrix) -> Loads:
-    """Add what the model's force elements do at a state."""
-    nodes = run(MOTION, model, {"q": q, "v": v})
-    own = {link.joint: (q[link.q], v[link.v]) for link in model.tree.links}
-    own |= {j: (m.rows.q, m.rows.qd) for j in model.cuts for m in [measure(model, nodes, j)]}
-    tau, wrenches = dict(loads.tau), type(q)(loads.wrenches)
+def drives_of(model: Model, tau: Matrix) -> dict[int, Matrix]:
+    """Drives `tau` (nv,) of the tree's coordinates, by joint."""
+    return {link.joint: segment(tau, link.v) for link in model.tree.links if link.kind.nv}
+
+
+def with_elements(model: Model, loads: Loads, nodes: Nodes, own: dict[int, tuple[Matrix, Matrix]], t: Matrix) -> Loads:
+    """Add what the model's force elements do; `own` has every joint's coordinates and rates."""
+    tau, wrenches = dict(loads.tau), type(loads.wrenches)(loads.wrenches)
     for j, force in joint_effects(model, t, lambda j: own[j][0], lambda j: own[j][1]).items():
         tau[j] = tau[j] + force if j in tau else force
     pose, twist = body_motion(model, nodes)
@@ -152,8 +156,7 @@ def _in_absolute(frame: str) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
     def build(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
         apart = model.separate
         nodes = run(MOTION, apart, {"q": q, "v": v})
-        on_links = _on_links(apart, loads.wrenches)
-        s = absolute.absolute_system(apart, nodes, on_links, loads.tau, frame, loads.couplings)
+        s = absolute.absolute_system(apart, nodes, on_links(apart, loads.wrenches), loads.tau, frame, loads.couplings)
 
         def accelerations(udot: Matrix) -> list[Matrix]:
             """Spatial acceleration of every link."""
@@ -187,12 +190,23 @@ def _in_absolute(frame: str) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
 
 
 def _in_relative(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
-    """Relative coordinates: six a link, every joint a constraint."""
+    """Relative coordinates of a state of the tree, whose own joints are closed."""
+    six = relative.relative_model(model.separate, relative.POSED)
+    q6, v6 = relative.posed_coordinates(model.separate, q, v)
+    return relative_parts(model, six, q6, v6, q, v, loads)
+
+
+def relative_parts(
+    model: Model, six: Model, q6: Matrix, v6: Matrix, q: Matrix, v: Matrix, loads: Loads, phi_t: Matrix | None = None
+) -> Parts:
+    """Relative coordinates: six a link, every joint a constraint.
+
+    `q6`, `v6` are those of the model `six`, and `q`, `v` the joints' own coordinates and rates as measured there;
+    `phi_t` is the residual of the tree's joints, zero if left out.
+    """
     import casadi as ca
 
     apart = model.separate
-    six = relative.relative_model(apart, relative.POSED)
-    q6, v6 = relative.posed_coordinates(apart, q, v)
     state = {"q": q6, "v": v6}
     nodes = run(MOTION, six, state)
     J_t, gamma_t, joints_t = relative.tree_rows(apart, q, v)
@@ -206,14 +220,14 @@ def _in_relative(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
     )[0]
     f = ca.vertcat(*(_drive_force(link, loads.tau, q) for link in apart.tree.links)) - C
     M = unroll(spatial.MASS_MATRIX, six, {"q": q6})[0]
-    phi = ca.vertcat(ca.SX.zeros(J_t.shape[0]), phi_c)  # in the tree's coordinates its own joints are closed
+    phi = ca.vertcat(ca.SX.zeros(J_t.shape[0]) if phi_t is None else phi_t, phi_c)
     above = six.tree.coordinate_ancestor()
 
     def inverse(B: Matrix) -> Matrix:
         return tree_solve(tree_factor(M, above), above, B)
 
     def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
-        return absolute.solve_held(apart, M, J[rows, :], f, gamma[rows], inverse)
+        return absolute.solve_held(apart, M, J[rows, :], f, gamma[rows], inverse, everywhere=True)
 
     def tree(vdot: Matrix) -> Matrix:
         return relative.tree_accelerations(apart, q, v, vdot)
@@ -223,7 +237,7 @@ def _in_relative(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
         known = {j: _joint_wrench(measure(six, nodes, j), lam[at], drives.get(j)) for j, at in joints_c}
         for i, (j, at) in enumerate(joints_t):
             link = apart.tree.links[i]
-            f_i = _drive_force(link, drives, q) - as_graph(link.kind.T(q[link.q]), q) @ lam[at]
+            f_i = _drive_force(link, drives, q) - as_graph(link.kind.T(segment(q, link.q)), q) @ lam[at]
             backwards = link.kind.name.startswith("reversed")
             known[j] = -(Transform(nodes.links[i].X.factors[:-2]).T @ f_i) if backwards else f_i
         return _complete(model, loads, known, q, v, tree(vdot))
@@ -308,7 +322,7 @@ def _drive_force(link: Link, drives: dict[int, Matrix], q: Matrix) -> Matrix:
     """A joint's drive as a wrench (6,) on the link at its frame."""
     if link.joint not in drives:
         return type(q).zeros(6)
-    return dual(as_graph(link.kind.S(q[link.q]), q)) @ drives[link.joint]
+    return dual(as_graph(link.kind.S(segment(q, link.q)), q)) @ drives[link.joint]
 
 
 def _all_drives(loads: Loads, lam: Matrix) -> dict[int, Matrix]:
@@ -331,7 +345,7 @@ def _consecutive(model: Model, joints: tuple[int, ...], first: int = 0) -> tuple
     return tuple(places)
 
 
-def _on_links(model: Model, wrenches: Matrix) -> list[Matrix]:
+def on_links(model: Model, wrenches: Matrix) -> list[Matrix]:
     """Wrenches on bodies (nb, 6), gathered on their links."""
     total = [type(wrenches)(6, 1) for _ in model.tree.links]
     for b, i in enumerate(model.tree.body_link):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve, tree_factor, tree_solve
-from cardan.algebra.matrix import Matrix, as_graph, constant, eye, mirrored, stack, zeros
+from cardan.algebra.matrix import Matrix, as_graph, constant, eye, mirrored, segment, stack, zeros
 from cardan.algebra.rotation import cross
 from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.formulation.recursion import Recursion, unroll
@@ -34,6 +34,12 @@ class Quantity:
     recursion: Recursion | None = None
     finish: Callable[[Model, list[Matrix]], list[Matrix]] | None = None
     write: Callable[[Model, Inputs], list[Matrix]] | None = None
+    shapes: dict[str, Shape] | None = None
+    """Shapes of the inputs where they are not those of `port_shape`."""
+
+    def input_shape(self, model: Model, port: str) -> Shape:
+        """Shape of an input array."""
+        return self.shapes[port] if self.shapes is not None else port_shape(model, port)
 
     def graph(self, model: Model, inputs: Inputs) -> list[Matrix]:
         """Record the quantity over symbols: one column a port, `wrenches` a matrix (nb, 6)."""
@@ -103,13 +109,17 @@ def inverse_of(model: Model, H: Matrix) -> Matrix:
 
 def _plus(model: Model, inputs: Inputs) -> list[Matrix]:
     q, v = inputs["q"], inputs["v"]
-    parts = [link.kind.plus(q[link.q], v[link.v]) for link in model.tree.links if link.kind.nq]
+    parts = [link.kind.plus(segment(q, link.q), segment(v, link.v)) for link in model.tree.links if link.kind.nq]
     return [stack(*parts) if parts else q]
 
 
 def _rates(model: Model, inputs: Inputs) -> list[Matrix]:
     q, v = inputs["q"], inputs["v"]
-    parts = [configuration_rate(link.kind, q[link.q], v[link.v]) for link in model.tree.links if link.kind.nq]
+    parts = [
+        configuration_rate(link.kind, segment(q, link.q), segment(v, link.v))
+        for link in model.tree.links
+        if link.kind.nq
+    ]
     return [stack(*parts) if parts else q]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardan.algebra.matrix import Matrix, zeros
+from cardan.algebra.matrix import Matrix, segment, zeros
 from cardan.formulation.constrained import Parts, body_motion, build_parts
 from cardan.formulation.contract import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.effect import potential
@@ -93,7 +93,11 @@ def residual(model: Model) -> Quantity:
         q, v = inputs["q"], ca.SX.sym("v", model.nv)
         still = {"q": q, "v": type(q)(model.nv, 1), "tau": type(q)(model.nv, 1), **_only(inputs, "t")}
         phi = _parts(model, "spatial", still).phi
-        rates = [configuration_rate(link.kind, q[link.q], v[link.v]) for link in model.tree.links if link.kind.nq]
+        rates = [
+            configuration_rate(link.kind, segment(q, link.q), segment(v, link.v))
+            for link in model.tree.links
+            if link.kind.nq
+        ]
         return [phi, ca.jacobian(ca.jtimes(phi, q, ca.vertcat(*rates)), v)]
 
     nl = row_count(model)
@@ -107,7 +111,7 @@ def element_potential() -> Quantity:
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         q = inputs["q"]
         nodes = run(MOTION, model, {"q": q, "v": type(q)(model.nv, 1)})
-        own = {link.joint: q[link.q] for link in model.tree.links}
+        own = {link.joint: segment(q, link.q) for link in model.tree.links}
         own |= {j: measure(model, nodes, j).rows.q for j in model.cuts}
         return [potential(model, lambda j: own[j], body_motion(model, nodes)[0])]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from cardan.algebra.matrix import Matrix, constant, eye
+from cardan.algebra.matrix import Matrix, constant, eye, segment
 from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.formulation.contract import Inputs, Quantity
 from cardan.formulation.spatial import force_to_parent, joint
@@ -29,7 +29,7 @@ def frame_jacobian(frame: str) -> Quantity:
         forces = (X.T @ eye(6, q),)
         while i != GROUND:
             link = model.tree.links[i]
-            b = SimpleNamespace(kind=link.kind, E=constant(link.E), r=constant(link.r), q=q[link.q])
+            b = SimpleNamespace(kind=link.kind, E=constant(link.E), r=constant(link.r), q=segment(q, link.q))
             joint(b, None)
             J[:, link.v] = forces[0].T @ b.S
             forces = force_to_parent(b, forces)

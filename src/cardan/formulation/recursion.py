@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, constant, zeros
+from cardan.algebra.matrix import Matrix, constant, segment, zeros
 from cardan.model.graph import GROUND, Link
 from cardan.model.model import Model
 from cardan.model.regroup import regrouped_inertias
@@ -196,7 +196,7 @@ def _link_node(recursion: Recursion, link: Link, I: np.ndarray, inputs: dict[str
     node = SimpleNamespace(kind=link.kind, E=constant(link.E), r=constant(link.r), I=constant(I))
     for attribute, port in JOINT_INPUTS.items():
         if attribute in recursion.inputs:
-            setattr(node, attribute, inputs[port][link.q if attribute == "q" else link.v])
+            setattr(node, attribute, segment(inputs[port], link.q if attribute == "q" else link.v))
         elif attribute in recursion.zero:
             setattr(node, attribute, zeros(link.kind.nv, None, node.I))
     for name in recursion.accumulate:

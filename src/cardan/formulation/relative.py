@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cardan.algebra.matrix import Matrix, as_graph, matrix, stack, zeros
+from cardan.algebra.matrix import Matrix, as_graph, constant, matrix, segment, stack, zeros
+from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.formulation.constraint import dual
 from cardan.model.graph import Link, Tree
 from cardan.model.joint import FREE, Kind
@@ -47,11 +48,11 @@ def posed_coordinates(model: Model, q: Matrix, v: Matrix) -> tuple[Matrix, Matri
     """Coordinates and rates of `relative_model(model, POSED)` from those of the tree."""
     places, twists = [], []
     for link in model.tree.links:
-        own = q[link.q]
+        own = segment(q, link.q)
         E = as_graph(link.kind.E(own), q) if link.kind.E is not None else type(q).eye(3)
         r = as_graph(link.kind.r(own), q) if link.kind.r is not None else zeros(3, None, q)
         places.append(stack(*(E[i, :].T for i in range(3)), r))
-        twists.append(as_graph(link.kind.S(own), q) @ v[link.v])
+        twists.append(as_graph(link.kind.S(own), q) @ segment(v, link.v))
     return (stack(*places), stack(*twists)) if places else (q, v)
 
 
@@ -61,7 +62,7 @@ def tree_rows(model: Model, q: Matrix, v: Matrix) -> tuple[Matrix, Matrix, tuple
 
     blocks, gammas, joints, count = [], [], [], 0
     for i, link in enumerate(model.tree.links):
-        own, rate = q[link.q], v[link.v]
+        own, rate = segment(q, link.q), segment(v, link.v)
         T = as_graph(link.kind.T(own), q)
         k = T.shape[1]
         J = type(q)(k, 6 * len(model.tree.links))
@@ -74,6 +75,11 @@ def tree_rows(model: Model, q: Matrix, v: Matrix) -> tuple[Matrix, Matrix, tuple
     return ca.vertcat(*blocks), ca.vertcat(*gammas), tuple(joints)
 
 
+def placed(E: Matrix, p: Matrix, link: Link) -> Transform:
+    """Motion transform from the parent link to this one, from the pose of its frame in the joint's frame F."""
+    return Transform((turned(E), shifted(p), turned(constant(link.E)), shifted(constant(link.r))))
+
+
 def coordinate(model: Model, q: Matrix, v: Matrix) -> Callable[[int], tuple[Matrix, Matrix, Matrix]]:
     """A tree joint's one coordinate: its value, its row in relative rates, and what its acceleration has besides."""
     places = {link.joint: i for i, link in enumerate(model.tree.links)}
@@ -81,11 +87,13 @@ def coordinate(model: Model, q: Matrix, v: Matrix) -> Callable[[int], tuple[Matr
     def of(j: int) -> tuple[Matrix, Matrix, Matrix]:
         i = places[j]
         link = model.tree.links[i]
-        W = dual(as_graph(link.kind.S(q[link.q]), q))
+        W = dual(as_graph(link.kind.S(segment(q, link.q)), q))
         row = type(q)(1, 6 * len(model.tree.links))
         row[:, 6 * i : 6 * i + 6] = W.T
-        bias = link.kind.bias(q[link.q], v[link.v]) if link.kind.bias is not None else zeros(6, None, q)
-        return q[link.q], row, -(W.T @ bias)
+        bias = (
+            link.kind.bias(segment(q, link.q), segment(v, link.v)) if link.kind.bias is not None else zeros(6, None, q)
+        )
+        return segment(q, link.q), row, -(W.T @ bias)
 
     return of
 
@@ -94,7 +102,7 @@ def tree_accelerations(model: Model, q: Matrix, v: Matrix, vdot: Matrix) -> Matr
     """Accelerations of the tree's coordinates from those of the relative ones."""
     parts = []
     for i, link in enumerate(model.tree.links):
-        own, rate = q[link.q], v[link.v]
+        own, rate = segment(q, link.q), segment(v, link.v)
         W = dual(as_graph(link.kind.S(own), q))
         bias = link.kind.bias(own, rate) if link.kind.bias is not None else zeros(6, None, q)
         parts.append(W.T @ (vdot[6 * i : 6 * i + 6] - bias))

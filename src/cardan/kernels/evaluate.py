@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cardan.formulation.catalogue import quantity
-from cardan.formulation.contract import Quantity, Shape, port_shape
+from cardan.formulation.contract import Quantity, Shape
 from cardan.formulation.looping import record_schedule
 from cardan.kernels.kernel import Kernel, compile_program
 from cardan.kernels.program import Port, Program
@@ -35,7 +35,7 @@ def kernel_of(model: Model, name: str, formulation: str = "spatial") -> Any:
 
 def graph_of(model: Model, name: str, formulation: str = "spatial") -> Any:
     """The CasADi function of a quantity, unrolled."""
-    return _function(model, quantity(formulation, name))
+    return function_of(model, quantity(formulation, name))
 
 
 def is_large(model: Model) -> bool:
@@ -47,10 +47,10 @@ def compile_quantity(model: Model, q: Quantity, formulation: str, *, looped: boo
     """Make the kernel of a quantity of a model; nothing is recorded before it is called."""
     if looped is None:
         looped = is_large(model) and q.recursion is not None
-    inputs = tuple(Port(p, port_shape(model, p)) for p in q.inputs)
+    inputs = tuple(Port(p, q.input_shape(model, p)) for p in q.inputs)
     outputs = tuple(Port(name, shape(model)) for name, shape in q.outputs)
     if not looped:
-        return _kernel(model, f"{formulation} {q.name}", inputs, outputs, lambda: _function(model, q))
+        return _kernel(model, f"{formulation} {q.name}", inputs, outputs, lambda: function_of(model, q))
     assert q.recursion is not None
     recursion = q.recursion
     raw = tuple(Port(o.name, _raw_shape(model, o.of, o.shape)) for o in recursion.outputs)
@@ -77,14 +77,21 @@ def _kernel(
 ) -> Kernel:
     key = hashlib.sha256(f"{model.key} {name} {text_digest()}".encode()).hexdigest()
     return compile_program(
-        Program(name.split()[-1] if "jacobian" not in name else "jacobian", inputs, outputs, key, record)
+        Program(
+            name.split()[-1].removesuffix("_loaded") if "jacobian" not in name else "jacobian",
+            inputs,
+            outputs,
+            key,
+            record,
+        )
     )
 
 
-def _function(model: Model, q: Quantity) -> Any:
+def function_of(model: Model, q: Quantity) -> Any:
+    """The CasADi function of a quantity, unrolled."""
     import casadi as ca
 
-    symbols = {port: ca.SX.sym(port, *(port_shape(model, port) or (1,))) for port in q.inputs}
+    symbols = {port: ca.SX.sym(port, *(q.input_shape(model, port) or (1,))) for port in q.inputs}
     return ca.Function("quantity", list(symbols.values()), q.graph(model, symbols))
 
 

@@ -66,7 +66,10 @@ class Mechanism(Elements):
         com = numbers(owner, "com", com, (3,))
         I = read_inertia(owner, inertia)
         if inertia_axes is not None:
-            R = Pose(rotation=numbers(owner, "inertia_axes", inertia_axes, (3, 3))).rotation
+            try:
+                R = Pose(rotation=numbers(owner, "inertia_axes", inertia_axes, (3, 3))).rotation
+            except ModelError as error:
+                raise ModelError(str(error).replace("pose: rotation", f"{owner}: inertia_axes", 1)) from None
             I = R @ I @ R.T
         if inertia_about is not None:
             I = I - inertia_about_origin(mass, com - numbers(owner, "inertia_about", inertia_about, (3,)), 0 * I)

@@ -52,8 +52,9 @@ def point(mass: float) -> np.ndarray:
 
 def _positive(solid: str, **values: float) -> None:
     for name, value in values.items():
-        if not np.isfinite(value) or value <= 0:
-            raise ModelError(f"inertia of {solid}: {name} must be positive and finite, got {value!r}")
+        number = float(numbers(f"inertia of {solid}", name, value, ()))
+        if number <= 0:
+            raise ModelError(f"inertia of {solid}: {name} must be positive, got {number:g}")
 
 
 def _round(solid: str, axis: Any, along: float, across: float) -> np.ndarray:

@@ -270,6 +270,11 @@ class Screw(_AboutAxis):
 
     pitch: float = 0.0
 
+    def orientation(self, owner: str) -> np.ndarray:
+        """Turn z onto the axis; the pitch is checked here, where the joint's name is known."""
+        numbers(owner, "pitch", self.pitch, ())
+        return super().orientation(owner)
+
     @property
     def kind(self) -> Kind:
         """Row of the joint table for this pitch."""
@@ -339,8 +344,6 @@ def _from_two_axes(owner: str, a: tuple[str, np.ndarray], b: tuple[str, np.ndarr
 @cache
 def reversed_kind(kind: Kind) -> Kind:
     """Derive the row of a joint met from its child's side: same q and v, the roles of F and M exchanged."""
-    if kind.nv == 0:
-        return kind
 
     def X_FM(q: Matrix) -> Transform:
         """Motion transform from M to F."""

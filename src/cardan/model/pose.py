@@ -22,12 +22,18 @@ def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.nda
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
-        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {value!r}") from None
+        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {_shown(value)}") from None
     if array.shape != shape:
-        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {value!r} of shape {array.shape}")
+        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {_shown(value)} of shape {array.shape}")
     if not np.isfinite(array).all():
-        raise ModelError(f"{owner}: {what} must be finite, got {value!r}")
+        raise ModelError(f"{owner}: {what} must be finite, got {_shown(value)}")
     return array
+
+
+def _shown(value: Any) -> str:
+    """A value on one line, not too long."""
+    text = repr(value.tolist() if isinstance(value, np.ndarray) else value).replace("\n", " ")
+    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def _described(shape: tuple[int, ...]) -> str:

@@ -1,0 +1,153 @@
+"""Each formulation in its own coordinates: the contract that integrators and users of the equations work with.
+
+    M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q) v      phi(q,t) = 0
+
+Tree formulations have the tree's q and v. `absolute`: for every link the position of its centre of mass and a
+quaternion, with rates `(w, v_G)`; `relative`: for every link position and quaternion relative to its neighbour,
+with the relative twist as rates. Links are those of `Model.separate`.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, stack, vector, zeros
+from cardan.algebra.rotation import quaternion_of_rotation, quaternion_rates, rotation_of_quaternion
+from cardan.formulation import absolute, relative
+from cardan.formulation.constrained import (
+    Loads,
+    body_motion,
+    build_parts,
+    drives_of,
+    on_links,
+    relative_parts,
+    with_elements,
+)
+from cardan.formulation.constraint import dual
+from cardan.formulation.contract import Inputs
+from cardan.formulation.loops import MOTION, fixed_transform, measure
+from cardan.formulation.recursion import Nodes, run
+from cardan.model.graph import GROUND
+from cardan.model.joint import FREE
+from cardan.model.model import Model
+from cardan.model.transform import configuration_rate
+
+TREE = ("spatial", "newton_euler")
+Five = list[Matrix]
+
+
+def sizes(model: Model, key: str) -> tuple[int, int]:
+    """How many coordinates and rates a formulation has."""
+    n = len(model.separate.tree.links)
+    return (model.nq, model.nv) if key in TREE else (7 * n, 6 * n)
+
+
+def system(model: Model, key: str, inputs: Inputs) -> Five:
+    """`M`, `f`, `J`, `gamma`, `phi` at a state in the formulation's own coordinates."""
+    q, v, tau, wrenches, t = (inputs[name] for name in ("q", "v", "tau", "wrenches", "t"))
+    if key in TREE:
+        p = build_parts(model, key, q, v, tau, wrenches, t)
+        return [p.M, p.f, p.J, p.gamma, p.phi]
+    apart, nodes = model.separate, nodes_of(model, key, q, v)
+    loads = Loads(drives_of(model, tau), wrenches)
+    if key == "relative":
+        own = [_relative_joint(apart, i, q, v) for i in range(len(apart.tree.links))]
+        joints = {link.joint: pair[:2] for link, pair in zip(apart.tree.links, own, strict=True)}
+        joints |= {j: (m.rows.q, m.rows.qd) for j in apart.cuts for m in [measure(apart, nodes, j)]}
+        loads = with_elements(apart, loads, nodes, joints, t)
+        six = relative.relative_model(apart, FREE)
+        tree_q, tree_v, phi = (stack(*part) for part in zip(*own, strict=True))
+        p = relative_parts(model, six, q, v, tree_q, tree_v, loads, phi)
+        return [p.M, p.f, p.J, p.gamma, p.phi]
+    measured = {j: measure(apart, nodes, j).rows for j in range(len(apart.joints))}
+    loads = with_elements(apart, loads, nodes, {j: (r.q, r.qd) for j, r in measured.items()}, t)
+    links = on_links(apart, loads.wrenches)
+    s = absolute.absolute_system(apart, nodes, links, loads.tau, _frame(key), loads.couplings)
+    return [s.M, s.f, s.J, s.gamma, s.phi]
+
+
+def nodes_of(model: Model, key: str, q: Matrix, v: Matrix) -> Nodes:
+    """Pose and velocity of every link."""
+    apart = model.separate
+    if key in TREE:
+        return run(MOTION, apart, {"q": q, "v": v})
+    if key == "relative":
+        return run(MOTION, relative.relative_model(apart, FREE), {"q": q, "v": v})
+    links = []
+    for i, link in enumerate(apart.tree.links):
+        R, c = rotation_of_quaternion(q[7 * i + 3 : 7 * i + 7]), constant(link.com)
+        twist = absolute.twist_matrix(R, c, _frame(key)) @ v[6 * i : 6 * i + 6]
+        links.append(SimpleNamespace(R=R, r0=q[7 * i : 7 * i + 3] - R @ c, v=twist))
+    ground = SimpleNamespace(R=eye(3, q), r0=zeros(3, None, q), v=zeros(6, None, q))
+    return Nodes(links, [], ground)
+
+
+def rates(model: Model, key: str, inputs: Inputs) -> Five:
+    """`qdot = N(q) v`."""
+    q, v = inputs["q"], inputs["v"]
+    apart, parts = model.separate, []
+    if key in TREE:
+        parts = [configuration_rate(k.kind, segment(q, k.q), segment(v, k.v)) for k in model.tree.links if k.kind.nq]
+    for i in range(len(apart.tree.links) if key not in TREE else 0):
+        own, rate = q[7 * i : 7 * i + 7], v[6 * i : 6 * i + 6]
+        if key == "relative":
+            parts.append(configuration_rate(FREE, own, rate))
+        else:
+            turn = rate[:3] if _frame(key) == "body" else rotation_of_quaternion(own[3:7]).T @ rate[:3]
+            parts.append(stack(rate[3:], quaternion_rates(own[3:7], turn)))
+    return [stack(*parts) if parts else q]
+
+
+def lift(model: Model, key: str, inputs: Inputs) -> Five:
+    """Poses (nb, 16) and twists (nb, 6) of all bodies."""
+    import casadi as ca
+
+    pose, twist = body_motion(model.separate, nodes_of(model, key, inputs["q"], inputs["v"]))
+    last = ca.SX([[0, 0, 0, 1]])
+    poses = [ca.vertcat(ca.horzcat(*pose(b)), last) for b in range(model.nb)]
+    return [
+        ca.vertcat(*(ca.vec(P.T).T for P in poses)),
+        ca.vertcat(*(twist(b).T for b in range(model.nb))),
+    ]
+
+
+def project(model: Model, key: str, inputs: Inputs) -> Five:
+    """The other way: coordinates and rates from poses (nb, 16) and twists (nb, 6) of all bodies."""
+    apart = model.separate
+    at = {GROUND: (eye(3, inputs["poses"]), zeros(3, None, inputs["poses"]), zeros(6, None, inputs["poses"]))}
+    for b in reversed(range(model.nb)):
+        row, place = inputs["poses"][b, :], apart.tree.body_pose[b].inverse
+        R_B = stack(*(row[4 * k : 4 * k + 3] for k in range(3)))
+        r_B = stack(*(vector(row[4 * k + 3]) for k in range(3)))
+        R = R_B @ constant(place.rotation)
+        if apart.tree.body_link[b] != GROUND:
+            twist = fixed_transform(place) @ inputs["twists"][b, :].T
+            at[apart.tree.body_link[b]] = (R, r_B + R_B @ constant(place.position), twist)
+    q, v = [], []
+    for i, link in enumerate(apart.tree.links):
+        R, r, twist = at[i]
+        if key == "relative":
+            R_p, r_p, v_p = at[link.parent]
+            R_F, r_F = R_p @ constant(link.E.T), r_p + R_p @ constant(link.r)
+            E, p = R.T @ R_F, R_F.T @ (r - r_F)
+            q.append(stack(p, quaternion_of_rotation(E.T)))
+            X = relative.placed(E, p, link)
+            v.append(twist - X @ v_p)
+        else:
+            c = constant(link.com)
+            q.append(stack(r + R @ c, quaternion_of_rotation(R)))
+            v.append(absolute.rates(R, c, twist, _frame(key)))
+    return [stack(*q), stack(*v)]
+
+
+def _relative_joint(model: Model, i: int, q: Matrix, v: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    """A link's own joint coordinates and rates, and its residual, measured in relative coordinates."""
+    kind, own = model.tree.links[i].kind, q[7 * i : 7 * i + 7]
+    R, p = rotation_of_quaternion(own[3:7]), own[:3]
+    x = kind.measure(R, p)
+    S = as_graph(kind.S(x), q)
+    return x, dual(S).T @ v[6 * i : 6 * i + 6], kind.phi(R, p)
+
+
+def _frame(key: str) -> str:
+    return "body" if key == "absolute_body" else "fixed"
