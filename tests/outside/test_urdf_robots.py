@@ -99,7 +99,7 @@ class Twin:
 
 def largest_errors(path: Path, root: str, **options: float) -> dict[str, float]:
     """Largest relative difference of each function over random states."""
-    model = cd.load(path, root=root, **options)
+    model = cd.load(path, root=root, mimic=False, **options)  # as Pinocchio loads it
     twin = Twin(model, path, root)
     rng = np.random.default_rng(crc32(path.name.encode()))
     q, v = model.random_state(rng, STATES)
@@ -144,6 +144,17 @@ def test_a_faulty_file_says_why(file: str) -> None:
     with pytest.raises(FileError, match=REFUSED[file]) as error:
         cd.load(ROBOTS / file)
     assert str(error.value).startswith(str(ROBOTS / file))
+
+
+def test_panda_fingers_move_together() -> None:
+    model = cd.load(ROBOTS / NAMED["panda"][0])
+    q, v = cd.assemble(model, v=np.ones(model.nv))
+    a = cd.forward_dynamics(model, q, v, np.arange(1.0, 10.0))
+    left, right = (model.v_slice(f"panda_finger_joint{k}") for k in (1, 2))
+    np.testing.assert_allclose(v[left], v[right], atol=1e-12)
+    np.testing.assert_allclose(a[left], a[right], rtol=1e-9)
+    assert cd.redundancy(model).freedoms == 8
+    assert cd.load(ROBOTS / NAMED["panda"][0], mimic=False).couplings == ()
 
 
 def test_panda_fingers_keep_their_mimic() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from cardan.analysis import large
-from cardan.kernels.evaluate import is_large, kernel_of
+from cardan.formulation.general import element_potential
+from cardan.kernels.evaluate import compile_quantity, is_large, kernel_of
 from cardan.model.model import Model
 
 
@@ -19,8 +20,13 @@ def kinetic_energy(model: Model, q: Any, v: Any, *, formulation: str = "spatial"
 
 
 def potential_energy(model: Model, q: Any, *, formulation: str = "spatial") -> Any:
-    """Potential energy of gravity (...), J; zero where the centre of mass is at the ground's origin."""
-    return kernel_of(model, "potential_energy", formulation)(q)
+    """Potential energy (...), J, of gravity, zero with the centre of mass at the ground's origin, and of springs."""
+    gravity = kernel_of(model, "potential_energy", formulation)(q)
+    if not model.forces:
+        return gravity
+    if "element_potential" not in model.kernels:
+        model.kernels["element_potential"] = compile_quantity(model, element_potential(), "spatial")
+    return gravity + model.kernels["element_potential"](q)
 
 
 def momentum(model: Model, q: Any, v: Any, *, formulation: str = "spatial") -> Any:

@@ -22,6 +22,7 @@ def load(
     root: Root = "fixed",
     gravity: Any = (0.0, 0.0, -9.81),
     snapping: float = SNAPPING,
+    mimic: bool = True,
 ) -> Model:
     """Load a model from a file; the suffix tells the format: `.urdf`.
 
@@ -31,6 +32,7 @@ def load(
         gravity: acceleration of free fall (3,), m/s^2, in ground axes.
         snapping: constants of joint placements (m, or direction cosines) within this of 0, 1 or -1 are taken
             as exactly that; 0 switches it off.
+        mimic: whether joints that mimic another are coupled to it; otherwise that is data on the joint only.
 
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
@@ -43,6 +45,6 @@ def load(
         known = ", ".join(READERS)
         fix = "expand it with xacro into a .urdf first" if file.suffix == ".xacro" else "rename or convert the file"
         raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")
-    mechanism = reader(file, root=root, gravity=gravity)
+    mechanism = reader(file, root=root, gravity=gravity, mimic=mimic)
     with naming(str(file)):
         return mechanism.build(snapping=snapping)

@@ -41,13 +41,16 @@ TYPES: dict[str, tuple[Callable[[Any], JointType], bool]] = {
 INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
-def read_urdf(path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = (0.0, 0.0, -9.81)) -> Mechanism:
+def read_urdf(
+    path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = (0.0, 0.0, -9.81), mimic: bool = True
+) -> Mechanism:
     """Read a URDF file, or URDF text (a string that starts with `<`), into a mechanism.
 
     Args:
         path_or_text: the file, or its text.
         root: how the root link is joined to ground: "fixed", or "free" for a floating base.
         gravity: acceleration of free fall (3,), m/s^2, in ground axes.
+        mimic: whether joints that mimic another are coupled to it; otherwise that is data on the joint only.
 
     """
     check_root(root)
@@ -69,6 +72,8 @@ def read_urdf(path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = 
         mechanism.joint(_free_name("root", joints), ROOTS[root](), mechanism.ground, bodies[root_link])
     for name, joint in joints.items():
         _add_joint(mechanism, name, joint, bodies)
+    for name in joints if mimic else ():
+        _couple(mechanism, name, joints)
 
     robot.note_unread(("link", "joint", "material"), ("name", "version"))
     for what, count in sorted(robot.unread.items()):
@@ -266,12 +271,30 @@ def _data(joint: Element, kind: str) -> JointData:
                 raise joint.error(f"its {name} is negative: {given[name]:g}; it would feed energy into the joint")
     if mimic is not None:
         mimic.note_unread((), ("joint", "multiplier", "offset"))
-        given["mimic"] = (
-            mimic.text("joint"),
-            mimic.number_or("multiplier", 1.0),
-            mimic.number_or("offset", 0.0),
-        )
+        given["mimic"] = _mimic(mimic)
     return JointData(**given)
+
+
+def _mimic(mimic: Element) -> tuple[str, float, float]:
+    """The joint followed, the multiplier and the offset."""
+    return mimic.text("joint"), mimic.number_or("multiplier", 1.0), mimic.number_or("offset", 0.0)
+
+
+def _couple(mechanism: Mechanism, name: str, joints: dict[str, Element]) -> None:
+    """Make a joint follow the one that it mimics: `q = multiplier q_other + offset`."""
+    mimic = joints[name].one("mimic")
+    if mimic is None:
+        return
+    other, multiplier, offset = _mimic(mimic)
+    for end in (name, other):
+        if joints[end].text("type") not in ("revolute", "continuous", "prismatic"):
+            kind = joints[end].text("type")
+            mechanism.note(
+                f"joint {name!r} mimics {other!r}, but {end!r} is {kind} and has no angle or stroke; ignored"
+            )
+            return
+    with naming(joints[name].source):
+        mechanism.couple(f"{name} mimics {other}", {name: 1.0, other: -multiplier}, offset=offset)
 
 
 def _free_name(name: str, taken: Iterable[str]) -> str:

@@ -185,6 +185,10 @@ class Model:
         if self.cuts:
             lines.append(f"loops: {len(self.cuts)} cut joints, {removed} constraint equations")
             lines += [f"  cut {self.joints[j].name!r} ({self.joints[j].kind.name})" for j in self.cuts]
+        if self.forces:
+            lines.append(f"forces: {', '.join(f'{force.name} ({force.kind.name})' for force in self.forces)}")
+        if self.couplings:
+            lines.append(f"couplings: {', '.join(coupling.name for coupling in self.couplings)}")
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
