@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
+
 from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, stack, vector, zeros
 from cardan.algebra.rotation import quaternion_of_rotation, quaternion_rates, rotation_of_quaternion
 from cardan.formulation import absolute, relative
@@ -63,7 +65,10 @@ def system(model: Model, key: str, inputs: Inputs) -> Five:
     loads = with_elements(apart, loads, nodes, {j: (r.q, r.qd) for j, r in measured.items()}, t)
     links = on_links(apart, loads.wrenches)
     s = absolute.absolute_system(apart, nodes, links, loads.tau, _frame(key), loads.couplings)
-    return [s.M, s.f, s.J, s.gamma, s.phi]
+    if _frame(key) == "fixed":
+        return [s.M, s.f, s.J, s.gamma, s.phi]
+    Q = _to_link_axes(apart)
+    return [Q.T @ s.M @ Q, Q.T @ s.f, s.J @ Q, s.gamma, s.phi]
 
 
 def nodes_of(model: Model, key: str, q: Matrix, v: Matrix) -> Nodes:
@@ -74,9 +79,11 @@ def nodes_of(model: Model, key: str, q: Matrix, v: Matrix) -> Nodes:
     if key == "relative":
         return run(MOTION, relative.relative_model(apart, FREE), {"q": q, "v": v})
     links = []
+    rates = _to_link_axes(apart) @ v if _frame(key) == "body" else v
     for i, link in enumerate(apart.tree.links):
-        R, c = rotation_of_quaternion(q[7 * i + 3 : 7 * i + 7]), constant(link.com)
-        twist = absolute.twist_matrix(R, c, _frame(key)) @ v[6 * i : 6 * i + 6]
+        c = constant(link.com)
+        R = rotation_of_quaternion(q[7 * i + 3 : 7 * i + 7]) @ constant(_body_axes(apart, i).T)
+        twist = absolute.twist_matrix(R, c, _frame(key)) @ rates[6 * i : 6 * i + 6]
         links.append(SimpleNamespace(R=R, r0=q[7 * i : 7 * i + 3] - R @ c, v=twist))
     ground = SimpleNamespace(R=eye(3, q), r0=zeros(3, None, q), v=zeros(6, None, q))
     return Nodes(links, [], ground)
@@ -135,9 +142,25 @@ def project(model: Model, key: str, inputs: Inputs) -> Five:
             v.append(twist - X @ v_p)
         else:
             c = constant(link.com)
-            q.append(stack(r + R @ c, quaternion_of_rotation(R)))
+            q.append(stack(r + R @ c, quaternion_of_rotation(R @ constant(_body_axes(apart, i)))))
             v.append(absolute.rates(R, c, twist, _frame(key)))
-    return [stack(*q), stack(*v)]
+    u = stack(*v)
+    return [stack(*q), _to_link_axes(apart).T @ u if key == "absolute_body" else u]
+
+
+def _body_axes(model: Model, i: int) -> np.ndarray:
+    """Axes (3, 3) of a link's own body, the one with mass, in the link, whose frame follows its joint."""
+    members = [b for b, link in enumerate(model.tree.body_link) if link == i]
+    heaviest = max(members, key=lambda b: model.bodies[b].mass)
+    return np.asarray(model.tree.body_pose[heaviest].rotation)
+
+
+def _to_link_axes(model: Model) -> Matrix:
+    """Matrix (6n, 6n) that takes angular rates from the bodies' axes to the links'."""
+    import casadi as ca
+
+    blocks = [constant(_body_axes(model, i)) for i in range(len(model.tree.links))]
+    return ca.diagcat(*(part for R in blocks for part in (R, ca.SX.eye(3))))
 
 
 def _relative_joint(model: Model, i: int, q: Matrix, v: Matrix) -> tuple[Matrix, Matrix, Matrix]:
