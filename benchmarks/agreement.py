@@ -8,6 +8,7 @@ import cardan as cd
 from benchmarks.report import Run
 from benchmarks.robots import Robot
 from benchmarks.tables import scientific, table
+from cardan.model.builder import SNAPPING
 
 STATES = 64
 GOAL = 1e-10
@@ -54,7 +55,6 @@ def section(run: Run) -> str:
     head = ("robot", *NAMES, *(f"{name}, no snapping" for name in NAMES))
     return (
         f"## Agreement with Pinocchio\n\nLargest relative difference over {STATES} random states. Snapping takes "
-        "constants of joint placements within 1e-9 of 0, 1 or -1 as exactly that; `snapping=0` switches it off.\n\n"
-        + table(head, rows)
-        + "\n"
+        f"constants of joint placements within {SNAPPING:g} of 0, 1 or -1 as exactly that; `snapping=0` switches it "
+        "off.\n\n" + table(head, rows) + "\n"
     )

@@ -16,8 +16,8 @@ from benchmarks.robots import Robot, chain
 from benchmarks.tables import NONE, ns, number, table, times
 from benchmarks.throughput import batch_size
 from benchmarks.timing import Block, interleave
-from cardan.kernels.evaluate import LOOP_PAST, compile_quantity
 from cardan.formulation.catalogue import quantity
+from cardan.kernels.evaluate import LOOP_PAST, compile_quantity
 
 SIZES, UNROLLED_UP_TO = (10, 30, 64, 100, 300, 1000), 300
 QUICK_SIZES, QUICK_UNROLLED_UP_TO = (10, 30, 100), 30
@@ -57,7 +57,7 @@ def section(run: Run) -> str:
     """Nanoseconds a body, and the time to compile."""
     sizes, limit = (QUICK_SIZES, QUICK_UNROLLED_UP_TO) if run.quick else (SIZES, UNROLLED_UP_TO)
     rows = []
-    with _no_cache():
+    with no_cache():
         for n in sizes:
             with run.step(f"growth chain {n}"):
                 rows.append(_row(run, n, n <= limit))
@@ -73,7 +73,8 @@ def section(run: Run) -> str:
 
 
 @contextmanager
-def _no_cache() -> Iterator[None]:
+def no_cache() -> Iterator[None]:
+    """Kernels made here are neither looked up nor kept."""
     before = os.environ.get("CARDAN_CACHE")
     os.environ["CARDAN_CACHE"] = "0"
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import cardan as cd
+from benchmarks.linkages import Linkage
 from benchmarks.report import Run
 from benchmarks.robots import LONGEST_IN_PINOCCHIO, Robot
 from benchmarks.tables import NONE, ns, table, times, us
@@ -64,7 +65,7 @@ CHAINS_PER_BODY = {"forward": 8.0}
 LINEAR = 1.25  # time per body at 1000 over that at 100 that still counts as linear
 
 
-def batch_size(run: Run, robot: Robot, *, matrix: bool) -> int:
+def batch_size(run: Run, robot: Robot | Linkage, *, matrix: bool) -> int:
     """Rows of a batch: a power of two, fewer for long chains so that no array passes a gigabyte."""
     nv = robot.model.nv
     rows = min(run.most_rows, MOST_NUMBERS // robot.model.nq)

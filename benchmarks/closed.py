@@ -1,0 +1,236 @@
+"""Closed loops: forward dynamics against `pin.constraintDynamics`, reactions, and growth with the number of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import cardan as cd
+from benchmarks.growth import no_cache
+from benchmarks.linkages import (
+    PROXIMAL,
+    Linkage,
+    linkages,
+    one_joint,
+    window_accelerations,
+    window_states,
+    windows,
+)
+from benchmarks.operations import counted
+from benchmarks.report import Run
+from benchmarks.tables import NONE, ns, number, scientific, table, times
+from benchmarks.throughput import SINGLE_STATES, batch_size
+from benchmarks.timing import Block, Timing, calls, interleave
+from cardan.analysis.general import forward_kernel, reaction_kernel
+
+# Cardan's formulations, by the name that a kernel has.
+FORMULATIONS = {
+    "spatial": "spatial",
+    "newton_euler": "newton_euler",
+    "absolute": "absolute, rates in the fixed frame",
+    "absolute_body": "absolute, rates in the body frame",
+    "relative": "relative",
+}
+GOAL, AGREEMENT = 20.0, 1e-10
+SIZES, QUICK_SIZES = (1, 4, 16, 64), (1, 4, 16)
+LONGEST_FIRST_CALL = 60.0  # s
+LINEAR_OPERATIONS, LINEAR_TIME = 1.25, 2.0  # per window at 64 over that at 4: 16 would be quadratic
+WARM_ROWS = 64
+
+
+def section(run: Run) -> str:
+    """All tables of closed loops."""
+    forward, reacting = [], []
+    for linkage in linkages():
+        with run.step(f"loops {linkage.name}"):
+            forward.append(_forward_text(run, linkage))
+        with run.step(f"loops {linkage.name} reactions"):
+            reacting += _reaction_rows(run, linkage)
+    head = ("mechanism and formulation", "joints", "operations", "first call, s", "ns", "least")
+    reactions = table(head, reacting)
+    return (
+        f"## Closed loops\n\n{_EXPLAINED}\n\n" + "\n\n".join(forward) + "\n\n### Reactions of all joints\n\n"
+        "The wrench (6) of every joint, tree joints and cuts, per evaluation, from the state and the drives: the "
+        "kernel behind `cd.reactions`, with its result's array ready; batches and states as above, one thread.\n\n"
+        f"{reactions}\n\n{_growth_text(run)}\n"
+    )
+
+
+_EXPLAINED = (
+    "One thread, ns per evaluation. Positions are "
+    "assembled from random guesses (64 of them, repeated to the batch), rates projected and scaled row by row, drives "
+    "random. Pinocchio gets the same tree and a `CONTACT_3D` constraint for each joint that Cardan cuts: that is the "
+    "ball of a leg, and for the hinge of the planar four-bar the least that closes it (two rows that work and one, out "
+    f"of the plane, that is zero). Proximal settings: mu {PROXIMAL[1]:g}, {PROXIMAL[2]} iteration, the cheapest that "
+    "gives the same accelerations. Pinocchio has no batch call here: it is called from Python state by state, arrays "
+    "ready. `cost of calling` is the same call with a model of one hinge and an empty list of constraints, measured in "
+    "the same rounds; it contains that model's own dynamics, so slightly too much is taken off, in Pinocchio's favour. "
+    "Pinocchio is the package as published, built for any x86-64 processor; Cardan compiles for this one. "
+    "`first call` is that of a new model on 64 rows with no cache, CasADi and LLVM already loaded: counting freedoms, "
+    "choosing rows, recording, compiling."
+)
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    start = perf_counter()
+    result = call()
+    return result, perf_counter() - start
+
+
+def _operations(kernel: Any) -> int:
+    return sum(count for name, count in counted(kernel).items() if name != "neg")
+
+
+def _fresh(linkage: Linkage) -> cd.Model:
+    return linkage.make().build()
+
+
+def _forward_text(run: Run, linkage: Linkage) -> str:
+    import pinocchio as pin
+
+    batch = min(run.most_rows, 65536)
+    arrays = linkage.states(batch)
+    few = [array[:SINGLE_STATES] for array in arrays]
+    states = linkage.pinocchio_calls(*few)
+    theirs = linkage.from_pinocchio(np.array([pin.constraintDynamics(*state) for state in states]))
+    out = np.zeros_like(arrays[1])
+    blocks = {
+        "pin": calls(pin.constraintDynamics, states),
+        "calling": calls(pin.constraintDynamics, [one_joint()] * SINGLE_STATES),
+    }
+    about: dict[str, tuple[str, str, str]] = {}
+    errors: dict[str, float] = {}
+    for key in FORMULATIONS:
+        with no_cache():
+            model = _fresh(linkage)
+            kernel, made = _timed(lambda model=model, key=key: forward_kernel(model, key, False))
+            ours, compiled = _timed(lambda kernel=kernel: kernel(*few, threads=1))
+        errors[key] = float((np.abs(ours - theirs).max(1) / np.abs(theirs).max(1)).max())
+        about[key] = f"{_operations(kernel):,}", number(made + compiled), scientific(errors[key])
+        blocks[key] = Block(partial(kernel, *arrays, out=out, threads=1), batch)
+    what = f"{linkage.name}, all formulations: relative difference from Pinocchio"
+    run.below(what, AGREEMENT, max(errors.values()), scientific)
+    timing = interleave(blocks, rounds=run.rounds, least=run.least)
+    bare = Timing(timing["pin"].seconds - timing["calling"].seconds)
+    least = timing["pin"].minimum - timing["calling"].minimum
+    rows = []
+    for key, name in FORMULATIONS.items():
+        t = timing[key]
+        corrected, leasts = t.times_faster_than(bare), least / t.minimum
+        plain = t.times_faster_than(timing["pin"])
+        rows.append(
+            (name, about[key][0], about[key][1], ns(t.median), ns(t.minimum), times(corrected), times(leasts),
+             times(plain), about[key][2])
+        )  # fmt: skip
+        if key == "spatial":
+            what = f"{linkage.name}, forward, one thread: times `pin.constraintDynamics` less the cost of calling"
+            run.at_least(what, GOAL, min(corrected, leasts), times)
+    head = (
+        "Cardan", "operations", "first call, s", "ns", "least", "ratio", "of leasts", "calling not taken off",
+        "difference",
+    )  # fmt: skip
+    pin_head = ("Pinocchio", "median", "least")
+    pin_rows = [
+        ("`pin.constraintDynamics`, a call from Python", ns(timing["pin"].median), ns(timing["pin"].minimum)),
+        ("cost of calling", ns(timing["calling"].median), ns(timing["calling"].minimum)),
+        ("what remains", ns(bare.median), ns(least)),
+    ]
+    model = linkage.model
+    removed = sum(model.joints[j].kind.freedoms_removed for j in model.cuts)
+    return (
+        f"### {linkage.name}\n\n{model.nb} bodies, {len(model.joints)} joints, nv = {model.nv}, {len(model.cuts)} cut, "
+        f"{removed} constraint equations; in Pinocchio {3 * len(model.cuts)}. Batch of {batch:,}.\n\n"
+        f"{table(pin_head, pin_rows)}\n\n{table(head, rows)}"
+    )
+
+
+def _reaction_rows(run: Run, linkage: Linkage) -> list[tuple[str, ...]]:
+    batch, joints = min(run.most_rows, 65536), len(linkage.model.joints)
+    arrays = linkage.states(batch)
+    loads = np.zeros((linkage.model.nb, 6))
+    out = np.zeros((batch, joints, 6))
+    blocks, about = {}, {}
+    for key in FORMULATIONS:
+        with no_cache():
+            model = _fresh(linkage)
+            kernel, made = _timed(lambda model=model, key=key: reaction_kernel(model, key))
+            few = [array[:WARM_ROWS] for array in arrays]
+            _, compiled = _timed(lambda kernel=kernel, few=few: kernel(*few, loads, threads=1))
+        about[key] = f"{_operations(kernel):,}", number(made + compiled)
+        blocks[key] = Block(partial(kernel, *arrays, loads, out=out, threads=1), batch)
+    timing = interleave(blocks, rounds=run.rounds, least=run.least)
+    return [
+        (f"{linkage.name}, {name}", f"{joints}", *about[key], ns(timing[key].median), ns(timing[key].minimum))
+        for key, name in FORMULATIONS.items()
+    ]
+
+
+def _growth_text(run: Run) -> str:
+    rows, ratios = [], []
+    for key, thick in (("spatial", False), ("absolute", False), ("absolute", True)):
+        name = f"{key}, rods with a moment about their axes" if thick else key
+        done: dict[int, tuple[float, float]] = {}
+        for n, cells, per_window in _sizes(run, key, thick):
+            rows.append((f"{name}, {n}", *cells))
+            if per_window is not None:
+                done[n] = per_window
+        if 4 in done and 64 in done:
+            operations, seconds = (b / a for a, b in zip(done[4], done[64], strict=True))
+            ratios.append(f"`{name}`: operations {times(operations)}, time {times(seconds)}")
+            what = f"n_four_bar, {name}: per window at 64 over that at 4"
+            run.below(f"{what}, operations", LINEAR_OPERATIONS, operations, times)
+            run.below(f"{what}, time", LINEAR_TIME, seconds, times)
+    head = (
+        "formulation and windows", "batch", "operations", "per window", "first call, s", "ns", "ns per window",
+        "error",
+    )  # fmt: skip
+    stated = f"Cost per window at 64 over that at 4: {'; '.join(ratios)}.\n\n" if ratios else ""
+    return (
+        "### Growth with the number of loops\n\nForward dynamics of `n_four_bar(n)`: n windows, 2 n + 1 bodies, 3 n + "
+        "1 hinges, one freedom, 3 n redundant constraints. `error` is the largest relative difference from the "
+        "mechanism's own equation `th'' = c sin th`. The rods of the benchmark are thin, without a moment about their "
+        "axes, which in absolute coordinates leaves a singular inertia; the last rows give them one, which changes no "
+        "motion. A formulation is followed until its operations per window have doubled or its first call would "
+        f"take more than {LONGEST_FIRST_CALL:g} s.\n\n{stated}" + table(head, rows)
+    )
+
+
+def _sizes(run: Run, key: str, thick: bool) -> list[tuple[int, list[str], tuple[float, float] | None]]:
+    """For each size: cells of the table, and operations and seconds per window."""
+    found: list[tuple[int, list[str], tuple[float, float] | None]] = []
+    first: float | None = None
+    stop = False
+    for n in QUICK_SIZES if run.quick else SIZES:
+        if stop:
+            found.append((n, [NONE] * 7, None))
+            continue
+        with run.step(f"loops n_four_bar {n} {key}{' thick' if thick else ''}"):
+            cells, operations, seconds, made = _windows(run, n, key, thick)
+            found.append((n, cells, (operations, seconds)))
+            first = first or operations
+            stop = operations > 2 * first or made * 4**1.5 > LONGEST_FIRST_CALL
+    return found
+
+
+def _windows(run: Run, n: int, key: str, thick: bool) -> tuple[list[str], float, float, float]:
+    linkage = Linkage(f"n_four_bar {n}", partial(windows, n, thick=thick))
+    model, batch = linkage.model, batch_size(run, linkage, matrix=False)
+    q, v = window_states(model, batch)
+    arrays, out = (q, v, np.zeros_like(v)), np.zeros_like(v)
+    with no_cache():
+        kernel, made = _timed(lambda: forward_kernel(model, key, False))
+        _, compiled = _timed(lambda: kernel(*(array[:WARM_ROWS] for array in arrays), threads=1))
+    block = Block(partial(kernel, *arrays, out=out, threads=1), batch)
+    timing = interleave({"cardan": block}, rounds=run.rounds, least=run.least)["cardan"]
+    expected = window_accelerations(n, q)
+    error = float(np.abs(out - expected).max() / np.abs(expected).max())
+    operations = _operations(kernel)
+    cells = [
+        f"{batch:,}", f"{operations:,}", number(operations / n), number(made + compiled), ns(timing.median),
+        ns(timing.median / n), scientific(error),
+    ]  # fmt: skip
+    return cells, operations / n, timing.median / n, made + compiled
