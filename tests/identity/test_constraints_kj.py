@@ -22,6 +22,7 @@ from cardan.formulation.recursion import run
 from cardan.model.joint import TABLE
 from cardan.model.transform import configuration_rate
 
+from ..graphs import joint_coordinates, pose_of, rates_of
 from ..trees import KINDS, add_body, close, random_pose
 
 FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
@@ -29,11 +30,6 @@ FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relativ
 
 def skew(a: np.ndarray) -> np.ndarray:
     return np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
-
-
-def rates_of(model: cd.Model, q: ca.SX, v: ca.SX) -> ca.SX:
-    """Qdot of the tree."""
-    return ca.vertcat(*(configuration_rate(link.kind, q[link.q], v[link.v]) for link in model.tree.links))
 
 
 def own_rates(model: cd.Model, formulation: str, q: ca.SX, v: ca.SX) -> ca.SX:
@@ -76,19 +72,6 @@ def loop(kind: str, backwards: bool) -> cd.Model:
     ends = ("afloat", "arm") if backwards else ("arm", "afloat")
     m.joint("cut", KINDS[kind](rng), *ends, at=next(places), child_at=next(places))
     return m.build(cut=["cut"])
-
-
-def pose_of(kind: cd.model.joint.Kind, q: np.ndarray) -> cd.Pose:
-    """Pose of M in F."""
-    p = np.zeros(3) if kind.r is None else np.asarray(kind.r(q), dtype=float)
-    return cd.Pose(p, np.eye(3) if kind.E is None else np.asarray(kind.E(q), dtype=float).T)
-
-
-def joint_coordinates(kind: cd.model.joint.Kind, rng: np.random.Generator) -> np.ndarray:
-    q = rng.uniform(-1, 1, kind.nq)
-    if kind.nq != kind.nv:
-        q[-4:] /= np.linalg.norm(q[-4:])
-    return q
 
 
 def closed(model: cd.Model, rng: np.random.Generator) -> np.ndarray:
