@@ -69,7 +69,8 @@ def _function(name: str, thing: object) -> list[str]:
 
 def _signature(thing: object, drop_self: bool = False) -> str:
     signature = inspect.signature(thing)  # type: ignore[arg-type]
-    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values() if not (drop_self and p.name == "self")]
+    kept = [p for p in signature.parameters.values() if not (drop_self and p.name == "self")]
+    parameters = [p.replace(annotation=p.empty) for p in kept]
     return str(signature.replace(parameters=parameters, return_annotation=signature.empty))
 
 

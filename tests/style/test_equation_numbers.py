@@ -89,9 +89,7 @@ def violations(path: Path, text: str) -> list[str]:
         if r is None:
             found.append(f"{path}:{line}: cites {written} without its source (F6, F3, FX, AT, KJ or RBDA)")
         elif not any(a is not None and covers(a, r) for _, a in stated):
-            found.append(
-                f"{path}:{line}: cites {written}, which 'Equations:' in the docstring does not announce"
-            )
+            found.append(f"{path}:{line}: cites {written}, which 'Equations:' in the docstring does not announce")
     return found
 
 

@@ -32,10 +32,7 @@ def oversized(path: Path, text: str) -> Iterator[str]:
     if (lines := text.count("\n")) > MAX_FILE:
         yield f"{path}:1: {lines} lines, more than {MAX_FILE}"
     for node in ast.walk(ast.parse(text)):
-        if (
-            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and (n := body_lines(node)) > MAX_FUNCTION
-        ):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (n := body_lines(node)) > MAX_FUNCTION:
             yield f"{path}:{node.lineno}: {node.name} has a body of {n} lines, more than {MAX_FUNCTION}"
 
 
@@ -68,8 +65,6 @@ def test_a_good_name_is_not_a_drawer() -> None:
 def test_oversize_is_found() -> None:
     function = "def f():\n    '''Text.\n\n    More.'''\n" + "    x = 1\n"
     assert list(oversized(Path("a.py"), function + "    x = 1\n" * (MAX_FUNCTION - 1))) == []
-    assert [
-        v.split(":")[1] for v in oversized(Path("a.py"), "\n" + function + "    x = 1\n" * MAX_FUNCTION)
-    ] == ["2"]
+    assert [v.split(":")[1] for v in oversized(Path("a.py"), "\n" + function + "    x = 1\n" * MAX_FUNCTION)] == ["2"]
     assert list(oversized(Path("a.py"), "x = 1\n" * MAX_FILE)) == []
     assert len(list(oversized(Path("a.py"), "x = 1\n" * (MAX_FILE + 1)))) == 1

@@ -24,9 +24,7 @@ def tracked() -> list[Path]:
     if listed.returncode == 0 and listed.stdout:
         paths = [ROOT / name for name in listed.stdout.split("\0") if name]
     else:
-        paths = [
-            p for p in ROOT.rglob("*") if not any(part.startswith(".") for part in p.relative_to(ROOT).parts)
-        ]
+        paths = [p for p in ROOT.rglob("*") if not any(part.startswith(".") for part in p.relative_to(ROOT).parts)]
     return [p for p in paths if p.is_file() and p != Path(__file__).resolve()]
 
 
@@ -39,9 +37,7 @@ def test_no_file_names_where_it_was_written() -> None:
     files = tracked()
     assert ROOT / "pyproject.toml" in files
     found = [
-        v
-        for p in files
-        for v in violations(str(p.relative_to(ROOT)), p.read_bytes().decode("utf-8", errors="replace"))
+        v for p in files for v in violations(str(p.relative_to(ROOT)), p.read_bytes().decode("utf-8", errors="replace"))
     ]
     assert not found, "\n" + "\n".join(found)
 

@@ -10,6 +10,7 @@ from cardan.errors import ModelError
 from cardan.formulation.general import equations_of_motion, row_count
 from cardan.integrate.assemble import assemble, constraint_kernels, time_argument
 from cardan.kernels.evaluate import compile_quantity, kernel_of
+from cardan.model.graph import weightless_links
 from cardan.model.model import Model
 
 DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
@@ -169,11 +170,45 @@ def _dependent_groups(J: np.ndarray, names: list[str]) -> tuple[tuple[str, ...],
 
 
 def require_motion(model: Model) -> None:
-    """Refuse a mechanism that cannot move."""
+    """Refuse a mechanism that cannot move, whose motions conflict, or that can move without moving any inertia."""
     found = redundancy(model)
-    if found.freedoms == 0 and not any(c.depends_on_time for c in model.couplings) and model.nv > 0:
+    moved = any(c.depends_on_time for c in model.couplings)
+    if found.freedoms == 0 and not moved and model.nv > 0:
         joints = ", ".join(repr(model.joints[j].name) for j in model.cuts)
         raise ModelError(
             f"model {model.name!r} is locked: {model.nv} coordinates of the tree and {found.rank} independent "
             f"constraints leave no freedom (loops closed at {joints}); remove a joint, or give one more freedom"
+        )
+    if moved:
+        _require_consistent_motions(model)
+    if weightless_links(model.tree):
+        _require_inertia(model)
+
+
+def _require_consistent_motions(model: Model) -> None:
+    """Prescribed motions must be possible, not only at the start."""
+    for t in (0.1, 0.37):
+        try:
+            assemble(model, generic_configurations(model)[0], t=t)
+        except ModelError as error:
+            names = ", ".join(repr(c.name) for c in model.couplings if c.depends_on_time)
+            raise ModelError(
+                f"model {model.name!r}: the prescribed motion {names} conflicts with the other constraints "
+                f"at t = {t:g} s: {error}"
+            ) from None
+
+
+def _require_inertia(model: Model) -> None:
+    """Every motion that the constraints allow must move some mass."""
+    q = generic_configurations(model)[0]
+    M = np.asarray(kernel_of(model, "mass_matrix")(q))
+    J = _scaled(row_matrix(model, q))
+    _, s, V = np.linalg.svd(J)
+    free = V[int((s > SMALL * max(float(s.max(initial=0.0)), 1e-300)).sum()) :].T
+    values, vectors = np.linalg.eigh(free.T @ M @ free)
+    if values.size and values[0] <= 1e-12 * max(float(np.trace(M)), 1e-300):
+        k = int(np.argmax(np.abs(free @ vectors[:, 0])))
+        raise ModelError(
+            f"model {model.name!r}: joint {model.coordinate_names[k]!r} can move without moving any inertia, though "
+            "loops hold it; give a body of the loop mass and inertia"
         )

@@ -24,7 +24,7 @@ from cardan.algebra.matrix import Matrix, block, constant, eye, stack, zeros
 from cardan.algebra.rotation import cross, skew
 from cardan.formulation.loops import Measured, measure
 from cardan.formulation.recursion import Nodes
-from cardan.formulation.saddle import solve_saddle
+from cardan.formulation.saddle import solve_augmented, solve_saddle
 from cardan.model.graph import GROUND, Link
 from cardan.model.model import Model
 
@@ -177,16 +177,12 @@ def solve_held(
     A light link gets inertia from the constraints that hold it, or from all (`everywhere`) where a link's rates
     move others too: `J u' = gamma` makes the added terms cancel.
     """
-    import casadi as ca
-
     light = [i for i, link in enumerate(model.tree.links) if is_light(link)]
     if not light:
         return solve_saddle(inverse, J, f, gamma)
     columns = [k for i in light for k in range(6 * i, 6 * i + 6)]
     held = [r for r in range(J.shape[0]) if everywhere or J[r, columns].nnz()]
-    weight = _typical_mass(model)
-    D, LT, p = ca.ldl(M + weight * (J[held, :].T @ J[held, :]), True)
-    return solve_saddle(lambda B: ca.ldl_solve(B, D, LT, p), J, f + weight * (J[held, :].T @ gamma[held]), gamma)
+    return solve_augmented(M, J, f, gamma, typical_mass(model), held)
 
 
 def _body_by_body(M: Matrix, B: Matrix) -> Matrix:
@@ -206,6 +202,6 @@ def is_light(link: Link) -> bool:
     return link.mass == 0 or bool(moments[0] <= LIGHT * max(moments[-1], 1e-300))
 
 
-def _typical_mass(model: Model) -> float:
+def typical_mass(model: Model) -> float:
     """A mass to weigh constraint rows with."""
     return float(np.mean([link.mass for link in model.tree.links]))

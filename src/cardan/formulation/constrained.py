@@ -30,8 +30,8 @@ from cardan.formulation.loops import (
     work_along,
 )
 from cardan.formulation.recursion import Nodes, Recursion, run, unroll
-from cardan.formulation.saddle import solve_saddle
-from cardan.model.graph import GROUND, Link
+from cardan.formulation.saddle import solve_augmented, solve_saddle
+from cardan.model.graph import GROUND, Link, weightless_links
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 
@@ -133,9 +133,11 @@ def _in_tree(inverse: Recursion, mass: Recursion) -> Callable[[Model, Matrix, Ma
         f = _stacked(model, loads.tau, q) - C
         M = unroll(mass, model, {"q": q})[0]
         above = model.tree.coordinate_ancestor()
-        factor = tree_factor(M, above)
 
         def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
+            if weightless_links(model.tree):  # a loop holds them, and gives the tree's mass matrix what it lacks
+                return solve_augmented(M, J[rows, :], f, gamma[rows], absolute.typical_mass(model))
+            factor = tree_factor(M, above)
             return solve_saddle(lambda B: tree_solve(factor, above, B), J[rows, :], f, gamma[rows])
 
         joints = _consecutive(model, model.cuts)

@@ -32,6 +32,21 @@ def solve_saddle(
     return a - Y @ lam, lam
 
 
+def solve_augmented(
+    M: Matrix, J: Matrix, f: Matrix, gamma: Matrix, weight: float, held: list[int] | None = None
+) -> tuple[Matrix, Matrix]:
+    """The same where `M` alone cannot be inverted: `M + w J^T J` and `f + w J^T gamma` have the same solution.
+
+    `held` are the rows that lend their weight; all by default.
+    """
+    import casadi as ca
+
+    rows = list(range(J.shape[0])) if held is None else held
+    D, LT, p = ca.ldl(M + weight * (J[rows, :].T @ J[rows, :]), True)
+    right = f + weight * (J[rows, :].T @ gamma[rows])
+    return solve_saddle(lambda B: ca.ldl_solve(B, D, LT, p), J, right, gamma)
+
+
 def solve_semidefinite(A: Matrix, b: Matrix) -> Matrix:
     """Solve `A x = b` for a symmetric positive semidefinite sparse matrix, bounded where it is singular."""
     import casadi as ca

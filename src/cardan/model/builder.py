@@ -11,7 +11,7 @@ from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.elements import Elements, dimensions, frozen, read_name
-from cardan.model.graph import Tree, check_mobility, choose_tree, grow_tree, merged_inertia
+from cardan.model.graph import GROUND, Tree, check_mobility, choose_tree, grow_tree, merged_inertia
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
 from cardan.model.model import Model
@@ -161,7 +161,8 @@ class Mechanism(Elements):
         cuts = tuple(j for j in range(len(joints)) if j not in set(chosen))
         tree = grow_tree(bodies, joints, chosen, snapping)
         notes = (*self._notes, *self._settle_doubts(bodies, tree))
-        check_mobility(tree, joints, {b for j in cuts for b in (joints[j].parent, joints[j].child)})
+        holding = {*cuts, *(j for coupling in self._couplings.values() for j in coupling.joints)}
+        check_mobility(tree, joints, {b for j in holding for b in (joints[j].parent, joints[j].child) if b != GROUND})
         frames = tuple(self._frames.values())
         forces = tuple(force.traced(joints) for force in self._forces.values())
         couplings = tuple(coupling.traced() for coupling in self._couplings.values())

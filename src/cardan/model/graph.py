@@ -185,42 +185,50 @@ def merged_inertia(
     return mass, com, (I_C + I_C.T) / 2
 
 
-def check_mobility(tree: Tree, joints: Sequence[Joint], cut_bodies: set[int]) -> None:
+def check_mobility(tree: Tree, joints: Sequence[Joint], held_bodies: set[int]) -> None:
     """Refuse a joint that can move without moving any inertia: the mass matrix would be singular.
 
+    Links that a loop or a coupling holds, and those that carry them, are judged with the whole mechanism, later.
+    """
+    held = {tree.body_link[b] for b in held_bodies} - {GROUND}
+    for i in reversed(range(len(tree.links))):
+        if i in held and tree.links[i].parent != GROUND:
+            held.add(tree.links[i].parent)
+    for i, what in weightless_links(tree).items():
+        if i not in held:
+            link, joint = tree.links[i], joints[tree.links[i].joint]
+            raise ModelError(
+                f"body {link.name!r}: it, with all it carries, {what}, so joint {joint.name!r} ({joint.kind.name}) "
+                "would move nothing; give it mass and inertia, or a rigid joint"
+            )
+
+
+def weightless_links(tree: Tree) -> dict[int, str]:
+    """Links whose joint can move without moving any inertia, and why.
+
     At one arbitrary configuration, tips first: composite inertia `IC` gives the size to compare with, and articulated
-    inertia `IA` what is left to move when the joints beyond give way. Links that a loop holds are not judged.
+    inertia `IA` what is left to move when the joints beyond give way.
     """
     rng = np.random.default_rng(0)
-    n = len(tree.links)
     IC, IA = [link.I for link in tree.links], [link.I for link in tree.links]
-    held = [False] * n
-    for b in cut_bodies:
-        if tree.body_link[b] != GROUND:
-            held[tree.body_link[b]] = True
-    for i in reversed(range(n)):
+    found: dict[int, str] = {}
+    for i in reversed(range(len(tree.links))):
         link = tree.links[i]
         q = link.kind.plus(np.array(link.kind.neutral), rng.uniform(-1, 1, link.kind.nv))
         S = link.kind.S(q)
         D = S.T @ IA[i] @ S
-        if not held[i] and link.kind.nv:
-            _require_inertia(link, joints[link.joint], S, D, IC[i])
+        if link.kind.nv and not _moves_inertia(S, D, IC[i]):
+            found[i] = "has no mass" if IC[i][3, 3] == 0 else "has no inertia along a motion of that joint"
         if link.parent != GROUND:
-            held[link.parent] = held[link.parent] or held[i]
             X = joint_transform(link.kind, q, link.E, link.r)
-            left = IA[i] if held[i] else IA[i] - IA[i] @ S @ np.linalg.solve(D, S.T @ IA[i])
+            left = IA[i] if i in found else IA[i] - IA[i] @ S @ np.linalg.solve(D, S.T @ IA[i])
             IC[link.parent] = IC[link.parent] + X.congruence(IC[i])
             IA[link.parent] = IA[link.parent] + X.congruence(left)
+    return found
 
 
-def _require_inertia(link: Link, joint: Joint, S: np.ndarray, D: np.ndarray, IC: np.ndarray) -> None:
+def _moves_inertia(S: np.ndarray, D: np.ndarray, IC: np.ndarray) -> bool:
     """Compare what a joint moves with the largest it could move, turn by turn and shift by shift."""
     turning, mass = np.trace(IC[:3, :3]), IC[3, 3]
     largest = np.sqrt(np.maximum(np.diag(S.T @ np.diag([turning] * 3 + [mass] * 3) @ S), 1e-300))
-    if mass > 0 and np.linalg.eigvalsh(D / np.outer(largest, largest))[0] > 1e-13:
-        return
-    what = "has no mass" if mass == 0 else "has no inertia along a motion of that joint"
-    raise ModelError(
-        f"body {link.name!r}: it, with all it carries, {what}, so joint {joint.name!r} ({joint.kind.name}) "
-        "would move nothing; give it mass and inertia, or a rigid joint"
-    )
+    return bool(mass > 0 and np.linalg.eigvalsh(D / np.outer(largest, largest))[0] > 1e-13)

@@ -1,0 +1,50 @@
+"""Loops that cannot be: without inertia, with motions that conflict; and loops that hold massless bodies."""
+
+import numpy as np
+import pytest
+
+import cardan as cd
+
+
+def four_bar(coupler: float = 3.0, rocker: float = 2.5, crank: float = 1.0) -> cd.Mechanism:
+    """Masses as given (0 is massless); lengths 1, 3, 2.5 on a base of 3."""
+    m = cd.Mechanism("four_bar", gravity=(0, -9.81, 0))
+    for name, mass, length in (("crank", crank, 1.0), ("coupler", coupler, 3.0), ("rocker", rocker, 2.5)):
+        I = cd.inertia.cylinder(mass, 0.05, length, axis="x") if mass else (0, 0, 0)
+        m.body(name, mass=mass, com=(length / 2, 0, 0), inertia=I)
+    m.joint("A", cd.Revolute(), m.ground, "crank", start=1.0)
+    m.joint("B", cd.Revolute(), "crank", "coupler", at=(1, 0, 0), start=-0.7)
+    m.joint("D", cd.Revolute(), m.ground, "rocker", at=(3, 0, 0), start=1.5)
+    m.joint("C", cd.Revolute(), "coupler", "rocker", at=(3, 0, 0), child_at=(2.5, 0, 0))
+    return m
+
+
+@pytest.mark.parametrize("formulation", ["spatial", "newton_euler", "absolute", "relative"])
+def test_a_massless_coupler_is_the_limit_of_a_light_one(formulation: str) -> None:
+    massless, light = four_bar(coupler=0.0).build(), four_bar(coupler=1e-7).build()
+    q, v = cd.assemble(massless, v=np.ones(3))
+    a = cd.forward_dynamics(massless, q, v, formulation=formulation)
+    np.testing.assert_allclose(a, cd.forward_dynamics(light, q, v), rtol=1e-5)
+
+
+def test_a_loop_without_inertia_is_refused() -> None:
+    model = four_bar(0.0, 0.0, 0.0).build()
+    with pytest.raises(cd.ModelError, match="can move without moving any inertia"):
+        cd.forward_dynamics(model, model.start(), np.zeros(3))
+
+
+def test_two_motions_that_conflict_are_refused() -> None:
+    m = four_bar()
+    m.motion("turn", "A", lambda t: 1.0 + t)
+    m.motion("rock", "D", lambda t: 1.5 + 2 * t)
+    model = m.build()
+    with pytest.raises(cd.ModelError, match=r"(conflicts with the other constraints|cannot be assembled)"):
+        cd.forward_dynamics(model, model.start(), np.zeros(3))
+
+
+def test_a_cut_that_takes_a_body_from_the_ground_is_refused() -> None:
+    m = four_bar()
+    with pytest.raises(cd.ModelError, match=r"body 'crank': .*'A'.* cut"):
+        m.build(cut=["A", "B"])
+    with pytest.raises(cd.UnknownNameError, match="cut 'E' is not a joint"):
+        m.build(cut=["E"])
