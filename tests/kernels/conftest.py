@@ -35,9 +35,7 @@ def arm(q, v, tau):
     x = [tau[0]]
     for i in range(7):
         s, c = ca.sin(q[i]), ca.cos(q[i])
-        x.append(
-            (s * x[-1] + c * v[i] - tau[i] * tau[i - 1]) / (2 + s * v[i - 2] ** 2 + ca.sqrt(1 + x[-1] ** 2))
-        )
+        x.append((s * x[-1] + c * v[i] - tau[i] * tau[i - 1]) / (2 + s * v[i - 2] ** 2 + ca.sqrt(1 + x[-1] ** 2)))
     return ca.vertcat(*[a * x[-1] - b for a, b in zip(x[1:], x[:-1], strict=True)])
 
 
@@ -55,10 +53,7 @@ def arm_reference():
 
     def evaluate(q, v, tau):
         q, v, tau = np.broadcast_arrays(q, v, tau)
-        rows = [
-            np.array(function(*row)).ravel()
-            for row in zip(*(a.reshape(-1, 7) for a in (q, v, tau)), strict=True)
-        ]
+        rows = [np.array(function(*row)).ravel() for row in zip(*(a.reshape(-1, 7) for a in (q, v, tau)), strict=True)]
         return np.array(rows).reshape(q.shape)
 
     return evaluate

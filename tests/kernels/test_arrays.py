@@ -237,9 +237,7 @@ def test_raw_ufunc(arm_kernel):
     np.testing.assert_array_equal(ufunc(*args), arm_kernel(*args))
 
 
-@pytest.mark.skipif(
-    not host().triple.startswith("x86_64"), reason="needs a processor that runs older code too"
-)
+@pytest.mark.skipif(not host().triple.startswith("x86_64"), reason="needs a processor that runs older code too")
 @pytest.mark.parametrize(("cpu", "vector_bytes"), [("x86-64", 16), ("x86-64-v3", 32)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_older_processors(arm_kernel, arm_reference, monkeypatch, cpu, vector_bytes, dtype):

@@ -15,15 +15,9 @@ def case(*args, **options):
 
 
 CASES = {
-    "arm: q has 6 entries along its last axis, the model needs 7 (shape (10, 6))": case(
-        np.zeros((10, 6)), GOOD, GOOD
-    ),
-    "arm: tau has 8 entries along its last axis, the model needs 7 (shape (8,))": case(
-        GOOD, GOOD, np.zeros(8)
-    ),
-    "arm: batch shapes (3,) of q and (4,) of v do not broadcast": case(
-        np.zeros((3, 7)), np.zeros((4, 7)), GOOD
-    ),
+    "arm: q has 6 entries along its last axis, the model needs 7 (shape (10, 6))": case(np.zeros((10, 6)), GOOD, GOOD),
+    "arm: tau has 8 entries along its last axis, the model needs 7 (shape (8,))": case(GOOD, GOOD, np.zeros(8)),
+    "arm: batch shapes (3,) of q and (4,) of v do not broadcast": case(np.zeros((3, 7)), np.zeros((4, 7)), GOOD),
     "arm: v has dtype complex128, which cannot be cast to float64 safely": case(GOOD, GOOD + 0j, GOOD),
     "arm: tau has dtype object, which cannot be cast to float64 safely": case(GOOD, GOOD, [None] * 7),
     "arm: missing argument tau": case(GOOD, GOOD),
@@ -31,12 +25,8 @@ CASES = {
     "arm: missing arguments q, v, tau": case(),
     "arm: takes 3 arrays (q, v, tau), got 4": case(GOOD, GOOD, GOOD, GOOD),
     "arm: v has shape (), the model needs (..., 7)": case(GOOD, 1.0, GOOD),
-    "arm: out for a has shape (3, 7), the result has (2, 7)": case(
-        np.zeros((2, 7)), GOOD, GOOD, out=np.zeros((3, 7))
-    ),
-    "arm: out for a has dtype int64, which cannot hold float64": case(
-        GOOD, GOOD, GOOD, out=np.zeros(7, np.int64)
-    ),
+    "arm: out for a has shape (3, 7), the result has (2, 7)": case(np.zeros((2, 7)), GOOD, GOOD, out=np.zeros((3, 7))),
+    "arm: out for a has dtype int64, which cannot hold float64": case(GOOD, GOOD, GOOD, out=np.zeros(7, np.int64)),
     "arm: out for a is a list, not a NumPy array": case(GOOD, GOOD, GOOD, out=[0] * 7),
     "arm: out has 2 arrays, the results are 1": case(GOOD, GOOD, GOOD, out=(np.zeros(7), np.zeros(7))),
     "arm: 0 threads cannot compute anything; give 1 or more": case(GOOD, GOOD, GOOD, threads=0),
@@ -73,9 +63,7 @@ def test_ragged_list(arm_kernel):
 def test_matrix_sizes():
     """Matrices name both axes."""
     kernel = make_kernel("double", {"a": (2, 3)}, {"b": (2, 3)}, lambda a: 2 * a)
-    with pytest.raises(
-        InputError, match=r"a ends in \(3, 2\) along its last two axes, the model needs \(2, 3\)"
-    ):
+    with pytest.raises(InputError, match=r"a ends in \(3, 2\) along its last two axes, the model needs \(2, 3\)"):
         kernel(np.zeros((5, 3, 2)))
 
 

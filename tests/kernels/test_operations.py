@@ -94,9 +94,7 @@ def test_binary(name):
 )
 def test_fused_sums_of_products(text):
     """Each shape of multiply-add has the right signs."""
-    kernel = make_kernel(
-        "f", {"x": (), "y": (), "z": ()}, {"w": ()}, text, key=str(text(*map(ca.SX.sym, "xyz")))
-    )
+    kernel = make_kernel("f", {"x": (), "y": (), "z": ()}, {"w": ()}, text, key=str(text(*map(ca.SX.sym, "xyz"))))
     rng = np.random.default_rng(1)
     x, y, z = rng.integers(1, 50, (3, 20)).astype(float)
     function = kernel.program.record()
@@ -133,9 +131,7 @@ def test_only_scalar_graphs():
 def test_uniform_inputs_are_arrays_of_scalars():
     """A uniform input is loaded as one number and spread over the lanes."""
     x, p = ca.SX.sym("x"), ca.SX.sym("p", 2)
-    text = print_body(
-        ca.Function("f", [x, p], [x * p[1] + ca.sin(p[0])]), "body", 4, "double", uniform=frozenset({1})
-    )
+    text = print_body(ca.Function("f", [x, p], [x * p[1] + ca.sin(p[0])]), "body", 4, "double", uniform=frozenset({1}))
     assert "load double, ptr" in text
     assert "load <4 x double>, ptr" in text
     assert "define internal void @body(" in text
