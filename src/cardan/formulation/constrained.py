@@ -122,19 +122,28 @@ def body_motion(model: Model, nodes: Nodes) -> tuple[Callable[[int], tuple[Matri
     return pose, twist
 
 
-def _in_tree(inverse: Recursion, mass: Recursion) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
-    """Tree coordinates: the recursions of a formulation, and rows for the cut joints alone."""
+def _in_tree(
+    inverse: Recursion, mass: Recursion, forward: Recursion | None = None
+) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
+    """Tree coordinates: the recursions of a formulation, and rows for the cut joints alone.
+
+    `forward` answers where there are no rows.
+    """
 
     def build(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
         nodes = run(MOTION, model, {"q": q, "v": v})
         J, gamma, phi = _with_couplings(model, nodes, loads, cut_rows(model, nodes), _tree_coordinate(model, q))
         wrenches_all = _with_cut_drives(model, nodes, loads)
         C = unroll(inverse.at_rest("qdd"), model, {"q": q, "v": v, "wrenches": wrenches_all})[0]
-        f = _stacked(model, loads.tau, q) - C
+        tau = _stacked(model, loads.tau, q)
+        f = tau - C
         M = unroll(mass, model, {"q": q})[0]
         above = model.tree.coordinate_ancestor()
 
         def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
+            if not rows and forward is not None:
+                inputs = {"q": q, "v": v, "tau": tau, "wrenches": wrenches_all}
+                return unroll(forward, model, inputs)[0], zeros(0, None, q)
             if weightless_links(model.tree):  # a loop holds them, and gives the tree's mass matrix what it lacks
                 return solve_augmented(M, J[rows, :], f, gamma[rows], absolute.typical_mass(model))
             factor = tree_factor(M, above)
@@ -248,7 +257,7 @@ def relative_parts(
 
 
 BUILDERS: dict[str, Callable[[Model, Matrix, Matrix, Loads], Parts]] = {
-    "spatial": _in_tree(spatial.INVERSE_DYNAMICS_LOADED, spatial.MASS_MATRIX),
+    "spatial": _in_tree(spatial.INVERSE_DYNAMICS_LOADED, spatial.MASS_MATRIX, spatial.FORWARD_DYNAMICS_LOADED),
     "newton_euler": _in_tree(newton_euler.INVERSE_DYNAMICS_LOADED, newton_euler.MASS_MATRIX),
     "absolute": _in_absolute("fixed"),
     "absolute_body": _in_absolute("body"),
