@@ -13,6 +13,7 @@ import cardan as cd
 from cardan import mechanisms
 
 ASSEMBLED = 64  # states put together one by one; a batch repeats their positions
+CLOSED = 1e-14  # m and rad: what is left open moves the accelerations of the two engines apart
 SPREAD = 0.2  # rad and m, of the guesses around the start
 PROXIMAL = (1e-14, 1e-14, 1)  # accuracy, mu, iterations: one is the least work; mu 0 fails on a row of zeros
 
@@ -50,7 +51,7 @@ class Linkage:
         rng, model = np.random.default_rng(3), self.model
         moves = SPREAD * rng.standard_normal((ASSEMBLED, model.nv))
         guess = cd.plus(model, np.tile(model.start(), (ASSEMBLED, 1)), moves)
-        return cd.assemble(model, guess, rng.standard_normal((ASSEMBLED, model.nv)))
+        return cd.assemble(model, guess, rng.standard_normal((ASSEMBLED, model.nv)), tolerance=CLOSED)
 
     def states(self, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Consistent q and v, and random tau: the assembled states over and over, v each time times another number."""
