@@ -1,0 +1,44 @@
+"""The capability table: every cell runs, and the committed page is what the code that makes it says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from cardan.model.joint import TABLE
+
+ROOT = Path(__file__).resolve().parents[2]
+spec = importlib.util.spec_from_file_location("make_capability", ROOT / "docs" / "make_capability.py")
+assert spec is not None and spec.loader is not None
+make = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(make)
+
+
+@pytest.mark.parametrize("role", make.ROLES)
+@pytest.mark.parametrize("joint", make.JOINTS)
+def test_every_cell_runs_and_is_on_the_page(joint: str, role: str) -> None:
+    line = make.line(joint, role)
+    assert line.count("64 32") == len(make.FORMULATIONS), f"a hole: {line}"
+    assert line in make.PAGE.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_page_has_these_rows_in_this_order_and_nothing_else() -> None:
+    text = make.PAGE.read_text(encoding="utf-8")
+    frame = "\n".join([make.HEAD, *make.header()]) + "\n"
+    assert text.startswith(frame)
+    rows = [tuple(row.split(" | ")[:2]) for row in text[len(frame) :].splitlines()]
+    assert rows == [(f"| {joint}", role) for joint in make.JOINTS for role in make.ROLES]
+
+
+def test_the_page_has_every_kind_of_the_joint_table() -> None:
+    assert [name.partition("(")[0] for name in TABLE] == list(make.JOINTS)
+    assert all(type.kind.name.partition("(")[0] == name for name, type in make.JOINTS.items())
+
+
+@pytest.mark.parametrize("joint", ["universal", "planar"])
+def test_the_joint_has_the_role_that_its_row_says(joint: str) -> None:
+    assert make.mechanism(joint, "tree").cuts == ()
+    model = make.mechanism(joint, "cut")
+    assert [model.joints[j].kind.name for j in model.cuts] == [joint]
