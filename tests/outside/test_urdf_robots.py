@@ -142,7 +142,7 @@ def test_a_robot_in_one_piece_floats_alike(file: str) -> None:
 @pytest.mark.parametrize("file", REFUSED)
 def test_a_faulty_file_says_why(file: str) -> None:
     with pytest.raises(FileError, match=REFUSED[file]) as error:
-        cd.load(ROBOTS / file)
+        cd.load(ROBOTS / file, mimic=False)  # a coupling may hold a massless link
     assert str(error.value).startswith(str(ROBOTS / file))
 
 
