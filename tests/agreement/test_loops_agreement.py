@@ -150,7 +150,7 @@ def test_the_graphs_hold_every_kind_and_several_loops() -> None:
     assert sum(len(ends) > len(set(ends)) for ends in pairs) > 10
 
 
-@pytest.mark.parametrize(("name", "ways"), [("four_bar", tuple(WAYS)), ("graph 10", ("spatial", "relative"))])
+@pytest.mark.parametrize(("name", "ways"), [("four_bar", tuple(WAYS)), ("graph 10", ("spatial", "absolute_body"))])
 def test_kernels_and_batches_are_what_CasADi_interprets(name: str, ways: tuple[str, ...]) -> None:
     model = graph_model(10) if name.startswith("graph") else mechanism(name)
     q, v, tau, w = consistent_states(model, 3, 3)
