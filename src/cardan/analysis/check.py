@@ -15,7 +15,9 @@ from cardan.analysis.general import equations_kernel, is_plain, time_argument
 from cardan.analysis.loops import constraint_jacobian, reactions, undetermined_reactions
 from cardan.analysis.redundancy import generic_configurations
 from cardan.integrate.assemble import assemble
+from cardan.kernels.evaluate import is_large
 from cardan.model.model import Model
+from cardan.model.planar import in_plane, is_planar
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bou
     """Accelerations and determined reactions, every formulation against the first."""
     few = slice(0, 8)
     q, v, tau, wrenches = q[few], v[few], tau[few], wrenches[few]
-    ways = WAYS if len(model.separate.tree.links) <= SIX_COORDINATES_UP_TO else WAYS[:2]
+    ways: tuple[tuple[str, str], ...] = WAYS if len(model.separate.tree.links) <= SIX_COORDINATES_UP_TO else WAYS[:2]
+    ways += (("points", "fixed"),) if is_planar(model) and not is_large(model) else ()
     known = [~undetermined_reactions(model, row) for row in q[:3]]
     determined = np.logical_and.reduce(known)
     accelerations, forces = [], []
@@ -139,8 +142,17 @@ def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bou
     for k, (formulation, frame) in enumerate(ways[1:], 1):
         name = formulation if formulation != "absolute" else f"absolute, {frame} frame"
         rows.append(Row(f"accelerations: spatial = {name}", relative(accelerations[0], accelerations[k]), bound))
-        rows.append(Row(f"reactions: spatial = {name}", relative(forces[0], forces[k]), bound))
+        here = forces[0] if formulation != "points" else _in_plane(model, forces[0], determined)
+        there = forces[k] if formulation != "points" else _in_plane(model, forces[k], determined)
+        rows.append(Row(f"reactions: spatial = {name}", relative(here, there), bound))
     return rows
+
+
+def _in_plane(model: Model, forces: np.ndarray, determined: np.ndarray) -> np.ndarray:
+    """The part of reactions that acts in the plane, where each component that it is made of is determined."""
+    P = in_plane(model)
+    known = (np.abs(P) @ ~determined[..., None])[..., 0] < 1e-9
+    return np.where(known, np.einsum("jab,...jb->...ja", P, forces), 0.0)
 
 
 def relative(a: Any, b: Any) -> float:

@@ -152,7 +152,7 @@ def _in_tree(
         joints = _consecutive(model, model.cuts)
 
         def wrenches(vdot: Matrix, lam: Matrix) -> Matrix:
-            drives = _all_drives(loads, lam)
+            drives = all_drives(loads, lam)
             known = {j: _joint_wrench(measure(model, nodes, j), lam[at], drives.get(j)) for j, at in joints}
             return _complete(model, loads, known, q, v, vdot)
 
@@ -188,7 +188,7 @@ def _in_absolute(frame: str) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
             return stack(*parts)
 
         def wrenches(udot: Matrix, lam: Matrix) -> Matrix:
-            drives = _all_drives(loads, lam)
+            drives = all_drives(loads, lam)
             known = {j: _joint_wrench(measure(apart, nodes, j), lam[at], drives.get(j)) for j, at in s.joints}
             return _complete(model, loads, known, q, v, tree(udot))
 
@@ -244,7 +244,7 @@ def relative_parts(
         return relative.tree_accelerations(apart, q, v, vdot)
 
     def wrenches(vdot: Matrix, lam: Matrix) -> Matrix:
-        drives = _all_drives(loads, lam)
+        drives = all_drives(loads, lam)
         known = {j: _joint_wrench(measure(six, nodes, j), lam[at], drives.get(j)) for j, at in joints_c}
         for i, (j, at) in enumerate(joints_t):
             link = apart.tree.links[i]
@@ -256,12 +256,20 @@ def relative_parts(
     return Parts(M, f, J, gamma, phi, (*joints_t, *joints_c), solve, tree, wrenches)
 
 
+def _in_points(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
+    """Points of a planar mechanism."""
+    from cardan.formulation.points import parts_of_tree
+
+    return parts_of_tree(model, q, v, loads)
+
+
 BUILDERS: dict[str, Callable[[Model, Matrix, Matrix, Loads], Parts]] = {
     "spatial": _in_tree(spatial.INVERSE_DYNAMICS_LOADED, spatial.MASS_MATRIX, spatial.FORWARD_DYNAMICS_LOADED),
     "newton_euler": _in_tree(newton_euler.INVERSE_DYNAMICS_LOADED, newton_euler.MASS_MATRIX),
     "absolute": _in_absolute("fixed"),
     "absolute_body": _in_absolute("body"),
     "relative": _in_relative,
+    "points": _in_points,
 }
 
 
@@ -336,7 +344,7 @@ def _drive_force(link: Link, drives: dict[int, Matrix], q: Matrix) -> Matrix:
     return dual(as_graph(link.kind.S(segment(q, link.q)), q)) @ drives[link.joint]
 
 
-def _all_drives(loads: Loads, lam: Matrix) -> dict[int, Matrix]:
+def all_drives(loads: Loads, lam: Matrix) -> dict[int, Matrix]:
     """Forces along the joints' coordinates: drives, and what holds the couplings, whose multipliers come last."""
     drives = dict(loads.tau)
     first = lam.shape[0] - len(loads.couplings)

@@ -4,7 +4,8 @@
 
 Tree formulations have the tree's q and v. `absolute`: for every link the position of its centre of mass and a
 quaternion, with rates `(w, v_G)`; `relative`: for every link position and quaternion relative to its neighbour,
-with the relative twist as rates. Links are those of `Model.separate`.
+with the relative twist as rates. Links are those of `Model.separate`. `points` (planar mechanisms): the points that
+describe it, see `formulation.points_native`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, stack, vector, zeros
 from cardan.algebra.rotation import quaternion_of_rotation, quaternion_rates, rotation_of_quaternion
-from cardan.formulation import absolute, relative
+from cardan.formulation import absolute, points_native, relative
 from cardan.formulation.constrained import (
     Loads,
     body_motion,
@@ -40,12 +41,16 @@ Five = list[Matrix]
 
 def sizes(model: Model, key: str) -> tuple[int, int]:
     """How many coordinates and rates a formulation has."""
+    if key == "points":
+        return (points_native.size(model),) * 2
     n = len(model.separate.tree.links)
     return (model.nq, model.nv) if key in TREE else (7 * n, 6 * n)
 
 
 def system(model: Model, key: str, inputs: Inputs) -> Five:
     """`M`, `f`, `J`, `gamma`, `phi` at a state in the formulation's own coordinates."""
+    if key == "points":
+        return points_native.system(model, inputs)
     q, v, tau, wrenches, t = (inputs[name] for name in ("q", "v", "tau", "wrenches", "t"))
     if key in TREE:
         p = build_parts(model, key, q, v, tau, wrenches, t)
@@ -92,6 +97,8 @@ def nodes_of(model: Model, key: str, q: Matrix, v: Matrix) -> Nodes:
 def rates(model: Model, key: str, inputs: Inputs) -> Five:
     """`qdot = N(q) v`."""
     q, v = inputs["q"], inputs["v"]
+    if key == "points":
+        return [v]
     apart, parts = model.separate, []
     if key in TREE:
         parts = [configuration_rate(k.kind, segment(q, k.q), segment(v, k.v)) for k in model.tree.links if k.kind.nq]
@@ -109,6 +116,8 @@ def lift(model: Model, key: str, inputs: Inputs) -> Five:
     """Poses (nb, 16) and twists (nb, 6) of all bodies."""
     import casadi as ca
 
+    if key == "points":
+        return points_native.lift(model, inputs)
     pose, twist = body_motion(model.separate, nodes_of(model, key, inputs["q"], inputs["v"]))
     last = ca.SX([[0, 0, 0, 1]])
     poses = [ca.vertcat(ca.horzcat(*pose(b)), last) for b in range(model.nb)]
@@ -120,6 +129,8 @@ def lift(model: Model, key: str, inputs: Inputs) -> Five:
 
 def project(model: Model, key: str, inputs: Inputs) -> Five:
     """The other way: coordinates and rates from poses (nb, 16) and twists (nb, 6) of all bodies."""
+    if key == "points":
+        return points_native.project(model, inputs)
     apart = model.separate
     at = {GROUND: (eye(3, inputs["poses"]), zeros(3, None, inputs["poses"]), zeros(6, None, inputs["poses"]))}
     for b in reversed(range(model.nb)):

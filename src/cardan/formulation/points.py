@@ -1,0 +1,227 @@
+"""Planar mechanisms as particles: accelerations of points, no rotational coordinate.
+
+Notation of AT: two points a link, its line `d`, gravity and everything else in the plane's axes. The accelerations
+come from momentum equations, gathered from tip to base (`formulation.points_recursion`); loops are cut, and the
+forces of the cut joints are the multipliers of their rows (`formulation.points_rows`). A joint's reaction is the rate
+of momentum of everything beyond it (`formulation.points_wrenches`); its part out of the plane is not known here and is
+zero (`model.planar.in_plane`).
+"""
+
+from __future__ import annotations
+
+from cardan.algebra.matrix import Matrix, Scalar, constant, dot, mirrored, segment, stack
+from cardan.algebra.planar import across, carried
+from cardan.formulation.constrained import Loads, Parts, all_drives
+from cardan.formulation.loops import measure
+from cardan.formulation.points_motion import Motion, from_tree, in_space
+from cardan.formulation.points_recursion import Answer, PointLoads, float_rates, gather, respond
+from cardan.formulation.points_rows import Coordinates, Row, along, as_loads, cut_rows, freedom, link_rows
+from cardan.formulation.points_wrenches import joint_wrenches
+from cardan.formulation.saddle import solve_semidefinite
+from cardan.model.graph import GROUND
+from cardan.model.model import Model
+from cardan.model.planar import PlanarModel, planar_model
+
+
+def parts_of_tree(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
+    """The equations at a state of the tree."""
+    planar = planar_model(model)
+    own = {link.joint: segment(q, link.q) for link in planar.links}
+    return write_parts(model, planar, from_tree(planar, q, v), loads, own)
+
+
+def write_parts(model: Model, planar: PlanarModel, motion: Motion, loads: Loads, own: dict[int, Matrix]) -> Parts:
+    """The equations from the points; `own` has the tree joints' coordinates."""
+    import casadi as ca
+
+    places = Coordinates(planar)
+    rows, joints = _tree_rows(planar, motion)
+    first = len(rows)
+    for cut in planar.cuts:
+        found = cut_rows(planar, motion, cut)
+        joints.append((cut.joint, slice(len(rows), len(rows) + len(found))))
+        rows += found
+    rows += _coupling_rows(model, planar, motion, loads, own)
+    acting = _loads(model, planar, motion, loads)
+    J = ca.vertcat(ca.SX(0, places.n), *(places.work(motion, row.acts) for row in rows))
+    gamma, phi = (ca.vertcat(ca.SX(0, 1), *values) for values in zip(*((r.gamma, r.phi) for r in rows), strict=True))
+    M, f = constant(places.M), _contract_force(planar, motion, places, acting)
+    solved: dict[str, tuple[Matrix, Answer]] = {}
+
+    def solve(kept: list[int]) -> tuple[Matrix, Matrix]:
+        answer, held = solve_points(planar, motion, acting, rows[first:], [r - first for r in kept if r >= first])
+        vdot = places.points(_accelerations(planar, motion, answer))
+        solved["last"] = vdot, answer
+        lam = ca.SX(len(rows), 1)
+        lam[first:] = held
+        lam[:first] = _internal(planar, motion, places, rows[:first], f - M @ vdot - J[first:, :].T @ held, J)
+        return vdot, lam[kept]
+
+    def answer_of(vdot: Matrix) -> Answer:
+        """The recursion's answer where `vdot` is its own, else read off the points."""
+        if "last" in solved and solved["last"][0] is vdot:
+            return solved["last"][1]
+        return _from_accelerations(planar, motion, places, vdot)
+
+    def tree(vdot: Matrix) -> Matrix:
+        return stack(*answer_of(vdot).qdd) if planar.links else vdot
+
+    def wrenches(vdot: Matrix, lam: Matrix) -> Matrix:
+        held = {
+            j: [(row, lam[k]) for row, k in zip(rows[at], range(at.start, at.stop), strict=True)] for j, at in joints
+        }
+        return joint_wrenches(model, planar, motion, answer_of(vdot), loads.wrenches, all_drives(loads, lam), held)
+
+    return Parts(M, f, J, gamma, phi, tuple(joints), solve, tree, wrenches)
+
+
+def solve_points(
+    planar: PlanarModel, motion: Motion, acting: PointLoads, rows: list[Row], kept: list[int]
+) -> tuple[Answer, Matrix]:
+    """Accelerations, and the forces of the cut joints as multipliers of their rows (zero for rows not kept)."""
+    import casadi as ca
+
+    beyond = gather(planar, motion)
+    answer = respond(planar, motion, beyond, acting)
+    lam = ca.SX(len(rows), 1)
+    if not kept:
+        return answer, lam
+    chosen = [rows[k] for k in kept]
+    units = [respond(planar, motion, beyond, as_loads(motion, row.acts), moving=False) for row in chosen]
+    A = ca.SX(len(kept), len(kept))
+    for k, row in enumerate(chosen):
+        for m in range(k, len(kept)):
+            A[k, m] = along(motion, units[m], row.acts, moving=False)
+    b = ca.vertcat(*(along(motion, answer, row.acts) - row.gamma for row in chosen))
+    found = solve_semidefinite(mirrored(ca.sparsify(A)), b)
+    total = PointLoads(dict(acting.forces), dict(acting.couples), acting.drives)
+    for k, row in enumerate(chosen):
+        lam[kept[k]] = found[k]
+        as_loads(motion, row.acts, -found[k], total)
+    return respond(planar, motion, beyond, total), lam
+
+
+def _tree_rows(planar: PlanarModel, motion: Motion) -> tuple[list[Row], list[tuple[int, slice]]]:
+    """Rows of the links, and where those of tree joints are."""
+    rows: list[Row] = []
+    joints = []
+    for i, link in enumerate(planar.links):
+        found = link_rows(planar, motion, i)
+        if len(found) > 1:
+            joints.append((link.joint, slice(len(rows) + 1, len(rows) + len(found))))
+        rows += found
+    return rows, joints
+
+
+def _coupling_rows(
+    model: Model, planar: PlanarModel, motion: Motion, loads: Loads, own: dict[int, Matrix]
+) -> list[Row]:
+    """Sums of joint coordinates that follow time."""
+    rows = []
+    for coefficients, g, _, gdd in loads.couplings:
+        acts, phi = [], -g
+        for j, c in coefficients.items():
+            acts += [(i, c * force, place, c * couple) for i, force, place, couple in freedom(planar, motion, j, 0)]
+            x = own[j] if j in own else measure(model, in_space(planar, motion), j).rows.q
+            phi = phi + c * x
+        rows.append(Row(tuple(acts), gdd, phi))
+    return rows
+
+
+def _loads(model: Model, planar: PlanarModel, motion: Motion, loads: Loads) -> PointLoads:
+    """What acts on the links: wrenches on bodies, drives of tree joints, and those of cut joints on both sides."""
+    acting = PointLoads()
+    if loads.wrenches.nnz():
+        for b, i in enumerate(model.tree.body_link):
+            if i != GROUND:
+                force, couple, arm = body_load(model, planar, motion, b, loads.wrenches[b, :].T)
+                acting.add(i, force, arm, couple)
+    at = {link.joint: i for i, link in enumerate(planar.links)}
+    for j, tau in loads.tau.items():
+        if j in at:
+            acting.drives[at[j]] = tau
+        else:
+            for k in range(tau.shape[0]):
+                as_loads(motion, freedom(planar, motion, j, k), tau[k], acting)
+    return acting
+
+
+def body_load(
+    model: Model, planar: PlanarModel, motion: Motion, b: int, wrench: Matrix
+) -> tuple[Matrix, Scalar, Matrix]:
+    """Force and couple in the plane of a wrench on a body, and where from P its origin is."""
+    i, pose = model.tree.body_link[b], model.tree.body_pose[b]
+    line = planar.line(i)
+    x, y, K = line.axes @ pose.rotation
+    along_line = constant(x).T @ wrench[3:], constant(y).T @ wrench[3:]
+    d = motion.carrier(i).d
+    force = carried(along_line[0] / line.length, along_line[1] / line.length, d)
+    return force, constant(K).T @ wrench[:3], carried(*line.place(pose.position), d)
+
+
+def _contract_force(planar: PlanarModel, motion: Motion, places: Coordinates, acting: PointLoads) -> Matrix:
+    """`f` of the contract: the work of all loads along the points."""
+    import casadi as ca
+
+    row, zero = ca.SX(1, places.n), ca.SX(2, 1)
+    weight = constant(planar.gravity)
+    for i, link in enumerate(planar.links):
+        force, couple = acting.forces.get(i, zero), acting.couples.get(i, ca.SX(1, 1))
+        row = row + places.work(motion, [(i, force, (0, 0), couple)])
+        if link.mass:
+            at = (link.first[0] / link.mass, link.first[1] / link.mass)
+            row = row + places.work(motion, [(i, link.mass * weight, at, 0)])
+        for k in range(len(link.turn)) if i in acting.drives else ():
+            acts = freedom(planar, motion, link.joint, k)
+            tau = acting.drives[i][k]
+            row = row + tau * places.work(motion, acts)
+    return row.T
+
+
+def _accelerations(planar: PlanarModel, motion: Motion, answer: Answer) -> list[tuple[Matrix, Matrix]]:
+    """Accelerations of P and Q of every link."""
+    ends, g = [], constant(planar.gravity)
+    for i, b in enumerate(motion.links):
+        P = answer.a[i] + g
+        ends.append((P, P - b.w**2 * b.d + answer.y[i] * across(b.d)))
+    return ends
+
+
+def _from_accelerations(planar: PlanarModel, motion: Motion, places: Coordinates, vdot: Matrix) -> Answer:
+    """The other way: what the recursion would have said of given accelerations of the points."""
+    like, g = motion.ground.P, constant(planar.gravity)
+    a: dict[int, Matrix] = {GROUND: -g}
+    y: dict[int, Scalar] = {GROUND: type(like)(1, 1)}
+    qdd = []
+    for i, (P, Q) in enumerate(places.ends(vdot, moving=True)):
+        link, b = planar.links[i], motion.links[i]
+        a[i], y[i] = P - g, dot(across(b.d), Q - P) / link.line.length**2
+        if link.role == "pin":
+            qdd.append(link.turn[0] * (y[i] - y[link.parent]))
+        elif link.role == "slide":
+            qdd.append(along(motion, Answer(a, y, []), freedom(planar, motion, link.joint, 0)))
+        else:
+            qdd.append(float_rates(link, motion, i, a, y))
+    return Answer(a, y, qdd)
+
+
+def _internal(
+    planar: PlanarModel, motion: Motion, places: Coordinates, rows: list[Row], left: Matrix, J: Matrix
+) -> Matrix:
+    """Multipliers of the links' own rows, tip to base, from the force that is left on the points."""
+    import casadi as ca
+
+    lam = ca.SX(len(rows), 1)
+    starts = [k for k, row in enumerate(rows) if row.stretch is not None]
+    for i in reversed(range(len(planar.links))):
+        link, b, k = planar.links[i], motion.links[i], starts[i]
+        own, square = left[places.own[i]], link.line.length**2
+        on_Q = own[-2:]
+        lam[k] = dot(b.d, on_Q) / square
+        mine = [k]
+        if link.role == "slide":
+            lam[k + 2] = dot(across(b.d), on_Q)
+            lam[k + 1] = dot(across(b.u[0]), own[:2] + on_Q)
+            mine += [k + 1, k + 2]
+        left = left - J[mine, :].T @ lam[mine]
+    return lam

@@ -1,0 +1,143 @@
+"""Where the points of a planar mechanism are: from the tree's coordinates, from the points, and back to space.
+
+Notation: a link's line runs from P to Q, `d = Q - P`; `Pd`, `dd` are rates; `w` is what `dd = w K x d` says, so that
+`|dd|^2 = w^2 |d|^2`. `u` are the directions of a joint's coordinates and `shift`, `slip` their sum with the
+coordinates and with their rates. All vectors in the plane's axes.
+
+Equations: AT(7), AT(8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+
+from cardan.algebra.matrix import Matrix, Scalar, constant, cos, sin, snap, vector
+from cardan.algebra.planar import across, carried, moment
+from cardan.formulation.recursion import Nodes
+from cardan.model.graph import GROUND
+from cardan.model.planar import PlanarLink, PlanarModel
+
+
+@dataclass(frozen=True)
+class Moving:
+    """A link's two points and their rates, and its joint's directions."""
+
+    P: Matrix
+    d: Matrix
+    Pd: Matrix
+    dd: Matrix
+    w: Scalar
+    u: tuple[Matrix, ...] = ()
+    shift: Matrix = None
+    slip: Matrix = None
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Every link, and the ground."""
+
+    links: list[Moving]
+    ground: Moving
+
+    def carrier(self, i: int) -> Moving:
+        """A link, or the ground for -1."""
+        return self.ground if i == GROUND else self.links[i]
+
+
+def from_tree(planar: PlanarModel, q: Matrix, v: Matrix) -> Motion:
+    """The points of all links from coordinates and rates of the tree, outwards."""
+    motion = Motion([], _ground(q))
+    angle: dict[int, Scalar] = {GROUND: 0.0}
+    for i, link in enumerate(planar.links):
+        p, L = motion.carrier(link.parent), link.line.length
+        own, rate = q[link.q], v[link.v]
+        angle[i] = angle[link.parent] + link.offset
+        w = p.w
+        for k, turn in enumerate(link.turn):
+            if turn:
+                angle[i], w = angle[i] + turn * own[k], w + turn * rate[k]
+        d = L * vector(cos(angle[i]), sin(angle[i])) if link.role != "slide" else _along(planar, link, p)
+        C = p.P + carried(*link.at, p.d)  # AT(7)
+        Cd = p.Pd + carried(*link.at, p.dd)  # AT(8)
+        backwards = link.backwards and link.role == "float"
+        u = tuple(carried(*place, d if backwards else p.d) for place in link.slide)
+        shift, slip = _sum(own, u, q), _sum(rate, u, q)
+        P, Pd = C + shift, Cd + slip + p.w * across(shift)
+        if backwards:
+            P, Pd = C - shift, Cd - slip - w * across(shift)
+        motion.links.append(Moving(P, d, Pd, w * across(d), w, u, shift, slip))
+    return motion
+
+
+def from_points(planar: PlanarModel, ends: list[tuple[Matrix, Matrix]], rates: list[tuple[Matrix, Matrix]]) -> Motion:
+    """The same from P and Q of every link, and their rates."""
+    motion = Motion([], _ground(ends[0][0]))
+    for i, link in enumerate(planar.links):
+        p = motion.carrier(link.parent)
+        (P, Q), (Pd, Qd) = ends[i], rates[i]
+        d, dd = Q - P, Qd - Pd
+        w = moment(d, dd) / link.line.length**2
+        backwards = link.backwards and link.role == "float"
+        u = tuple(carried(*place, d if backwards else p.d) for place in link.slide)
+        C, Cd = p.P + carried(*link.at, p.d), p.Pd + carried(*link.at, p.dd)  # AT(7),(8)
+        shift, slip = P - C, Pd - Cd - p.w * across(P - C)
+        if backwards:
+            shift, slip = C - P, Cd - Pd - w * across(C - P)
+        motion.links.append(Moving(P, d, Pd, dd, w, u, shift, slip))
+    return motion
+
+
+def in_space(planar: PlanarModel, motion: Motion) -> Nodes:
+    """Pose and twist of every link in space, for what is written there: the links stay at their height."""
+    links = []
+    ground = constant(planar.ground.axes.T)
+    heights = {GROUND: 0.0}
+    for i, link in enumerate(planar.links):
+        b = motion.links[i]
+        heights[i] = heights[link.parent] + link.rise
+        e = b.d / link.line.length
+        axes = constant(link.line.axes)
+        R = ground @ _turned(e) @ axes
+        r0 = ground @ vector(b.P[0], b.P[1], heights[i])
+        turn = axes.T @ vector(0, 0, b.w)
+        links.append(SimpleNamespace(R=R, r0=r0, v=_pair(turn, R.T @ (ground @ vector(b.Pd[0], b.Pd[1], 0)))))
+    like = motion.ground.P
+    still = SimpleNamespace(R=type(like).eye(3), r0=type(like)(3, 1), v=type(like)(6, 1))
+    return Nodes(links, [], still)
+
+
+def _turned(e: Matrix) -> Matrix:
+    """Turn about the normal that takes x to `e`."""
+    import casadi as ca
+
+    R = ca.SX(3, 3)
+    R[0, 0], R[0, 1], R[1, 0], R[1, 1], R[2, 2] = e[0], -e[1], e[1], e[0], 1
+    return R
+
+
+def _pair(a: Matrix, b: Matrix) -> Matrix:
+    import casadi as ca
+
+    return ca.vertcat(a, b)
+
+
+def _ground(like: Matrix) -> Moving:
+    zero = type(like)(2, 1)
+    return Moving(zero, constant(np.array([1.0, 0.0])), zero, zero, type(like)(1, 1))
+
+
+def _along(planar: PlanarModel, link: PlanarLink, p: Moving) -> Matrix:
+    """The line of a link on a slide: at a fixed angle to its parent's."""
+    scale = link.line.length / planar.line(link.parent).length
+    c, s = snap(np.array([np.cos(link.offset), np.sin(link.offset)]), 1e-12)
+    return carried(scale * c, scale * s, p.d)
+
+
+def _sum(x: Matrix, u: tuple[Matrix, ...], like: Matrix) -> Matrix:
+    total = type(like)(2, 1)
+    for k, direction in enumerate(u):
+        total = total + x[k] * direction
+    return total

@@ -1,0 +1,218 @@
+"""The equations of a planar mechanism's points with every constraint written out.
+
+    M x'' + J^T lam = f        J x'' = gamma        phi = 0
+
+`x` are the points that describe the mechanism: one, Q, of a link on a pin, since P is a point of the link below; two of
+a link on a slide or floating. `M` is constant. A `Row` is a constraint as the forces with which it acts: on links, at a
+place `(nu, lam)` of their line, with a couple. The same forces give its row of `J` and its column in the recursion.
+
+Equations: AT(4), AT(6), AT(7), AT(9), AT(12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.matrix import Matrix, Scalar, constant, dot, vector
+from cardan.algebra.planar import across, carried, invariants, moment
+from cardan.formulation.points_motion import Motion, Moving
+from cardan.formulation.points_recursion import Answer, PointLoads
+from cardan.model.graph import GROUND
+from cardan.model.planar import PlanarCut, PlanarLink, PlanarModel
+
+Place = tuple[Scalar, Scalar]
+Act = tuple[int, Matrix, Place, Scalar]  # link, force, where on its line, couple
+
+
+@dataclass(frozen=True)
+class Row:
+    """One constraint: its unit forces, `gamma` and the residual `phi`; `stretch` is a link whose distance it keeps."""
+
+    acts: tuple[Act, ...]
+    gamma: Scalar
+    phi: Scalar
+    stretch: int | None = None
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The points that describe a mechanism: for each link, P and d as `matrix @ x + number`."""
+
+    planar: PlanarModel
+
+    @cached_property
+    def own(self) -> list[slice]:
+        """Where each link's points are in x: Q, or P and Q."""
+        places, n = [], 0
+        for link in self.planar.links:
+            size = 2 if link.role == "pin" else 4
+            places.append(slice(n, n + size))
+            n += size
+        return places
+
+    @property
+    def n(self) -> int:
+        """Length of x."""
+        return self.own[-1].stop if self.own else 0
+
+    @cached_property
+    def maps(self) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """P's matrix and number, d's matrix and number, of every link and the ground."""
+        none = np.zeros((2, self.n))
+        found = {GROUND: (none, np.zeros(2), none, np.array([1.0, 0.0]))}
+        for i, link in enumerate(self.planar.links):
+            unit = np.eye(self.n)[self.own[i]]
+            if link.role == "pin":
+                P, p, d, e = found[link.parent]
+                Z = turning(link.at)
+                P, p = P + Z @ d, p + Z @ e  # AT(7)
+                found[i] = (P, p, unit - P, -p)
+            else:
+                found[i] = (unit[:2], np.zeros(2), unit[2:] - unit[:2], np.zeros(2))
+        return found
+
+    @cached_property
+    def M(self) -> np.ndarray:
+        """The constant mass matrix (n, n)."""
+        M = np.zeros((self.n, self.n))
+        for i, link in enumerate(self.planar.links):
+            P, _, d, _ = self.maps[i]
+            cross = P.T @ turning(link.first) @ d
+            M += link.mass * P.T @ P + cross + cross.T + link.inertia / link.line.length**2 * d.T @ d
+        return (M + M.T) / 2
+
+    def ends(self, x: Matrix, moving: bool = False) -> list[tuple[Matrix, Matrix]]:
+        """P and Q of every link at x; of rates or accelerations if `moving`."""
+        result = []
+        for i in range(len(self.planar.links)):
+            P, p, d, e = self.maps[i]
+            start = constant(P) @ x + (0 if moving else constant(p))
+            result.append((start, start + constant(d) @ x + (0 if moving else constant(e))))
+        return result
+
+    def points(self, ends: list[tuple[Matrix, Matrix]]) -> Matrix:
+        """X, or its rates or accelerations, from those of P and Q of every link."""
+        import casadi as ca
+
+        parts = [(Q,) if link.role == "pin" else (P, Q) for link, (P, Q) in zip(self.planar.links, ends, strict=True)]
+        return ca.vertcat(*(part for pair in parts for part in pair)) if parts else ca.SX(0, 1)
+
+    def work(self, motion: Motion, acts: Any) -> Matrix:
+        """Row (1, n) of the work of forces along x; a couple turns `d`."""
+        import casadi as ca
+
+        row = ca.SX(1, self.n)
+        for i, force, (nu, lam), couple in acts:
+            if i == GROUND:
+                continue
+            d, L = motion.links[i].d, self.planar.links[i].line.length
+            on_d = carried(nu, -lam, force) + couple / L**2 * across(d)
+            P, _, D, _ = self.maps[i]
+            row = row + force.T @ constant(P) + on_d.T @ constant(D)
+        return row
+
+
+def turning(place: tuple[float, float]) -> np.ndarray:
+    """`nu + lam K x` as a matrix (2, 2)."""
+    return np.array([[place[0], -place[1]], [place[1], place[0]]])
+
+
+def link_rows(planar: PlanarModel, motion: Motion, i: int) -> list[Row]:
+    """Constraints of a tree's link: its distance, and what its slide holds."""
+    link, b = planar.links[i], motion.links[i]
+    p = motion.carrier(link.parent)
+    stretch = (dot(b.d, b.d) - link.line.length**2) / 2  # AT(4)
+    distance = Row(((i, b.d, (1, 0), 0), (i, -b.d, (0, 0), 0)), -dot(b.dd, b.dd), stretch, i)  # AT(6),(12)
+    if link.role != "slide":
+        return [distance]
+    return [distance, *_slide_rows(planar, motion, link, (link.parent, i), b.P, (0, 0), p, b.u[0])]
+
+
+def cut_rows(planar: PlanarModel, motion: Motion, cut: PlanarCut) -> list[Row]:
+    """Constraints of a cut joint: its two sides' points stay together, or on a line, and lines keep their angle."""
+    p, c = motion.carrier(cut.parent), motion.carrier(cut.child)
+    F, M = p.P + carried(*cut.at, p.d), c.P + carried(*cut.child_at, c.d)
+    if cut.role == "slide":
+        u = carried(*cut.slide[-1], p.d)
+        return _slide_rows(planar, motion, cut, (cut.parent, cut.child), M, cut.child_at, p, u)
+    rows = []
+    for k in range(2) if cut.role in ("pin", "rigid") else ():
+        e = vector(*(type(F)(float(k == m)) for m in range(2)))
+        rows.append(Row(((cut.child, e, cut.child_at, 0), (cut.parent, -e, cut.at, 0)), type(F)(1, 1), (M - F)[k]))
+    if cut.role == "rigid":
+        rows.append(_angle_row(planar, motion, (cut.parent, cut.child), cut.offset))
+    return rows
+
+
+def _slide_rows(
+    planar: PlanarModel,
+    motion: Motion,
+    joint: PlanarLink | PlanarCut,
+    ends: tuple[int, int],
+    M: Matrix,
+    place: Place,
+    p: Moving,
+    u: Matrix,
+) -> list[Row]:
+    """A point of the child stays on a line of the parent along u, and the angle between the links is constant."""
+    parent, child = ends
+    c, n = motion.carrier(child), across(u)
+    on_parent = invariants(M - p.P, p.d)
+    slip = dot(u, c.Pd + carried(*place, c.dd) - p.Pd - carried(*on_parent, p.dd))
+    away = dot(n, M - p.P - carried(*joint.at, p.d))
+    line = Row(((child, n, place, 0), (parent, -n, on_parent, 0)), 2 * p.w * slip, away)
+    return [line, _angle_row(planar, motion, ends, joint.offset)]
+
+
+def _angle_row(planar: PlanarModel, motion: Motion, ends: tuple[int, int], offset: float) -> Row:
+    """The lines of two links keep their angle: residual is twice the tangent of half of what it differs by."""
+    parent, child = ends
+    size = planar.line(parent).length * planar.line(child).length
+    p, c = motion.carrier(parent), motion.carrier(child)
+    ahead = carried(np.cos(offset) / size, np.sin(offset) / size, p.d)
+    zero = type(p.P)(2, 1)
+    phi = 2 * moment(ahead, c.d) / (1 + dot(ahead, c.d) + 1e-12)
+    return Row(((child, zero, (0, 0), 1), (parent, zero, (0, 0), -1)), type(zero)(1, 1), phi)
+
+
+def freedom(planar: PlanarModel, motion: Motion, j: int, k: int) -> tuple[Act, ...]:
+    """Unit force along coordinate k of a joint, of the tree or cut; its work is the coordinate's second rate."""
+    for i, link in enumerate(planar.links):
+        if link.joint == j:
+            p, b = motion.carrier(link.parent), motion.links[i]
+            u, turn = b.u[k], link.turn[k]
+            if link.backwards and link.role == "float":
+                child, parent = invariants(b.shift, b.d), link.at
+                return ((i, -u, child, turn), (link.parent, u, parent, -turn))
+            return ((i, u, (0, 0), turn), (link.parent, -u, invariants(b.P - p.P, p.d), -turn))
+    cut = next(cut for cut in planar.cuts if cut.joint == j)
+    p, c = motion.carrier(cut.parent), motion.carrier(cut.child)
+    u, turn = carried(*cut.slide[k], p.d), cut.turn[k]
+    M = c.P + carried(*cut.child_at, c.d)
+    return ((cut.child, u, cut.child_at, turn), (cut.parent, -u, invariants(M - p.P, p.d), -turn))
+
+
+def as_loads(motion: Motion, acts: Any, size: Scalar = 1, loads: PointLoads | None = None) -> PointLoads:
+    """Forces of a row as loads on the links."""
+    loads = PointLoads() if loads is None else loads
+    for i, force, (nu, lam), couple in acts:
+        if i != GROUND:
+            loads.add(i, size * force, carried(nu, lam, motion.links[i].d), size * couple)
+    return loads
+
+
+def along(motion: Motion, answer: Answer, acts: Any, moving: bool = True) -> Scalar:
+    """Work of a row's forces along accelerations: what `gamma` is compared with."""
+    total = type(motion.ground.P)(1, 1)
+    for i, force, (nu, lam), couple in acts:
+        b = motion.carrier(i)
+        arm = carried(nu, lam, b.d)
+        a = answer.a[i] + answer.y[i] * across(arm)
+        if moving:
+            a = a - b.w**2 * arm  # AT(9)
+        total = total + dot(force, a) + couple * answer.y[i]
+    return total
