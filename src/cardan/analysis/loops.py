@@ -122,16 +122,18 @@ def drive_forces(model: Model, q: Any, force: Any, driven: Sequence[str], t: Any
     """Drives `tau` (..., nv) of the joints `driven` that, with constraint forces, give a `force` (..., nv)."""
     B = _drive_matrix(model, driven)
     J = np.asarray(constraint_jacobian(model, q, t=t))
-    A = np.concatenate([np.broadcast_to(B, (*J.shape[:-2], *B.shape)), np.swapaxes(J, -1, -2)], axis=-1)
-    found = np.linalg.pinv(A, rcond=1e-10) @ np.asarray(force)[..., None]
-    left = np.abs((A @ found)[..., 0] - force).max(initial=0.0)
+    # what is left of a force after the constraints have borne their part; the smallest drives that give it
+    P = np.eye(model.nv) - np.linalg.pinv(J, rcond=1e-10) @ J
+    wanted = P @ np.asarray(force)[..., None]
+    found = np.linalg.pinv(P @ B, rcond=1e-10) @ wanted
+    left = np.abs(P @ B @ found - wanted).max(initial=0.0)
     if left > 1e-7 * max(1.0, float(np.abs(force).max(initial=0.0))):
         names = ", ".join(repr(name) for name in driven) or "no joint"
         raise InputError(
             f"inverse_dynamics: model {model.name!r} has {redundancy(model).freedoms} freedoms, and driving {names} "
             f"cannot give these accelerations: a force of {left:.3g} (N m and N) is left over; drive more joints"
         )
-    return (B @ found[..., : B.shape[1], :])[..., 0]
+    return (B @ found)[..., 0]
 
 
 def _drive_matrix(model: Model, driven: Sequence[str]) -> np.ndarray:

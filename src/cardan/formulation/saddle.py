@@ -6,8 +6,9 @@ by whatever fits the coordinates: along the tree, or body by body.
 
 Where the rows lose rank at some configuration, `A` is singular there. So `A + eps D` is factored, with `D` its own
 diagonal and `eps = 1e-12`, and the answer corrected twice for it: away from such configurations nothing is left of
-eps (its cube), at them the answer stays bounded and is the limit from either side where one exists. Docs:
-docs/decisions/0008.
+eps (its cube), at them the answer stays bounded. In tree coordinates it is then the limit from either side; with six
+coordinates a body it is, within about 1e-6 rad, that of the mechanism with its momentary freedoms (Gauss' principle).
+Docs: docs/decisions/0008.
 """
 
 from __future__ import annotations

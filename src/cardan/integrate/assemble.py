@@ -126,9 +126,10 @@ def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarr
     moved = np.array(v)
     moved[..., free] += (np.linalg.pinv(J[..., free], rcond=1e-10) @ missing[..., None])[..., 0]
     left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(initial=0.0)
+    what = "with the held joints' rates as given" if not free.all() else "with its prescribed motions"
     if left > 1e-8 * max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(beta).max(initial=0.0))):
         raise ModelError(
-            f"model {model.name!r} cannot move like that: with the held joints' rates as given, a constraint is broken "
-            f"by {left:.3g} (m/s and rad/s together); hold fewer joints, or give rates that fit"
+            f"model {model.name!r} cannot move like that: {what}, a constraint is broken by {left:.3g} (m/s and rad/s "
+            "together); hold fewer joints, or give rates and motions that fit"
         )
     return moved
