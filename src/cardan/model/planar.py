@@ -318,6 +318,8 @@ def _planar_cut(model: Model, j: int, lines: dict[int, Line]) -> PlanarCut:
     own = M.rotation.T @ lines[c].axes[0]
     offset = float(np.arctan2(own @ left, own @ ahead))
     turn, slide = _freedoms(joint.kind, F.rotation.T, lines[p].normal, lines[p])
+    if joint.kind.name == "spherical":  # its rates are in the child's axes
+        turn, slide = _freedoms(joint.kind, M.rotation.T, lines[c].normal, lines[c])
     return PlanarCut(j, role, p, c, lines[p].place(F.position), lines[c].place(M.position), offset, turn, slide)
 
 

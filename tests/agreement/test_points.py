@@ -1,0 +1,222 @@
+"""`points` agrees with space on planar mechanisms: accelerations, reactions in the plane, energy, and the contract."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import casadi as ca
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cardan as cd
+from cardan.analysis.check import consistent_states
+from cardan.kernels.evaluate import graph_of
+from cardan.mechanisms import (
+    CATALOGUE,
+    andrews,
+    cart_pole,
+    double_pendulum,
+    five_bar,
+    four_bar,
+    n_four_bar,
+    rack_and_pinion,
+    scotch_yoke,
+    slider_crank,
+    sundials_slider_crank,
+)
+from cardan.model.joint import JointType
+from cardan.model.planar import in_plane, is_planar
+
+from ..trees import Rng, close, random_inertia, random_rotation, seeds
+
+PLANAR = (
+    double_pendulum, cart_pole, four_bar, slider_crank, five_bar, scotch_yoke, rack_and_pinion, n_four_bar, andrews,
+    sundials_slider_crank,
+)  # fmt: skip
+TREES = {
+    "chain": dict(bodies=4, kinds=("revolute",), loops=()),
+    "tree": dict(bodies=6, kinds=("revolute", "prismatic", "revolute", "rigid"), loops=()),
+    "slides": dict(bodies=5, kinds=("prismatic", "revolute", "planar"), loops=()),
+    "floating": dict(bodies=4, kinds=("revolute", "prismatic"), loops=(), root="planar"),
+}
+LOOPS = {
+    "pins": dict(bodies=6, kinds=("revolute",), loops=("revolute", "revolute")),
+    "slide cut": dict(bodies=5, kinds=("revolute",), loops=("prismatic",)),
+    "ball cut": dict(bodies=5, kinds=("revolute", "prismatic"), loops=("spherical",)),
+    "mixed": dict(bodies=7, kinds=("revolute", "prismatic", "revolute"), loops=("cylindrical", "prismatic")),
+    "floating loop": dict(bodies=6, kinds=("revolute",), loops=("revolute",), root="planar"),
+    "planar cut": dict(bodies=4, kinds=("revolute",), loops=("revolute", "planar")),
+    "rigid cut": dict(bodies=6, kinds=("revolute",), loops=("rigid",)),
+}
+
+
+def planar_mechanism(
+    name: str, seed: int, bodies: int, kinds: tuple[str, ...], loops: tuple[str, ...], root: str = ""
+) -> cd.Mechanism:
+    """Bodies anywhere in any plane, each with a frame of its own; joints closed where the bodies are."""
+    rng = np.random.default_rng([sum(name.encode()), seed])
+    plane = random_rotation(rng)
+    m = cd.Mechanism(f"planar {name} {seed}", gravity=rng.uniform(-10, 10, 3))
+    places = {m.ground: cd.Pose()}
+    names = [m.ground]
+    for k in range(bodies):
+        body = m.body(f"b{k}", mass=rng.uniform(0.5, 2), com=rng.uniform(-0.5, 0.5, 3), inertia=random_inertia(rng))
+        places[body] = cd.Pose(plane @ rng.uniform(-1, 1, 3), random_rotation(rng))
+        near = names[-1] if loops else names[rng.integers(bool(k and root), len(names))]
+        kind = root if k == 0 and root else kinds[k % len(kinds)]
+        _join(m, f"{kind} {k}", kind, (near, body), places, plane, rng)
+        names.append(body)
+    ends = ((names[-1], names[1] if root else m.ground), (names[-3], names[1]))  # two loops that share bodies
+    for k, kind in enumerate(loops):
+        _join(m, f"closing {k}", kind, ends[k], places, plane, rng)
+    return m
+
+
+def _join(
+    m: cd.Mechanism,
+    name: str,
+    kind: str,
+    ends: tuple[str, str],
+    places: dict[str, cd.Pose],
+    plane: np.ndarray,
+    rng: Rng,
+) -> None:
+    """A joint anywhere between two bodies, its axis along the normal or in the plane, either way round."""
+    turn, flip = rng.uniform(-np.pi, np.pi), rng.choice([-1.0, 1.0])
+    c, s = np.cos(turn), np.sin(turn)
+    axes = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]]) @ np.diag([1.0, flip, flip])
+    if kind == "prismatic":
+        axes = axes[:, [1, 2, 0]]
+    at = cd.Pose(plane @ rng.uniform(-0.8, 0.8, 3), plane @ axes)
+    types: dict[str, JointType] = {
+        "revolute": cd.Revolute(), "prismatic": cd.Prismatic(), "planar": cd.Planar(), "rigid": cd.Rigid(),
+        "spherical": cd.Spherical(), "cylindrical": cd.Cylindrical(),
+    }  # fmt: skip
+    parent, child = ends if rng.random() < 0.6 else ends[::-1]
+    m.joint(name, types[kind], parent, child, at=places[parent].inverse @ at, child_at=places[child].inverse @ at)
+
+
+def add_elements(m: cd.Mechanism, names: tuple[str, ...], rng: Rng) -> None:
+    """Springs, dampers, a user's force and drives, on bodies, tree joints and cut joints; all act in space."""
+    m.spring("spring", "b0", "b2", stiffness=40.0, length=0.3, damping=0.5, at1=(0.1, 0.2, 0.3), at2=(-0.2, 0.1, 0.0))
+    m.damper("damper", m.ground, "b1", damping=2.0, at1=(0.5, 0.1, 0.0), at2=(0.0, 0.2, 0.1))
+    m.wrench("push", "b3", rng.standard_normal(6), at=(0.1, 0.0, 0.2))
+    m.user_force("user", "b2", lambda t, poses, twists: [-0.3 * twists[0]])
+    for k, joint in enumerate(names):
+        m.torsion(f"torsion {joint}", joint, stiffness=3.0, damping=0.2)
+        m.drive(f"drive {joint}", joint, lambda t, q, v, k=k: 0.5 + k - 0.1 * v)
+
+
+def assert_agreement(model: cd.Model, seed: int, count: int = 3) -> None:
+    """Accelerations, reactions in the plane, kinetic energy, and the contract's equations."""
+    rng = np.random.default_rng(seed)
+    q, v = consistent_states(model, rng, count)
+    tau, wrenches = rng.standard_normal((count, model.nv)), rng.standard_normal((count, model.nb, 6))
+    loads = dict(tau=tau, wrenches=wrenches)
+    a = cd.forward_dynamics(model, q, v, formulation="points", **loads)
+    f = cd.reactions(model, q, v, formulation="points", **loads)
+    P = in_plane(model)
+    close(f, np.einsum("jab,...jb->...ja", P, f), 1e-14)
+    for other in ("spatial", "absolute"):
+        close(a, cd.forward_dynamics(model, q, v, formulation=other, **loads), 1e-10)
+        expected = cd.reactions(model, q, v, formulation=other, **loads)
+        close(f, np.einsum("jab,...jb->...ja", P, expected), 1e-10)
+    assert_contract(model, q, v, tau, wrenches)
+
+
+def assert_contract(model: cd.Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray, wrenches: np.ndarray) -> None:
+    """`lift` and `project` are inverse; `M` is constant and gives the energy; its solution moves as in space."""
+    eq = cd.equations(model, formulation="points")
+    poses, twists = cd.body_poses(model, q), cd.body_twists(model, q, v)
+    x, xd = eq.project(poses, twists)
+    for got, expected in zip(eq.lift(x, xd), (poses, twists), strict=True):
+        close(got, expected, 1e-12)
+    close(eq.phi(x), np.zeros((len(q), eq.nl)), 1e-9)
+    close(np.einsum("...ij,...j", eq.J(x), xd), np.zeros((len(q), eq.nl)), 1e-9)
+    M = eq.M(x)
+    assert (M[0] == M).all()
+    close(np.einsum("...i,...ij,...j", xd, M, xd) / 2, cd.kinetic_energy(model, q, v), 1e-12)
+    xdd = point_accelerations(model, q, v, cd.forward_dynamics(model, q, v, tau, wrenches=wrenches))
+    close(np.einsum("...ij,...j", eq.J(x), xdd), eq.gamma(x, xd), 1e-9)
+    left = eq.f(x, xd, tau, wrenches) - np.einsum("...ij,...j", M, xdd)
+    for J, rest in zip(eq.J(x), left, strict=True):  # what is left is a constraint force
+        lam = np.linalg.lstsq(J.T, rest, rcond=None)[0]
+        close(J.T @ lam, rest, 1e-9)
+
+
+def point_accelerations(model: cd.Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """What the accelerations of the tree make of the points: the derivative of their velocities along the motion."""
+    eq = cd.equations(model, formulation="points")
+    Q, V, A = (ca.SX.sym(name, model.nv) for name in "qva")
+    poses, twists = graph_of(model, "body_poses")(Q), graph_of(model, "body_twists")(Q, V)
+    xd = eq.graph("project")(poses, twists)[1]
+    rate = ca.Function("rate", [Q, V, A], [ca.jtimes(xd, Q, V) + ca.jtimes(xd, V, A)])
+    return np.array([np.asarray(rate(*row)).ravel() for row in zip(q, v, a, strict=True)])
+
+
+@cache
+def planar_model_of(name: str, seed: int) -> cd.Model:
+    return planar_mechanism(name, seed, **(TREES | LOOPS)[name]).build()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", PLANAR, ids=lambda make: make.__name__)
+def test_the_catalogue_agrees(make) -> None:  # type: ignore[no-untyped-def]
+    assert_agreement(make().build(), 0)
+
+
+@pytest.mark.parametrize("name", TREES)
+@given(seed=seeds)
+@settings(max_examples=3)
+def test_random_planar_trees_agree(name: str, seed: int) -> None:
+    assert_agreement(planar_model_of(name, seed % 4), seed)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@given(seed=seeds)
+@settings(max_examples=2)
+def test_random_planar_loops_agree(name: str, seed: int) -> None:
+    assert_agreement(planar_model_of(name, seed % 3), seed)
+
+
+@pytest.mark.parametrize("name", ["pins", "slide cut", "mixed"])
+def test_elements_agree(name: str) -> None:
+    rng = np.random.default_rng(3)
+    m = planar_mechanism(name, 11, **LOOPS[name])  # type: ignore[arg-type]
+    add_elements(m, ("revolute 0", "closing 0" if name != "mixed" else "closing 1"), rng)
+    assert_agreement(m.build(), 5)
+
+
+def test_prescribed_motions_and_couplings_agree() -> None:
+    m = five_bar()
+    m.motion("turn", "A", lambda t: 2.0 + 0.3 * t)
+    m.couple("geared", {"E": 1.0, "C": -0.5}, offset=0.1)
+    assert m.build().cuts
+    m = five_bar()
+    m.couple("geared", {"A": 1.0, "E": 0.7}, offset=2.63)
+    model = m.build()
+    rng = np.random.default_rng(0)
+    q, v = cd.assemble(model, model.start(), rng.standard_normal(model.nv))
+    for other in ("spatial", "absolute"):
+        close(
+            cd.forward_dynamics(model, q, v, formulation="points"), cd.forward_dynamics(model, q, v, formulation=other)
+        )
+
+
+def test_batches_and_single_precision() -> None:
+    model = four_bar().build()
+    q, v = consistent_states(model, np.random.default_rng(0), 6)
+    a = cd.forward_dynamics(model, q, v, formulation="points")
+    assert np.array_equal(
+        cd.forward_dynamics(model, q.reshape(2, 3, -1), v.reshape(2, 3, -1), formulation="points"), a.reshape(2, 3, -1)
+    )
+    single = cd.forward_dynamics(model, q.astype("f4"), v.astype("f4"), formulation="points")
+    assert single.dtype == np.float32
+    close(single, a, 1e-3)
+
+
+def test_check_takes_points_where_the_motion_is_planar() -> None:
+    assert any("points" in row.name for row in cd.check(four_bar().build()).rows)
+    planar = {name for name, make in CATALOGUE.items() if is_planar(make().build())}
+    assert planar >= {make.__name__ for make in PLANAR} | {"pendulum", "parallelogram"}
+    assert not planar & {"two_body", "cardan_joint", "rscr", "bennett", "sarrus", "stewart_platform"}
