@@ -14,8 +14,8 @@ Equations: KJ(1), KJ(2), KJ(3), KJ(5)-(10); FX(A4).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from cardan.algebra.matrix import Matrix, block, constant, eye, stack, zeros
 from cardan.algebra.rotation import cross, skew
 from cardan.formulation.loops import Measured, measure
 from cardan.formulation.recursion import Nodes
-from cardan.formulation.saddle import solve_augmented, solve_saddle
+from cardan.formulation.saddle import solve_lent, solve_saddle
 from cardan.model.graph import GROUND, Link
 from cardan.model.model import Model
 
@@ -32,6 +32,7 @@ Couplings = tuple[tuple[dict[int, float], Matrix, Matrix, Matrix], ...]
 
 # A link is light if its inertia cannot be inverted: no mass, or a principal moment below this part of the largest.
 LIGHT = 1e-9
+LENT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -160,29 +161,15 @@ def _velocity_terms(model: Model, nodes: Nodes, m: Measured) -> Matrix:
 def solve(model: Model, system: System, rows: list[int]) -> tuple[Matrix, Matrix]:
     """Rates `u'` and multipliers of the rows kept; the others are left out."""
     J, gamma = system.J[rows, :], system.gamma[rows]
-    return solve_held(model, system.M, J, system.f, gamma, lambda B: _body_by_body(system.M, B))
-
-
-def solve_held(
-    model: Model,
-    M: Matrix,
-    J: Matrix,
-    f: Matrix,
-    gamma: Matrix,
-    inverse: Callable[[Matrix], Matrix],
-    everywhere: bool = False,
-) -> tuple[Matrix, Matrix]:
-    """Solve with six rates a link; `inverse(B)` is `M^-1 B`, used where every link has inertia of its own.
-
-    A light link gets inertia from the constraints that hold it, or from all (`everywhere`) where a link's rates
-    move others too: `J u' = gamma` makes the added terms cancel.
-    """
     light = [i for i, link in enumerate(model.tree.links) if is_light(link)]
     if not light:
-        return solve_saddle(inverse, J, f, gamma)
-    columns = [k for i in light for k in range(6 * i, 6 * i + 6)]
-    held = [r for r in range(J.shape[0]) if everywhere or J[r, columns].nnz()]
-    return solve_augmented(M, J, f, gamma, typical_mass(model), held)
+        return solve_saddle(lambda B: _body_by_body(system.M, B), J, system.f, gamma)
+    M = type(system.M)(system.M)
+    mass, moment = lent_inertia(model)
+    for i in light:
+        for k in range(6 * i, 6 * i + 6):
+            M[k, k] = M[k, k] + (moment if k < 6 * i + 3 else mass)
+    return solve_lent(lambda B: _body_by_body(M, B), system.M, J, system.f, gamma)
 
 
 def _body_by_body(M: Matrix, B: Matrix) -> Matrix:
@@ -202,6 +189,19 @@ def is_light(link: Link) -> bool:
     return link.mass == 0 or bool(moments[0] <= LIGHT * max(moments[-1], 1e-300))
 
 
-def typical_mass(model: Model) -> float:
-    """A mass to weigh constraint rows with."""
-    return float(np.mean([link.mass for link in model.tree.links]))
+def lent_inertia(model: Model) -> tuple[float, float]:
+    """Mass (kg) and moment (kg m^2), a millionth of the usual link's, to lend to a light one."""
+    heavy = [link for link in model.tree.links if link.mass > 0]
+    mass = float(np.mean([link.mass for link in heavy]))
+    return LENT * mass, LENT * float(np.mean([np.trace(link.I[:3, :3]) / 3 for link in heavy]))
+
+
+def with_lent_inertia(model: Model, links: Iterable[int]) -> Model:
+    """The model with a little inertia lent to some links."""
+    mass, moment = lent_inertia(model)
+    lent = set(links)
+    changed = [
+        replace(link, mass=link.mass + mass, I_C=link.I_C + moment * np.eye(3)) if i in lent else link
+        for i, link in enumerate(model.tree.links)
+    ]
+    return replace(model, tree=replace(model.tree, links=tuple(changed)), kernels={})

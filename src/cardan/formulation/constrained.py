@@ -30,7 +30,7 @@ from cardan.formulation.loops import (
     work_along,
 )
 from cardan.formulation.recursion import Nodes, Recursion, run, unroll
-from cardan.formulation.saddle import solve_augmented, solve_saddle
+from cardan.formulation.saddle import solve_lent, solve_saddle
 from cardan.model.graph import GROUND, Link, weightless_links
 from cardan.model.model import Model
 from cardan.model.pose import Pose
@@ -138,16 +138,16 @@ def _in_tree(
         tau = _stacked(model, loads.tau, q)
         f = tau - C
         M = unroll(mass, model, {"q": q})[0]
-        above = model.tree.coordinate_ancestor()
 
         def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
             if not rows and forward is not None:
                 inputs = {"q": q, "v": v, "tau": tau, "wrenches": wrenches_all}
                 return unroll(forward, model, inputs)[0], zeros(0, None, q)
-            if weightless_links(model.tree):  # a loop holds them, and gives the tree's mass matrix what it lacks
-                return solve_augmented(M, J[rows, :], f, gamma[rows], absolute.typical_mass(model))
-            factor = tree_factor(M, above)
-            return solve_saddle(lambda B: tree_solve(factor, above, B), J[rows, :], f, gamma[rows])
+            weightless = weightless_links(model.tree)  # a loop holds them
+            if not weightless:
+                return solve_saddle(_along_tree(model, M), J[rows, :], f, gamma[rows])
+            lent = unroll(mass, absolute.with_lent_inertia(model, weightless), {"q": q})[0]
+            return solve_lent(_along_tree(model, lent), M, J[rows, :], f, gamma[rows])
 
         joints = _consecutive(model, model.cuts)
 
@@ -232,13 +232,13 @@ def relative_parts(
     f = ca.vertcat(*(_drive_force(link, loads.tau, q) for link in apart.tree.links)) - C
     M = unroll(spatial.MASS_MATRIX, six, {"q": q6})[0]
     phi = ca.vertcat(ca.SX.zeros(J_t.shape[0]) if phi_t is None else phi_t, phi_c)
-    above = six.tree.coordinate_ancestor()
-
-    def inverse(B: Matrix) -> Matrix:
-        return tree_solve(tree_factor(M, above), above, B)
 
     def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
-        return absolute.solve_held(apart, M, J[rows, :], f, gamma[rows], inverse, everywhere=True)
+        light = [i for i, link in enumerate(six.tree.links) if absolute.is_light(link)]
+        if not light:
+            return solve_saddle(_along_tree(six, M), J[rows, :], f, gamma[rows])
+        lent = unroll(spatial.MASS_MATRIX, absolute.with_lent_inertia(six, light), {"q": q6})[0]
+        return solve_lent(_along_tree(six, lent), M, J[rows, :], f, gamma[rows])
 
     def tree(vdot: Matrix) -> Matrix:
         return relative.tree_accelerations(apart, q, v, vdot)
@@ -271,6 +271,13 @@ BUILDERS: dict[str, Callable[[Model, Matrix, Matrix, Loads], Parts]] = {
     "relative": _in_relative,
     "points": _in_points,
 }
+
+
+def _along_tree(model: Model, M: Matrix) -> Callable[[Matrix], Matrix]:
+    """`M^-1` of a joint-space inertia, factored along the tree."""
+    above = model.tree.coordinate_ancestor()
+    factor = tree_factor(M, above)
+    return lambda B: tree_solve(factor, above, B)
 
 
 # A tree joint's one coordinate: its value, its row of `J`, and what its acceleration has besides.

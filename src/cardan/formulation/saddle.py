@@ -19,42 +19,63 @@ from cardan.algebra.matrix import Matrix, mirrored
 
 REGULARISATION = 1e-12
 CORRECTIONS = 2
+LENT_CORRECTIONS = 3
+
+Solver = Callable[[Matrix, Matrix], tuple[Matrix, Matrix]]
 
 
 def solve_saddle(
     apply_inverse: Callable[[Matrix], Matrix], J: Matrix, f: Matrix, gamma: Matrix
 ) -> tuple[Matrix, Matrix]:
     """Accelerations and multipliers; `apply_inverse(B)` gives `M^-1 B`."""
-    a = apply_inverse(f)
-    if J.shape[0] == 0:
-        return a, gamma
-    Y = apply_inverse(J.T)
-    lam = solve_semidefinite(mirrored(J @ Y), J @ a - gamma)
-    return a - Y @ lam, lam
+    return _solver(apply_inverse, J)(f, gamma)
 
 
-def solve_augmented(
-    M: Matrix, J: Matrix, f: Matrix, gamma: Matrix, weight: float, held: list[int] | None = None
+def solve_lent(
+    apply_inverse: Callable[[Matrix], Matrix], M: Matrix, J: Matrix, f: Matrix, gamma: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """The same where `M` alone cannot be inverted: `M + w J^T J` and `f + w J^T gamma` have the same solution.
+    """The same where `M` alone cannot be inverted: `apply_inverse` is that of `M` with a little inertia lent to it.
 
-    `held` are the rows that lend their weight; all by default.
+    The answer is corrected for what was lent. Each correction leaves as little of the error as the lent inertia is
+    of the whole that moves; what constraints keep from moving along with it leaves nothing.
     """
-    import casadi as ca
+    solve = _solver(apply_inverse, J)
+    a, lam = solve(f, gamma)
+    for _ in range(LENT_CORRECTIONS):
+        da, dlam = solve(f - M @ a - J.T @ lam, gamma - J @ a)
+        a, lam = a + da, lam + dlam
+    return a, lam
 
-    rows = list(range(J.shape[0])) if held is None else held
-    D, LT, p = ca.ldl(M + weight * (J[rows, :].T @ J[rows, :]), True)
-    right = f + weight * (J[rows, :].T @ gamma[rows])
-    return solve_saddle(lambda B: ca.ldl_solve(B, D, LT, p), J, right, gamma)
+
+def _solver(apply_inverse: Callable[[Matrix], Matrix], J: Matrix) -> Solver:
+    """Factor once; solve for any right-hand sides."""
+    if J.shape[0] == 0:
+        return lambda f, gamma: (apply_inverse(f), gamma)
+    Y = apply_inverse(J.T)
+    multipliers = _semidefinite(mirrored(J @ Y))
+
+    def solve(f: Matrix, gamma: Matrix) -> tuple[Matrix, Matrix]:
+        a = apply_inverse(f)
+        lam = multipliers(J @ a - gamma)
+        return a - Y @ lam, lam
+
+    return solve
 
 
 def solve_semidefinite(A: Matrix, b: Matrix) -> Matrix:
     """Solve `A x = b` for a symmetric positive semidefinite sparse matrix, bounded where it is singular."""
+    return _semidefinite(A)(b)
+
+
+def _semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
     import casadi as ca
 
-    diagonal = ca.diag(A)
-    D, LT, p = ca.ldl(A + ca.diag(REGULARISATION * diagonal), True)
-    x = ca.ldl_solve(b, D, LT, p)
-    for _ in range(CORRECTIONS):
-        x = x + ca.ldl_solve(b - A @ x, D, LT, p)
-    return x
+    D, LT, p = ca.ldl(A + ca.diag(REGULARISATION * ca.diag(A)), True)
+
+    def solve(b: Matrix) -> Matrix:
+        x = ca.ldl_solve(b, D, LT, p)
+        for _ in range(CORRECTIONS):
+            x = x + ca.ldl_solve(b - A @ x, D, LT, p)
+        return x
+
+    return solve
