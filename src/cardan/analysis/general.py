@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cardan.analysis.redundancy import independent_rows, require_motion
+import numpy as np
+
+from cardan.analysis.redundancy import generic_configurations, independent_rows, require_motion
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation import general
 from cardan.formulation.constrained import BUILDERS
@@ -16,6 +18,7 @@ from cardan.formulation.general import is_plain as is_plain
 from cardan.integrate.assemble import time_argument as time_argument
 from cardan.kernels.evaluate import compile_quantity
 from cardan.model.model import Model
+from cardan.model.planar import planar_model
 
 FRAMES = ("fixed", "body")
 
@@ -50,6 +53,21 @@ def equations_kernel(model: Model, key: str) -> Any:
     return _kernel(model, key, "equations", True)
 
 
+def _points_rows(model: Model) -> list[int]:
+    """Rows for `points`: all of the links' own, which its recursion solves, and of the others what they leave open."""
+    rows = independent_rows(model, "points")
+    own = sum(3 if link.role == "slide" else 1 for link in planar_model(model).links)
+    if set(range(own)) <= set(rows):
+        return rows
+    q, still = generic_configurations(model)[0], np.zeros(model.nv)
+    J = equations_kernel(model, "points")(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, 0.0))[2]
+    kept = list(range(own))
+    for row in range(own, len(J)):
+        if np.linalg.matrix_rank(J[[*kept, row]], tol=1e-8 * np.linalg.norm(J, 2)) > len(kept):
+            kept.append(row)
+    return kept
+
+
 def _kernel(model: Model, key: str, what: str, loaded: bool) -> Any:
     place = ("general", key, what, loaded)
     if place not in model.kernels:
@@ -57,7 +75,7 @@ def _kernel(model: Model, key: str, what: str, loaded: bool) -> Any:
             quantity, note = general.equations_of_motion(model, key), ""
         else:
             require_motion(model)
-            rows = independent_rows(model, key)
+            rows = independent_rows(model, key) if key != "points" else _points_rows(model)
             make = general.reactions if what == "reactions" else general.forward_dynamics
             arguments = (model, key, rows) if what == "reactions" else (model, key, rows, loaded)
             quantity, note = make(*arguments), f" rows {rows} loaded {loaded}"

@@ -14,13 +14,16 @@ from cardan.algebra.planar import across, carried
 from cardan.formulation.constrained import Loads, Parts, all_drives
 from cardan.formulation.loops import measure
 from cardan.formulation.points_motion import Motion, from_tree, in_space
-from cardan.formulation.points_recursion import Answer, PointLoads, float_rates, gather, respond
+from cardan.formulation.points_recursion import Answer, PointLoads, float_rates, gather, respond, superposed
 from cardan.formulation.points_rows import Coordinates, Row, along, as_loads, cut_rows, freedom, link_rows
 from cardan.formulation.points_wrenches import joint_wrenches
 from cardan.formulation.saddle import solve_semidefinite
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.planar import PlanarModel, planar_model
+
+# A cut force's share in a link's acceleration costs two operations, running the recursion again this many times that.
+AGAIN = 12
 
 
 def parts_of_tree(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
@@ -87,17 +90,19 @@ def solve_points(
     if not kept:
         return answer, lam
     chosen = [rows[k] for k in kept]
-    units = [respond(planar, motion, beyond, as_loads(motion, row.acts), moving=False) for row in chosen]
+    units = [respond(planar, motion, beyond, as_loads(row.acts), moving=False) for row in chosen]
     A = ca.SX(len(kept), len(kept))
     for k, row in enumerate(chosen):
         for m in range(k, len(kept)):
             A[k, m] = along(motion, units[m], row.acts, moving=False)
     b = ca.vertcat(*(along(motion, answer, row.acts) - row.gamma for row in chosen))
     found = solve_semidefinite(mirrored(ca.sparsify(A)), b)
+    lam[kept] = found
+    if sum(not y.is_zero() for unit in units for y in unit.y.values()) <= AGAIN * len(planar.links):
+        return superposed(answer, units, found), lam
     total = PointLoads(dict(acting.forces), dict(acting.couples), acting.drives)
     for k, row in enumerate(chosen):
-        lam[kept[k]] = found[k]
-        as_loads(motion, row.acts, -found[k], total)
+        as_loads(row.acts, -found[k], total)
     return respond(planar, motion, beyond, total), lam
 
 
@@ -121,7 +126,7 @@ def _coupling_rows(
     for coefficients, g, _, gdd in loads.couplings:
         acts, phi = [], -g
         for j, c in coefficients.items():
-            acts += [(i, c * force, place, c * couple) for i, force, place, couple in freedom(planar, motion, j, 0)]
+            acts += [(i, c * force, *at, c * couple) for i, force, *at, couple in freedom(planar, motion, j, 0)]
             x = own[j] if j in own else measure(model, in_space(planar, motion), j).rows.q
             phi = phi + c * x
         rows.append(Row(tuple(acts), gdd, phi))
@@ -142,7 +147,7 @@ def _loads(model: Model, planar: PlanarModel, motion: Motion, loads: Loads) -> P
             acting.drives[at[j]] = tau
         else:
             for k in range(tau.shape[0]):
-                as_loads(motion, freedom(planar, motion, j, k), tau[k], acting)
+                as_loads(freedom(planar, motion, j, k), tau[k], acting)
     return acting
 
 
@@ -167,10 +172,10 @@ def _contract_force(planar: PlanarModel, motion: Motion, places: Coordinates, ac
     weight = constant(planar.gravity)
     for i, link in enumerate(planar.links):
         force, couple = acting.forces.get(i, zero), acting.couples.get(i, ca.SX(1, 1))
-        row = row + places.work(motion, [(i, force, (0, 0), couple)])
+        row = row + places.work(motion, [(i, force, (0, 0), zero, couple)])
         if link.mass:
             at = (link.first[0] / link.mass, link.first[1] / link.mass)
-            row = row + places.work(motion, [(i, link.mass * weight, at, 0)])
+            row = row + places.work(motion, [(i, link.mass * weight, at, zero, 0)])
         for k in range(len(link.turn)) if i in acting.drives else ():
             acts = freedom(planar, motion, link.joint, k)
             tau = acting.drives[i][k]
@@ -183,7 +188,7 @@ def _accelerations(planar: PlanarModel, motion: Motion, answer: Answer) -> list[
     ends, g = [], constant(planar.gravity)
     for i, b in enumerate(motion.links):
         P = answer.a[i] + g
-        ends.append((P, P - b.w**2 * b.d + answer.y[i] * across(b.d)))
+        ends.append((P, P - b.w2 * b.d + answer.y[i] * across(b.d)))
     return ends
 
 

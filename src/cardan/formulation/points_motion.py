@@ -1,8 +1,8 @@
 """Where the points of a planar mechanism are: from the tree's coordinates, from the points, and back to space.
 
 Notation: a link's line runs from P to Q, `d = Q - P`; `Pd`, `dd` are rates; `w` is what `dd = w K x d` says, so that
-`|dd|^2 = w^2 |d|^2`. `u` are the directions of a joint's coordinates and `shift`, `slip` their sum with the
-coordinates and with their rates. All vectors in the plane's axes.
+`|dd|^2 = w^2 |d|^2`; `w2` is its square. `u` are the directions of a joint's coordinates and `shift`, `slip` their sum
+with the coordinates and with their rates. All vectors in the plane's axes.
 
 Equations: AT(7), AT(8).
 """
@@ -30,6 +30,7 @@ class Moving:
     Pd: Matrix
     dd: Matrix
     w: Scalar
+    w2: Scalar
     u: tuple[Matrix, ...] = ()
     shift: Matrix = None
     slip: Matrix = None
@@ -68,7 +69,7 @@ def from_tree(planar: PlanarModel, q: Matrix, v: Matrix) -> Motion:
         P, Pd = C + shift, Cd + slip + p.w * across(shift)
         if backwards:
             P, Pd = C - shift, Cd - slip - w * across(shift)
-        motion.links.append(Moving(P, d, Pd, w * across(d), w, u, shift, slip))
+        motion.links.append(Moving(P, d, Pd, w * across(d), w, w**2 if link.turn != (0.0,) else p.w2, u, shift, slip))
     return motion
 
 
@@ -86,7 +87,7 @@ def from_points(planar: PlanarModel, ends: list[tuple[Matrix, Matrix]], rates: l
         shift, slip = P - C, Pd - Cd - p.w * across(P - C)
         if backwards:
             shift, slip = C - P, Cd - Pd - w * across(C - P)
-        motion.links.append(Moving(P, d, Pd, dd, w, u, shift, slip))
+        motion.links.append(Moving(P, d, Pd, dd, w, w**2, u, shift, slip))
     return motion
 
 
@@ -126,7 +127,7 @@ def _pair(a: Matrix, b: Matrix) -> Matrix:
 
 def _ground(like: Matrix) -> Moving:
     zero = type(like)(2, 1)
-    return Moving(zero, constant(np.array([1.0, 0.0])), zero, zero, type(like)(1, 1))
+    return Moving(zero, constant(np.array([1.0, 0.0])), zero, zero, type(like)(1, 1), type(like)(1, 1))
 
 
 def _along(planar: PlanarModel, link: PlanarLink, p: Moving) -> Matrix:

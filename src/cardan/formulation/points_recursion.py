@@ -19,12 +19,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, Scalar, block, constant, dot, eye, mirrored, stack, vector
+from cardan.algebra.matrix import Matrix, Scalar, block, constant, dot, eye, mirrored, snap, stack, vector
 from cardan.algebra.planar import across, carried
 from cardan.formulation.points_motion import Motion, Moving
 from cardan.model.graph import GROUND
 from cardan.model.planar import PlanarLink, PlanarModel
+
+MOST = 2.0  # of a link's mass is given to its next pin at most: more would cost digits
 
 
 @dataclass
@@ -40,6 +44,7 @@ class Beyond:
     B_shown: Matrix = None
     pivot: Any = None
     U: Matrix = None
+    V: Matrix = None  # U over the pivot
     c: Scalar = None
 
 
@@ -73,10 +78,11 @@ def gather(planar: PlanarModel, motion: Motion) -> list[Beyond]:
     """Inwards, once for all loads: inertias of everything beyond each joint."""
     like = motion.ground.P
     found: list[Beyond] = []
-    for link, b in zip(planar.links, motion.links, strict=True):
-        h = carried(*link.first, b.d)
+    own, pins = unified_masses(planar)
+    for link, b, (mass, first, inertia) in zip(planar.links, motion.links, own, strict=True):
+        h = carried(*first, b.d)
         e = across(b.P - motion.carrier(link.parent).P) if link.role != "pin" else _arm(link, motion)
-        found.append(Beyond(link.mass * eye(2, like), across(h), link.inertia * type(like)(1), h, e))  # AT(10),(11)
+        found.append(Beyond(mass * eye(2, like), across(h), inertia * type(like)(1), h, e))  # AT(10),(11)
     for i in reversed(range(len(found))):
         link, s = planar.links[i], found[i]
         if link.role == "float":
@@ -84,13 +90,16 @@ def gather(planar: PlanarModel, motion: Motion) -> list[Beyond]:
             continue
         if link.role == "pin":
             s.pivot, s.U = 1 / s.D, s.B
-            A, B, D = mirrored(s.A - (s.B / s.D) @ s.B.T), type(like)(2, 1), type(like)(1, 1)
+            s.V = s.U * s.pivot
+            A = mirrored(s.A - s.V @ s.U.T) + pins[i] * eye(2, like)
+            B, D = type(like)(2, 1), type(like)(1, 1)
         else:
             u = motion.links[i].u[0]
             s.U, s.c = s.A @ u, dot(u, s.B)
             s.pivot = 1 / dot(u, s.U)
-            A = mirrored(s.A - (s.U * s.pivot) @ s.U.T)
-            B, D = s.B - s.U * (s.pivot * s.c), s.D - s.pivot * s.c * s.c
+            s.V = s.U * s.pivot
+            A = mirrored(s.A - s.V @ s.U.T)
+            B, D = s.B - s.V * s.c, s.D - s.pivot * s.c * s.c
         s.A_shown, s.B_shown = A, B
         if link.parent != GROUND:
             below, T = found[link.parent], A @ s.e
@@ -98,6 +107,33 @@ def gather(planar: PlanarModel, motion: Motion) -> list[Beyond]:
             below.B = below.B + B + T
             below.D = below.D + D + 2 * dot(s.e, B) + dot(s.e, T)
     return found
+
+
+def unified_masses(planar: PlanarModel) -> tuple[list[tuple[float, tuple[float, float], float]], list[float]]:
+    """Mass, first moment and inertia of every link when particles at pins are taken out, and the mass at each pin.
+
+    The point of a pin is a particle of both links (AT, end of section 2.1). All of a link's mass may sit at its own
+    pin, about which it has neither moment nor inertia; and a link gives its next pin so much that its first moment
+    along the way there vanishes. Masses may come out negative.
+    """
+    pins = [0.0] * len(planar.links)
+    own = []
+    for i, link in enumerate(planar.links):
+        mass, first, inertia = link.mass, np.array(link.first), link.inertia
+        for c, child in enumerate(planar.links):
+            square = float(np.dot(child.at, child.at))
+            if child.parent == i and child.role == "pin" and square > 0:
+                part = float(first @ child.at) / square
+                if abs(part) <= MOST * link.mass:
+                    pins[c] += part
+                    mass, first = mass - part, snap(first - part * np.array(child.at), 1e-15)
+                    inertia -= part * square * link.line.length**2
+                    break
+        if link.role == "pin":
+            pins[i] += mass
+            mass = 0.0
+        own.append((mass, (float(first[0]), float(first[1])), inertia))
+    return own, pins
 
 
 def respond(planar: PlanarModel, motion: Motion, found: list[Beyond], loads: PointLoads, moving: bool = True) -> Answer:
@@ -110,7 +146,7 @@ def respond(planar: PlanarModel, motion: Motion, found: list[Beyond], loads: Poi
     for i, s in enumerate(found):
         biases.append(_bias(planar.links[i], motion, i, s) if moving else zero)
         if moving:
-            p[i] = p[i] - motion.links[i].w ** 2 * s.h
+            p[i] = p[i] - motion.links[i].w2 * s.h
     free: list[Any] = [none] * len(found)
     for i in reversed(range(len(found))):
         link, s = planar.links[i], found[i]
@@ -147,10 +183,10 @@ def _outwards(
         carried_on = a[link.parent] + biases[i] + y[link.parent] * s.e  # AT(9)
         if link.role == "pin":
             a[i] = carried_on
-            y[i] = free[i] - s.pivot * dot(s.U, a[i])
+            y[i] = free[i] - dot(s.V, a[i])
             qdd.append(link.turn[0] * (y[i] - y[link.parent]))
         elif link.role == "slide":
-            rate = free[i] - s.pivot * (dot(s.U, carried_on) + s.c * y[link.parent])
+            rate = free[i] - dot(s.V, carried_on) - s.pivot * s.c * y[link.parent]
             a[i], y[i] = carried_on + rate * motion.links[i].u[0], y[link.parent]
             qdd.append(rate)
         else:
@@ -160,16 +196,26 @@ def _outwards(
     return Answer(a, y, qdd)
 
 
+def superposed(answer: Answer, units: list[Answer], sizes: Matrix) -> Answer:
+    """An answer less those of unit loads times their sizes."""
+    a, y, qdd = dict(answer.a), dict(answer.y), list(answer.qdd)
+    for k, unit in enumerate(units):
+        for i in a:
+            a[i], y[i] = a[i] - sizes[k] * unit.a[i], y[i] - sizes[k] * unit.y[i]
+        qdd = [total - sizes[k] * own for total, own in zip(qdd, unit.qdd, strict=True)]
+    return Answer(a, y, qdd)
+
+
 def float_rates(link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar]) -> Matrix:
     """Second rates of a floating joint's coordinates from the accelerations on its two sides."""
     b, p = motion.links[i], motion.carrier(link.parent)
     if link.backwards:
         arm = carried(*link.at, p.d)
-        C = a[link.parent] - p.w**2 * arm + y[link.parent] * across(arm)
-        left = C - a[i] + b.w**2 * b.shift - y[i] * across(b.shift) - 2 * b.w * across(b.slip)
+        C = a[link.parent] - p.w2 * arm + y[link.parent] * across(arm)
+        left = C - a[i] + b.w2 * b.shift - y[i] * across(b.shift) - 2 * b.w * across(b.slip)
     else:
         arm = b.P - p.P
-        left = a[i] - a[link.parent] + p.w**2 * arm - y[link.parent] * across(arm) - 2 * p.w * across(b.slip)
+        left = a[i] - a[link.parent] + p.w2 * arm - y[link.parent] * across(arm) - 2 * p.w * across(b.slip)
     turn = link.turn[2] * (y[i] - y[link.parent])
     return vector(*(dot(b.u[k], left) for k in range(2)), turn)
 
@@ -190,5 +236,5 @@ def _arm(link: PlanarLink, motion: Motion) -> Matrix:
 def _bias(link: PlanarLink, motion: Motion, i: int, s: Beyond) -> Matrix:
     """What velocities add to the acceleration of P beyond the link below."""
     p, b = motion.carrier(link.parent), motion.links[i]
-    bias = p.w**2 * across(s.e)  # -w^2 (P - P below): AT(6),(12)
+    bias = p.w2 * across(s.e)  # -w^2 (P - P below): AT(6),(12)
     return bias + 2 * p.w * across(b.slip) if link.role == "slide" else bias

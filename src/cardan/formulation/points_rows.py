@@ -25,7 +25,7 @@ from cardan.model.graph import GROUND
 from cardan.model.planar import PlanarCut, PlanarLink, PlanarModel
 
 Place = tuple[Scalar, Scalar]
-Act = tuple[int, Matrix, Place, Scalar]  # link, force, where on its line, couple
+Act = tuple[int, Matrix, Place, Matrix, Scalar]  # link, force, where on its line, from P, couple
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Coordinates:
         import casadi as ca
 
         row = ca.SX(1, self.n)
-        for i, force, (nu, lam), couple in acts:
+        for i, force, (nu, lam), _, couple in acts:
             if i == GROUND:
                 continue
             d, L = motion.links[i].d, self.planar.links[i].line.length
@@ -125,8 +125,9 @@ def link_rows(planar: PlanarModel, motion: Motion, i: int) -> list[Row]:
     """Constraints of a tree's link: its distance, and what its slide holds."""
     link, b = planar.links[i], motion.links[i]
     p = motion.carrier(link.parent)
+    zero = type(b.P)(2, 1)
     stretch = (dot(b.d, b.d) - link.line.length**2) / 2  # AT(4)
-    distance = Row(((i, b.d, (1, 0), 0), (i, -b.d, (0, 0), 0)), -dot(b.dd, b.dd), stretch, i)  # AT(6),(12)
+    distance = Row(((i, b.d, (1, 0), b.d, 0), (i, -b.d, (0, 0), zero, 0)), -dot(b.dd, b.dd), stretch, i)  # AT(6),(12)
     if link.role != "slide":
         return [distance]
     return [distance, *_slide_rows(planar, motion, link, (link.parent, i), b.P, (0, 0), p, b.u[0])]
@@ -140,9 +141,10 @@ def cut_rows(planar: PlanarModel, motion: Motion, cut: PlanarCut) -> list[Row]:
         u = carried(*cut.slide[-1], p.d)
         return _slide_rows(planar, motion, cut, (cut.parent, cut.child), M, cut.child_at, p, u)
     rows = []
+    child, parent = (cut.child_at, M - c.P), (cut.at, F - p.P)
     for k in range(2) if cut.role in ("pin", "rigid") else ():
         e = vector(*(type(F)(float(k == m)) for m in range(2)))
-        rows.append(Row(((cut.child, e, cut.child_at, 0), (cut.parent, -e, cut.at, 0)), type(F)(1, 1), (M - F)[k]))
+        rows.append(Row(((cut.child, e, *child, 0), (cut.parent, -e, *parent, 0)), type(F)(1, 1), (M - F)[k]))
     if cut.role == "rigid":
         rows.append(_angle_row(planar, motion, (cut.parent, cut.child), cut.offset))
     return rows
@@ -164,7 +166,7 @@ def _slide_rows(
     on_parent = invariants(M - p.P, p.d)
     slip = dot(u, c.Pd + carried(*place, c.dd) - p.Pd - carried(*on_parent, p.dd))
     away = dot(n, M - p.P - carried(*joint.at, p.d))
-    line = Row(((child, n, place, 0), (parent, -n, on_parent, 0)), 2 * p.w * slip, away)
+    line = Row(((child, n, place, M - c.P, 0), (parent, -n, on_parent, M - p.P, 0)), 2 * p.w * slip, away)
     return [line, _angle_row(planar, motion, ends, joint.offset)]
 
 
@@ -176,7 +178,7 @@ def _angle_row(planar: PlanarModel, motion: Motion, ends: tuple[int, int], offse
     ahead = carried(np.cos(offset) / size, np.sin(offset) / size, p.d)
     zero = type(p.P)(2, 1)
     phi = 2 * moment(ahead, c.d) / (1 + dot(ahead, c.d) + 1e-12)
-    return Row(((child, zero, (0, 0), 1), (parent, zero, (0, 0), -1)), type(zero)(1, 1), phi)
+    return Row(((child, zero, (0, 0), zero, 1), (parent, zero, (0, 0), zero, -1)), type(zero)(1, 1), phi)
 
 
 def freedom(planar: PlanarModel, motion: Motion, j: int, k: int) -> tuple[Act, ...]:
@@ -187,32 +189,33 @@ def freedom(planar: PlanarModel, motion: Motion, j: int, k: int) -> tuple[Act, .
             u, turn = b.u[k], link.turn[k]
             if link.backwards and link.role == "float":
                 child, parent = invariants(b.shift, b.d), link.at
-                return ((i, -u, child, turn), (link.parent, u, parent, -turn))
-            return ((i, u, (0, 0), turn), (link.parent, -u, invariants(b.P - p.P, p.d), -turn))
+                return ((i, -u, child, b.shift, turn), (link.parent, u, parent, carried(*parent, p.d), -turn))
+            arm = b.P - p.P
+            return ((i, u, (0, 0), 0 * u, turn), (link.parent, -u, invariants(arm, p.d), arm, -turn))
     cut = next(cut for cut in planar.cuts if cut.joint == j)
     p, c = motion.carrier(cut.parent), motion.carrier(cut.child)
     u, turn = carried(*cut.slide[k], p.d), cut.turn[k]
-    M = c.P + carried(*cut.child_at, c.d)
-    return ((cut.child, u, cut.child_at, turn), (cut.parent, -u, invariants(M - p.P, p.d), -turn))
+    arm = carried(*cut.child_at, c.d)
+    away = c.P + arm - p.P
+    return ((cut.child, u, cut.child_at, arm, turn), (cut.parent, -u, invariants(away, p.d), away, -turn))
 
 
-def as_loads(motion: Motion, acts: Any, size: Scalar = 1, loads: PointLoads | None = None) -> PointLoads:
+def as_loads(acts: Any, size: Scalar = 1, loads: PointLoads | None = None) -> PointLoads:
     """Forces of a row as loads on the links."""
     loads = PointLoads() if loads is None else loads
-    for i, force, (nu, lam), couple in acts:
+    for i, force, _, arm, couple in acts:
         if i != GROUND:
-            loads.add(i, size * force, carried(nu, lam, motion.links[i].d), size * couple)
+            loads.add(i, size * force, arm, size * couple)
     return loads
 
 
 def along(motion: Motion, answer: Answer, acts: Any, moving: bool = True) -> Scalar:
     """Work of a row's forces along accelerations: what `gamma` is compared with."""
     total = type(motion.ground.P)(1, 1)
-    for i, force, (nu, lam), couple in acts:
+    for i, force, _, arm, couple in acts:
         b = motion.carrier(i)
-        arm = carried(nu, lam, b.d)
         a = answer.a[i] + answer.y[i] * across(arm)
         if moving:
-            a = a - b.w**2 * arm  # AT(9)
+            a = a - b.w2 * arm  # AT(9)
         total = total + dot(force, a) + couple * answer.y[i]
     return total

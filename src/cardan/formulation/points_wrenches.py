@@ -65,7 +65,7 @@ def _momentum_rate(model: Model, planar: PlanarModel, motion: Motion, answer: An
     line, at = planar.line(i), motion.carrier(i)
     place = line.place(pose.position + pose.rotation @ body.com)
     arm = carried(*place, at.d)
-    a = answer.a[i] - at.w**2 * arm + answer.y[i] * across(arm)  # AT(9)
+    a = answer.a[i] - at.w2 * arm + answer.y[i] * across(arm)  # AT(9)
     x, y, K = line.axes @ pose.rotation
     inertia = float(K @ body.inertia @ K)
     force = body.mass * a  # AT(2)
@@ -87,9 +87,9 @@ def _cut_force(
     like, b = motion.ground.P, motion.carrier(child)
     force, turn = type(like)(2, 1), type(like)(1, 1)
     for acts, size in acting:
-        _, f, (nu, lam), couple = acts[0]  # the child comes first
+        _, f, _, arm, couple = acts[0]  # the child comes first
         force = force + size * f
-        turn = turn + size * (couple + moment(b.P + carried(nu, lam, b.d), f))
+        turn = turn + size * (couple + moment(b.P + arm, f))
     return force, turn
 
 
