@@ -14,16 +14,13 @@ from cardan.algebra.planar import across, carried
 from cardan.formulation.constrained import Loads, Parts, all_drives
 from cardan.formulation.loops import measure
 from cardan.formulation.points_motion import Motion, from_tree, in_space
-from cardan.formulation.points_recursion import Answer, PointLoads, float_rates, gather, respond, superposed
+from cardan.formulation.points_recursion import Answer, PointLoads, float_rates, gather, inwards, outwards
 from cardan.formulation.points_rows import Coordinates, Row, along, as_loads, cut_rows, freedom, link_rows
 from cardan.formulation.points_wrenches import joint_wrenches
 from cardan.formulation.saddle import solve_semidefinite
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.planar import PlanarModel, planar_model
-
-# A cut force's share in a link's acceleration costs two operations, running the recursion again this many times that.
-AGAIN = 12
 
 
 def parts_of_tree(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
@@ -85,25 +82,20 @@ def solve_points(
     import casadi as ca
 
     beyond = gather(planar, motion)
-    answer = respond(planar, motion, beyond, acting)
+    pushed = inwards(planar, motion, beyond, acting)
+    answer = outwards(planar, motion, beyond, pushed)
     lam = ca.SX(len(rows), 1)
     if not kept:
         return answer, lam
     chosen = [rows[k] for k in kept]
-    units = [respond(planar, motion, beyond, as_loads(row.acts), moving=False) for row in chosen]
+    units = [inwards(planar, motion, beyond, as_loads(row.acts), moving=False) for row in chosen]
     A = ca.SX(len(kept), len(kept))
-    for k, row in enumerate(chosen):
+    for k, unit in enumerate(units):
         for m in range(k, len(kept)):
-            A[k, m] = along(motion, units[m], row.acts, moving=False)
+            A[k, m] = unit.along(units[m])
     b = ca.vertcat(*(along(motion, answer, row.acts) - row.gamma for row in chosen))
-    found = solve_semidefinite(mirrored(ca.sparsify(A)), b)
-    lam[kept] = found
-    if sum(not y.is_zero() for unit in units for y in unit.y.values()) <= AGAIN * len(planar.links):
-        return superposed(answer, units, found), lam
-    total = PointLoads(dict(acting.forces), dict(acting.couples), acting.drives)
-    for k, row in enumerate(chosen):
-        as_loads(row.acts, -found[k], total)
-    return respond(planar, motion, beyond, total), lam
+    lam[kept] = solve_semidefinite(mirrored(ca.sparsify(A)), b)
+    return outwards(planar, motion, beyond, pushed.less(units, lam[kept])), lam
 
 
 def _tree_rows(planar: PlanarModel, motion: Motion) -> tuple[list[Row], list[tuple[int, slice]]]:

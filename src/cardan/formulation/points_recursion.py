@@ -66,6 +66,35 @@ class PointLoads:
 
 
 @dataclass(frozen=True)
+class Pushed:
+    """What loads do at each joint.
+
+    `force` is the part along the joint's freedom of what is asked, `free` the same over the inertia there: the
+    acceleration if the link below stood still. `biases` are what velocities add. The response of one load along another
+    is the sum of `force` of the one times `free` of the other.
+    """
+
+    force: list[Matrix]
+    free: list[Matrix]
+    biases: list[Matrix]
+
+    def along(self, other: Pushed) -> Scalar:
+        """Response to another load along this one."""
+        total = 0
+        for force, free in zip(self.force, other.free, strict=True):
+            if not (force.is_zero() or free.is_zero()):
+                total = total + dot(force, free)
+        return total
+
+    def less(self, others: list[Pushed], sizes: Matrix) -> Pushed:
+        """These loads less others times their sizes, as far as `outwards` needs them."""
+        free = list(self.free)
+        for k, other in enumerate(others):
+            free = [own - sizes[k] * part for own, part in zip(free, other.free, strict=True)]
+        return Pushed(self.force, free, self.biases)
+
+
+@dataclass(frozen=True)
 class Answer:
     """Accelerations: `a` and `y` of every link, `qdd` of every joint (a column)."""
 
@@ -136,8 +165,8 @@ def unified_masses(planar: PlanarModel) -> tuple[list[tuple[float, tuple[float, 
     return own, pins
 
 
-def respond(planar: PlanarModel, motion: Motion, found: list[Beyond], loads: PointLoads, moving: bool = True) -> Answer:
-    """Accelerations under loads; with `moving` False of loads alone, without gravity and velocities."""
+def inwards(planar: PlanarModel, motion: Motion, found: list[Beyond], loads: PointLoads, moving: bool = True) -> Pushed:
+    """From tip to base: what loads do at each joint; with `moving` False loads alone, without velocities."""
     like = motion.ground.P
     zero, none = type(like)(2, 1), type(like)(1, 1)
     p = [-loads.forces.get(i, zero) for i in range(len(found))]
@@ -147,62 +176,52 @@ def respond(planar: PlanarModel, motion: Motion, found: list[Beyond], loads: Poi
         biases.append(_bias(planar.links[i], motion, i, s) if moving else zero)
         if moving:
             p[i] = p[i] - motion.links[i].w2 * s.h
-    free: list[Any] = [none] * len(found)
+    force: list[Matrix] = [none] * len(found)
+    free: list[Matrix] = [none] * len(found)
     for i in reversed(range(len(found))):
         link, s = planar.links[i], found[i]
         tau = loads.drives.get(i, type(like)(len(link.turn), 1))
         if link.role == "float":
             F, N = _float_drive(link, motion.links[i], tau, like)
-            free[i] = stack(F - p[i], N - n[i])
+            force[i] = stack(F - p[i], N - n[i])
+            free[i] = ldl_solve(s.pivot, force[i])
             p_shown, n_shown, B = F, N, zero
         elif link.role == "pin":
             drive = link.turn[0] * tau
-            free[i] = s.pivot * (drive - n[i])  # AT(11) of all beyond
+            force[i] = drive - n[i]  # AT(11) of all beyond
+            free[i] = s.pivot * force[i]
             p_shown, n_shown, B = p[i] + s.U * free[i], drive, zero
         else:
-            free[i] = s.pivot * (tau - dot(motion.links[i].u[0], p[i]))  # AT(10) of all beyond, along the slide
+            force[i] = tau - dot(motion.links[i].u[0], p[i])  # AT(10) of all beyond, along the slide
+            free[i] = s.pivot * force[i]
             p_shown, n_shown, B = p[i] + s.U * free[i], n[i] + s.c * free[i], s.B_shown
         if link.parent != GROUND:
             if moving and link.role != "float":
                 p_shown, n_shown = p_shown + s.A_shown @ biases[i], n_shown + dot(B, biases[i])
             p[link.parent] = p[link.parent] + p_shown
             n[link.parent] = n[link.parent] + n_shown + dot(s.e, p_shown)
-    return _outwards(planar, motion, found, free, biases, moving)
+    return Pushed(force, free, biases)
 
 
-def _outwards(
-    planar: PlanarModel, motion: Motion, found: list[Beyond], free: list[Any], biases: list[Matrix], moving: bool
-) -> Answer:
+def outwards(planar: PlanarModel, motion: Motion, found: list[Beyond], pushed: Pushed) -> Answer:
     """From base to tip: accelerations of the points, and of the joints' coordinates."""
-    like = motion.ground.P
-    a: dict[int, Matrix] = {GROUND: -constant(planar.gravity) if moving else type(like)(2, 1)}
-    y: dict[int, Scalar] = {GROUND: type(like)(1, 1)}
+    a: dict[int, Matrix] = {GROUND: -constant(planar.gravity)}
+    y: dict[int, Scalar] = {GROUND: type(motion.ground.P)(1, 1)}
     qdd: list[Matrix] = []
     for i, s in enumerate(found):
-        link = planar.links[i]
-        carried_on = a[link.parent] + biases[i] + y[link.parent] * s.e  # AT(9)
+        link, free = planar.links[i], pushed.free[i]
+        carried_on = a[link.parent] + pushed.biases[i] + y[link.parent] * s.e  # AT(9)
         if link.role == "pin":
             a[i] = carried_on
-            y[i] = free[i] - dot(s.V, a[i])
+            y[i] = free - dot(s.V, a[i])
             qdd.append(link.turn[0] * (y[i] - y[link.parent]))
         elif link.role == "slide":
-            rate = free[i] - dot(s.V, carried_on) - s.pivot * s.c * y[link.parent]
+            rate = free - dot(s.V, carried_on) - s.pivot * s.c * y[link.parent]
             a[i], y[i] = carried_on + rate * motion.links[i].u[0], y[link.parent]
             qdd.append(rate)
         else:
-            x = ldl_solve(s.pivot, free[i])
-            a[i], y[i] = x[:2], x[2]
+            a[i], y[i] = free[:2], free[2]
             qdd.append(float_rates(link, motion, i, a, y))
-    return Answer(a, y, qdd)
-
-
-def superposed(answer: Answer, units: list[Answer], sizes: Matrix) -> Answer:
-    """An answer less those of unit loads times their sizes."""
-    a, y, qdd = dict(answer.a), dict(answer.y), list(answer.qdd)
-    for k, unit in enumerate(units):
-        for i in a:
-            a[i], y[i] = a[i] - sizes[k] * unit.a[i], y[i] - sizes[k] * unit.y[i]
-        qdd = [total - sizes[k] * own for total, own in zip(qdd, unit.qdd, strict=True)]
     return Answer(a, y, qdd)
 
 

@@ -209,13 +209,11 @@ def as_loads(acts: Any, size: Scalar = 1, loads: PointLoads | None = None) -> Po
     return loads
 
 
-def along(motion: Motion, answer: Answer, acts: Any, moving: bool = True) -> Scalar:
+def along(motion: Motion, answer: Answer, acts: Any) -> Scalar:
     """Work of a row's forces along accelerations: what `gamma` is compared with."""
     total = type(motion.ground.P)(1, 1)
     for i, force, _, arm, couple in acts:
         b = motion.carrier(i)
-        a = answer.a[i] + answer.y[i] * across(arm)
-        if moving:
-            a = a - b.w2 * arm  # AT(9)
+        a = answer.a[i] + answer.y[i] * across(arm) - b.w2 * arm  # AT(9)
         total = total + dot(force, a) + couple * answer.y[i]
     return total
