@@ -79,6 +79,10 @@ def inverse_dynamics(
     is an error; if there are more drives than freedoms the smallest forces are returned (see `cd.actuation`). The
     model's force elements act too.
     """
+    if wrenches is None and driven is None:
+        kernel = model.kernels.get((formulation, "inverse_dynamics"))
+        if kernel is not None:
+            return kernel(q, v, a, out=out, threads=threads)
     loads = () if wrenches is None else (wrenches,)
     if is_plain(model) and driven is None:
         name = "inverse_dynamics" if wrenches is None else "inverse_dynamics_loaded"
