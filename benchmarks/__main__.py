@@ -15,13 +15,14 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks import agreement, closed, compiling, growth, operations, precision, throughput
+from benchmarks import agreement, closed, compiling, growth, operations, points, precision, throughput
 from benchmarks.machine import machine_text
 from benchmarks.report import Run
 
 SECTIONS: dict[str, Callable[[Run], str]] = {
     **{key: partial(throughput.section, key=key) for key in throughput.FUNCTIONS},
     "loops": closed.section,
+    "points": points.section,
     "agreement": agreement.section,
     "operations": operations.section,
     "compile": compiling.section,
