@@ -187,20 +187,43 @@ def test_elements_agree(name: str) -> None:
     assert_agreement(m.build(), 5)
 
 
-def test_prescribed_motions_and_couplings_agree() -> None:
+@pytest.mark.parametrize("which", ["motion", "tree", "cut"])
+def test_prescribed_motions_and_couplings_agree(which: str) -> None:
     m = five_bar()
-    m.motion("turn", "A", lambda t: 2.0 + 0.3 * t)
-    m.couple("geared", {"E": 1.0, "C": -0.5}, offset=0.1)
-    assert m.build().cuts
-    m = five_bar()
-    m.couple("geared", {"A": 1.0, "E": 0.7}, offset=2.63)
+    closed = five_bar().build()
+    q, _ = cd.assemble(closed)
+    if which == "motion":
+        m.motion("turn", "A", lambda t: 2.0 + 0.3 * t + 0.2 * t**2)
+    else:
+        first, second = ("A", "E") if which == "tree" else ("A", closed.joint_names[closed.cuts[0]])
+        m.couple("geared", {first: 1.0, second: 0.4}, offset=_coupled(closed, q, first, second))
     model = m.build()
-    rng = np.random.default_rng(0)
-    q, v = cd.assemble(model, model.start(), rng.standard_normal(model.nv))
+    q, v = cd.assemble(model, model.start(), np.ones(model.nv))
+    a = cd.forward_dynamics(model, q, v, formulation="points")
+    f = cd.reactions(model, q, v, formulation="points")
     for other in ("spatial", "absolute"):
-        close(
-            cd.forward_dynamics(model, q, v, formulation="points"), cd.forward_dynamics(model, q, v, formulation=other)
-        )
+        close(a, cd.forward_dynamics(model, q, v, formulation=other))
+        expected = cd.reactions(model, q, v, formulation=other)
+        close(f, np.einsum("jab,jb->ja", in_plane(model), expected), 1e-10)
+
+
+def _coupled(model: cd.Model, q: np.ndarray, first: str, second: str) -> float:
+    """What a coupling of two joints must be so that it holds near where the mechanism is."""
+    poses, total = cd.body_poses(model, q), 0.0
+    for name, c in ((first, 1.0), (second, 0.4)):
+        joint = model.joint(name)
+        angles = [
+            0.0 if b < 0 else float(np.arctan2(poses[b][1, 0], poses[b][0, 0])) for b in (joint.parent, joint.child)
+        ]
+        total += c * float(np.angle(np.exp(1j * (angles[1] - angles[0]))))
+    return total
+
+
+@pytest.mark.parametrize(("name", "count"), [("ball cut", 3), ("mixed", 2)])
+def test_drives_of_closing_joints_with_several_coordinates_agree(name: str, count: int) -> None:
+    m = planar_mechanism(name, 4, **LOOPS[name])  # type: ignore[arg-type]
+    m.drive("drive", "closing 0", lambda t, q, v: [0.7 * (k + 1) for k in range(count)])
+    assert_agreement(m.build(), 6)
 
 
 def test_batches_and_single_precision() -> None:

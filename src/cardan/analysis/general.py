@@ -55,8 +55,8 @@ def equations_kernel(model: Model, key: str) -> Any:
 
 def _points_rows(model: Model) -> list[int]:
     """Rows for `points`: all of the links' own, which its recursion solves, and of the others what they leave open."""
-    rows = independent_rows(model, "points")
     own = sum(3 if link.role == "slide" else 1 for link in planar_model(model).links)
+    rows = independent_rows(model, "points") if model.cuts or model.couplings else list(range(own))
     if set(range(own)) <= set(rows):
         return rows
     q, still = generic_configurations(model)[0], np.zeros(model.nv)

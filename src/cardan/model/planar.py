@@ -313,6 +313,11 @@ def _planar_cut(model: Model, j: int, lines: dict[int, Line]) -> PlanarCut:
             f"formulation 'points': joint {joint.name!r} ({joint.kind.name}) takes body {_child(model, joint)!r} out "
             f"of the plane; its two frames must see the normal alike, they differ by {np.linalg.norm(K_F - K_M):.4g}"
         )
+    if joint.kind.name == "free" and any(f.kind.on == "joint" and f.on[0] == j for f in model.forces):
+        raise ModelError(
+            f"formulation 'points': joint {joint.name!r} (free) closes a loop and has a force element along its six "
+            "coordinates, which has no planar meaning here; use a bushing between the two bodies"
+        )
     # angle of the child's line to the parent's where F and M have the same axes
     ahead, left = (F.rotation.T @ axis for axis in lines[p].axes[:2])
     own = M.rotation.T @ lines[c].axes[0]
