@@ -5,6 +5,8 @@ come from momentum equations, gathered from tip to base (`formulation.points_rec
 forces of the cut joints are the multipliers of their rows (`formulation.points_rows`). A joint's reaction is the rate
 of momentum of everything beyond it (`formulation.points_wrenches`); its part out of the plane is not known here and is
 zero (`model.planar.in_plane`).
+
+Equations: AT(2).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from cardan.algebra.matrix import Matrix, Scalar, constant, dot, mirrored, segme
 from cardan.algebra.planar import across, carried
 from cardan.formulation.constrained import Loads, Parts, all_drives
 from cardan.formulation.loops import measure
+from cardan.formulation.points_light import borrowed
 from cardan.formulation.points_motion import Motion, from_tree, in_space
 from cardan.formulation.points_recursion import Answer, PointLoads, float_rates, gather, inwards, outwards
 from cardan.formulation.points_rows import Coordinates, Row, along, as_loads, cut_rows, freedom, link_rows
@@ -49,7 +52,11 @@ def write_parts(model: Model, planar: PlanarModel, motion: Motion, loads: Loads,
     solved: dict[str, tuple[Matrix, Answer]] = {}
 
     def solve(kept: list[int]) -> tuple[Matrix, Matrix]:
-        answer, held = solve_points(planar, motion, acting, rows[first:], [r - first for r in kept if r >= first])
+        lent, moved = borrowed(planar)
+        answer, held = solve_points(lent, motion, acting, rows[first:], [r - first for r in kept if r >= first])
+        for j, at in joints:
+            for k in range(at.start, at.stop) if j in moved else ():
+                held[k - first] = held[k - first] + moved[j] * _act_acceleration(motion, answer, rows[k])  # AT(2)
         vdot = places.points(_accelerations(planar, motion, answer))
         solved["last"] = vdot, answer
         lam = ca.SX(len(rows), 1)
@@ -96,6 +103,13 @@ def solve_points(
     b = ca.vertcat(*(along(motion, answer, row.acts) - row.gamma for row in chosen))
     lam[kept] = solve_semidefinite(mirrored(ca.sparsify(A)), b)
     return outwards(planar, motion, beyond, pushed.less(units, lam[kept])), lam
+
+
+def _act_acceleration(motion: Motion, answer: Answer, row: Row) -> Scalar:
+    """Acceleration, less gravity, of the point of a row's child along the row."""
+    i, force, _, arm, _ = row.acts[0]
+    b = motion.carrier(i)
+    return dot(force, answer.a[i] + answer.y[i] * across(arm) - b.w2 * arm)
 
 
 def _tree_rows(planar: PlanarModel, motion: Motion) -> tuple[list[Row], list[tuple[int, slice]]]:
