@@ -16,6 +16,7 @@ GROUPS = {
     "coriolis_matrix joint_wrenches equations check",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
     "constraint_jacobian",
+    "Planar mechanisms": "is_planar in_plane particles rod_particles Particles",
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
     "Energy and momentum": "kinetic_energy potential_energy momentum centroidal_momentum center_of_mass",
     "Formulas of the textbook": "textbook",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cardan.algebra.planar import Particles, particles, rod_particles
 from cardan.errors import CardanError, FileError, InputError, LoopError, ModelError, UnknownNameError
 from cardan.model import inertia
 from cardan.model.body import JointData
@@ -24,6 +25,7 @@ from cardan.model.joint import (
     Universal,
 )
 from cardan.model.model import Model
+from cardan.model.planar import in_plane, is_planar
 from cardan.model.pose import Pose
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ __all__ = [
     "Mechanism",
     "Model",
     "ModelError",
+    "Particles",
     "Planar",
     "Pose",
     "Prismatic",
@@ -139,9 +142,11 @@ __all__ = [
     "frame_pose",
     "get_threads",
     "gravity_force",
+    "in_plane",
     "inertia",
     "inverse_dynamics",
     "inverse_mass_matrix",
+    "is_planar",
     "jacobian",
     "joint_axes",
     "joint_wrenches",
@@ -149,11 +154,13 @@ __all__ = [
     "load",
     "mass_matrix",
     "momentum",
+    "particles",
     "plus",
     "potential_energy",
     "rates",
     "reactions",
     "redundancy",
+    "rod_particles",
     "set_threads",
     "textbook",
     "undetermined_reactions",

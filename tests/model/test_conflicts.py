@@ -48,3 +48,20 @@ def test_a_cut_that_takes_a_body_from_the_ground_is_refused() -> None:
         m.build(cut=["A", "B"])
     with pytest.raises(cd.UnknownNameError, match="cut 'E' is not a joint"):
         m.build(cut=["E"])
+
+
+def test_rows_that_are_nothing_but_rounding_do_not_count() -> None:
+    """A planar joint closing a mechanism that is planar anyway, in a plane askew to all axes."""
+    R = cd.Pose(rpy=(0.3, 0.4, 0.5)).rotation
+    m = cd.Mechanism("askew")
+    for name in "ab":
+        m.body(name, mass=1.0, com=(0.1, 0.05, 0), inertia=(0.1, 0.2, 0.25))
+    m.joint("A", cd.Revolute(axis=R[:, 2]), m.ground, "a")
+    m.joint("B", cd.Revolute(axis=R[:, 2]), "a", "b", at=R @ (0.3, 0.1, 0))
+    m.joint("P", cd.Planar(normal=R[:, 2]), m.ground, "b", child_at=R @ (-0.3, -0.1, 0))
+    model = m.build()
+    assert (cd.redundancy(model).rank, cd.redundancy(model).freedoms) == (0, 2)
+    q, v = cd.assemble(model, v=np.array([1.0, -2.0]))
+    a = [cd.forward_dynamics(model, q, v, formulation=way) for way in ("spatial", "absolute", "relative")]
+    np.testing.assert_allclose(a[1], a[0], rtol=1e-10)
+    np.testing.assert_allclose(a[2], a[0], rtol=1e-10)

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cardan.analysis import large
+from cardan.analysis.equations import equations
 from cardan.formulation.general import element_potential
 from cardan.kernels.evaluate import compile_quantity, is_large, kernel_of
 from cardan.model.model import Model
 
 
 def kinetic_energy(model: Model, q: Any, v: Any, *, formulation: str = "spatial") -> Any:
-    """Kinetic energy (...), J. FX(C1)."""
+    """Kinetic energy (...), J. FX(C1); in formulations with their own coordinates, `v M v / 2` there."""
+    if formulation not in ("spatial", "newton_euler"):
+        own = equations(model, formulation=formulation)
+        x, u = own.project(*equations(model).lift(q, v))
+        return np.einsum("...i,...ij,...j", u, own.M(x), u) / 2
     return kernel_of(model, "kinetic_energy", formulation)(q, v)
 
 

@@ -152,7 +152,7 @@ def _tree_project(model: Model, key: str, inputs: Any) -> Any:
 
 
 def equations(model: Model, *, formulation: str = "spatial", frame: str = "fixed") -> Equations:
-    """The equations of motion of any mechanism in a formulation: "spatial", "newton_euler", "absolute" or "relative".
+    """Equations of motion of any mechanism: "spatial", "newton_euler", "absolute", "relative", "points".
 
     `frame`, "fixed" or "body", says where `absolute` has its angular velocities.
     """

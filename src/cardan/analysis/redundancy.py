@@ -14,7 +14,7 @@ from cardan.model.graph import weightless_links
 from cardan.model.model import Model
 
 DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
-SMALL = 1e-8  # of the largest singular value: less is dependence
+SMALL = 1e-8  # of rows of unit length: less is dependence
 SAMPLES = 5
 
 
@@ -56,7 +56,7 @@ def redundancy(model: Model) -> Redundancy:
     kutzbach = 6 * model.nb - removed
     if n == 0:
         return Redundancy(model.name, kutzbach, 0, 0, model.nv, ())
-    J = [_scaled(row_matrix(model, q)) for q in generic_configurations(model)]
+    J = [_scaled_rows(model, q) for q in generic_configurations(model)]
     ranks = [len(_pivots(matrix)) for matrix in J]
     best = ranks.index(_usual(ranks))
     groups = _dependent_groups(J[best], row_names(model))
@@ -75,14 +75,15 @@ def _independent_rows(model: Model, formulation: str) -> list[int]:
     if formulation in ("spatial", "newton_euler"):
         if row_count(model) == 0:
             return []
-        matrices = [row_matrix(model, q) for q in generic_configurations(model)]
+        matrices = [_scaled_rows(model, q) for q in generic_configurations(model)]
     else:
         kernel = compile_quantity(model, equations_of_motion(model, formulation), formulation)
         matrices = []
         for q in generic_configurations(model):
             still = np.zeros(model.nv)
-            matrices.append(kernel(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, 0.0))[2])
-    chosen = [_pivots(_scaled(J)) for J in matrices]
+            J = kernel(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, 0.0))[2]
+            matrices.append(_scaled(J))
+    chosen = [_pivots(J) for J in matrices]
     usual = _usual([len(rows) for rows in chosen])
     return sorted(next(rows for rows in chosen if len(rows) == usual))
 
@@ -111,7 +112,7 @@ def generic_configurations(model: Model) -> list[np.ndarray]:
 
 def _nudged(model: Model, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A configuration a third of a radian or metre away, along the freedoms that there are at q."""
-    J = _scaled(row_matrix(model, q))
+    J = _scaled_rows(model, q)
     wish = rng.uniform(-1, 1, model.nv)
     along = wish - np.linalg.pinv(J, rcond=SMALL) @ (J @ wish)
     length = float(np.linalg.norm(along))
@@ -135,10 +136,20 @@ def row_names(model: Model) -> list[str]:
     return names + [coupling.name for coupling in model.couplings]
 
 
-def _scaled(J: np.ndarray) -> np.ndarray:
-    """Rows of unit length, so that metres and radians weigh alike; rows that vanish stay."""
-    size = np.linalg.norm(J, axis=1, keepdims=True)
-    return J / np.where(size > 1e-12 * max(float(size.max(initial=0.0)), 1e-300), size, 1.0)
+def _scaled(J: np.ndarray, size: np.ndarray | float = 1.0) -> np.ndarray:
+    """Rows of unit length, so that metres and radians weigh alike; mere rounding beside `size` becomes zero."""
+    length = np.linalg.norm(J, axis=1)
+    real = length > 1e-11 * np.broadcast_to(size, length.shape)
+    return np.where(real[:, None], J / np.where(real, length, 1.0)[:, None], 0.0)
+
+
+def _scaled_rows(model: Model, q: np.ndarray) -> np.ndarray:
+    """The tree's constraint rows (nl, nv), scaled: moments are of size 1, forces of the mechanism's length."""
+    reach = [np.linalg.norm(x) for link in model.tree.links for x in (link.r, link.com)]
+    reach += [np.linalg.norm(model.tree.body_pose[b].position) for b in range(model.nb)]
+    reach += [np.linalg.norm(at.position) for joint in model.joints for at in (joint.at, joint.child_at)]
+    sizes = [float(np.max(reach, initial=1e-9)) if ": force" in name else 1.0 for name in row_names(model)]
+    return _scaled(row_matrix(model, q), np.array(sizes))
 
 
 def _pivots(J: np.ndarray) -> list[int]:
@@ -147,13 +158,13 @@ def _pivots(J: np.ndarray) -> list[int]:
 
     _, R, order = qr(J.T, mode="economic", pivoting=True)
     size = np.abs(np.diag(R))
-    return [int(k) for k in order[: int((size > SMALL * max(float(size.max(initial=0.0)), 1e-300)).sum())]]
+    return [int(k) for k in order[: int((size > SMALL).sum())]]
 
 
 def _dependent_groups(J: np.ndarray, names: list[str]) -> tuple[tuple[str, ...], ...]:
     """Sets of rows tied together by a vanishing combination."""
     U, s, _ = np.linalg.svd(J)
-    rank = int((s > SMALL * max(float(s.max(initial=0.0)), 1e-300)).sum())
+    rank = int((s > SMALL).sum())
     null = U[:, rank:]
     tied = np.abs(null @ null.T) > 1e-6  # a projector: rows in different groups do not meet in it
     left, groups = {k for k in range(len(names)) if tied[k, k]}, []
@@ -202,9 +213,9 @@ def _require_inertia(model: Model) -> None:
     """Every motion that the constraints allow must move some mass."""
     q = generic_configurations(model)[0]
     M = np.asarray(kernel_of(model, "mass_matrix")(q))
-    J = _scaled(row_matrix(model, q))
+    J = _scaled_rows(model, q)
     _, s, V = np.linalg.svd(J)
-    free = V[int((s > SMALL * max(float(s.max(initial=0.0)), 1e-300)).sum()) :].T
+    free = V[int((s > SMALL).sum()) :].T
     values, vectors = np.linalg.eigh(free.T @ M @ free)
     if values.size and values[0] <= 1e-12 * max(float(np.trace(M)), 1e-300):
         k = int(np.argmax(np.abs(free @ vectors[:, 0])))
