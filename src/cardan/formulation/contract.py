@@ -123,11 +123,10 @@ def _rates(model: Model, inputs: Inputs) -> list[Matrix]:
     return [stack(*parts) if parts else q]
 
 
-def _project(model: Model, inputs: Inputs) -> list[Matrix]:
-    """Q and v of the tree from poses and twists of all bodies: each joint measured between its two sides."""
-    tree = model.tree
-    like = inputs["poses"]
-    at: dict[int, tuple[Matrix, Matrix, Matrix]] = {GROUND: (eye(3, like), zeros(3, None, like), zeros(6, None, like))}
+def links_from_bodies(model: Model, inputs: Inputs) -> dict[int, tuple[Matrix, Matrix, Matrix]]:
+    """Axes, origin and twist of every link and the ground, from `poses` (nb, 16) and `twists` (nb, 6) of the bodies."""
+    tree, like = model.tree, inputs["poses"]
+    at = {GROUND: (eye(3, like), zeros(3, None, like), zeros(6, None, like))}
     for b in reversed(range(model.nb)):
         if tree.body_link[b] == GROUND:
             continue
@@ -137,6 +136,13 @@ def _project(model: Model, inputs: Inputs) -> list[Matrix]:
         X = Transform((turned(constant(pose.rotation.T)), shifted(constant(pose.position))))
         R = R_B @ constant(pose.rotation)
         at[tree.body_link[b]] = R, r_B + R_B @ constant(pose.position), X @ inputs["twists"][b, :].T
+    return at
+
+
+def _project(model: Model, inputs: Inputs) -> list[Matrix]:
+    """Coordinates and rates of the tree from poses and twists of all bodies: each joint measured between its sides."""
+    tree, like = model.tree, inputs["poses"]
+    at = links_from_bodies(model, inputs)
     q, v = [], []
     for i, link in enumerate(tree.links):
         R_p, r_p, v_p = at[link.parent]

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, Scalar, as_graph, eye, zeros
+from cardan.formulation.constraint import dual
 from cardan.model.force import BodyPose
 from cardan.model.graph import GROUND
 from cardan.model.joint import Kind
@@ -86,8 +86,7 @@ def joint_force_as_wrench(kind: Kind, q: Matrix, tau: Matrix) -> Matrix:
 
     Of all wrenches with that power it is the shortest; any other differs by a constraint force of the joint.
     """
-    S = as_graph(kind.S(q), q)
-    return S @ ldl_solve(ldl_factor(S.T @ S), tau)
+    return dual(as_graph(kind.S(q), q)) @ tau
 
 
 def _lookup(of: Of) -> Callable[[int], Matrix]:

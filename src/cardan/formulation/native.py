@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, stack, vector, zeros
+from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, stack, zeros
 from cardan.algebra.rotation import quaternion_of_rotation, quaternion_rates, rotation_of_quaternion
 from cardan.formulation import absolute, points_native, relative
 from cardan.formulation.constrained import (
@@ -27,10 +27,9 @@ from cardan.formulation.constrained import (
     with_elements,
 )
 from cardan.formulation.constraint import dual
-from cardan.formulation.contract import Inputs
-from cardan.formulation.loops import MOTION, fixed_transform, measure
+from cardan.formulation.contract import Inputs, links_from_bodies
+from cardan.formulation.loops import MOTION, measure
 from cardan.formulation.recursion import Nodes, run
-from cardan.model.graph import GROUND
 from cardan.model.joint import FREE
 from cardan.model.model import Model
 from cardan.model.transform import configuration_rate
@@ -132,15 +131,7 @@ def project(model: Model, key: str, inputs: Inputs) -> Five:
     if key == "points":
         return points_native.project(model, inputs)
     apart = model.separate
-    at = {GROUND: (eye(3, inputs["poses"]), zeros(3, None, inputs["poses"]), zeros(6, None, inputs["poses"]))}
-    for b in reversed(range(model.nb)):
-        row, place = inputs["poses"][b, :], apart.tree.body_pose[b].inverse
-        R_B = stack(*(row[4 * k : 4 * k + 3] for k in range(3)))
-        r_B = stack(*(vector(row[4 * k + 3]) for k in range(3)))
-        R = R_B @ constant(place.rotation)
-        if apart.tree.body_link[b] != GROUND:
-            twist = fixed_transform(place) @ inputs["twists"][b, :].T
-            at[apart.tree.body_link[b]] = (R, r_B + R_B @ constant(place.position), twist)
+    at = links_from_bodies(apart, inputs)
     q, v = [], []
     for i, link in enumerate(apart.tree.links):
         R, r, twist = at[i]
