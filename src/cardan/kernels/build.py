@@ -15,6 +15,7 @@ from cardan.kernels.program import Port, Program
 if TYPE_CHECKING:
     from cardan.kernels.graph import Graph
     from cardan.kernels.looped import Schedule
+    from cardan.kernels.march import March
 
 
 def without_empty_ports(program: Program) -> Program:
@@ -27,14 +28,17 @@ def without_empty_ports(program: Program) -> Program:
     return replace(program, inputs=inputs or (Port("batch", ()),), outputs=outputs)
 
 
-def record(program: Program) -> Graph | Schedule:
-    """Record the graph of a program; its ports are those of `without_empty_ports`. A schedule stays as it is."""
+def record(program: Program) -> Graph | Schedule | March:
+    """Record the graph of a program; its ports are those of `without_empty_ports`. A schedule or march stays as it is."""
     from cardan.kernels.graph import read
     from cardan.kernels.looped import is_schedule
+    from cardan.kernels.march import March
 
     function: Any = program.record()
     if is_schedule(function):
         return cast("Schedule", function)
+    if isinstance(function, March):
+        return function
     for kind, ports, count, size in (
         ("input", program.inputs, function.n_in(), function.numel_in),
         ("output", program.outputs, function.n_out(), function.numel_out),
@@ -63,10 +67,10 @@ class Builder:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.compiled = without_empty_ports(program)
-        self._graph: Graph | Schedule | None = None
+        self._graph: Graph | Schedule | March | None = None
         self._operations: dict[str, int] | None = None
 
-    def graph(self) -> Graph | Schedule:
+    def graph(self) -> Graph | Schedule | March:
         """The recorded graph, or schedule of graphs."""
         if self._graph is None:
             self._graph = record(self.program)
@@ -75,11 +79,10 @@ class Builder:
     def operations(self) -> dict[str, int]:
         """How many of each operation the graph holds."""
         if self._operations is None:
-            from cardan.kernels.graph import Graph
-            from cardan.kernels.looped import count_operations
+            from cardan.kernels.looped import count_operations, is_schedule
 
-            recorded = self.graph()
-            self._operations = recorded.operations() if isinstance(recorded, Graph) else count_operations(recorded)
+            recorded: Any = self.graph()
+            self._operations = count_operations(recorded) if is_schedule(recorded) else recorded.operations()
         return self._operations
 
     def code(self, dtype: str, lanes: int) -> bytes:

@@ -173,7 +173,8 @@ class Kernel:
 
     def _rows_worth_splitting(self) -> int:
         work = sum(self.operations.values()) + sum(port.size for port in self.program.ports)
-        return max(int(_WORTH_SPLITTING / (_NS_PER_OPERATION * work)), 64)
+        rows = int(_WORTH_SPLITTING / (_NS_PER_OPERATION * work * self.program.repeats))
+        return max(rows, 64 if self.program.repeats == 1 else host().lanes("double") + 1)
 
     def _evaluate(
         self,

@@ -53,6 +53,8 @@ class Program:
     outputs: tuple[Port, ...]
     key: str
     record: Callable[[], casadi.Function | Any]
+    repeats: int = 1
+    """About how often a call runs what is recorded: tells whether threads pay."""
 
     @property
     def ports(self) -> tuple[Port, ...]:

@@ -12,6 +12,7 @@ from cardan.kernels.graph import Graph
 from cardan.kernels.llvm import Module, print_body
 from cardan.kernels.looped import Schedule, print_looped, state_size
 from cardan.kernels.machine import few
+from cardan.kernels.march import March, print_march
 from cardan.kernels.program import Port, Program
 from cardan.kernels.vecmath import Lanes
 
@@ -377,7 +378,7 @@ def _lines(port: Port, t: Lanes) -> int:
     return -(-port.size * t.bytes * t.width // 64) if port.size <= _LARGE else 0
 
 
-def print_loop(recorded: Graph | Schedule, program: Program, lanes: int, wide: int, dtype: str) -> str:
+def print_loop(recorded: Graph | Schedule | March, program: Program, lanes: int, wide: int, dtype: str) -> str:
     """A complete module: `@rows` takes `lanes` rows at a time, and `@loop`, which NumPy calls, chooses.
 
     `lanes` is 1 or `wide`, the lanes of the host.
@@ -388,6 +389,9 @@ def print_loop(recorded: Graph | Schedule, program: Program, lanes: int, wide: i
     if isinstance(recorded, Graph):
         ahead = () if lanes == 1 else tuple(_lines(port, t) for port in program.ports)
         print_body(recorded, "body", lanes, dtype, module=module, inputs=len(program.inputs), ahead=ahead)
+    elif isinstance(recorded, March):
+        print_march(recorded, module)
+        state = recorded.state
     else:
         print_looped(recorded, len(program.inputs), len(program.outputs), module)
         state = max(state_size(recorded), 1)
