@@ -1,0 +1,236 @@
+"""Sums of products of a graph's inputs: what its operations become when they are written out for a reader.
+
+A monomial is a tuple of (generator, power), sorted by generator, powers of either sign; a polynomial maps monomials to
+exact numbers. A generator is a SymPy object that arithmetic does not look into: a symbol, the sine of an angle, a root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+Number = int | Fraction
+Monomial = tuple[tuple[int, int], ...]
+Polynomial = dict[Monomial, Number]
+
+ONE: Monomial = ()
+NEGLIGIBLE = 1e-15  # constants that keep roots and divisions finite, see `algebra.rotation.TINY`
+
+
+def number(value: float) -> Number:
+    """The exact number that a float stands for: a short fraction if it is one, else its decimals."""
+    if value == int(value):
+        return int(value)
+    short = Fraction(value).limit_denominator(1000)
+    return short if float(short) == value else Fraction(repr(value))
+
+
+def constant(value: Number) -> Polynomial:
+    """A number as a polynomial."""
+    return {ONE: value} if value else {}
+
+
+def add(a: Polynomial, b: Polynomial, sign: int = 1) -> Polynomial:
+    """`a + sign b`."""
+    total = dict(a)
+    for monomial, c in b.items():
+        value = total.get(monomial, 0) + sign * c
+        if value:
+            total[monomial] = value
+        else:
+            del total[monomial]
+    return total
+
+
+def scale(a: Polynomial, by: Number) -> Polynomial:
+    """`a` times a number."""
+    return {monomial: tidy(c * by) for monomial, c in a.items()} if by else {}
+
+
+def times(a: Monomial, b: Monomial) -> Monomial:
+    """Product of two monomials."""
+    if not a or not b:
+        return a or b
+    powers = dict(a)
+    for generator, power in b:
+        powers[generator] = powers.get(generator, 0) + power
+    return tuple(sorted((g, p) for g, p in powers.items() if p))
+
+
+def multiply(a: Polynomial, b: Polynomial) -> Polynomial:
+    """`a b`, written out."""
+    if len(a) > len(b):
+        a, b = b, a
+    total: Polynomial = {}
+    for m, c in a.items():
+        for n, d in b.items():
+            key = times(m, n)
+            total[key] = total.get(key, 0) + c * d
+    return {m: tidy(c) for m, c in total.items() if c}
+
+
+def power(a: Polynomial, n: int) -> Polynomial:
+    """`a^n`; a negative power is for a single term."""
+    if n < 0:
+        ((monomial, c),) = a.items()
+        return {tuple((g, n * p) for g, p in monomial): tidy(Fraction(1, 1) / c ** -n)}
+    result: Polynomial = {ONE: 1}
+    for _ in range(n):
+        result = multiply(result, a)
+    return result
+
+
+def tidy(c: Number) -> Number:
+    """Whole numbers as such: they are quicker."""
+    return int(c) if isinstance(c, Fraction) and c.denominator == 1 else c
+
+
+@dataclass
+class Generators:
+    """The generators in order of appearance, with what is known of them.
+
+    `angle[k]` is (angle, "sin" or "cos") of a sine or cosine; angles are numbered in `angles`.
+    """
+
+    objects: list[Any] = field(default_factory=list)
+    angle: dict[int, tuple[int, str]] = field(default_factory=dict)
+    angles: list[Any] = field(default_factory=list)
+    _number: dict[Any, int] = field(default_factory=dict)
+
+    def of(self, thing: Any) -> Polynomial:
+        """A generator as a polynomial."""
+        return {((self.index(thing), 1),): 1}
+
+    def index(self, thing: Any) -> int:
+        """Number of a generator, a new one where it is new."""
+        k = self._number.get(thing)
+        if k is None:
+            k = self._number[thing] = len(self.objects)
+            self.objects.append(thing)
+            name = type(thing).__name__
+            if name in ("sin", "cos"):
+                argument = thing.args[0]
+                if argument not in self.angles:
+                    self.angles.append(argument)
+                self.angle[k] = (self.angles.index(argument), name)
+        return k
+
+    def expression(self, a: Polynomial) -> Any:
+        """A polynomial as a plain sum in SymPy."""
+        import sympy
+
+        return sympy.Add(*(self.term(monomial, c) for monomial, c in a.items()))
+
+    def term(self, monomial: Monomial, c: Number) -> Any:
+        """One term in SymPy."""
+        import sympy
+
+        return sympy.Mul(rational(c), *(self.objects[g] ** p for g, p in monomial))
+
+
+def rational(c: Number) -> Any:
+    """An exact number in SymPy; decimals where the fraction is no reader's friend."""
+    import sympy
+
+    if isinstance(c, int):
+        return sympy.Integer(c)
+    if c.denominator > 1000:
+        return sympy.Float(float(c), 17)
+    return sympy.Rational(c.numerator, c.denominator)
+
+
+@dataclass
+class Writer:
+    """Writes the values of a graph as polynomials.
+
+    `shorten` makes a SymPy expression of a polynomial that becomes the argument of a function. A product of more than
+    `most` terms is not written out: its factors are kept as they are. `units` are polynomials known to be 1.
+    """
+
+    generators: Generators
+    shorten: Callable[[Polynomial], Any]
+    most: int = 3000
+    units: list[Polynomial] = field(default_factory=list)
+
+    def write(self, op: str, args: list[Polynomial]) -> Polynomial:
+        """One operation."""
+        a = args[0]
+        if op in _ARITHMETIC:
+            return _ARITHMETIC[op](self, *args)
+        if op == "constpow" or op == "pow":
+            exponent = args[1].get(ONE, 0) if len(args[1]) < 2 else None
+            if isinstance(exponent, int) and (exponent >= 0 or len(a) == 1):
+                return power(a, exponent)
+        return self.function(op, [self.shorten(arg) for arg in args])
+
+    def function(self, op: str, args: list[Any]) -> Polynomial:
+        """A function that is no arithmetic: a generator, unless SymPy finds a plain number."""
+        value = _functions()[op](*args)
+        if value.is_Rational:
+            return constant(tidy(Fraction(int(value.p), int(value.q))))
+        if value.is_Mul and value.args[0] == -1:  # sin(-x)
+            return scale(self.generators.of(-value), -1)
+        return self.generators.of(value)
+
+    def product(self, a: Polynomial, b: Polynomial) -> Polynomial:
+        """`a b`, its factors kept whole where it would be too long."""
+        if len(a) * len(b) > self.most:
+            a, b = (p if len(p) < 8 else self.generators.of(self.shorten(p)) for p in (a, b))
+        return multiply(a, b)
+
+    def quotient(self, a: Polynomial, b: Polynomial) -> Polynomial:
+        """`a / b`."""
+        if len(b) == 1:
+            return self.product(a, power(b, -1))
+        for unit in self.units:
+            monomial = next(iter(unit))
+            if b == scale(unit, b.get(monomial, 0)):
+                return scale(a, Fraction(1) / b[monomial])
+        return self.product(a, power(self.generators.of(self.shorten(b)), -1))
+
+
+_ARITHMETIC: dict[str, Callable[..., Polynomial]] = {
+    "add": lambda w, a, b: add(a, b),
+    "sub": lambda w, a, b: add(a, b, -1),
+    "mul": lambda w, a, b: w.product(a, b),
+    "div": lambda w, a, b: w.quotient(a, b),
+    "inv": lambda w, a: w.quotient({ONE: 1}, a),
+    "neg": lambda w, a: scale(a, -1),
+    "twice": lambda w, a: scale(a, 2),
+    "sq": lambda w, a: w.product(a, a),
+}
+
+
+def _functions() -> dict[str, Callable[..., Any]]:
+    """SymPy's name of each operation that is a function."""
+    import sympy as sp
+
+    same = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
+    table = {name: getattr(sp, name) for name in (*same, "exp", "log", "erf", "floor", "atan2", "sign")}
+    return table | {
+        "log1p": lambda x: sp.log(1 + x),
+        "expm1": lambda x: sp.exp(x) - 1,
+        "fabs": sp.Abs,
+        "ceil": sp.ceiling,
+        "pow": sp.Pow,
+        "constpow": sp.Pow,
+        "hypot": lambda x, y: sp.sqrt(x**2 + y**2),
+        "fmod": lambda x, y: sp.sign(x) * sp.Mod(sp.Abs(x), sp.Abs(y)),
+        "fmin": sp.Min,
+        "fmax": sp.Max,
+        "copysign": lambda x, y: sp.Abs(x) * sp.Piecewise((1, sp.Ge(y, 0)), (-1, True)),
+        **{op: partial_truth(relation) for op, relation in (("lt", sp.Lt), ("le", sp.Le), ("eq", sp.Eq), ("ne", sp.Ne))},
+        "and": lambda x, y: x * y,
+        "or": sp.Max,
+        "not": lambda x: 1 - x,
+        "if_else_zero": lambda condition, x: condition * x,
+    }
+
+
+def partial_truth(relation: Callable[..., Any]) -> Callable[..., Any]:
+    """A relation as the number 1 or 0."""
+    import sympy as sp
+
+    return lambda x, y: sp.Piecewise((1, relation(x, y)), (0, True))
