@@ -14,9 +14,9 @@ import numpy as np
 
 from cardan.analysis import large
 from cardan.analysis.general import (
-    equations_kernel,
     formulation_key,
     forward_kernel,
+    inverse_kernel,
     is_plain,
     needs_general,
     time_argument,
@@ -70,6 +70,7 @@ def inverse_dynamics(
     wrenches: Any = None,
     t: Any = 0.0,
     formulation: str = "spatial",
+    frame: str = "fixed",
     out: Any = None,
     threads: int | None = None,
 ) -> Any:
@@ -77,14 +78,15 @@ def inverse_dynamics(
 
     With loops or couplings name the joints that are `driven`; the others get none. If the drives cannot give `a` it
     is an error; if there are more drives than freedoms the smallest forces are returned (see `cd.actuation`). The
-    model's force elements act too.
+    model's force elements act too. Every `formulation` answers from its own equations.
     """
     if wrenches is None and driven is None:
         kernel = model.kernels.get((formulation, "inverse_dynamics"))
         if kernel is not None:
             return kernel(q, v, a, out=out, threads=threads)
     loads = () if wrenches is None else (wrenches,)
-    if is_plain(model) and driven is None:
+    recursive = formulation in ("spatial", "newton_euler")
+    if recursive and is_plain(model) and driven is None:
         name = "inverse_dynamics" if wrenches is None else "inverse_dynamics_loaded"
         return kernel_of(model, name, formulation)(q, v, a, *loads, out=out, threads=threads)
     if driven is None and (model.cuts or model.couplings):
@@ -92,10 +94,9 @@ def inverse_dynamics(
             f"inverse_dynamics: model {model.name!r} has loops or couplings; say which joints are driven, e.g. "
             f"driven=[{model.coordinate_names[0]!r}]"
         )
-    system = equations_kernel(model, formulation_key(formulation) if formulation == "newton_euler" else "spatial")
-    loads = (np.zeros((model.nb, 6)),) if wrenches is None else loads
-    M, f, *_ = system(q, v, np.zeros(model.nv), *loads, *time_argument(model, t))
-    force = (M @ np.asarray(a)[..., None])[..., 0] - f
+    kernel = inverse_kernel(model, formulation_key(formulation, frame))
+    loads = (np.zeros((model.nb, 6), _kind(q)),) if wrenches is None else loads
+    force = kernel(q, v, a, *loads, *time_argument(model, t), threads=threads)
     return _given(out, force if driven is None else drive_forces(model, q, force, driven, t))
 
 

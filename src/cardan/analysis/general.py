@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.redundancy import generic_configurations, independent_rows, require_motion
+from cardan.analysis.redundancy import require_motion
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation import general
 from cardan.formulation.constrained import BUILDERS
 from cardan.formulation.general import is_plain as is_plain
+from cardan.formulation.power import multipliers
 from cardan.integrate.assemble import time_argument as time_argument
+from cardan.integrate.independence import generic_configurations, independent_rows
 from cardan.kernels.evaluate import compile_quantity
 from cardan.model.model import Model
 from cardan.model.planar import planar_model
@@ -43,9 +45,19 @@ def forward_kernel(model: Model, key: str, loaded: bool) -> Any:
     return _kernel(model, key, "forward", loaded)
 
 
+def inverse_kernel(model: Model, key: str) -> Any:
+    """Forces along the tree's coordinates."""
+    return _kernel(model, key, "inverse", True)
+
+
 def reaction_kernel(model: Model, key: str) -> Any:
     """Wrenches of all joints."""
     return _kernel(model, key, "reactions", True)
+
+
+def multiplier_kernel(model: Model, key: str) -> Any:
+    """Multipliers of all constraint rows."""
+    return _kernel(model, key, "multipliers", True)
 
 
 def equations_kernel(model: Model, key: str) -> Any:
@@ -71,13 +83,18 @@ def _points_rows(model: Model) -> list[int]:
 def _kernel(model: Model, key: str, what: str, loaded: bool) -> Any:
     place = ("general", key, what, loaded)
     if place not in model.kernels:
-        if what == "equations":
-            quantity, note = general.equations_of_motion(model, key), ""
+        if what in ("equations", "inverse"):
+            write = general.equations_of_motion if what == "equations" else general.inverse_dynamics
+            quantity, note = write(model, key), ""
         else:
             require_motion(model)
             rows = independent_rows(model, key) if key != "points" else _points_rows(model)
-            make = general.reactions if what == "reactions" else general.forward_dynamics
-            arguments = (model, key, rows) if what == "reactions" else (model, key, rows, loaded)
-            quantity, note = make(*arguments), f" rows {rows} loaded {loaded}"
+            note = f" rows {rows} loaded {loaded}"
+            if what == "multipliers":
+                quantity = multipliers(model, key, rows)
+            elif what == "reactions":
+                quantity = general.reactions(model, key, rows)
+            else:
+                quantity = general.forward_dynamics(model, key, rows, loaded)
         model.kernels[place] = compile_quantity(model, quantity, f"{key}{note}")
     return model.kernels[place]

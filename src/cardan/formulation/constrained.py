@@ -42,11 +42,12 @@ Solver = Callable[[list[int]], tuple[Matrix, Matrix]]
 class Parts:
     """One formulation's equations at a state.
 
-    `joints` has each constrained joint's number and its rows; `solve(rows)` gives `vdot` and the multipliers of the
-    rows kept; `tree(vdot)` the accelerations of the tree's coordinates; `wrenches(vdot, lam)` the wrench of every
+    `rates` are the formulation's own `v` as those of the tree make them; `joints` has each constrained joint's number
+    and its rows; `solve(rows)` gives `vdot` and the multipliers of the rows kept; `tree(vdot)` the accelerations of the tree's coordinates; `wrenches(vdot, lam)` the wrench of every
     joint, `lam` with zeros for rows left out.
     """
 
+    rates: Matrix
     M: Matrix
     f: Matrix
     J: Matrix
@@ -156,7 +157,7 @@ def _in_tree(
             known = {j: _joint_wrench(measure(model, nodes, j), lam[at], drives.get(j)) for j, at in joints}
             return _complete(model, loads, known, q, v, vdot)
 
-        return Parts(M, f, J, gamma, phi, joints, solve, lambda vdot: vdot, wrenches)
+        return Parts(v, M, f, J, gamma, phi, joints, solve, lambda vdot: vdot, wrenches)
 
     return build
 
@@ -195,7 +196,12 @@ def _in_absolute(frame: str) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
         def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
             return absolute.solve(apart, s, rows)
 
-        return Parts(s.M, s.f, s.J, s.gamma, s.phi, s.joints, solve, tree, wrenches)
+        moving = [
+            absolute.rates(b.R, constant(link.com), b.v, frame)
+            for link, b in zip(apart.tree.links, nodes.links, strict=True)
+        ]
+        rates = stack(*moving) if moving else v
+        return Parts(rates, s.M, s.f, s.J, s.gamma, s.phi, s.joints, solve, tree, wrenches)
 
     return build
 
@@ -253,7 +259,7 @@ def relative_parts(
             known[j] = -(Transform(nodes.links[i].X.factors[:-2]).T @ f_i) if backwards else f_i
         return _complete(model, loads, known, q, v, tree(vdot))
 
-    return Parts(M, f, J, gamma, phi, (*joints_t, *joints_c), solve, tree, wrenches)
+    return Parts(v6, M, f, J, gamma, phi, (*joints_t, *joints_c), solve, tree, wrenches)
 
 
 def _in_points(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:

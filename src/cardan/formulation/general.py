@@ -38,6 +38,25 @@ def forward_dynamics(model: Model, formulation: str, rows: Sequence[int], loaded
     return Quantity("forward_dynamics", _inputs(model, loaded), (("a", per_velocity),), write=write)
 
 
+def inverse_dynamics(model: Model, formulation: str) -> Quantity:
+    """Forces (nv,) along the tree's coordinates that give accelerations `a` (nv,), cut joints and couplings apart.
+
+    With `u = S(q) v` the formulation's own rates on the tree's motions, `u' = S a + S' v` goes into its equations,
+    and what is missing there does the work `S^T (M u' - f)` along the tree's coordinates: the rows of the tree's
+    joints do none, `J S = 0`.
+    """
+    import casadi as ca
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        q, v = inputs["q"], inputs["v"]
+        parts = _parts(model, formulation, {**inputs, "tau": type(q)(model.nv, 1)})
+        rate = ca.jtimes(parts.rates, v, inputs["a"]) + ca.jtimes(parts.rates, q, _configuration_rates(model, q, v))
+        return [ca.jtimes(parts.rates, v, parts.M @ rate - parts.f, True)]
+
+    inputs = ("q", "v", "a", "wrenches", *_time_port(model))
+    return Quantity("inverse_dynamics", inputs, (("tau", per_velocity),), write=write)
+
+
 def reactions(model: Model, formulation: str, rows: Sequence[int]) -> Quantity:
     """Wrench (number of joints, 6) of every joint on its child at M, as the mechanism moves under its loads."""
 
@@ -93,12 +112,7 @@ def residual(model: Model) -> Quantity:
         q, v = inputs["q"], ca.SX.sym("v", model.nv)
         still = {"q": q, "v": type(q)(model.nv, 1), "tau": type(q)(model.nv, 1), **_only(inputs, "t")}
         phi = _parts(model, "spatial", still).phi
-        rates = [
-            configuration_rate(link.kind, segment(q, link.q), segment(v, link.v))
-            for link in model.tree.links
-            if link.kind.nq
-        ]
-        return [phi, ca.jacobian(ca.jtimes(phi, q, ca.vertcat(*rates)), v)]
+        return [phi, ca.jacobian(ca.jtimes(phi, q, _configuration_rates(model, q, v)), v)]
 
     nl = row_count(model)
     outputs = (("phi", fixed(nl)), ("G", lambda m: (nl, m.nv)))
@@ -116,6 +130,14 @@ def element_potential() -> Quantity:
         return [potential(model, lambda j: own[j], body_motion(model, nodes)[0])]
 
     return Quantity("element_potential", ("q",), (("V", fixed()),), write=write)
+
+
+def _configuration_rates(model: Model, q: Matrix, v: Matrix) -> Matrix:
+    """`qdot = N(q) v`."""
+    import casadi as ca
+
+    moving = [link for link in model.tree.links if link.kind.nq]
+    return ca.vertcat(*(configuration_rate(k.kind, segment(q, k.q), segment(v, k.v)) for k in moving))
 
 
 def _parts(model: Model, formulation: str, inputs: Inputs) -> Parts:

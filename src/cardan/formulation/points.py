@@ -79,7 +79,8 @@ def write_parts(model: Model, planar: PlanarModel, motion: Motion, loads: Loads,
         }
         return joint_wrenches(model, planar, motion, answer_of(vdot), loads.wrenches, all_drives(loads, lam), held)
 
-    return Parts(M, f, J, gamma, phi, tuple(joints), solve, tree, wrenches)
+    rates = places.points([(b.Pd, b.Pd + b.dd) for b in motion.links])
+    return Parts(rates, M, f, J, gamma, phi, tuple(joints), solve, tree, wrenches)
 
 
 def solve_points(
