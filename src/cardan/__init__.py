@@ -67,10 +67,12 @@ if TYPE_CHECKING:
         reactions,
         undetermined_reactions,
     )
+    from cardan.analysis.power import multipliers, power
     from cardan.analysis.redundancy import Redundancy, redundancy
     from cardan.integrate.assemble import assemble
     from cardan.io.load import load
     from cardan.kernels import get_threads, set_threads
+    from cardan.results.trajectory import EventRecord, Trajectory
 
 __version__ = "0.1.0"
 
@@ -95,6 +97,8 @@ _LAZY = {
         ("Actuation", "actuation", "constraint_jacobian", "constraint_residual", "reactions",
          "undetermined_reactions"), "analysis.loops",
     ),
+    **dict.fromkeys(("multipliers", "power"), "analysis.power"),
+    **dict.fromkeys(("EventRecord", "Trajectory"), "results.trajectory"),
     **dict.fromkeys(("Redundancy", "redundancy"), "analysis.redundancy"),
     "assemble": "integrate.assemble",
     "load": "io.load",
@@ -106,6 +110,7 @@ __all__ = [
     "Actuation",
     "CardanError",
     "Cylindrical",
+    "EventRecord",
     "FileError",
     "Free",
     "InputError",
@@ -123,6 +128,7 @@ __all__ = [
     "Rigid",
     "Screw",
     "Spherical",
+    "Trajectory",
     "Universal",
     "UnknownNameError",
     "actuation",
@@ -154,9 +160,11 @@ __all__ = [
     "load",
     "mass_matrix",
     "momentum",
+    "multipliers",
     "particles",
     "plus",
     "potential_energy",
+    "power",
     "rates",
     "reactions",
     "redundancy",

@@ -1,0 +1,55 @@
+"""Power and constraint forces: batched functions of a model.
+
+Shapes: `q` (..., nq), `v`, `tau` (..., nv), time `t` (...); leading axes broadcast. SI units.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cardan.analysis.general import formulation_key, multiplier_kernel, time_argument
+from cardan.formulation.power import element_power
+from cardan.integrate.assemble import constraint_kernels
+from cardan.kernels.evaluate import compile_quantity
+from cardan.model.model import Model
+
+
+def power(model: Model, q: Any, v: Any, tau: Any = None, *, t: Any = 0.0) -> Any:
+    """Power (...), W, that enters the mechanism: the rate of its kinetic and potential energy at a consistent state.
+
+    It is that of the drives `tau`, of prescribed motions, and of the force elements less what their own potential
+    energy takes up: springs give none, dampers and friction take it away.
+    """
+    shape = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1], np.shape(tau)[:-1], np.shape(t))
+    total = np.zeros(shape)
+    if tau is not None:
+        total = total + np.einsum("...i,...i", np.asarray(v), np.asarray(tau))
+    if model.forces:
+        if "element_power" not in model.kernels:
+            model.kernels["element_power"] = compile_quantity(model, element_power(model), "spatial")
+        total = total + model.kernels["element_power"](q, v, *time_argument(model, t))
+    if any(coupling.depends_on_time for coupling in model.couplings):
+        beta = constraint_kernels(model)[1](q, *time_argument(model, t))[1]
+        total = total - np.einsum("...i,...i", multipliers(model, q, v, tau, t=t), beta)
+    return total
+
+
+def multipliers(
+    model: Model,
+    q: Any,
+    v: Any,
+    tau: Any = None,
+    *,
+    t: Any = 0.0,
+    formulation: str = "spatial",
+    frame: str = "fixed",
+) -> Any:
+    """Multipliers `lam` (..., nl), N m and N, of a formulation's constraint rows: `M vdot + J^T lam = f`.
+
+    Rows are those of `cd.equations(model, formulation=...)`, in the tree's coordinates those of the cut joints and
+    then one for each motion and coupling. Rows that depend on others have none.
+    """
+    tau = np.zeros(model.nv) if tau is None else tau
+    return multiplier_kernel(model, formulation_key(formulation, frame))(q, v, tau, *time_argument(model, t))

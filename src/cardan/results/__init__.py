@@ -1,0 +1,1 @@
+"""What a simulation gave: a trajectory with names and units, what follows from it, and its files."""

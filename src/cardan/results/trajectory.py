@@ -1,0 +1,451 @@
+"""The trajectory of a simulation: times, states, and on demand all that the model can say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.model.model import Model
+from cardan.results.quantities import QUANTITIES, STATES, Labels, Samples, labels_of, with_time_axis, with_values
+
+
+@dataclass(frozen=True, eq=False)
+class EventRecord:
+    """An event that was met: its name, which system of a batch (`()` without one), time (s) and state there."""
+
+    name: str
+    system: tuple[int, ...] | int
+    time: float
+    q: np.ndarray
+    v: np.ndarray
+
+
+class Residuals(NamedTuple):
+    """How far a trajectory is from its constraints, largest row of each sample."""
+
+    position: np.ndarray
+    """(..., n), m and rad."""
+    velocity: np.ndarray
+    """(..., n), m/s and rad/s."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a trajectory says of itself besides its arrays."""
+
+    labels: Labels
+    method: str
+    formulation: str
+    frame: str
+    settings: Mapping[str, Any]
+    statistics: Mapping[str, Any]
+
+
+class Trajectory:
+    """States over time of one system or a batch of them, and what follows from them.
+
+    Args:
+        model: the mechanism.
+        time: (n,), s; or (..., n) where systems stopped at different times, NaN after the end of each.
+        q: configurations (..., n, nq), rad and m; leading axes are the batch.
+        v: velocities (..., n, nv), rad/s and m/s.
+        tau: constant drives (nv,) or (..., nv), N m and N.
+        events: the events met.
+        outcome: a word for each system that did not arrive as asked, empty for one that did.
+        method: the integrator.
+        formulation: in which accelerations and reactions are computed.
+        frame: of its angular rates, for "absolute".
+        settings: plain numbers and strings, kept with the run.
+        statistics: the same, of what the integrator did.
+
+    Everything else (`a`, `energy`, `reactions`, ...) is computed from the model when first asked for, and kept.
+
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        time: Any,
+        q: Any,
+        v: Any,
+        *,
+        tau: Any = None,
+        events: Iterable[EventRecord] = (),
+        outcome: Any = None,
+        method: str = "",
+        formulation: str = "spatial",
+        frame: str = "fixed",
+        settings: Mapping[str, Any] | None = None,
+        statistics: Mapping[str, Any] | None = None,
+    ) -> None:
+        about = About(labels_of(model), method, formulation, frame, dict(settings or {}), dict(statistics or {}))
+        arrays = {"time": _numbers("time", time), "q": _numbers("q", q), "v": _numbers("v", v)}
+        drives = None if tau is None else _numbers("tau", tau)
+        self._fill(about, model, arrays, drives, events, outcome)
+
+    def _fill(
+        self,
+        about: About,
+        model: Model | None,
+        arrays: dict[str, Any],
+        tau: np.ndarray | None,
+        events: Iterable[EventRecord],
+        outcome: Any,
+        computed: Mapping[str, Any] | None = None,
+    ) -> Trajectory:
+        """Check the shapes and keep everything; arrays may be read lazily."""
+        self._about, self._model, self._arrays = about, model, arrays
+        self._computed: dict[str, Any] = dict(computed or {})
+        shape = tuple(arrays["q"].shape)
+        nq, nv = len(about.labels.coordinate), len(about.labels.rate)
+        if len(shape) < 2 or shape[-1] != nq:
+            raise InputError(f"trajectory: q must have the shape (..., n, {nq}), got {shape}")
+        self.batch: tuple[int, ...] = shape[:-2]
+        """Shape of the batch; `()` is a single system."""
+        if tuple(arrays["v"].shape) != (*shape[:-1], nv):
+            raise InputError(f"trajectory: v must have the shape {(*shape[:-1], nv)}, got {tuple(arrays['v'].shape)}")
+        if tuple(arrays["time"].shape) not in (shape[-2:-1], shape[:-1]):
+            raise InputError(
+                f"trajectory: time must have the shape {shape[-2:-1]} or {shape[:-1]}, "
+                f"got {tuple(arrays['time'].shape)}"
+            )
+        if shape[-2] == 0:
+            raise InputError("trajectory: it has no samples; give at least one")
+        if (np.diff(self.time, axis=-1) < 0).any():
+            raise InputError("trajectory: time must not decrease along a run")
+        if tau is not None and tuple(tau.shape) not in ((nv,), (*self.batch, nv)):
+            raise InputError(f"trajectory: tau must have the shape {(nv,)} or {(*self.batch, nv)}, got {tau.shape}")
+        self._tau = tau
+        words = np.full(self.batch, "") if outcome is None else np.asarray(outcome, dtype=str)
+        if words.shape != self.batch:
+            raise InputError(f"trajectory: outcome must have the batch shape {self.batch}, got {words.shape}")
+        self._outcome = words
+        self.events: tuple[EventRecord, ...] = tuple(events)
+        """The events met, in the order given."""
+        return self
+
+    # What was given.
+
+    @property
+    def model(self) -> Model:
+        """The mechanism."""
+        return self._require("model")
+
+    @cached_property
+    def time(self) -> np.ndarray:
+        """Times of the samples, s: (n,), or (..., n) with NaN after the end of each system."""
+        return _frozen(self._arrays["time"])
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """Configurations (..., n, nq), rad and m."""
+        return _frozen(self._arrays["q"])
+
+    @cached_property
+    def v(self) -> np.ndarray:
+        """Velocities (..., n, nv), rad/s and m/s."""
+        return _frozen(self._arrays["v"])
+
+    @property
+    def tau(self) -> np.ndarray | None:
+        """Constant drives (nv,) or (..., nv), N m and N, or None."""
+        return self._tau
+
+    @property
+    def outcome(self) -> Any:
+        """A word for each system that did not arrive as asked, empty for one that did: a string, or an array."""
+        return self._outcome if self.batch else str(self._outcome)
+
+    @property
+    def method(self) -> str:
+        """The integrator."""
+        return self._about.method
+
+    @property
+    def formulation(self) -> str:
+        """In which accelerations and reactions are computed."""
+        return self._about.formulation
+
+    @property
+    def frame(self) -> str:
+        """Of the angular rates of "absolute"."""
+        return self._about.frame
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the integrator was told."""
+        return dict(self._about.settings)
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """What the integrator did."""
+        return dict(self._about.statistics)
+
+    @cached_property
+    def valid(self) -> np.ndarray:
+        """Mask (..., n), False in the padding after the end of a system."""
+        given = ~(np.isnan(self.q).any(axis=-1) | np.isnan(self.v).any(axis=-1))
+        return _frozen(given & ~np.isnan(self.time), kind=bool)
+
+    # What follows.
+
+    def quantity(self, name: str) -> np.ndarray:
+        """An entry of the table by name: "q", "v", "a", "poses", "energy", "position_residual", ..."""
+        if name in STATES:
+            return self.q if name == "q" else self.v
+        if name not in QUANTITIES:
+            known = (*STATES, *QUANTITIES)
+            raise UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{nearest(name, known)}")
+        if name not in self._computed:
+            self._computed[name] = self._over_samples(name)
+        self._computed[name] = _frozen(self._computed[name])
+        found: np.ndarray = self._computed[name]
+        return found
+
+    def _over_samples(self, name: str) -> np.ndarray:
+        """Evaluate a row of the table at every sample, leaving out the padding."""
+        model, q, v, t, tau = self._require(name), self.q, self.v, self.time, self._tau
+        tau = None if tau is None else tau[..., None, :]
+        way, of = (self.formulation, self.frame), QUANTITIES[name].of
+        if self.valid.all():
+            found = np.asarray(of(Samples(with_time_axis(model), q, v, tau, t, *way)))
+            return np.broadcast_to(found, (*self.valid.shape, *found.shape[self.valid.ndim :]))
+        keep = self.valid
+        tau = None if tau is None else np.broadcast_to(tau, v.shape)[keep]
+        t = np.broadcast_to(t, keep.shape)[keep]
+        rows = np.asarray(of(Samples(self._model_at(keep), q[keep], v[keep], tau, t, *way)))
+        every = np.full((*keep.shape, *rows.shape[1:]), np.nan)
+        every[keep] = rows
+        return every
+
+    def _model_at(self, keep: np.ndarray) -> Model:
+        """The model with the free parameters, if any, of the samples kept, one row each."""
+        model = self._require("model")
+        values = getattr(model, "values", None)
+        if values is None:
+            return model
+        values = np.asarray(values)[..., None, :]
+        return with_values(model, np.broadcast_to(values, (*keep.shape, values.shape[-1]))[keep])
+
+    @property
+    def a(self) -> np.ndarray:
+        """Accelerations (..., n, nv), rad/s^2 and m/s^2."""
+        return self.quantity("a")
+
+    @property
+    def poses(self) -> np.ndarray:
+        """Poses of all bodies (..., n, nb, 4, 4) in ground axes, lengths in m."""
+        return self.quantity("poses")
+
+    @property
+    def twists(self) -> np.ndarray:
+        """Twists of all bodies (..., n, nb, 6), rad/s and m/s, body components."""
+        return self.quantity("twists")
+
+    @property
+    def reactions(self) -> np.ndarray:
+        """Wrench of every joint on its child (..., n, joints, 6), N m and N, at and in the joint frame."""
+        return self.quantity("reactions")
+
+    @property
+    def multipliers(self) -> np.ndarray:
+        """Multipliers (..., n, nl) of the constraint rows of the run's formulation, N m and N."""
+        return self.quantity("multipliers")
+
+    @property
+    def kinetic(self) -> np.ndarray:
+        """Kinetic energy (..., n), J."""
+        return self.quantity("kinetic")
+
+    @property
+    def potential(self) -> np.ndarray:
+        """Potential energy (..., n) of gravity and springs, J."""
+        return self.quantity("potential")
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic and potential energy (..., n), J."""
+        return self.quantity("energy")
+
+    @property
+    def power(self) -> np.ndarray:
+        """Power (..., n), W, that drives, motions, dampers, friction and other forces bring in: the rate of `energy`."""
+        return self.quantity("power")
+
+    @property
+    def momentum(self) -> np.ndarray:
+        """Momentum (..., n, 6), angular about the ground's origin then linear, N m s and N s, ground components."""
+        return self.quantity("momentum")
+
+    @property
+    def residuals(self) -> Residuals:
+        """Largest position (m, rad) and velocity (m/s, rad/s) residual of loops and couplings, each (..., n)."""
+        return Residuals(self.quantity("position_residual"), self.quantity("velocity_residual"))
+
+    def coordinate(self, joint: str) -> np.ndarray:
+        """Coordinates of a tree joint: (..., n), or (..., n, k) where it has several; rad and m."""
+        return _squeezed(self.q[..., self._places("coordinate", joint)])
+
+    def rate(self, joint: str) -> np.ndarray:
+        """Rates of a tree joint: (..., n), or (..., n, k) where it has several; rad/s and m/s."""
+        return _squeezed(self.v[..., self._places("rate", joint)])
+
+    def reaction(self, joint: str) -> np.ndarray:
+        """Wrench (..., n, 6) that a joint exerts on its child, N m and N, at and in the joint frame."""
+        names = self._about.labels.joint
+        if joint not in names:
+            raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{nearest(joint, names)}")
+        return self.reactions[..., names.index(joint), :]
+
+    def position(self, body: str, point: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
+        """Position (..., n, 3), m, ground axes, of a point (3,) given in the axes of a body or frame."""
+        b, p = self._point(body, point)
+        if b < 0:
+            return np.where(self.valid[..., None], p, np.nan)
+        pose = self.poses[..., b, :, :]
+        return pose[..., :3, 3] + pose[..., :3, :3] @ p
+
+    def velocity(self, body: str, point: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
+        """Velocity (..., n, 3), m/s, ground axes, of a point (3,) given in the axes of a body or frame."""
+        b, p = self._point(body, point)
+        if b < 0:
+            return np.where(self.valid[..., None], np.zeros(3), np.nan)
+        twist, R = self.twists[..., b, :], self.poses[..., b, :3, :3]
+        return (R @ (twist[..., 3:] + np.cross(twist[..., :3], p))[..., None])[..., 0]
+
+    def _point(self, name: str, point: Any) -> tuple[int, np.ndarray]:
+        """The body (-1 is ground) that carries a body's or frame's point, and the point in its axes."""
+        model, p = self._require("position"), np.asarray(point, dtype=float)
+        if p.shape != (3,):
+            raise InputError(f"trajectory: a point has three components, got the shape {p.shape}")
+        if name in model.frame_names:
+            frame = model.frames[model.frame_names.index(name)]
+            return frame.body, frame.at.position + frame.at.rotation @ p
+        return (-1, p) if name == "ground" else (model.body_index(name), p)
+
+    def _places(self, axis: str, joint: str) -> slice:
+        if self._model is not None:
+            return self._model.q_slice(joint) if axis == "coordinate" else self._model.v_slice(joint)
+        names = self._about.labels.along(axis) or ()
+        found = [k for k, name in enumerate(names) if name == joint or name.rpartition("[")[0] == joint]
+        if not found:
+            raise UnknownNameError(f"trajectory: no coordinates belong to joint {joint!r}{nearest(joint, names)}")
+        return slice(found[0], found[-1] + 1)
+
+    def _require(self, what: str) -> Model:
+        if self._model is None:
+            raise InputError(
+                f"trajectory of {self._about.labels.model!r}: {what} is not in the file and needs the model; "
+                "load the run with cd.load_run(path, model)"
+            )
+        return self._model
+
+    # One of many.
+
+    def __len__(self) -> int:
+        """Number of systems along the first axis of the batch; 1 for a single system."""
+        return self.batch[0] if self.batch else 1
+
+    def __getitem__(self, index: Any) -> Trajectory:
+        """One system of a batch, without padding, or a part of the batch: `run[3]`, `run[:10]`, `run[2, 0]`."""
+        numbers = np.arange(int(np.prod(self.batch))).reshape(self.batch or (1,))
+        index = index if isinstance(index, tuple) else (index,)
+        if not all(isinstance(i, int | np.integer | slice) for i in index):
+            raise InputError(f"trajectory: a batch is indexed by integers and slices, got {index!r}")
+        kept = np.asarray(numbers[index])  # an IndexError ends a loop over the run
+        if not self.batch:
+            return self
+        keep = np.s_[:]
+        if kept.ndim == 0:
+            rows = ~np.isnan(np.asarray(self._arrays["q"][index])).any(axis=-1)
+            rows &= ~np.isnan(self.time[index] if self.time.ndim > 1 else self.time)
+            keep = np.s_[: int(np.flatnonzero(rows)[-1]) + 1] if rows.any() else np.s_[:1]
+        part = {name: np.asarray(self._arrays[name][index])[..., keep, :] for name in ("q", "v")}
+        part["time"] = (self.time[index] if self.time.ndim > 1 else self.time)[..., keep]
+        n = part["time"].shape[-1]
+        computed = {
+            name: np.asarray(value[index])[(slice(None),) * kept.ndim + (slice(n),)]
+            for name, value in self._computed.items()
+        }
+        tau = self._tau if self._tau is None or self._tau.ndim == 1 else self._tau[index]
+        return Trajectory.__new__(Trajectory)._fill(
+            self._about, self._model_of(index), part, tau, self._events_of(kept), self._outcome[index], computed
+        )
+
+    def _model_of(self, index: Any) -> Model | None:
+        """The model with the free parameters, if any, of a part of the batch."""
+        values = getattr(self._model, "values", None)
+        if self._model is None or values is None or np.ndim(values) == 1:
+            return self._model
+        return with_values(self._model, np.broadcast_to(values, (*self.batch, np.shape(values)[-1]))[index])
+
+    def _events_of(self, kept: np.ndarray) -> list[EventRecord]:
+        """The events of a part of the batch, given the numbers of its systems, with their place in it."""
+        place = {int(number): tuple(map(int, at)) for at, number in np.ndenumerate(kept)}
+        numbered = [(int(np.ravel_multi_index(as_index(event.system), self.batch)), event) for event in self.events]
+        return [replace(event, system=place[number]) for number, event in numbered if number in place]
+
+    # In words.
+
+    def __repr__(self) -> str:
+        """One paragraph; energy drift and residual if they were asked for."""
+        return f"Trajectory of {'; '.join(f'{what}: {value}' if what else value for what, value in self._facts())}."
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(what)}</th><td>{escape(value)}</td></tr>"
+            for what, value in self._facts()
+        )
+        return f"<table><caption>Trajectory</caption>{rows}</table>"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        labels = self._about.labels
+        name = f"{labels.model!r}" + (f", {' x '.join(map(str, self.batch))} systems" if self.batch else "")
+        first, last = np.nanmin(self.time), np.nanmax(self.time)
+        facts = [
+            ("", name),
+            ("time", f"{first:.6g} s to {last:.6g} s"),
+            ("samples", str(self._arrays["q"].shape[-2])),
+            ("method", self.method or "not given"),
+            ("formulation", self.formulation + (f" ({self.frame})" if self.formulation == "absolute" else "")),
+        ]
+        failed = int((self._outcome != "").sum())
+        if failed:
+            facts.append(("not arrived", f"{failed} of {self._outcome.size}" if self.batch else str(self._outcome)))
+        if self.events:
+            facts.append(("events", str(len(self.events))))
+        if "energy" in self._computed:
+            E = self.energy
+            facts.append(("energy drift", f"{np.nanmax(np.abs(E - E[..., :1])):.3g} J"))
+        if "position_residual" in self._computed:
+            facts.append(("worst residual", f"{np.nanmax(self.residuals.position):.3g} m or rad"))
+        return facts
+
+
+def as_index(system: Sequence[int] | int) -> tuple[int, ...]:
+    """The place of a system in a batch, as a tuple."""
+    return (int(system),) if isinstance(system, int | np.integer) else tuple(map(int, system))
+
+
+def _numbers(what: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"trajectory: {what} must be an array of numbers, got {type(value).__name__}") from None
+
+
+def _frozen(array: Any, kind: type = float) -> np.ndarray:
+    """A view that cannot be written to, since other results were computed from it."""
+    view = np.asarray(array, dtype=kind).view()
+    view.flags.writeable = False
+    return view
+
+
+def _squeezed(array: np.ndarray) -> np.ndarray:
+    return array[..., 0] if array.shape[-1] == 1 else array
