@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from cardan.algebra.number import Number, expression, is_free, plain
+
 Matrix = Any  # numpy.ndarray or casadi.SX; vectors are 1-D arrays or SX columns
 Scalar = Any  # float or a 1x1 casadi.SX
 
@@ -26,21 +28,22 @@ def is_symbol(value: object) -> bool:
 def matrix(rows: Sequence[Sequence[Scalar]]) -> Matrix:
     """Build a matrix from its rows of scalars."""
     if not any(is_symbol(entry) for row in rows for entry in row):
-        return np.array(rows, dtype=float)
+        free = any(isinstance(entry, Number) for row in rows for entry in row)
+        return np.array(rows, dtype=object if free else float)
     import casadi as ca
 
     result = ca.SX(len(rows), len(rows[0]))
     for i, row in enumerate(rows):
         for j, entry in enumerate(row):
             if is_symbol(entry) or entry != 0:
-                result[i, j] = entry
+                result[i, j] = expression(entry)
     return result
 
 
 def vector(*entries: Scalar) -> Matrix:
     """Build a vector from its entries."""
     if not any(is_symbol(entry) for entry in entries):
-        return np.array(entries, dtype=float)
+        return np.array(entries, dtype=object if any(isinstance(entry, Number) for entry in entries) else float)
     return matrix([[entry] for entry in entries])
 
 
@@ -128,9 +131,12 @@ def where(condition: Scalar, then: Scalar, otherwise: Scalar) -> Scalar:
 
 
 def constant(value: np.ndarray) -> Matrix:
-    """Turn an array of numbers into a graph constant whose exact zeros are structural."""
+    """Turn an array of numbers into a graph constant whose exact zeros are structural; free numbers stay free."""
     import casadi as ca
 
+    if is_free(value):
+        columns = np.reshape(value, (len(value), -1)) if np.ndim(value) else np.reshape(value, (1, 1))
+        return matrix([[ca.SX(x) if isinstance(x, Number) else x for x in row] for row in columns])
     return ca.SX(ca.sparsify(ca.DM(np.asarray(value, dtype=float))))
 
 
@@ -140,7 +146,11 @@ def as_graph(value: Matrix, like: Matrix) -> Matrix:
 
 
 def snap(value: np.ndarray, tolerance: float) -> np.ndarray:
-    """Round entries that lie within `tolerance` of 0, 1 or -1 to exactly that."""
+    """Round entries that lie within `tolerance` of 0, 1 or -1 to exactly that; free ones stay as they are."""
+    value = plain(value)
+    if value.dtype == object:
+        fixed = [x if isinstance(x, Number) else float(snap(np.array(x, dtype=float), tolerance)) for x in value.flat]
+        return np.array(fixed, dtype=object).reshape(value.shape)
     nearest = np.clip(np.round(value), -1.0, 1.0)
     return np.where(np.abs(value - nearest) <= tolerance, nearest + 0.0, value)
 

@@ -12,12 +12,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from cardan.algebra.number import Number
 from cardan.formulation.catalogue import quantity
 from cardan.formulation.contract import Quantity, Shape
 from cardan.formulation.looping import record_schedule
 from cardan.kernels.kernel import Kernel, compile_program
 from cardan.kernels.program import Port, Program
 from cardan.model.model import Model
+from cardan.model.parameter import with_numbers
 
 # Measured on chains (docs/decisions/0005): beyond this a straight-line kernel takes seconds to compile and runs less
 # than a third faster than the loop, which compiles in a tenth of a second.
@@ -40,7 +44,7 @@ def graph_of(model: Model, name: str, formulation: str = "spatial") -> Any:
 
 def is_large(model: Model) -> bool:
     """Whether recursions over the model are looped rather than unrolled."""
-    return len(model.tree.links) > LOOP_PAST
+    return len(model.tree.links) > LOOP_PAST and not model.parameters
 
 
 def compile_quantity(model: Model, q: Quantity, formulation: str, *, looped: bool | None = None) -> Any:
@@ -49,6 +53,10 @@ def compile_quantity(model: Model, q: Quantity, formulation: str, *, looped: boo
         looped = is_large(model) and q.recursion is not None
     inputs = tuple(Port(p, q.input_shape(model, p)) for p in q.inputs)
     outputs = tuple(Port(name, shape(model)) for name, shape in q.outputs)
+    if model.parameters:
+        inputs = (*inputs, Port("p", (model.parameters.size,)))
+        kernel = _kernel(model, f"{formulation} {q.name}", inputs, outputs, lambda: function_of(model, q))
+        return FreeKernel(kernel, *parameter_arguments(model))
     if not looped:
         return _kernel(model, f"{formulation} {q.name}", inputs, outputs, lambda: function_of(model, q))
     assert q.recursion is not None
@@ -59,6 +67,23 @@ def compile_quantity(model: Model, q: Quantity, formulation: str, *, looped: boo
     if q.finish is None:
         return first
     return _InTwo(first, _kernel(model, f"{name} finished", raw, outputs, lambda: _finish(model, q, raw)))
+
+
+class FreeKernel:
+    """A kernel whose last input are the free parameters, called without them."""
+
+    def __init__(self, kernel: Kernel, p: np.ndarray) -> None:
+        self.kernel, self.p = kernel, p
+        self._single = p.astype(np.float32)
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        """Evaluate at the values it is bound to; in float32 where every array given is."""
+        single = all(getattr(a, "dtype", None) == np.float32 for a in args)
+        return self.kernel(*args, self._single if single else self.p, out=out, threads=threads)
+
+    def bound(self, p: np.ndarray) -> FreeKernel:
+        """The same kernel with other values (..., size)."""
+        return FreeKernel(self.kernel, p)
 
 
 class _InTwo:
@@ -88,11 +113,39 @@ def _kernel(
 
 
 def function_of(model: Model, q: Quantity) -> Any:
-    """The CasADi function of a quantity, unrolled."""
+    """The CasADi function of a quantity, unrolled; with free parameters their vector `p` is its last input."""
     import casadi as ca
 
     symbols = {port: ca.SX.sym(port, *(q.input_shape(model, port) or (1,))) for port in q.inputs}
-    return ca.Function("quantity", list(symbols.values()), q.graph(model, symbols))
+    written, p = symbolic(model)
+    free = [p] if model.parameters else []
+    return ca.Function("quantity", [*symbols.values(), *free], q.graph(written, symbols))
+
+
+def symbolic(model: Model) -> tuple[Model, Any]:
+    """The model with its free parameters as symbols, and the column `p` (parameters.size, 1) of these symbols.
+
+    Graphs are written with it. `p` goes in as the last input; `parameter_arguments` gives the array for it. It has no
+    parameters itself, and a model without any is returned as it is, with an empty `p`.
+    """
+    import casadi as ca
+
+    if not model.parameters:
+        return model, ca.SX(0, 1)
+    kernels = model.unbound.kernels
+    if "symbolic" not in kernels:
+        p = ca.SX.sym("p", model.parameters.size)
+        numbers = [Number(p[k], float(x)) for k, x in enumerate(model.parameters.nominal)]
+        kernels["symbolic"] = with_numbers(model, np.array(numbers, dtype=object)), p
+    found: tuple[Model, Any] = kernels["symbolic"]
+    return found
+
+
+def parameter_arguments(model: Model) -> tuple[np.ndarray, ...]:
+    """What to pass for `p`: the model's values (..., parameters.size), nominal if none; () if it has no parameters."""
+    if not model.parameters:
+        return ()
+    return (model.parameters.nominal if model.values is None else model.values,)
 
 
 def _finish(model: Model, q: Quantity, raw: tuple[Port, ...]) -> Any:

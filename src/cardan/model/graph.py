@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardan.algebra.matrix import snap
+from cardan.algebra.number import nominal, plain, scalar
 from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
 from cardan.errors import ModelError
 from cardan.model.body import Body, Joint
@@ -177,12 +178,12 @@ def merged_inertia(
     for b in members:
         R, body = pose[b].rotation, bodies[b]
         parts.append((body.mass, pose[b].position + R @ body.com, R @ body.inertia @ R.T))
-    mass = float(sum(m for m, _, _ in parts))
+    mass = scalar(sum(m for m, _, _ in parts))
     com = sum((m * c for m, c, _ in parts), np.zeros(3)) / (mass or 1.0)
     I_C = np.zeros((3, 3))
     for m, c, I in parts:
-        I_C += inertia_about_origin(m, c - com, I)
-    return mass, com, (I_C + I_C.T) / 2
+        I_C = I_C + inertia_about_origin(m, c - com, I)
+    return mass, plain(com), plain((I_C + I_C.T) / 2)
 
 
 def check_mobility(tree: Tree, joints: Sequence[Joint], held_bodies: set[int]) -> None:
@@ -207,10 +208,11 @@ def weightless_links(tree: Tree) -> dict[int, str]:
     """Links whose joint can move without moving any inertia, and why.
 
     At one arbitrary configuration, tips first: composite inertia `IC` gives the size to compare with, and articulated
-    inertia `IA` what is left to move when the joints beyond give way.
+    inertia `IA` what is left to move when the joints beyond give way. Free numbers count with their nominal values.
     """
     rng = np.random.default_rng(0)
-    IC, IA = [link.I for link in tree.links], [link.I for link in tree.links]
+    IC = [nominal(link.I) for link in tree.links]
+    IA = list(IC)
     found: dict[int, str] = {}
     for i in reversed(range(len(tree.links))):
         link = tree.links[i]
@@ -220,7 +222,7 @@ def weightless_links(tree: Tree) -> dict[int, str]:
         if link.kind.nv and not _moves_inertia(S, D, IC[i]):
             found[i] = "has no mass" if IC[i][3, 3] == 0 else "has no inertia along a motion of that joint"
         if link.parent != GROUND:
-            X = joint_transform(link.kind, q, link.E, link.r)
+            X = joint_transform(link.kind, q, link.E, nominal(link.r))
             left = IA[i] if i in found else IA[i] - IA[i] @ S @ np.linalg.solve(D, S.T @ IA[i])
             IC[link.parent] = IC[link.parent] + X.congruence(IC[i])
             IA[link.parent] = IA[link.parent] + X.congruence(left)

@@ -13,6 +13,7 @@ from cardan.errors import ModelError
 from cardan.model.pose import numbers, unit_axis
 
 ROUNDING = 1e-15  # m^2: the square of a radius of gyration of 30 nm; less is noise
+SINGULAR = 1e-9  # a smallest principal moment below this part of the largest counts as none
 LARGEST = 1e100  # beyond this, squares overflow
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -125,3 +126,20 @@ def check_inertia(owner: str, mass: float, I_C: np.ndarray) -> np.ndarray:
             "(principal values, kg m^2); did you give it about another point?"
         )
     return I_C
+
+
+def faults_of_inertia(I_C: np.ndarray, nominal: np.ndarray) -> list[tuple[np.ndarray, str]]:
+    """Rules for inertias (..., 3, 3) that vary about a nominal one (3, 3): where each is broken (...), and its words.
+
+    A nominal inertia that can be inverted must stay so: the equations are written accordingly.
+    """
+    moments = np.linalg.eigvalsh(np.where(np.isfinite(I_C), I_C, 0.0))
+    a, b, c = (moments[..., k] for k in range(3))
+    least, _, most = np.linalg.eigvalsh(nominal)
+    faults = [
+        (a < -1e-6 * np.abs(c), "about the centre of mass must not be negative along any axis"),
+        (c > (a + b) * (1 + 1e-6) + 1e-12 * c, "about the centre of mass breaks the triangle rule"),
+    ]
+    if least > SINGULAR * most:
+        faults.append((a <= SINGULAR * c, "must stay positive along every axis, as its nominal value is"))
+    return faults

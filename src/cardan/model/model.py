@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from cardan.errors import LoopError, UnknownNameError, nearest
+from cardan.errors import LoopError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.force import Coupling, Force
 from cardan.model.graph import GROUND, Link, Tree, grow_tree
+from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter
 from cardan.model.pose import Pose
 
 
@@ -36,6 +38,12 @@ class Model:
     couplings: tuple[Coupling, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)
     """Compiled functions of this model, filled by the layers above."""
+    parameters: Parameters = NONE
+    """Numbers that `free` has made an input; bodies, joints and forces show their nominal values."""
+    values: np.ndarray | None = None
+    """Values (..., parameters.size) that `at` has given them; None is nominal."""
+    merge: str = "all"
+    """Which rigid joints the tree has merged, see `grow_tree`."""
 
     @property
     def nq(self) -> int:
@@ -137,13 +145,18 @@ class Model:
 
     @cached_property
     def key(self) -> str:
-        """Hex digest of all that enters the equations; equal models share compiled kernels."""
+        """Hex digest of all that enters the equations; equal models share compiled kernels.
+
+        Of free numbers their places and nominal values enter, by which structure is decided, never the values of `at`.
+        """
         h = hashlib.sha256(self.tree.digest().encode() + self.gravity.tobytes())
         for joint in (self.joints[j] for j in self.cuts):
             h.update(f"{joint.kind.name} {joint.parent} {joint.child}".encode())
             h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
         for element in self._elements:
             h.update(element.digest(self._place))
+        if self.parameters:
+            h.update(digest_of_parts(self))
         return h.hexdigest()
 
     @cached_property
@@ -163,7 +176,41 @@ class Model:
 
     def _regrown(self, merge: str) -> Model:
         kept = [j for j in range(len(self.joints)) if j not in self.cuts]
-        return replace(self, tree=grow_tree(self.bodies, self.joints, kept, self.snapping, merge), kernels={})
+        tree = grow_tree(self.bodies, self.joints, kept, self.snapping, merge)
+        return replace(self, tree=tree, merge=merge, kernels={})
+
+    def free(self, *names: str) -> Model:
+        """The same model with some of its numbers free: an input of every function, batched like the others.
+
+        A name is `gravity` or `element.field`: `mass`, `com`, `inertia` of a body (about its centre of mass: Ixx, Iyy,
+        Izz, Ixy, Ixz, Iyz), `at`, `child_at` of a joint (the positions), and the numbers of a force element. What
+        the numbers now are is their nominal value, from which all structure is decided: the tree, which bodies have
+        mass, which constraints are redundant. Give values with `at`.
+        """
+        if self.values is not None:
+            raise ModelError(f"model {self.name!r}: its parameters have values; free more numbers first, then use at()")
+        items = list(self.parameters)
+        for name in names:
+            if name in (p.name for p in items):
+                raise ModelError(f"model {self.name!r}: parameter {name!r} is free already; name it once")
+            items.append(find_parameter(self, name))
+        return replace(self, parameters=Parameters(tuple(items)), kernels={})
+
+    def at(self, values: Mapping[str, Any]) -> Model:
+        """The same model at values of its free numbers, by name, each (..., *shape) in SI units.
+
+        Their batch axes broadcast with each other and with those of q, v and tau. Numbers not named stay as they are.
+        """
+        start = self.parameters.nominal if self.values is None else self.values
+        p = self.parameters.vector(values, start)
+        bound = replace(self, values=p, kernels=_Bound(self.unbound.kernels, self.parameters.nominal, p))
+        bound.__dict__["unbound"] = self.unbound
+        return bound
+
+    @cached_property
+    def unbound(self) -> Model:
+        """The same model with its free numbers at their nominal values: where structure is decided."""
+        return self if self.values is None else replace(self, values=None, kernels={})
 
     def require_tree(self, what: str) -> None:
         """Refuse a function that cannot close loops."""
@@ -217,8 +264,9 @@ class Model:
 
     def __repr__(self) -> str:
         """One line."""
+        free = f", free: {', '.join(self.parameters.names)}" if self.parameters else ""
         loops = f", {len(self.cuts)} cuts" if self.cuts else ""
-        return f"Model({self.name!r}, {self.nb} bodies, nq={self.nq}, nv={self.nv}{loops})"
+        return f"Model({self.name!r}, {self.nb} bodies, nq={self.nq}, nv={self.nv}{loops}{free})"
 
     def _body_placement(self, index: int) -> tuple[int, Pose]:
         return (GROUND, Pose()) if index == GROUND else (self.tree.body_link[index], self.tree.body_pose[index])
@@ -248,3 +296,27 @@ class Model:
         if name in names:
             return names.index(name)
         raise UnknownNameError(f"{what} {name!r} is not in model {self.name!r}{nearest(name, names)}")
+
+
+class _Bound(dict[Any, Any]):
+    """Kernels of a model at values of its free numbers: those of the free model, bound on the way out."""
+
+    def __init__(self, shared: dict[Any, Any], nominal: np.ndarray, p: np.ndarray) -> None:
+        super().__init__()
+        self.shared, self.nominal, self.p = shared, nominal, p
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.shared
+
+    def __setitem__(self, key: Any, item: Any) -> None:
+        self.shared[key] = item.bound(self.nominal) if hasattr(item, "bound") else item
+
+    def __getitem__(self, key: Any) -> Any:
+        if not super().__contains__(key):
+            item = self.shared[key]
+            super().__setitem__(key, item.bound(self.p) if hasattr(item, "bound") else item)
+        return super().__getitem__(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """As a dict's."""
+        return self[key] if key in self.shared else default

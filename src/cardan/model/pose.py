@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.algebra.number import is_free
 from cardan.algebra.rotation import quaternion_of_rotation, rotation_of_quaternion, rotation_of_rpy
 from cardan.errors import ModelError
 
@@ -55,7 +56,8 @@ class Pose:
 
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
-        position = numbers("pose", "position", self.position, (3,))
+        free = is_free(self.position)  # by the model itself, in a pose that was checked
+        position = np.array(self.position) if free else numbers("pose", "position", self.position, (3,))
         given = [name for name in ("rotation", "quaternion", "rpy") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ModelError(f"pose: give the rotation once, not as {' and as '.join(given)}")
@@ -87,7 +89,7 @@ class Pose:
     @property
     def matrix(self) -> np.ndarray:
         """Homogeneous matrix (4, 4)."""
-        result = np.eye(4)
+        result = np.eye(4, dtype=self.position.dtype)
         result[:3, :3], result[:3, 3] = self.rotation, self.position
         return result
 

@@ -36,7 +36,7 @@ def regrouped_inertias(tree: Tree) -> list[np.ndarray]:
 
 def _movable(kind: str, I: np.ndarray) -> np.ndarray | None:
     """The part of an inertia that does not notice the joint's motion."""
-    part = np.zeros((6, 6))
+    part = np.zeros((6, 6), dtype=I.dtype)
     if kind == REVOLUTE.name:  # mass along the z axis: no inertia about z, centre of mass on z
         part[0, 0] = part[1, 1] = I[1, 1]
         part[[3, 4, 5], [3, 4, 5]] = I[3, 3]

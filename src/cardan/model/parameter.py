@@ -1,0 +1,296 @@
+"""Numbers of a model that the user has freed by name: what they are, and where they go.
+
+A name is `element.field`, or `gravity`. Bodies have `mass`, `com`, `inertia`; joints `at` and `child_at`, the positions
+of their two frames; a force element every number that it was declared with. All the freed numbers, one after the
+other, are the vector `p`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cardan.errors import InputError, ModelError, UnknownNameError, nearest
+from cardan.model.body import Body, Joint
+from cardan.model.force import Force
+from cardan.model.graph import grow_tree
+from cardan.model.inertia import faults_of_inertia
+from cardan.model.pose import Pose
+
+if TYPE_CHECKING:
+    from cardan.model.model import Model
+
+# Rows and columns of (Ixx, Iyy, Izz, Ixy, Ixz, Iyz).
+ENTRIES = ((0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
+ANY, NOT_NEGATIVE, POSITIVE, INERTIA, STIFFNESS = "any", "not negative", "positive", "inertia", "matrix not negative"
+POINT = ("m", ANY)
+
+# Fields that can be freed, by what they belong to: unit along an angle (and along a length), and rule.
+FIELDS: dict[str, dict[str, tuple[str, str]]] = {
+    "body": {"mass": ("kg", POSITIVE), "com": POINT, "inertia": ("kg m^2", INERTIA)},
+    "joint": {"at": POINT, "child_at": POINT},
+    "spring": {
+        "stiffness": ("N/m", NOT_NEGATIVE), "length": ("m", NOT_NEGATIVE), "damping": ("N s/m", NOT_NEGATIVE),
+        "at1": POINT, "at2": POINT,
+    },
+    "damper": {"damping": ("N s/m", NOT_NEGATIVE), "at1": POINT, "at2": POINT},
+    "bushing": {
+        "stiffness": ("N m/rad, N/m", STIFFNESS), "damping": ("N m s/rad, N s/m", STIFFNESS), "at1": POINT, "at2": POINT
+    },
+    "wrench": {"value": ("N m, N", ANY), "at": POINT},
+    "torsion": {
+        "stiffness": ("N m/rad|N/m", NOT_NEGATIVE), "rest": ("rad|m", ANY),
+        "damping": ("N m s/rad|N s/m", NOT_NEGATIVE),
+    },
+    "friction": {
+        "viscous": ("N m s/rad|N s/m", NOT_NEGATIVE), "coulomb": ("N m|N", NOT_NEGATIVE),
+        "smoothing": ("rad/s|m/s", POSITIVE),
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """One freed quantity: `name`, `unit`, `shape` of one value, and its `nominal` value."""
+
+    name: str
+    unit: str
+    shape: tuple[int, ...]
+    nominal: np.ndarray
+    rule: str = field(repr=False)
+    place: tuple[str, int, str] = field(repr=False)
+    """What it belongs to ("body", "joint", "force" or "model"), the number of that, and the field."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers one value has."""
+        return int(self.nominal.size)
+
+    def read(self, value: Any) -> np.ndarray:
+        """Values (..., size) from what the user gives, (..., *shape), checked against the rule."""
+        try:
+            array = np.array(value, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(f"parameter {self.name!r}: its values must be numbers, got {value!r}") from None
+        if self.rule == INERTIA and array.shape[-2:] == (3, 3):
+            array = self._from_matrices(array)
+        n = len(self.shape)
+        if array.shape[max(array.ndim - n, 0) :] != self.shape:
+            wanted = ", ".join(("...", *map(str, self.shape)))
+            raise InputError(f"parameter {self.name!r}: values must have shape ({wanted}), got {array.shape}")
+        array = array.reshape(*array.shape[: array.ndim - n], self.size)
+        self._check(array)
+        return array
+
+    def _from_matrices(self, array: np.ndarray) -> np.ndarray:
+        skew = np.abs(array - np.swapaxes(array, -1, -2)).max(axis=(-1, -2))
+        self._refuse(skew > 1e-6 * np.abs(array).max(axis=(-1, -2)), array, "must be symmetric")
+        return array[..., ENTRIES[0], ENTRIES[1]]
+
+    def _check(self, values: np.ndarray) -> None:
+        """Refuse what is not finite or breaks the rule; name the first such value."""
+        self._refuse(~np.isfinite(values).all(-1), values, "must be finite")
+        if self.rule == POSITIVE:
+            self._refuse((values <= 0).any(-1), values, "must be above 0")
+        elif self.rule == NOT_NEGATIVE:
+            self._refuse((values < 0).any(-1), values, "must not be negative; it would feed energy in")
+        elif self.rule == STIFFNESS:
+            K = values.reshape(*values.shape[:-1], 6, 6)
+            lowest = np.linalg.eigvalsh((K + np.swapaxes(K, -1, -2)) / 2)[..., 0]
+            bad = lowest < -1e-9 * np.abs(values).max(-1)
+            self._refuse(bad, values, "must not be negative along any motion; it would feed energy in")
+        elif self.rule == INERTIA:
+            for bad, why in faults_of_inertia(_matrices(values), _matrices(self.nominal)):
+                self._refuse(bad, values, why)
+
+    def _refuse(self, bad: Any, values: np.ndarray, why: str) -> None:
+        if np.any(bad):
+            index = tuple(int(k) for k in np.argwhere(bad)[0])
+            first = values[index].reshape(-1)
+            shown = f"{first[0]:g}" if first.size == 1 else np.array2string(first, separator=", ", precision=6)
+            where = f" at index {index if len(index) != 1 else index[0]}" if index else ""
+            raise InputError(f"parameter {self.name!r} {why}, got {shown} {self.unit}{where}")
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """The freed numbers of a model, in the order of `p`: iterate, or look one up by name."""
+
+    items: tuple[Parameter, ...] = ()
+
+    def __len__(self) -> int:
+        """How many names."""
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Parameter]:
+        """One after the other."""
+        return iter(self.items)
+
+    def __getitem__(self, name: str) -> Parameter:
+        """Look one up."""
+        if name not in self.names:
+            raise UnknownNameError(f"parameter {name!r} is not free{nearest(name, self.names)}")
+        return self.items[self.names.index(name)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(p.name for p in self.items)
+
+    @property
+    def size(self) -> int:
+        """How many numbers in all: the length of `p`."""
+        return sum(p.size for p in self.items)
+
+    @property
+    def nominal(self) -> np.ndarray:
+        """Nominal `p` (size,)."""
+        return np.concatenate([p.nominal.ravel() for p in self.items]) if self.items else np.zeros(0)
+
+    def slice_of(self, name: str) -> slice:
+        """Where a parameter is in `p`."""
+        at = self.names.index(self[name].name)
+        first = sum(p.size for p in self.items[:at])
+        return slice(first, first + self.items[at].size)
+
+    def vector(self, values: Mapping[str, Any], start: np.ndarray) -> np.ndarray:
+        """`p` (..., size) from values by name, each (..., *shape); the others are those of `start` (..., size)."""
+        given = {name: self[name].read(value) for name, value in values.items()}
+        shapes = {"the values before": start.shape[:-1], **{name: a.shape[:-1] for name, a in given.items()}}
+        try:
+            batch = np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            told = ", ".join(f"{shape} of {name}" for name, shape in shapes.items() if shape)
+            raise InputError(f"parameters: batch shapes {told} do not broadcast") from None
+        p = np.array(np.broadcast_to(start, (*batch, self.size)))
+        for name, array in given.items():
+            p[..., self.slice_of(name)] = array
+        p.flags.writeable = False
+        return p
+
+    def __repr__(self) -> str:
+        """A row for each."""
+        rows = [(p.name, f"{p.shape}" if p.shape else "", p.unit, _shown(p.nominal)) for p in self.items]
+        widths = [max((len(row[k]) for row in rows), default=0) for k in range(3)]
+        lines = ["  ".join((*(text.ljust(w) for text, w in zip(row, widths, strict=False)), row[3])) for row in rows]
+        return "\n".join([f"Parameters({len(self)} names, {self.size} numbers)", *(f"  {line}" for line in lines)])
+
+
+NONE = Parameters()
+
+
+def _shown(nominal: np.ndarray) -> str:
+    return np.array2string(nominal, separator=", ", precision=6).replace("\n", "")
+
+
+def _matrices(entries: np.ndarray) -> np.ndarray:
+    """Symmetric matrices (..., 3, 3) from (..., 6) entries, of any kind."""
+    result = np.empty((*entries.shape[:-1], 3, 3), dtype=entries.dtype)
+    result[..., ENTRIES[0], ENTRIES[1]] = result[..., ENTRIES[1], ENTRIES[0]] = entries
+    return result
+
+
+# Finding a number by name.
+
+
+def find_parameter(model: Model, name: str) -> Parameter:
+    """The number that a name means, with its nominal value."""
+    if name == "gravity":
+        return Parameter(name, "m/s^2", (3,), model.gravity, ANY, ("model", 0, "gravity"))
+    element, _, what = str(name).rpartition(".")
+    groups: dict[str, Sequence[Any]] = {"body": model.bodies, "joint": model.joints, "force": model.forces}
+    owners = [(sort, k, x) for sort, group in groups.items() for k, x in enumerate(group) if x.name == element]
+    if not owners:
+        known = ["gravity", *(f"{x.name}.{what}" for group in groups.values() for x in group)]
+        raise UnknownNameError(
+            f"model {model.name!r}: parameter {name!r} names no body, joint or force element; write 'element.field' "
+            f"or 'gravity'{nearest(name, known)}"
+        )
+    found = [(sort, k, x) for sort, k, x in owners if what in _fields(sort, x)]
+    if not found:
+        known = [f"{element}.{field}" for sort, _, x in owners for field in _fields(sort, x)]
+        told = f"; free are {', '.join(map(repr, known))}" if known else ", nothing of it can be freed"
+        raise UnknownNameError(f"model {model.name!r}: parameter {name!r} is not a number of {element!r}{told}")
+    if len(found) > 1:
+        raise ModelError(
+            f"model {model.name!r}: parameter {name!r} has two meanings, of a {found[0][0]} and of a {found[1][0]} "
+            f"that are both called {element!r}; rename one"
+        )
+    return _parameter(model, name, *found[0], what)
+
+
+def _fields(sort: str, owner: Body | Joint | Force) -> dict[str, tuple[str, str]]:
+    return FIELDS.get(owner.kind.name if isinstance(owner, Force) else sort, {})
+
+
+def _parameter(model: Model, name: str, sort: str, index: int, owner: Any, what: str) -> Parameter:
+    unit, rule = _fields(sort, owner)[what]
+    if sort == "body":
+        if owner.mass == 0:
+            raise ModelError(
+                f"model {model.name!r}: parameter {name!r} cannot be freed: body {owner.name!r} has no mass, and the "
+                "equations are written without it; give it a nominal mass"
+            )
+        nominal = owner.inertia[ENTRIES] if what == "inertia" else np.array(getattr(owner, what), dtype=float)
+    elif sort == "joint":
+        nominal = getattr(owner, what).position
+    else:
+        nominal = owner.numbers[what]
+        nominal = nominal.reshape(()) if nominal.size == 1 else nominal
+        if "|" in unit:
+            along = model.joints[owner.on[0]].kind.name
+            turning, shifting = unit.split("|")
+            unit = shifting if along == "prismatic" else turning if nominal.ndim == 0 else f"{turning} or {shifting}"
+    nominal = np.array(nominal)
+    nominal.flags.writeable = False
+    return Parameter(name, unit, nominal.shape, nominal, rule, (sort, index, what))
+
+
+# Putting numbers in.
+
+
+def with_numbers(model: Model, p: np.ndarray) -> Model:
+    """The model with its free numbers replaced by `p` (size,), floats or `Number`s, and the tree grown from them."""
+    bodies, joints, forces = list(model.bodies), list(model.joints), list(model.forces)
+    gravity = model.gravity
+    for parameter in model.parameters:
+        sort, k, what = parameter.place
+        value = p[model.parameters.slice_of(parameter.name)]
+        if sort == "model":
+            gravity = value
+        elif sort == "body":
+            bodies[k] = replace(bodies[k], **{what: _body_field(what, value)})
+        elif sort == "joint":
+            pose = getattr(joints[k], what)
+            changed: dict[str, Any] = {what: Pose(value, pose.rotation)}
+            joints[k] = replace(joints[k], **changed)
+        else:
+            own = forces[k].numbers
+            forces[k] = replace(forces[k], numbers={**own, what: value.reshape(own[what].shape)})
+    kept = [j for j in range(len(joints)) if j not in model.cuts]
+    tree = grow_tree(bodies, joints, kept, model.snapping, model.merge)
+    return replace(
+        model, gravity=gravity, bodies=tuple(bodies), joints=tuple(joints), forces=tuple(forces), tree=tree,
+        parameters=NONE, values=None, kernels={},
+    )  # fmt: skip
+
+
+def digest_of_parts(model: Model) -> bytes:
+    """Digest of bodies and joints by themselves, as equations with free numbers see them, and of what is free."""
+    h = hashlib.sha256(f"{model.merge} {model.snapping} {[p.place for p in model.parameters]}".encode())
+    for body in model.bodies:
+        h.update(np.array([body.mass, *body.com, *body.inertia.ravel()]).tobytes())
+    for joint in model.joints:
+        h.update(f"{joint.kind.name} {joint.parent} {joint.child}".encode())
+        h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
+    return h.digest()
+
+
+def _body_field(what: str, value: np.ndarray) -> Any:
+    if what == "mass":
+        return value[0]
+    return _matrices(value) if what == "inertia" else value
