@@ -11,28 +11,15 @@ from typing import Any
 import numpy as np
 
 from cardan.analysis.redundancy import require_motion
-from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation import general
-from cardan.formulation.constrained import BUILDERS
 from cardan.formulation.general import is_plain as is_plain
+from cardan.formulation.native import formulation_key as formulation_key
 from cardan.formulation.power import multipliers
 from cardan.integrate.assemble import time_argument as time_argument
 from cardan.integrate.independence import generic_configurations, independent_rows
 from cardan.kernels.evaluate import compile_quantity
 from cardan.model.model import Model
 from cardan.model.planar import planar_model
-
-FRAMES = ("fixed", "body")
-
-
-def formulation_key(formulation: str, frame: str = "fixed") -> str:
-    """The name under which a formulation is built, from the words that the user gives."""
-    if frame not in FRAMES:
-        raise InputError(f"frame must be 'fixed' or 'body', got {frame!r}")
-    known = [name for name in BUILDERS if name != "absolute_body"]
-    if formulation not in known:
-        raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, known)}")
-    return "absolute_body" if formulation == "absolute" and frame == "body" else formulation
 
 
 def needs_general(model: Model, formulation: str) -> bool:

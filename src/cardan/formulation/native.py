@@ -16,8 +16,10 @@ import numpy as np
 
 from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, stack, zeros
 from cardan.algebra.rotation import quaternion_of_rotation, quaternion_rates, rotation_of_quaternion
+from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation import absolute, points_native, relative
 from cardan.formulation.constrained import (
+    BUILDERS,
     Loads,
     body_motion,
     build_parts,
@@ -35,7 +37,18 @@ from cardan.model.model import Model
 from cardan.model.transform import configuration_rate
 
 TREE = ("spatial", "newton_euler")
+FRAMES = ("fixed", "body")
 Five = list[Matrix]
+
+
+def formulation_key(formulation: str, frame: str = "fixed") -> str:
+    """The name under which a formulation is built, from the words that the user gives."""
+    if frame not in FRAMES:
+        raise InputError(f"frame must be 'fixed' or 'body', got {frame!r}")
+    known = [name for name in BUILDERS if name != "absolute_body"]
+    if formulation not in known:
+        raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, known)}")
+    return "absolute_body" if formulation == "absolute" and frame == "body" else formulation
 
 
 def sizes(model: Model, key: str) -> tuple[int, int]:

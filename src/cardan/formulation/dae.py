@@ -1,0 +1,229 @@
+"""The equations of motion as one implicit system `F(t, y, y') = 0`, in any formulation's own coordinates.
+
+    stabilised (index 2)   qdot = N v - G^T mu     M vdot + J^T lam = f     J v = beta(t)     phi(q, t) = 0
+    index 1                qdot = N v              M vdot + J^T lam = f     J vdot = gamma
+
+with `G = d phi / d q`, `y = (q, v, lam, mu)` or `(q, v, lam)`. On the solution `mu = 0`. Quaternions of unit length are
+position constraints like the others.
+
+Source: C. W. Gear, B. Leimkuhler, G. K. Gupta, Automatic integration of Euler-Lagrange equations with constraints,
+J. Comput. Appl. Math. 12-13 (1985) 77-90.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm, pi
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.matrix import Matrix, arctan2, cos, dot, sin, stack, where
+from cardan.errors import InputError
+from cardan.formulation import native
+from cardan.formulation.contract import PROJECT, Inputs, Quantity, Shape, fixed
+from cardan.model.model import Model
+
+FORMS = ("stabilised", "index1")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which unknowns there are: `rows` of J and `places` of phi are those kept, `unit` is where quaternions start."""
+
+    key: str
+    form: str
+    nq: int
+    nv: int
+    rows: tuple[int, ...]
+    places: tuple[int, ...]
+    unit: tuple[int, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many of q, v, lam, mu."""
+        mu = len(self.places) + len(self.unit) if self.form == "stabilised" else 0
+        return self.nq, self.nv, len(self.rows), mu
+
+    @property
+    def n(self) -> int:
+        """Unknowns."""
+        return sum(self.sizes)
+
+    @property
+    def name(self) -> str:
+        """All that distinguishes it."""
+        return f"{self.key} {self.form} {self.rows} {self.places}"
+
+
+def quaternions(model: Model, key: str) -> tuple[int, ...]:
+    """Where quaternions start among a formulation's coordinates."""
+    if key == "points":
+        return ()
+    if key in native.TREE:
+        return tuple(link.q.stop - 4 for link in model.tree.links if link.kind.nq != link.kind.nv)
+    return tuple(7 * i + 3 for i in range(len(model.separate.tree.links)))
+
+
+def state(model: Model, key: str) -> Quantity:
+    """`M`, `f`, `J`, `gamma`, `phi`, `G`, `beta` with all rows, and `N`, at a state of the formulation."""
+    import casadi as ca
+
+    nq, nv = native.sizes(model, key)
+    shapes: dict[str, Shape] = {"t": (), "q": (nq,), "v": (nv,), "tau": (model.nv,)}
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        M, f, J, gamma, phi, beta, qdot = _equations(model, key, s["t"], s["q"], s["v"], s["tau"])
+        return [M, f, J, gamma, phi, ca.jacobian(phi, s["q"]), beta, ca.jacobian(qdot, s["v"])]
+
+    nl = write(model, {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in shapes.items()})[4].shape[0]
+    outputs = (
+        ("M", fixed(nv, nv)), ("f", fixed(nv)), ("J", fixed(nl, nv)), ("gamma", fixed(nl)), ("phi", fixed(nl)),
+        ("G", fixed(nl, nq)), ("beta", fixed(nl)), ("N", fixed(nq, nv)),
+    )  # fmt: skip
+    return Quantity("dae_state", tuple(shapes), outputs, write=write, shapes=shapes)
+
+
+def residual(model: Model, layout: Layout) -> Quantity:
+    """`F` (n,) of time, `y`, `y'` and drives."""
+    shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "yp": (layout.n,), "tau": (model.nv,)}
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        F, stabiliser = _implicit(model, layout, s)
+        F[: layout.nq] += stabiliser
+        return [F]
+
+    return Quantity("dae_residual", tuple(shapes), (("F", fixed(layout.n)),), write=write, shapes=shapes)
+
+
+def jacobian(model: Model, layout: Layout) -> Any:
+    """CasADi function of (t, cj, y, y', tau): the sparse matrix `dF/dy + cj dF/dy'`.
+
+    The change of `G^T mu` with q is left out: it vanishes with mu, on the solution.
+    """
+    import casadi as ca
+
+    n, nq = layout.n, layout.nq
+    t, cj, y, yp, tau = (ca.SX.sym(*port) for port in (("t", 1), ("cj", 1), ("y", n), ("yp", n), ("tau", model.nv)))
+    F, stabiliser = _implicit(model, layout, {"t": t, "y": y, "yp": yp, "tau": tau})
+    K = ca.jacobian(F, y) + cj * ca.jacobian(F, yp)
+    mu = y[sum(layout.sizes[:3]) :]
+    K[:nq, sum(layout.sizes[:3]) :] += ca.jacobian(stabiliser, mu)
+    return ca.Function("jacobian", [t, cj, y, yp, tau], [ca.sparsify(K)])
+
+
+def into(model: Model, key: str) -> Quantity:
+    """The formulation's own `q` and `v` from those of the tree."""
+    nq, nv = native.sizes(model, key)
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        poses, twists = native.lift(model, "spatial", s)
+        return native.project(model, key, {"poses": poses, "twists": twists})
+
+    return Quantity("into_native", ("q", "v"), (("q", fixed(nq)), ("v", fixed(nv))), write=write)
+
+
+def out_of(model: Model, key: str) -> Quantity:
+    """`q` and `v` of the tree from the formulation's own.
+
+    Of the values that an angle or a quaternion can have, those nearest to `about` (nq,), a configuration of the tree.
+    """
+    nq, nv = native.sizes(model, key)
+    shapes: dict[str, Shape] = {"q": (nq,), "v": (nv,), "about": (model.nq,)}
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        return tree_state(model, key, s["q"], s["v"], s["about"])
+
+    outputs = (("q", fixed(model.nq)), ("v", fixed(model.nv)))
+    return Quantity("out_of_native", tuple(shapes), outputs, write=write, shapes=shapes)
+
+
+def events(model: Model, layout: Layout, graph: Any) -> Quantity:
+    """A function `graph` of (t, q, v) of the tree, (ne,), of time, `y` and `about`."""
+    shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "about": (model.nq,)}
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        q, v = s["y"][: layout.nq], s["y"][layout.nq : layout.nq + layout.nv]
+        return [graph(s["t"], *tree_state(model, layout.key, q, v, s["about"]))]
+
+    return Quantity("events", tuple(shapes), (("g", fixed(graph.numel_out(0))),), write=write, shapes=shapes)
+
+
+def tree_state(model: Model, key: str, q: Matrix, v: Matrix, about: Matrix) -> list[Matrix]:
+    """`q`, near to `about`, and `v` of the tree."""
+    if key in native.TREE:
+        return [q, v]
+    poses, twists = native.lift(model, key, {"q": q, "v": v})
+    x, rate = PROJECT.graph(model, {"poses": poses, "twists": twists})
+    parts = [x[:0]]
+    for link in model.tree.links:
+        for k, unit in zip(range(link.q.start, link.q.stop), link.kind.q_units, strict=True):
+            if unit == "rad":
+                parts.append(about[k] + _principal(x[k] - about[k], 2 * pi))
+            elif unit != "1":
+                parts.append(x[k])
+        if link.kind.nq != link.kind.nv:
+            parts.append(_same_side(x[link.q.stop - 4 : link.q.stop], about[link.q.stop - 4 : link.q.stop]))
+    return [stack(*parts), rate]
+
+
+def _equations(model: Model, key: str, t: Matrix, q: Matrix, v: Matrix, tau: Matrix) -> list[Matrix]:
+    """`M`, `f`, `J`, `gamma`, `phi`, `beta`, `qdot` with all rows."""
+    state = {"q": q, "v": v, "tau": tau, "wrenches": type(q)(model.nb, 6), "t": t}
+    M, f, J, gamma, phi = native.system(model, key, state)
+    first = J.shape[0] - len(model.couplings)
+    beta = type(q).zeros(J.shape[0])
+    for k, coupling in enumerate(model.couplings):
+        beta[first + k] = coupling.rows(t)[1]
+        period = _period(model, key, k)
+        if period:
+            phi[first + k] = _principal(phi[first + k], period)
+    return [M, f, J, gamma, phi, beta, native.rates(model, key, {"q": q, "v": v})[0]]
+
+
+def _implicit(model: Model, layout: Layout, s: Inputs) -> tuple[Matrix, Matrix]:
+    """`F` without the stabilising term, and that term, `G^T mu`."""
+    import casadi as ca
+
+    q, v, lam, mu = ca.vertsplit(s["y"], list(np.cumsum([0, *layout.sizes])))
+    qdot, vdot = s["yp"][: layout.nq], s["yp"][layout.nq : layout.nq + layout.nv]
+    M, f, J, gamma, phi, beta, rate = _equations(model, layout.key, s["t"], q, v, s["tau"])
+    rows, places = list(layout.rows), list(layout.places)
+    moving = [qdot - rate, M @ vdot + J[rows, :].T @ lam - f]
+    if layout.form == "index1":
+        return ca.vertcat(*moving, (J @ vdot - gamma)[rows]), ca.SX(layout.nq, 1)
+    lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in layout.unit]
+    held = ca.vertcat(phi[places], *lengths)
+    return ca.vertcat(*moving, (J @ v - beta)[rows], held), ca.jtimes(held, q, mu, True)
+
+
+def _period(model: Model, key: str, k: int) -> float:
+    """By how much a coupling's residual jumps when an angle that is measured, not counted, passes half a turn."""
+    coupling, own = model.couplings[k], {link.joint for link in model.tree.links if key in native.TREE}
+    turning = [
+        abs(float(c))
+        for j, c in zip(coupling.joints, coupling.coefficients, strict=True)
+        if j not in own and model.joints[j].kind.q_units == ("rad",)
+    ]
+    if not turning:
+        return 0.0
+    parts = [Fraction(c / turning[0]).limit_denominator(1000) for c in turning]
+    if any(abs(float(p) * turning[0] - c) > 1e-12 * c for p, c in zip(parts, turning, strict=True)):
+        ratios = ", ".join(f"{c:g}" for c in turning)
+        raise InputError(
+            f"{coupling.owner}: its angles are coupled with the factors {ratios}, whose ratio is no simple fraction: "
+            f"turns cannot be told apart in {key!r} coordinates; integrate it in 'spatial'"
+        )
+    return 2 * pi * turning[0] * gcd(*(p.numerator for p in parts)) / lcm(*(p.denominator for p in parts))
+
+
+def _principal(x: Matrix, period: float) -> Matrix:
+    """`x` less the multiple of the period that brings it nearest to zero."""
+    w = 2 * pi / period
+    return arctan2(sin(w * x), cos(w * x)) / w
+
+
+def _same_side(e: Matrix, about: Matrix) -> Matrix:
+    """Of the two quaternions of an orientation, the one on the side of `about`."""
+    return e * where(dot(e, about) < 0, -1.0, 1.0)
