@@ -72,7 +72,8 @@ if TYPE_CHECKING:
     from cardan.integrate.assemble import assemble
     from cardan.io.load import load
     from cardan.kernels import get_threads, set_threads
-    from cardan.results.trajectory import EventRecord, Trajectory
+    from cardan.results.record import EventRecord
+    from cardan.results.trajectory import Trajectory
 
 __version__ = "0.1.0"
 
@@ -98,7 +99,8 @@ _LAZY = {
          "undetermined_reactions"), "analysis.loops",
     ),
     **dict.fromkeys(("multipliers", "power"), "analysis.power"),
-    **dict.fromkeys(("EventRecord", "Trajectory"), "results.trajectory"),
+    "EventRecord": "results.record",
+    "Trajectory": "results.trajectory",
     **dict.fromkeys(("Redundancy", "redundancy"), "analysis.redundancy"),
     "assemble": "integrate.assemble",
     "load": "io.load",

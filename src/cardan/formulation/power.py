@@ -63,7 +63,7 @@ def multipliers(model: Model, formulation: str, rows: Sequence[int]) -> Quantity
     return Quantity("multipliers", ("q", "v", "tau", *_time_port(model)), (("lam", fixed(nl)),), write=write)
 
 
-def configuration_acceleration() -> Quantity:
+def configuration_acceleration(model: Model) -> Quantity:
     """`qddot` (nq,), the rate of `N(q) v` along the motion."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:

@@ -87,7 +87,7 @@ class Samples:
     frame: str
 
     @property
-    def way(self) -> dict[str, str]:
+    def way(self) -> dict[str, Any]:
         """The formulation, as arguments."""
         return {"formulation": self.formulation, "frame": self.frame}
 

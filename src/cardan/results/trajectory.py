@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
-from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.model.model import Model
-from cardan.results.quantities import QUANTITIES, STATES, Labels, Samples, labels_of, with_time_axis, with_values
-
-
-@dataclass(frozen=True, eq=False)
-class EventRecord:
-    """An event that was met: its name, which system of a batch (`()` without one), time (s) and state there."""
-
-    name: str
-    system: tuple[int, ...] | int
-    time: float
-    q: np.ndarray
-    v: np.ndarray
-
-
-class Residuals(NamedTuple):
-    """How far a trajectory is from its constraints, largest row of each sample."""
-
-    position: np.ndarray
-    """(..., n), m and rad."""
-    velocity: np.ndarray
-    """(..., n), m/s and rad/s."""
-
-
-@dataclass(frozen=True)
-class About:
-    """What a trajectory says of itself besides its arrays."""
-
-    labels: Labels
-    method: str
-    formulation: str
-    frame: str
-    settings: Mapping[str, Any]
-    statistics: Mapping[str, Any]
+from cardan.results.quantities import QUANTITIES, STATES, Samples, labels_of, with_time_axis, with_values
+from cardan.results.record import About, EventRecord, Residuals, as_index, frozen
+from cardan.results.words import paragraph, table
 
 
 class Trajectory:
@@ -140,17 +109,17 @@ class Trajectory:
     @cached_property
     def time(self) -> np.ndarray:
         """Times of the samples, s: (n,), or (..., n) with NaN after the end of each system."""
-        return _frozen(self._arrays["time"])
+        return frozen(self._arrays["time"])
 
     @cached_property
     def q(self) -> np.ndarray:
         """Configurations (..., n, nq), rad and m."""
-        return _frozen(self._arrays["q"])
+        return frozen(self._arrays["q"])
 
     @cached_property
     def v(self) -> np.ndarray:
         """Velocities (..., n, nv), rad/s and m/s."""
-        return _frozen(self._arrays["v"])
+        return frozen(self._arrays["v"])
 
     @property
     def tau(self) -> np.ndarray | None:
@@ -191,7 +160,7 @@ class Trajectory:
     def valid(self) -> np.ndarray:
         """Mask (..., n), False in the padding after the end of a system."""
         given = ~(np.isnan(self.q).any(axis=-1) | np.isnan(self.v).any(axis=-1))
-        return _frozen(given & ~np.isnan(self.time), kind=bool)
+        return frozen(given & ~np.isnan(self.time), kind=bool)
 
     # What follows.
 
@@ -204,7 +173,7 @@ class Trajectory:
             raise UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{nearest(name, known)}")
         if name not in self._computed:
             self._computed[name] = self._over_samples(name)
-        self._computed[name] = _frozen(self._computed[name])
+        self._computed[name] = frozen(self._computed[name])
         found: np.ndarray = self._computed[name]
         return found
 
@@ -275,7 +244,7 @@ class Trajectory:
 
     @property
     def power(self) -> np.ndarray:
-        """Power (..., n), W, that drives, motions, dampers, friction and other forces bring in: the rate of `energy`."""
+        """Power (..., n), W, that drives, motions, dampers, friction and other forces bring: the rate of `energy`."""
         return self.quantity("power")
 
     @property
@@ -361,11 +330,11 @@ class Trajectory:
         kept = np.asarray(numbers[index])  # an IndexError ends a loop over the run
         if not self.batch:
             return self
-        keep = np.s_[:]
+        keep = slice(None)
         if kept.ndim == 0:
             rows = ~np.isnan(np.asarray(self._arrays["q"][index])).any(axis=-1)
             rows &= ~np.isnan(self.time[index] if self.time.ndim > 1 else self.time)
-            keep = np.s_[: int(np.flatnonzero(rows)[-1]) + 1] if rows.any() else np.s_[:1]
+            keep = slice(int(np.flatnonzero(rows)[-1]) + 1 if rows.any() else 1)
         part = {name: np.asarray(self._arrays[name][index])[..., keep, :] for name in ("q", "v")}
         part["time"] = (self.time[index] if self.time.ndim > 1 else self.time)[..., keep]
         n = part["time"].shape[-1]
@@ -394,43 +363,11 @@ class Trajectory:
     # In words.
 
     def __repr__(self) -> str:
-        """One paragraph; energy drift and residual if they were asked for."""
-        return f"Trajectory of {'; '.join(f'{what}: {value}' if what else value for what, value in self._facts())}."
+        """One paragraph; energy drift and worst residual are in it if they were asked for."""
+        return paragraph(self)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(what)}</th><td>{escape(value)}</td></tr>"
-            for what, value in self._facts()
-        )
-        return f"<table><caption>Trajectory</caption>{rows}</table>"
-
-    def _facts(self) -> list[tuple[str, str]]:
-        labels = self._about.labels
-        name = f"{labels.model!r}" + (f", {' x '.join(map(str, self.batch))} systems" if self.batch else "")
-        first, last = np.nanmin(self.time), np.nanmax(self.time)
-        facts = [
-            ("", name),
-            ("time", f"{first:.6g} s to {last:.6g} s"),
-            ("samples", str(self._arrays["q"].shape[-2])),
-            ("method", self.method or "not given"),
-            ("formulation", self.formulation + (f" ({self.frame})" if self.formulation == "absolute" else "")),
-        ]
-        failed = int((self._outcome != "").sum())
-        if failed:
-            facts.append(("not arrived", f"{failed} of {self._outcome.size}" if self.batch else str(self._outcome)))
-        if self.events:
-            facts.append(("events", str(len(self.events))))
-        if "energy" in self._computed:
-            E = self.energy
-            facts.append(("energy drift", f"{np.nanmax(np.abs(E - E[..., :1])):.3g} J"))
-        if "position_residual" in self._computed:
-            facts.append(("worst residual", f"{np.nanmax(self.residuals.position):.3g} m or rad"))
-        return facts
-
-
-def as_index(system: Sequence[int] | int) -> tuple[int, ...]:
-    """The place of a system in a batch, as a tuple."""
-    return (int(system),) if isinstance(system, int | np.integer) else tuple(map(int, system))
+        return table(self)
 
 
 def _numbers(what: str, value: Any) -> np.ndarray:
@@ -438,13 +375,6 @@ def _numbers(what: str, value: Any) -> np.ndarray:
         return np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"trajectory: {what} must be an array of numbers, got {type(value).__name__}") from None
-
-
-def _frozen(array: Any, kind: type = float) -> np.ndarray:
-    """A view that cannot be written to, since other results were computed from it."""
-    view = np.asarray(array, dtype=kind).view()
-    view.flags.writeable = False
-    return view
 
 
 def _squeezed(array: np.ndarray) -> np.ndarray:

@@ -1,0 +1,96 @@
+"""States between the samples: quintic Hermite interpolation, closed onto the loops.
+
+Between two samples `q(t)` is the polynomial of degree five that has the samples' `q`, `qdot = N(q) v` and `qddot`
+at both ends, quaternions made unit again; `v` is what `N(q) v = qdot` gives. For samples `h` apart the error is of
+order `h^6` in q and `h^5` in v. Loops and couplings are then closed by Newton's method (the smallest change), which
+keeps the orders.
+
+Notation: `s` in [0, 1] runs through a step of length `h`; `H` are the six Hermite polynomials of degree five.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cardan.analysis.dynamics import rates
+from cardan.analysis.general import time_argument
+from cardan.formulation.power import configuration_acceleration, velocity_of_rates
+from cardan.integrate.assemble import TOLERANCE, constraint_kernels
+from cardan.kernels.evaluate import compile_quantity, kernel_of
+from cardan.model.model import Model
+
+NEWTON_STEPS = 8
+# Coefficients of s^0 ... s^5 for the values q0, h q0', h^2 q0'', h^2 q1'', h q1', q1.
+HERMITE = np.array(
+    [
+        [1, 0, 0, -10, 15, -6],
+        [0, 1, 0, -6, 8, -3],
+        [0, 0, 0.5, -1.5, 1.5, -0.5],
+        [0, 0, 0, 0.5, -1, 0.5],
+        [0, 0, 0, -4, 7, -3],
+        [0, 0, 0, 10, -15, 6],
+    ]
+)
+
+
+def interpolate(
+    model: Model, ends: tuple[np.ndarray, ...], h: np.ndarray, s: np.ndarray, t: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """States at fractions `s` (m,) of steps of length `h` (m,), s, whose ends are q0, v0, a0, q1, v1, a1.
+
+    Each of the ends has a row for each of the m times `t`; so have the free parameters of the model, if any.
+    """
+    q0, v0, a0, q1, v1, a1 = ends
+    second = _kernel(model, "configuration_acceleration")
+    h = h[:, None]
+    start = [q0, h * rates(model, q0, v0), h * h * second(q0, v0, a0)]
+    end = [h * h * second(q1, v1, a1), h * rates(model, q1, v1), q1]
+    for at in quaternions(model):
+        # q and -q are one orientation: take the nearer
+        sign = np.where((q0[:, at] * q1[:, at]).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
+        for part in end:
+            part[:, at] = sign * part[:, at]
+    powers = s[:, None] ** np.arange(6)
+    slopes = np.concatenate([np.zeros((len(s), 1)), np.arange(1, 6) * powers[:, :5]], axis=1)
+    values = np.stack([*start, *end], axis=1)
+    q = np.einsum("mk,mki->mi", powers @ HERMITE.T, values)
+    qdot = np.einsum("mk,mki->mi", slopes @ HERMITE.T, values) / np.where(h > 0, h, 1.0)
+    for at in quaternions(model):
+        size = np.linalg.norm(q[:, at], axis=-1, keepdims=True)
+        q[:, at] /= size
+        qdot[:, at] /= size
+    v = _kernel(model, "velocity_of_rates")(q, qdot)
+    return close_loops(model, q, v, t)
+
+
+def quaternions(model: Model) -> list[slice]:
+    """Where in q the quaternions are."""
+    return [slice(link.q.stop - 4, link.q.stop) for link in model.tree.links if link.kind.nq != link.kind.nv]
+
+
+def close_loops(model: Model, q: np.ndarray, v: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest states (m, nq), (m, nv) that keep loops and couplings, from states near them."""
+    if not (model.cuts or model.couplings):
+        return q, v
+    residual, velocity_rows = constraint_kernels(model)
+    plus, at = kernel_of(model, "plus"), time_argument(model, t)
+    for _ in range(NEWTON_STEPS):
+        phi, G = residual(q, *at)
+        if np.abs(phi).max(initial=0.0) <= TOLERANCE:
+            break
+        # damped by the gap: dependent rows, which agree only at closed positions, must not take over
+        gap = np.linalg.norm(phi, axis=-1)[:, None, None]
+        A = G @ G.swapaxes(-1, -2) + (gap + 1e-15) * np.eye(phi.shape[-1])
+        q = plus(q, -(G.swapaxes(-1, -2) @ np.linalg.solve(A, phi[..., None]))[..., 0])
+    J, beta = velocity_rows(q, *at)
+    missing = beta - (J @ v[..., None])[..., 0]
+    return q, v + (np.linalg.pinv(J, rcond=1e-10) @ missing[..., None])[..., 0]
+
+
+def _kernel(model: Model, name: str) -> Any:
+    if name not in model.kernels:
+        make = {"configuration_acceleration": configuration_acceleration, "velocity_of_rates": velocity_of_rates}
+        model.kernels[name] = compile_quantity(model, make[name](model), "spatial")
+    return model.kernels[name]
