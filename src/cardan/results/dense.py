@@ -10,16 +10,20 @@ Notation: `s` in [0, 1] runs through a step of length `h`; `H` are the six Hermi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.analysis.dynamics import rates
 from cardan.analysis.general import time_argument
+from cardan.errors import InputError
 from cardan.formulation.power import configuration_acceleration, velocity_of_rates
 from cardan.integrate.assemble import TOLERANCE, constraint_kernels
 from cardan.kernels.evaluate import compile_quantity, kernel_of
 from cardan.model.model import Model
+
+if TYPE_CHECKING:
+    from cardan.results.trajectory import Trajectory
 
 NEWTON_STEPS = 8
 # Coefficients of s^0 ... s^5 for the values q0, h q0', h^2 q0'', h^2 q1'', h q1', q1.
@@ -33,6 +37,39 @@ HERMITE = np.array(
         [0, 0, 0, 10, -15, 6],
     ]
 )
+
+
+def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States q (..., m, nq) and v (..., m, nv) of a run at times (m,); NaN where a system has ended before."""
+    first, last = float(np.nanmin(run.time)), float(np.nanmax(run.time))
+    if t.ndim != 1 or not ((first <= t) & (t <= last)).all():
+        outside = t[~((first <= t) & (t <= last))] if t.ndim == 1 else t.shape
+        raise InputError(
+            f"trajectory: at() takes a time or a row of times between {first:g} s and {last:g} s, got {outside}"
+        )
+    count = run.valid.sum(axis=-1).reshape(-1)  # samples of each system: the padding comes after them
+    n, m = run.time.shape[-1], len(t)
+    times = np.broadcast_to(run.time, run.valid.shape).reshape(-1, n)
+    k = np.stack([np.searchsorted(row[:c], t, side="right") - 1 for row, c in zip(times, count, strict=True)])
+    inside = (k >= 0) & (
+        t <= np.array([row[c - 1] if c else -np.inf for row, c in zip(times, count, strict=True)])[:, None]
+    )
+    which, column = np.nonzero(inside)
+    k0 = np.minimum(k[inside], np.maximum(count[which] - 2, 0))
+    k1 = np.minimum(k0 + 1, count[which] - 1)
+    q, v, a = (x.reshape(-1, n, x.shape[-1]) for x in (run.q, run.v, run.a))
+    ends = tuple(x[which, k] for k in (k0, k1) for x in (q, v, a))
+    h = times[which, k1] - times[which, k0]
+    s = np.where(h > 0, (t[column] - times[which, k0]) / np.where(h > 0, h, 1.0), 1.0)
+    model = run.model_at(inside.reshape(*run.batch, m))
+    found_q, found_v = interpolate(model, ends, h, s, t[column])
+    found_v[h == 0] = v[which, k1][h == 0]
+    every = []
+    for found in (found_q, found_v):
+        rows = np.full((*inside.shape, found.shape[-1]), np.nan)
+        rows[inside] = found
+        every.append(rows.reshape(*run.batch, m, found.shape[-1]))
+    return every[0], every[1]
 
 
 def interpolate(

@@ -11,6 +11,7 @@ import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.model.model import Model
+from cardan.results.dense import states_at
 from cardan.results.quantities import QUANTITIES, STATES, Samples, labels_of, with_time_axis, with_values
 from cardan.results.record import About, EventRecord, Residuals, as_index, frozen
 from cardan.results.words import paragraph, table
@@ -188,12 +189,12 @@ class Trajectory:
         keep = self.valid
         tau = None if tau is None else np.broadcast_to(tau, v.shape)[keep]
         t = np.broadcast_to(t, keep.shape)[keep]
-        rows = np.asarray(of(Samples(self._model_at(keep), q[keep], v[keep], tau, t, *way)))
+        rows = np.asarray(of(Samples(self.model_at(keep), q[keep], v[keep], tau, t, *way)))
         every = np.full((*keep.shape, *rows.shape[1:]), np.nan)
         every[keep] = rows
         return every
 
-    def _model_at(self, keep: np.ndarray) -> Model:
+    def model_at(self, keep: np.ndarray) -> Model:
         """The model with the free parameters, if any, of the samples kept, one row each."""
         model = self._require("model")
         values = getattr(model, "values", None)
@@ -287,6 +288,17 @@ class Trajectory:
             return np.where(self.valid[..., None], np.zeros(3), np.nan)
         twist, R = self.twists[..., b, :], self.poses[..., b, :3, :3]
         return (R @ (twist[..., 3:] + np.cross(twist[..., :3], p))[..., None])[..., 0]
+
+    def at(self, t: Any) -> tuple[np.ndarray, np.ndarray]:
+        """States between the samples: q (..., nq) or (..., m, nq), and v, at a time (s) or times (m,) inside the run.
+
+        Quintic Hermite interpolation of q, v and a on the joints' manifolds, closed onto the loops: for samples `h`
+        apart the error is of order h^6 in q and h^5 in v. Where the state jumps, it is the state after the jump. A
+        system of a batch that ended before a time has NaN there.
+        """
+        times = _numbers("t", t)
+        q, v = states_at(self, np.atleast_1d(times))
+        return (q, v) if times.ndim else (q[..., 0, :], v[..., 0, :])
 
     def _point(self, name: str, point: Any) -> tuple[int, np.ndarray]:
         """The body (-1 is ground) that carries a body's or frame's point, and the point in its axes."""
