@@ -40,6 +40,23 @@ def _independent_rows(model: Model, formulation: str) -> list[int]:
     return sorted(next(rows for rows in chosen if len(rows) == rank))
 
 
+def position_rows(model: Model) -> list[int]:
+    """Numbers of the rows of the position residual whose derivatives span all of them; kept with the model.
+
+    A joint's residual need not list its rows in the order of its constraint forces.
+    """
+    if row_count(model) == 0:
+        return []
+    if "position rows" not in model.kernels:
+        derivative = constraint_kernels(model)[0]
+        found = [derivative(q, *time_argument(model, 0.0))[1] for q in generic_configurations(model)]
+        size = max(1.0, *(float(np.abs(G).max()) for G in found))
+        chosen = [pivots(scaled(G, size)) for G in found]
+        rank = usual([len(rows) for rows in chosen])
+        model.kernels["position rows"] = sorted(next(rows for rows in chosen if len(rows) == rank))
+    return list(model.kernels["position rows"])
+
+
 def usual(ranks: list[int]) -> int:
     """The rank met most often: a lower one is a special position, a higher one a configuration not quite closed."""
     return max(set(ranks), key=lambda rank: (ranks.count(rank), rank))

@@ -1,0 +1,272 @@
+"""Explicit integrators as text over symbols: Runge-Kutta methods and the semi-implicit Euler method.
+
+A step from (t, q, v) to (t + h, ...) is `begin`, then `stage` for each row of the method's table, then `finish`:
+
+    k_i = (N(q_i) v_i, a(t + c_i h, q_i, v_i))      q_i = q + h sum_j A_ij kq_j      v_i = v + h sum_j A_ij kv_j
+    q' = q + h sum_i b_i kq_i,   v' = v + h sum_i b_i kv_i
+
+The sums are taken in the space that quaternions are embedded in; there the exact solution keeps their length, and the
+step's result is brought back to it, which changes it by less than the method's own error. Loops are closed the same
+way. Methods: Kutta 1901 (order 4); Dormand and Prince 1980 (order 5, with an error estimate of order 4), whose last
+stage is the first of the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardan.algebra.matrix import Matrix, Scalar, is_symbol, stack, where, zeros
+from cardan.integrate.motion import Graphs, Loads
+from cardan.integrate.stepper import Outcome
+
+
+@dataclass(frozen=True)
+class Method:
+    """A table of Butcher's: `A` (s, s), `b` (s,), `c` (s,), and `e` (s,), the weights of the error estimate."""
+
+    name: str
+    order: int
+    A: np.ndarray
+    b: np.ndarray
+    e: np.ndarray | None = None
+
+    @property
+    def c(self) -> np.ndarray:
+        """Times of the stages in the step."""
+        return np.asarray(self.A.sum(axis=1))
+
+    @property
+    def stages(self) -> int:
+        """Rows of the table."""
+        return len(self.b)
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the method judges its own error; its last stage is then the first of the next step."""
+        return self.e is not None
+
+
+def _table(*rows: Sequence[float]) -> np.ndarray:
+    A = np.zeros((len(rows), len(rows)))
+    for i, row in enumerate(rows):
+        A[i, : len(row)] = row
+    return A
+
+
+RK4 = Method("rk4", 4, _table((), (1 / 2,), (0, 1 / 2), (0, 0, 1)), np.array([1, 2, 2, 1]) / 6)
+
+_B5 = (35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)
+_B4 = (5179 / 57600, 0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)
+DORMAND_PRINCE = Method(
+    "dormand_prince",
+    5,
+    _table(
+        (),
+        (1 / 5,),
+        (3 / 40, 9 / 40),
+        (44 / 45, -56 / 15, 32 / 9),
+        (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+        (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+        _B5,
+    ),
+    np.array([*_B5, 0]),
+    np.array([*_B5, 0]) - np.array(_B4),
+)
+# a first-order method of one evaluation that is not in the table: v' = v + h a(q, v), q' = q + h v'
+EULER = Method("euler", 1, _table(()), np.array([1.0]))
+
+METHODS = {method.name: method for method in (RK4, DORMAND_PRINCE, EULER)}
+
+# Control of the step size: a factor between 1/5 and 5 from this error and the last one (Gustafsson's controller; the
+# exponents 1/8 and 1/16 are near the usual 0.7/5 and 0.4/5, and are square roots)
+SAFETY, SHRINK, GROW = 0.9, 0.2, 5.0
+LARGEST = 1e300
+STRETCH = 1.01  # a last step may be this much longer, rather than leave a tiny one
+
+
+@dataclass
+class Step:
+    """A step under way: where it started, its length, and the stages so far, `K[i] = (kq, kv)`."""
+
+    t: Scalar
+    q: Matrix
+    v: Matrix
+    h: Scalar
+    K: list[tuple[Matrix, Matrix]]
+
+
+def first_stage(graphs: Graphs, q: Matrix, v: Matrix, a: Matrix, loads: Loads) -> tuple[Matrix, Matrix]:
+    """`k_1` of a method that knows it from the step before."""
+    return graphs.rates(q, v, loads), a
+
+
+def argument(method: Method, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
+    """Time, `q_i` and `v_i` of stage i; the number of the stage may be a symbol."""
+    h = step.h
+    weights = [pick(method.A[:, j], i) for j in range(method.stages)]
+    q, v = step.q, step.v
+    for w, (kq, kv) in zip(weights, step.K, strict=False):
+        if is_symbol(w) or w != 0:
+            q, v = q + (h * w) * kq, v + (h * w) * kv
+    return step.t + pick(method.c, i) * h, q, v
+
+
+def stage(graphs: Graphs, method: Method, step: Step, i: int | Scalar, loads: Loads) -> tuple[Matrix, Matrix]:
+    """`k_i`."""
+    t, q, v = argument(method, step, i)
+    return graphs.rates(q, v, loads), graphs.accelerations(t, q, v, loads)
+
+
+def result(graphs: Graphs, method: Method, step: Step, loads: Loads) -> tuple[Matrix, Matrix]:
+    """State after the step, on the manifold."""
+    if method is EULER:
+        v = step.v + step.h * step.K[0][1]
+        q = graphs.plus(step.q, step.h * v, loads)
+    else:
+        q, v = step.q, step.v
+        for b, (kq, kv) in zip(method.b, step.K, strict=True):
+            if b:
+                q, v = q + (step.h * b) * kq, v + (step.h * b) * kv
+    q = graphs.normalised(q)
+    return graphs.closed(step.t + step.h, q, v, loads) if graphs.motion.projects else (q, v)
+
+
+def error(method: Method, step: Step, q: Matrix, v: Matrix, rtol: Scalar, atol: Scalar) -> Scalar:
+    """Estimated error of the step, mean square, in units of what is allowed."""
+    import casadi as ca
+
+    assert method.e is not None
+    eq, ev = zeros(q.shape[0], None, q), zeros(v.shape[0], None, v)
+    for e, (kq, kv) in zip(method.e, step.K, strict=True):
+        if e:
+            eq, ev = eq + (step.h * e) * kq, ev + (step.h * e) * kv
+    before, after = stack(step.q, step.v), stack(q, v)
+    ratio = stack(eq, ev) / (atol + rtol * ca.fmax(ca.fabs(before), ca.fabs(after)))
+    return ca.sqrt(ca.sumsqr(ratio) / max(ratio.shape[0], 1))
+
+
+def pick(values: np.ndarray, i: int | Scalar) -> Scalar:
+    """Entry `i`, which may be a symbol, of a column of numbers."""
+    if not is_symbol(i):
+        return float(values[int(i)])
+    chosen: Scalar = float(values[0])
+    for k in range(1, len(values)):
+        chosen = where(i == k, float(values[k]), chosen)
+    return chosen
+
+
+@dataclass
+class State:
+    """What a march carries from step to step, each a column of symbols.
+
+    Time, configuration, velocity, acceleration, the next step's length, the last error, steps taken, an `Outcome`, the
+    number of an event met (-1), and the events' values.
+    """
+
+    t: Scalar
+    q: Matrix
+    v: Matrix
+    a: Matrix
+    h: Scalar
+    e: Scalar
+    steps: Scalar
+    outcome: Scalar
+    event: Scalar
+    g: Matrix
+
+    def columns(self) -> list[Matrix]:
+        """All of them, in order."""
+        return [self.t, self.q, self.v, self.a, self.h, self.e, self.steps, self.outcome, self.event, self.g]
+
+
+@dataclass
+class Control:
+    """Where to stop and how well: time to stop at, relative and absolute tolerance, longest step."""
+
+    end: Scalar
+    rtol: Scalar
+    atol: Scalar
+    longest: Scalar
+
+
+def length(method: Method, s: State, control: Control) -> Scalar:
+    """The step to take: up to the end where that is near."""
+    import casadi as ca
+
+    left = control.end - s.t
+    h = ca.fmin(s.h, control.longest)
+    h = where(h * STRETCH >= left, left, h)
+    return where(is_going(s, control), h, 0.0)
+
+
+def is_going(s: State, control: Control) -> Scalar:
+    """Whether a lane has neither arrived nor stopped."""
+    import casadi as ca
+
+    return ca.logic_and(s.t < control.end, s.outcome == Outcome.ARRIVED)
+
+
+def commit(
+    method: Method, s: State, control: Control, step: Step, new: tuple[Matrix, Matrix], g: Matrix, directions: np.ndarray
+) -> tuple[State, Scalar]:
+    """The state after a step: kept, or tried again with a shorter one; and whether the lane goes on."""
+    import casadi as ca
+
+    q, v = new
+    going, h = is_going(s, control), step.h
+    finite = ca.norm_1(q) + ca.norm_1(v) <= LARGEST  # false where it is not a number
+    if method.adaptive:
+        e = error(method, step, q, v, control.rtol, control.atol)
+        good = ca.logic_and(finite, e <= 1)
+        last, tiny = ca.fmax(s.e, 1e-4), ca.fmax(e, 1e-10)
+        factor = SAFETY * _root(_root(_root(1 / tiny))) * _root(_root(_root(_root(last))))
+        factor = ca.fmin(GROW, ca.fmax(SHRINK, factor))
+        factor = where(good, factor, where(finite, ca.fmin(factor, 1.0), SHRINK))
+        clipped = ca.logic_and(good, h < s.h)
+        h_next = where(clipped, ca.fmax(h * factor, s.h), h * factor)
+        smallest = 16 * np.finfo(float).eps * ca.fmax(ca.fabs(s.t), ca.fabs(control.end))
+        hopeless = ca.logic_and(ca.logic_not(good), h_next < smallest)
+        failed = where(hopeless, where(finite, float(Outcome.SMALL_STEP), float(Outcome.NOT_A_NUMBER)), 0.0)
+    else:
+        good, h_next, e = finite, s.h, s.e
+        failed = where(finite, 0.0, float(Outcome.NOT_A_NUMBER))
+    crossed, which = _crossing(s.g, g, directions)
+    keep = ca.logic_and(going, ca.logic_and(good, ca.logic_not(crossed)))
+    arrived = h >= control.end - s.t
+    t = where(keep, where(arrived, control.end, s.t + h), s.t)
+    stopped = where(ca.logic_and(good, crossed), float(Outcome.EVENT), failed)
+    outcome = where(going, stopped, s.outcome)
+    after = State(
+        t,
+        where(keep, q, s.q),
+        where(keep, v, s.v),
+        where(keep, step.K[-1][1], s.a) if method.adaptive else s.a,
+        # at an event the length of the step that met it is kept, to look for the event inside
+        where(going, where(ca.logic_and(good, crossed), h, h_next), s.h),
+        where(keep, e, s.e),
+        s.steps + where(keep, 1.0, 0.0),
+        outcome,
+        where(ca.logic_and(going, ca.logic_and(good, crossed)), which, s.event),
+        where(keep, g, s.g) if g.shape[0] else g,
+    )
+    return after, is_going(after, control)
+
+
+def _root(x: Scalar) -> Scalar:
+    return x.sqrt()
+
+
+def _crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Scalar, Scalar]:
+    """Whether one of the events' values changed sign as wanted, and which, the first of several."""
+    import casadi as ca
+
+    crossed, which = ca.SX(0), ca.SX(-1)
+    for k in reversed(range(after.shape[0])):
+        up = ca.logic_and(before[k] < 0, after[k] >= 0)
+        down = ca.logic_and(before[k] > 0, after[k] <= 0)
+        own = {1: up, -1: down, 0: ca.logic_or(up, down)}[int(directions[k])]
+        crossed, which = ca.logic_or(crossed, own), where(own, float(k), which)
+    return crossed, which

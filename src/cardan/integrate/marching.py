@@ -1,0 +1,217 @@
+"""The stepper of the explicit integrators: marches of many systems at once, in lanes and threads."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from cardan.integrate.events import Event
+from cardan.integrate.explicit import Method
+from cardan.integrate.motion import Motion
+from cardan.integrate.steps import Recipe
+from cardan.integrate.stepper import Arrival, Outcome
+from cardan.kernels.evaluate import parameter_arguments
+
+LONGEST_CALL = 0.05  # s: between two calls of a kernel an interruption is heard
+OPEN = 1e-6  # m or rad: a gap that projection should have closed
+
+STATE = ("t", "q", "v", "a", "h", "e", "steps", "outcome", "event", "g")
+
+
+class Marching:
+    """An explicit integrator at work.
+
+    Args:
+        motion: the equations.
+        method: a row of `explicit.METHODS`.
+        tau: constant drives (B, nv) or (nv,).
+        step: length of a fixed step, s; for an adaptive method the first one, None to choose it.
+        rtol, atol: tolerances of an adaptive method.
+        longest: longest step, s.
+        events: what to look for.
+        most: largest number of steps.
+        threads: how many, None for the default.
+
+    """
+
+    def __init__(
+        self,
+        motion: Motion,
+        method: Method,
+        tau: np.ndarray,
+        *,
+        step: float | None,
+        rtol: float = 1e-8,
+        atol: float = 1e-10,
+        longest: float = np.inf,
+        events: tuple[Event, ...] = (),
+        most: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.method, self.motion, self.events, self.most = method, motion, events, most
+        self.parameters = parameter_arguments(motion.model)
+        self.recipe = Recipe(motion, method, events, sum(p.shape[-1] for p in self.parameters))
+        self.tau, self.step, self.threads = tau, step, threads
+        self.tolerances = tuple(np.asarray(x, dtype=float) for x in (rtol, atol, longest))
+        self.march = self.recipe.march()
+        self.limit = 64
+        self.s: dict[str, np.ndarray] = {}
+
+    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start at a state."""
+        B = len(q)
+        steps = self.s["steps"] if self.s else np.zeros(B)
+        h = self.s["h"] if self.s else np.full(B, 0.0 if self.step is None else self.step)
+        flat = {name: np.zeros(B) for name in ("e", "outcome")}
+        self.s = {"t": np.full(B, float(t)), "q": np.array(q, dtype=float), "v": np.array(v, dtype=float), "h": h}
+        self.s |= {**flat, "steps": steps, "event": np.full(B, -1.0)}
+        self._look()
+        if self.method.adaptive and self.step is None:
+            self.s["h"] = self._first_step()
+
+    def advance(self, t: float) -> Arrival:
+        """Go on to a time."""
+        with np.errstate(all="ignore"):  # what is not a number is an outcome, not a warning
+            return self._advance(t)
+
+    def _advance(self, t: float) -> Arrival:
+        s = self.s
+        at_event = s["outcome"] == Outcome.EVENT
+        if at_event.any():
+            s["outcome"] = np.where(at_event, 0.0, s["outcome"])
+            s["event"] = np.full(len(at_event), -1.0)
+            self._look()
+        if not self.method.adaptive:
+            assert self.step is not None
+            left = t - s["t"]
+            s["h"] = left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0)
+        self._run(t)
+        if self.events and (self.s["outcome"] == Outcome.EVENT).any():
+            self._locate()
+        if self.motion.projects:
+            self._settle()
+        s = self.s
+        return Arrival(
+            s["t"].copy(),
+            s["q"].copy(),
+            s["v"].copy(),
+            s["outcome"].astype(int),
+            s["event"].astype(int),
+            s["steps"].astype(int),
+        )
+
+    def _run(self, t: float) -> None:
+        """Call the kernel until every system has arrived, stopped or failed."""
+        names = STATE if self.events else STATE[:-1]
+        end = np.asarray(float(t))
+        while True:
+            began = perf_counter()
+            state = [self.s[name] for name in names]
+            out = self.march(
+                *state, end, *self.tolerances, self.tau, *self.parameters, np.asarray(float(self.limit)),
+                threads=self.threads,
+            )  # fmt: skip
+            self.s = dict(zip(names, out, strict=True))
+            going = (self.s["t"] < t) & (self.s["outcome"] == 0)
+            if not going.any():
+                return
+            if self.most is not None and self.s["steps"].max() >= self.most:
+                self.s["outcome"] = np.where(going & (self.s["steps"] >= self.most), Outcome.STEPS, self.s["outcome"])
+            seconds = perf_counter() - began
+            if seconds < LONGEST_CALL / 2:
+                self.limit *= 2
+            elif seconds > LONGEST_CALL:
+                self.limit = max(self.limit // 2, 1)
+
+    def _look(self) -> None:
+        """Accelerations and events at the state there is."""
+        s = self.s
+        found: Any = self.recipe.observe()(s["t"], s["q"], s["v"], self.tau, *self.parameters)
+        a, *g = found if self.events else (found,)
+        s["a"] = np.array(a)
+        if g:
+            s["g"] = np.array(g[0])
+
+    def _first_step(self) -> np.ndarray:
+        """A cautious length (B,) for the first step: that of a hundredth of the state at its rate of change."""
+        rtol, atol, longest = self.tolerances
+        s = self.s
+        y = np.concatenate([s["q"], s["v"]], axis=1)
+        rate = np.concatenate([s["v"], s["a"]], axis=1)
+        d0 = np.sqrt(np.mean((y / (atol + rtol * np.abs(y))) ** 2, axis=1))
+        scale = atol + rtol * np.maximum(np.abs(rate), 1.0)
+        d1 = np.sqrt(np.mean((rate / scale) ** 2, axis=1))
+        h = np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / np.maximum(d1, 1e-300))
+        return np.minimum(np.clip(np.nan_to_num(h, nan=1e-6), 1e-6, 0.1), longest)
+
+    def _settle(self) -> None:
+        """Close positions and velocities well; a gap left open is a failure."""
+        s = self.s
+        moved = s["outcome"] <= Outcome.EVENT
+        q, v, gap = self.recipe.settle()(s["t"], s["q"], s["v"], *self.parameters)
+        fine = moved & (gap < OPEN)
+        s["q"], s["v"] = np.where(fine[:, None], q, s["q"]), np.where(fine[:, None], v, s["v"])
+        s["outcome"] = np.where(moved & ~fine, Outcome.OPEN_LOOP, s["outcome"])
+
+    def _locate(self) -> None:
+        """Find the events inside the steps that met them: the Illinois method on the length of the step.
+
+        Each system ends just past its earliest event.
+        """
+        s = self.s
+        rows = np.flatnonzero(s["outcome"] == Outcome.EVENT)
+        directions = np.array([event.direction for event in self.events])
+        start = {name: s[name][rows] for name in ("t", "q", "v", "a", "g")}
+        tau = np.broadcast_to(self.tau, (len(s["t"]), self.motion.model.nv))[rows]
+        parameters = [np.broadcast_to(p, (len(s["t"]), p.shape[-1]))[rows] for p in self.parameters]
+        leap, one = self.recipe.leap(), np.asarray(1.0)
+
+        def at(h: np.ndarray) -> dict[str, np.ndarray]:
+            out = leap(*start.values(), h, tau, *parameters, one)
+            return dict(zip(start, out, strict=True))
+
+        far, hi = at(s["h"][rows]), s["h"][rows].copy()
+        lo, g_lo = np.zeros(len(rows)), start["g"]
+        side = np.zeros(len(rows))
+        weight_lo, weight_hi = np.ones(len(rows)), np.ones(len(rows))
+        for _ in range(80):
+            which = _first_crossed(g_lo, far["g"], directions)
+            each = np.arange(len(rows))
+            a, b = weight_lo * g_lo[each, which], weight_hi * far["g"][each, which]
+            tight = hi - lo <= 4 * np.finfo(float).eps * np.maximum(np.abs(start["t"]), hi)
+            if tight.all():
+                break
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mid = np.where(b != a, hi - b * (hi - lo) / (b - a), 0.5 * (lo + hi))
+            # never quite at an end, so that the bracket shrinks from both sides
+            margin = np.maximum(0.01 * (hi - lo) * (np.abs(side) > 2), np.finfo(float).eps * np.abs(start["t"]))
+            mid = np.clip(mid, lo + np.minimum(margin, 0.5 * (hi - lo)), hi - np.minimum(margin, 0.5 * (hi - lo)))
+            there = at(mid)
+            beyond = _crossed(g_lo, there["g"], directions).any(axis=1)
+            far = {name: np.where(_like(beyond, far[name]), there[name], far[name]) for name in far}
+            hi, lo = np.where(beyond, mid, hi), np.where(beyond, lo, mid)
+            g_lo = np.where(beyond[:, None], g_lo, there["g"])
+            side = np.where(beyond, np.maximum(side, 0) + 1, np.minimum(side, 0) - 1)
+            weight_lo = np.where(beyond & (side > 1), 0.5 * weight_lo, np.where(beyond, weight_lo, 1.0))
+            weight_hi = np.where(~beyond & (side < -1), 0.5 * weight_hi, np.where(beyond, 1.0, weight_hi))
+        for name in ("t", "q", "v", "a", "g"):
+            s[name] = s[name].copy()
+            s[name][rows] = far[name]
+        s["event"] = s["event"].copy()
+        s["event"][rows] = _first_crossed(g_lo, far["g"], directions)
+
+
+def _crossed(before: np.ndarray, after: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Which events (n, ne) changed sign as wanted."""
+    up, down = (before < 0) & (after >= 0), (before > 0) & (after <= 0)
+    return np.where(directions > 0, up, np.where(directions < 0, down, up | down))
+
+
+def _first_crossed(before: np.ndarray, after: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    return np.argmax(_crossed(before, after, directions), axis=1)
+
+
+def _like(mask: np.ndarray, array: np.ndarray) -> np.ndarray:
+    return mask.reshape(-1, *([1] * (array.ndim - 1)))
