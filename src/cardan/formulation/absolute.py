@@ -21,6 +21,7 @@ import numpy as np
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, block, constant, eye, stack, zeros
+from cardan.algebra.number import nominal
 from cardan.algebra.rotation import cross, skew
 from cardan.formulation.loops import Measured, measure
 from cardan.formulation.recursion import Nodes
@@ -185,15 +186,15 @@ def _body_by_body(M: Matrix, B: Matrix) -> Matrix:
 
 def is_light(link: Link) -> bool:
     """Whether a link's inertia cannot be inverted."""
-    moments = np.linalg.eigvalsh(link.I_C)
+    moments = np.linalg.eigvalsh(nominal(link.I_C))
     return link.mass == 0 or bool(moments[0] <= LIGHT * max(moments[-1], 1e-300))
 
 
 def lent_inertia(model: Model) -> tuple[float, float]:
     """Mass (kg) and moment (kg m^2), a millionth of the usual link's, to lend to a light one."""
     heavy = [link for link in model.tree.links if link.mass > 0]
-    mass = float(np.mean([link.mass for link in heavy]))
-    return LENT * mass, LENT * float(np.mean([np.trace(link.I[:3, :3]) / 3 for link in heavy]))
+    mass = float(np.mean([nominal(link.mass) for link in heavy]))
+    return LENT * mass, LENT * float(np.mean([np.trace(nominal(link.I[:3, :3])) / 3 for link in heavy]))
 
 
 def with_lent_inertia(model: Model, links: Iterable[int]) -> Model:

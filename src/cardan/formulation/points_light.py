@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cardan.algebra.number import nominal, scalar
 from cardan.errors import ModelError
 from cardan.model.graph import GROUND
 from cardan.model.planar import PlanarLink, PlanarModel
@@ -32,7 +33,7 @@ def borrowed(planar: PlanarModel) -> tuple[PlanarModel, dict[int, float]]:
                 (cut.child_at, cut.parent, cut.at) if i == cut.child else (cut.at, cut.child, cut.child_at)
             )
             mass = PART * _spare(planar, links, other, place)
-            if mass > 0 and (np.linalg.norm(at) > 0 or links[i].role != "pin"):
+            if mass > 0 and (nominal(at).any() or links[i].role != "pin"):
                 links[i] = _with(links[i], at, mass)
                 if other != GROUND:
                     links[other] = _with(links[other], place, -mass)
@@ -64,8 +65,8 @@ def _spare(planar: PlanarModel, links: list[PlanarLink], other: int, place: tupl
         return 0.0
     centre = np.array(link.first) / link.mass
     L2 = link.line.length**2
-    about_centre = link.inertia - link.mass * float(centre @ centre) * L2
-    arm = float(np.sum((np.array(place) - centre) ** 2)) * L2
+    about_centre = link.inertia - link.mass * scalar(centre @ centre) * L2
+    arm = scalar(np.sum((np.array(place) - centre) ** 2)) * L2
     if about_centre <= 1e-12 * link.inertia:
         return 0.0
     return 1 / (1 / link.mass + arm / about_centre)

@@ -23,6 +23,7 @@ import numpy as np
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, Scalar, block, constant, dot, eye, mirrored, snap, stack, vector
+from cardan.algebra.number import is_free, scalar
 from cardan.algebra.planar import across, carried
 from cardan.formulation.points_motion import Motion, Moving
 from cardan.model.graph import GROUND
@@ -150,18 +151,20 @@ def unified_masses(planar: PlanarModel) -> tuple[list[tuple[float, tuple[float, 
     for i, link in enumerate(planar.links):
         mass, first, inertia = link.mass, np.array(link.first), link.inertia
         for c, child in enumerate(planar.links):
+            if child.parent != i or child.role != "pin" or is_free(np.array(child.at)):
+                continue  # a pin whose place is free may come to lie on P
             square = float(np.dot(child.at, child.at))
-            if child.parent == i and child.role == "pin" and square > 0:
-                part = float(first @ child.at) / square
+            if square > 0:
+                part = scalar(first @ child.at) / square
                 if abs(part) <= MOST * link.mass:
                     pins[c] += part
                     mass, first = mass - part, snap(first - part * np.array(child.at), 1e-15)
-                    inertia -= part * square * link.line.length**2
+                    inertia = inertia - part * square * link.line.length**2
                     break
         if link.role == "pin":
             pins[i] += mass
             mass = 0.0
-        own.append((mass, (float(first[0]), float(first[1])), inertia))
+        own.append((mass, (scalar(first[0]), scalar(first[1])), inertia))
     return own, pins
 
 

@@ -82,7 +82,7 @@ class Coordinates:
         for i, link in enumerate(self.planar.links):
             P, _, d, _ = self.maps[i]
             cross = P.T @ turning(link.first) @ d
-            M += link.mass * P.T @ P + cross + cross.T + link.inertia / link.line.length**2 * d.T @ d
+            M = M + link.mass * P.T @ P + cross + cross.T + link.inertia / link.line.length**2 * d.T @ d
         return (M + M.T) / 2
 
     def ends(self, x: Matrix, moving: bool = False) -> list[tuple[Matrix, Matrix]]:

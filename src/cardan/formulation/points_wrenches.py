@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, Scalar, constant
+from cardan.algebra.number import scalar
 from cardan.algebra.planar import across, carried, moment
 from cardan.formulation.points_motion import Motion
 from cardan.formulation.points_recursion import Answer
@@ -67,7 +68,7 @@ def _momentum_rate(model: Model, planar: PlanarModel, motion: Motion, answer: An
     arm = carried(*place, at.d)
     a = answer.a[i] - at.w2 * arm + answer.y[i] * across(arm)  # AT(9)
     x, y, K = line.axes @ pose.rotation
-    inertia = float(K @ body.inertia @ K)
+    inertia = scalar(K @ body.inertia @ K)
     force = body.mass * a  # AT(2)
     turn = moment(at.P + arm, force) + inertia * answer.y[i]  # AT(3)
     if wrench.nnz():

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, sin, sqrt, stack, where, zeros
+from cardan.algebra.number import expression, scalar
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import ModelError
 from cardan.model.body import Joint
@@ -69,7 +70,9 @@ class Force:
     def __getitem__(self, name: str) -> Matrix:
         """A number (float) or an array (graph constant) of the element, for its law."""
         value = self.numbers[name]
-        return constant(value) if value.ndim else float(value)
+        if value.ndim:
+            return constant(value)
+        return expression(scalar(value[()]))
 
     @property
     def depends_on_time(self) -> bool:

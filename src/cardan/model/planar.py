@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardan.algebra.matrix import snap
+from cardan.algebra.number import nominal, scalar
 from cardan.errors import ModelError
 from cardan.model.body import Joint
 from cardan.model.graph import GROUND, Link
@@ -45,7 +46,7 @@ class Line:
     def place(self, c: np.ndarray) -> Place:
         """`(nu, lam)` of a point, or of a direction, in the link."""
         nu, lam = snap(self.axes[:2] @ c / self.length, EXACT)
-        return float(nu), float(lam)
+        return scalar(nu), scalar(lam)
 
     @property
     def normal(self) -> np.ndarray:
@@ -244,7 +245,10 @@ def _child(model: Model, joint: Joint) -> str:
 
 
 def _line(model: Model, i: int, K: np.ndarray) -> Line:
-    """A link's line: to its next joint, else to a joint that closes a loop, else to the centre of mass, else any."""
+    """A link's line: to its next joint, else to a joint that closes a loop, else to the centre of mass, else any.
+
+    With free numbers it is the line at their nominal values: any line of the link describes it.
+    """
     ends = [link.r for link in model.tree.links if link.parent == i and _base(link.kind) == "revolute"]
     for j in model.cuts:
         for body, at in (
@@ -254,7 +258,7 @@ def _line(model: Model, i: int, K: np.ndarray) -> Line:
             link, pose = placed(model, body, at)
             ends += [pose.position] if link == i else []
     ends.append(model.tree.links[i].com)
-    ends = [c - K * (K @ c) for c in ends]
+    ends = [c - K * (K @ c) for c in map(nominal, ends)]
     far = max(float(np.linalg.norm(c)) for c in ends)
     for c in ends:
         length = float(np.linalg.norm(c))
@@ -295,10 +299,10 @@ def _planar_link(link: Link, role: str, above: Line, line: Line) -> PlanarLink:
     nu, lam = line.place(link.com)
     K = line.normal
     off = link.com - K * (K @ link.com)
-    inertia = float(K @ link.I_C @ K + link.mass * (off @ off))
+    inertia = scalar(K @ link.I_C @ K + link.mass * (off @ off))
     return PlanarLink(
         link.name, link.parent, link.joint, role, backwards, line, above.place(link.r), offset, turn, slide,
-        link.mass, (link.mass * nu, link.mass * lam), inertia, float(above.normal @ link.r), link.q, link.v,
+        link.mass, (link.mass * nu, link.mass * lam), inertia, scalar(above.normal @ link.r), link.q, link.v,
     )  # fmt: skip
 
 
