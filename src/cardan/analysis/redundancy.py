@@ -47,7 +47,11 @@ class Redundancy:
 
 
 def redundancy(model: Model) -> Redundancy:
-    """Count freedoms at generic consistent configurations, and name the constraints that depend on one another."""
+    """Count freedoms at generic consistent configurations, and name the constraints that depend on one another.
+
+    Free parameters are at their nominal values.
+    """
+    model = model.unbound
     n = row_count(model)
     removed = sum(joint.kind.freedoms_removed for joint in model.joints) + len(model.couplings)
     kutzbach = 6 * model.nb - removed
@@ -81,6 +85,7 @@ def _dependent_groups(J: np.ndarray, names: list[str]) -> tuple[tuple[str, ...],
 
 def require_motion(model: Model) -> None:
     """Refuse a mechanism that cannot move, whose motions conflict, or that can move without moving any inertia."""
+    model = model.unbound
     found = redundancy(model)
     moved = any(c.depends_on_time for c in model.couplings)
     if found.freedoms == 0 and not moved and model.nv > 0:

@@ -33,7 +33,8 @@ def assemble(
     """Find a consistent state near a guess.
 
     Args:
-        model: the mechanism; a tree without couplings is returned as it is.
+        model: the mechanism; a tree without couplings is returned as it is. Values of free parameters (`Model.at`) are
+            a batch like that of q.
         q: guess (..., nq), rad and m; the joints' `start` by default.
         v: guess (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow.
         hold: joints whose coordinates and rates stay as given.
@@ -49,10 +50,11 @@ def assemble(
     free = np.ones(model.nv, dtype=bool)
     for joint in hold:
         free[model.v_slice(joint)] = False
-    flat = q.reshape(-1, model.nq)
-    placed = np.stack([_place(model, row, free, t, tolerance) for row in flat]).reshape(q.shape)
+    q = np.array(np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], model.batch), model.nq)))
+    for row in np.ndindex(q.shape[:-1]):
+        q[row] = _place(model.one_of(row), q[row], free, t, tolerance)
     moving = np.broadcast_to(v, (*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), model.nv))
-    return placed, _project_velocity(model, placed, moving, free, t)
+    return q, _project_velocity(model, q, moving, free, t)
 
 
 def constraint_kernels(model: Model) -> tuple[Any, Any]:

@@ -16,8 +16,11 @@ SAMPLES = 5
 
 
 def independent_rows(model: Model, formulation: str) -> list[int]:
-    """Numbers of constraint rows that span all of them, in a formulation's own rates; kept with the model."""
-    key = ("rows", formulation)
+    """Numbers of constraint rows that span all of them, in a formulation's own rates; kept with the model.
+
+    Free parameters are at their nominal values here, as for everything in this file.
+    """
+    model, key = model.unbound, ("rows", formulation)
     if key not in model.kernels:
         model.kernels[key] = _independent_rows(model, formulation)
     return list(model.kernels[key])
@@ -45,6 +48,7 @@ def position_rows(model: Model) -> list[int]:
 
     A joint's residual need not list its rows in the order of its constraint forces.
     """
+    model = model.unbound
     if row_count(model) == 0:
         return []
     if "position rows" not in model.kernels:
@@ -64,6 +68,7 @@ def usual(ranks: list[int]) -> int:
 
 def generic_configurations(model: Model) -> list[np.ndarray]:
     """A few consistent configurations (nq,) that nothing singles out; kept with the model."""
+    model = model.unbound
     if "generic" not in model.kernels:
         rng = np.random.default_rng(1)
         q, _ = assemble(model)

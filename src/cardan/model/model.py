@@ -175,6 +175,9 @@ class Model:
         return self._regrown("massless")
 
     def _regrown(self, merge: str) -> Model:
+        if self.values is not None:
+            apart = self.unbound.unmerged if merge == "none" else self.unbound.separate
+            return apart._bound(self.values)
         kept = [j for j in range(len(self.joints)) if j not in self.cuts]
         tree = grow_tree(self.bodies, self.joints, kept, self.snapping, merge)
         return replace(self, tree=tree, merge=merge, kernels={})
@@ -202,7 +205,21 @@ class Model:
         Their batch axes broadcast with each other and with those of q, v and tau. Numbers not named stay as they are.
         """
         start = self.parameters.nominal if self.values is None else self.values
-        p = self.parameters.vector(values, start)
+        return self._bound(self.parameters.vector(values, start))
+
+    def one_of(self, index: tuple[int, ...]) -> Model:
+        """The model at one entry of a batch with which the values of its free numbers broadcast."""
+        if self.values is None or not self.batch:
+            return self
+        own = index[len(index) - len(self.batch) :]
+        return self._bound(self.values[tuple(0 if n == 1 else i for i, n in zip(own, self.batch, strict=True))])
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Batch shape of the values of its free numbers."""
+        return () if self.values is None else self.values.shape[:-1]
+
+    def _bound(self, p: np.ndarray) -> Model:
         bound = replace(self, values=p, kernels=_Bound(self.unbound.kernels, self.parameters.nominal, p))
         bound.__dict__["unbound"] = self.unbound
         return bound
