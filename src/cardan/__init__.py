@@ -72,7 +72,9 @@ if TYPE_CHECKING:
     from cardan.integrate.assemble import assemble
     from cardan.io.load import load
     from cardan.kernels import get_threads, set_threads
+    from cardan.results.files import load_run
     from cardan.results.record import EventRecord
+    from cardan.results.stream import Store
     from cardan.results.trajectory import Trajectory
 
 __version__ = "0.1.0"
@@ -100,6 +102,8 @@ _LAZY = {
     ),
     **dict.fromkeys(("multipliers", "power"), "analysis.power"),
     "EventRecord": "results.record",
+    "load_run": "results.files",
+    "Store": "results.stream",
     "Trajectory": "results.trajectory",
     **dict.fromkeys(("Redundancy", "redundancy"), "analysis.redundancy"),
     "assemble": "integrate.assemble",
@@ -130,6 +134,7 @@ __all__ = [
     "Rigid",
     "Screw",
     "Spherical",
+    "Store",
     "Trajectory",
     "Universal",
     "UnknownNameError",
@@ -160,6 +165,7 @@ __all__ = [
     "joint_wrenches",
     "kinetic_energy",
     "load",
+    "load_run",
     "mass_matrix",
     "momentum",
     "multipliers",

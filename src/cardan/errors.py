@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class CardanError(Exception):
@@ -19,11 +20,28 @@ class ModelError(CardanError, ValueError):
 
 
 class FileError(ModelError):
-    """A model file cannot be read: the message names the file and the element."""
+    """A file cannot be read or written: the message names the file and, in it, the element."""
 
 
 class LoopError(CardanError, ValueError):
     """A tree-only function was asked about a mechanism with closed loops."""
+
+
+class SimulationError(CardanError, RuntimeError):
+    """A run did not get to its end: when, where, why, and what to try.
+
+    `partial` is the `Trajectory` of all that was computed until then, None if there was nothing; `time` (s) is where
+    the run, of a batch the first system that failed, ended.
+    """
+
+    def __init__(self, message: str, partial: Any = None, time: float = float("nan")) -> None:
+        super().__init__(message)
+        self.partial = partial
+        self.time = time
+
+
+class InterruptedRunError(SimulationError, KeyboardInterrupt):
+    """A run was interrupted from the keyboard; `partial` has all that was computed until then."""
 
 
 class UnknownNameError(CardanError, KeyError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,12 +50,9 @@ class Labels:
             return quantity.unit
         if quantity.axes == ("coordinate",):
             return self.coordinate_unit
-        change = {"v": lambda u: u, "a": lambda u: f"{u}^2", "tau": _force_unit}[name]
-        return tuple(change(unit) for unit in self.rate_unit)
-
-
-def _force_unit(rate_unit: str) -> str:
-    return "N" if rate_unit == "m/s" else "N m"
+        if name == "tau":
+            return tuple("N" if unit == "m/s" else "N m" for unit in self.rate_unit)
+        return self.rate_unit if name == "v" else tuple(f"{unit}^2" for unit in self.rate_unit)
 
 
 def labels_of(model: Model) -> Labels:
@@ -102,6 +99,16 @@ class Quantity:
     of: Callable[[Samples], Any]
 
 
+def unit_at(units: tuple[str, ...] | str, axes: tuple[str, ...], place: tuple[int, ...]) -> str:
+    """Unit of one entry of a quantity with these units and axes."""
+    if isinstance(units, tuple):
+        return units[place[0]]
+    angular, _, linear = units.partition(" and ")
+    if not linear or axes[-1:] not in (("axis",), ("component",), ("column",)):
+        return units
+    return linear if place[-1] >= 3 else angular
+
+
 def _energy(s: Samples) -> Any:
     return kinetic_energy(s.model, s.q, s.v) + potential_energy(s.model, s.q)
 
@@ -118,6 +125,7 @@ def _velocity_residual(s: Samples) -> Any:
 STATES: dict[str, Quantity] = {
     "q": Quantity(("coordinate",), "", "coordinates of the tree's joints", lambda s: s.q),
     "v": Quantity(("rate",), "", "rates of the tree's joints", lambda s: s.v),
+    "tau": Quantity(("rate",), "", "constant drives of the tree's joints", lambda s: s.tau),
 }
 """What is stored."""
 
@@ -155,11 +163,12 @@ QUANTITIES: dict[str, Quantity] = {
 
 
 def with_time_axis(model: Model) -> Model:
-    """The model with its free parameters (..., np), if it has any, ready to meet states (..., n, nq)."""
-    values = getattr(model, "values", None)
-    return model if values is None else with_values(model, np.asarray(values)[..., None, :])
+    """The model with values (..., size) of its free parameters, if it has any, ready to meet states (..., n, nq)."""
+    return model if model.values is None else with_values(model, model.values[..., None, :])
 
 
-def with_values(model: Model, values: Any) -> Model:
-    """The model with other values of its free parameters."""
-    return replace(model, values=values) if "values" in {f.name for f in fields(model)} else model
+def with_values(model: Model, values: np.ndarray) -> Model:
+    """The model at other values (..., size) of its free parameters."""
+    free = model.parameters
+    parts = {p.name: values[..., free.slice_of(p.name)].reshape(*values.shape[:-1], *p.shape) for p in free}
+    return model.unbound.at(parts)

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.model.model import Model
+from cardan.results import files
+from cardan.results.dataset import dataset, table
 from cardan.results.dense import states_at
-from cardan.results.quantities import QUANTITIES, STATES, Samples, labels_of, with_time_axis, with_values
+from cardan.results.quantities import QUANTITIES, Samples, labels_of, with_time_axis, with_values
 from cardan.results.record import About, EventRecord, Residuals, as_index, frozen
-from cardan.results.words import paragraph, table
+from cardan.results.words import html_table, paragraph
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import pandas
+    import xarray
 
 
 class Trajectory:
@@ -105,7 +113,7 @@ class Trajectory:
     @property
     def model(self) -> Model:
         """The mechanism."""
-        return self._require("model")
+        return self._require("what you ask for")
 
     @cached_property
     def time(self) -> np.ndarray:
@@ -167,10 +175,10 @@ class Trajectory:
 
     def quantity(self, name: str) -> np.ndarray:
         """An entry of the table by name: "q", "v", "a", "poses", "energy", "position_residual", ..."""
-        if name in STATES:
+        if name in ("q", "v"):
             return self.q if name == "q" else self.v
         if name not in QUANTITIES:
-            known = (*STATES, *QUANTITIES)
+            known = ("q", "v", *QUANTITIES)
             raise UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{nearest(name, known)}")
         if name not in self._computed:
             self._computed[name] = self._over_samples(name)
@@ -197,10 +205,9 @@ class Trajectory:
     def model_at(self, keep: np.ndarray) -> Model:
         """The model with the free parameters, if any, of the samples kept, one row each."""
         model = self._require("model")
-        values = getattr(model, "values", None)
-        if values is None:
+        if model.values is None:
             return model
-        values = np.asarray(values)[..., None, :]
+        values = model.values[..., None, :]
         return with_values(model, np.broadcast_to(values, (*keep.shape, values.shape[-1]))[keep])
 
     @property
@@ -322,7 +329,7 @@ class Trajectory:
     def _require(self, what: str) -> Model:
         if self._model is None:
             raise InputError(
-                f"trajectory of {self._about.labels.model!r}: {what} is not in the file and needs the model; "
+                f"run of {self._about.labels.model!r}: {what} is not in the file and needs the model; "
                 "load the run with cd.load_run(path, model)"
             )
         return self._model
@@ -361,16 +368,49 @@ class Trajectory:
 
     def _model_of(self, index: Any) -> Model | None:
         """The model with the free parameters, if any, of a part of the batch."""
-        values = getattr(self._model, "values", None)
-        if self._model is None or values is None or np.ndim(values) == 1:
+        if self._model is None or self._model.values is None or self._model.values.ndim == 1:
             return self._model
-        return with_values(self._model, np.broadcast_to(values, (*self.batch, np.shape(values)[-1]))[index])
+        values = self._model.values
+        return with_values(self._model, np.broadcast_to(values, (*self.batch, values.shape[-1]))[index])
 
     def _events_of(self, kept: np.ndarray) -> list[EventRecord]:
         """The events of a part of the batch, given the numbers of its systems, with their place in it."""
         place = {int(number): tuple(map(int, at)) for at, number in np.ndenumerate(kept)}
         numbered = [(int(np.ravel_multi_index(as_index(event.system), self.batch)), event) for event in self.events]
         return [replace(event, system=place[number]) for number, event in numbered if number in place]
+
+    # With names and units, and in files.
+
+    @property
+    def data(self) -> xarray.Dataset:
+        """The states as an `xarray.Dataset`: named coordinates, `units` and `long_name` of every variable."""
+        return self.dataset()
+
+    def dataset(self, *names: str) -> xarray.Dataset:
+        """The same with quantities by name: `run.dataset("energy", "reactions")`."""
+        return dataset(self, names)
+
+    def to_dataframe(self, *names: str) -> pandas.DataFrame:
+        """One row a sample (and system), columns `time`, `q.joint`, `v.joint`, and quantities by name.
+
+        Padding is left out. `attrs["units"]` has the unit of each column.
+        """
+        return table(self, names)
+
+    def save(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+        """Write the states, and quantities by name, to a NetCDF-4 file, whole or not at all; see `cd.load_run`."""
+        files.save(self, path, names, overwrite)
+
+    def to_csv(self, path: str | PathLike[str], *names: str, units: bool = False, overwrite: bool = False) -> None:
+        """Write `to_dataframe(*names)` as CSV with one header row.
+
+        `units=True` puts a line with the unit of each column above it, to be read with `comment="#"`.
+        """
+        files.to_csv(self, path, names, units, overwrite)
+
+    def to_parquet(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+        """Write `to_dataframe(*names)` as Parquet, units with it; needs `cardan[parquet]`."""
+        files.to_parquet(self, path, names, overwrite)
 
     # In words.
 
@@ -379,7 +419,7 @@ class Trajectory:
         return paragraph(self)
 
     def _repr_html_(self) -> str:
-        return table(self)
+        return html_table(self)
 
 
 def _numbers(what: str, value: Any) -> np.ndarray:

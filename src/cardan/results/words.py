@@ -17,7 +17,7 @@ def paragraph(run: Trajectory) -> str:
     return f"Trajectory of {name}; {'; '.join(f'{what}: {value}' for what, value in rest)}."
 
 
-def table(run: Trajectory) -> str:
+def html_table(run: Trajectory) -> str:
     """An HTML table."""
     rows = "".join(
         f"<tr><th style='text-align:left'>{escape(what)}</th><td>{escape(value)}</td></tr>"

@@ -1,0 +1,334 @@
+"""`cd.simulate`: a mechanism moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cardan.analysis.general import formulation_key
+from cardan.analysis.redundancy import require_motion
+from cardan.errors import InputError, InterruptedRunError, SimulationError
+from cardan.formulation.general import row_count
+from cardan.integrate.assemble import assemble as assembled
+from cardan.integrate.driver import Samples, drive
+from cardan.integrate.events import Event, trace_events
+from cardan.integrate.methods import Request, make_stepper, require_method
+from cardan.integrate.stepper import Outcome
+from cardan.kernels.evaluate import parameter_arguments
+from cardan.model.model import Model
+from cardan.results.diagnose import require_consistent, why
+from cardan.results.progress import Bar
+from cardan.results.quantities import with_values
+from cardan.results.record import EventRecord
+from cardan.results.stream import Store
+from cardan.results.trajectory import Trajectory
+
+CHUNK = 16_384  # systems that march together: their states stay in the cache
+ROOM = 4 << 30  # bytes of samples kept in memory; more must be asked for, or stored
+
+
+def simulate(
+    model: Model,
+    duration: float,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    tau: Any = None,
+    formulation: str = "spatial",
+    frame: str = "fixed",
+    method: str = "dormand_prince",
+    step: float | None = None,
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    longest_step: float = np.inf,
+    most_steps: int | None = None,
+    samples: int | Sequence[float] | np.ndarray = 501,
+    start: float = 0.0,
+    breaks: Sequence[float] = (),
+    events: Sequence[Event] = (),
+    assemble: bool = False,
+    baumgarte: float | None = None,
+    damping: float = 0.9,
+    form: str = "stabilised",
+    failures: str = "raise",
+    store: Any = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Trajectory:
+    """Simulate a mechanism, or a batch of them, from a state for a time.
+
+    Args:
+        model: the mechanism; its free parameters (`model.free(...).at(...)`) may be a batch too.
+        duration: how long, s.
+        q0: configurations (..., nq), rad and m; the model's own start, assembled, by default.
+        v0: velocities (..., nv), rad/s and m/s; at rest by default.
+        tau: constant drives (..., nv), N m and N; drives that change with time are elements of the model.
+        formulation: "spatial", "newton_euler", "absolute", "relative" or, for planar mechanisms, "points".
+        frame: "fixed" or "body", for the angular rates of "absolute".
+        method: "dormand_prince" (explicit, order 5, chooses its steps), "rk4", "euler" (semi-implicit), "gear" (BDF
+            on the differential-algebraic equations, for stiff ones), "alpha" (generalised-alpha), "bdf", "adams"
+            (trees only).
+        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first one.
+        rtol: relative tolerance of the methods that choose their steps.
+        atol: absolute tolerance, rad and m, rad/s and m/s.
+        longest_step: longest step, s.
+        most_steps: give up after so many steps.
+        samples: how many, evenly from start to end, or their times, s.
+        start: time at the start, s.
+        breaks: times, s, where something jumps: every method steps on them exactly and starts anew.
+        events: what to look for on the way (`cd.Event`).
+        assemble: first bring q0 and v0 onto the loops.
+        baumgarte: for the explicit methods, pull loops together at this rate, 1/s, instead of projecting.
+        damping: spectral radius at infinity of "alpha", 0 (most damping) to 1 (none).
+        form: of "gear", "stabilised" (Gear-Gupta-Leimkuhler, index 2) or "index1".
+        failures: of a batch, "raise" after all other systems have ended, or "keep" and tell in `run.outcome`.
+        store: write a batch to this NetCDF file as it goes, for results larger than memory.
+        overwrite: whether an existing file may be replaced.
+        threads: how many for a batch; all cores by default.
+        progress: show a bar; by default on a terminal, when it takes long.
+
+    Raises:
+        SimulationError: a system did not reach the end; `error.partial` is what was computed until then.
+
+    """
+    require_method(method, step)
+    times = _times(start, duration, samples)
+    key = formulation_key(formulation, frame)
+    if row_count(model.unbound):
+        require_motion(model.unbound)
+    events = tuple(events)
+    trace_events(model, events)
+    batch, states = _states(model, q0, v0, tau, start, assemble)
+    if failures not in ("raise", "keep"):
+        raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
+    settings: dict[str, Any] = {"rtol": rtol, "atol": atol, "start": start, "duration": float(duration)}
+    if step is not None:
+        settings["step"] = step
+    request = Request(
+        key, method, step, rtol, atol, longest_step, most_steps, events, baumgarte, damping, form, threads
+    )
+    about = {"method": method, "formulation": formulation, "frame": frame, "settings": settings}
+    job = _Job(model, request, batch, times, tuple(map(float, breaks)), about, failures == "keep")
+    with Bar(progress, model.name, start, float(times[-1]), len(states.q)) as bar:
+        if store is not None:
+            return _stored(job, states, store, overwrite, bar)
+        _require_room(model, len(states.q), len(times))
+        return job.run(states, bar)
+
+
+@dataclass(frozen=True)
+class _States:
+    """Where B systems start: q (B, nq), v (B, nv), their drives (B, nv) and parameters ((B, np) or none)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    parameters: np.ndarray | None
+
+    def part(self, lo: int, hi: int) -> _States:
+        """Some of the systems."""
+        p = None if self.parameters is None else self.parameters[lo:hi]
+        return _States(self.q[lo:hi], self.v[lo:hi], self.tau[lo:hi], p)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A run to be done."""
+
+    model: Model
+    request: Request
+    batch: tuple[int, ...]
+    times: np.ndarray
+    breaks: tuple[float, ...]
+    about: dict[str, Any]
+    keep: bool
+
+    def run(self, states: _States, bar: Bar) -> Trajectory:
+        """All systems, a chunk at a time, in memory."""
+        parts = []
+        for lo in range(0, len(states.q), CHUNK):
+            parts.append(self.march(states.part(lo, lo + CHUNK), bar))
+            if parts[-1].interrupted:
+                break
+        kept = _joined(parts, len(states.q))
+        return self._finished(kept, self._trajectory(kept, states, self.batch), states)
+
+    def march(self, states: _States, bar: Bar) -> Samples:
+        """One chunk."""
+        model = self.model if states.parameters is None else with_values(self.model, states.parameters)
+        stops = [event.action == "stop" for event in self.request.events]
+        stepper = make_stepper(model, self.request, states.tau)
+        return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, tell=bar.tell)
+
+    def _trajectory(self, kept: Samples, states: _States, batch: tuple[int, ...]) -> Trajectory:
+        """The samples, with names."""
+        most = max(int(kept.count.max()), 1)
+        short = (kept.count < most).any() or (kept.t[:, :most] != self.times[:most]).any()
+        events = self.request.events
+        met = [
+            EventRecord(events[m.event].name, tuple(map(int, np.unravel_index(m.system, batch))) if batch else (),
+                        m.t, m.q, m.v)
+            for m in sorted(kept.met, key=lambda m: (m.system, m.t))
+        ]  # fmt: skip
+        shape = (*batch, most)
+        return Trajectory(
+            self.model,
+            kept.t[:, :most].reshape(shape) if short else self.times[:most],
+            kept.q[:, :most].reshape(*shape, -1),
+            kept.v[:, :most].reshape(*shape, -1),
+            tau=states.tau.reshape(*batch, -1) if states.tau.any() else None,
+            events=met,
+            outcome=np.array([_word(o, events) for o in kept.outcome]).reshape(batch),
+            statistics={"steps": int(kept.steps.sum()), "most_steps": int(kept.steps.max())},
+            **self.about,
+        )
+
+    def _finished(self, kept: Samples, run: Trajectory, states: _States) -> Trajectory:
+        """The trajectory, or the error that says why it is not whole."""
+        if kept.interrupted:
+            t = float(np.nanmax(kept.t))
+            raise InterruptedRunError(
+                f"simulation of {self.model.name!r} interrupted after t = {t:g} s; what was computed until then is "
+                "in error.partial",
+                run,
+                t,
+            )
+        failed = np.flatnonzero(kept.outcome > Outcome.EVENT)
+        if not len(failed) or self.keep:
+            return run
+        first = int(failed[np.argmin([kept.t[i, kept.count[i] - 1] for i in failed])])
+        at = kept.count[first] - 1
+        t = float(kept.t[first, at])
+        here = states.part(first, first + 1)
+        model = self.model if here.parameters is None else with_values(self.model, here.parameters[0])
+        cause = why(model, self.request, Outcome(kept.outcome[first]), kept.words, t, kept.q[first, at],
+                    kept.v[first, at], here.tau[0])  # fmt: skip
+        who = "" if not self.batch else f", system {first} and {len(failed) - 1} more" if len(failed) > 1 else (
+            f", system {first}")  # fmt: skip
+        raise SimulationError(f"simulation of {self.model.name!r}{who} ended at t = {t:.6g} s: {cause}", run, t)
+
+
+def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Bar) -> Trajectory:
+    """All systems, a chunk at a time, to a file."""
+    if job.request.events:
+        raise InputError("simulate: a run with events cannot be stored as it goes; leave out store or events")
+    count = len(states.q)
+    room = 8 * len(job.times) * (job.model.nq + job.model.nv)
+    chunk = max(min(CHUNK, (ROOM // 16) // room), 1)
+    with Store(path, job.model, job.times, count, tau=states.tau if states.tau.any() else None, overwrite=overwrite,
+               values=states.parameters, **job.about) as out:  # fmt: skip
+        for lo in range(0, count, chunk):
+            part = states.part(lo, lo + chunk)
+            kept = job.march(part, bar)
+            if kept.interrupted or (kept.outcome > Outcome.EVENT).any() and not job.keep:
+                out.abandon()
+                done = job._trajectory(kept, part, (len(part.q),))
+                return job._finished(kept, done, part)
+            out.write(lo, kept.q, kept.v)
+        return out.finish()
+
+
+def _joined(parts: list[Samples], systems: int) -> Samples:
+    """Chunks put together; systems that were never reached have no samples."""
+    first = parts[0]
+    if len(parts) == 1 and len(first.t) == systems:
+        return first
+    whole = Samples.empty(systems, first.t.shape[1], first.q.shape[2], first.v.shape[2])
+    lo = 0
+    for part in parts:
+        at = slice(lo, lo + len(part.t))
+        for name in ("t", "q", "v", "count", "outcome", "steps"):
+            getattr(whole, name)[at] = getattr(part, name)
+        for met in part.met:
+            met.system += lo
+            whole.met.append(met)
+        whole.words, whole.interrupted = whole.words or part.words, whole.interrupted or part.interrupted
+        lo = at.stop
+    return whole
+
+
+def _times(start: float, duration: float, samples: Any) -> np.ndarray:
+    """Times of the samples, the start and the end among them."""
+    if not (np.isfinite(duration) and duration > 0 and np.isfinite(start)):
+        raise InputError(f"simulate: duration must be a positive number of seconds, got {duration!r} from {start!r}")
+    if isinstance(samples, int | np.integer):
+        if samples < 2:
+            raise InputError(f"simulate: samples must be 2 or more, or a list of times, got {samples}")
+        return np.linspace(start, start + duration, int(samples))
+    times = np.asarray(samples, dtype=float)
+    if times.ndim != 1 or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
+        raise InputError("simulate: sample times must be a row of increasing numbers, s")
+    if len(times) and (times[0] < start or times[-1] > start + duration):
+        raise InputError(
+            f"simulate: sample times must lie between {start:g} s and {start + duration:g} s, got {times[0]:g} to "
+            f"{times[-1]:g}"
+        )
+    return np.unique(np.concatenate([[start], times, [start + duration]]))
+
+
+def _states(
+    model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool
+) -> tuple[tuple[int, ...], _States]:
+    """The batch shape, and the start of every system, checked."""
+    if model.nv == 0:
+        raise InputError(f"simulate: model {model.name!r} has no moving joint; there is nothing to simulate")
+    given = {"q0": (q0, model.nq), "v0": (v0, model.nv), "tau": (tau, model.nv)}
+    arrays = {}
+    for name, (value, size) in given.items():
+        if value is None:
+            continue
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(f"simulate: {name} must be numbers of shape (..., {size}), got {value!r}") from None
+        if array.ndim == 0 or array.shape[-1] != size:
+            raise InputError(f"simulate: {name} must have the shape (..., {size}), got {array.shape}")
+        if not np.isfinite(array).all():
+            at = tuple(int(k[0]) for k in np.nonzero(~np.isfinite(array)))
+            raise InputError(f"simulate: {name}{list(at)} is {array[at]}; every entry must be a finite number")
+        arrays[name] = array
+    values = [p for p in parameter_arguments(model) if model.values is not None]
+    try:
+        batch = np.broadcast_shapes(*(a.shape[:-1] for a in (*arrays.values(), *values)))
+    except ValueError:
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
+        raise InputError(f"simulate: the batches do not fit together: {shapes}") from None
+    own = model.start() if "q0" not in arrays else arrays["q0"]
+    v = arrays.get("v0", np.zeros(model.nv))
+    if assemble or "q0" not in arrays:
+        own, v = assembled(model, own, v, t=start)
+    q, v, drives = (
+        np.ascontiguousarray(np.broadcast_to(a, (*batch, a.shape[-1]))).reshape(-1, a.shape[-1])
+        for a in (own, v, arrays.get("tau", np.zeros(model.nv)))
+    )
+    p = np.broadcast_to(values[0], (*batch, values[0].shape[-1])).reshape(len(q), -1) if values else None
+    require_consistent(model if p is None else with_values(model, p), q, v, start)
+    return batch, _States(q, v, drives, p)
+
+
+def _require_room(model: Model, systems: int, times: int) -> None:
+    size = 8 * systems * times * (model.nq + model.nv)
+    if size > ROOM:
+        raise InputError(
+            f"simulate: {systems} systems at {times} times take {size / 1e9:.1f} GB; take fewer samples, or give "
+            "store='run.nc' to write them as they come"
+        )
+
+
+def _word(outcome: int, events: tuple[Event, ...]) -> str:
+    words = {
+        Outcome.ARRIVED: "",
+        Outcome.EVENT: "stopped at an event",
+        Outcome.SMALL_STEP: "step size underflow",
+        Outcome.NOT_A_NUMBER: "not a number",
+        Outcome.NEWTON: "Newton's method failed",
+        Outcome.OPEN_LOOP: "a loop opened",
+        Outcome.SOLVER: "the solver gave up",
+        Outcome.STEPS: "too many steps",
+        Outcome.RESTING: "",
+    }
+    return words[Outcome(outcome)]
