@@ -5,9 +5,10 @@ M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from cardan.formulation import native
 from cardan.formulation.contract import Quantity, fixed
 from cardan.kernels.evaluate import compile_quantity, function_of, graph_of
 from cardan.model.model import Model
+
+if TYPE_CHECKING:
+    from cardan.analysis.symbols import Symbols
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,28 @@ class Equations:
         if name in ("system", "rates", "lift", "project"):
             return function_of(self.model, self._quantity(name))
         return graph_of(self.model, name, self.formulation)
+
+    def sympy(
+        self,
+        *,
+        symbols: str | Iterable[str] = "all",
+        names: Mapping[str, str] | None = None,
+        drives: Iterable[str] = (),
+        simplify: bool = True,
+    ) -> Symbols:
+        """The equations as SymPy matrices `M`, `f`, `J`, `gamma`, `phi`, `N`, with the model's numbers as symbols.
+
+        Args:
+            symbols: "all", or a list of the numbers that become symbols, named as in `model.free`; of a vector only the
+                entries that are not zero do. The others stay numbers.
+            names: names of your own, or formulas: `{"rod.mass": "m", "rod.com": "l/2"}`; "rod.inertia.yy" is one entry.
+            drives: joints whose drive `tau` is a symbol in `f`; the others' is 0.
+            simplify: write each entry as short as can be found; otherwise as the graph has it.
+
+        """
+        from cardan.analysis.symbols import symbols_of
+
+        return symbols_of(self, symbols=symbols, names=names, drives=drives, simplify=simplify)
 
     def _system(self, q: Any, v: Any, tau: Any = None, wrenches: Any = None, t: Any = 0.0) -> Any:
         tau = np.zeros(self.model.nv) if tau is None else tau

@@ -16,13 +16,15 @@ Monomial = tuple[tuple[int, int], ...]
 Polynomial = dict[Monomial, Number]
 
 ONE: Monomial = ()
-NEGLIGIBLE = 1e-15  # constants that keep roots and divisions finite, see `algebra.rotation.TINY`
+# Constants that keep roots and divisions finite (`algebra.rotation.TINY`, say) are no part of what one reads: sizes
+# below the first, and what differs from a whole number by less than the second.
+NEGLIGIBLE, NEAR_WHOLE = 1e-15, 2e-12
 
 
 def number(value: float) -> Number:
     """The exact number that a float stands for: a short fraction if it is one, else its decimals."""
-    if value == int(value):
-        return int(value)
+    if abs(value - round(value)) <= NEAR_WHOLE * abs(value):
+        return round(value)
     short = Fraction(value).limit_denominator(1000)
     return short if float(short) == value else Fraction(repr(value))
 
@@ -145,12 +147,14 @@ def rational(c: Number) -> Any:
 class Writer:
     """Writes the values of a graph as polynomials.
 
-    `shorten` makes a SymPy expression of a polynomial that becomes the argument of a function. A product of more than
-    `most` terms is not written out: its factors are kept as they are. `units` are polynomials known to be 1.
+    `shorten` makes a SymPy expression of a polynomial that becomes the argument of a function; `reduce` uses what is
+    known of the generators. A product of more than `most` terms is not written out: its factors are kept as they are.
+    `units` are polynomials known to be 1.
     """
 
     generators: Generators
     shorten: Callable[[Polynomial], Any]
+    reduce: Callable[[Polynomial], Polynomial]
     most: int = 3000
     units: list[Polynomial] = field(default_factory=list)
 
@@ -158,7 +162,7 @@ class Writer:
         """One operation."""
         a = args[0]
         if op in _ARITHMETIC:
-            return _ARITHMETIC[op](self, *args)
+            return self.reduce(_ARITHMETIC[op](self, *args))
         if op == "constpow" or op == "pow":
             exponent = args[1].get(ONE, 0) if len(args[1]) < 2 else None
             if isinstance(exponent, int) and (exponent >= 0 or len(a) == 1):
@@ -167,7 +171,7 @@ class Writer:
 
     def function(self, op: str, args: list[Any]) -> Polynomial:
         """A function that is no arithmetic: a generator, unless SymPy finds a plain number."""
-        value = _functions()[op](*args)
+        value = functions()[op](*args)
         if value.is_Rational:
             return constant(tidy(Fraction(int(value.p), int(value.q))))
         if value.is_Mul and value.args[0] == -1:  # sin(-x)
@@ -203,7 +207,7 @@ _ARITHMETIC: dict[str, Callable[..., Polynomial]] = {
 }
 
 
-def _functions() -> dict[str, Callable[..., Any]]:
+def functions() -> dict[str, Callable[..., Any]]:
     """SymPy's name of each operation that is a function."""
     import sympy as sp
 
@@ -221,7 +225,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "fmin": sp.Min,
         "fmax": sp.Max,
         "copysign": lambda x, y: sp.Abs(x) * sp.Piecewise((1, sp.Ge(y, 0)), (-1, True)),
-        **{op: partial_truth(relation) for op, relation in (("lt", sp.Lt), ("le", sp.Le), ("eq", sp.Eq), ("ne", sp.Ne))},
+        **{op: _truth(relation) for op, relation in (("lt", sp.Lt), ("le", sp.Le), ("eq", sp.Eq), ("ne", sp.Ne))},
         "and": lambda x, y: x * y,
         "or": sp.Max,
         "not": lambda x: 1 - x,
@@ -229,7 +233,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     }
 
 
-def partial_truth(relation: Callable[..., Any]) -> Callable[..., Any]:
+def _truth(relation: Callable[..., Any]) -> Callable[..., Any]:
     """A relation as the number 1 or 0."""
     import sympy as sp
 

@@ -24,6 +24,8 @@ class Shortener:
 
     def __init__(self, generators: Generators) -> None:
         self.generators = generators
+        self.units: list[list[int]] = []
+        """Quaternions of unit length, four generators each."""
         self._known: dict[frozenset[Any], Any] = {}
 
     def __call__(self, a: Polynomial) -> Any:
@@ -38,11 +40,26 @@ class Shortener:
 
         if len(a) < 2:
             return self.generators.expression(a)
-        forms = [a]
+        forms = [a, *(form for form in (self._on_the_sphere(a),) if form != a)]
         if any(g in self.generators.angle for monomial in a for g, _ in monomial):
             forms += [form for form in self._rewritten(a) if form not in forms]
         forms = [form for form in forms if len(form) <= 2 * min(map(len, forms)) + 4]
         return min((self.nested(form) for form in forms), key=sympy.count_ops)
+
+    def _on_the_sphere(self, a: Polynomial) -> Polynomial:
+        """The square of a unit quaternion's first entry replaced by 1 less the others'."""
+        for first, *others in self.units:
+            square: Polynomial = {ONE: 1, **{((g, 2),): -1 for g in others}}
+            while any(g == first and p > 1 for m in a for g, p in m):
+                total: Polynomial = {}
+                for m, c in a.items():
+                    if dict(m).get(first, 0) > 1:
+                        rest = times(m, ((first, -2),))
+                        total = add(total, {times(rest, n): d * c for n, d in square.items()})
+                    else:
+                        total = add(total, {m: c})
+                a = total
+        return a
 
     def _rewritten(self, a: Polynomial) -> list[Polynomial]:
         """With one square eliminated, and with the best form of each coefficient's own sines and cosines."""
