@@ -78,6 +78,7 @@ def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10
     Errors are relative to the largest number compared. `bound` is for well-conditioned models; differences in time
     (power, rates) have a looser one. Reactions are compared where redundant constraints leave them determined.
     """
+    model.require_one("check")
     rng = np.random.default_rng(seed)
     q, v = consistent_states(model, rng, states)
     tau = rng.standard_normal((states, model.nv))

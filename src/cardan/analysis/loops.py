@@ -56,6 +56,7 @@ def reactions(
 def undetermined_reactions(model: Model, q: Any, *, t: Any = 0.0) -> np.ndarray:
     """Mask (number of joints, 6), True where redundancy leaves a reaction's component undetermined at `q` (nq,)."""
     key = "absolute_body"
+    model.require_one("undetermined_reactions")
     still = np.zeros(model.nv)
     J = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))[2]
     U, s, _ = np.linalg.svd(J)
@@ -70,6 +71,7 @@ def undetermined_reactions(model: Model, q: Any, *, t: Any = 0.0) -> np.ndarray:
 
 def _joint_spans(model: Model, q: Any) -> list[tuple[int, slice, np.ndarray]]:
     """For each joint with rows in absolute coordinates: its number, its rows, and T (6, rows) at q."""
+    settled = model.settled()
     apart, poses = model.separate, body_poses(model, q)
     spans, first = [], 0
     for j, joint in enumerate(model.joints):
@@ -77,7 +79,7 @@ def _joint_spans(model: Model, q: Any) -> list[tuple[int, slice, np.ndarray]]:
         if ends[0] == ends[1]:
             continue
         k = joint.kind.freedoms_removed
-        own = joint.kind.measure(*_pose_in_joint(model, poses, j))
+        own = joint.kind.measure(*_pose_in_joint(settled, poses, j))
         spans.append((j, slice(first, first + k), np.asarray(joint.kind.T(own))))
         first += k
     return spans
@@ -112,6 +114,7 @@ class Actuation:
 
 def actuation(model: Model, q: Any, driven: Sequence[str]) -> Actuation:
     """Judge a choice of driven joints at a configuration `q` (nq,)."""
+    model.require_one("actuation")
     B, J = _drive_matrix(model, driven), np.asarray(constraint_jacobian(model, q))
     freedoms = model.nv - _rank(J)
     commanded = _rank(np.concatenate([B, J.T], axis=1)) - _rank(J)

@@ -81,7 +81,7 @@ class FreeKernel:
         single = all(getattr(a, "dtype", None) == np.float32 for a in args)
         return self.kernel(*args, self._single if single else self.p, out=out, threads=threads)
 
-    def bound(self, p: np.ndarray) -> FreeKernel:
+    def at_values(self, p: np.ndarray) -> FreeKernel:
         """The same kernel with other values (..., size)."""
         return FreeKernel(self.kernel, p)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from cardan.errors import LoopError, ModelError, UnknownNameError, nearest
+from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.force import Coupling, Force
 from cardan.model.graph import GROUND, Link, Tree, grow_tree
-from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter
+from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 
 
@@ -37,7 +37,7 @@ class Model:
     forces: tuple[Force, ...] = ()
     couplings: tuple[Coupling, ...] = ()
     kernels: dict[Any, Any] = field(default_factory=dict, repr=False)
-    """Compiled functions of this model, filled by the layers above."""
+    """Compiled functions of this model, filled by the layers above; a key means the same for all values of `at`."""
     parameters: Parameters = NONE
     """Numbers that `free` has made an input; bodies, joints and forces show their nominal values."""
     values: np.ndarray | None = None
@@ -76,9 +76,15 @@ class Model:
         return tuple(frame.name for frame in self.frames)
 
     @property
-    def total_mass(self) -> float:
-        """Mass of all bodies, kg."""
-        return float(sum(body.mass for body in self.bodies))
+    def total_mass(self) -> Any:
+        """Mass of all bodies, kg; at a batch of values of free masses, an array of that batch."""
+        total = sum(body.mass for body in self.bodies)
+        if self.values is None:
+            return float(total)
+        for p in self.parameters:
+            if p.place[2] == "mass":
+                total = total + (self.values[..., self.parameters.slice_of(p.name)][..., 0] - p.nominal)
+        return total if self.batch else float(total)
 
     def body(self, name: str) -> Body:
         """Look up a body."""
@@ -219,6 +225,13 @@ class Model:
         """Batch shape of the values of its free numbers."""
         return () if self.values is None else self.values.shape[:-1]
 
+    def settled(self) -> Model:
+        """The same model with its free numbers as constants again, at their values, of which there is no batch."""
+        if not self.parameters:
+            return self
+        self.require_one("settled")
+        return with_numbers(self, self.parameters.nominal if self.values is None else self.values)
+
     def _bound(self, p: np.ndarray) -> Model:
         bound = replace(self, values=p, kernels=_Bound(self.unbound.kernels, self.parameters.nominal, p))
         bound.__dict__["unbound"] = self.unbound
@@ -238,11 +251,19 @@ class Model:
                 "it would ignore those joints"
             )
 
+    def require_one(self, what: str) -> None:
+        """Refuse a batch of values of free numbers, for a function that knows only one mechanism at a time."""
+        if self.batch:
+            raise InputError(
+                f"{what}: model {self.name!r} has values of batch shape {self.batch} for its parameters, and this "
+                "function takes one mechanism at a time; give one value of each"
+            )
+
     def report(self) -> str:
         """Describe the model: counts, tree, cuts, notes."""
         removed = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
         lines = [
-            f"{self.name}: {self.nb} bodies, {len(self.joints)} joints, {self.total_mass:.6g} kg",
+            f"{self.name}: {self.nb} bodies, {len(self.joints)} joints, {self.unbound.total_mass:.6g} kg",
             f"tree: {len(self.tree.links)} moving links, nq = {self.nq}, nv = {self.nv}",
         ]
         lines += [f"  {row}" for row in self.tree_rows()]
@@ -253,6 +274,8 @@ class Model:
             lines.append(f"forces: {', '.join(f'{force.name} ({force.kind.name})' for force in self.forces)}")
         if self.couplings:
             lines.append(f"couplings: {', '.join(coupling.name for coupling in self.couplings)}")
+        if self.parameters:
+            lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -316,24 +339,34 @@ class Model:
 
 
 class _Bound(dict[Any, Any]):
-    """Kernels of a model at values of its free numbers: those of the free model, bound on the way out."""
+    """Kernels of a model at values `p` of its free numbers.
+
+    What has a method `at_values(p)` is shared with the free model, so that new values compile nothing; anything else is
+    kept here alone.
+    """
 
     def __init__(self, shared: dict[Any, Any], nominal: np.ndarray, p: np.ndarray) -> None:
         super().__init__()
         self.shared, self.nominal, self.p = shared, nominal, p
 
-    def __contains__(self, key: object) -> bool:
-        return key in self.shared
-
     def __setitem__(self, key: Any, item: Any) -> None:
-        self.shared[key] = item.bound(self.nominal) if hasattr(item, "bound") else item
+        super().__setitem__(key, item)
+        if hasattr(item, "at_values"):
+            self.shared[key] = item.at_values(self.nominal)
 
-    def __getitem__(self, key: Any) -> Any:
-        if not super().__contains__(key):
-            item = self.shared[key]
-            super().__setitem__(key, item.bound(self.p) if hasattr(item, "bound") else item)
+    def __missing__(self, key: Any) -> Any:
+        item = self.shared[key]
+        if not hasattr(item, "at_values"):
+            raise KeyError(key)
+        super().__setitem__(key, item.at_values(self.p))
         return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or hasattr(self.shared.get(key), "at_values")
 
     def get(self, key: Any, default: Any = None) -> Any:
         """As a dict's."""
-        return self[key] if key in self.shared else default
+        try:
+            return self[key]
+        except KeyError:
+            return default
