@@ -1,9 +1,11 @@
-"""Symmetric positive definite systems as straight-line text: dense LDL^T and the tree-sparse L^T L.
+"""Linear systems as straight-line text: dense LDL^T, the tree-sparse L^T L, and a sparse L U.
 
 Notation: `A = L D L^T` with unit lower triangular `L`. In a graph the loops below unroll, structural zeros cost
-nothing, and no pivoting is needed: every matrix that comes here is positive definite.
+nothing, and no pivoting is needed: every matrix that comes here is positive definite, or near to one that is
+(`lu_factor`, for the matrices of Newton's method, which are not symmetric).
 
-Source: RBDA section 6.5 for the tree-sparse factorisation, which creates no fill-in.
+Source: RBDA section 6.5 for the tree-sparse factorisation, which creates no fill-in; H. M. Markowitz, The elimination
+form of the inverse, Management Science 3 (1957) 255-269, for the order in which `lu_factor` eliminates.
 """
 
 from __future__ import annotations
@@ -94,6 +96,59 @@ def tree_solve(factor: Factor, ancestor: Sequence[int], b: Matrix) -> Matrix:
     import casadi as ca
 
     return ca.vertcat(*x)
+
+
+@dataclass(frozen=True)
+class LU:
+    """Pivots in order; below and right of each, what it eliminates: `(row, L)` and `(column, U)`."""
+
+    order: list[int]
+    reciprocal: dict[int, Matrix]
+    L: dict[int, list[tuple[int, Matrix]]]
+    U: dict[int, list[tuple[int, Matrix]]]
+
+
+def lu_factor(A: Matrix) -> LU:
+    """Factor a sparse matrix of symbols, pivots on its diagonal in the order that is expected to fill in least."""
+    rows, columns = A.sparsity().get_triplet()
+    work = dict(zip(zip(rows, columns, strict=True), A.nonzeros(), strict=True))
+    left = set(range(A.shape[0]))
+    below: dict[int, set[int]] = {k: set() for k in left}
+    right: dict[int, set[int]] = {k: set() for k in left}
+    for i, j in work:
+        if i != j:
+            below[j].add(i)
+            right[i].add(j)
+    lu = LU([], {}, {}, {})
+    while left:
+        p = min(left, key=lambda k: (len(below[k] & left) * len(right[k] & left), -k))
+        left.remove(p)
+        lu.order.append(p)
+        lu.reciprocal[p] = 1 / work[p, p]
+        lu.U[p] = [(j, work[p, j]) for j in sorted(right[p] & left)]
+        lu.L[p] = [(i, work[i, p] * lu.reciprocal[p]) for i in sorted(below[p] & left)]
+        for i, l_ip in lu.L[p]:
+            for j, u_pj in lu.U[p]:
+                work[i, j] = work[i, j] - l_ip * u_pj if (i, j) in work else -l_ip * u_pj
+                if i != j:
+                    below[j].add(i)
+                    right[i].add(j)
+    return lu
+
+
+def lu_solve(lu: LU, B: Matrix) -> Matrix:
+    """Solve `A X = B` with the factor of `lu_factor`, for a matrix of columns."""
+    import casadi as ca
+
+    x = [B[i, :] for i in range(len(lu.order))]
+    for p in lu.order:
+        for i, l_ip in lu.L[p]:
+            x[i] = x[i] - l_ip * x[p]
+    for p in reversed(lu.order):
+        for j, u_pj in lu.U[p]:
+            x[p] = x[p] - u_pj * x[j]
+        x[p] = x[p] * lu.reciprocal[p]
+    return ca.vertcat(*x) if x else B
 
 
 def _path(i: int, ancestor: Sequence[int]) -> list[int]:

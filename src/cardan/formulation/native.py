@@ -15,7 +15,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, stack, zeros
-from cardan.algebra.rotation import quaternion_of_rotation, quaternion_rates, rotation_of_quaternion
+from cardan.algebra.rotation import (
+    quaternion_exp,
+    quaternion_of_rotation,
+    quaternion_product,
+    quaternion_rates,
+    rotation_of_quaternion,
+)
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation import absolute, points_native, relative
 from cardan.formulation.constrained import (
@@ -29,7 +35,7 @@ from cardan.formulation.constrained import (
     with_elements,
 )
 from cardan.formulation.constraint import dual
-from cardan.formulation.contract import Inputs, links_from_bodies
+from cardan.formulation.contract import PLUS, Inputs, links_from_bodies
 from cardan.formulation.loops import MOTION, measure
 from cardan.formulation.recursion import Nodes, run
 from cardan.model.joint import FREE
@@ -121,6 +127,25 @@ def rates(model: Model, key: str, inputs: Inputs) -> Five:
         else:
             turn = rate[:3] if _frame(key) == "body" else rotation_of_quaternion(own[3:7]).T @ rate[:3]
             parts.append(stack(rate[3:], quaternion_rates(own[3:7], turn)))
+    return [stack(*parts) if parts else q]
+
+
+def plus(model: Model, key: str, inputs: Inputs) -> Five:
+    """Coordinates after moving with constant rates `v` for unit time."""
+    q, v = inputs["q"], inputs["v"]
+    if key == "points":
+        return [q + v]
+    if key in TREE:
+        return PLUS.graph(model, inputs)
+    parts = []
+    for i in range(len(model.separate.tree.links)):
+        own, rate = q[7 * i : 7 * i + 7], v[6 * i : 6 * i + 6]
+        if key == "relative":
+            parts.append(FREE.plus(own, rate))
+        else:
+            e, turn = own[3:7], quaternion_exp(rate[:3])
+            turned = quaternion_product(e, turn) if _frame(key) == "body" else quaternion_product(turn, e)
+            parts.append(stack(own[:3] + rate[3:], turned))
     return [stack(*parts) if parts else q]
 
 
