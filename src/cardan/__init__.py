@@ -9,7 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cardan.algebra.planar import Particles, particles, rod_particles
-from cardan.errors import CardanError, FileError, InputError, LoopError, ModelError, UnknownNameError
+from cardan.errors import (
+    CardanError,
+    FileError,
+    InputError,
+    InterruptedRunError,
+    LoopError,
+    ModelError,
+    SimulationError,
+    UnknownNameError,
+)
 from cardan.model import inertia
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
@@ -70,10 +79,12 @@ if TYPE_CHECKING:
     from cardan.analysis.power import multipliers, power
     from cardan.analysis.redundancy import Redundancy, redundancy
     from cardan.integrate.assemble import assemble
+    from cardan.integrate.events import Event, Moment
     from cardan.io.load import load
     from cardan.kernels import get_threads, set_threads
     from cardan.results.files import load_run
     from cardan.results.record import EventRecord
+    from cardan.results.simulate import simulate
     from cardan.results.stream import Store
     from cardan.results.trajectory import Trajectory
 
@@ -103,6 +114,9 @@ _LAZY = {
     **dict.fromkeys(("multipliers", "power"), "analysis.power"),
     "EventRecord": "results.record",
     "load_run": "results.files",
+    "simulate": "results.simulate",
+    "Event": "integrate.events",
+    "Moment": "integrate.events",
     "Store": "results.stream",
     "Trajectory": "results.trajectory",
     **dict.fromkeys(("Redundancy", "redundancy"), "analysis.redundancy"),
@@ -116,15 +130,18 @@ __all__ = [
     "Actuation",
     "CardanError",
     "Cylindrical",
+    "Event",
     "EventRecord",
     "FileError",
     "Free",
     "InputError",
+    "InterruptedRunError",
     "JointData",
     "LoopError",
     "Mechanism",
     "Model",
     "ModelError",
+    "Moment",
     "Particles",
     "Planar",
     "Pose",
@@ -133,6 +150,7 @@ __all__ = [
     "Revolute",
     "Rigid",
     "Screw",
+    "SimulationError",
     "Spherical",
     "Store",
     "Trajectory",
@@ -178,6 +196,7 @@ __all__ = [
     "redundancy",
     "rod_particles",
     "set_threads",
+    "simulate",
     "textbook",
     "undetermined_reactions",
 ]

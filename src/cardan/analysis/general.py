@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 
 from cardan.analysis.redundancy import require_motion
 from cardan.formulation import general
@@ -16,10 +15,9 @@ from cardan.formulation.general import is_plain as is_plain
 from cardan.formulation.native import formulation_key as formulation_key
 from cardan.formulation.power import multipliers
 from cardan.integrate.assemble import time_argument as time_argument
-from cardan.integrate.independence import generic_configurations, independent_rows
+from cardan.integrate.independence import kept_rows
 from cardan.kernels.evaluate import compile_quantity
 from cardan.model.model import Model
-from cardan.model.planar import planar_model
 
 
 def needs_general(model: Model, formulation: str) -> bool:
@@ -52,21 +50,6 @@ def equations_kernel(model: Model, key: str) -> Any:
     return _kernel(model, key, "equations", True)
 
 
-def _points_rows(model: Model) -> list[int]:
-    """Rows for `points`: all of the links' own, which its recursion solves, and of the others what they leave open."""
-    own = sum(3 if link.role == "slide" else 1 for link in planar_model(model).links)
-    rows = independent_rows(model, "points") if model.cuts or model.couplings else list(range(own))
-    if set(range(own)) <= set(rows):
-        return rows
-    q, still = generic_configurations(model)[0], np.zeros(model.nv)
-    J = equations_kernel(model, "points")(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, 0.0))[2]
-    kept = list(range(own))
-    for row in range(own, len(J)):
-        if np.linalg.matrix_rank(J[[*kept, row]], tol=1e-8 * np.linalg.norm(J, 2)) > len(kept):
-            kept.append(row)
-    return kept
-
-
 def _kernel(model: Model, key: str, what: str, loaded: bool) -> Any:
     place = ("general", key, what, loaded)
     if place not in model.kernels:
@@ -75,7 +58,7 @@ def _kernel(model: Model, key: str, what: str, loaded: bool) -> Any:
             quantity, note = write(model, key), ""
         else:
             require_motion(model)
-            rows = independent_rows(model, key) if key != "points" else _points_rows(model)
+            rows = kept_rows(model, key)
             note = f" rows {rows} loaded {loaded}"
             if what == "multipliers":
                 quantity = multipliers(model, key, rows)

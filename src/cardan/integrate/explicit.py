@@ -210,7 +210,13 @@ def is_going(s: State, control: Control) -> Scalar:
 
 
 def commit(
-    method: Method, s: State, control: Control, step: Step, new: tuple[Matrix, Matrix], g: Matrix, directions: np.ndarray
+    method: Method,
+    s: State,
+    control: Control,
+    step: Step,
+    new: tuple[Matrix, Matrix],
+    g: Matrix,
+    directions: np.ndarray,
 ) -> tuple[State, Scalar]:
     """The state after a step: kept, or tried again with a shorter one; and whether the lane goes on."""
     import casadi as ca

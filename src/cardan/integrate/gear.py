@@ -9,7 +9,6 @@ L. R. Petzold, Numerical Solution of Initial-Value Problems in Differential-Alge
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,19 +17,15 @@ import numpy as np
 
 from cardan.errors import InputError, ModelError
 from cardan.formulation import dae, native
-from cardan.formulation.contract import Quantity, fixed
-from cardan.integrate.independence import generic_configurations, pivots, scaled, usual
-from cardan.integrate.stepper import Arrival
-from cardan.integrate.sundials import March, Progress, make
-from cardan.kernels.evaluate import compile_quantity
+from cardan.integrate.implicit import System
+from cardan.integrate.stepper import Arrival, Outcome
+from cardan.integrate.sundials import Course, Progress, make
 from cardan.model.model import Model
 
 CONSISTENT = 1e-8  # largest residual of the equations at the start, beside their largest term
 CLOSED = 1e-6  # largest gap in positions and velocities that a start may have, m and rad; it is closed exactly
-DEPENDENT = 1e-6  # of rows of unit length: a combination smaller than this is not corrected along
 IGNORED = 1e30  # absolute tolerance of multipliers: no error test, no part in Newton's
-DENSE = 40  # unknowns up to which the dense solver is the faster
-COMPILED = 20_000  # operations up to which a Jacobian is worth compiling; beyond, CasADi's interpreter runs it
+LINEAR = (("dense", 300), ("sparse", np.inf))  # which solver, up to how many unknowns
 DRIFT = 100.0  # tolerances that the constraints may be broken by before an index 1 run starts again
 
 
@@ -82,6 +77,7 @@ class Gear:
         self.system = System(model, native.formulation_key(formulation, frame), form)
         self.tau = np.atleast_2d(np.zeros(model.nv) if tau is None else np.asarray(tau, dtype=float))
         self.events = None if events is None else self.system.events(events)
+        self.events_count = 0 if events is None else int(events.numel_out(0))
         self.directions = directions
         self.runs: list[_Run] = []
 
@@ -97,83 +93,145 @@ class Gear:
         return gather([run.advance(t) for run in self.runs])
 
 
-Reached = tuple[March, np.ndarray, np.ndarray, int]
+Reached = tuple[Course, np.ndarray, np.ndarray, int]
 
 
 def gather(reached: Sequence[Reached]) -> Arrival:
     """One arrival from those of all systems: how each went, its q and v, and its steps."""
-    marches = [march for march, *_ in reached]
+    courses = [course for course, *_ in reached]
     return Arrival(
-        np.array([m.t for m in marches]),
+        np.array([c.t for c in courses]),
         np.stack([q for _, q, _, _ in reached]),
         np.stack([v for _, _, v, _ in reached]),
-        np.array([int(m.outcome) for m in marches]),
-        np.array([m.event for m in marches]),
+        np.array([int(c.outcome) for c in courses]),
+        np.array([c.event for c in courses]),
         np.array([steps for *_, steps in reached]),
-        next((m.words for m in marches if m.words), ""),
+        next((c.words for c in courses if c.words), ""),
     )
 
 
-class System:
-    """The equations of a model in one formulation, compiled."""
+class _Run:
+    """One system on its way."""
 
-    def __init__(self, model: Model, key: str, form: str) -> None:
-        self.model, self.key = model, key
-        self.is_tree = key in native.TREE
-        self.state = self._kernel(dae.state(model, key), key)
-        if not self.is_tree:
-            self.into = self._kernel(dae.into(model, key), key)
-            self.out_of = self._kernel(dae.out_of(model, key), key)
-        self.layout = self._layout(form)
-        self.residual = self._kernel(dae.residual(model, self.layout), self.layout.name).ufunc(wide=False)
-        self.jacobian, self.sparsity = self._jacobian()
+    def __init__(self, gear: Gear, tau: np.ndarray) -> None:
+        self.gear, self.system, self.tau = gear, gear.system, tau
+        self.about = np.zeros(gear.model.nq)  # the tree's configuration a step ago
+        self.earlier = 0  # steps before the solver was started again
 
-    def _kernel(self, quantity: Quantity, name: str) -> Any:
-        place = ("gear", name, quantity.name)
-        if place not in self.model.kernels:
-            self.model.kernels[place] = compile_quantity(self.model, quantity, f"gear {name}")
-        return self.model.kernels[place]
+    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start at a state of the tree."""
+        self.about[:] = q
+        q, v, gap = self.system.project(t, *self.system.own(q, v), self.tau)
+        if gap > CLOSED:
+            raise InputError(
+                f"model {self.gear.model.name!r}: the state at t = {t:g} s breaks a constraint by {gap:.3g} (m, rad, "
+                "and per s); start from what `cd.assemble` gives"
+            )
+        self._start(t, q, v)
 
-    def _layout(self, form: str) -> dae.Layout:
-        """Keep rows that are independent where nothing is special, of `J` and of `d phi / dt` alike."""
-        still, found = np.zeros(self.model.nv), []
-        for q in generic_configurations(self.model):
-            own_q, own_v = (q, still) if self.is_tree else self.into(q, still)
-            _, _, J, _, _, G, _, N = self.state(np.asarray(0.0), own_q, own_v, still)
-            found.append((pivots(scaled(J)), pivots(scaled(G @ N))) if len(J) else ([], []))
-        rank = usual([len(rows) for rows, _ in found])
-        rows, places = next(pair for pair in found if len(pair[0]) == rank)
-        sizes = native.sizes(self.model, self.key)
-        unit = dae.quaternions(self.model, self.key)
-        return dae.Layout(self.key, form, *sizes, tuple(sorted(rows)), tuple(sorted(places)), unit)
+    def _start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start the solver at a state of the formulation that satisfies the constraints."""
+        y, yp = self.system.start(t, q, v, self.tau)
+        F = np.zeros_like(y)
+        self.system.residual(np.asarray(t), y, yp, self.tau, F)
+        self.progress = Progress(t)
+        self.course = Course(self._solver(), self.progress, t, (y, yp), self.gear.settings.max_steps)
+        if not np.isfinite(F).all():
+            self.course.not_finite()
+        elif np.abs(F).max() > CONSISTENT * max(1.0, float(np.abs(yp).max()), float(np.abs(y).max())):
+            raise ModelError(
+                f"model {self.gear.model.name!r}: at t = {t:g} s no accelerations and reactions satisfy the equations "
+                f"of motion (residual {np.abs(F).max():.3g}); its constraints conflict there"
+            )
 
-    def _jacobian(self) -> tuple[Callable[..., Any], Any]:
-        """A function that fills (nonzeros,) or (n, n), and the pattern or None."""
-        import casadi as ca
+    def advance(self, t: float) -> Reached:
+        """Move to time `t`."""
+        course, layout = self.course, self.system.layout
+        course.advance(t)
+        q, v = course.y[: layout.nq], course.y[layout.nq : layout.nq + layout.nv]
+        if np.isfinite(course.y).all():
+            q, v, gap = self.system.project(course.t, q, v, self.tau)
+            if layout.form == "index1" and course.outcome == Outcome.ARRIVED and gap > self._allowed(course.y):
+                self.earlier += self.progress.steps
+                self._start(course.t, q, v)
+        return (self.course, *self.system.tree(q, v, self.about), self.earlier + self.progress.steps)
 
-        place = ("gear", self.layout.name, "jacobian")
-        if place in self.model.kernels:
-            return self.model.kernels[place]  # type: ignore[no-any-return]
-        n, model = self.layout.n, self.model
-        function = dae.jacobian(model, self.layout)
-        dense = n <= DENSE
-        pattern = function.sparsity_out(0)
-        shape = (n, n) if dense else (pattern.nnz(),)
+    def _allowed(self, y: np.ndarray) -> float:
+        """How far the constraints may be broken."""
+        s = self.gear.settings
+        return DRIFT * (s.rtol * float(np.abs(y[: self.system.layout.nq]).max()) + s.atol)
 
-        def write(model: Model, s: Any) -> list[Any]:
-            K = function(*s.values())
-            return [ca.densify(K) if dense else ca.vertcat(*K.nonzeros())]
+    def _solver(self) -> Any:
+        """IDA on this system's equations."""
+        from sksundae.ida import IDA
 
-        shapes = {"t": (), "cj": (), "y": (n,), "yp": (n,), "tau": (model.nv,)}
-        quantity = Quantity("dae_jacobian", tuple(shapes), (("K", fixed(*shape)),), write=write, shapes=shapes)
-        if function.n_instructions() <= COMPILED:
-            fill = compile_quantity(model, quantity, f"gear {self.layout.name}").ufunc(wide=False)
-        else:
-            fill = _interpreted(quantity, function)
-        model.kernels[place] = fill, None if dense else _scipy_pattern(pattern)
-        return model.kernels[place]  # type: ignore[no-any-return]
+        gear, layout = self.gear, self.system.layout
+        linear = next(name for name, size in LINEAR if layout.n <= size)
+        moving = layout.nq + layout.nv
+        share = (moving / layout.n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, the multipliers too
+        weights = np.full(layout.n, IGNORED)
+        weights[:moving] = share * gear.settings.atol
+        options = gear.settings.options | {
+            "rtol": share * gear.settings.rtol, "atol": weights, "algebraic_idx": range(moving, layout.n),
+            "jacfn": self._jacobian(linear == "sparse"), "linsolver": linear,
+        }  # fmt: skip
+        if linear == "sparse":
+            options["sparsity"] = self.system.pattern
+        if gear.events is not None:
+            options |= {"eventsfn": self._events(), "num_events": gear.events_count}
+        return make(IDA, self._residual(), **options)
 
-    def events(self, graph: Any) -> Any:
-        """The compiled function of (t, y, about), (ne,)."""
-        digest = hashlib.sha256(graph.serialize().encode()).hexdigest()
-        return self._kernel(dae.events(self.model, self.layout, graph), f"{self.layout.name} {digest}").ufunc(wide=False)
+    def _residual(self) -> Callable[..., None]:
+        """Fill the residual; where angles are measured, follow them from step to step."""
+        evaluate, tau, progress, attempt = self.system.residual, self.tau, self.progress, self.progress.attempt
+        if self.system.is_tree:
+
+            def residual(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
+                if t != progress.tried:
+                    attempt(t)
+                evaluate(t, y, yp, tau, out)
+
+            return residual
+        system, layout, about = self.system, self.system.layout, self.about
+        last = np.zeros(layout.n)
+
+        def following(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
+            if t != progress.tried:
+                if t > progress.tried and progress.steps:
+                    about[:] = system.out_of(last[: layout.nq], last[layout.nq : layout.nq + layout.nv], about)[0]
+                attempt(t)
+            last[:] = y
+            evaluate(t, y, yp, tau, out)
+
+        return following
+
+    def _jacobian(self, sparse: bool) -> Callable[..., None]:
+        """Fill the Jacobian; a singular system shows here first, where there is time to look."""
+        fill, tau, look, pattern = self.system.jacobian, self.tau, self.progress.look, self.system.pattern
+        if sparse:
+
+            def nonzeros(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
+                look(t, y, yp, F)
+                fill(t, cj, y, yp, tau, out)
+
+            return nonzeros
+        columns = np.repeat(np.arange(pattern.shape[1]), np.diff(pattern.indptr))
+        places = pattern.indices * pattern.shape[1] + columns
+        values = np.zeros(pattern.nnz)
+
+        def dense(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
+            look(t, y, yp, F)
+            fill(t, cj, y, yp, tau, values)
+            out.reshape(-1)[places] = values
+
+        return dense
+
+    def _events(self) -> Callable[..., None]:
+        evaluate, about = self.gear.events, self.about
+
+        def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
+            evaluate(t, y, about, out)
+
+        if self.gear.directions is not None:
+            events.direction = list(self.gear.directions)  # type: ignore[attr-defined]
+        return events

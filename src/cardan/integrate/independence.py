@@ -9,6 +9,7 @@ from cardan.formulation.general import equations_of_motion, row_count
 from cardan.integrate.assemble import assemble, constraint_kernels, time_argument
 from cardan.kernels.evaluate import compile_quantity, kernel_of
 from cardan.model.model import Model
+from cardan.model.planar import planar_model
 
 DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 SMALL = 1e-8  # of rows of unit length: less is dependence
@@ -32,15 +33,30 @@ def _independent_rows(model: Model, formulation: str) -> list[int]:
             return []
         matrices = [scaled_rows(model, q) for q in generic_configurations(model)]
     else:
-        kernel = compile_quantity(model, equations_of_motion(model, formulation), formulation)
-        matrices = []
-        for q in generic_configurations(model):
-            still = np.zeros(model.nv)
-            J = kernel(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, 0.0))[2]
-            matrices.append(scaled(J))
+        matrices = [scaled(_rows_at(model, formulation, q)) for q in generic_configurations(model)]
     chosen = [pivots(J) for J in matrices]
     rank = usual([len(rows) for rows in chosen])
     return sorted(next(rows for rows in chosen if len(rows) == rank))
+
+
+def kept_rows(model: Model, formulation: str) -> list[int]:
+    """Constraint rows that a formulation solves with: independent, and for `points` all of the links' own first.
+
+    Its recursion solves those; of the others it takes what they leave open.
+    """
+    model = model.unbound
+    if formulation != "points":
+        return independent_rows(model, formulation)
+    own = sum(3 if link.role == "slide" else 1 for link in planar_model(model).links)
+    rows = independent_rows(model, "points") if model.cuts or model.couplings else list(range(own))
+    if set(range(own)) <= set(rows):
+        return rows
+    J = _rows_at(model, "points", generic_configurations(model)[0])
+    kept = list(range(own))
+    for row in range(own, len(J)):
+        if np.linalg.matrix_rank(J[[*kept, row]], tol=1e-8 * np.linalg.norm(J, 2)) > len(kept):
+            kept.append(row)
+    return kept
 
 
 def position_rows(model: Model) -> list[int]:
@@ -59,6 +75,16 @@ def position_rows(model: Model) -> list[int]:
         rank = usual([len(rows) for rows in chosen])
         model.kernels["position rows"] = sorted(next(rows for rows in chosen if len(rows) == rank))
     return list(model.kernels["position rows"])
+
+
+def _rows_at(model: Model, formulation: str, q: np.ndarray) -> np.ndarray:
+    """`J` (nl, n) in a formulation's own rates."""
+    place = ("general", formulation, "equations", True)
+    if place not in model.kernels:
+        model.kernels[place] = compile_quantity(model, equations_of_motion(model, formulation), formulation)
+    still = np.zeros(model.nv)
+    J = model.kernels[place](q, still, still, np.zeros((model.nb, 6)), *time_argument(model, 0.0))[2]
+    return np.asarray(J)
 
 
 def usual(ranks: list[int]) -> int:

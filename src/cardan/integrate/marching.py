@@ -10,8 +10,8 @@ import numpy as np
 from cardan.integrate.events import Event
 from cardan.integrate.explicit import Method
 from cardan.integrate.motion import Motion
-from cardan.integrate.steps import Recipe
 from cardan.integrate.stepper import Arrival, Outcome
+from cardan.integrate.steps import Recipe
 from cardan.kernels.evaluate import parameter_arguments
 
 LONGEST_CALL = 0.05  # s: between two calls of a kernel an interruption is heard
@@ -55,9 +55,10 @@ class Marching:
         self.recipe = Recipe(motion, method, events, sum(p.shape[-1] for p in self.parameters))
         self.tau, self.step, self.threads = tau, step, threads
         self.tolerances = tuple(np.asarray(x, dtype=float) for x in (rtol, atol, longest))
-        self.march = self.recipe.march()
+        self.march = self.recipe.march
         self.limit = 64
         self.s: dict[str, np.ndarray] = {}
+        self.resting: np.ndarray | None = None
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
@@ -67,9 +68,16 @@ class Marching:
         flat = {name: np.zeros(B) for name in ("e", "outcome")}
         self.s = {"t": np.full(B, float(t)), "q": np.array(q, dtype=float), "v": np.array(v, dtype=float), "h": h}
         self.s |= {**flat, "steps": steps, "event": np.full(B, -1.0)}
+        if self.resting is not None:
+            self.s["outcome"][self.resting] = Outcome.RESTING
         self._look()
         if self.method.adaptive and self.step is None:
             self.s["h"] = self._first_step()
+
+    def rest(self, systems: np.ndarray) -> None:
+        """Leave some systems, a mask (B,), where they are."""
+        self.resting = systems if self.resting is None else self.resting | systems
+        self.s["outcome"] = np.where(systems, Outcome.RESTING, self.s["outcome"])
 
     def advance(self, t: float) -> Arrival:
         """Go on to a time."""
@@ -128,7 +136,7 @@ class Marching:
     def _look(self) -> None:
         """Accelerations and events at the state there is."""
         s = self.s
-        found: Any = self.recipe.observe()(s["t"], s["q"], s["v"], self.tau, *self.parameters)
+        found: Any = self.recipe.observe(s["t"], s["q"], s["v"], self.tau, *self.parameters)
         a, *g = found if self.events else (found,)
         s["a"] = np.array(a)
         if g:
@@ -150,8 +158,11 @@ class Marching:
         """Close positions and velocities well; a gap left open is a failure."""
         s = self.s
         moved = s["outcome"] <= Outcome.EVENT
-        q, v, gap = self.recipe.settle()(s["t"], s["q"], s["v"], *self.parameters)
+        q, v, gap = self.recipe.settle(s["t"], s["q"], s["v"], *self.parameters)
         fine = moved & (gap < OPEN)
+        if fine.all():
+            s["q"], s["v"] = q, v
+            return
         s["q"], s["v"] = np.where(fine[:, None], q, s["q"]), np.where(fine[:, None], v, s["v"])
         s["outcome"] = np.where(moved & ~fine, Outcome.OPEN_LOOP, s["outcome"])
 
@@ -166,7 +177,7 @@ class Marching:
         start = {name: s[name][rows] for name in ("t", "q", "v", "a", "g")}
         tau = np.broadcast_to(self.tau, (len(s["t"]), self.motion.model.nv))[rows]
         parameters = [np.broadcast_to(p, (len(s["t"]), p.shape[-1]))[rows] for p in self.parameters]
-        leap, one = self.recipe.leap(), np.asarray(1.0)
+        leap, one = self.recipe.leap, np.asarray(1.0)
 
         def at(h: np.ndarray) -> dict[str, np.ndarray]:
             out = leap(*start.values(), h, tau, *parameters, one)

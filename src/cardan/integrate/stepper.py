@@ -24,6 +24,7 @@ class Outcome(IntEnum):
     OPEN_LOOP = 5  # positions could not be brought back onto the constraints
     SOLVER = 6  # an outside solver gave up; `Arrival.words` has what it said
     STEPS = 7  # more steps than allowed
+    RESTING = 8  # told to stay where it is
 
 
 @dataclass
@@ -57,3 +58,6 @@ class Stepper(Protocol):
 
         A system that met an event goes on from there at the next call; one that failed stays where it is.
         """
+
+    def rest(self, systems: np.ndarray) -> None:
+        """From now on leave some systems, a mask (B,), where they are, also after another `begin`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +40,19 @@ class Recipe:
     parameters: int
     """How many free parameters the model has."""
 
+    @cached_property
     def march(self) -> Kernel:
         """Steps until a time: state and `end, rtol, atol, longest, tau, p, limit` to state."""
         state, data = self._state_ports(), self._data_ports("end", "rtol", "atol", "longest")
         return self._program("march", (*state, *data, Port("limit", ())), state, lambda: self._record(self._whole_step))
 
+    @cached_property
     def leap(self) -> Kernel:
         """One step of length `h`, whatever its error: `t, q, v, a, g, h, tau, p, limit` to `t, q, v, a, g`."""
         state, data = self._leap_ports(), self._data_ports("h")
         return self._program("leap", (*state, *data, Port("limit", ())), state, lambda: self._record(self._one_step))
 
+    @cached_property
     def observe(self) -> Kernel:
         """Accelerations and values of the events at a state: `t, q, v, tau, p` to `a, g`."""
         ports = self._ports()
@@ -66,6 +69,7 @@ class Recipe:
 
         return self._program("observe", inputs, outputs, record)
 
+    @cached_property
     def settle(self) -> Kernel:
         """Positions and velocities closed well, and the largest gap left: `t, q, v, p` to `q, v, gap`."""
         ports = self._ports()
@@ -191,10 +195,11 @@ class Recipe:
         directions = [event.direction for event in self.events]
         facts = (model.key, self.motion.key, method.name, name, directions, graph, text_digest(), _own_text())
         key = hashlib.sha256(repr(facts).encode()).hexdigest()
-        if key not in model.kernels:
+        kernels = model.unbound.kernels  # parameters are passed, not bound
+        if key not in kernels:
             repeats = REPEATS if name == "march" else 1
-            model.kernels[key] = compile_program(Program(name, inputs, outputs, key, record, repeats))
-        kernel: Kernel = model.kernels[key]
+            kernels[key] = compile_program(Program(name, inputs, outputs, key, record, repeats))
+        kernel: Kernel = kernels[key]
         return kernel
 
 

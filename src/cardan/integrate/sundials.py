@@ -39,7 +39,7 @@ class Progress:
         self.yp: Any = None
 
     def attempt(self, t: float) -> None:
-        """Note that a step to `t` is tried: later than the last try, so that was accepted; or earlier, so it was not."""
+        """Note a try to step to `t`: if later than the last try, that was accepted; if earlier, it was not."""
         if t > self.tried:
             self.accepted = self.tried
             self.steps += 1
@@ -56,12 +56,10 @@ class Progress:
             raise NotFiniteError
 
 
-class March:
+class Course:
     """A solver at a state; `y` and `yp` (n,) are where it arrived last."""
 
-    def __init__(
-        self, solver: Any, progress: Progress, t: float, start: Sequence[np.ndarray], max_steps: int
-    ) -> None:
+    def __init__(self, solver: Any, progress: Progress, t: float, start: Sequence[np.ndarray], max_steps: int) -> None:
         self.solver, self.progress, self.max_steps = solver, progress, max_steps
         self.t, self.y, self.yp = t, start[0], start[-1]
         self.outcome, self.event, self.words = Outcome.ARRIVED, -1, ""
@@ -76,20 +74,22 @@ class March:
             result, said = _quietly(lambda: self.solver.step(t))
         except NotFiniteError:
             self.t, self.y, self.yp = self.progress.accepted, self.progress.y, self.progress.yp
-            self._not_finite()
+            self.not_finite()
             return
+        self.result = result
         self.t, self.y, self.yp = float(result.t), result.y, getattr(result, "yp", result.y)
         if result.status == EVENT_MET:
             self.outcome, self.event = Outcome.EVENT, int(np.flatnonzero(result.i_events[-1])[0])
         elif result.status < 0 and self.progress.nowhere is not None:
-            self._not_finite()
+            self.not_finite()
         elif result.status < 0:
             self.outcome = CODES.get(result.status, Outcome.SOLVER)
             self.words = said or str(result.message)
         elif self.progress.steps > self.max_steps:
             self.outcome, self.words = Outcome.STEPS, f"more than {self.max_steps} steps taken"
 
-    def _not_finite(self) -> None:
+    def not_finite(self) -> None:
+        """Stop: nothing to go on with."""
         self.outcome = Outcome.NOT_A_NUMBER
         self.words = f"the equations of motion have no finite value just after t = {self.t:.9g} s"
 

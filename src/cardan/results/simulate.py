@@ -15,7 +15,7 @@ from cardan.formulation.general import row_count
 from cardan.integrate.assemble import assemble as assembled
 from cardan.integrate.driver import Samples, drive
 from cardan.integrate.events import Event, trace_events
-from cardan.integrate.methods import Request, make_stepper, require_method
+from cardan.integrate.methods import SERIAL, Request, make_stepper, require_method
 from cardan.integrate.stepper import Outcome
 from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
@@ -155,10 +155,17 @@ class _Job:
             if parts[-1].interrupted:
                 break
         kept = _joined(parts, len(states.q))
-        return self._finished(kept, self._trajectory(kept, states, self.batch), states)
+        return self.finished(kept, self._trajectory(kept, states, self.batch), states)
 
     def march(self, states: _States, bar: Bar) -> Samples:
-        """One chunk."""
+        """One chunk; of a method that takes one system at a time, one after the other."""
+        if self.request.method in SERIAL and len(states.q) > 1:
+            parts = []
+            for k in range(len(states.q)):
+                parts.append(self.march(states.part(k, k + 1), bar))
+                if parts[-1].interrupted:
+                    break
+            return _joined(parts, len(states.q))
         model = self.model if states.parameters is None else with_values(self.model, states.parameters)
         stops = [event.action == "stop" for event in self.request.events]
         stepper = make_stepper(model, self.request, states.tau)
@@ -168,12 +175,6 @@ class _Job:
         """The samples, with names."""
         most = max(int(kept.count.max()), 1)
         short = (kept.count < most).any() or (kept.t[:, :most] != self.times[:most]).any()
-        events = self.request.events
-        met = [
-            EventRecord(events[m.event].name, tuple(map(int, np.unravel_index(m.system, batch))) if batch else (),
-                        m.t, m.q, m.v)
-            for m in sorted(kept.met, key=lambda m: (m.system, m.t))
-        ]  # fmt: skip
         shape = (*batch, most)
         return Trajectory(
             self.model,
@@ -181,13 +182,22 @@ class _Job:
             kept.q[:, :most].reshape(*shape, -1),
             kept.v[:, :most].reshape(*shape, -1),
             tau=states.tau.reshape(*batch, -1) if states.tau.any() else None,
-            events=met,
-            outcome=np.array([_word(o, events) for o in kept.outcome]).reshape(batch),
+            events=self.records(kept, batch),
+            outcome=np.array([_word(o) for o in kept.outcome]).reshape(batch),
             statistics={"steps": int(kept.steps.sum()), "most_steps": int(kept.steps.max())},
             **self.about,
         )
 
-    def _finished(self, kept: Samples, run: Trajectory, states: _States) -> Trajectory:
+    def records(self, kept: Samples, batch: tuple[int, ...], first: int = 0) -> list[EventRecord]:
+        """The events met, by system and time."""
+        names = [event.name for event in self.request.events]
+        return [
+            EventRecord(names[m.event], tuple(map(int, np.unravel_index(first + m.system, batch))) if batch else (),
+                        m.t, m.q, m.v)
+            for m in sorted(kept.met, key=lambda m: (m.system, m.t))
+        ]  # fmt: skip
+
+    def finished(self, kept: Samples, run: Trajectory, states: _States) -> Trajectory:
         """The trajectory, or the error that says why it is not whole."""
         if kept.interrupted:
             t = float(np.nanmax(kept.t))
@@ -213,23 +223,28 @@ class _Job:
 
 
 def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Bar) -> Trajectory:
-    """All systems, a chunk at a time, to a file."""
-    if job.request.events:
-        raise InputError("simulate: a run with events cannot be stored as it goes; leave out store or events")
-    count = len(states.q)
-    room = 8 * len(job.times) * (job.model.nq + job.model.nv)
+    """All systems, a chunk at a time, to a file; when something goes wrong, what there is so far."""
+    count, events = len(states.q), job.request.events
+    model = job.model if states.parameters is None else with_values(job.model, states.parameters)
+    room = 8 * len(job.times) * (model.nq + model.nv)
     chunk = max(min(CHUNK, (ROOM // 16) // room), 1)
-    with Store(path, job.model, job.times, count, tau=states.tau if states.tau.any() else None, overwrite=overwrite,
-               values=states.parameters, **job.about) as out:  # fmt: skip
+    own_times = bool(events) or job.keep
+    with Store(
+        path, model, len(job.times) if own_times else job.times, count,
+        tau=states.tau if states.tau.any() else None, overwrite=overwrite, **job.about,
+    ) as out:  # fmt: skip
+        steps = 0
         for lo in range(0, count, chunk):
             part = states.part(lo, lo + chunk)
             kept = job.march(part, bar)
-            if kept.interrupted or (kept.outcome > Outcome.EVENT).any() and not job.keep:
-                out.abandon()
-                done = job._trajectory(kept, part, (len(part.q),))
-                return job._finished(kept, done, part)
-            out.write(lo, kept.q, kept.v)
-        return out.finish()
+            met = job.records(kept, (count,), lo)
+            outcome = [_word(o) for o in kept.outcome]
+            time = kept.t if own_times else None
+            out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met)
+            steps += int(kept.steps.sum())
+            if kept.interrupted or (not job.keep and (kept.outcome > Outcome.EVENT).any()):
+                return job.finished(kept, out.finish({"steps": steps}), part)
+        return out.finish({"steps": steps})
 
 
 def _joined(parts: list[Samples], systems: int) -> Samples:
@@ -270,9 +285,7 @@ def _times(start: float, duration: float, samples: Any) -> np.ndarray:
     return np.unique(np.concatenate([[start], times, [start + duration]]))
 
 
-def _states(
-    model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool
-) -> tuple[tuple[int, ...], _States]:
+def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool) -> tuple[tuple[int, ...], _States]:
     """The batch shape, and the start of every system, checked."""
     if model.nv == 0:
         raise InputError(f"simulate: model {model.name!r} has no moving joint; there is nothing to simulate")
@@ -319,7 +332,7 @@ def _require_room(model: Model, systems: int, times: int) -> None:
         )
 
 
-def _word(outcome: int, events: tuple[Event, ...]) -> str:
+def _word(outcome: int) -> str:
     words = {
         Outcome.ARRIVED: "",
         Outcome.EVENT: "stopped at an event",

@@ -1,0 +1,124 @@
+"""A run from start to end: which times to stop at, what to keep, and what to do when a system stops early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cardan.integrate.stepper import Arrival, Outcome, Stepper
+
+
+@dataclass
+class Met:
+    """An event that a system met: its number, the system's, the time, s, and the state there."""
+
+    event: int
+    system: int
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+
+
+@dataclass
+class Samples:
+    """What a run has given so far: B systems at n times, not a number where a system did not get to."""
+
+    t: np.ndarray
+    """Times (B, n), s."""
+    q: np.ndarray
+    """Configurations (B, n, nq)."""
+    v: np.ndarray
+    """Velocities (B, n, nv)."""
+    count: np.ndarray
+    """Samples each system has (B,)."""
+    outcome: np.ndarray
+    """How each system ended (B,), an `Outcome`."""
+    steps: np.ndarray
+    """Steps taken (B,)."""
+    met: list[Met] = field(default_factory=list)
+    words: str = ""
+    interrupted: bool = False
+
+    @classmethod
+    def empty(cls, systems: int, times: int, nq: int, nv: int) -> Samples:
+        """Room for a run."""
+        q, v = (np.full((systems, times, n), np.nan) for n in (nq, nv))
+        none = np.zeros(systems, dtype=int)
+        return cls(np.full((systems, times), np.nan), q, v, none.copy(), none.copy(), none.copy())
+
+    def add(self, systems: np.ndarray, t: np.ndarray | float, q: np.ndarray, v: np.ndarray) -> None:
+        """Keep one more sample of the systems of a mask."""
+        if systems.all() and (self.count == self.count[0]).all():
+            at = self.count[0]
+            self.t[:, at], self.q[:, at], self.v[:, at] = t, q, v
+            self.count += 1
+            return
+        rows = np.flatnonzero(systems)
+        at = self.count[rows]
+        self.t[rows, at] = np.broadcast_to(t, systems.shape)[rows]
+        self.q[rows, at], self.v[rows, at] = q[rows], v[rows]
+        self.count[rows] += 1
+
+
+def drive(
+    stepper: Stepper,
+    q: np.ndarray,
+    v: np.ndarray,
+    times: np.ndarray,
+    *,
+    breaks: Sequence[float] = (),
+    stops: Sequence[bool] = (),
+    tell: Callable[[float], None] | None = None,
+) -> Samples:
+    """Run B systems from states q (B, nq), v (B, nv) at `times[0]` through all times, s.
+
+    At `breaks` the stepper stops exactly and begins again. `stops` says of each event whether it ends a system's run.
+    `tell` is called with the time as it goes. An interruption from the keyboard ends the run and is noted.
+    """
+    kept = Samples.empty(len(q), len(times), q.shape[1], v.shape[1])
+    alive = np.ones(len(q), dtype=bool)
+    kept.add(alive, times[0], q, v)
+    wanted, again = set(times[1:].tolist()), {float(b) for b in breaks if times[0] < b < times[-1]}
+    try:
+        stepper.begin(float(times[0]), q, v)
+        for t in sorted(wanted | again):
+            arrival = _advance(stepper, t, alive, kept, stops)
+            if t in wanted:
+                kept.add(alive, t, arrival.q, arrival.v)
+            if not alive.any():
+                break
+            if t in again:
+                stepper.begin(t, arrival.q, arrival.v)
+            if tell is not None:
+                tell(t)
+    except KeyboardInterrupt:
+        kept.interrupted = True
+    return kept
+
+
+def _advance(stepper: Stepper, t: float, alive: np.ndarray, kept: Samples, stops: Sequence[bool]) -> Arrival:
+    """To a time, through all events before it; systems that end on the way are no longer alive."""
+    while True:
+        arrival = stepper.advance(t)
+        if not arrival.outcome.any():
+            kept.steps = arrival.steps
+            return arrival
+        kept.steps = np.where(alive, arrival.steps, kept.steps)
+        met = alive & (arrival.outcome == Outcome.EVENT)
+        ended = alive & (arrival.outcome > Outcome.EVENT) & (arrival.outcome != Outcome.RESTING)
+        kept.words = kept.words or (arrival.words if ended.any() else "")
+        for i in np.flatnonzero(met):
+            k = int(arrival.event[i])
+            kept.met.append(Met(k, int(i), float(arrival.t[i]), arrival.q[i].copy(), arrival.v[i].copy()))
+            ended[i] = stops[k]
+        if ended.any():
+            further = ended & (arrival.t > kept.t[np.arange(len(alive)), kept.count - 1])
+            kept.add(further, arrival.t, arrival.q, arrival.v)
+            kept.outcome = np.where(ended, arrival.outcome, kept.outcome)
+            alive &= ~ended
+            if alive.any():
+                stepper.rest(ended)
+        if not (met & alive).any():
+            return arrival

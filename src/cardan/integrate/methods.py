@@ -1,0 +1,120 @@
+"""The integrators by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.formulation.general import is_plain
+from cardan.integrate.events import Event, trace_events
+from cardan.integrate.explicit import METHODS
+from cardan.integrate.independence import kept_rows, position_rows
+from cardan.integrate.marching import Marching
+from cardan.integrate.motion import Motion
+from cardan.integrate.stepper import Stepper
+from cardan.model.model import Model
+
+NAMES = (*METHODS, "gear", "alpha", "bdf", "adams")
+FIXED = ("rk4", "euler", "alpha")  # these take steps of a given length
+SERIAL = ("gear", "bdf", "adams")  # these take one system at a time
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run asks of its integrator; the words are those of `cd.simulate`."""
+
+    formulation: str
+    method: str
+    step: float | None
+    rtol: float
+    atol: float
+    longest: float
+    most: int | None
+    events: tuple[Event, ...]
+    baumgarte: float | None
+    damping: float
+    form: str
+    threads: int | None
+
+
+def require_method(method: str, step: float | None) -> None:
+    """Refuse a method that is not one, and a fixed-step method without its step."""
+    if method not in NAMES:
+        raise UnknownNameError(f"method {method!r} is not an integrator{nearest(method, NAMES)}")
+    if step is not None and not (np.isfinite(step) and step > 0):
+        raise InputError(f"simulate: step must be a positive number of seconds, got {step!r}")
+    if step is None and method in FIXED:
+        raise InputError(f"simulate: method {method!r} takes steps of one length; give it, e.g. step=1e-3 (s)")
+
+
+def make_stepper(model: Model, request: Request, tau: np.ndarray) -> Stepper:
+    """The integrator for a model, or a batch of them by its parameters, with drives `tau` (B, nv)."""
+    for name, value in (("rtol", request.rtol), ("atol", request.atol), ("longest_step", request.longest)):
+        if not value > 0:
+            raise InputError(f"simulate: {name} must be positive, got {value!r}")
+    if request.baumgarte is not None and request.method not in METHODS:
+        raise InputError(
+            f"simulate: baumgarte goes with {', '.join(METHODS)}; {request.method!r} keeps loops its own way"
+        )
+    if request.method in METHODS:
+        method = METHODS[request.method]
+        return Marching(
+            motion_of(model, request.formulation, request.baumgarte),
+            method,
+            tau,
+            step=request.step,
+            rtol=request.rtol,
+            atol=request.atol,
+            longest=request.longest,
+            events=request.events,
+            most=request.most,
+            threads=request.threads,
+        )
+    if request.method == "alpha":
+        from cardan.integrate.alpha import Alpha
+
+        assert request.step is not None
+        return Alpha(
+            model,
+            request.formulation,
+            tau,
+            step=request.step,
+            rho=request.damping,
+            events=request.events,
+            most=request.most,
+            threads=request.threads,
+        )
+    return _multistep(model, request, tau)
+
+
+def motion_of(model: Model, formulation: str, baumgarte: float | None = None) -> Motion:
+    """The equations of a model for the explicit integrators."""
+    free = model.unbound
+    plain = is_plain(free) and formulation in ("spatial", "newton_euler")
+    rows = () if plain else tuple(kept_rows(free, formulation))
+    return Motion(model, formulation, rows, tuple(position_rows(free)), baumgarte)
+
+
+def _multistep(model: Model, request: Request, tau: np.ndarray) -> Stepper:
+    from cardan.integrate.gear import Gear
+    from cardan.integrate.multistep import Multistep
+
+    settings = {
+        "rtol": request.rtol,
+        "atol": request.atol,
+        "max_step": request.longest,
+        "tau": tau,
+        "events": trace_events(model, request.events) if request.events else None,
+        "directions": [event.direction for event in request.events] or None,
+    }
+    if request.step is not None:
+        settings["first_step"] = request.step
+    if request.most is not None:
+        settings["max_steps"] = request.most
+    frame = "body" if request.formulation == "absolute_body" else "fixed"
+    formulation = request.formulation.removesuffix("_body")
+    if request.method == "gear":
+        return Gear(model, formulation, frame=frame, form=request.form, **settings)
+    return Multistep(model, request.method, formulation=formulation, **settings)

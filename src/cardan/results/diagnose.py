@@ -1,0 +1,164 @@
+"""Why a run ended early, measured at the last good state, and what to try; and whether a start is consistent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cardan.analysis.dynamics import forward_dynamics
+from cardan.analysis.general import time_argument
+from cardan.errors import CardanError, InputError
+from cardan.formulation.general import row_count
+from cardan.integrate.assemble import constraint_kernels
+from cardan.integrate.independence import kept_rows, row_names, scaled_rows
+from cardan.integrate.methods import Request
+from cardan.integrate.stepper import Outcome
+from cardan.model.model import Model
+
+CLOSED = 1e-8  # of the mechanism's size: a gap beyond it is not rounding
+SINGULAR = 1e-6
+
+
+def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> None:
+    """Refuse a start that leaves loops open or breaks velocity constraints; q (B, nq), v (B, nv)."""
+    for at in quaternions(model):
+        length = np.linalg.norm(q[:, at], axis=1)
+        worst = int(np.argmax(np.abs(length - 1)))
+        if abs(length[worst] - 1) > CLOSED:
+            raise InputError(
+                f"simulate: the quaternion q0[{at.start}:{at.stop}] of system {worst} has length {length[worst]:.6g}; "
+                "it must be 1: divide it by its length"
+            )
+    if not row_count(model):
+        return
+    size = extent(model)
+    phi, _ = constraint_kernels(model)[0](q, *time_argument(model, t))
+    worst, row = np.unravel_index(int(np.argmax(np.abs(phi))), phi.shape)
+    help = "give assemble=True, or q0, v0 = cd.assemble(model, q0, v0)"
+    if np.abs(phi[worst, row]) > CLOSED * size:
+        raise InputError(
+            f"simulate: the start does not close {_owner(model, int(row))}: a gap of {np.abs(phi[worst, row]):.3g} "
+            f"(m or rad){_which(len(q), int(worst))}; {help}"
+        )
+    J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
+    missing = np.abs((J @ v[..., None])[..., 0] - beta)
+    worst, row = np.unravel_index(int(np.argmax(missing)), missing.shape)
+    if missing[worst, row] > CLOSED * size * max(1.0, float(np.abs(v).max(initial=0.0))):
+        raise InputError(
+            f"simulate: the velocities at the start break {_owner(model, int(row))}: by {missing[worst, row]:.3g} "
+            f"(m/s or rad/s){_which(len(q), int(worst))}; {help}"
+        )
+
+
+def extent(model: Model) -> float:
+    """The mechanism's size, m: the farthest that a joint is placed from a body's origin, at least 1e-3."""
+    reach = [float(np.linalg.norm(at.position)) for joint in model.joints for at in (joint.at, joint.child_at)]
+    return max([1e-3, *reach])
+
+
+def quaternions(model: Model) -> list[slice]:
+    """Where in q the quaternions are."""
+    return [slice(link.q.stop - 4, link.q.stop) for link in model.tree.links if link.kind.nq != link.kind.nv]
+
+
+def why(
+    model: Model,
+    request: Request,
+    outcome: Outcome,
+    words: str,
+    t: float,
+    q: np.ndarray,
+    v: np.ndarray,
+    tau: np.ndarray,
+) -> str:
+    """The cause, as measured at the last good state (nq,), (nv,), and what to try."""
+    if outcome is Outcome.STEPS:
+        return f"{request.most} steps were not enough; allow more with most_steps, or loosen rtol and atol"
+    with np.errstate(all="ignore"):
+        blamed = _not_finite(model, t, q, v, tau)
+        if blamed:
+            return blamed
+        lost = _lost_rank(model, q)
+        if lost:
+            return lost
+        a = np.asarray(forward_dynamics(model, q, v, tau, t=t))
+    k = int(np.argmax(np.abs(a)))
+    largest = f"the largest acceleration is {a[k]:.3g} (rad/s^2 or m/s^2), of joint {model.coordinate_names[k]!r}"
+    said = f" ({words.strip()})" if words.strip() else ""
+    if outcome is Outcome.OPEN_LOOP:
+        return (
+            f"a loop could not be closed again after a step{said}; {largest}; take shorter steps, a tighter rtol, or "
+            "method='gear'"
+        )
+    if outcome is Outcome.NEWTON:
+        return f"Newton's method did not converge{said}; {largest}; take a shorter step"
+    if outcome is Outcome.NOT_A_NUMBER:
+        return f"the next step is not a finite number{said}; {largest}; take shorter steps"
+    stiff = "" if request.method == "gear" else "; if the mechanism is stiff (springs or dampers far faster than its "
+    stiff += "" if request.method == "gear" else "motion), method='gear' takes longer steps"
+    return (
+        f"the step that rtol={request.rtol:g} asks for is below rounding{said}; {largest}{stiff}; a force that jumps "
+        "needs its time in breaks, or a smooth transition"
+    )
+
+
+def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> str:
+    """Name the force element, or else the joint, whose value is not a number at the state or just after it."""
+    from cardan.kernels.evaluate import kernel_of
+
+    plus = kernel_of(model, "plus")
+    for ahead in (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 0.1):
+        there = np.asarray(plus(q, ahead * v))
+        a = np.asarray(forward_dynamics(model, there, v, tau, t=t + ahead))
+        if np.isfinite(a).all():
+            continue
+        alone = "at this state" if ahead == 0 else f"{ahead:g} s further on"
+        for force in model.forces:
+            try:
+                rest = replace(model, forces=tuple(f for f in model.forces if f is not force), kernels={})
+                fine = np.isfinite(forward_dynamics(rest, there, v, tau, t=t + ahead)).all()
+            except CardanError:
+                continue
+            if fine:
+                return (
+                    f"{force.owner} does not return a finite number {alone}; guard it against dividing by zero, roots "
+                    "and logarithms of negative numbers"
+                )
+        k = int(np.argmax(~np.isfinite(a)))
+        return (
+            f"the acceleration of joint {model.coordinate_names[k]!r} is not a finite number {alone}; look for a "
+            "singular position, a force without bound, or a body without inertia"
+        )
+    return ""
+
+
+def _lost_rank(model: Model, q: np.ndarray) -> str:
+    """Name the joint whose constraints lose rank at a configuration, where some do."""
+    if not row_count(model):
+        return ""
+    rows = kept_rows(model.unbound, "spatial")
+    J = scaled_rows(model, q)[rows]
+    U, s, _ = np.linalg.svd(J, full_matrices=False)
+    if not len(s) or s[-1] > SINGULAR * s[0]:
+        return ""
+    k = rows[int(np.argmax(np.abs(U[:, -1])))]
+    return (
+        f"the constraints lose rank there: at {row_names(model)[k]!r} their smallest singular value is "
+        f"{s[-1] / s[0]:.2g} of the largest (a dead point, where the mechanism may go on in several ways); start "
+        "elsewhere, or change a length slightly"
+    )
+
+
+def _owner(model: Model, row: int) -> str:
+    """The cut joint or coupling that a row of the residual belongs to."""
+    for j in model.cuts:
+        joint = model.joints[j]
+        if row < joint.kind.freedoms_removed:
+            return f"joint {joint.name!r}"
+        row -= joint.kind.freedoms_removed
+    return model.couplings[row].owner
+
+
+def _which(systems: int, worst: int) -> str:
+    return f" in system {worst}" if systems > 1 else ""
