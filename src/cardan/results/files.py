@@ -18,6 +18,7 @@ import numpy as np
 from cardan.errors import FileError
 from cardan.model.model import Model
 from cardan.results.dataset import FORMAT, dataset, run_of, table
+from cardan.results.netcdf import NetCDF
 
 if TYPE_CHECKING:
     from cardan.results.trajectory import Trajectory
@@ -72,7 +73,13 @@ def save(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], ov
     """Write a run as NetCDF-4."""
     data = dataset(run, names)
     with whole_file(path, overwrite) as part:
-        data.to_netcdf(part, engine="h5netcdf", format="NETCDF4")
+        file = NetCDF(part)
+        try:
+            file.add(data)
+        except BaseException:
+            file.close(keep=False)
+            raise
+        file.close()
 
 
 def to_csv(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], units: bool, overwrite: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,8 @@ from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.results.dataset import event_variables, header, parameter_variables, variable
 from cardan.results.files import SYSTEM_ERRORS, begin_file, cannot_write, finish_file, load_run
-from cardan.results.quantities import labels_of
+from cardan.results.netcdf import NetCDF
+from cardan.results.quantities import labels_of, with_values
 from cardan.results.record import About, EventRecord, as_index
 from cardan.results.trajectory import Trajectory
 
@@ -30,6 +32,7 @@ class Store:
         time: (n,), s; or the number of samples, where each system has times of its own, given to `write`.
         batch_size: number of systems.
         tau: constant drives (nv,) or (batch_size, nv), N m and N.
+        values: of the model's free parameters, (batch_size, size), where they are not given with the model.
         method: the integrator.
         formulation: in which accelerations and reactions are computed.
         frame: of its angular rates, for "absolute".
@@ -49,6 +52,7 @@ class Store:
         batch_size: int,
         *,
         tau: Any = None,
+        values: Any = None,
         method: str = "",
         formulation: str = "spatial",
         frame: str = "fixed",
@@ -57,6 +61,7 @@ class Store:
     ) -> None:
         if batch_size < 1:
             raise InputError(f"store: batch_size must be at least 1, got {batch_size}")
+        model = model if values is None else with_values(model, np.asarray(values, dtype=float))
         self.path, self.model, self.batch_size = Path(path), model, int(batch_size)
         self._about = About(labels_of(model), method, formulation, frame, dict(settings or {}), {})
         self._time = None if np.ndim(time) == 0 else np.array(time, dtype=float)
@@ -72,9 +77,10 @@ class Store:
         self._outcome: dict[int, str] = {}
         self._events: list[EventRecord] = []
         self._part = begin_file(self.path, overwrite)
-        self._file: Any = None
         with self._writing():
-            self._file = self._begin()
+            self._file = NetCDF(self._part)
+            self._forgotten = weakref.finalize(self, _remove, self._file, self._part)
+            self._begin(self._file)
 
     def write(
         self,
@@ -104,33 +110,28 @@ class Store:
                 raise InputError(f"store: {name} must have the shape {wanted}, got {part.shape}")
         if not 0 <= first <= first + k <= self.batch_size:
             raise InputError(f"store: systems {first} to {first + k - 1} are not among its {self.batch_size}")
-        if self._file is None:
+        if not self._forgotten.alive:
             raise InputError(f"store: {self.path} is finished; nothing more can be written")
         with self._writing():
             for name, part in parts.items():
-                self._file[name][first : first + k] = part
+                self._file.fill(name, first, part)
         self._outcome |= {first + i: word for i, word in enumerate(outcome) if word}
         self._events += [replace(event, system=as_index(event.system)) for event in events]
 
     def finish(self, statistics: Mapping[str, Any] | None = None) -> Trajectory:
         """Put the file in its place, and return the run, which is read from there as it is asked for."""
-        if self._file is None:
+        if not self._forgotten.alive:
             raise InputError(f"store: {self.path} is finished already")
         with self._writing():
-            self._file.close()
-            self._file = None
             self._end(statistics or {})
+            self._file.close()
             finish_file(self._part, self.path)
+        self._forgotten.detach()
         return load_run(self.path, self.model)
 
-    def discard(self) -> None:
+    def abandon(self) -> None:
         """Give up: remove what was written."""
-        if self._file is not None:
-            with contextlib.suppress(*SYSTEM_ERRORS):
-                self._file.close()
-            self._file = None
-        with contextlib.suppress(OSError):
-            self._part.unlink(missing_ok=True)
+        self._forgotten()
 
     def __enter__(self) -> Store:
         """Use it in a `with` block."""
@@ -140,52 +141,43 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave nothing behind unless finished."""
-        self.discard()
+        self.abandon()
 
     @contextlib.contextmanager
     def _writing(self) -> Any:
         try:
             yield
         except SYSTEM_ERRORS as error:
-            self.discard()
+            self.abandon()
             raise cannot_write(self.path, error) from error
 
-    def _begin(self) -> Any:
-        """Names, units and coordinates, and empty arrays in chunks of whole systems."""
-        import h5netcdf
-
+    def _begin(self, file: NetCDF) -> None:
+        """Names, units and coordinates, and empty arrays."""
         labels, when = self._about.labels, "time" if self._time is not None else "sample"
         made: dict[str, Any] = {}
         if self._tau is not None:
             made["tau"] = variable(labels, "tau", ("system",) if self._tau.ndim > 1 else (), self._tau)
         made |= parameter_variables(self.model, (self.batch_size,))
         head = header(self._about, (self.batch_size,), self._time, np.full(self.batch_size, ""), made)
-        head.drop_vars("outcome").to_netcdf(self._part, engine="h5netcdf")
-        file = h5netcdf.File(self._part, "a")
+        file.add(head.drop_vars("outcome"))
+        sizes = {"system": self.batch_size, when: self.samples}
         if self._time is None:
-            file.dimensions["sample"] = self.samples
-            self._empty(file, "time", ("system", "sample"), {"units": "s", "long_name": "time"})
-        for name in ("q", "v"):
-            dims, _, words = variable(labels, name, ("system", when), None)
-            self._empty(file, name, dims, words)
-        return file
-
-    def _empty(self, file: Any, name: str, dims: tuple[str, ...], words: Mapping[str, str]) -> None:
-        shape = tuple(file.dimensions[axis].size for axis in dims)
-        one = int(np.prod(shape[1:])) * 8
-        chunk = (min(self.batch_size, max(1, 2**18 // max(one, 1))), *shape[1:])
-        made = file.create_variable(name, dims, "f8", chunks=chunk, fillvalue=np.nan)
-        made.attrs.update(words)
+            file.empty("time", sizes, {"units": "s", "long_name": "time"})
+        for name, axis, size in (("q", "coordinate", self.model.nq), ("v", "rate", self.model.nv)):
+            file.empty(name, {**sizes, axis: size}, variable(labels, name, (), None)[2])
 
     def _end(self, statistics: Mapping[str, Any]) -> None:
         """Add what is known only now: outcomes, events, statistics."""
-        import xarray as xr
-
         outcome = np.array([self._outcome.get(i, "") for i in range(self.batch_size)])
         about = replace(self._about, statistics=dict(statistics))
         events = event_variables(self._events, (self.batch_size,), about.labels)
         last = header(about, (self.batch_size,), None, outcome, events)
-        kept = [name for name in last.variables if name == "outcome" or str(name).startswith("event_")]
-        xr.Dataset({name: last[name].variable for name in kept}, attrs=last.attrs).to_netcdf(
-            self._part, mode="a", engine="h5netcdf"
-        )
+        self._file.add(last.drop_vars(list(last.coords)))
+
+
+def _remove(file: NetCDF, part: Path) -> None:
+    """Close and remove a file that is not wanted; HDF5 must not be left with it when Python ends."""
+    with contextlib.suppress(*SYSTEM_ERRORS):
+        file.close(keep=False)
+    with contextlib.suppress(OSError):
+        part.unlink(missing_ok=True)
