@@ -74,7 +74,7 @@ def state(model: Model, key: str) -> Quantity:
     shapes: dict[str, Shape] = {"t": (), "q": (nq,), "v": (nv,), "tau": (model.nv,)}
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
-        M, f, J, gamma, phi, beta, qdot = _equations(model, key, s["t"], s["q"], s["v"], s["tau"])
+        M, f, J, gamma, phi, beta, qdot = equations(model, key, s["t"], s["q"], s["v"], s["tau"])
         return [M, f, J, gamma, phi, ca.jacobian(phi, s["q"]), beta, ca.jacobian(qdot, s["v"])]
 
     nl = write(model, {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in shapes.items()})[4].shape[0]
@@ -168,7 +168,7 @@ def tree_state(model: Model, key: str, q: Matrix, v: Matrix, about: Matrix) -> l
     return [stack(*parts), rate]
 
 
-def _equations(model: Model, key: str, t: Matrix, q: Matrix, v: Matrix, tau: Matrix) -> list[Matrix]:
+def equations(model: Model, key: str, t: Matrix, q: Matrix, v: Matrix, tau: Matrix) -> list[Matrix]:
     """`M`, `f`, `J`, `gamma`, `phi`, `beta`, `qdot` with all rows."""
     state = {"q": q, "v": v, "tau": tau, "wrenches": type(q)(model.nb, 6), "t": t}
     M, f, J, gamma, phi = native.system(model, key, state)
@@ -188,7 +188,7 @@ def _implicit(model: Model, layout: Layout, s: Inputs) -> tuple[Matrix, Matrix]:
 
     q, v, lam, mu = ca.vertsplit(s["y"], list(np.cumsum([0, *layout.sizes])))
     qdot, vdot = s["yp"][: layout.nq], s["yp"][layout.nq : layout.nq + layout.nv]
-    M, f, J, gamma, phi, beta, rate = _equations(model, layout.key, s["t"], q, v, s["tau"])
+    M, f, J, gamma, phi, beta, rate = equations(model, layout.key, s["t"], q, v, s["tau"])
     rows, places = list(layout.rows), list(layout.places)
     moving = [qdot - rate, M @ vdot + J[rows, :].T @ lam - f]
     if layout.form == "index1":

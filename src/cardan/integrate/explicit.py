@@ -239,7 +239,7 @@ def commit(
     else:
         good, h_next, e = finite, s.h, s.e
         failed = where(finite, 0.0, float(Outcome.NOT_A_NUMBER))
-    crossed, which = _crossing(s.g, g, directions)
+    crossed, which = crossing(s.g, g, directions)
     keep = ca.logic_and(going, ca.logic_and(good, ca.logic_not(crossed)))
     arrived = h >= control.end - s.t
     t = where(keep, where(arrived, control.end, s.t + h), s.t)
@@ -265,7 +265,7 @@ def _root(x: Scalar) -> Scalar:
     return x.sqrt()
 
 
-def _crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Scalar, Scalar]:
+def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Scalar, Scalar]:
     """Whether one of the events' values changed sign as wanted, and which, the first of several."""
     import casadi as ca
 
