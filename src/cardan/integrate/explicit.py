@@ -131,7 +131,7 @@ def result(graphs: Graphs, method: Method, step: Step, loads: Loads) -> tuple[Ma
             if b:
                 q, v = q + (step.h * b) * kq, v + (step.h * b) * kv
     q = graphs.normalised(q)
-    return graphs.closed(step.t + step.h, q, v, loads) if graphs.motion.projects else (q, v)
+    return graphs.nudged(step.t + step.h, q, v, loads) if graphs.motion.projects else (q, v)
 
 
 def error(method: Method, step: Step, q: Matrix, v: Matrix, rtol: Scalar, atol: Scalar) -> Scalar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def _multistep(model: Model, request: Request, tau: np.ndarray) -> Stepper:
     from cardan.integrate.gear import Gear
     from cardan.integrate.multistep import Multistep
 
-    settings = {
+    settings: dict[str, Any] = {
         "rtol": request.rtol,
         "atol": request.atol,
         "max_step": request.longest,

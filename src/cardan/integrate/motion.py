@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cardan.algebra.matrix import Matrix, mirrored
+from cardan.algebra.matrix import Matrix, beside, mirrored
 from cardan.formulation.catalogue import quantity
 from cardan.formulation.contract import PLUS, RATES
 from cardan.formulation.general import forward_dynamics, is_plain, residual
@@ -26,8 +26,8 @@ class Motion:
     """Graphs of one model in one formulation.
 
     `rows` are the independent constraint rows that the formulation keeps, `tree_rows` those of the position residual
-    in the tree's coordinates, which positions and velocities are closed with. `baumgarte` (1/s) is None, or how fast the
-    accelerations themselves pull the constraints together.
+    in the tree's coordinates, with which positions and velocities are closed. `baumgarte` (1/s) is None, or how fast
+    the accelerations themselves pull the constraints together.
     """
 
     model: Model
@@ -101,7 +101,18 @@ class Graphs:
                 q[at] = q[at] / ca.norm_2(q[at])
         return q
 
-    def closed(self, t: Matrix, q: Matrix, v: Matrix, loads: Loads, iterations: int = 1) -> tuple[Matrix, Matrix]:
+    def nudged(self, t: Matrix, q: Matrix, v: Matrix, loads: Loads) -> tuple[Matrix, Matrix]:
+        """Position and velocity moved towards the constraints: one step of Newton's method for both, from one `G`.
+
+        After a step of an integrator that is as near as its own error.
+        """
+        phi, G, beta = self._rows(t, q, loads)
+        A = mirrored(G @ G.T)
+        back = beside(phi, G @ v - beta)
+        change = G.T @ solve_semidefinite(A, back)
+        return self.plus(q, -change[:, 0], loads), v - change[:, 1]
+
+    def closed(self, t: Matrix, q: Matrix, v: Matrix, loads: Loads, iterations: int = 2) -> tuple[Matrix, Matrix]:
         """Position and velocity after the smallest change that closes the constraints: Newton's method."""
         for _ in range(iterations):
             phi, G, _ = self._rows(t, q, loads)

@@ -79,7 +79,7 @@ class Recipe:
             import casadi as ca
 
             graphs, s, loads, _ = self._symbols()
-            q, v = graphs.closed(s.t, s.q, s.v, loads, iterations=2)
+            q, v = graphs.closed(s.t, s.q, s.v, loads)
             gap = ca.norm_inf(graphs.gap(s.t, q, loads))
             return ca.Function("settle", [s.t, s.q, s.v, *loads.parameters], [q, v, gap])
 
@@ -142,19 +142,19 @@ class Recipe:
             after, busy = finish(step)
             return March(((ca.Function("step", [*state, *control, *data], [*after, busy]), 1),), len(state))
         kq, kv = ca.SX.sym("kq", s.q.shape[0], method.stages), ca.SX.sym("kv", s.v.shape[0], method.stages)
-        i, length = ca.SX.sym("i"), ca.SX.sym("length")
+        number, length = ca.SX.sym("i"), ca.SX.sym("length")
         step = Step(s.t, s.q, s.v, length, [(kq[:, k], kv[:, k]) for k in range(method.stages)])
-        inputs = [*state, i, length, kq, kv, *control, *data]
+        inputs = [*state, number, length, kq, kv, *control, *data]
         # stages to come are zero: their weights are, but zero times what memory held may not be a number
-        filled = [ca.horzcat(known[part] if known else ca.SX.zeros(K.shape[0]), ca.SX.zeros(K.shape[0], method.stages - 1))
-                  for part, K in enumerate((kq, kv))]  # fmt: skip
+        column = known or (ca.SX.zeros(s.q.shape[0]), ca.SX.zeros(s.v.shape[0]))
+        filled = [ca.horzcat(k, ca.SX.zeros(k.shape[0], method.stages - 1)) for k in column]
         opening = ca.Function("begin", inputs, [*state, first, h, *filled, 0])
-        k = explicit.stage(graphs, method, step, i, loads)
-        columns = [ca.horzcat(*(where(i == j, new, K[:, j]) for j in range(method.stages)))
+        k = explicit.stage(graphs, method, step, number, loads)
+        columns = [ca.horzcat(*(where(number == j, new, K[:, j]) for j in range(method.stages)))
                    for new, K in zip(k, (kq, kv), strict=True)]  # fmt: skip
-        middle = ca.Function("stage", inputs, [*state, i + 1, length, *columns, 0])
+        middle = ca.Function("stage", inputs, [*state, number + 1, length, *columns, 0])
         after, busy = finish(step)
-        closing = ca.Function("finish", inputs, [*after, i, length, kq, kv, busy])
+        closing = ca.Function("finish", inputs, [*after, number, length, kq, kv, busy])
         return March(((opening, 1), (middle, method.stages - first), (closing, 1)), len(state), 4)
 
     def _whole_step(self, graphs: Graphs, s: State, loads: Loads) -> Any:

@@ -29,7 +29,7 @@ def without_empty_ports(program: Program) -> Program:
 
 
 def record(program: Program) -> Graph | Schedule | March:
-    """Record the graph of a program; its ports are those of `without_empty_ports`. A schedule or march stays as it is."""
+    """Record the graph of a program, with the ports of `without_empty_ports`. A schedule or march stays as it is."""
     from cardan.kernels.graph import read
     from cardan.kernels.looped import is_schedule
     from cardan.kernels.march import March

@@ -34,20 +34,20 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
         return
     size = extent(model)
     phi, _ = constraint_kernels(model)[0](q, *time_argument(model, t))
-    worst, row = np.unravel_index(int(np.argmax(np.abs(phi))), phi.shape)
+    worst, row = map(int, np.unravel_index(int(np.argmax(np.abs(phi))), phi.shape))
     help = "give assemble=True, or q0, v0 = cd.assemble(model, q0, v0)"
     if np.abs(phi[worst, row]) > CLOSED * size:
         raise InputError(
-            f"simulate: the start does not close {_owner(model, int(row))}: a gap of {np.abs(phi[worst, row]):.3g} "
-            f"(m or rad){_which(len(q), int(worst))}; {help}"
+            f"simulate: the start does not close {_owner(model, row)}: a gap of {np.abs(phi[worst, row]):.3g} "
+            f"(m or rad){_which(len(q), worst)}; {help}"
         )
     J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
     missing = np.abs((J @ v[..., None])[..., 0] - beta)
-    worst, row = np.unravel_index(int(np.argmax(missing)), missing.shape)
+    worst, row = map(int, np.unravel_index(int(np.argmax(missing)), missing.shape))
     if missing[worst, row] > CLOSED * size * max(1.0, float(np.abs(v).max(initial=0.0))):
         raise InputError(
-            f"simulate: the velocities at the start break {_owner(model, int(row))}: by {missing[worst, row]:.3g} "
-            f"(m/s or rad/s){_which(len(q), int(worst))}; {help}"
+            f"simulate: the velocities at the start break {_owner(model, row)}: by {missing[worst, row]:.3g} "
+            f"(m/s or rad/s){_which(len(q), worst)}; {help}"
         )
 
 
