@@ -15,7 +15,8 @@ from cardan.integrate.steps import Recipe
 from cardan.kernels.evaluate import parameter_arguments
 
 LONGEST_CALL = 0.05  # s: between two calls of a kernel an interruption is heard
-OPEN = 1e-6  # m or rad: a gap that projection should have closed
+NEWTON_STEPS = np.asarray(3.0)  # at a sample; the gap left is the square of the last one seen
+OPEN = 1e-6  # m or rad: a gap that they should have closed
 
 STATE = ("t", "q", "v", "a", "h", "e", "steps", "outcome", "event", "g")
 
@@ -158,7 +159,7 @@ class Marching:
         """Close positions and velocities well; a gap left open is a failure."""
         s = self.s
         moved = s["outcome"] <= Outcome.EVENT
-        q, v, gap = self.recipe.settle(s["t"], s["q"], s["v"], *self.parameters)
+        q, v, gap = self.recipe.settle(s["q"], s["v"], s["e"], s["t"], *self.parameters, NEWTON_STEPS)
         fine = moved & (gap < OPEN)
         if fine.all():
             s["q"], s["v"] = q, v

@@ -3,7 +3,7 @@
     qdot = N(q) v      vdot = a(t, q, v)      phi(q, t) = 0      G v = beta(t)
 
 `a` is the formulation's own answer, constraints included; the last two are what rounding and the integrator's error
-move away from, and what `close_positions` and `close_velocities` bring back.
+move away from, and what `nudged` brings back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cardan.algebra.matrix import Matrix, beside, mirrored
 from cardan.formulation.catalogue import quantity
 from cardan.formulation.contract import PLUS, RATES
 from cardan.formulation.general import forward_dynamics, is_plain, residual
-from cardan.formulation.saddle import solve_semidefinite
+from cardan.formulation.saddle import REGULARISATION
 from cardan.kernels.evaluate import function_of
 from cardan.model.model import Model
 
@@ -80,7 +80,7 @@ class Graphs:
             return a
         phi, G, beta = self._rows(t, q, loads)
         rate = G @ v - beta
-        return a - G.T @ solve_semidefinite(mirrored(G @ G.T), 2 * pull * rate + pull**2 * phi)
+        return a - smallest(G, 2 * pull * rate + pull**2 * phi)
 
     def rates(self, q: Matrix, v: Matrix, loads: Loads) -> Matrix:
         """`qdot`."""
@@ -104,21 +104,11 @@ class Graphs:
     def nudged(self, t: Matrix, q: Matrix, v: Matrix, loads: Loads) -> tuple[Matrix, Matrix]:
         """Position and velocity moved towards the constraints: one step of Newton's method for both, from one `G`.
 
-        After a step of an integrator that is as near as its own error.
+        After a step of an integrator that is as near as its own error; repeated, it converges.
         """
         phi, G, beta = self._rows(t, q, loads)
-        A = mirrored(G @ G.T)
-        back = beside(phi, G @ v - beta)
-        change = G.T @ solve_semidefinite(A, back)
+        change = smallest(G, beside(phi, G @ v - beta))
         return self.plus(q, -change[:, 0], loads), v - change[:, 1]
-
-    def closed(self, t: Matrix, q: Matrix, v: Matrix, loads: Loads, iterations: int = 2) -> tuple[Matrix, Matrix]:
-        """Position and velocity after the smallest change that closes the constraints: Newton's method."""
-        for _ in range(iterations):
-            phi, G, _ = self._rows(t, q, loads)
-            q = self.plus(q, -G.T @ solve_semidefinite(mirrored(G @ G.T), phi), loads)
-        _, G, beta = self._rows(t, q, loads)
-        return q, v - G.T @ solve_semidefinite(mirrored(G @ G.T), G @ v - beta)
 
     def gap(self, t: Matrix, q: Matrix, loads: Loads) -> Matrix:
         """Position residual of every row, kept or not."""
@@ -144,3 +134,12 @@ class Loads:
 
     tau: Matrix
     parameters: Sequence[Matrix] = ()
+
+
+def smallest(G: Matrix, b: Matrix) -> Matrix:
+    """The smallest `x` with `G x = b`; where `G` loses rank it stays bounded. Newton's method corrects the rest."""
+    import casadi as ca
+
+    A = mirrored(G @ G.T)
+    D, LT, p = ca.ldl(A + ca.diag(REGULARISATION * ca.diag(A)), True)
+    return G.T @ ca.ldl_solve(b, D, LT, p)

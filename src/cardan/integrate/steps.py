@@ -71,20 +71,20 @@ class Recipe:
 
     @cached_property
     def settle(self) -> Kernel:
-        """Positions and velocities closed well, and the largest gap left: `t, q, v, p` to `q, v, gap`."""
+        """Newton's method on positions and velocities: `q, v, gap, t, p, limit` to `q, v` and the last step's gap."""
         ports = self._ports()
-        outputs = (ports["q"], ports["v"], Port("gap", ()))
+        state = (ports["q"], ports["v"], Port("gap", ()))
 
-        def record() -> Any:
+        def record() -> March:
             import casadi as ca
 
             graphs, s, loads, _ = self._symbols()
-            q, v = graphs.closed(s.t, s.q, s.v, loads)
-            gap = ca.norm_inf(graphs.gap(s.t, q, loads))
-            return ca.Function("settle", [s.t, s.q, s.v, *loads.parameters], [q, v, gap])
+            q, v = graphs.nudged(s.t, s.q, s.v, loads)
+            gap = ca.norm_inf(graphs.gap(s.t, s.q, loads))
+            data = [s.t, *loads.parameters]
+            return March(((ca.Function("settle", [s.q, s.v, s.h, *data], [q, v, gap, 1]), 1),), 3)
 
-        inputs = (ports["t"], ports["q"], ports["v"], *self._parameter_port())
-        return self._program("settle", inputs, outputs, record)
+        return self._program("settle", (*state, ports["t"], *self._parameter_port(), Port("limit", ())), state, record)
 
     # ports and symbols
 
