@@ -170,5 +170,5 @@ def with_time_axis(model: Model) -> Model:
 def with_values(model: Model, values: np.ndarray) -> Model:
     """The model at other values (..., size) of its free parameters."""
     free = model.parameters
-    parts = {p.name: values[..., free.slice_of(p.name)].reshape(*values.shape[:-1], *p.shape) for p in free}
+    parts = {p.name: values[..., free.slice_of(p.name)].reshape((*values.shape[:-1], *p.shape)) for p in free}
     return model.unbound.at(parts)
