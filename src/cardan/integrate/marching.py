@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.integrate.crossing import locate
 from cardan.integrate.events import Event
 from cardan.integrate.explicit import Method
 from cardan.integrate.motion import Motion
@@ -168,62 +169,20 @@ class Marching:
         s["outcome"] = np.where(moved & ~fine, Outcome.OPEN_LOOP, s["outcome"])
 
     def _locate(self) -> None:
-        """Find the events inside the steps that met them: the Illinois method on the length of the step.
-
-        Each system ends just past its earliest event.
-        """
+        """Find the events inside the steps that met them; each system ends just past its earliest one."""
         s = self.s
         rows = np.flatnonzero(s["outcome"] == Outcome.EVENT)
         directions = np.array([event.direction for event in self.events])
         start = {name: s[name][rows] for name in ("t", "q", "v", "a", "g")}
         tau = np.broadcast_to(self.tau, (len(s["t"]), self.motion.model.nv))[rows]
         parameters = [np.broadcast_to(p, (len(s["t"]), p.shape[-1]))[rows] for p in self.parameters]
-        leap, one = self.recipe.leap, np.asarray(1.0)
+        leap, one = self.recipe.leap(), np.asarray(1.0)
 
         def at(h: np.ndarray) -> dict[str, np.ndarray]:
             out = leap(*start.values(), h, tau, *parameters, one)
             return dict(zip(start, out, strict=True))
 
-        far, hi = at(s["h"][rows]), s["h"][rows].copy()
-        lo, g_lo = np.zeros(len(rows)), start["g"]
-        side = np.zeros(len(rows))
-        weight_lo, weight_hi = np.ones(len(rows)), np.ones(len(rows))
-        for _ in range(80):
-            which = _first_crossed(g_lo, far["g"], directions)
-            each = np.arange(len(rows))
-            a, b = weight_lo * g_lo[each, which], weight_hi * far["g"][each, which]
-            tight = hi - lo <= 4 * np.finfo(float).eps * np.maximum(np.abs(start["t"]), hi)
-            if tight.all():
-                break
-            with np.errstate(divide="ignore", invalid="ignore"):
-                mid = np.where(b != a, hi - b * (hi - lo) / (b - a), 0.5 * (lo + hi))
-            # never quite at an end, so that the bracket shrinks from both sides
-            margin = np.maximum(0.01 * (hi - lo) * (np.abs(side) > 2), np.finfo(float).eps * np.abs(start["t"]))
-            mid = np.clip(mid, lo + np.minimum(margin, 0.5 * (hi - lo)), hi - np.minimum(margin, 0.5 * (hi - lo)))
-            there = at(mid)
-            beyond = np.asarray(_crossed(g_lo, there["g"], directions).any(axis=1))
-            far = {name: np.where(_like(beyond, far[name]), there[name], far[name]) for name in far}
-            hi, lo = np.where(beyond, mid, hi), np.where(beyond, lo, mid)
-            g_lo = np.where(beyond[:, None], g_lo, there["g"])
-            side = np.where(beyond, np.maximum(side, 0) + 1, np.minimum(side, 0) - 1)
-            weight_lo = np.where(beyond & (side > 1), 0.5 * weight_lo, np.where(beyond, weight_lo, 1.0))
-            weight_hi = np.where(~beyond & (side < -1), 0.5 * weight_hi, np.where(beyond, 1.0, weight_hi))
-        for name in ("t", "q", "v", "a", "g"):
+        far, which = locate(at, start, s["h"][rows], directions)
+        for name, value in {**far, "event": which}.items():
             s[name] = s[name].copy()
-            s[name][rows] = far[name]
-        s["event"] = s["event"].copy()
-        s["event"][rows] = _first_crossed(g_lo, far["g"], directions)
-
-
-def _crossed(before: np.ndarray, after: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Which events (n, ne) changed sign as wanted."""
-    up, down = (before < 0) & (after >= 0), (before > 0) & (after <= 0)
-    return np.where(directions > 0, up, np.where(directions < 0, down, up | down))
-
-
-def _first_crossed(before: np.ndarray, after: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    return np.argmax(_crossed(before, after, directions), axis=1)
-
-
-def _like(mask: np.ndarray, array: np.ndarray) -> np.ndarray:
-    return mask.reshape(-1, *([1] * (array.ndim - 1)))
+            s[name][rows] = value

@@ -24,6 +24,7 @@ from cardan.kernels.evaluate import text_digest
 from cardan.kernels.kernel import Kernel, compile_program
 from cardan.kernels.march import March
 from cardan.kernels.program import Port, Program
+from cardan.model.model import Model
 
 # Instructions of a whole step past which it is recorded in parts: compiling one long line takes more than linear time.
 UNROLLED = 20_000
@@ -190,17 +191,30 @@ class Recipe:
         return list(columns) if self.events else list(columns)[:-1]
 
     def _program(self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any) -> Kernel:
-        model, method = self.motion.model, self.method
-        graph = trace_events(model, self.events).serialize() if self.events else ""
-        directions = [event.direction for event in self.events]
-        facts = (model.key, self.motion.key, method.name, name, directions, graph, text_digest(), _own_text())
-        key = hashlib.sha256(repr(facts).encode()).hexdigest()
-        kernels = model.unbound.kernels  # parameters are passed, not bound
-        if key not in kernels:
-            repeats = REPEATS if name == "march" else 1
-            kernels[key] = compile_program(Program(name, inputs, outputs, key, record, repeats))
-        kernel: Kernel = kernels[key]
-        return kernel
+        facts = (self.motion.key, self.method.name)
+        return compiled(self.motion.model, name, facts, self.events, inputs, outputs, record)
+
+
+def compiled(
+    model: Model,
+    name: str,
+    facts: tuple[Any, ...],
+    events: tuple[Event, ...],
+    inputs: tuple[Port, ...],
+    outputs: tuple[Port, ...],
+    record: Any,
+) -> Kernel:
+    """The kernel of an integrator, kept with the model; `facts` are what it depends on beside model and events."""
+    graph = trace_events(model, events).serialize() if events else ""
+    directions = [event.direction for event in events]
+    all_facts = (model.key, *facts, name, directions, graph, text_digest(), _own_text())
+    key = hashlib.sha256(repr(all_facts).encode()).hexdigest()
+    kernels = model.unbound.kernels  # parameters are passed, not bound
+    if key not in kernels:
+        repeats = REPEATS if name == "march" else 1
+        kernels[key] = compile_program(Program(name, inputs, outputs, key, record, repeats))
+    kernel: Kernel = kernels[key]
+    return kernel
 
 
 @cache
