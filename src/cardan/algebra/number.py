@@ -40,15 +40,15 @@ class Number:
 
     def __add__(self, other: Any) -> Any:
         """Sum."""
-        return self._with(other, lambda a, b: a + b)
+        return self if _is(other, 0.0) else self._with(other, lambda a, b: a + b)
 
     def __radd__(self, other: Any) -> Any:
         """Sum."""
-        return self._with(other, lambda a, b: a + b, True)
+        return self if _is(other, 0.0) else self._with(other, lambda a, b: a + b, True)
 
     def __sub__(self, other: Any) -> Any:
         """Difference."""
-        return self._with(other, lambda a, b: a - b)
+        return self if _is(other, 0.0) else self._with(other, lambda a, b: a - b)
 
     def __rsub__(self, other: Any) -> Any:
         """Difference."""
@@ -56,11 +56,11 @@ class Number:
 
     def __mul__(self, other: Any) -> Any:
         """Product."""
-        return self._with(other, lambda a, b: a * b)
+        return 0.0 if _is(other, 0.0) else self if _is(other, 1.0) else self._with(other, lambda a, b: a * b)
 
     def __rmul__(self, other: Any) -> Any:
         """Product."""
-        return self._with(other, lambda a, b: a * b, True)
+        return 0.0 if _is(other, 0.0) else self if _is(other, 1.0) else self._with(other, lambda a, b: a * b, True)
 
     def __truediv__(self, other: Any) -> Any:
         """Quotient."""
@@ -120,6 +120,11 @@ class Number:
         """The expression, cut short, and the nominal value."""
         text = str(self.graph)
         return f"Number({text if len(text) < 40 else text[:36] + ' ...'}, nominal {self.nominal:g})"
+
+
+def _is(value: Any, number: float) -> bool:
+    """Whether a scalar is this very number; saves recording what would fold at once."""
+    return isinstance(value, float | int) and value == number
 
 
 def expression(value: Any) -> Any:

@@ -10,6 +10,7 @@ import hashlib
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,10 +42,13 @@ class Link:
     q: slice
     v: slice
 
-    @property
+    @cached_property
     def I(self) -> np.ndarray:
         """Inertia (6, 6) about the link's origin."""
-        return rigid_inertia(self.mass, self.mass * self.com, inertia_about_origin(self.mass, self.com, self.I_C))
+        I_O = inertia_about_origin(self.mass, self.com, self.I_C)
+        I: np.ndarray = rigid_inertia(self.mass, self.mass * self.com, I_O)
+        I.flags.writeable = False
+        return I
 
 
 @dataclass(frozen=True, eq=False)
