@@ -172,11 +172,11 @@ def test_every_number_of_force_elements(seed: int) -> None:
     free, values = with_elements(ELEMENTS).free(*ELEMENTS), varied(ELEMENTS, rng)
     built, p = with_elements(values), parameter_arguments(free.at(values))
     q, v = free.random_state(rng)
-    for make, given in (
+    for make, state in (
         (lambda m: general.forward_dynamics(m, "spatial", [], False), (q, v, np.zeros(2))),
         (lambda m: general.element_potential(), (q,)),
     ):
-        got, wanted = function_of(free, make(free))(*given, *p), function_of(built, make(built))(*given)
+        got, wanted = function_of(free, make(free))(*state, *p), function_of(built, make(built))(*state)
         close(np.array(got), np.array(wanted), 1e-12)
 
 
