@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from cardan.analysis.redundancy import Redundancy, redundancy
     from cardan.integrate.assemble import assemble
     from cardan.integrate.events import Event, Moment
-    from cardan.io.load import load
+    from cardan.io.load import load, load_mechanism, save
     from cardan.kernels import get_threads, set_threads
     from cardan.results.files import load_run
     from cardan.results.record import EventRecord
@@ -121,7 +121,7 @@ _LAZY = {
     "Trajectory": "results.trajectory",
     **dict.fromkeys(("Redundancy", "redundancy"), "analysis.redundancy"),
     "assemble": "integrate.assemble",
-    "load": "io.load",
+    **dict.fromkeys(("load", "load_mechanism", "save"), "io.load"),
     "get_threads": "kernels",
     "set_threads": "kernels",
 }  # fmt: skip
@@ -183,6 +183,7 @@ __all__ = [
     "joint_wrenches",
     "kinetic_energy",
     "load",
+    "load_mechanism",
     "load_run",
     "mass_matrix",
     "momentum",
@@ -195,6 +196,7 @@ __all__ = [
     "reactions",
     "redundancy",
     "rod_particles",
+    "save",
     "set_threads",
     "simulate",
     "textbook",

@@ -1,50 +1,109 @@
-"""`load`: from a model file of any known format to a model."""
+"""`load` and `save`: from a model file of any known format to a model, and from a mechanism to a native file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from cardan.errors import FileError, InputError
-from cardan.io.text import read_text
+from cardan.io.native import Description, read_native
+from cardan.io.text import read_text, write_text
 from cardan.io.urdf import Root, check_root, naming, read_urdf
-from cardan.model.builder import SNAPPING, Mechanism
+from cardan.model.builder import Mechanism
 from cardan.model.model import Model
 
-READERS: dict[str, Callable[..., Mechanism]] = {".urdf": read_urdf}
+NATIVE = (".yaml", ".yml")
+DOWN = (0.0, 0.0, -9.81)
 
 
 def load(
     path: str | os.PathLike[str],
     *,
     root: Root = "fixed",
-    gravity: Any = (0.0, 0.0, -9.81),
-    snapping: float = SNAPPING,
+    gravity: Any = None,
+    snapping: float | None = None,
     mimic: bool = True,
+    parameters: Mapping[str, float | str] | None = None,
 ) -> Model:
-    """Load a model from a file; the suffix tells the format: `.urdf`.
+    """Load a model from a file; the suffix tells the format: `.yaml`, the format of Cardan, or `.urdf`.
 
     Args:
         path: the file.
-        root: how the root link is joined to ground: "fixed", or "free" for a floating base.
-        gravity: acceleration of free fall (3,), m/s^2, in ground axes.
+        root: of a URDF, how the root link is joined to ground: "fixed", or "free" for a floating base.
+        gravity: acceleration of free fall (3,), m/s^2, in ground axes; what the file says, or (0, 0, -9.81).
         snapping: constants of joint placements (m, or direction cosines) within this of 0, 1 or -1 are taken
-            as exactly that; 0 switches it off.
-        mimic: whether joints that mimic another are coupled to it; otherwise that is data on the joint only.
+            as exactly that; 0 switches it off; what the file says, or 1e-12.
+        mimic: of a URDF, whether joints that mimic another are coupled to it; otherwise that is data on the joint.
+        parameters: of a `.yaml` file, values that replace those of its parameters: SI numbers, or text with a unit.
 
     """
+    reader = _reader(path, root, gravity, mimic, parameters)
+    found = reader()
+    if isinstance(found, Description):
+        return found.build(snapping)
+    with naming(str(Path(path))):
+        return found.build(snapping=snapping)
+
+
+def load_mechanism(
+    path: str | os.PathLike[str],
+    *,
+    root: Root = "fixed",
+    gravity: Any = None,
+    mimic: bool = True,
+    parameters: Mapping[str, float | str] | None = None,
+) -> Mechanism:
+    """Load a file as `load` does, but as a `Mechanism` to go on building with; the arguments are those of `load`."""
+    found = _reader(path, root, gravity, mimic, parameters)()
+    return found.mechanism if isinstance(found, Description) else found
+
+
+def save(mechanism: Mechanism | Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Save a mechanism or a model as a `.yaml` file, without loss; the file is written whole or not at all.
+
+    A function of yours (a drive, a motion, a user's force) is written as the expression that its graph stands for.
+
+    Args:
+        mechanism: a `Mechanism`, finished or not, or a `Model`.
+        path: the file; its suffix is `.yaml` or `.yml`.
+        overwrite: whether an existing file is replaced.
+
+    """
+    if not isinstance(mechanism, Mechanism | Model):
+        raise InputError(f"save: a Mechanism or a Model is saved, got {type(mechanism).__name__}")
+    file = _path(path)
+    if file.suffix.lower() not in NATIVE:
+        raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use .yaml")
+    from cardan.io.write import write_native
+
+    write_text(file, write_native(mechanism), overwrite)
+
+
+def _reader(
+    path: Any, root: Root, gravity: Any, mimic: bool, parameters: Mapping[str, float | str] | None
+) -> Callable[[], Mechanism | Description]:
+    """How to read a file, by its suffix; arguments that are for another format are refused."""
+    file = _path(path)
+    check_root(root)
+    suffix = file.suffix.lower()
+    if suffix in NATIVE:
+        for name, foreign in (("root", root != "fixed"), ("mimic", not mimic)):
+            if foreign:
+                raise InputError(f"load: {name} is for URDF files; a {suffix} file says such things itself")
+        return lambda: read_native(file, parameters=parameters, gravity=gravity)
+    if parameters:
+        raise InputError(f"load: parameters are for .yaml files, and {str(file)!r} is not one")
+    if suffix != ".urdf":
+        read_text(file)  # a file that cannot be read at all says so first
+        known = ", ".join((".urdf", *NATIVE))
+        fix = "expand it with xacro into a .urdf first" if suffix == ".xacro" else "rename or convert the file"
+        raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")
+    return lambda: read_urdf(file, root=root, gravity=DOWN if gravity is None else gravity, mimic=mimic)
+
+
+def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InputError(f"path must be the name of a model file, got {path!r}")
-    check_root(root)
-    file = Path(path)
-    reader = READERS.get(file.suffix.lower())
-    if reader is None:
-        read_text(file)  # a file that cannot be read at all says so first
-        known = ", ".join(READERS)
-        fix = "expand it with xacro into a .urdf first" if file.suffix == ".xacro" else "rename or convert the file"
-        raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")
-    mechanism = reader(file, root=root, gravity=gravity, mimic=mimic)
-    with naming(str(file)):
-        return mechanism.build(snapping=snapping)
+    return Path(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from pathlib import Path
 
 from cardan.errors import FileError
@@ -10,8 +12,8 @@ SIZE_LIMIT = 64 * 2**20
 """Largest model file that is read, bytes; a robot is a hundredth of it."""
 
 
-def read_text(path: Path) -> str:
-    """Read a UTF-8 text file of ordinary size."""
+def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
+    """Read a UTF-8 text file of at most `limit` bytes."""
     try:
         if not path.exists():
             raise FileError(f"{path}: there is no such file{_near(path)}")
@@ -20,9 +22,9 @@ def read_text(path: Path) -> str:
         if not path.is_file():
             raise FileError(f"{path}: it is a device or pipe, not an ordinary file; save the model to a file first")
         size = path.stat().st_size
-        if size > SIZE_LIMIT:
+        if size > limit:
             raise FileError(
-                f"{path}: the file has {size / 2**20:.0f} MiB; at most {SIZE_LIMIT / 2**20:.0f} are read; "
+                f"{path}: the file has {size / 2**20:.0f} MiB; at most {limit / 2**20:.0f} are read; "
                 "a model file refers to meshes, it does not contain them"
             )
         data = path.read_bytes()
@@ -46,3 +48,28 @@ def _near(path: Path) -> str:
     """Tell where the path stops existing, as the tail of a sentence."""
     folder = next((p for p in path.parents if p.is_dir()), None)
     return "" if folder is None or folder == path.parent else f"; its folder {str(path.parent)!r} does not exist"
+
+
+def write_text(path: Path, text: str, overwrite: bool = False) -> None:
+    """Write a UTF-8 text file, whole or not at all: beside the target first, and then in its place."""
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise FileError(f"{path}: {text[error.start]!r} is no character, and cannot be written") from None
+    try:
+        if path.is_dir():
+            raise FileError(f"{path}: it is a folder; give the name of a file")
+        if path.exists() and not overwrite:
+            raise FileError(f"{path}: there is such a file already; pass overwrite=True to replace it")
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        try:
+            with part.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FileError(f"{path}: cannot be written, {why}; is its folder there, writable, and not full?") from None

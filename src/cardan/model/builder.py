@@ -23,13 +23,16 @@ SNAPPING = 1e-12  # see docs/decisions/0003
 class Mechanism(Elements):
     """A mechanism under construction: bodies, joints between them, frames, forces, couplings, gravity.
 
-    `gravity` is the acceleration of free fall (3,) in m/s^2, in ground axes.
+    `gravity` is the acceleration of free fall (3,) in m/s^2, in ground axes. `cut` and `snapping` are what `build`
+    takes for them unless it is told otherwise; a file may set them.
     """
 
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)) -> None:
         """Start an empty mechanism."""
         self.name = read_name("mechanism", name)
         self.gravity = numbers(f"mechanism {name!r}", "gravity", gravity, (3,))
+        self.cut: tuple[str, ...] = ()
+        self.snapping = SNAPPING
         super().__init__()
         self._bodies: dict[str, Body] = {}
         self._frames: dict[str, Frame] = {}
@@ -121,8 +124,10 @@ class Mechanism(Elements):
         ends = [self._index(owner, what, body) for what, body in (("parent", parent), ("child", child))]
         if ends[0] == ends[1]:
             raise ModelError(f"{owner}: parent and child are both {parent!r}; a joint connects two different bodies")
+        at, child_at = read_pose(owner, "at", at), read_pose(owner, "child_at", child_at)
         axes = Pose(rotation=type.orientation(owner))
-        at, child_at = read_pose(owner, "at", at) @ axes, read_pose(owner, "child_at", child_at) @ axes
+        if not axes.is_identity:  # a product with 1 would change the sign of zeros
+            at, child_at = at @ axes, child_at @ axes
         guess = None if start is None else frozen(_read_start(owner, type.kind, start))
         self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data or JointData(), guess)
         return name
@@ -139,16 +144,18 @@ class Mechanism(Elements):
         """Record something the user should know; it appears in the model's report."""
         self._notes.append(sentence)
 
-    def build(self, *, snapping: float = SNAPPING, cut: Sequence[str] = ()) -> Model:
+    def build(self, *, snapping: float | None = None, cut: Sequence[str] | None = None) -> Model:
         """Check the whole and freeze it.
 
         `snapping`: constants of joint placements within this of 0, 1 or -1 are taken as exactly that, which makes
-        kernels shorter; 0 switches it off. `cut` names joints to cut where loops are opened; the others are chosen.
+        kernels shorter; 0 switches it off; 1e-12 by default. `cut` names joints to cut where loops are opened; the
+        others are chosen.
         """
+        cut, snapping = self.cut if cut is None else cut, self.snapping if snapping is None else snapping
         snapping = float(numbers(f"mechanism {self.name!r}", "snapping", snapping, ()))
         if not 0 <= snapping < 1e-3:
             raise ModelError(f"mechanism {self.name!r}: snapping must be from 0 to 0.001, got {snapping:g}")
-        bodies, joints = tuple(self._bodies.values()), tuple(self._joints.values())
+        bodies, joints = self.bodies, self.joints
         if not bodies:
             raise ModelError(f"mechanism {self.name!r}: it has no body; add one with body(...)")
         for name in cut:
@@ -163,12 +170,26 @@ class Mechanism(Elements):
         notes = (*self._notes, *self._settle_doubts(bodies, tree))
         holding = {*cuts, *(j for coupling in self._couplings.values() for j in coupling.joints)}
         check_mobility(tree, joints, {b for j in holding for b in (joints[j].parent, joints[j].child) if b != GROUND})
-        frames = tuple(self._frames.values())
-        forces = tuple(force.traced(joints) for force in self._forces.values())
-        couplings = tuple(coupling.traced() for coupling in self._couplings.values())
+        forces = tuple(force.traced(joints) for force in self.forces)
+        couplings = tuple(coupling.traced() for coupling in self.couplings)
         return Model(
-            self.name, frozen(self.gravity), bodies, joints, frames, tree, cuts, snapping, notes, forces, couplings
+            self.name, frozen(self.gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings
         )
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """The bodies so far."""
+        return tuple(self._bodies.values())
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames so far."""
+        return tuple(self._frames.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes so far."""
+        return tuple(self._notes)
 
     def _settle_doubts(self, bodies: Sequence[Body], tree: Tree) -> list[str]:
         """Judge odd inertias together with all that moves as one with them; a note for each that does no harm there."""

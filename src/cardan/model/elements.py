@@ -241,6 +241,21 @@ class Elements:
         self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right)
         return name
 
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        """The joints so far."""
+        return tuple(self._joints.values())
+
+    @property
+    def forces(self) -> tuple[Force, ...]:
+        """The force elements so far."""
+        return tuple(self._forces.values())
+
+    @property
+    def couplings(self) -> tuple[Coupling, ...]:
+        """The couplings and prescribed motions so far."""
+        return tuple(self._couplings.values())
+
     def _claim_force(self, what: str, name: str) -> str:
         read_name(what, name)
         if name in self._forces or name in self._couplings:

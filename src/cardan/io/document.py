@@ -1,0 +1,151 @@
+"""YAML as nodes with their lines: scalars stay text, so that what is expected decides what a word means.
+
+Only the plain part of YAML is read: one document of lists, tables and scalars. Anchors, aliases, merges and tags are
+refused: `parameters` do their work, and hostile files need them. `no`, `on` or `yes` are words, never truth values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from cardan.errors import FileError
+
+LARGEST = 400_000
+"""Nodes of a file; a mechanism of a thousand bodies has a tenth of it."""
+DEEPEST = 20
+"""Levels of a file; the format needs eight."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number, a word, a sentence; `plain` where it is written without quotes. Lines and columns count from 1."""
+
+    text: str
+    plain: bool
+    line: int
+    column: int
+    one_line: bool = True
+
+
+@dataclass(frozen=True)
+class List:
+    """A list of nodes."""
+
+    items: list[Node]
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """Names and nodes, in the order written; `keys` tells where each name is."""
+
+    line: int
+    column: int
+    entries: dict[str, Node] = field(default_factory=dict)
+    keys: dict[str, Scalar] = field(default_factory=dict)
+
+
+Node = Scalar | List | Table
+
+
+def described(node: Node) -> str:
+    """A node in a few words."""
+    if isinstance(node, Scalar):
+        short = node.text if len(node.text) <= 60 else node.text[:57] + "..."
+        return repr(short) if node.text else "nothing"
+    if isinstance(node, List):
+        return f"a list of {len(node.items)}"
+    return f"a table with {', '.join(list(node.entries)[:4]) or 'nothing in it'}"
+
+
+def parse_yaml(text: str, source: str) -> Table:
+    """Read the text of a file whose top level is a table."""
+    _check_characters(text, source)
+    import yaml
+
+    # libyaml where it was built in, which is ten times as fast; the events are the same
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        top = _Composer(yaml, yaml.parse(text, Loader=loader), source).document()
+    except yaml.YAMLError as error:
+        raise _malformed(error, source) from None
+    if not isinstance(top, Table):
+        raise FileError(
+            f"{source}: line {top.line}: the file must be a table of sections such as 'bodies:', got {described(top)}"
+        )
+    return top
+
+
+def _check_characters(text: str, source: str) -> None:
+    for number, line in enumerate(text.split("\n"), 1):
+        indent = line[: len(line) - len(line.lstrip())]
+        if "\t" in indent:
+            raise FileError(f"{source}: line {number}: it is indented with a tab; YAML wants blanks")
+        if "\0" in line:
+            raise FileError(f"{source}: line {number}: it contains the character NUL; is it a text file at all?")
+
+
+def _malformed(error: Any, source: str) -> FileError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
+    return FileError(f"{source}: {where}the YAML is malformed: {problem}")
+
+
+class _Composer:
+    """From events to nodes; whatever the format does not use is refused when it is met."""
+
+    def __init__(self, yaml: Any, events: Iterator[Any], source: str) -> None:
+        self.yaml, self.events, self.source, self.count = yaml, events, source, 0
+
+    def document(self) -> Node:
+        next(self.events)  # the stream begins
+        event = next(self.events)
+        if isinstance(event, self.yaml.StreamEndEvent):
+            raise FileError(f"{self.source}: the file has no content but comments")
+        node = self.node(next(self.events), 0)
+        next(self.events)  # the document ends
+        event = next(self.events)
+        if not isinstance(event, self.yaml.StreamEndEvent):
+            raise self.error(event, "a second document begins here; one file describes one mechanism")
+        return node
+
+    def node(self, event: Any, depth: int) -> Node:
+        self.count += 1
+        if self.count > LARGEST:
+            raise self.error(event, f"the file has more than {LARGEST} entries; at most that many are read")
+        if depth > DEEPEST:
+            raise self.error(event, f"it is nested more than {DEEPEST} levels deep")
+        if isinstance(event, self.yaml.AliasEvent) or event.anchor is not None:
+            raise self.error(event, "anchors and aliases are not read; give the number a name under 'parameters'")
+        if event.tag is not None and event.tag != "!":
+            raise self.error(event, f"the tag {event.tag!r} is not read; leave it out")
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        if isinstance(event, self.yaml.ScalarEvent):
+            one_line = event.start_mark.line == event.end_mark.line
+            return Scalar(event.value, event.style is None, line, column, one_line)
+        if isinstance(event, self.yaml.SequenceStartEvent):
+            items = []
+            while not isinstance(event := next(self.events), self.yaml.SequenceEndEvent):
+                items.append(self.node(event, depth + 1))
+            return List(items, line, column)
+        table = Table(line, column)
+        while not isinstance(event := next(self.events), self.yaml.MappingEndEvent):
+            self.entry(table, event, depth)
+        return table
+
+    def entry(self, table: Table, event: Any, depth: int) -> None:
+        key = self.node(event, depth + 1)
+        if not isinstance(key, Scalar):
+            raise self.error(event, f"a name should be here, not {described(key)}")
+        if key.text in table.entries:
+            before = table.keys[key.text].line
+            raise self.error(event, f"{key.text!r} is given twice, first in line {before}; names in a table differ")
+        table.keys[key.text] = key
+        table.entries[key.text] = self.node(next(self.events), depth + 1)
+
+    def error(self, event: Any, sentence: str) -> FileError:
+        return FileError(f"{self.source}: line {event.start_mark.line + 1}: {sentence}")

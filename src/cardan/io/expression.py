@@ -1,0 +1,345 @@
+"""Expressions of the native format: a small grammar, read into a tree, printed as text again.
+
+    comparison  sum [ < | <= | > | >= | == | != sum ]
+    sum         product { + | - product }
+    product     unary { * | / unary }
+    unary       - unary | + unary | power
+    power       atom [ ^ unary ]
+    atom        number [unit] | name | name[i] | name[i, j] | function(comparison, ...) | (comparison)
+
+A unit after a number is one word, `12 mm`, or anything in brackets, `2.5 [N/m]`. There is nothing else: no attributes,
+no strings, no assignment, and no function but those in the table of `cardan.io.arithmetic`. Length, size and depth
+are limited, so that reading any text takes a moment at most.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from cardan.errors import nearest
+from cardan.io.units import UNSIGNED, UnitError, read_unit
+
+LONGEST = 20_000
+"""Characters of an expression."""
+DEEPEST = 100
+"""Levels of an expression."""
+LARGEST = 5_000
+"""Numbers, names and operations of an expression."""
+
+FUNCTIONS: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(
+        ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "exp",
+         "expm1", "log", "log1p", "abs", "sign", "floor", "ceil", "erf", "not"), (1, 1),
+    ),
+    **dict.fromkeys(("atan2", "hypot", "mod", "copysign", "and", "or"), (2, 2)),
+    **dict.fromkeys(("min", "max"), (2, 20)),
+    "if": (3, 3),
+}  # fmt: skip
+"""Functions, and how many arguments each takes, at least and at most."""
+CONSTANTS = ("pi",)
+COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
+# How tightly each operation binds, in the order of the grammar.
+BINDING = {**dict.fromkeys(COMPARISONS, 1), "+": 2, "-": 2, "*": 3, "/": 3, "neg": 4, "^": 5}
+ATOM = 6
+
+_TOKEN = re.compile(
+    rf"(?P<number>{UNSIGNED})|(?P<name>[A-Za-z_]\w*)|(?P<sign>\*\*|<=|>=|==|!=|[-+*/^()\[\],<>])", re.ASCII
+)
+Span = tuple[int, int]
+
+
+class ExpressionError(ValueError):
+    """What is wrong in an expression, and from where to where in its text."""
+
+    def __init__(self, sentence: str, span: Span) -> None:
+        super().__init__(sentence)
+        self.span = span
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as written, and its unit."""
+
+    text: str
+    unit: str = ""
+    span: Span = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True)
+class Name:
+    """A variable, a parameter or a constant; an entry of it where it has several."""
+
+    name: str
+    index: tuple[int, ...] = ()
+    span: Span = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of the table or an operator (`neg` is the sign) and its arguments; `depth` counts levels."""
+
+    function: str
+    arguments: tuple[Node, ...]
+    span: Span = field(default=(0, 0), compare=False)
+    depth: int = field(default=0, compare=False)
+
+
+Node = Number | Name | Call
+N = TypeVar("N", Number, Name, Call)
+
+
+def parse(text: str) -> Node:
+    """Read an expression; what it may not be is said by `ExpressionError`."""
+    if len(text) > LONGEST:
+        raise ExpressionError(f"the expression has {len(text)} characters; at most {LONGEST} are read", (0, 1))
+    return _Parser(text).whole()
+
+
+def names(node: Node) -> Iterator[Name]:
+    """Every name in an expression, from left to right."""
+    if isinstance(node, Name):
+        yield node
+    elif isinstance(node, Call):
+        for argument in node.arguments:
+            yield from names(argument)
+
+
+def as_text(node: Node) -> str:
+    """Print an expression with no more parentheses than it needs; `parse` reads the same tree from it."""
+    return _printed(node)[0]
+
+
+def _printed(node: Node) -> tuple[str, int]:
+    """Text of a node, and how tightly it binds."""
+    if isinstance(node, Number):
+        return (node.text if not node.unit else f"{node.text} {_bracketed(node.unit)}"), ATOM
+    if isinstance(node, Name):
+        return node.name + (f"[{', '.join(map(str, node.index))}]" if node.index else ""), ATOM
+    binding = BINDING.get(node.function)
+    if binding is None:
+        return f"{node.function}({', '.join(as_text(argument) for argument in node.arguments)})", ATOM
+    if node.function == "neg":
+        return f"-{_wrapped(node.arguments[0], binding)}", binding
+    left, right = node.arguments
+    if node.function == "^":
+        return f"{_wrapped(left, ATOM)}^{_wrapped(right, BINDING['neg'])}", binding
+    # comparisons do not chain; the others associate to the left
+    first = _wrapped(left, binding + (node.function in COMPARISONS))
+    space = " " if binding < BINDING["*"] else ""
+    return f"{first}{space}{node.function}{space}{_wrapped(right, binding + 1)}", binding
+
+
+def _wrapped(node: Node, binding: int) -> str:
+    text, own = _printed(node)
+    return text if own >= binding else f"({text})"
+
+
+def _bracketed(unit: str) -> str:
+    return unit if re.fullmatch(r"[^\W\d_]+", unit) else f"[{unit}]"
+
+
+# What to write instead of a character that has no place.
+HINTS = {
+    ".": "; it has no attributes",
+    "=": "; compare with ==",
+    "%": "; write mod(a, b)",
+    "'": "; it has no strings",
+    '"': "; it has no strings",
+    "&": "; write and(a, b)",
+    "|": "; write or(a, b)",
+    "!": "; write not(a)",
+}
+
+
+class _Parser:
+    """One token of look-ahead over the text; each rule of the grammar is a method."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.last, self.count, self.level = text, 0, 0, 0, 0
+        self.kind, self.word, self.start = "", "", 0
+        self.advance()
+
+    def whole(self) -> Node:
+        node = self.comparison()
+        if self.kind != "end":
+            raise self.unexpected("there")
+        return node
+
+    def comparison(self) -> Node:
+        node = self.sum()
+        if self.word in COMPARISONS:
+            node = self.binary(self.take(), node, self.sum())
+            if self.word in COMPARISONS:
+                raise self.error(f"comparisons do not chain; write and(a {node.function} b, ...)")
+        return node
+
+    def sum(self) -> Node:
+        node = self.product()
+        while self.word in ("+", "-"):
+            node = self.binary(self.take(), node, self.product())
+        return node
+
+    def product(self) -> Node:
+        node = self.unary()
+        while self.word in ("*", "/"):
+            node = self.binary(self.take(), node, self.unary())
+        return node
+
+    def unary(self) -> Node:
+        start, signs = self.start, 0
+        while self.word in ("-", "+"):
+            signs += self.take() == "-"
+            if signs > DEEPEST:
+                raise self.too_deep()
+        node = self.power()
+        for _ in range(signs):
+            node = self.call("neg", (node,), start)
+        return node
+
+    def power(self) -> Node:
+        node = self.atom()
+        if self.word in ("^", "**"):
+            self.take()
+            self.deeper()
+            node = self.binary("^", node, self.unary())
+            self.level -= 1
+        return node
+
+    def atom(self) -> Node:
+        start = self.start
+        if self.kind == "number":
+            return self.number()
+        if self.kind == "name":
+            name = self.take()
+            if self.word == "(":
+                return self.function(name, start)
+            return self.named(name, start)
+        if self.word == "(":
+            self.take()
+            self.deeper()
+            node = self.comparison()
+            self.level -= 1
+            self.close(")", start)
+            return node
+        raise self.unexpected("where a number, a name or a parenthesis should be")
+
+    def number(self) -> Node:
+        start, unit = self.start, ""
+        text = self.word
+        if self.text[self.at :].lstrip().startswith("["):
+            opening = self.text.index("[", self.at)
+            closing = self.text.find("]", opening)
+            if closing < 0:
+                raise ExpressionError("the bracket of a unit is not closed", (opening, opening + 1))
+            unit, self.at = self.text[opening + 1 : closing].strip(), closing + 1
+            self.check_unit(unit, (opening + 1, closing))
+        self.advance()
+        if not unit and self.kind == "name":
+            unit = self.word
+            self.check_unit(unit, (self.start, self.at), f"; to multiply, write {text}*{unit}")
+            self.take()
+        return self.counted(Number(text, unit, (start, self.last)))
+
+    def check_unit(self, unit: str, span: Span, hint: str = "") -> None:
+        try:
+            read_unit(unit)
+        except UnitError as error:
+            raise ExpressionError(f"{error}{hint}", span) from None
+
+    def named(self, name: str, start: int) -> Node:
+        if self.word != "[":
+            return self.counted(Name(name, (), (start, self.last)))
+        self.take()
+        index = [self.whole_number()]
+        if self.word == ",":
+            self.take()
+            index.append(self.whole_number())
+        self.close("]", start)
+        return self.counted(Name(name, tuple(index), (start, self.last)))
+
+    def whole_number(self) -> int:
+        if self.kind != "number" or not self.word.isdigit() or len(self.word) > 3:
+            raise self.unexpected("where the number of an entry should be, counted from 0")
+        return int(self.take())
+
+    def function(self, name: str, start: int) -> Node:
+        if name not in FUNCTIONS:
+            raise ExpressionError(
+                f"{name!r} is not a function of this format{nearest(name, FUNCTIONS)}", (start, start + len(name))
+            )
+        self.take()
+        self.deeper()
+        arguments = [self.comparison()]
+        while self.word == ",":
+            self.take()
+            arguments.append(self.comparison())
+        self.level -= 1
+        self.close(")", start)
+        least, most = FUNCTIONS[name]
+        if not least <= len(arguments) <= most:
+            wanted = f"{least}" if least == most else f"{least} to {most}"
+            raise ExpressionError(
+                f"{name} takes {wanted} argument{'s' * (most > 1)}, got {len(arguments)}", (start, self.last)
+            )
+        return self.call(name, tuple(arguments), start)
+
+    def binary(self, sign: str, left: Node, right: Node) -> Call:
+        return self.call(sign, (left, right), left.span[0])
+
+    def call(self, function: str, arguments: tuple[Node, ...], start: int) -> Call:
+        depth = 1 + max(argument.depth if isinstance(argument, Call) else 0 for argument in arguments)
+        if depth > DEEPEST:
+            raise self.too_deep()
+        return self.counted(Call(function, arguments, (start, self.last), depth))
+
+    def counted(self, node: N) -> N:
+        self.count += 1
+        if self.count > LARGEST:
+            raise self.error(f"the expression has more than {LARGEST} parts")
+        return node
+
+    def deeper(self) -> None:
+        self.level += 1
+        if self.level > DEEPEST:
+            raise self.too_deep()
+
+    def too_deep(self) -> ExpressionError:
+        return self.error(f"the expression is nested more than {DEEPEST} levels deep")
+
+    def close(self, sign: str, start: int) -> None:
+        if self.word != sign:
+            found = "the end" if self.kind == "end" else repr(self.word)
+            raise ExpressionError(f"{sign!r} is missing before {found}", (self.start, max(self.at, self.start + 1)))
+        self.take()
+
+    def take(self) -> str:
+        word = self.word
+        self.advance()
+        return word
+
+    def advance(self) -> None:
+        """Go to the next token; `last` is where the one before ended."""
+        self.last = self.at
+        rest = self.text[self.at :]
+        start = self.at + len(rest) - len(rest.lstrip(" \t\r\n"))
+        if start == len(self.text):
+            self.kind, self.word, self.start, self.at = "end", "", start, start
+            return
+        match = _TOKEN.match(self.text, start)
+        if match is None:
+            sign = self.text[start]
+            raise ExpressionError(
+                f"the character {sign!r} has no place in an expression{HINTS.get(sign, '')}", (start, start + 1)
+            )
+        self.kind, self.word, self.start, self.at = match.lastgroup or "", match[0], start, match.end()
+
+    def unexpected(self, where: str) -> ExpressionError:
+        if self.kind == "end":
+            return ExpressionError(f"the expression ends {where}", (self.start, self.start + 1))
+        return self.error(f"{self.word!r} does not belong {where}")
+
+    def error(self, sentence: str) -> ExpressionError:
+        return ExpressionError(sentence, (self.start, max(self.at, self.start + 1)))

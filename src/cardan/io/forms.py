@@ -1,0 +1,381 @@
+"""The forms that values take in a native file: how each is read, and how the JSON Schema describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from cardan.errors import ModelError, nearest
+from cardan.io.document import List, Scalar, Table, described
+from cardan.io.spot import Spot
+from cardan.io.units import QUANTITIES
+from cardan.model import inertia
+from cardan.model.pose import Pose
+
+Schema = dict[str, Any]
+MEASURE: Schema = {"$ref": "#/$defs/measure"}
+
+
+class Form(Protocol):
+    """What a value may be."""
+
+    def read(self, spot: Spot) -> Any:
+        """Read the value at a place of a file."""
+        ...
+
+    def schema(self) -> Schema:
+        """Describe the value for editors."""
+        ...
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, in one of several quantities."""
+
+    quantities: tuple[str, ...] = ("number",)
+
+    def read(self, spot: Spot) -> float:
+        """Read it, in SI units."""
+        return spot.number(*self.quantities)
+
+    def schema(self) -> Schema:
+        """A number or text with a unit."""
+        return MEASURE
+
+
+def number(*quantities: str) -> Number:
+    """Make the form of a number."""
+    return Number(quantities or ("number",))
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Three numbers of a quantity."""
+
+    quantity: str = "length"
+
+    def read(self, spot: Spot) -> list[float]:
+        """Read it, in SI units."""
+        return several(spot, [self.quantity] * 3)
+
+    def schema(self) -> Schema:
+        """A list of three."""
+        return {"$ref": "#/$defs/vector"}
+
+
+def several(spot: Spot, quantities: list[str]) -> list[float]:
+    """Read a list of numbers of these quantities."""
+    wanted = f"{len(quantities)} numbers in brackets, [{', '.join('...' for _ in quantities)}]"
+    if not isinstance(spot.node, List):
+        raise spot.error(f"must be {wanted}, got {described(spot.node)}")
+    items = spot.items()
+    if len(items) != len(quantities):
+        raise spot.error(f"must be {wanted}, got {len(items)}")
+    return [item.number(quantity) for item, quantity in zip(items, quantities, strict=True)]
+
+
+def matrix(spot: Spot, quantities: list[list[str]]) -> list[list[float]]:
+    """Read a list of rows of numbers of these quantities."""
+    rows = spot.items()
+    if len(rows) != len(quantities):
+        raise spot.error(f"must be {len(quantities)} rows, got {len(rows)}")
+    return [several(row, row_quantities) for row, row_quantities in zip(rows, quantities, strict=True)]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Text: a name, a sentence."""
+
+    doc: str = "text"
+
+    def read(self, spot: Spot) -> str:
+        """Read it."""
+        return spot.text()
+
+    def schema(self) -> Schema:
+        """A string; a name may look like a number."""
+        return {"type": ["string", "number", "boolean"]}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some words."""
+
+    words: tuple[str, ...]
+
+    def read(self, spot: Spot) -> str:
+        """Read it."""
+        return spot.choice(self.words)
+
+    def schema(self) -> Schema:
+        """The words."""
+        return {"enum": list(self.words)}
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list of values of one form; a single one may stand without brackets."""
+
+    form: Form
+
+    def read(self, spot: Spot) -> list[Any]:
+        """Read them."""
+        if isinstance(spot.node, Scalar):
+            return [self.form.read(spot)]
+        return [self.form.read(item) for item in spot.items()]
+
+    def schema(self) -> Schema:
+        """A list."""
+        return {"anyOf": [self.form.schema(), {"type": "array", "items": self.form.schema()}]}
+
+
+AXES: dict[str, tuple[float, float, float]] = {
+    "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
+    "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A direction: the name of a coordinate axis, or a vector of any length."""
+
+    def read(self, spot: Spot) -> tuple[float, ...]:
+        """Read it."""
+        if isinstance(spot.node, Scalar):
+            return AXES[spot.choice(tuple(AXES))]
+        return tuple(several(spot, ["number"] * 3))
+
+    def schema(self) -> Schema:
+        """A word or a vector."""
+        return {"anyOf": [{"enum": list(AXES)}, {"$ref": "#/$defs/vector"}]}
+
+
+ROTATIONS = ("rotation", "quaternion", "rpy")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a frame is: a position, or a table of `position` and one of `rotation`, `quaternion`, `rpy`."""
+
+    def read(self, spot: Spot) -> Pose:
+        """Read it."""
+        if isinstance(spot.node, List):
+            return Pose(several(spot, ["length"] * 3))
+        table = spot.table("{position: [0, 0, 0.1], rpy: [0, 90 deg, 0]}")
+        values: dict[str, Any] = {}
+        for key, node in table.entries.items():
+            inner = spot.inner(node, f"{spot.what}.{key}")
+            if key == "position":
+                values[key] = several(inner, ["length"] * 3)
+            elif key in ROTATIONS:
+                values[key] = read_rotation(inner, key)
+            else:
+                known = ("position", *ROTATIONS)
+                raise spot.error(f"has no entry {key!r}{nearest(key, known)}", table.keys[key].line)
+        try:
+            return Pose(**values)
+        except ModelError as error:
+            raise spot.error(str(error).replace("pose: ", "is no pose: ", 1)) from None
+
+    def schema(self) -> Schema:
+        """A vector or a table."""
+        return {"$ref": "#/$defs/placement"}
+
+
+def read_rotation(spot: Spot, key: str) -> list[Any]:
+    """Read a rotation in one of its forms."""
+    if key == "rpy":
+        return several(spot, ["angle"] * 3)
+    return several(spot, ["number"] * 4) if key == "quaternion" else matrix(spot, [["number"] * 3] * 3)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A rotation alone: a matrix of three rows, or a table of one of `rotation`, `quaternion`, `rpy`."""
+
+    def read(self, spot: Spot) -> np.ndarray:
+        """Read it as a matrix (3, 3)."""
+        if isinstance(spot.node, List):
+            return np.array(matrix(spot, [["number"] * 3] * 3))
+        if "position" in spot.table("{rpy: [0, 0, 30 deg]}").entries:
+            raise spot.error("is a direction only and has no position")
+        return Placement().read(spot).rotation
+
+    def schema(self) -> Schema:
+        """A matrix or a table."""
+        return {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/vector"}}, {"$ref": "#/$defs/placement"}]}
+
+
+# Solids: what describes each, besides the body's mass.
+SOLIDS: dict[str, tuple[Callable[..., np.ndarray], dict[str, str]]] = {
+    "rod": (inertia.rod, {"length": "length", "axis": "axis"}),
+    "box": (inertia.box, {"size": "vector"}),
+    "cylinder": (inertia.cylinder, {"radius": "length", "length": "length", "axis": "axis"}),
+    "sphere": (inertia.sphere, {"radius": "length"}),
+    "point": (inertia.point, {}),
+}
+
+
+@dataclass(frozen=True)
+class Inertia:
+    """An inertia: 3 principal values, 6 entries, 3 rows, or a solid such as `{rod: {length: 1, axis: x}}`.
+
+    The value is a function of the body's mass.
+    """
+
+    def read(self, spot: Spot) -> Callable[[float], Any]:
+        """Read it."""
+        if isinstance(spot.node, List):
+            value = self._numbers(spot)
+            return lambda mass: value
+        if isinstance(spot.node, Scalar):
+            solid, inner = spot.choice(("point",)), None
+        else:
+            table = spot.table("{rod: {length: 1 m, axis: x}}")
+            if len(table.entries) != 1:
+                raise spot.error(f"must name one solid of {', '.join(SOLIDS)}, got {described(table)}")
+            solid, node = next(iter(table.entries.items()))
+            if solid not in SOLIDS:
+                raise spot.error(f"has no solid {solid!r}{nearest(solid, SOLIDS)}")
+            inner = spot.inner(node, f"inertia.{solid}")
+        return self._solid(spot, solid, inner)
+
+    def _numbers(self, spot: Spot) -> list[Any]:
+        items = spot.items()
+        if any(isinstance(item.node, List) for item in items):
+            return matrix(spot, [["inertia"] * 3] * 3)
+        if len(items) not in (3, 6):
+            raise spot.error(
+                f"must be 3 principal values, 6 entries [Ixx, Iyy, Izz, Ixy, Ixz, Iyz] or 3 rows, got {len(items)}"
+            )
+        return [item.number("inertia") for item in items]
+
+    def _solid(self, spot: Spot, solid: str, inner: Spot | None) -> Callable[[float], Any]:
+        make, fields = SOLIDS[solid]
+        table = inner.table(f"{{{', '.join(fields)}}}") if inner and fields else Table(0, 0)
+        values: dict[str, Any] = {}
+        for key, node in table.entries.items():
+            if key not in fields:
+                raise spot.error(f"of a {solid} has no {key!r}{nearest(key, fields)}", table.keys[key].line)
+            at = spot.inner(node, f"inertia.{solid}.{key}")
+            forms: dict[str, Form] = {"length": number("length"), "axis": Axis(), "vector": Vector()}
+            values[key] = forms[fields[key]].read(at)
+        missing = [key for key in fields if key not in values and key != "axis"]
+        if missing:
+            raise spot.error(f"of a {solid} needs {' and '.join(missing)}; give it")
+
+        def of_mass(mass: float) -> Any:
+            try:
+                return make(mass, **values)
+            except ModelError as error:
+                raise spot.error(f"is wrong: {error}") from None
+
+        return of_mass
+
+    def schema(self) -> Schema:
+        """A list or a solid."""
+        solids = {
+            name: {
+                "type": "object",
+                "properties": {
+                    key: {"length": MEASURE, "axis": Axis().schema(), "vector": {"$ref": "#/$defs/vector"}}[what]
+                    for key, what in fields.items()
+                },
+                "required": [key for key in fields if key != "axis"],
+                "additionalProperties": False,
+            }
+            for name, (_, fields) in SOLIDS.items()
+            if fields
+        }
+        solid = {
+            "type": "object",
+            "properties": solids,
+            "additionalProperties": False,
+            "minProperties": 1,
+            "maxProperties": 1,
+        }
+        return {"anyOf": [{"type": "array", "minItems": 3, "maxItems": 6}, {"const": "point"}, solid]}
+
+
+# Along a joint: what a coordinate in rad, in m, or in a quaternion makes of a quantity.
+ALONG: dict[str, dict[str, str]] = {
+    "coordinate": {"rad": "angle", "m": "length", "1": "number"},
+    "rate": {"rad": "angular velocity", "m": "velocity"},
+    "effort": {"rad": "moment", "m": "force"},
+    "joint stiffness": {"rad": "torsional stiffness", "m": "stiffness"},
+    "joint damping": {"rad": "torsional damping", "m": "damping"},
+}
+
+
+def along(spot: Spot, what: str) -> list[str]:
+    """Quantities along the coordinates of the joint: those of q for a coordinate, those of v for the rest."""
+    assert spot.kind is not None
+    if what == "coordinate" and spot.kind.nq != spot.kind.nv:
+        return [ALONG[what][unit] for unit in spot.kind.q_units]
+    return [ALONG[what][unit.removesuffix("/s")] for unit in spot.kind.v_units]
+
+
+@dataclass(frozen=True)
+class Each:
+    """A number for each coordinate of a joint, or one that is meant for all."""
+
+    what: str
+
+    def read(self, spot: Spot) -> Any:
+        """Read a list, or a single number that fits every coordinate."""
+        quantities = along(spot, self.what)
+        if isinstance(spot.node, List):
+            return several(spot, quantities)
+        values = [spot.number(quantity) for quantity in quantities or [ALONG[self.what]["rad"]]]
+        return values[0]
+
+    def schema(self) -> Schema:
+        """A number or a list."""
+        return {"anyOf": [MEASURE, {"type": "array", "items": MEASURE}]}
+
+
+@dataclass(frozen=True)
+class Single:
+    """One number that belongs to a joint, in the quantity of any of its coordinates."""
+
+    what: str
+
+    def read(self, spot: Spot) -> float:
+        """Read it."""
+        table = ALONG[self.what]
+        found = list(dict.fromkeys(q for q in along(spot, self.what) if q != "number"))
+        return spot.number(*(found or [table["rad"], table["m"]]))
+
+    def schema(self) -> Schema:
+        """A number."""
+        return MEASURE
+
+
+@dataclass(frozen=True)
+class SixAxes:
+    """Stiffness or damping of a bushing: a number, six, or a matrix of six rows; angular part first."""
+
+    what: str
+
+    def read(self, spot: Spot) -> Any:
+        """Read it."""
+        if not isinstance(spot.node, List):
+            return spot.number("number")
+        rows = [f"torsional {self.what}"] * 3 + [self.what] * 3
+        if any(isinstance(item.node, List) for item in spot.items()):
+            across = f"cross {self.what}"
+            return matrix(spot, [[q if r == q else across for q in rows] for r in rows])
+        return several(spot, rows)
+
+    def schema(self) -> Schema:
+        """A number, a list, a list of lists."""
+        row = {"type": "array", "items": MEASURE, "minItems": 6, "maxItems": 6}
+        return {"anyOf": [MEASURE, row, {"type": "array", "items": row, "minItems": 6, "maxItems": 6}]}
+
+
+def units_of(quantity: str) -> str:
+    """The SI unit of a quantity, for tables of the documentation."""
+    return QUANTITIES[quantity][0]

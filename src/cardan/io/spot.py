@@ -1,0 +1,203 @@
+"""One place in a native file: what is read there, or the sentence that says why it cannot be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from cardan.errors import FileError, nearest
+from cardan.io.arithmetic import Lookup, Quantity, Value, evaluate
+from cardan.io.document import List, Node, Scalar, Table, described
+from cardan.io.expression import FUNCTIONS, ExpressionError, Name, parse
+from cardan.io.expression import Node as Tree
+from cardan.io.units import MEASURE, NUMBER, UnitError, called, fits, read_unit, to_si
+from cardan.io.units import described as measured
+from cardan.model.joint import Kind
+
+TRUTH = re.compile(r"(?i:true|false|yes|no|on|off|y|n)")
+NOTHING = re.compile(r"(?i:null|~|)")
+NOT_FINITE = re.compile(r"[+-]?\.?(?i:nan|inf|infinity)")
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A node, the element that owns it, what it is called there, and the parameters that its numbers may use.
+
+    `kind` is the row of the joint table that quantities along a joint's coordinates belong to.
+    """
+
+    node: Node
+    source: str
+    owner: str = ""
+    what: str = ""
+    parameters: dict[str, Quantity] = field(default_factory=dict, repr=False)
+    kind: Kind | None = None
+
+    def error(self, sentence: str, line: int | None = None) -> FileError:
+        """Make the exception that says what is wrong here."""
+        owner = f"{self.owner}: " if self.owner else ""
+        what = f"{self.what} " if self.what else ""
+        return FileError(f"{self.source}: line {line or self.node.line}: {owner}{what}{sentence}")
+
+    def owned(self, owner: str, kind: Kind | None = None) -> Spot:
+        """The same place, as that of an element."""
+        return replace(self, owner=owner, what="", kind=kind)
+
+    def along(self, kind: Kind) -> Spot:
+        """The same place, belonging to a joint of a kind."""
+        return replace(self, kind=kind)
+
+    def inner(self, node: Node, what: str) -> Spot:
+        """A place inside this one."""
+        return replace(self, node=node, what=what)
+
+    def table(self, example: str) -> Table:
+        """The node, which must be a table."""
+        if not isinstance(self.node, Table):
+            raise self.error(f"must be a table such as {example}, got {described(self.node)}")
+        return self.node
+
+    def items(self) -> list[Spot]:
+        """The entries of the node, which must be a list."""
+        if not isinstance(self.node, List):
+            raise self.error(f"must be a list, got {described(self.node)}")
+        return [self.inner(node, f"{self.what}[{k}]") for k, node in enumerate(self.node.items)]
+
+    def text(self) -> str:
+        """The node, which must be words."""
+        if not isinstance(self.node, Scalar):
+            raise self.error(f"must be text, got {described(self.node)}")
+        if not self.node.text.strip():
+            raise self.error("is empty; give it")
+        return self.node.text
+
+    def choice(self, words: Sequence[str]) -> str:
+        """The node, which must be one of some words."""
+        text = self.text()
+        if text not in words:
+            raise self.error(f"must be one of {', '.join(words)}, got {text!r}{nearest(text, words)}")
+        return text
+
+    def number(self, *quantities: str) -> float:
+        """A number of one of these quantities, in SI units: plain, with its unit, or an expression."""
+        return self.checked(self.quantity(quantities[0]), *quantities)
+
+    def checked(self, value: Quantity, *quantities: str) -> float:
+        """The number of a value that was read here, if it measures one of these quantities."""
+        if value.dimension is None or value.bare:
+            return value.value
+        strict = not self.is_expression
+        if not any(fits(value.dimension, quantity, angles=strict) for quantity in quantities):
+            wanted = " or ".join(called(quantity) for quantity in quantities)
+            raise self.error(f"must be {wanted}, and {described(self.node)} is {measured(value.dimension)}")
+        return value.value
+
+    def quantity(self, wanted: str = "number") -> Quantity:
+        """A number with what it measures."""
+        if not isinstance(self.node, Scalar):
+            raise self.error(f"must be {called(wanted)}, got {described(self.node)}")
+        text = self.node.text.strip()
+        if self.is_expression:
+            value = self.evaluated(self.expression(), self.parameter)
+            assert isinstance(value, Quantity)
+            return value
+        match = MEASURE.fullmatch(text)
+        if match is None or re.match(r"[+-]?0\d", text):
+            raise self.error(f"must be {called(wanted)}, got {_not_a_number(text)}")
+        try:
+            unit = read_unit(match[2]) if match[2] else None
+            return Quantity(to_si(match[1], unit), unit.dimension if unit else None)
+        except UnitError as error:
+            hint = "; a calculation begins with =" if re.search(r"[+*/(-]", match[2] or "") else ""
+            raise self.error(f"cannot be {text!r}: {error}{hint}") from None
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether the node is a calculation: text that begins with =."""
+        return isinstance(self.node, Scalar) and self.node.text.lstrip().startswith("=")
+
+    def expression(self) -> Tree:
+        """The tree of the calculation after the sign =."""
+        assert isinstance(self.node, Scalar)
+        try:
+            return parse(self.node.text.lstrip()[1:])
+        except ExpressionError as error:
+            raise self.pointed(error) from None
+
+    def evaluated(self, tree: Tree, lookup: Lookup) -> Value:
+        """The value of a calculation written here."""
+        try:
+            return evaluate(tree, lookup)
+        except ExpressionError as error:
+            raise self.pointed(error) from None
+
+    def parameter(self, name: Name) -> Quantity:
+        """The value of a parameter that an expression names."""
+        if name.name in self.parameters and not name.index:
+            return self.parameters[name.name]
+        raise unknown_name(name, [*self.parameters, "pi"])
+
+    def pointed(self, error: ExpressionError) -> FileError:
+        """Say what is wrong in an expression, and point to it."""
+        assert isinstance(self.node, Scalar)
+        blanks = len(self.node.text) - len(self.node.text.lstrip())
+        start, stop = (place + blanks + 1 for place in error.span)
+        shown, shift = _cut(self.node.text, start)
+        length = max(1, min(stop, len(self.node.text) + 1) - start)
+        arrow = " " * (start - shift) + "^" * min(length, len(shown) - (start - shift) + 1)
+        column = ""
+        if self.node.one_line:
+            column = f", column {self.node.column + start + (not self.node.plain)}"
+        owner = f"{self.owner}: " if self.owner else ""
+        return FileError(
+            f"{self.source}: line {self.node.line}{column}: {owner}{self.what}: {error}\n    {shown}\n    {arrow}"
+        )
+
+
+def unknown_name(name: Name, known: list[str]) -> ExpressionError:
+    """Say that an expression uses a name that means nothing there."""
+    if name.index and name.name in known:
+        return ExpressionError(f"{name.name!r} is a single number and has no entries", name.span)
+    if name.name in FUNCTIONS:
+        return ExpressionError(f"{name.name!r} is a function; give its arguments in parentheses", name.span)
+    return ExpressionError(
+        f"{name.name!r} is neither a parameter nor a variable here{nearest(name.name, known)}"
+        f"{_as_unit(name.name)}", name.span,
+    )  # fmt: skip
+
+
+def _as_unit(name: str) -> str:
+    try:
+        read_unit(name)
+    except UnitError:
+        return ""
+    return "; a unit of several parts is written in brackets, 2.5 [N/m]"
+
+
+def _cut(text: str, start: int) -> tuple[str, int]:
+    """A piece of the text around a place, on one line, and where it begins."""
+    text = re.sub(r"\s", " ", text)
+    shift = max(0, start - 50) if len(text) > 100 else 0
+    return text[shift : shift + 100], shift
+
+
+def _not_a_number(text: str) -> str:
+    """Why a word is no number, as the tail of a sentence."""
+    shown = repr(text if len(text) <= 60 else text[:57] + "...")
+    if NOTHING.fullmatch(text):
+        return "nothing; give it, or leave the line out"
+    if NOT_FINITE.fullmatch(text):
+        return f"{shown}; it must be finite: leave out what is unknown or unlimited"
+    if TRUTH.fullmatch(text):
+        return f"{shown}, a word"
+    if re.fullmatch(r"[+-]?\d[\d_]*_[\d_.]*", text):
+        return f"{shown}; leave out the _"
+    if re.match(r"[+-]?0\d", text):
+        return f"{shown}; leave out the leading zeros, which could mean an octal number"
+    if re.match(r"[+-]?\d+,\d", text):
+        return f"{shown}; write a point before decimals"
+    if NUMBER.match(text) is None and re.search(r"[+*/^()]", text):
+        return f"{shown}; a calculation begins with =, and stands in quotes if it contains a comma"
+    return shown

@@ -1,0 +1,392 @@
+"""Mechanisms and models written in the native format, without loss: numbers are read back to the last bit.
+
+Bodies and joints are written as they are kept. Where the axes of a joint can be told from its placement exactly they
+are; otherwise its frames are written with their rotation. A function is written as the expressions that its graph
+stands for. A text is compared with what it becomes when it is read and written again before it is given out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import ModelError
+from cardan.io.expression import Name
+from cardan.io.forms import AXES
+from cardan.io.law import OF_BODY
+from cardan.io.native import JOINT_TYPES, read_native
+from cardan.io.schema import VERSION
+from cardan.io.traced import Text, Untranslatable, as_expressions
+from cardan.io.yaml_text import block, number
+from cardan.model.body import Body, Frame, Joint, JointData
+from cardan.model.builder import SNAPPING, Mechanism
+from cardan.model.force import Coupling, Force
+from cardan.model.graph import GROUND, choose_tree
+from cardan.model.inertia import check_inertia, read_inertia
+from cardan.model.joint import Kind
+from cardan.model.model import Model
+from cardan.model.pose import Pose
+
+ZERO = np.zeros(3)
+SETTLED = "; with the bodies fixed to it the rules hold"
+Entries = dict[str, Any]
+HEADER = "# A mechanism of Cardan. SI units: m, kg, s, rad, N.\n"
+
+
+def write_native(mechanism: Mechanism | Model) -> str:
+    """The text of a native file that describes a mechanism or a model; `load` makes the same of it."""
+    if isinstance(mechanism, Model):
+        mechanism.require_one("save")
+    text = _written(mechanism)
+    again = read_native(text)
+    same = _written(again.mechanism, again.free)
+    if same != text:
+        pairs = zip(text.splitlines(), same.splitlines(), strict=False)
+        line = next((a.strip() for a, b in pairs if a != b), "its length")
+        raise ModelError(f"mechanism {mechanism.name!r}: it cannot be written without loss; what differs is {line!r}")
+    return text
+
+
+def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
+    """One section after another, those that are empty left out."""
+    names = [body.name for body in thing.bodies]
+    joints = [joint.name for joint in thing.joints]
+
+    def body_name(index: int) -> str:
+        return "ground" if index == GROUND else names[index]
+
+    if isinstance(thing, Model):
+        free, thing = thing.parameters.names, thing.settled()
+    sections: Entries = {
+        "cardan": VERSION,
+        "name": thing.name,
+        "gravity": _numbers(thing.gravity),
+        "bodies": {body.name: _body(body) for body in thing.bodies},
+        "joints": {joint.name: _joint(joint, body_name) for joint in thing.joints},
+        "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
+        "forces": {force.name: _force(force, body_name, thing.joints) for force in thing.forces},
+        "constraints": {c.name: _constraint(c, joints) for c in thing.couplings},
+        "cut": _cut(thing),
+        "snapping": None if thing.snapping == SNAPPING else number(thing.snapping),
+        "free": list(free),
+        "notes": _notes(thing),
+    }
+    return HEADER + block({key: value for key, value in sections.items() if value not in (None, {}, [])})
+
+
+def _cut(thing: Mechanism | Model) -> list[str]:
+    """Joints to cut; of a model only where they are not those that would be chosen anyway."""
+    if isinstance(thing, Mechanism):
+        return list(thing.cut)
+    chosen = set(choose_tree(thing.bodies, thing.joints))
+    cuts = tuple(j for j in range(len(thing.joints)) if j not in chosen)
+    return [] if cuts == thing.cuts else [thing.joints[j].name for j in thing.cuts]
+
+
+def _notes(thing: Mechanism | Model) -> list[str]:
+    """What the user should know, without the sentences that `build` adds by itself."""
+    doubts = {f"{why.partition(';')[0]}{SETTLED}" for body in thing.bodies if (why := _doubt(body))}
+    return [note for note in thing.notes if isinstance(thing, Mechanism) or note not in doubts]
+
+
+# Bodies, joints, frames.
+
+
+def _body(body: Body) -> Entries:
+    entries: Entries = {}
+    if not _same(body.mass, 0.0):
+        entries["mass"] = number(body.mass)
+    if not _same(body.com, ZERO):
+        entries["com"] = _numbers(body.com)
+    if not _same(body.inertia, np.zeros((3, 3))):
+        entries["inertia"] = _inertia(body.inertia)
+    if _doubt(body):
+        entries["judge"] = "link"
+    return entries
+
+
+def _doubt(body: Body) -> str:
+    """The rule that a body's own inertia breaks, or nothing."""
+    try:
+        check_inertia(f"body {body.name!r}", body.mass, body.inertia)
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+def _inertia(I: np.ndarray) -> list[Any]:
+    """The shortest of 3 principal values, 6 entries and 3 rows that is the same matrix."""
+    six = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
+    for values in (six[:3], six):
+        if _same(read_inertia("", values), I):
+            return _numbers(np.array(values))
+    return _numbers(I)
+
+
+def _joint(joint: Joint, body_name: Any) -> Entries:
+    ends = {"parent": body_name(joint.parent), "child": body_name(joint.child)}
+    entries: Entries = {"type": _type_name(joint.kind), **ends}
+    own, at, child_at = next(way for way in _placements(joint) if _reproduces(joint, *way))
+    entries |= {key: _axis(value) if isinstance(value, np.ndarray) else number(value) for key, value in own.items()}
+    entries |= {key: _pose(pose) for key, pose in (("at", at), ("child_at", child_at)) if not _is_origin(pose)}
+    if joint.start is not None:
+        start = [number(x) for x in joint.start]
+        entries["start"] = start[0] if len(start) == 1 else start
+    if data := _data(joint):
+        entries["data"] = data
+    return entries
+
+
+def _type_name(kind: Kind) -> str:
+    return kind.name.partition("(")[0]
+
+
+def _placements(joint: Joint) -> Iterator[tuple[Entries, Pose, Pose]]:
+    """Ways to say where a joint is, the most readable first: its axes, and its frames before they were turned."""
+    pitch: Entries = {}
+    if match := re.fullmatch(r"screw\((.*)\)", joint.kind.name):
+        pitch = {"pitch": float(match[1])}
+    at, child_at = joint.at, joint.child_at
+    for R in (child_at.rotation, at.rotation):
+        for tidy in (_tidy, np.asarray):
+            own = {name: tidy(axis) for name, axis in _axes(joint.kind, R).items()} | pitch
+            axes = _orientation(joint.kind, own)
+            yield own, Pose(at.position), Pose(child_at.position)
+            yield own, _turned_back(at, axes), _turned_back(child_at, axes)
+    yield pitch, at, child_at
+    raise ModelError(f"joint {joint.name!r}: its placement cannot be written without loss")
+
+
+def _tidy(axis: np.ndarray) -> np.ndarray:
+    """The axis as someone may have written it: of any length, with few digits."""
+    return np.round(axis / np.abs(axis).max(), 12) + 0.0
+
+
+def _turned_back(pose: Pose, axes: np.ndarray) -> Pose:
+    """The frame before it was turned to the joint's axes, exactly none where the two agree."""
+    if _same(pose.rotation, axes):
+        return Pose(pose.position)
+    return Pose(pose.position, rotation=pose.rotation @ axes.T)
+
+
+def _axes(kind: Kind, R: np.ndarray) -> Entries:
+    """Axes of a joint type from the rotation of its frame; those that are the default are left out."""
+    name = _type_name(kind)
+    if name in ("revolute", "prismatic", "cylindrical", "screw"):
+        return {} if _same(R[:, 2], [0, 0, 1]) else {"axis": R[:, 2]}
+    if name == "universal" and not _same(R, np.eye(3)):
+        return {"axis1": R[:, 0], "axis2": R[:, 1]}
+    if name == "planar" and not _same(R, np.eye(3)):
+        return {"normal": R[:, 2], "x": R[:, 0]}
+    return {}
+
+
+def _orientation(kind: Kind, own: Entries) -> np.ndarray:
+    return JOINT_TYPES[_type_name(kind)](**own).orientation("joint")
+
+
+def _reproduces(joint: Joint, own: Entries, at: Pose, child_at: Pose) -> bool:
+    """Whether the builder makes the same joint, to the last bit, of this description as it will be read."""
+    m = Mechanism("trial")
+    m.body("a")
+    type = JOINT_TYPES[_type_name(joint.kind)](**{key: _read_axis(value) for key, value in own.items()})
+    at, child_at = (Pose(**_read_pose(pose)) for pose in (at, child_at))
+    m.joint("j", type, "ground", "a", at=at, child_at=child_at)
+    made = m.joints[0]
+    return _same(made.at.matrix, joint.at.matrix) and _same(made.child_at.matrix, joint.child_at.matrix)
+
+
+def _axis(axis: np.ndarray) -> Any:
+    """The name of a coordinate axis, or a vector."""
+    return next((name for name, unit in AXES.items() if np.array_equal(axis, unit)), _numbers(axis))
+
+
+def _read_axis(axis: Any) -> Any:
+    """An axis, or a pitch, as it will be read."""
+    written = _axis(axis) if isinstance(axis, np.ndarray) else ""
+    return AXES[written] if isinstance(written, str) and written else axis
+
+
+def _is_origin(pose: Pose) -> bool:
+    return _same(pose.position, ZERO) and _same(pose.rotation, np.eye(3))
+
+
+def _pose(pose: Pose) -> Any:
+    """A position, or a table with the rotation: a quaternion where that is exact, a matrix elsewhere."""
+    entries = {key: _numbers(np.asarray(value)) for key, value in _read_pose(pose).items()}
+    return entries["position"] if list(entries) == ["position"] else entries
+
+
+def _read_pose(pose: Pose) -> Entries:
+    """What to give `Pose` so that it makes the same, without a position where that is zero."""
+    if _same(pose.rotation, np.eye(3)):
+        return {"position": pose.position}
+    position = {} if _same(pose.position, ZERO) else {"position": pose.position}
+    if _same(Pose(quaternion=pose.quaternion).rotation, pose.rotation):
+        return position | {"quaternion": pose.quaternion}
+    return position | {"rotation": pose.rotation}
+
+
+def _data(joint: Joint) -> Entries:
+    entries: Entries = {}
+    empty = JointData()
+    for key in ("lower", "upper", "velocity", "effort", "damping", "friction"):
+        value = getattr(joint.data, key)
+        if value is not None and not (value == getattr(empty, key) == 0):
+            entries[key] = _finite(f"joint {joint.name!r}", key, value)
+    if joint.data.mimic is not None:
+        other, multiplier, offset = joint.data.mimic
+        owner = f"joint {joint.name!r}: mimic"
+        entries["mimic"] = {
+            "joint": other,
+            "multiplier": _finite(owner, "multiplier", multiplier),
+            "offset": _finite(owner, "offset", offset),
+        }
+    return entries
+
+
+def _finite(owner: str, what: str, value: Any) -> str:
+    if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise ModelError(f"{owner}: {what} is {value!r}, which is not a finite number and cannot be written")
+    return number(float(value))
+
+
+def _frame(frame: Frame, body_name: Any) -> Entries:
+    entries: Entries = {"body": body_name(frame.body)}
+    return entries if _is_origin(frame.at) else entries | {"at": _pose(frame.at)}
+
+
+# Forces and constraints.
+
+LEFT_OUT: dict[str, Any] = {
+    "damping": 0.0, "at1": ZERO, "at2": ZERO, "at": ZERO, "stiffness": 0.0, "rest": 0.0, "viscous": 0.0,
+    "coulomb": 0.0, "smoothing": 1e-3,
+}  # fmt: skip
+NEEDED = {"spring": ("stiffness", "length"), "damper": ("damping",), "bushing": ("stiffness",)}
+
+
+def _force(force: Force, body_name: Any, joints: tuple[Joint, ...]) -> Entries:
+    kind = force.kind.name
+    values: Entries = dict(force.numbers)
+    entries: Entries = {"type": "user" if kind == "user force" else kind}
+    if force.kind.on == "joint":
+        entries["joint"] = joints[force.on[0]].name
+    elif kind == "wrench":
+        entries["body"] = body_name(force.on[0])
+        value = values.pop("value")
+        entries |= {key: _numbers(part) for key, part in (("moment", value[:3]), ("force", value[3:])) if part.any()}
+        entries |= {"axes": "body"} if values.pop("follows") else {}
+    elif kind != "user force":
+        entries |= {"body1": body_name(force.on[0]), "body2": body_name(force.on[1])}
+    if kind == "damper":
+        del values["stiffness"], values["length"]
+    if kind == "bushing":
+        for side in ("1", "2"):
+            values[f"at{side}"] = Pose(values.pop(f"at{side}"), rotation=values.pop(f"rotation{side}"))
+    if force.function is not None:
+        return entries | _law_entries(force, kind, body_name, joints)
+    for key, value in values.items():
+        if key in NEEDED.get(kind, ()) or not _is_default(key, value):
+            entries[key] = _pose(value) if isinstance(value, Pose) else _compact(value, kind)
+    return entries
+
+
+def _is_default(key: str, value: Any) -> bool:
+    if isinstance(value, Pose):
+        return _is_origin(value)
+    return _same(value, np.broadcast_to(LEFT_OUT.get(key, np.nan), value.shape))
+
+
+def _compact(value: np.ndarray, kind: str) -> Any:
+    """A number, a list, or the diagonal of a matrix that has no more."""
+    if value.shape == (1,):
+        return number(value[0])
+    if kind == "bushing" and value.shape == (6, 6) and _same(np.diag(np.diag(value)), value):
+        return _numbers(np.diag(value))
+    return _numbers(value)
+
+
+def _law_entries(force: Force, kind: str, body_name: Any, joints: tuple[Joint, ...]) -> Entries:
+    """The function of a drive or of a user's force as expressions."""
+    traced = force.traced(joints) if not _is_graph(force.function) else force
+    if kind == "drive":
+        text = _expressions(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind))
+        efforts = [_calculated(effort) for effort in text.outputs[0]]
+        return {"effort": efforts[0] if len(efforts) == 1 else efforts} | _where(text)
+    count = len(force.on)
+    text = _expressions(traced.owner, traced.function, lambda port, k: _force_variable(count, port, k))
+    wrenches = []
+    for column in text.outputs:
+        six = [_calculated(x) for x in column]
+        parts = {"moment": six[:3], "force": six[3:]}
+        wrenches.append({key: part for key, part in parts.items() if part != ["0"] * 3})
+    return {"bodies": [body_name(b) for b in force.on], "wrenches": wrenches} | _where(text)
+
+
+def _is_graph(function: Any) -> bool:
+    return type(function).__module__.partition(".")[0] == "casadi"
+
+
+def _drive_variable(kind: Kind) -> Any:
+    def variable(port: int, k: int) -> Name:
+        if port == 0:
+            return Name("t")
+        many = (kind.nq if port == 1 else kind.nv) > 1
+        return Name("q" if port == 1 else "v", (k,) if many else ())
+
+    return variable
+
+
+def _force_variable(count: int, port: int, k: int) -> Name:
+    """Arguments of a traced force: time, then rotation and position of each body, then the twists."""
+    rotation, position, twist = OF_BODY
+    if port == 0:
+        return Name("t")
+    if port > 2 * count:
+        return Name(f"{twist}{port - 2 * count}", (k,))
+    body = (port + 1) // 2
+    return Name(f"{rotation}{body}", (k % 3, k // 3)) if port % 2 else Name(f"{position}{body}", (k,))
+
+
+def _constraint(coupling: Coupling, joints: list[str]) -> Entries:
+    if coupling.what == "motion":
+        entries: Entries = {"type": "motion", "joint": joints[coupling.joints[0]]}
+        if coupling.function is None:
+            return entries | {"value": number(coupling.offset)}
+        traced = coupling if _is_graph(coupling.function) else coupling.traced()
+        text = _expressions(coupling.owner, traced.function, lambda port, k: Name("t"))
+        return entries | {"value": f"={text.outputs[0][0]}"} | _where(text)
+    pairs = zip(coupling.joints, coupling.coefficients, strict=True)
+    entries = {"type": "coupling", "coefficients": {joints[j]: number(c) for j, c in pairs}}
+    return entries if _same(coupling.offset, 0.0) else entries | {"offset": number(coupling.offset)}
+
+
+def _expressions(owner: str, function: Any, variable: Any) -> Text:
+    try:
+        return as_expressions(function, variable)
+    except Untranslatable as error:
+        raise ModelError(f"{owner}: its function cannot be written as expressions: {error}") from None
+
+
+def _calculated(text: str) -> str:
+    """An expression with the sign that begins it; a plain number needs none."""
+    return text if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", text) else f"={text}"
+
+
+def _where(text: Text) -> Entries:
+    return {"where": {name: f"={value}" for name, value in text.where.items()}} if text.where else {}
+
+
+def _numbers(array: np.ndarray) -> Any:
+    """Nested lists of the texts of numbers."""
+    return number(float(array)) if np.ndim(array) == 0 else [_numbers(part) for part in array]
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two arrays agree to the last bit, signs of zeros included."""
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    return a.shape == b.shape and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
