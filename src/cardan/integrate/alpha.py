@@ -23,15 +23,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cardan.algebra.linsolve import lu_factor, lu_solve
-from cardan.algebra.matrix import Matrix, Scalar
+from cardan.algebra.matrix import Matrix, Scalar, constant, where
 from cardan.formulation import dae, native
+from cardan.integrate.explicit import LARGEST, STRETCH, crossing
 from cardan.integrate.motion import Loads
+from cardan.integrate.stepper import Outcome
 from cardan.kernels.evaluate import symbolic
 from cardan.model.model import Model
 
 TOLERANCE = 1e-10  # of Newton's last correction: m, rad, and per second, beside 1 or the value if larger
 ITERATIONS = 15
+CORRECTIONS = 5  # of the first accelerations, for what is lent
 SINGULAR = 1e-12  # part of a multiplier's own pivot that is added to it: bounded where rows lose rank
 
 
@@ -54,9 +59,10 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class Layout:
-    """The formulation, its sizes, the rows of `J` and of `phi` kept, and `held`.
+    """The formulation, its sizes, the rows of `J` and of `phi` kept, and what is lent.
 
-    `held` is zero, or a mass (kg) with which the rows of `J` support a mass matrix that has no inverse of its own.
+    `lent` (nv,) is inertia for rates that only constraints give any. Newton's matrix has it, the equations have not:
+    it costs iterations, not accuracy.
     """
 
     key: str
@@ -64,7 +70,7 @@ class Layout:
     nv: int
     rows: tuple[int, ...]
     places: tuple[int, ...]
-    held: float = 0.0
+    lent: tuple[float, ...]
 
     @property
     def m(self) -> int:
@@ -78,12 +84,13 @@ class Equations:
 
     layout: Layout
     balance: Any
+    geometry: Any
     start: Any
     plus: Any
 
     @classmethod
     def record(cls, model: Model, layout: Layout) -> Equations:
-        """Write them."""
+        """Write them: `r = M vdot + J^T lam - f`, `J v - beta`, `phi` and their derivatives."""
         import casadi as ca
 
         written, p = symbolic(model)
@@ -93,15 +100,20 @@ class Equations:
         rows, free = list(layout.rows), [p] if model.parameters else []
         J, phi = J[rows, :], phi[list(layout.places)]
         r, excess = M @ vdot + J.T @ lam - f, J @ v - beta[rows]
-        slopes = [ca.jacobian(r, q), -ca.jacobian(f, v), ca.jacobian(phi, q), ca.jacobian(excess, q)]
+        slopes = [ca.jacobian(r, q), -ca.jacobian(f, v), ca.jacobian(excess, q)]
         D = ca.SX.sym("D", layout.nv)
         moved = native.plus(written, layout.key, {"q": q, "v": D})[0]
         return cls(
             layout,
-            ca.Function("balance", [t, q, v, vdot, lam, tau, *free], [r, excess, phi, M, J, *slopes]),
+            ca.Function("balance", [t, q, v, vdot, lam, tau, *free], [r, excess, M, J, *slopes]),
+            ca.Function("geometry", [t, q, *free], [phi, ca.jacobian(phi, q)]),
             ca.Function("start", [t, q, v, tau, *free], [M, f, J, gamma[rows]]),
             ca.Function("plus", [q, D, *free], [moved, ca.jacobian(moved, D)]),
         )
+
+    def lend(self, M: Matrix) -> Matrix:
+        """`M` with what is lent."""
+        return M + constant(np.diag(self.layout.lent)) if any(self.layout.lent) else M
 
 
 @dataclass
@@ -129,7 +141,11 @@ class Unknown:
 def begin(eq: Equations, t: Scalar, q: Matrix, v: Matrix, loads: Loads) -> Point:
     """A start at a consistent state: accelerations from the equations themselves, `a = vdot`."""
     M, f, J, gamma = eq.start(t, q, v, loads.tau, *loads.parameters)
-    vdot, lam = _solve(eq.layout, M, J, J, -f, -gamma)
+    solve = _solver(eq.lend(M), J.T, J, None)
+    vdot, lam = solve(-f, -gamma)
+    for _ in range(CORRECTIONS if any(eq.layout.lent) else 0):
+        dvdot, dlam = solve(M @ vdot + J.T @ lam - f, J @ vdot - gamma)
+        vdot, lam = vdot + dvdot, lam + dlam
     return Point(t, q, v, vdot, vdot, lam, 0 * lam)
 
 
@@ -138,42 +154,143 @@ def predict(c: Coefficients, p: Point) -> Unknown:
     return Unknown((p.vdot - c.alpha_m * p.a) / (1 - c.alpha_m), p.lam, p.eta)
 
 
-def newton(eq: Equations, c: Coefficients, p: Point, x: Unknown, h: Scalar, loads: Loads) -> tuple[Unknown, Point, Scalar]:
+def newton(
+    eq: Equations, c: Coefficients, p: Point, x: Unknown, h: Scalar, loads: Loads
+) -> tuple[Unknown, Point, Scalar]:
     """One iteration: the unknowns after it, the state they lead to, and the size of the correction."""
     import casadi as ca
 
-    layout, n = eq.layout, eq.layout.nv
     far, fast, heavy = c.beta * h * h, c.gamma * h, (1 - c.alpha_m) / (1 - c.alpha_f)
-    D = h * p.v + h * h * (0.5 - c.beta) * p.a
-    q, slope = eq.plus(p.q, D + far * x.z, *loads.parameters)
+    t, free = p.t + h, loads.parameters
 
-    def rates(z: Matrix, eta: Matrix, G: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-        a = z - G.T @ eta
-        vdot = ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)
-        return p.v + h * (1 - c.gamma) * p.a + fast * a, vdot, a
+    def place(z: Matrix) -> Any:
+        return eq.plus(p.q, h * p.v + h * h * (0.5 - c.beta) * p.a + far * z, *free)
 
-    # G does not depend on the rates: it is read first
-    anywhere = eq.balance(p.t + h, q, p.v, p.vdot, x.lam, loads.tau, *loads.parameters)
-    G = anywhere[7] @ slope
-    v, vdot, _ = rates(x.z, x.eta, G)
-    r, excess, phi, M, J, r_q, r_v, _, excess_q = eq.balance(p.t + h, q, v, vdot, x.lam, loads.tau, *loads.parameters)
-    S0 = heavy * M + fast * r_v
-    S = S0 + far * (r_q @ slope)
-    C = J + (far / fast) * (excess_q @ slope)
-    if layout.m == 0:
-        dz = lu_solve(lu_factor(S), -r)
-        dlam = deta = x.lam
-    else:
-        # rows: balance, velocities, positions; columns: z, lam, eta
-        B = ca.horzcat(J.T, -S0 @ G.T)
-        E = ca.vertcat(ca.horzcat(ca.SX(layout.m, layout.m), -J @ G.T), ca.SX(layout.m, 2 * layout.m))
-        right = ca.vertcat(r, excess / fast, phi / far)
-        dz, multipliers = _solve(layout, S, B, ca.vertcat(C, G), right[:n], right[n:], E, J)
-        dlam, deta = multipliers[: layout.m], multipliers[layout.m :]
-    new = Unknown(x.z + dz, x.lam + dlam, x.eta + deta) if layout.m else Unknown(x.z + dz, x.lam, x.eta)
-    v, vdot, a = rates(new.z, new.eta, G)
-    q, _ = eq.plus(p.q, D + far * new.z, *loads.parameters)
-    point = Point(p.t + h, q, v, vdot, a, new.lam, new.eta)
-    da = dz - G.T @ deta if layout.m else dz
-    size = ca.fmax(far * ca.norm_inf(dz) / (1 + ca.norm_inf(q)), fast * ca.norm_inf(da) / (1 + ca.norm_inf(v)))
-    return new, point, size
+    def rates(a: Matrix) -> tuple[Matrix, Matrix]:
+        v = p.v + h * (1 - c.gamma) * p.a + fast * a
+        return v, ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)
+
+    q, turned = place(x.z)
+    phi, phi_q = eq.geometry(t, q, *free)
+    G = phi_q @ turned
+    v, vdot = rates(x.z - G.T @ x.eta)
+    r, excess, M, J, r_q, r_v, excess_q = eq.balance(t, q, v, vdot, x.lam, loads.tau, *free)
+    S0 = heavy * eq.lend(M) + fast * r_v
+    S = S0 + far * (r_q @ turned)
+    # rows: balance, velocities, positions; columns: z, lam, eta
+    none = ca.SX(eq.layout.m, eq.layout.m)
+    B = ca.horzcat(J.T, -S0 @ G.T)
+    C = ca.vertcat(J + (far / fast) * (excess_q @ turned), G)
+    E = ca.vertcat(ca.horzcat(none, -J @ G.T), ca.horzcat(none, none))
+    dz, multipliers = _solver(S, B, C, E)(r, ca.vertcat(excess / fast, phi / far))
+    dlam, deta = ca.vertsplit(multipliers, [0, eq.layout.m, 2 * eq.layout.m])
+    new = Unknown(x.z + dz, x.lam + dlam, x.eta + deta)
+    a = new.z - G.T @ new.eta
+    q, (v, vdot) = place(new.z)[0], rates(a)
+    moved = far * ca.norm_inf(dz) / (1 + ca.norm_inf(q))
+    sped = fast * ca.norm_inf(dz - G.T @ deta) / (1 + ca.norm_inf(v))
+    return new, Point(t, q, v, vdot, a, new.lam, new.eta), ca.fmax(moved, sped)
+
+
+def _solver(S: Matrix, B: Matrix, C: Matrix, E: Matrix | None) -> Callable[[Matrix, Matrix], tuple[Matrix, Matrix]]:
+    """Factor `S x + B y = -r`, `C x + E y = -s` once; solve for any r and s."""
+    import casadi as ca
+
+    lu = lu_factor(S)
+    if not C.shape[0]:
+        return lambda r, s: (-lu_solve(lu, r), s)
+    Y = lu_solve(lu, B)
+    A = C @ Y if E is None else C @ Y - E
+    outer = lu_factor(A + ca.diag(SINGULAR * ca.diag(A)))
+
+    def solve(r: Matrix, s: Matrix) -> tuple[Matrix, Matrix]:
+        x = lu_solve(lu, r)
+        y = lu_solve(outer, s - C @ x)
+        return -x - Y @ y, y
+
+    return solve
+
+
+@dataclass
+class State:
+    """What a march carries: where the step began, Newton's iterate, and how the lane stands.
+
+    `q`, `v` are the formulation's own and `x`, `w` the tree's, the same where the formulation is one of trees.
+    `k` counts iterations of the step under way.
+    """
+
+    point: Point
+    x: Matrix
+    w: Matrix
+    iterate: Unknown
+    h: Scalar
+    k: Scalar
+    steps: Scalar
+    outcome: Scalar
+    event: Scalar
+    g: Matrix
+
+
+@dataclass
+class Control:
+    """Time to stop at, spectral radius, and whether events stop a lane (1) or pass (0)."""
+
+    end: Scalar
+    rho: Scalar
+    heed: Scalar
+
+
+def length(s: State, control: Control) -> Scalar:
+    """The step to take: up to the end where that is near."""
+    left = control.end - s.point.t
+    return where(s.h * STRETCH >= left, left, s.h)
+
+
+def first(s: State, guess: Unknown) -> Unknown:
+    """Where Newton's method stands: at the guess, or further."""
+    pairs = zip(vars(guess).values(), vars(s.iterate).values(), strict=True)
+    return Unknown(*(where(s.k == 0, new, old) for new, old in pairs))
+
+
+def commit(
+    s: State,
+    control: Control,
+    found: tuple[Unknown, Point, Scalar],
+    tree: tuple[Matrix, Matrix],
+    g: Matrix,
+    directions: np.ndarray,
+) -> tuple[State, Scalar]:
+    """The state after an iteration: one more to come, or a step done; and whether the lane goes on."""
+    import casadi as ca
+
+    x, new, size = found
+    going = ca.logic_and(s.point.t < control.end, s.outcome == Outcome.ARRIVED)
+    finite = ca.norm_1(new.q) + ca.norm_1(new.v) + ca.norm_1(new.vdot) + size <= LARGEST
+    converged = ca.logic_and(finite, size <= TOLERANCE)
+    crossed, which = crossing(s.g, g, directions)
+    crossed = ca.logic_and(ca.logic_and(converged, crossed), control.heed != 0)
+    keep = ca.logic_and(going, ca.logic_and(converged, ca.logic_not(crossed)))
+    more = ca.logic_and(going, ca.logic_and(finite, ca.logic_not(converged)))
+    lost = where(s.k == 0, float(Outcome.NOT_A_NUMBER), float(Outcome.NEWTON))
+    slow = where(ca.logic_and(more, s.k + 1 >= ITERATIONS), float(Outcome.NEWTON), float(Outcome.ARRIVED))
+    stopped = where(finite, where(crossed, float(Outcome.EVENT), slow), lost)
+    outcome = where(going, stopped, s.outcome)
+    t = where(s.h * STRETCH >= control.end - s.point.t, control.end, new.t)
+
+    def chosen(new: Any, old: Any, condition: Scalar) -> list[Matrix]:
+        pairs = zip(vars(new).values(), vars(old).values(), strict=True)
+        return [where(condition, fresh, kept) for fresh, kept in pairs]
+
+    after = State(
+        Point(*chosen(Point(**{**vars(new), "t": t}), s.point, keep)),
+        where(keep, tree[0], s.x),
+        where(keep, tree[1], s.w),
+        Unknown(*chosen(x, s.iterate, more)),
+        s.h,
+        where(more, s.k + 1, where(going, 0.0, s.k)),
+        s.steps + where(keep, 1.0, 0.0),
+        outcome,
+        where(ca.logic_and(going, crossed), which, s.event),
+        where(keep, g, s.g) if g.shape[0] else g,
+    )
+    return after, ca.logic_and(after.point.t < control.end, outcome == Outcome.ARRIVED)
