@@ -298,6 +298,6 @@ def test_unknown_names_are_refused() -> None:
 def test_a_run_in_words() -> None:
     run = cd.Trajectory(built("four_bar"), *(x[..., :3] if x.ndim == 1 else x[0, :3] for x in (
         short_run("four_bar").time, short_run("four_bar").q, short_run("four_bar").v)), method="rk4")  # fmt: skip
-    assert "'four_bar'" in repr(run) and "samples: 3" in repr(run) and "drift" not in repr(run)
+    assert "'four_bar'" in repr(run) and "samples: 3" in repr(run) and "energy" not in repr(run)
     run.energy, run.residuals  # noqa: B018
-    assert "energy drift" in repr(run) and "worst residual" in repr(run) and "rk4" in run._repr_html_()
+    assert "change of energy" in repr(run) and "worst residual" in repr(run) and "rk4" in run._repr_html_()

@@ -57,7 +57,7 @@ def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     which, column = np.nonzero(inside)
     k0 = np.minimum(k[inside], np.maximum(count[which] - 2, 0))
     k1 = np.minimum(k0 + 1, count[which] - 1)
-    q, v, a = (x.reshape(-1, n, x.shape[-1]) for x in (run.q, run.v, run.a))
+    q, v, a = (x.reshape(len(count), n, x.shape[-1]) for x in (run.q, run.v, run.a))
     ends = tuple(x[which, k] for k in (k0, k1) for x in (q, v, a))
     h = times[which, k1] - times[which, k0]
     s = np.where(h > 0, (t[column] - times[which, k0]) / np.where(h > 0, h, 1.0), 1.0)

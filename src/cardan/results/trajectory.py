@@ -415,7 +415,7 @@ class Trajectory:
     # In words.
 
     def __repr__(self) -> str:
-        """One paragraph; energy drift and worst residual are in it if they were asked for."""
+        """One paragraph; change of energy and worst residual are in it if they were asked for."""
         return paragraph(self)
 
     def _repr_html_(self) -> str:

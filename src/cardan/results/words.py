@@ -44,7 +44,7 @@ def facts(run: Trajectory) -> list[tuple[str, str]]:
         found.append(("events", str(len(run.events))))
     if "energy" in run._computed:
         E = run.energy
-        found.append(("energy drift", f"{np.nanmax(np.abs(E - E[..., :1])):.3g} J"))
+        found.append(("largest change of energy", f"{np.nanmax(np.abs(E - E[..., :1])):.3g} J"))
     if "position_residual" in run._computed:
         found.append(("worst residual", f"{np.nanmax(run.quantity('position_residual')):.3g} m or rad"))
     return found
