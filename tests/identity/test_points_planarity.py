@@ -125,44 +125,6 @@ def test_a_point_mass_and_a_body_whose_joints_share_a_point() -> None:
     close(cd.forward_dynamics(model, q, v, formulation="points"), cd.forward_dynamics(model, q, v))
 
 
-def light_four_bar(closing: str) -> cd.Model:
-    """A four-bar whose coupler has no mass."""
-    m = cd.Mechanism("light", gravity=(0, -9.81, 0))
-    for name, length in (("crank", 0.4), ("rocker", 0.7)):
-        rod = cd.inertia.rod(length, length, axis="x")
-        m.body(name, mass=length, com=(length / 2, 0, 0), inertia=rod)
-    m.body("coupler")
-    m.joint("A", cd.Revolute(), m.ground, "crank", start=1.0)
-    m.joint("B", cd.Revolute(), "crank", "coupler", at=(0.4, 0, 0), start=-0.6)
-    m.joint("C", cd.Revolute(), "coupler", "rocker", at=(0.9, 0, 0), child_at=(0.7, 0, 0), start=1.3)
-    m.joint("D", cd.Revolute(), m.ground, "rocker", at=(1.0, 0, 0), start=1.7)
-    return m.build(cut=[closing])
-
-
-@pytest.mark.parametrize("closing", ["B", "C", "D"])
-def test_a_massless_body_in_a_loop_borrows_a_particle(closing: str) -> None:
-    model = light_four_bar(closing)
-    q, v = cd.assemble(model, model.start(), np.ones(model.nv))
-    close(
-        cd.forward_dynamics(model, q, v, formulation="points"), cd.forward_dynamics(model, q, v, formulation="absolute")
-    )
-    f, g = (cd.reactions(model, q, v, formulation=name) for name in ("points", "absolute"))
-    close(f, np.einsum("jab,jb->ja", in_plane(model), g))
-
-
-def test_a_massless_body_that_nothing_lends_to_is_refused() -> None:
-    m = cd.Mechanism("light")
-    bodies(m, "crank", "yoke")
-    m.body("block")
-    m.joint("A", cd.Revolute(), m.ground, "crank", start=0.5)
-    m.joint("B", cd.Revolute(), "crank", "block", at=(0.4, 0, 0), start=-0.5)
-    m.joint("C", cd.Prismatic(axis=(0, 1, 0)), "yoke", "block", start=0.2)
-    m.joint("D", cd.Prismatic(axis=(1, 0, 0)), m.ground, "yoke", start=0.35)
-    model = m.build(cut=["C"])
-    with pytest.raises(cd.ModelError, match=r"body 'block' has no inertia in the plane \(0 kg m\^2 about its joint\)"):
-        cd.forward_dynamics(model, model.start(), np.zeros(model.nv), formulation="points")
-
-
 @pytest.mark.parametrize("make", [four_bar, five_bar, scotch_yoke])
 def test_the_equations_hold_no_angle(make) -> None:  # type: ignore[no-untyped-def]
     system = cd.equations(make().build(), formulation="points").graph("system")

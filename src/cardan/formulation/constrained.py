@@ -42,9 +42,9 @@ Solver = Callable[[list[int]], tuple[Matrix, Matrix]]
 class Parts:
     """One formulation's equations at a state.
 
-    `rates` are the formulation's own `v` as those of the tree make them; `joints` has each constrained joint's number
-    and its rows; `solve(rows)` gives `vdot` and the multipliers of the rows kept; `tree(vdot)` the accelerations of the tree's coordinates; `wrenches(vdot, lam)` the wrench of every
-    joint, `lam` with zeros for rows left out.
+    `rates` are the formulation's own `v` as the tree's make them; `joints` has each constrained joint's number and its
+    rows; `solve(rows)` gives `vdot` and the multipliers of the rows kept; `tree(vdot)` the accelerations of the tree's
+    coordinates; `wrenches(vdot, lam)` the wrench of every joint, `lam` with zeros for rows left out.
     """
 
     rates: Matrix

@@ -15,12 +15,21 @@ from cardan.algebra.matrix import Matrix, Scalar, constant, dot, mirrored, segme
 from cardan.algebra.planar import across, carried
 from cardan.formulation.constrained import Loads, Parts, all_drives
 from cardan.formulation.loops import measure
-from cardan.formulation.points_light import borrowed
+from cardan.formulation.points_light import CORRECTIONS, lent_inertia, paid_back
 from cardan.formulation.points_motion import Motion, from_tree, in_space
-from cardan.formulation.points_recursion import Answer, PointLoads, float_rates, gather, inwards, outwards
+from cardan.formulation.points_recursion import (
+    Answer,
+    PointLoads,
+    Pushed,
+    gather,
+    inwards,
+    joint_rates,
+    outwards,
+    still,
+)
 from cardan.formulation.points_rows import Coordinates, Row, along, as_loads, cut_rows, freedom, link_rows
 from cardan.formulation.points_wrenches import joint_wrenches
-from cardan.formulation.saddle import solve_semidefinite
+from cardan.formulation.saddle import semidefinite
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.planar import PlanarModel, planar_model
@@ -52,11 +61,7 @@ def write_parts(model: Model, planar: PlanarModel, motion: Motion, loads: Loads,
     solved: dict[str, tuple[Matrix, Answer]] = {}
 
     def solve(kept: list[int]) -> tuple[Matrix, Matrix]:
-        lent, moved = borrowed(planar)
-        answer, held = solve_points(lent, motion, acting, rows[first:], [r - first for r in kept if r >= first])
-        for j, at in joints:
-            for k in range(at.start, at.stop) if j in moved else ():
-                held[k - first] = held[k - first] + moved[j] * _act_acceleration(motion, answer, rows[k])  # AT(2)
+        answer, held = solve_points(planar, motion, acting, rows[first:], [r - first for r in kept if r >= first])
         vdot = places.points(_accelerations(planar, motion, answer))
         solved["last"] = vdot, answer
         lam = ca.SX(len(rows), 1)
@@ -89,28 +94,34 @@ def solve_points(
     """Accelerations, and the forces of the cut joints as multipliers of their rows (zero for rows not kept)."""
     import casadi as ca
 
-    beyond = gather(planar, motion)
-    pushed = inwards(planar, motion, beyond, acting)
-    answer = outwards(planar, motion, beyond, pushed)
-    lam = ca.SX(len(rows), 1)
-    if not kept:
-        return answer, lam
+    lent = lent_inertia(planar)
+    beyond = gather(planar, motion, lent)
+    rest = still(planar, motion, beyond)
     chosen = [rows[k] for k in kept]
-    units = [inwards(planar, motion, beyond, as_loads(row.acts), moving=False) for row in chosen]
+    units = [inwards(planar, motion, beyond, as_loads(row.acts)) for row in chosen]
     A = ca.SX(len(kept), len(kept))
     for k, unit in enumerate(units):
         for m in range(k, len(kept)):
             A[k, m] = unit.along(units[m])
-    b = ca.vertcat(*(along(motion, answer, row.acts) - row.gamma for row in chosen))
-    lam[kept] = solve_semidefinite(mirrored(ca.sparsify(A)), b)
-    return outwards(planar, motion, beyond, pushed.less(units, lam[kept])), lam
+    multipliers = semidefinite(mirrored(ca.sparsify(A))) if kept else None
+    at_rest = Answer(rest, {i: type(motion.ground.P)(1, 1) for i in rest}, [])
+    apart = [along(motion, at_rest, row.acts) - row.gamma for row in chosen]
 
+    def respond(pushed: Pushed) -> tuple[Answer, Matrix]:
+        """Accelerations under loads, with the cut joints' forces that keep the loops closed."""
+        if multipliers is None:
+            return outwards(planar, motion, beyond, pushed, rest), ca.SX(0, 1)
+        lam = multipliers(ca.vertcat(*(unit.along(pushed) + b for unit, b in zip(units, apart, strict=True))))
+        pushed = pushed.plus(units, [-lam[k] for k in range(len(kept))])
+        return outwards(planar, motion, beyond, pushed, rest), lam
 
-def _act_acceleration(motion: Motion, answer: Answer, row: Row) -> Scalar:
-    """Acceleration, less gravity, of the point of a row's child along the row."""
-    i, force, _, arm, _ = row.acts[0]
-    b = motion.carrier(i)
-    return dot(force, answer.a[i] + answer.y[i] * across(arm) - b.w2 * arm)
+    pushed = inwards(planar, motion, beyond, acting, rest)
+    answer, held = respond(pushed)
+    for _ in range(CORRECTIONS if lent else 0):
+        answer, held = respond(pushed.plus([inwards(planar, motion, beyond, paid_back(lent, answer))], [1]))
+    lam = ca.SX(len(rows), 1)
+    lam[kept] = held
+    return answer, lam
 
 
 def _tree_rows(planar: PlanarModel, motion: Motion) -> tuple[list[Row], list[tuple[int, slice]]]:
@@ -208,12 +219,9 @@ def _from_accelerations(planar: PlanarModel, motion: Motion, places: Coordinates
     for i, (P, Q) in enumerate(places.ends(vdot, moving=True)):
         link, b = planar.links[i], motion.links[i]
         a[i], y[i] = P - g, dot(across(b.d), Q - P) / link.line.length**2
-        if link.role == "pin":
-            qdd.append(link.turn[0] * (y[i] - y[link.parent]))
-        elif link.role == "slide":
-            qdd.append(along(motion, Answer(a, y, []), freedom(planar, motion, link.joint, 0)))
-        else:
-            qdd.append(float_rates(link, motion, i, a, y))
+        slides = link.role == "slide"
+        rate = along(motion, Answer(a, y, []), freedom(planar, motion, link.joint, 0)) if slides else 0
+        qdd.append(joint_rates(planar, motion, i, a, y, rate))
     return Answer(a, y, qdd)
 
 

@@ -1,11 +1,11 @@
-"""Links without inertia that a loop holds: a particle at the pin of a cut belongs to either side.
+"""Links without inertia that only a loop holds: a little is lent to them, and the answer corrected for it.
 
-The recursion divides by the inertia of what is beyond a joint. A massless coupler has none, but the point where its
-loop is cut is a particle of the link on the other side too (AT, end of section 2.1). So the light link borrows some of
-the mass there: the other link has so much less, nothing moves differently while the loop is closed, and the cut's force
-follows by what the borrowed mass needs, AT(2).
+The recursion divides by the inertia of what is beyond a joint. A massless coupler has none, nor has a body with all its
+mass at its own pin; a loop holds them, so the mechanism's motion is determined all the same. So a little
+inertia is lent, and then what it needed, `m a` and `I0 y` of the answer, AT(10),(11), is given as a load, again and again.
+Each time as little of the error is left as the lent inertia is of all that moves.
 
-Equations: AT(1), AT(2).
+Equations: AT(10), AT(11).
 """
 
 from __future__ import annotations
@@ -14,66 +14,68 @@ from dataclasses import replace
 
 import numpy as np
 
-from cardan.algebra.number import nominal, scalar
-from cardan.errors import ModelError
-from cardan.model.graph import GROUND
+from cardan.algebra.number import nominal, nominal_of
+from cardan.formulation.points_motion import from_tree
+from cardan.formulation.points_recursion import Answer, Lent, PointLoads, gather
 from cardan.model.planar import PlanarLink, PlanarModel
 
-PART = 0.5  # of what the other link could give and still be a body
+PART = 1e-3  # of the smallest link's, lent: less costs digits, more costs corrections
+LEAST = 1e-12  # of the whole mechanism's inertia: less is none
+CORRECTIONS = 4
 
 
-def borrowed(planar: PlanarModel) -> tuple[PlanarModel, dict[int, float]]:
-    """The links with particles moved across cuts, and by joint how much was added to the cut's child."""
-    links, moved = list(planar.links), dict[int, float]()
-    for i in _light(planar):
-        for cut in planar.cuts:
-            if cut.role != "pin" or i not in (cut.parent, cut.child) or cut.joint in moved:
-                continue
-            at, other, place = (
-                (cut.child_at, cut.parent, cut.at) if i == cut.child else (cut.at, cut.child, cut.child_at)
-            )
-            mass = PART * _spare(planar, links, other, place)
-            if mass > 0 and (nominal(at).any() or links[i].role != "pin"):
-                links[i] = _with(links[i], at, mass)
-                if other != GROUND:
-                    links[other] = _with(links[other], place, -mass)
-                moved[cut.joint] = mass if i == cut.child else -mass
-                break
-        else:
-            raise ModelError(
-                f"formulation 'points': body {links[i].name!r} has no inertia in the plane (0 kg m^2 about its joint) "
-                "and no loop closed by a revolute joint to a body with mass can lend it some; give it mass and inertia"
-            )
-    return (replace(planar, links=tuple(links)), moved) if moved else (planar, moved)
+def lent_inertia(planar: PlanarModel) -> Lent:
+    """Mass and inertia for every link whose joint could move without moving any, tips first."""
+    fixed = replace(planar, links=tuple(_nominal(link) for link in planar.links))
+    lent: Lent = {}
+    heavy = [link for link in fixed.links if link.mass > 0]
+    if len(heavy) == len(fixed.links) and all(_own_inertia(link) > LEAST * link.inertia for link in heavy):
+        return lent
+    size = max(max(link.line.length, float(np.linalg.norm(link.at))) for link in fixed.links)
+    mass = min(link.mass for link in heavy)
+    turning = [link.inertia for link in heavy if link.inertia > LEAST * link.mass * size**2]
+    inertia = min(turning) if turning else mass * size**2
+    whole = sum(link.mass * size**2 + link.inertia for link in heavy)
+    while (i := _moving_nothing(fixed, lent, whole, size)) is not None:
+        lent[i] = (PART * mass if fixed.links[i].role != "pin" else 0.0, PART * inertia)
+    return lent
 
 
-def _light(planar: PlanarModel) -> list[int]:
-    """Links on pins that have no inertia, with nothing beyond them that has any."""
-    heavy = [link.mass > 0 for link in planar.links]
-    for i in reversed(range(len(heavy))):
-        if heavy[i] and planar.links[i].parent != GROUND:
-            heavy[planar.links[i].parent] = True
-    return [i for i, link in enumerate(planar.links) if not heavy[i] and link.inertia <= 0]
+def _nominal(link: PlanarLink) -> PlanarLink:
+    """A link with its free numbers at their nominal values."""
+    at, first = nominal(link.at), nominal(link.first)
+    mass, inertia = nominal_of(link.mass), nominal_of(link.inertia)
+    return replace(link, at=(at[0], at[1]), first=(first[0], first[1]), mass=mass, inertia=inertia)
 
 
-def _spare(planar: PlanarModel, links: list[PlanarLink], other: int, place: tuple[float, float]) -> float:
-    """The mass at a place without which a link would be no body any more."""
-    if other == GROUND:
-        return max((link.mass for link in links), default=0.0)
-    link = links[other]
-    if link.mass <= 0:
-        return 0.0
-    centre = np.array(link.first) / link.mass
-    L2 = link.line.length**2
-    about_centre = link.inertia - link.mass * scalar(centre @ centre) * L2
-    arm = scalar(np.sum((np.array(place) - centre) ** 2)) * L2
-    if about_centre <= 1e-12 * link.inertia:
-        return 0.0
-    return 1 / (1 / link.mass + arm / about_centre)
+def _own_inertia(link: PlanarLink) -> float:
+    """Inertia about the centre of mass, kg m^2."""
+    return float(link.inertia - (link.first[0] ** 2 + link.first[1] ** 2) / link.mass * link.line.length**2)
 
 
-def _with(link: PlanarLink, place: tuple[float, float], mass: float) -> PlanarLink:
-    """A link with a particle added."""
-    first = (link.first[0] + mass * place[0], link.first[1] + mass * place[1])  # AT(1)
-    inertia = link.inertia + mass * (place[0] ** 2 + place[1] ** 2) * link.line.length**2  # AT(1)
-    return replace(link, mass=link.mass + mass, first=first, inertia=inertia)
+def _moving_nothing(planar: PlanarModel, lent: Lent, whole: float, size: float) -> int | None:
+    """The link next to a tip whose joint moves no inertia, the joints beyond giving way, in an arbitrary position."""
+    import casadi as ca
+
+    q = ca.DM(np.random.default_rng(0).uniform(-1, 1, max(link.q.stop for link in planar.links)))
+    found = gather(planar, from_tree(planar, q, ca.DM(q.shape[0], 1)), lent)
+    for i, link in reversed(list(enumerate(planar.links))):
+        if i in lent or link.role == "rigid":
+            continue
+        if link.role == "float":
+            if min(link.mass * size**2, link.inertia) <= LEAST * whole:
+                return i
+            continue
+        pivot = float(found[i].pivot)
+        moved = 1 / pivot if np.isfinite(pivot) and pivot else 0.0
+        if moved <= LEAST * (whole if link.role == "pin" else whole / size**2):
+            return i
+    return None
+
+
+def paid_back(lent: Lent, answer: Answer) -> PointLoads:
+    """What the lent inertia needed, as loads."""
+    loads = PointLoads()
+    for i, (mass, inertia) in lent.items():
+        loads.forces[i], loads.couples[i] = mass * answer.a[i], inertia * answer.y[i]
+    return loads

@@ -2,7 +2,8 @@
 
 Notation: `a` is the acceleration of a link's point P, less gravity; its other point has `a + d''`, and the distance
 between them leaves `d'' = -w^2 d + y K x d`, with `y` the one unknown number. `h = m (rG - P)` is the first moment of
-mass, `I0` the inertia about P. Everything beyond a joint together asks for a force F and a moment N about P:
+mass, `I0` the inertia about P. What P would have if no joint accelerated, `still`, is known beforehand, and the unknown
+is the rest, `a - still`, written `a` again. Everything beyond a joint together asks for a force F and a moment N about P:
 
     F = A a + B y + p        N = B . a + D y + n
 
@@ -29,6 +30,7 @@ from cardan.formulation.points_motion import Motion, Moving
 from cardan.model.graph import GROUND
 from cardan.model.planar import PlanarLink, PlanarModel
 
+Lent = dict[int, tuple[float, float]]  # by link: mass (kg) at P and inertia (kg m^2) about it
 MOST = 2.0  # of a link's mass is given to its next pin at most: more would cost digits
 
 
@@ -41,8 +43,8 @@ class Beyond:
     D: Scalar
     h: Matrix
     e: Matrix  # K x (P - P of the link below)
-    A_shown: Matrix = None
-    B_shown: Matrix = None
+    mass: float = 0.0
+    pin: float = 0.0  # mass of particles at the joint itself
     pivot: Any = None
     U: Matrix = None
     V: Matrix = None  # U over the pivot
@@ -71,28 +73,29 @@ class Pushed:
     """What loads do at each joint.
 
     `force` is the part along the joint's freedom of what is asked, `free` the same over the inertia there: the
-    acceleration if the link below stood still. `biases` are what velocities add. The response of one load along another
-    is the sum of `force` of the one times `free` of the other.
+    acceleration if the link below stood still. The response of one load along another is the sum of `force` of the
+    one times `free` of the other.
     """
 
     force: list[Matrix]
     free: list[Matrix]
-    biases: list[Matrix]
 
     def along(self, other: Pushed) -> Scalar:
         """Response to another load along this one."""
         total = 0
         for force, free in zip(self.force, other.free, strict=True):
-            if not (force.is_zero() or free.is_zero()):
+            if force.nnz() and free.nnz():
                 total = total + dot(force, free)
         return total
 
-    def less(self, others: list[Pushed], sizes: Matrix) -> Pushed:
-        """These loads less others times their sizes, as far as `outwards` needs them."""
-        free = list(self.free)
-        for k, other in enumerate(others):
-            free = [own - sizes[k] * part for own, part in zip(free, other.free, strict=True)]
-        return Pushed(self.force, free, self.biases)
+    def plus(self, others: list[Pushed], sizes: list[Scalar]) -> Pushed:
+        """These loads and others times their sizes."""
+        force, free = list(self.force), list(self.free)
+        for other, size in zip(others, sizes, strict=True):
+            for i, part in enumerate(other.free):
+                if part.nnz():
+                    force[i], free[i] = force[i] + size * other.force[i], free[i] + size * part
+        return Pushed(force, free)
 
 
 @dataclass(frozen=True)
@@ -104,39 +107,46 @@ class Answer:
     qdd: list[Matrix]
 
 
-def gather(planar: PlanarModel, motion: Motion) -> list[Beyond]:
-    """Inwards, once for all loads: inertias of everything beyond each joint."""
+def gather(planar: PlanarModel, motion: Motion, lent: Lent | None = None) -> list[Beyond]:
+    """Inwards, once for all loads: inertias of everything beyond each joint; `lent` has mass and inertia to add."""
     like = motion.ground.P
     found: list[Beyond] = []
     own, pins = unified_masses(planar)
-    for link, b, (mass, first, inertia) in zip(planar.links, motion.links, own, strict=True):
-        h = carried(*first, b.d)
-        e = across(b.P - motion.carrier(link.parent).P) if link.role != "pin" else _arm(link, motion)
-        found.append(Beyond(mass * eye(2, like), across(h), inertia * type(like)(1), h, e))  # AT(10),(11)
+    for i, (link, b) in enumerate(zip(planar.links, motion.links, strict=True)):
+        more = (lent or {}).get(i, (0.0, 0.0))
+        (mass, first, inertia), h = own[i], carried(*own[i][1], b.d)
+        mass, inertia = mass + more[0], inertia + more[1]
+        e = across(b.P - motion.carrier(link.parent).P) if link.role in ("slide", "float") else _arm(link, motion)
+        A, D = mass * eye(2, like), inertia * type(like)(1)
+        found.append(Beyond(A, across(h), D, h, e, mass, pins[i]))  # AT(10),(11)
     for i in reversed(range(len(found))):
         link, s = planar.links[i], found[i]
         if link.role == "float":
             s.pivot = ldl_factor(block([[s.A, s.B], [s.B.T, s.D]]))
             continue
-        if link.role == "pin":
-            s.pivot, s.U = 1 / s.D, s.B
-            s.V = s.U * s.pivot
-            A = mirrored(s.A - s.V @ s.U.T) + pins[i] * eye(2, like)
-            B, D = type(like)(2, 1), type(like)(1, 1)
-        else:
-            u = motion.links[i].u[0]
-            s.U, s.c = s.A @ u, dot(u, s.B)
-            s.pivot = 1 / dot(u, s.U)
-            s.V = s.U * s.pivot
-            A = mirrored(s.A - s.V @ s.U.T)
-            B, D = s.B - s.V * s.c, s.D - s.pivot * s.c * s.c
-        s.A_shown, s.B_shown = A, B
+        A, B, D = _shown(link, motion, i, s)
         if link.parent != GROUND:
             below, T = found[link.parent], A @ s.e
             below.A = below.A + A
             below.B = below.B + B + T
             below.D = below.D + D + 2 * dot(s.e, B) + dot(s.e, T)
     return found
+
+
+def _shown(link: PlanarLink, motion: Motion, i: int, s: Beyond) -> tuple[Matrix, Matrix, Scalar]:
+    """What of A, B, D is left to the link below when the joint gives way."""
+    like = motion.ground.P
+    if link.role == "rigid":
+        return s.A, s.B, s.D
+    if link.role == "pin":
+        s.pivot, s.U = 1 / s.D, s.B
+        s.V = s.U * s.pivot
+        return mirrored(s.A - s.V @ s.U.T) + s.pin * eye(2, like), type(like)(2, 1), type(like)(1, 1)
+    u = motion.links[i].u[0]
+    s.U, s.c = s.A @ u, dot(u, s.B)
+    s.pivot = 1 / dot(u, s.U)
+    s.V = s.U * s.pivot
+    return mirrored(s.A - s.V @ s.U.T), s.B - s.V * s.c, s.D - s.pivot * s.c * s.c
 
 
 def unified_masses(planar: PlanarModel) -> tuple[list[tuple[float, tuple[float, float], float]], list[float]]:
@@ -168,17 +178,32 @@ def unified_masses(planar: PlanarModel) -> tuple[list[tuple[float, tuple[float, 
     return own, pins
 
 
-def inwards(planar: PlanarModel, motion: Motion, found: list[Beyond], loads: PointLoads, moving: bool = True) -> Pushed:
-    """From tip to base: what loads do at each joint; with `moving` False loads alone, without velocities."""
+def still(planar: PlanarModel, motion: Motion, found: list[Beyond]) -> dict[int, Matrix]:
+    """Acceleration of every P, less gravity, if no joint accelerated; none for a floating link."""
+    a: dict[int, Matrix] = {GROUND: -constant(planar.gravity)}
+    for i, (link, s) in enumerate(zip(planar.links, found, strict=True)):
+        p, b = motion.carrier(link.parent), motion.links[i]
+        if link.role == "float":
+            a[i] = type(b.P)(2, 1)
+            continue
+        a[i] = a[link.parent] + p.w2 * across(s.e)  # -w^2 (P - P below): AT(6),(12)
+        if link.role == "slide":
+            a[i] = a[i] + 2 * p.w * across(b.slip)
+    return a
+
+
+def inwards(
+    planar: PlanarModel, motion: Motion, found: list[Beyond], loads: PointLoads, rest: dict[int, Matrix] | None = None
+) -> Pushed:
+    """From tip to base: what loads do at each joint, with what velocities and gravity ask if `rest` is from `still`."""
     like = motion.ground.P
     zero, none = type(like)(2, 1), type(like)(1, 1)
     p = [-loads.forces.get(i, zero) for i in range(len(found))]
     n = [-loads.couples.get(i, none) for i in range(len(found))]
-    biases: list[Matrix] = []
-    for i, s in enumerate(found):
-        biases.append(_bias(planar.links[i], motion, i, s) if moving else zero)
-        if moving:
-            p[i] = p[i] - motion.links[i].w2 * s.h
+    if rest is not None:
+        for i, s in enumerate(found):
+            p[i] = p[i] - motion.links[i].w2 * s.h + s.mass * rest[i]
+            n[i] = n[i] + dot(across(s.h), rest[i])
     force: list[Matrix] = [none] * len(found)
     free: list[Matrix] = [none] * len(found)
     for i in reversed(range(len(found))):
@@ -188,44 +213,56 @@ def inwards(planar: PlanarModel, motion: Motion, found: list[Beyond], loads: Poi
             F, N = _float_drive(link, motion.links[i], tau, like)
             force[i] = stack(F - p[i], N - n[i])
             free[i] = ldl_solve(s.pivot, force[i])
-            p_shown, n_shown, B = F, N, zero
+            p_shown, n_shown = F, N
         elif link.role == "pin":
-            drive = link.turn[0] * tau
+            drive = link.turn[0] * tau if i in loads.drives else none
             force[i] = drive - n[i]  # AT(11) of all beyond
             free[i] = s.pivot * force[i]
-            p_shown, n_shown, B = p[i] + s.U * free[i], drive, zero
-        else:
-            force[i] = tau - dot(motion.links[i].u[0], p[i])  # AT(10) of all beyond, along the slide
+            p_shown, n_shown = p[i] + s.U * free[i], drive
+            p_shown = p_shown + s.pin * rest[i] if rest is not None else p_shown
+        elif link.role == "slide":
+            force[i] = (tau if i in loads.drives else none) - dot(motion.links[i].u[0], p[i])  # AT(10), along the slide
             free[i] = s.pivot * force[i]
-            p_shown, n_shown, B = p[i] + s.U * free[i], n[i] + s.c * free[i], s.B_shown
+            p_shown, n_shown = p[i] + s.U * free[i], n[i] + s.c * free[i]
+        else:
+            p_shown, n_shown = p[i], n[i]
         if link.parent != GROUND:
-            if moving and link.role != "float":
-                p_shown, n_shown = p_shown + s.A_shown @ biases[i], n_shown + dot(B, biases[i])
             p[link.parent] = p[link.parent] + p_shown
             n[link.parent] = n[link.parent] + n_shown + dot(s.e, p_shown)
-    return Pushed(force, free, biases)
+    return Pushed(force, free)
 
 
-def outwards(planar: PlanarModel, motion: Motion, found: list[Beyond], pushed: Pushed) -> Answer:
+def outwards(
+    planar: PlanarModel, motion: Motion, found: list[Beyond], pushed: Pushed, rest: dict[int, Matrix]
+) -> Answer:
     """From base to tip: accelerations of the points, and of the joints' coordinates."""
-    a: dict[int, Matrix] = {GROUND: -constant(planar.gravity)}
-    y: dict[int, Scalar] = {GROUND: type(motion.ground.P)(1, 1)}
-    qdd: list[Matrix] = []
+    like = motion.ground.P
+    a: dict[int, Matrix] = {GROUND: type(like)(2, 1)}  # besides those in `rest`
+    y: dict[int, Scalar] = {GROUND: type(like)(1, 1)}
+    rates: list[Scalar] = []
     for i, s in enumerate(found):
         link, free = planar.links[i], pushed.free[i]
-        carried_on = a[link.parent] + pushed.biases[i] + y[link.parent] * s.e  # AT(9)
+        a[i], y[i], rate = a[link.parent] + y[link.parent] * s.e, y[link.parent], type(like)(1, 1)  # AT(9)
         if link.role == "pin":
-            a[i] = carried_on
             y[i] = free - dot(s.V, a[i])
-            qdd.append(link.turn[0] * (y[i] - y[link.parent]))
         elif link.role == "slide":
-            rate = free - dot(s.V, carried_on) - s.pivot * s.c * y[link.parent]
-            a[i], y[i] = carried_on + rate * motion.links[i].u[0], y[link.parent]
-            qdd.append(rate)
-        else:
+            rate = free - dot(s.V, a[i]) - s.pivot * s.c * y[link.parent]
+            a[i] = a[i] + rate * motion.links[i].u[0]
+        elif link.role == "float":
             a[i], y[i] = free[:2], free[2]
-            qdd.append(float_rates(link, motion, i, a, y))
-    return Answer(a, y, qdd)
+        rates.append(rate)
+    total = {i: a[i] + rest[i] for i in a}
+    return Answer(total, y, [joint_rates(planar, motion, i, total, y, rate) for i, rate in enumerate(rates)])
+
+
+def joint_rates(
+    planar: PlanarModel, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
+) -> Matrix:
+    """Second rates of a joint's coordinates; `rate` is that of a slide."""
+    link = planar.links[i]
+    if link.role == "pin":
+        return link.turn[0] * (y[i] - y[link.parent])
+    return rate if link.role == "slide" else float_rates(link, motion, i, a, y)
 
 
 def float_rates(link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar]) -> Matrix:
@@ -253,10 +290,3 @@ def _float_drive(link: PlanarLink, b: Moving, tau: Matrix, like: Matrix) -> tupl
 def _arm(link: PlanarLink, motion: Motion) -> Matrix:
     """`K x` the way from the parent's P to a pin."""
     return across(carried(*link.at, motion.carrier(link.parent).d))
-
-
-def _bias(link: PlanarLink, motion: Motion, i: int, s: Beyond) -> Matrix:
-    """What velocities add to the acceleration of P beyond the link below."""
-    p, b = motion.carrier(link.parent), motion.links[i]
-    bias = p.w2 * across(s.e)  # -w^2 (P - P below): AT(6),(12)
-    return bias + 2 * p.w * across(b.slip) if link.role == "slide" else bias

@@ -52,7 +52,7 @@ def _solver(apply_inverse: Callable[[Matrix], Matrix], J: Matrix) -> Solver:
     if J.shape[0] == 0:
         return lambda f, gamma: (apply_inverse(f), gamma)
     Y = apply_inverse(J.T)
-    multipliers = _semidefinite(mirrored(J @ Y))
+    multipliers = semidefinite(mirrored(J @ Y))
 
     def solve(f: Matrix, gamma: Matrix) -> tuple[Matrix, Matrix]:
         a = apply_inverse(f)
@@ -64,10 +64,11 @@ def _solver(apply_inverse: Callable[[Matrix], Matrix], J: Matrix) -> Solver:
 
 def solve_semidefinite(A: Matrix, b: Matrix) -> Matrix:
     """Solve `A x = b` for a symmetric positive semidefinite sparse matrix, bounded where it is singular."""
-    return _semidefinite(A)(b)
+    return semidefinite(A)(b)
 
 
-def _semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
+def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
+    """Factor such a matrix once, for any right-hand sides."""
     import casadi as ca
 
     D, LT, p = ca.ldl(A + ca.diag(REGULARISATION * ca.diag(A)), True)
