@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from cardan.io.expression import LARGEST, Call, Name, Node, Number, as_text
+from cardan.io.yaml_text import number
 
 DEEPEST = 30
 """Levels of a printed expression before a part of it gets a name of its own."""
@@ -43,12 +44,12 @@ def as_expressions(function: Any, variable: Callable[[int, int], Name]) -> Text:
     if function.n_instructions() > LARGEST:
         raise Untranslatable(f"it takes {function.n_instructions()} operations, and at most {LARGEST} are written")
     values, outputs = _read(function, variable)
-    uses = Counter(argument for _, arguments in values for argument in arguments)
-    uses.update(k for column in outputs for k in column)
+    _restore_choices(values, _uses(values, outputs))
+    uses = _uses(values, outputs)
     where: dict[str, str] = {}
     nodes: list[Node] = []
-    for k, (make, arguments) in enumerate(values):
-        node = make(*(nodes[a] for a in arguments))
+    for k, value in enumerate(values):
+        node = value.leaf or _node(value.op, [nodes[a] for a in value.arguments])
         if isinstance(node, Call) and (uses[k] > 1 or node.depth > DEEPEST):
             name = f"a{len(where) + 1}"
             where[name] = as_text(node)
@@ -57,15 +58,18 @@ def as_expressions(function: Any, variable: Callable[[int, int], Name]) -> Text:
     return Text(where, [[as_text(nodes[k]) for k in column] for column in outputs])
 
 
-Make = Callable[..., Node]
+class _Value(NamedTuple):
+    """An operation and the numbers of its operands, or a leaf: a constant or a variable."""
+
+    op: str
+    arguments: tuple[int, ...] = ()
+    leaf: Node | None = None
 
 
-def _read(
-    function: Any, variable: Callable[[int, int], Name]
-) -> tuple[list[tuple[Make, tuple[int, ...]]], list[list[int]]]:
-    """Number the values of a graph: how to make each from which others; and the values of each output."""
+def _read(function: Any, variable: Callable[[int, int], Name]) -> tuple[list[_Value], list[list[int]]]:
+    """Number the values of a graph, and list those of each output."""
     codes = _codes()
-    values: list[tuple[Make, tuple[int, ...]]] = [(lambda: _constant(0.0), ())]
+    values = [_Value("const", leaf=_constant(0.0))]
     outputs = [[0] * function.numel_out(port) for port in range(function.n_out())]
     work: dict[int, int] = {}
     for k in range(function.n_instructions()):
@@ -75,22 +79,45 @@ def _read(
             outputs[outs[0]][function.sparsity_out(outs[0]).find()[outs[1]]] = work[ins[0]]
             continue
         if op == "input":
-            name = variable(*ins)
-            values.append((lambda name=name: name, ()))
+            values.append(_Value(op, leaf=variable(*ins)))
         elif op == "const":
-            number = _constant(float(function.instruction_constant(k)))
-            values.append((lambda number=number: number, ()))
+            values.append(_Value(op, leaf=_constant(float(function.instruction_constant(k)))))
         else:
-            values.append((_maker(op), tuple(work[i] for i in ins)))
+            values.append(_Value(op, tuple(work[i] for i in ins)))
         work[outs[0]] = len(values) - 1
     return values, outputs
 
 
-def _maker(op: str) -> Make:
-    """How the node of an operation is made from those of its operands."""
+def _uses(values: list[_Value], outputs: list[list[int]]) -> Counter[int]:
+    """How often each value is used."""
+    uses = Counter(argument for value in values for argument in value.arguments)
+    uses.update(k for column in outputs for k in column)
+    return uses
+
+
+def _restore_choices(values: list[_Value], uses: Counter[int]) -> None:
+    """Put `if(c, x, y)` for what CasADi makes of it, `if(c, x, 0) + if(not(c), y, 0)`.
+
+    Only where the parts are used for nothing else, so that reading it back makes them again.
+    """
+    for k, value in enumerate(values):
+        parts = [values[a] for a in value.arguments]
+        if value.op != "add" or [part.op for part in parts] != ["if_else_zero"] * 2:
+            continue
+        (c, x), (negated, y) = (part.arguments for part in parts)
+        inner = [*value.arguments, negated]
+        if values[negated] == _Value("not", (c,)) and all(uses[i] == 1 for i in inner):
+            values[k] = _Value("if", (c, x, y))
+            for i in inner:
+                values[i] = values[0]
+
+
+def _node(op: str, nodes: list[Node]) -> Node:
+    """The node of an operation from those of its operands."""
     if op in FUNCTIONS:
-        return lambda *nodes: _call(FUNCTIONS[op], *nodes)
-    special: dict[str, Make] = {
+        return _call(FUNCTIONS[op], *nodes)
+    special: dict[str, Callable[..., Node]] = {
+        "if": lambda c, x, y: _call("if", c, x, y),
         "sq": lambda x: _call("^", x, Number("2")),
         "twice": lambda x: _call("*", Number("2"), x),
         "inv": lambda x: _call("/", Number("1"), x),
@@ -99,7 +126,7 @@ def _maker(op: str) -> Make:
     }
     if op not in special:
         raise Untranslatable(f"it uses the operation {op or 'unknown'!r}, which expressions do not have")
-    return special[op]
+    return special[op](*nodes)
 
 
 def _call(function: str, *nodes: Node) -> Node:
@@ -110,13 +137,8 @@ def _call(function: str, *nodes: Node) -> Node:
 def _constant(value: float) -> Node:
     if not math.isfinite(value):
         raise Untranslatable(f"it contains the number {value:g}")
-    number = Number(_shortest(abs(value)))
-    return number if math.copysign(1, value) > 0 else _call("neg", number)
-
-
-def _shortest(value: float) -> str:
-    """The shortest text that reads back as the same float."""
-    return repr(int(value)) if value == int(value) and value < 1e15 else repr(value)
+    text = number(abs(value))
+    return Number(text) if math.copysign(1, value) > 0 else _call("neg", Number(text))
 
 
 @cache

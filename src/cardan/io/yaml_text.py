@@ -11,6 +11,8 @@ WIDTH = 100
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./-]| (?=[\w./-]))*", re.ASCII)
 WORDS = {"true", "false", "yes", "no", "on", "off", "null", "nan", "inf"}
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII)
+APART = ("cut", "snapping", "free", "notes")
+"""Sections at the end of a file, with a blank line before each."""
 CALCULATION = re.compile(r"=[\w .+*/^()-]+", re.ASCII)
 
 
@@ -31,7 +33,7 @@ def block(sections: dict[str, Any]) -> str:
             for key, element in value.items():
                 lines += _entry(key, element, 1, inline=not element)
         else:
-            lines += _entry(name, value, 0)
+            lines += [""] * (name in APART) + _entry(name, value, 0)
     return "\n".join(lines) + "\n"
 
 
