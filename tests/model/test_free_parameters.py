@@ -106,8 +106,24 @@ def test_functions_of_one_mechanism_refuse_a_batch_in_one_sentence() -> None:
     for ask in (cd.check, Model.settled, lambda m: cd.undetermined_reactions(m, m.start())):
         with pytest.raises(cd.InputError, match=r"batch shape \(2,\).*one mechanism at a time; give one value"):
             ask(bound)
-    with pytest.raises(cd.ModelError, match="its parameters have values; free more numbers first"):
+    with pytest.raises(cd.ModelError, match=r"'arm': 'forearm.mass' is not free; use free"):
+        arm().at({"forearm.mass": 1.0})
+    with pytest.raises(cd.ModelError, match="its parameters have values; free more"):
         bound.free("s.damping")
+
+
+def test_values_that_make_redundant_constraints_independent_are_refused() -> None:
+    """A parallelogram with three cranks moves by the grace of its lengths."""
+    m = cd.Mechanism("wheels", gravity=(0, 0, 0))
+    m.body("rod", mass=1.0, inertia=(1, 1, 1))
+    for k in range(3):
+        m.body(f"crank{k}", mass=1.0, inertia=(1, 1, 1))
+        m.joint(f"G{k}", cd.Revolute(axis=(0, 0, 1)), m.ground, f"crank{k}", at=(k, 0, 0), start=0.5)
+        m.joint(f"R{k}", cd.Revolute(axis=(0, 0, 1)), f"crank{k}", "rod", at=(1, 0, 0), child_at=(k, 0, 0), start=-0.5)
+    free = m.build().free("G2.at", "rod.mass")
+    cd.assemble(free.at({"rod.mass": [1.0, 2.0]}))
+    with pytest.raises(cd.ModelError, match=r"at index 1 .* constraints are independent, nominally .* build it with"):
+        cd.assemble(free.at({"G2.at": [[2.0, 0, 0], [2.0, 0.3, 0]]}))
 
 
 def test_the_key_knows_what_is_free_and_not_the_values() -> None:

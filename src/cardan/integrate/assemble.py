@@ -53,6 +53,8 @@ def assemble(
     q = np.array(np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], model.batch), model.nq)))
     for row in np.ndindex(q.shape[:-1]):
         q[row] = _place(model.one_of(row), q[row], free, t, tolerance)
+        if model.values is not None and (model.cuts or model.couplings):
+            _require_same_rank(model.one_of(row), q[row], row)
     moving = np.broadcast_to(v, (*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), model.nv))
     return q, _project_velocity(model, q, moving, free, t)
 
@@ -100,6 +102,19 @@ def _place(model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: f
     if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance:
         return q  # as far as rounding allows
     raise _cannot(model, phi)
+
+
+def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> None:
+    """Refuse values of free parameters with which constraints are independent that nominally are redundant."""
+    from cardan.integrate.independence import independent_rows, pivots, scaled_rows
+
+    rank, usual = len(pivots(scaled_rows(model, q))), len(independent_rows(model, "spatial"))
+    if rank > usual:
+        where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
+        raise ModelError(
+            f"model {model.name!r}: with these values of its parameters{where} {rank} constraints are independent, "
+            f"nominally {usual}, so that the equations would leave some out; build it with such values from the start"
+        )
 
 
 def _cannot(model: Model, phi: np.ndarray) -> ModelError:

@@ -78,7 +78,8 @@ class FreeKernel:
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """Evaluate at the values it is bound to; in float32 where every array given is."""
-        single = all(getattr(a, "dtype", None) == np.float32 for a in args)
+        single = args and getattr(args[0], "dtype", None) == np.float32
+        single = single and all(getattr(a, "dtype", None) == np.float32 for a in args)
         return self.kernel(*args, self._single if single else self.p, out=out, threads=threads)
 
     def at_values(self, p: np.ndarray) -> FreeKernel:

@@ -210,6 +210,8 @@ class Model:
 
         Their batch axes broadcast with each other and with those of q, v and tau. Numbers not named stay as they are.
         """
+        if not self.parameters and values:
+            raise ModelError(f"model {self.name!r}: {', '.join(map(repr, values))} is not free; use free(...) first")
         start = self.parameters.nominal if self.values is None else self.values
         return self._bound(self.parameters.vector(values, start))
 
