@@ -120,31 +120,45 @@ def stage(graphs: Graphs, method: Method, step: Step, i: int | Scalar, loads: Lo
     return graphs.rates(q, v, loads), graphs.accelerations(t, q, v, loads)
 
 
-def result(graphs: Graphs, method: Method, step: Step, loads: Loads) -> tuple[Matrix, Matrix]:
-    """State after the step, on the manifold."""
+@dataclass
+class Result:
+    """State after a step, and an estimate of its error; the error is zero where the method has none."""
+
+    q: Matrix
+    v: Matrix
+    eq: Matrix
+    ev: Matrix
+
+
+def result(graphs: Graphs, method: Method, step: Step, loads: Loads) -> Result:
+    """State after the step, on the manifold, and of its error what is along the manifold."""
+    q, v = step.q, step.v
     if method is EULER:
-        v = step.v + step.h * step.K[0][1]
-        q = graphs.plus(step.q, step.h * v, loads)
+        v = v + step.h * step.K[0][1]
+        q = graphs.plus(q, step.h * v, loads)
     else:
-        q, v = step.q, step.v
         for b, (kq, kv) in zip(method.b, step.K, strict=True):
             if b:
                 q, v = q + (step.h * b) * kq, v + (step.h * b) * kv
+    eq, ev = zeros(q.shape[0], None, q), zeros(v.shape[0], None, v)
+    for e, (kq, kv) in zip(method.e if method.e is not None else (), step.K, strict=False):
+        if e:
+            eq, ev = eq + (step.h * e) * kq, ev + (step.h * e) * kv
     q = graphs.normalised(q)
-    return graphs.nudged(step.t + step.h, q, v, loads) if graphs.motion.projects else (q, v)
+    if graphs.motion.projects:
+        c = graphs.correction(step.t + step.h, q, loads)
+        if method.adaptive:
+            eq, ev = graphs.along(c, q, eq, ev, loads)
+        q, v = graphs.nudged(c, q, v, loads)
+    return Result(q, v, eq, ev)
 
 
-def error(method: Method, step: Step, q: Matrix, v: Matrix, rtol: Scalar, atol: Scalar) -> Scalar:
+def error(step: Step, new: Result, rtol: Scalar, atol: Scalar) -> Scalar:
     """Estimated error of the step, mean square, in units of what is allowed."""
     import casadi as ca
 
-    assert method.e is not None
-    eq, ev = zeros(q.shape[0], None, q), zeros(v.shape[0], None, v)
-    for e, (kq, kv) in zip(method.e, step.K, strict=True):
-        if e:
-            eq, ev = eq + (step.h * e) * kq, ev + (step.h * e) * kv
-    before, after = stack(step.q, step.v), stack(q, v)
-    ratio = stack(eq, ev) / (atol + rtol * ca.fmax(ca.fabs(before), ca.fabs(after)))
+    before, after = stack(step.q, step.v), stack(new.q, new.v)
+    ratio = stack(new.eq, new.ev) / (atol + rtol * ca.fmax(ca.fabs(before), ca.fabs(after)))
     return ca.sqrt(ca.sumsqr(ratio) / max(ratio.shape[0], 1))
 
 
@@ -214,18 +228,18 @@ def commit(
     s: State,
     control: Control,
     step: Step,
-    new: tuple[Matrix, Matrix],
+    new: Result,
     g: Matrix,
     directions: np.ndarray,
 ) -> tuple[State, Scalar]:
     """The state after a step: kept, or tried again with a shorter one; and whether the lane goes on."""
     import casadi as ca
 
-    q, v = new
+    q, v = new.q, new.v
     going, h = is_going(s, control), step.h
     finite = ca.norm_1(q) + ca.norm_1(v) <= LARGEST  # false where it is not a number
     if method.adaptive:
-        e = error(method, step, q, v, control.rtol, control.atol)
+        e = error(step, new, control.rtol, control.atol)
         good = ca.logic_and(finite, e <= 1)
         last, tiny = ca.fmax(s.e, 1e-4), ca.fmax(e, 1e-10)
         factor = SAFETY * _root(_root(_root(1 / tiny))) * _root(_root(_root(_root(last))))

@@ -3,7 +3,8 @@
     qdot = N(q) v      vdot = a(t, q, v)      phi(q, t) = 0      G v = beta(t)
 
 `a` is the formulation's own answer, constraints included; the last two are what rounding and the integrator's error
-move away from, and what `nudged` brings back.
+move away from, and what a `Correction` brings back, as impulses of the constraints would: that leaves the motion along
+them as it is, also where a nearly singular position has let them slip.
 """
 
 from __future__ import annotations
@@ -12,13 +13,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cardan.algebra.linsolve import tree_factor, tree_solve
 from cardan.algebra.matrix import Matrix, beside, mirrored
+from cardan.formulation.absolute import with_lent_inertia
 from cardan.formulation.catalogue import quantity
-from cardan.formulation.contract import PLUS, RATES
+from cardan.formulation.contract import PLUS, RATES, Inputs, Quantity, square
 from cardan.formulation.general import forward_dynamics, is_plain, residual
+from cardan.formulation.power import velocity_of_rates
+from cardan.formulation.recursion import unroll
 from cardan.formulation.saddle import REGULARISATION
+from cardan.formulation.spatial import MASS_MATRIX
 from cardan.kernels.evaluate import function_of
+from cardan.model.graph import weightless_links
 from cardan.model.model import Model
+
+
+def _metric(model: Model, inputs: Inputs) -> list[Matrix]:
+    """The joint-space inertia, with a little lent to links that have none, so that every change has a size."""
+    weightless = weightless_links(model.tree)
+    return unroll(MASS_MATRIX, with_lent_inertia(model, weightless) if weightless else model, {"q": inputs["q"]})
+
+
+METRIC = Quantity("metric", ("q",), (("M", square),), write=_metric)
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,8 @@ class Motion:
             function_of(model, RATES),
             function_of(model, PLUS),
             function_of(model, residual(model)) if self.tree_rows else None,
+            function_of(model, METRIC) if self.tree_rows else None,
+            function_of(model, velocity_of_rates(model)) if self.tree_rows else None,
         )
 
 
@@ -71,6 +89,8 @@ class Graphs:
     rates_function: Any
     plus_function: Any
     residual: Any
+    mass: Any
+    tangent: Any
 
     def accelerations(self, t: Matrix, q: Matrix, v: Matrix, loads: Loads) -> Matrix:
         """`vdot`."""
@@ -78,9 +98,8 @@ class Graphs:
         pull = self.motion.baumgarte
         if pull is None or not self.motion.tree_rows:
             return a
-        phi, G, beta = self._rows(t, q, loads)
-        rate = G @ v - beta
-        return a - smallest(G, 2 * pull * rate + pull**2 * phi)
+        c = self.correction(t, q, loads)
+        return a - c.smallest(2 * pull * (c.G @ v - c.beta) + pull**2 * c.phi)
 
     def rates(self, q: Matrix, v: Matrix, loads: Loads) -> Matrix:
         """`qdot`."""
@@ -101,14 +120,27 @@ class Graphs:
                 q[at] = q[at] / ca.norm_2(q[at])
         return q
 
-    def nudged(self, t: Matrix, q: Matrix, v: Matrix, loads: Loads) -> tuple[Matrix, Matrix]:
-        """Position and velocity moved towards the constraints: one step of Newton's method for both, from one `G`.
+    def correction(self, t: Matrix, q: Matrix, loads: Loads) -> Correction:
+        """What brings states near q back onto the constraints."""
+        import casadi as ca
 
-        After a step of an integrator that is as near as its own error; repeated, it converges.
-        """
         phi, G, beta = self._rows(t, q, loads)
-        change = smallest(G, beside(phi, G @ v - beta))
+        above = self.motion.model.tree.coordinate_ancestor()
+        Y = tree_solve(tree_factor(self.mass(q, *loads.parameters), above), above, G.T)
+        A = mirrored(G @ Y)
+        factor = ca.ldl(A + ca.diag(REGULARISATION * ca.diag(A)), True)
+        return Correction(phi, G, beta, Y, factor)
+
+    def nudged(self, c: Correction, q: Matrix, v: Matrix, loads: Loads) -> tuple[Matrix, Matrix]:
+        """Position and velocity moved onto the constraints: one step of Newton's method for both."""
+        change = c.smallest(beside(c.phi, c.G @ v - c.beta))
         return self.plus(q, -change[:, 0], loads), v - change[:, 1]
+
+    def along(self, c: Correction, q: Matrix, dq: Matrix, dv: Matrix, loads: Loads) -> tuple[Matrix, Matrix]:
+        """The part of an error (nq,), (nv,) that a correction at q leaves."""
+        tangent = self.tangent(q, dq, *loads.parameters)
+        off = c.smallest(c.G @ beside(tangent, dv))
+        return dq - self.rates(q, off[:, 0], loads), dv - off[:, 1]
 
     def gap(self, t: Matrix, q: Matrix, loads: Loads) -> Matrix:
         """Position residual of every row, kept or not."""
@@ -129,17 +161,28 @@ class Graphs:
 
 
 @dataclass(frozen=True)
+class Correction:
+    """The constraints at a configuration, linearised: `phi`, `G`, `beta`, and `Y = M^-1 G^T` with `G Y` factored."""
+
+    phi: Matrix
+    G: Matrix
+    beta: Matrix
+    Y: Matrix
+    factor: Any
+
+    def smallest(self, b: Matrix) -> Matrix:
+        """The change `x` of least kinetic energy with `G x = b`: what impulses of the constraints would do.
+
+        Where `G` loses rank it stays bounded.
+        """
+        import casadi as ca
+
+        return self.Y @ ca.ldl_solve(b, *self.factor)
+
+
+@dataclass(frozen=True)
 class Loads:
     """What else the graphs depend on: drives (nv,) and free parameters."""
 
     tau: Matrix
     parameters: Sequence[Matrix] = ()
-
-
-def smallest(G: Matrix, b: Matrix) -> Matrix:
-    """The smallest `x` with `G x = b`; where `G` loses rank it stays bounded. Newton's method corrects the rest."""
-    import casadi as ca
-
-    A = mirrored(G @ G.T)
-    D, LT, p = ca.ldl(A + ca.diag(REGULARISATION * ca.diag(A)), True)
-    return G.T @ ca.ldl_solve(b, D, LT, p)

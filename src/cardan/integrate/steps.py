@@ -80,7 +80,7 @@ class Recipe:
             import casadi as ca
 
             graphs, s, loads, _ = self._symbols()
-            q, v = graphs.nudged(s.t, s.q, s.v, loads)
+            q, v = graphs.nudged(graphs.correction(s.t, s.q, loads), s.q, s.v, loads)
             gap = ca.norm_inf(graphs.gap(s.t, s.q, loads))
             data = [s.t, *loads.parameters]
             return March(((ca.Function("settle", [s.q, s.v, s.h, *data], [q, v, gap, 1]), 1),), 3)
@@ -167,7 +167,7 @@ class Recipe:
 
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = explicit.result(graphs, self.method, step, loads)
-            g = self._events(step.t + step.h, *new) if self.events else ca.SX(0, 1)
+            g = self._events(step.t + step.h, new.q, new.v) if self.events else ca.SX(0, 1)
             after, busy = explicit.commit(self.method, s, control, step, new, g, directions)
             return self._carried(after.columns()), busy
 
@@ -181,8 +181,8 @@ class Recipe:
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = explicit.result(graphs, self.method, step, loads)
             a = step.K[-1][1] if self.method.adaptive else s.a
-            g = [self._events(step.t + step.h, *new)] if self.events else []
-            return [step.t + step.h, *new, a, *g], ca.SX(0)
+            g = [self._events(step.t + step.h, new.q, new.v)] if self.events else []
+            return [step.t + step.h, new.q, new.v, a, *g], ca.SX(0)
 
         state = [s.t, s.q, s.v, s.a, *([s.g] if self.events else [])]
         return state, [s.h], s.h, finish
