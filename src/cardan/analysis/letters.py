@@ -47,6 +47,12 @@ class Letters:
             return sympy.Integer(0)
         return (self.q, self.v, self.tau, [], [self.t], self.p)[port][element]
 
+    def in_order(self) -> list[Any]:
+        """Symbols in the order in which they are drawn out of a sum where it is all the same: masses first."""
+        masses = [p for c, p in zip(self.components, self.p, strict=True) if c.parameter.endswith(".mass")]
+        weights = [p for c, p in zip(self.components, self.p, strict=True) if c.parameter == "gravity"]
+        return [x for x in (*masses, *weights, *self.p, *self.v, *self.q) if x.is_Symbol]
+
     def polynomial(self, generators: Generators) -> Callable[[int, int], Polynomial]:
         """The same as polynomials over generators."""
 
@@ -91,11 +97,11 @@ def letters_of(
     q, v = ([sympy.Symbol(c.name) for c in group] for group in coordinates)
     tau = [sympy.Integer(0)] * model.nv
     for joint in drives:
-        at = model.v_slice(joint)
+        at, units = model.v_slice(joint), model.joint(joint).kind.v_units
         for k in range(at.start, at.stop):
             name = f"tau_{index_of(joint)}" + (f"_{k - at.start + 1}" if at.stop - at.start > 1 else "")
             tau[k] = sympy.Symbol(name)
-            meanings[tau[k]] = Meaning(f"drive of {joint}", None, "N m" if model.nv else "")
+            meanings[tau[k]] = Meaning(f"drive of {joint}", None, "N m" if units[k - at.start] == "rad/s" else "N")
     p, named, told = _parameters(model, found, names, {str(x) for x in meanings})
     t = sympy.Symbol("t")
     if model.depends_on_time:

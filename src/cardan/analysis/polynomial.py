@@ -11,19 +11,24 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from cardan.algebra.rotation import TINY
+from cardan.model.force import SMOOTHING
+from cardan.model.joint import FLIPPED
+
 Number = int | Fraction
 Monomial = tuple[tuple[int, int], ...]
 Polynomial = dict[Monomial, Number]
 
 ONE: Monomial = ()
-# Constants that keep roots and divisions finite (`algebra.rotation.TINY`, say) are no part of what one reads: sizes
-# below the first, and what differs from a whole number by less than the second.
-NEGLIGIBLE, NEAR_WHOLE = 1e-15, 2e-12
+# Constants that keep roots and divisions finite are no part of what one reads.
+GUARDS = (TINY, SMOOTHING, FLIPPED)
 
 
 def number(value: float) -> Number:
     """The exact number that a float stands for: a short fraction if it is one, else its decimals."""
-    if abs(value - round(value)) <= NEAR_WHOLE * abs(value):
+    if value in GUARDS:
+        return 0
+    if value - FLIPPED == 1 or value == int(value):
         return round(value)
     short = Fraction(value).limit_denominator(1000)
     return short if float(short) == value else Fraction(repr(value))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cardan.analysis.letters import Letters
-from cardan.analysis.polynomial import NEGLIGIBLE, Generators, Polynomial, Writer, constant, functions, number
+from cardan.analysis.polynomial import Generators, Polynomial, Writer, constant, functions, number, rational
 from cardan.analysis.rotations import Rotations
 from cardan.analysis.shorten import Shortener
 from cardan.kernels.graph import Graph
@@ -29,6 +29,8 @@ def read_short(graph: Graph, letters: Letters, turns: Sequence[Turn], explicit: 
     shortener = Shortener(generators)
     writer = Writer(generators, shortener, rotations.reduce)
     leaf = letters.polynomial(generators)
+    for x in letters.in_order():
+        generators.index(x)
     symbols: dict[int, Any] = {}
     for port, quaternion, R in turns:
         own = [generators.index(x) for x in quaternion]
@@ -53,8 +55,6 @@ def read_short(graph: Graph, letters: Letters, turns: Sequence[Turn], explicit: 
 
 def read_plain(graph: Graph, letters: Letters, ports: Sequence[int]) -> Reading:
     """As the graph has it, operation by operation."""
-    import sympy
-
     table: dict[str, Callable[..., Any]] = {
         **functions(),
         "add": lambda a, b: a + b,
@@ -67,14 +67,9 @@ def read_plain(graph: Graph, letters: Letters, ports: Sequence[int]) -> Reading:
         "sq": lambda a: a**2,
     }
 
-    def constant_of(value: float) -> Any:
-        from cardan.analysis.polynomial import rational
-
-        return rational(number(value)) if abs(value) > NEGLIGIBLE else sympy.Integer(0)
-
     own = [(p, e, k) for p, e, k in graph.outputs if p in ports]
     values = evaluate(
-        graph, [k for _, _, k in own], letters.expression, constant_of, lambda op, args: table[op](*args), {}
+        graph, [k for _, _, k in own], letters.expression, lambda x: rational(number(x)), lambda op, args: table[op](*args), {}
     )
     return Reading({(p, e): values[k] for p, e, k in own}, {})
 
@@ -113,4 +108,4 @@ def evaluate(
 
 
 def _constant(value: float) -> Polynomial:
-    return constant(number(value)) if abs(value) > NEGLIGIBLE else {}
+    return constant(number(value))

@@ -6,7 +6,6 @@ cosines as those of sums of angles where that is shorter; each is nested, common
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from functools import reduce
 from math import gcd, lcm
@@ -15,7 +14,8 @@ from typing import Any
 from cardan.analysis.polynomial import ONE, Generators, Monomial, Number, Polynomial, add, power, rational, tidy, times
 
 MOST_TERMS = 400  # of a sum that is nested rather than left as it is
-MOST_FACTORED = 16  # terms of a sum whose factors are looked for
+MOST_FACTORED, MOST_FACTORS = 6, 4  # terms and letters of a sum whose factors are looked for
+TRIED, MOST_TRIED = 3, 12  # beginnings tried, in a sum of so many terms
 Wave = tuple[int, ...]  # multiples of the angles
 
 
@@ -27,6 +27,7 @@ class Shortener:
         self.units: list[list[int]] = []
         """Quaternions of unit length, four generators each."""
         self._known: dict[frozenset[Any], Any] = {}
+        self._nested: dict[frozenset[Any], Any] = {}
 
     def __call__(self, a: Polynomial) -> Any:
         """The shortest expression found."""
@@ -128,7 +129,7 @@ class Shortener:
         return sum(1 + sum(p + _angle_length(self.generators.objects[g]) for g, p in m) for m in a)
 
     def nested(self, a: Polynomial) -> Any:
-        """Common factors drawn out, those first that save most."""
+        """Common factors drawn out, those first that save most; of a short sum the best of a few beginnings."""
         import sympy
 
         if len(a) < 2 or len(a) > MOST_TERMS:
@@ -136,30 +137,48 @@ class Shortener:
         common, content, rest = _content(a)
         if common or content != 1:
             return sympy.Mul(rational(content), self.generators.term(common, 1), self.nested(rest))
+        key = frozenset(a.items())
+        if key not in self._nested:
+            self._nested[key] = self._nest(a)
+        return self._nested[key]
+
+    def _nest(self, a: Polynomial) -> Any:
+        import sympy
+
         if factored := self._factored(a):
             return factored
-        saved: Counter[int] = Counter()
-        count = Counter(g for m in a for g, _ in m)
-        for g, n in count.items():
-            if n > 1:
-                group = [m for m in a if any(h == g for h, _ in m)]
-                saved[g] = (n - 1) * sum(abs(p) for _, p in _shared(group))
-        if not saved:
+        first = _savings(a)
+        if not first:
             return self.generators.expression(a)
-        best = max(saved, key=lambda g: (saved[g], -g))
-        inside = {m: c for m, c in a.items() if any(h == best for h, _ in m)}
-        outside = {m: c for m, c in a.items() if m not in inside}
-        return self.nested(inside) + self.nested(outside)
+        tried = first[: TRIED if len(a) <= MOST_TRIED else 1]
+        return min((self._grouped(a, g) for g in tried), key=sympy.count_ops)
+
+    def _grouped(self, a: Polynomial, first: int) -> Any:
+        """A sum by its groups, each of the terms with one generator; groups that differ by a factor are one."""
+        import sympy
+
+        groups: dict[frozenset[Any], tuple[Polynomial, Polynomial]] = {}
+        rest, best = a, [first]
+        while rest:
+            inside = {m: c for m, c in rest.items() if not best or any(h == best[0] for h, _ in m)}
+            rest = {m: c for m, c in rest.items() if m not in inside}
+            common, content, sum_ = _content(inside)
+            if sum_[min(sum_)] < 0:
+                content, sum_ = -content, {m: -c for m, c in sum_.items()}
+            before, _ = groups.get(frozenset(sum_.items()), ({}, {}))
+            groups[frozenset(sum_.items())] = (add(before, {common: content}), sum_)
+            best = _savings(rest)
+        return sympy.Add(*(sympy.Mul(self.nested(by), self.nested(sum_)) for by, sum_ in groups.values()))
 
     def _factored(self, a: Polynomial) -> Any:
         """The product that a short sum is, or None."""
-        if not 2 < len(a) <= MOST_FACTORED or any(p < 0 for m in a for _, p in m):
+        used = sorted({g for m in a for g, _ in m})
+        if not 2 < len(a) <= MOST_FACTORED or len(used) > MOST_FACTORS or any(p < 0 for m in a for _, p in m):
             return None
         import sympy
         from sympy.polys.domains import QQ
         from sympy.polys.rings import PolyRing
 
-        used = sorted({g for m in a for g, _ in m})
         place = {g: k for k, g in enumerate(used)}
         ring = PolyRing([f"x{k}" for k in range(len(used))], QQ, "lex")
         if max(sum(p for _, p in m) for m in a) < 2:
@@ -210,6 +229,16 @@ def _modulated(lines: dict[Wave, tuple[Number, Number]], angle: int, name: str) 
             x, y = (real, imaginary) if name == "cos" else (sign * imaginary, -sign * real)
             result[shifted] = _sum(result.get(shifted, (0, 0)), (Fraction(x) / 2, Fraction(y) / 2))
     return result
+
+
+def _savings(a: Polynomial) -> list[int]:
+    """Generators that several terms have, first those whose terms share most."""
+    groups: dict[int, list[Monomial]] = {}
+    for m in a:
+        for g, _ in m:
+            groups.setdefault(g, []).append(m)
+    saved = {g: (len(own) - 1) * sum(abs(p) for _, p in _shared(own)) for g, own in groups.items() if len(own) > 1}
+    return sorted(saved, key=lambda g: (-saved[g], g))
 
 
 def _shared(monomials: list[Monomial]) -> Monomial:

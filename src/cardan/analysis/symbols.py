@@ -113,7 +113,7 @@ class Symbols:
         return whole_text(self) if name is None else matrix_text(name, self.matrix(name))
 
     def _repr_latex_(self) -> str:
-        return self.latex()
+        return f"$$\\begin{{gathered}}\n{self.latex()}\n\\end{{gathered}}$$"
 
     def __repr__(self) -> str:
         """One line."""
