@@ -86,6 +86,8 @@ def _dependent_groups(J: np.ndarray, names: list[str]) -> tuple[tuple[str, ...],
 def require_motion(model: Model) -> None:
     """Refuse a mechanism that cannot move, whose motions conflict, or that can move without moving any inertia."""
     model = model.unbound
+    if "moves" in model.kernels:
+        return
     found = redundancy(model)
     moved = any(c.depends_on_time for c in model.couplings)
     if found.freedoms == 0 and not moved and model.nv > 0:
@@ -98,6 +100,7 @@ def require_motion(model: Model) -> None:
         _require_consistent_motions(model)
     if weightless_links(model.tree):
         _require_inertia(model)
+    model.kernels["moves"] = True
 
 
 def _require_consistent_motions(model: Model) -> None:
