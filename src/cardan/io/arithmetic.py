@@ -99,9 +99,8 @@ def _dimension(node: Call, values: list[Quantity]) -> Dimension | None:
         return _product(*values, sign=1 if name == "*" else -1)
     if name in ("^", "sqrt"):
         return _power(node, values)
-    counted = 3 if name in OF_ANGLES else 4
     for value in values:
-        if value.dimension is not None and any(value.dimension[:counted]):
+        if value.dimension is not None and any(value.dimension[:3]):
             wanted = "an angle" if name in OF_ANGLES else "a plain number"
             raise ExpressionError(f"{name} takes {wanted}, not {described(value.dimension)}", node.span)
     return PLAIN
@@ -130,14 +129,14 @@ def _product(a: Quantity, b: Quantity, *, sign: int) -> Dimension | None:
 
 def _power(node: Call, values: list[Quantity]) -> Dimension | None:
     base, power = values[0], values[1] if node.function == "^" else Quantity(0.5, PLAIN)
-    if power.dimension is not None and power.dimension != PLAIN:
+    if power.dimension is not None and any(power.dimension[:3]):
         raise ExpressionError(f"an exponent is a plain number, not {described(power.dimension)}", node.span)
-    if base.dimension is None or base.dimension == PLAIN:
-        return base.dimension
-    powers = [power.value * n for n in base.dimension]
+    if base.dimension is None:
+        return None
+    powers = [power.value * n for n in base.dimension[:3]]
     if any(n != round(n) or abs(n) > 99 for n in powers):
         raise ExpressionError(f"the power {power.value:g} of {described(base.dimension)} is no quantity", node.span)
-    return tuple(int(n) for n in powers)  # type: ignore[return-value]
+    return int(powers[0]), int(powers[1]), int(powers[2]), 0
 
 
 # Symbols: the same operations on CasADi graphs. A number among the operands is a constant of the graph.

@@ -6,19 +6,20 @@ refused: `parameters` do their work, and hostile files need them. `no`, `on` or 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from cardan.errors import FileError
 
-LARGEST = 400_000
-"""Nodes of a file; a mechanism of a thousand bodies has a tenth of it."""
+LARGEST = 120_000
+"""Nodes of a file; a mechanism of a thousand bodies has less than half of it."""
 DEEPEST = 20
 """Levels of a file; the format needs eight."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Scalar:
     """A number, a word, a sentence; `plain` where it is written without quotes. Lines and columns count from 1."""
 
@@ -29,7 +30,7 @@ class Scalar:
     one_line: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class List:
     """A list of nodes."""
 
@@ -38,7 +39,7 @@ class List:
     column: int
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Table:
     """Names and nodes, in the order written; `keys` tells where each name is."""
 
@@ -80,12 +81,13 @@ def parse_yaml(text: str, source: str) -> Table:
 
 
 def _check_characters(text: str, source: str) -> None:
-    for number, line in enumerate(text.split("\n"), 1):
-        indent = line[: len(line) - len(line.lstrip())]
-        if "\t" in indent:
-            raise FileError(f"{source}: line {number}: it is indented with a tab; YAML wants blanks")
-        if "\0" in line:
-            raise FileError(f"{source}: line {number}: it contains the character NUL; is it a text file at all?")
+    for found, sentence in (
+        (re.search(r"^ *\t", text, re.MULTILINE), "it is indented with a tab; YAML wants blanks"),
+        (re.search("\0", text), "it contains the character NUL; is it a text file at all?"),
+    ):
+        if found:
+            line = text.count("\n", 0, found.end()) + 1
+            raise FileError(f"{source}: line {line}: {sentence}")
 
 
 def _malformed(error: Any, source: str) -> FileError:
@@ -119,21 +121,22 @@ class _Composer:
             raise self.error(event, f"the file has more than {LARGEST} entries; at most that many are read")
         if depth > DEEPEST:
             raise self.error(event, f"it is nested more than {DEEPEST} levels deep")
-        if isinstance(event, self.yaml.AliasEvent) or event.anchor is not None:
+        kind = type(event)
+        if kind is self.yaml.AliasEvent or event.anchor is not None:
             raise self.error(event, "anchors and aliases are not read; give the number a name under 'parameters'")
         if event.tag is not None and event.tag != "!":
             raise self.error(event, f"the tag {event.tag!r} is not read; leave it out")
-        line, column = event.start_mark.line + 1, event.start_mark.column + 1
-        if isinstance(event, self.yaml.ScalarEvent):
-            one_line = event.start_mark.line == event.end_mark.line
-            return Scalar(event.value, event.style is None, line, column, one_line)
-        if isinstance(event, self.yaml.SequenceStartEvent):
-            items = []
-            while not isinstance(event := next(self.events), self.yaml.SequenceEndEvent):
+        mark = event.start_mark
+        line, column = mark.line + 1, mark.column + 1
+        if kind is self.yaml.ScalarEvent:
+            return Scalar(event.value, not event.style, line, column, mark.line == event.end_mark.line)
+        if kind is self.yaml.SequenceStartEvent:
+            items, end = [], self.yaml.SequenceEndEvent
+            while type(event := next(self.events)) is not end:
                 items.append(self.node(event, depth + 1))
             return List(items, line, column)
-        table = Table(line, column)
-        while not isinstance(event := next(self.events), self.yaml.MappingEndEvent):
+        table, end = Table(line, column), self.yaml.MappingEndEvent
+        while type(event := next(self.events)) is not end:
             self.entry(table, event, depth)
         return table
 

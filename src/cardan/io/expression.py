@@ -48,6 +48,7 @@ ATOM = 6
 _TOKEN = re.compile(
     rf"(?P<number>{UNSIGNED})|(?P<name>[A-Za-z_]\w*)|(?P<sign>\*\*|<=|>=|==|!=|[-+*/^()\[\],<>])", re.ASCII
 )
+_BLANK = re.compile(r"[ \t\r\n]*")
 Span = tuple[int, int]
 
 
@@ -229,7 +230,7 @@ class _Parser:
     def number(self) -> Node:
         start, unit = self.start, ""
         text = self.word
-        if self.text[self.at :].lstrip().startswith("["):
+        if self.text.startswith("[", self.blank()):
             opening = self.text.index("[", self.at)
             closing = self.text.find("]", opening)
             if closing < 0:
@@ -323,8 +324,7 @@ class _Parser:
     def advance(self) -> None:
         """Go to the next token; `last` is where the one before ended."""
         self.last = self.at
-        rest = self.text[self.at :]
-        start = self.at + len(rest) - len(rest.lstrip(" \t\r\n"))
+        start = self.blank()
         if start == len(self.text):
             self.kind, self.word, self.start, self.at = "end", "", start, start
             return
@@ -335,6 +335,11 @@ class _Parser:
                 f"the character {sign!r} has no place in an expression{HINTS.get(sign, '')}", (start, start + 1)
             )
         self.kind, self.word, self.start, self.at = match.lastgroup or "", match[0], start, match.end()
+
+    def blank(self) -> int:
+        """Where the blanks here end."""
+        match = _BLANK.match(self.text, self.at)
+        return match.end() if match else self.at
 
     def unexpected(self, where: str) -> ExpressionError:
         if self.kind == "end":

@@ -68,12 +68,15 @@ class Vector:
 
 def several(spot: Spot, quantities: list[str]) -> list[float]:
     """Read a list of numbers of these quantities."""
-    wanted = f"{len(quantities)} numbers in brackets, [{', '.join('...' for _ in quantities)}]"
+    count = f"{len(quantities)} number{'s' * (len(quantities) != 1)}"
+    wanted = f"{count} in brackets, [{', '.join('...' for _ in quantities)}]"
     if not isinstance(spot.node, List):
         raise spot.error(f"must be {wanted}, got {described(spot.node)}")
     items = spot.items()
     if len(items) != len(quantities):
-        raise spot.error(f"must be {wanted}, got {len(items)}")
+        torn = any(item.is_expression and "(" in item.written and ")" not in item.written for item in items)
+        hint = "; put a calculation that has a comma in quotes" if torn else ""
+        raise spot.error(f"must be {wanted}, got {len(items)}{hint}")
     return [item.number(quantity) for item, quantity in zip(items, quantities, strict=True)]
 
 

@@ -252,7 +252,7 @@ class _Reader:
         outputs = given.items() if isinstance(given.node, List) else [given]
         known = values["joint"] in self.kinds
         if known and kind.nv and len(outputs) != kind.nv:
-            raise given.error(f"must be {kind.nv} numbers or expressions, one for each rate, got {len(outputs)}")
+            raise given.error(f"must have a number or expression for each rate, {kind.nv}, got {len(outputs)}")
         quantities = along(spot, "effort")[: len(outputs)]
         function: Any = 0.0
         if known and kind.nv:

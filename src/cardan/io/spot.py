@@ -18,7 +18,8 @@ from cardan.model.joint import Kind
 TRUTH = re.compile(r"(?i:true|false|yes|no|on|off|y|n)")
 NOTHING = re.compile(r"(?i:null|~|)")
 NOT_FINITE = re.compile(r"[+-]?\.?(?i:nan|inf|infinity)")
-LONGEST_NAME = 200
+LONGEST = 200
+"""Characters of a number with its unit."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,8 @@ class Spot:
             value = self.evaluated(self.expression(), self.parameter)
             assert isinstance(value, Quantity)
             return value
-        match = MEASURE.fullmatch(text)
-        if match is None or re.match(r"[+-]?0\d", text):
+        match = MEASURE.fullmatch(text) if len(text) <= LONGEST else None
+        if match is None or re.match(r"[+-]?(0\d|[\d.]*[,_])", text):
             raise self.error(f"must be {called(wanted)}, got {_not_a_number(text)}")
         try:
             unit = read_unit(match[2]) if match[2] else None
@@ -112,6 +113,11 @@ class Spot:
         except UnitError as error:
             hint = "; a calculation begins with =" if re.search(r"[+*/(-]", match[2] or "") else ""
             raise self.error(f"cannot be {text!r}: {error}{hint}") from None
+
+    @property
+    def written(self) -> str:
+        """The text of the node, if it is a scalar."""
+        return self.node.text if isinstance(self.node, Scalar) else ""
 
     @property
     def is_expression(self) -> bool:
@@ -192,7 +198,7 @@ def _not_a_number(text: str) -> str:
         return f"{shown}; it must be finite: leave out what is unknown or unlimited"
     if TRUTH.fullmatch(text):
         return f"{shown}, a word"
-    if re.fullmatch(r"[+-]?\d[\d_]*_[\d_.]*", text):
+    if re.match(r"[+-]?[\d.]+_", text):
         return f"{shown}; leave out the _"
     if re.match(r"[+-]?0\d", text):
         return f"{shown}; leave out the leading zeros, which could mean an octal number"

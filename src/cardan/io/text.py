@@ -28,6 +28,8 @@ def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
                 "a model file refers to meshes, it does not contain them"
             )
         data = path.read_bytes()
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"{path}: the file cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a null character in the path
@@ -70,6 +72,8 @@ def write_text(path: Path, text: str, overwrite: bool = False) -> None:
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)
+    except FileError:
+        raise
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise FileError(f"{path}: cannot be written, {why}; is its folder there, writable, and not full?") from None

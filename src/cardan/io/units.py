@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from cardan.errors import nearest
@@ -122,6 +123,7 @@ def to_si(number: str, unit: Unit | None = None) -> float:
     return result
 
 
+@lru_cache(1000)
 def read_unit(text: str) -> Unit:
     """Read a unit such as `N*m/rad`, `kg m^2`, `m/s^2` or `N/(m s)`."""
     if len(text) > LONGEST:
@@ -189,6 +191,7 @@ def _named(name: str) -> Unit:
     raise UnitError(f"{name!r} is not a unit{nearest(name, known)}")
 
 
+@cache
 def dimensions_of(quantity: str) -> tuple[Dimension, ...]:
     """The dimensions that a quantity may have."""
     return tuple(PLAIN if unit == "1" else read_unit(unit).dimension for unit in QUANTITIES[quantity])
