@@ -10,7 +10,7 @@ form of the inverse, Management Science 3 (1957) 255-269, for the order in which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,8 +108,11 @@ class LU:
     U: dict[int, list[tuple[int, Matrix]]]
 
 
-def lu_factor(A: Matrix) -> LU:
-    """Factor a sparse matrix of symbols, pivots on its diagonal in the order that is expected to fill in least."""
+def lu_factor(A: Matrix, after: Mapping[int, Set[int]] | None = None) -> LU:
+    """Factor a sparse matrix of symbols, pivots on its diagonal in the order that is expected to fill in least.
+
+    `after` has, for some pivots, those that must come before them.
+    """
     rows, columns = A.sparsity().get_triplet()
     work = dict(zip(zip(rows, columns, strict=True), A.nonzeros(), strict=True))
     left = set(range(A.shape[0]))
@@ -121,7 +124,8 @@ def lu_factor(A: Matrix) -> LU:
             right[i].add(j)
     lu = LU([], {}, {}, {})
     while left:
-        p = min(left, key=lambda k: (len(below[k] & left) * len(right[k] & left), -k))
+        ready = (k for k in left if after is None or left.isdisjoint(after.get(k, ())))
+        p = min(ready, key=lambda k: (len(below[k] & left) * len(right[k] & left), -k))
         left.remove(p)
         lu.order.append(p)
         lu.reciprocal[p] = 1 / work[p, p]

@@ -36,7 +36,7 @@ from cardan.model.model import Model
 
 TOLERANCE = 1e-10  # of Newton's last correction: m, rad, and per second, beside 1 or the value if larger
 ITERATIONS = 15
-CORRECTIONS = 5  # of the first accelerations, for what is lent
+CORRECTIONS = 4  # of the first accelerations, for what is lent and added to pivots
 SINGULAR = 1e-12  # part of a multiplier's own pivot that is added to it: bounded where rows lose rank
 
 
@@ -100,12 +100,12 @@ class Equations:
         rows, free = list(layout.rows), [p] if model.parameters else []
         J, phi = J[rows, :], phi[list(layout.places)]
         r, excess = M @ vdot + J.T @ lam - f, J @ v - beta[rows]
-        slopes = [ca.jacobian(r, q), -ca.jacobian(f, v), ca.jacobian(excess, q)]
+        slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, layout.nv, layout.nv + layout.m])
         D = ca.SX.sym("D", layout.nv)
         moved = native.plus(written, layout.key, {"q": q, "v": D})[0]
         return cls(
             layout,
-            ca.Function("balance", [t, q, v, vdot, lam, tau, *free], [r, excess, M, J, *slopes]),
+            ca.Function("balance", [t, q, v, vdot, lam, tau, *free], [r, excess, M, J, -ca.jacobian(f, v), *slopes]),
             ca.Function("geometry", [t, q, *free], [phi, ca.jacobian(phi, q)]),
             ca.Function("start", [t, q, v, tau, *free], [M, f, J, gamma[rows]]),
             ca.Function("plus", [q, D, *free], [moved, ca.jacobian(moved, D)]),
@@ -140,12 +140,16 @@ class Unknown:
 
 def begin(eq: Equations, t: Scalar, q: Matrix, v: Matrix, loads: Loads) -> Point:
     """A start at a consistent state: accelerations from the equations themselves, `a = vdot`."""
+    import casadi as ca
+
     M, f, J, gamma = eq.start(t, q, v, loads.tau, *loads.parameters)
-    solve = _solver(eq.lend(M), J.T, J, None)
-    vdot, lam = solve(-f, -gamma)
-    for _ in range(CORRECTIONS if any(eq.layout.lent) else 0):
-        dvdot, dlam = solve(M @ vdot + J.T @ lam - f, J @ vdot - gamma)
-        vdot, lam = vdot + dvdot, lam + dlam
+    K, S = ca.blockcat([[M, J.T], [J, ca.SX(eq.layout.m, eq.layout.m)]]), eq.lend(M)
+    solve = _solver(ca.blockcat([[S, J.T], [J, -_small(J**2 @ (1 / ca.diag(S)))]]), eq.layout.nv)
+    b = ca.vertcat(f, gamma)
+    x = solve(b)
+    for _ in range(CORRECTIONS):
+        x = x + solve(b - K @ x)
+    vdot, lam = ca.vertsplit(x, [0, eq.layout.nv, eq.layout.nv + eq.layout.m])
     return Point(t, q, v, vdot, vdot, lam, 0 * lam)
 
 
@@ -154,61 +158,85 @@ def predict(c: Coefficients, p: Point) -> Unknown:
     return Unknown((p.vdot - c.alpha_m * p.a) / (1 - c.alpha_m), p.lam, p.eta)
 
 
-def newton(
-    eq: Equations, c: Coefficients, p: Point, x: Unknown, h: Scalar, loads: Loads
-) -> tuple[Unknown, Point, Scalar]:
-    """One iteration: the unknowns after it, the state they lead to, and the size of the correction."""
+@dataclass
+class Linear:
+    """Newton's equations `K (dz, dlam, deta) = b`, and `G`."""
+
+    K: Matrix
+    b: Matrix
+    G: Matrix
+
+
+def linearise(eq: Equations, c: Coefficients, p: Point, x: Unknown, h: Scalar, loads: Loads) -> Linear:
+    """Newton's equations at an iterate."""
     import casadi as ca
 
-    far, fast, heavy = c.beta * h * h, c.gamma * h, (1 - c.alpha_m) / (1 - c.alpha_f)
-    t, free = p.t + h, loads.parameters
-
-    def place(z: Matrix) -> Any:
-        return eq.plus(p.q, h * p.v + h * h * (0.5 - c.beta) * p.a + far * z, *free)
-
-    def rates(a: Matrix) -> tuple[Matrix, Matrix]:
-        v = p.v + h * (1 - c.gamma) * p.a + fast * a
-        return v, ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)
-
-    q, turned = place(x.z)
-    phi, phi_q = eq.geometry(t, q, *free)
+    far, fast, heavy = _lengths(c, h)
+    q, turned = eq.plus(p.q, _shift(c, p, x.z, h), *loads.parameters)
+    phi, phi_q = eq.geometry(p.t + h, q, *loads.parameters)
     G = phi_q @ turned
-    v, vdot = rates(x.z - G.T @ x.eta)
-    r, excess, M, J, r_q, r_v, excess_q = eq.balance(t, q, v, vdot, x.lam, loads.tau, *free)
+    v, vdot = _rates(c, p, x.z - G.T @ x.eta, h)
+    r, excess, M, J, r_v, r_q, excess_q = eq.balance(p.t + h, q, v, vdot, x.lam, loads.tau, *loads.parameters)
     S0 = heavy * eq.lend(M) + fast * r_v
     S = S0 + far * (r_q @ turned)
     # rows: balance, velocities, positions; columns: z, lam, eta
-    none = ca.SX(eq.layout.m, eq.layout.m)
-    B = ca.horzcat(J.T, -S0 @ G.T)
-    C = ca.vertcat(J + (far / fast) * (excess_q @ turned), G)
-    E = ca.vertcat(ca.horzcat(none, -J @ G.T), ca.horzcat(none, none))
-    dz, multipliers = _solver(S, B, C, E)(r, ca.vertcat(excess / fast, phi / far))
-    dlam, deta = ca.vertsplit(multipliers, [0, eq.layout.m, 2 * eq.layout.m])
-    new = Unknown(x.z + dz, x.lam + dlam, x.eta + deta)
-    a = new.z - G.T @ new.eta
-    q, (v, vdot) = place(new.z)[0], rates(a)
-    moved = far * ca.norm_inf(dz) / (1 + ca.norm_inf(q))
-    sped = fast * ca.norm_inf(dz - G.T @ deta) / (1 + ca.norm_inf(v))
-    return new, Point(t, q, v, vdot, a, new.lam, new.eta), ca.fmax(moved, sped)
+    K = ca.blockcat([
+        [S, J.T, -S0 @ G.T],
+        [J + (far / fast) * (excess_q @ turned), -_small(J**2 @ (1 / ca.diag(S))), -J @ G.T],
+        [G, ca.SX(eq.layout.m, eq.layout.m), _small(ca.sum2(G**2))],
+    ])  # fmt: skip
+    return Linear(K, -ca.vertcat(r, excess / fast, phi / far), G)
 
 
-def _solver(S: Matrix, B: Matrix, C: Matrix, E: Matrix | None) -> Callable[[Matrix, Matrix], tuple[Matrix, Matrix]]:
-    """Factor `S x + B y = -r`, `C x + E y = -s` once; solve for any r and s."""
+def correct(
+    eq: Equations, c: Coefficients, p: Point, x: Unknown, h: Scalar, linear: Linear, loads: Loads
+) -> tuple[Unknown, Point, Scalar]:
+    """The unknowns after an iteration, the state they lead to, and the size of the correction."""
     import casadi as ca
 
-    lu = lu_factor(S)
-    if not C.shape[0]:
-        return lambda r, s: (-lu_solve(lu, r), s)
-    Y = lu_solve(lu, B)
-    A = C @ Y if E is None else C @ Y - E
-    outer = lu_factor(A + ca.diag(SINGULAR * ca.diag(A)))
+    n, m, G = eq.layout.nv, eq.layout.m, linear.G
+    dz, dlam, deta = ca.vertsplit(_solver(linear.K, n)(linear.b), [0, n, n + m, n + 2 * m])
+    new = Unknown(x.z + dz, x.lam + dlam, x.eta + deta)
+    a = new.z - G.T @ new.eta
+    q = eq.plus(p.q, _shift(c, p, new.z, h), *loads.parameters)[0]
+    v, vdot = _rates(c, p, a, h)
+    far, fast, _ = _lengths(c, h)
+    moved = far * ca.norm_inf(dz) / (1 + ca.norm_inf(q))
+    sped = fast * ca.norm_inf(dz - G.T @ deta) / (1 + ca.norm_inf(v))
+    return new, Point(p.t + h, q, v, vdot, a, new.lam, new.eta), ca.fmax(moved, sped)
 
-    def solve(r: Matrix, s: Matrix) -> tuple[Matrix, Matrix]:
-        x = lu_solve(lu, r)
-        y = lu_solve(outer, s - C @ x)
-        return -x - Y @ y, y
 
-    return solve
+def _lengths(c: Coefficients, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """What a unit of `a'` adds to position, velocity and `vdot'`."""
+    return c.beta * h * h, c.gamma * h, (1 - c.alpha_m) / (1 - c.alpha_f)
+
+
+def _shift(c: Coefficients, p: Point, z: Matrix, h: Scalar) -> Matrix:
+    """`D`."""
+    return h * p.v + h * h * ((0.5 - c.beta) * p.a + c.beta * z)
+
+
+def _rates(c: Coefficients, p: Point, a: Matrix, h: Scalar) -> tuple[Matrix, Matrix]:
+    """`v'` and `vdot'`."""
+    v = p.v + h * ((1 - c.gamma) * p.a + c.gamma * a)
+    return v, ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)
+
+
+def _small(size: Matrix) -> Matrix:
+    """What bounds multipliers where their rows lose rank, beside the size of their own pivots."""
+    import casadi as ca
+
+    return SINGULAR * ca.diag(size)
+
+
+def _solver(K: Matrix, n: int) -> Callable[[Matrix], Matrix]:
+    """Factor once and solve for any right side; multipliers, past n, come after all accelerations in their row."""
+    import casadi as ca
+
+    columns = ca.SX(K[n:, :n]).sparsity().T
+    start, rows = columns.colind(), columns.row()
+    lu = lu_factor(K, {n + k: set(rows[start[k] : start[k + 1]]) for k in range(K.shape[0] - n)})
+    return lambda b: lu_solve(lu, b)
 
 
 @dataclass

@@ -15,7 +15,7 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.formulation import dae, native
 from cardan.integrate import alpha
-from cardan.integrate.alpha import Coefficients, Control, Equations, Layout, Point, State, Unknown
+from cardan.integrate.alpha import Coefficients, Control, Equations, Layout, Linear, Point, State, Unknown
 from cardan.integrate.crossing import locate
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.independence import generic_configurations, pivots, scaled, usual
@@ -30,6 +30,7 @@ from cardan.kernels.program import Port
 from cardan.model.model import Model
 
 LENT = 1e-3  # of the smallest inertia there is
+UNROLLED = 3_000  # instructions of Newton's equations past which solving them is a part of its own
 NONE = 1e-9  # of a coordinate's own inertia: less, in some direction, is none
 
 
@@ -105,17 +106,33 @@ class Recipe:
         equations, loads, data = self._equations()
         symbols = {name: ca.SX.sym(name, size or 1) for name, size in self.sizes.items()}
         control = Control(*(ca.SX.sym(name) for name in ("end", "rho", "heed")))
-        s = self._state(symbols)
-        c = Coefficients.of(control.rho)
+        s, c = self._state(symbols), Coefficients.of(control.rho)
+        h = alpha.length(s, control)
         x = alpha.first(s, alpha.predict(c, s.point))
-        found = alpha.newton(equations, c, s.point, x, alpha.length(s, control), loads)
-        new = found[1]
-        tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, s.x, loads)
-        directions = np.array([event.direction for event in self.events])
-        after, busy = alpha.commit(s, control, found, tree, self._events(new.t, *tree), directions)
-        inputs = [*symbols.values(), control.end, control.rho, control.heed, *data]
-        outputs = ca.cse([*self._columns(after), busy])
-        return March(((ca.Function("iteration", inputs, outputs), 1),), len(symbols))
+        linear = alpha.linearise(equations, c, s.point, x, h, loads)
+        state, controls = list(symbols.values()), [control.end, control.rho, control.heed, *data]
+
+        def finish(linear: Linear) -> list[Any]:
+            found = alpha.correct(equations, c, s.point, x, h, linear, loads)
+            new = found[1]
+            tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, s.x, loads)
+            directions = np.array([event.direction for event in self.events])
+            after, busy = alpha.commit(s, control, found, tree, self._events(new.t, *tree), directions)
+            return [*self._columns(after), busy]
+
+        values = list(vars(linear).values())
+        first = ca.Function("linearise", [*state, *controls], ca.cse(values))
+        if first.n_instructions() <= UNROLLED:
+            return March(((ca.Function("iteration", [*state, *controls], ca.cse(finish(linear))), 1),), len(state))
+        # the equations' values wait in memory, without their zeros, for the part that solves them
+        kept = [ca.SX.sym("kept", value.nnz()) for value in values]
+        inputs = [*state, *kept, *controls]
+        filled = [ca.vertcat(*value.nonzeros()) for value in ca.cse(values)]
+        held = Linear(*(ca.SX(value.sparsity(), memory) for value, memory in zip(values, kept, strict=True)))
+        opening = ca.Function("linearise", inputs, [*state, *filled, 0])
+        done = ca.cse(finish(held))
+        closing = ca.Function("correct", inputs, [*done[:-1], *kept, done[-1]])
+        return March(((opening, 1), (closing, 1)), len(state), len(kept))
 
     def _equations(self) -> tuple[Equations, Loads, list[Any]]:
         import casadi as ca
