@@ -6,6 +6,9 @@
 with `G = d phi / d q`, `y = (q, v, lam, mu)` or `(q, v, lam)`. On the solution `mu = 0`. Quaternions of unit length are
 position constraints like the others.
 
+Where constraints depend on one another for a moment, multipliers are undetermined. Two small numbers, `soft`, keep the
+stabilised equations regular there: `J v = beta + soft_0 lam`, `phi = soft_1 mu`.
+
 Source: C. W. Gear, B. Leimkuhler, G. K. Gupta, Automatic integration of Euler-Lagrange equations with constraints,
 J. Comput. Appl. Math. 12-13 (1985) 77-90.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import gcd, lcm, pi
 from typing import Any
 
@@ -22,7 +26,9 @@ import numpy as np
 from cardan.algebra.matrix import Matrix, arctan2, cos, dot, sin, stack, where
 from cardan.errors import InputError
 from cardan.formulation import native
+from cardan.formulation.catalogue import quantity
 from cardan.formulation.contract import PROJECT, Inputs, Quantity, Shape, fixed
+from cardan.formulation.general import forward_dynamics, is_plain
 from cardan.model.model import Model
 
 FORMS = ("stabilised", "index1")
@@ -86,8 +92,8 @@ def state(model: Model, key: str) -> Quantity:
 
 
 def residual(model: Model, layout: Layout) -> Quantity:
-    """`F` (n,) of time, `y`, `y'` and drives."""
-    shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "yp": (layout.n,), "tau": (model.nv,)}
+    """`F` (n,) of time, `y`, `y'`, `soft` and drives."""
+    shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "yp": (layout.n,), "soft": (2,), "tau": (model.nv,)}
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         F, stabiliser = _implicit(model, layout, s)
@@ -97,20 +103,62 @@ def residual(model: Model, layout: Layout) -> Quantity:
     return Quantity("dae_residual", tuple(shapes), (("F", fixed(layout.n)),), write=write, shapes=shapes)
 
 
-def jacobian(model: Model, layout: Layout) -> Any:
-    """CasADi function of (t, cj, y, y', tau): the sparse matrix `dF/dy + cj dF/dy'`.
+def jacobian(model: Model, layout: Layout) -> Quantity:
+    """The sparse matrix `dF/dy + cj dF/dy'` (n, n).
 
     The change of `G^T mu` with q is left out: it vanishes with mu, on the solution.
     """
     import casadi as ca
 
-    n, nq = layout.n, layout.nq
-    t, cj, y, yp, tau = (ca.SX.sym(*port) for port in (("t", 1), ("cj", 1), ("y", n), ("yp", n), ("tau", model.nv)))
-    F, stabiliser = _implicit(model, layout, {"t": t, "y": y, "yp": yp, "tau": tau})
-    K = ca.jacobian(F, y) + cj * ca.jacobian(F, yp)
-    mu = y[sum(layout.sizes[:3]) :]
-    K[:nq, sum(layout.sizes[:3]) :] += ca.jacobian(stabiliser, mu)
-    return ca.Function("jacobian", [t, cj, y, yp, tau], [ca.sparsify(K)])
+    n, first = layout.n, sum(layout.sizes[:3])  # of mu
+    shapes: dict[str, Shape] = {"t": (), "cj": (), "y": (n,), "yp": (n,), "soft": (2,), "tau": (model.nv,)}
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        F, stabiliser = _implicit(model, layout, s)
+        K = ca.jacobian(F, s["y"]) + s["cj"] * ca.jacobian(F, s["yp"])
+        K[: layout.nq, first:] += ca.jacobian(stabiliser, s["y"])[:, first:]
+        return [ca.sparsify(K)]
+
+    return Quantity("dae_jacobian", tuple(shapes), (("K", fixed(n, n)),), write=write, shapes=shapes)
+
+
+def explicit(model: Model) -> Quantity:
+    """`y'` of `y = (q, v)`, `qdot = N v` and the accelerations, of a tree without couplings."""
+    n = model.nq + model.nv
+    shapes: dict[str, Shape] = {"t": (), "y": (n,), "tau": (model.nv,)}
+    forward = (
+        quantity("spatial", "forward_dynamics") if is_plain(model) else forward_dynamics(model, "spatial", (), False)
+    )
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        state = {"q": s["y"][: model.nq], "v": s["y"][model.nq :], "tau": s["tau"], "t": s["t"]}
+        a = forward.graph(model, {name: state[name] for name in forward.inputs})[0]
+        return [stack(native.rates(model, "spatial", state)[0], a)]
+
+    return Quantity("explicit", tuple(shapes), (("ydot", fixed(n)),), write=write, shapes=shapes)
+
+
+def explicit_jacobian(model: Model) -> Quantity:
+    """The sparse matrix `dy'/dy` (n, n) of `explicit`."""
+    import casadi as ca
+
+    rates = explicit(model)
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        return [ca.sparsify(ca.jacobian(rates.graph(model, s)[0], s["y"]))]
+
+    n = model.nq + model.nv
+    return Quantity("explicit_jacobian", rates.inputs, (("K", fixed(n, n)),), write=write, shapes=rates.shapes)
+
+
+def nonzeros(matrix: Quantity, count: int) -> Quantity:
+    """The nonzeros (count,) of a sparse matrix, by columns."""
+    import casadi as ca
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        return [ca.vertcat(*matrix.graph(model, s)[0].nonzeros())]
+
+    return Quantity(matrix.name, matrix.inputs, (("K", fixed(count)),), write=write, shapes=matrix.shapes)
 
 
 def into(model: Model, key: str) -> Quantity:
@@ -186,16 +234,17 @@ def _implicit(model: Model, layout: Layout, s: Inputs) -> tuple[Matrix, Matrix]:
     """`F` without the stabilising term, and that term, `G^T mu`."""
     import casadi as ca
 
-    q, v, lam, mu = ca.vertsplit(s["y"], list(np.cumsum([0, *layout.sizes])))
+    ends = [int(end) for end in np.cumsum([0, *layout.sizes])]
+    q, v, lam, mu = (s["y"][a:b] for a, b in pairwise(ends))
     qdot, vdot = s["yp"][: layout.nq], s["yp"][layout.nq : layout.nq + layout.nv]
     M, f, J, gamma, phi, beta, rate = equations(model, layout.key, s["t"], q, v, s["tau"])
-    rows, places = list(layout.rows), list(layout.places)
+    rows, places, soft = list(layout.rows), list(layout.places), s["soft"]
     moving = [qdot - rate, M @ vdot + J[rows, :].T @ lam - f]
     if layout.form == "index1":
         return ca.vertcat(*moving, (J @ vdot - gamma)[rows]), ca.SX(layout.nq, 1)
     lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in layout.unit]
     held = ca.vertcat(phi[places], *lengths)
-    return ca.vertcat(*moving, (J @ v - beta)[rows], held), ca.jtimes(held, q, mu, True)
+    return ca.vertcat(*moving, (J @ v - beta)[rows] - soft[0] * lam, held - soft[1] * mu), ca.jtimes(held, q, mu, True)
 
 
 def _period(model: Model, key: str, k: int) -> float:

@@ -10,53 +10,34 @@ L. R. Petzold, Numerical Solution of Initial-Value Problems in Differential-Alge
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cardan.errors import InputError, ModelError
 from cardan.formulation import dae, native
-from cardan.integrate.implicit import System
-from cardan.integrate.stepper import Arrival, Outcome
-from cardan.integrate.sundials import Course, Progress, make
+from cardan.integrate.implicit import System, Tail, events_of_row
+from cardan.integrate.stepper import Outcome
+from cardan.integrate.sundials import Course, Progress, Reached, Run, Serial, Settings, linear_solver, make, spread
 from cardan.model.model import Model
 
-CONSISTENT = 1e-8  # largest residual of the equations at the start, beside their largest term
-CLOSED = 1e-6  # largest gap in positions and velocities that a start may have, m and rad; it is closed exactly
+HIGHEST_ORDER = 5
+CONSISTENT = 1e-8  # largest residual of the equations at the start, beside the largest value in them
+CLOSED = 1e-6  # largest gap in positions and velocities that a start may have, m and rad; it is closed
+OPEN = 1e-3  # gap beyond which an index 1 run has lost its constraints
+DRIFT = 100.0  # tolerances by which the constraints may be broken before an index 1 run starts again on them
+ROUNDING = 100 * float(np.finfo(float).eps)
+SOFT = 1e-4  # of the tolerance: what the constraints give way
 IGNORED = 1e30  # absolute tolerance of multipliers: no error test, no part in Newton's
-LINEAR = (("dense", 300), ("sparse", np.inf))  # which solver, up to how many unknowns
-DRIFT = 100.0  # tolerances that the constraints may be broken by before an index 1 run starts again
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What every multistep method is told: tolerances on q and v (m, rad, and per s), order, steps (s)."""
-
-    rtol: float = 1e-8
-    atol: float = 1e-10
-    max_order: int = 5
-    max_step: float = np.inf
-    first_step: float = 0.0
-    max_steps: int = 1_000_000
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """As SUNDIALS has them."""
-        return {
-            "max_order": self.max_order,
-            "max_step": 0.0 if np.isinf(self.max_step) else float(self.max_step),
-            "first_step": float(self.first_step),
-            "max_num_steps": self.max_steps,
-        }
-
-
-class Gear:
+class Gear(Serial):
     """Integrates a model by Gear's method, in any formulation; fills `integrate.stepper.Stepper`.
 
     `form` is "stabilised" (index 2, positions and velocities both kept on the constraints) or "index1". `tau` (nv,) or
     (B, nv) are constant drives, N m and N. `events` is a CasADi function of (t, q, v) of the tree with one vector of
     values, whose zeros stop the run; `directions` has 1 for those that count when rising, -1 when falling, 0 both.
+    `settings` are those of `integrate.sundials.Settings`.
     """
 
     def __init__(
@@ -73,72 +54,45 @@ class Gear:
     ) -> None:
         if form not in dae.FORMS:
             raise InputError(f"form must be one of {', '.join(map(repr, dae.FORMS))}, got {form!r}")
-        self.model, self.settings = model, Settings(**settings)
-        self.system = System(model, native.formulation_key(formulation, frame), form)
-        self.tau = np.atleast_2d(np.zeros(model.nv) if tau is None else np.asarray(tau, dtype=float))
-        self.events = None if events is None else self.system.events(events)
-        self.events_count = 0 if events is None else int(events.numel_out(0))
+        super().__init__(model, tau)
+        self.settings = Settings(**settings)
+        self.options = self.settings.options(HIGHEST_ORDER)
+        self.system = System(model.unbound, native.formulation_key(formulation, frame), form)
+        self.count = 0 if events is None else int(events.numel_out(0))
+        self.events = None if not self.count else events_of_row(self.system.model, self.system.layout, events)
         self.directions = directions
-        self.runs: list[_Run] = []
 
-    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Start at a consistent state: q (B, nq), v (B, nv), time in s."""
-        tau = np.broadcast_to(self.tau, (len(q), self.model.nv))
-        self.runs = [_Run(self, row) for row in np.ascontiguousarray(tau)]
-        for run, own_q, own_v in zip(self.runs, q, v, strict=True):
-            run.begin(float(t), np.array(own_q, dtype=float), np.array(own_v, dtype=float))
-
-    def advance(self, t: float) -> Arrival:
-        """Move every system to time `t`, s, or to an event before it."""
-        return gather([run.advance(t) for run in self.runs])
-
-
-Reached = tuple[Course, np.ndarray, np.ndarray, int]
-
-
-def gather(reached: Sequence[Reached]) -> Arrival:
-    """One arrival from those of all systems: how each went, its q and v, and its steps."""
-    courses = [course for course, *_ in reached]
-    return Arrival(
-        np.array([c.t for c in courses]),
-        np.stack([q for _, q, _, _ in reached]),
-        np.stack([v for _, _, v, _ in reached]),
-        np.array([int(c.outcome) for c in courses]),
-        np.array([c.event for c in courses]),
-        np.array([steps for *_, steps in reached]),
-        next((c.words for c in courses if c.words), ""),
-    )
+    def start(self, tail: Tail, at: Reached) -> Run:
+        """Put a system on its way."""
+        return _Run(self, tail, at)
 
 
 class _Run:
     """One system on its way."""
 
-    def __init__(self, gear: Gear, tau: np.ndarray) -> None:
-        self.gear, self.system, self.tau = gear, gear.system, tau
-        self.about = np.zeros(gear.model.nq)  # the tree's configuration a step ago
-        self.earlier = 0  # steps before the solver was started again
-
-    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Start at a state of the tree."""
-        self.about[:] = q
-        q, v, gap = self.system.project(t, *self.system.own(q, v), self.tau)
+    def __init__(self, gear: Gear, tail: Tail, at: Reached) -> None:
+        self.gear, self.system, self.tail = gear, gear.system, tail
+        self.about = at.q.copy()  # the tree's configuration a step ago
+        self.earlier = at.steps  # before the solver was started
+        q, v, gap = self.system.project(at.t, *self.system.own(at.q, at.v, tail), tail)
         if gap > CLOSED:
             raise InputError(
-                f"model {self.gear.model.name!r}: the state at t = {t:g} s breaks a constraint by {gap:.3g} (m, rad, "
+                f"model {gear.model.name!r}: the state at t = {at.t:g} s breaks a constraint by {gap:.3g} (m, rad, "
                 "and per s); start from what `cd.assemble` gives"
             )
-        self._start(t, q, v)
+        self._start(at.t, q, v)
 
     def _start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start the solver at a state of the formulation that satisfies the constraints."""
-        y, yp = self.system.start(t, q, v, self.tau)
+        y, yp = self.system.start(t, q, v, self.tail)
+        self.soft = self.system.soft(t, y, self.tail, SOFT * self.gear.settings.atol)
+        self.progress, self.atol = Progress(t), self._tolerance(q, v)
+        self.course = Course(self._solver(), self.progress, t, y, yp)
         F = np.zeros_like(y)
-        self.system.residual(np.asarray(t), y, yp, self.tau, F)
-        self.progress = Progress(t)
-        self.course = Course(self._solver(), self.progress, t, (y, yp), self.gear.settings.max_steps)
+        self.system.residual(t, y, yp, self.soft, *self.tail, F)
         if not np.isfinite(F).all():
             self.course.not_finite()
-        elif np.abs(F).max() > CONSISTENT * max(1.0, float(np.abs(yp).max()), float(np.abs(y).max())):
+        elif np.abs(F).max() > CONSISTENT * max(1.0, float(np.abs(y).max()), float(np.abs(yp).max())):
             raise ModelError(
                 f"model {self.gear.model.name!r}: at t = {t:g} s no accelerations and reactions satisfy the equations "
                 f"of motion (residual {np.abs(F).max():.3g}); its constraints conflict there"
@@ -146,91 +100,113 @@ class _Run:
 
     def advance(self, t: float) -> Reached:
         """Move to time `t`."""
-        course, layout = self.course, self.system.layout
-        course.advance(t)
-        q, v = course.y[: layout.nq], course.y[layout.nq : layout.nq + layout.nv]
-        if np.isfinite(course.y).all():
-            q, v, gap = self.system.project(course.t, q, v, self.tau)
-            if layout.form == "index1" and course.outcome == Outcome.ARRIVED and gap > self._allowed(course.y):
+        while True:
+            course = self.course
+            course.advance(t)
+            q, v = self._split(course.y)
+            if not np.isfinite(course.y).all():
+                break
+            q, v, gap = self.system.project(course.t, q, v, self.tail)
+            if self._should_start_again(q, v, gap):
                 self.earlier += self.progress.steps
                 self._start(course.t, q, v)
-        return (self.course, *self.system.tree(q, v, self.about), self.earlier + self.progress.steps)
+            elif course.outcome == Outcome.STEPS and self._steps < self.gear.settings.max_steps:
+                course.go_on()
+            else:
+                break
+        return self.course.reached(*self.system.tree(q, v, self.about, self.tail), self._steps)
 
-    def _allowed(self, y: np.ndarray) -> float:
-        """How far the constraints may be broken."""
+    def _should_start_again(self, q: np.ndarray, v: np.ndarray, gap: float) -> bool:
+        """Whether the solver is better off with a new start at this state."""
+        course = self.course
+        if course.outcome > Outcome.EVENT:  # perhaps for asking for more digits than there are at these speeds
+            return bool((self._tolerance(q, v) > 2 * self.atol).any())
+        if self.system.layout.form != "index1":
+            return False
+        if gap > OPEN:
+            course.fail(Outcome.OPEN_LOOP, f"constraints came apart by {gap:.3g} (m, rad, and per s)")
+        return course.outcome == Outcome.ARRIVED and gap > self._drift(q)
+
+    def _split(self, y: np.ndarray) -> list[np.ndarray]:
+        layout = self.system.layout
+        return np.split(y[: layout.nq + layout.nv], [layout.nq])
+
+    @property
+    def _steps(self) -> int:
+        return self.earlier + self.progress.steps
+
+    def _tolerance(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Absolute tolerances of q and v (2,): constraints tie a small value to large ones, and to their rounding."""
+        size = [float(np.abs(x).max(initial=0.0)) for x in (q, v)]
+        return np.maximum(self.gear.settings.atol, ROUNDING * np.array(size))
+
+    def _drift(self, q: np.ndarray) -> float:
+        """How far the constraints may be broken before the solver is started again on them."""
         s = self.gear.settings
-        return DRIFT * (s.rtol * float(np.abs(y[: self.system.layout.nq]).max()) + s.atol)
+        return DRIFT * (s.rtol * max(1.0, float(np.abs(q).max(initial=0.0))) + s.atol)
 
     def _solver(self) -> Any:
         """IDA on this system's equations."""
         from sksundae.ida import IDA
 
         gear, layout = self.gear, self.system.layout
-        linear = next(name for name, size in LINEAR if layout.n <= size)
         moving = layout.nq + layout.nv
         share = (moving / layout.n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, the multipliers too
         weights = np.full(layout.n, IGNORED)
-        weights[:moving] = share * gear.settings.atol
-        options = gear.settings.options | {
+        weights[: layout.nq], weights[layout.nq : moving] = share * self.atol
+        linear = linear_solver(layout.n)
+        options = gear.options | {
             "rtol": share * gear.settings.rtol, "atol": weights, "algebraic_idx": range(moving, layout.n),
             "jacfn": self._jacobian(linear == "sparse"), "linsolver": linear,
         }  # fmt: skip
         if linear == "sparse":
             options["sparsity"] = self.system.pattern
         if gear.events is not None:
-            options |= {"eventsfn": self._events(), "num_events": gear.events_count}
+            options |= {"eventsfn": self._events(), "num_events": gear.count}
         return make(IDA, self._residual(), **options)
 
     def _residual(self) -> Callable[..., None]:
         """Fill the residual; where angles are measured, follow them from step to step."""
-        evaluate, tau, progress, attempt = self.system.residual, self.tau, self.progress, self.progress.attempt
+        evaluate, soft, tail = self.system.residual, self.soft, self.tail
+        progress, attempt = self.progress, self.progress.attempt
         if self.system.is_tree:
 
             def residual(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
                 if t != progress.tried:
                     attempt(t)
-                evaluate(t, y, yp, tau, out)
+                evaluate(t, y, yp, soft, *tail, out)
 
             return residual
-        system, layout, about = self.system, self.system.layout, self.about
-        last = np.zeros(layout.n)
+        last = np.zeros(self.system.layout.n)
+        q, v = self._split(last)
 
         def following(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
             if t != progress.tried:
                 if t > progress.tried and progress.steps:
-                    about[:] = system.out_of(last[: layout.nq], last[layout.nq : layout.nq + layout.nv], about)[0]
+                    self.about[:] = self.system.tree(q, v, self.about, tail)[0]
                 attempt(t)
             last[:] = y
-            evaluate(t, y, yp, tau, out)
+            evaluate(t, y, yp, soft, *tail, out)
 
         return following
 
     def _jacobian(self, sparse: bool) -> Callable[..., None]:
-        """Fill the Jacobian; a singular system shows here first, where there is time to look."""
-        fill, tau, look, pattern = self.system.jacobian, self.tau, self.progress.look, self.system.pattern
-        if sparse:
+        """Fill the Jacobian; values that are not finite show here, at a new linearisation."""
+        fill = self.system.jacobian if sparse else spread(self.system.jacobian, self.system.pattern)
+        soft, tail, look = self.soft, self.tail, self.progress.look
 
-            def nonzeros(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
-                look(t, y, yp, F)
-                fill(t, cj, y, yp, tau, out)
-
-            return nonzeros
-        columns = np.repeat(np.arange(pattern.shape[1]), np.diff(pattern.indptr))
-        places = pattern.indices * pattern.shape[1] + columns
-        values = np.zeros(pattern.nnz)
-
-        def dense(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
+        def jacobian(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
             look(t, y, yp, F)
-            fill(t, cj, y, yp, tau, values)
-            out.reshape(-1)[places] = values
+            fill(t, cj, y, yp, soft, *tail, out)
 
-        return dense
+        return jacobian
 
     def _events(self) -> Callable[..., None]:
-        evaluate, about = self.gear.events, self.about
+        evaluate: Any = self.gear.events
+        about, parameters = self.about, self.tail[1:]
 
         def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
-            evaluate(t, y, about, out)
+            evaluate(t, y, about, *parameters, out)
 
         if self.gear.directions is not None:
             events.direction = list(self.gear.directions)  # type: ignore[attr-defined]

@@ -9,43 +9,70 @@ from typing import Any
 import numpy as np
 
 from cardan.formulation import dae, native
-from cardan.formulation.contract import Quantity, fixed
+from cardan.formulation.contract import Quantity
 from cardan.integrate.independence import generic_configurations, pivots, scaled, usual
-from cardan.kernels.evaluate import compile_quantity
+from cardan.kernels.evaluate import FreeKernel, compile_quantity, function_of, parameter_arguments
+from cardan.kernels.kernel import Kernel
 from cardan.model.model import Model
 
 DEPENDENT = 1e-6  # of rows of unit length: a combination smaller than this is not corrected along
 COMPILED = 20_000  # operations up to which a Jacobian is worth compiling; beyond, CasADi's interpreter runs it
 ROUNDING = 1e-13
 CORRECTIONS = 5
+YIELDS = 1e-9  # s: softness of positions, beside the size of their derivatives
+
+Tail = tuple[np.ndarray, ...]  # what every kernel takes last: drives and, where there are any, free parameters
+
+
+def kernel_of_row(model: Model, quantity: Quantity, name: str) -> Kernel:
+    """The kernel of a quantity, free parameters as its last input; kept with the model."""
+    place = ("gear", name, quantity.name)
+    if place not in model.kernels:
+        kernel = compile_quantity(model, quantity, f"gear {name}")
+        model.kernels[place] = kernel.kernel if isinstance(kernel, FreeKernel) else kernel
+    found: Kernel = model.kernels[place]
+    return found
+
+
+def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable[..., Any], Any]:
+    """A function that fills the nonzeros of a matrix by columns, and where they are, as SciPy has it."""
+    place = ("gear", name, quantity.name, "matrix")
+    if place not in model.kernels:
+        function = function_of(model, quantity)
+        if function.n_instructions() > COMPILED:
+            fill: Any = _interpreted(function)
+        else:
+            fill = kernel_of_row(model, dae.nonzeros(quantity, function.nnz_out(0)), name).ufunc(wide=False)
+        model.kernels[place] = fill, _pattern(function)
+    found: tuple[Callable[..., Any], Any] = model.kernels[place]
+    return found
+
+
+def events_of_row(model: Model, layout: dae.Layout, graph: Any) -> Any:
+    """The compiled function of (t, y, about), (ne,), of events."""
+    digest = hashlib.sha256(graph.serialize().encode()).hexdigest()
+    return kernel_of_row(model, dae.events(model, layout, graph), f"{layout.name} {digest}").ufunc(wide=False)
 
 
 class System:
-    """The equations of a model in one formulation, compiled."""
+    """The equations of a model in one formulation. Time is in s; `tail` holds drives and free parameters."""
 
     def __init__(self, model: Model, key: str, form: str) -> None:
         self.model, self.key = model, key
         self.is_tree = key in native.TREE
-        self.state = self._kernel(dae.state(model, key), key)
+        self.state = kernel_of_row(model, dae.state(model, key), key)
         if not self.is_tree:
-            self.into = self._kernel(dae.into(model, key), key)
-            self.out_of = self._kernel(dae.out_of(model, key), key)
+            self.into = kernel_of_row(model, dae.into(model, key), key)
+            self.out_of = kernel_of_row(model, dae.out_of(model, key), key)
         self.layout = self._layout(form)
-        self.residual = self._kernel(dae.residual(model, self.layout), self.layout.name).ufunc(wide=False)
-        self.jacobian, self.pattern = self._jacobian()
-
-    def _kernel(self, quantity: Quantity, name: str) -> Any:
-        place = ("gear", name, quantity.name)
-        if place not in self.model.kernels:
-            self.model.kernels[place] = compile_quantity(self.model, quantity, f"gear {name}")
-        return self.model.kernels[place]
+        self.residual = kernel_of_row(model, dae.residual(model, self.layout), self.layout.name).ufunc(wide=False)
+        self.jacobian, self.pattern = matrix_of_row(model, dae.jacobian(model, self.layout), self.layout.name)
 
     def _layout(self, form: str) -> dae.Layout:
         """Keep rows that are independent where nothing is special, of `J` and of `d phi / dt` alike."""
-        still, found = np.zeros(self.model.nv), []
+        tail, found = (np.zeros(self.model.nv), *parameter_arguments(self.model)), []
         for q in generic_configurations(self.model):
-            own_q, own_v = (q, still) if self.is_tree else self.into(q, still)
-            _, _, J, _, _, G, _, N = self.state(np.asarray(0.0), own_q, own_v, still)
+            _, _, J, _, _, G, _, N = self.state(np.asarray(0.0), *self.own(q, np.zeros(self.model.nv), tail), *tail)
             found.append((pivots(scaled(J)), pivots(scaled(G @ N))) if len(J) else ([], []))
         rank = usual([len(rows) for rows, _ in found])
         rows, places = next(pair for pair in found if len(pair[0]) == rank)
@@ -53,30 +80,10 @@ class System:
         unit = dae.quaternions(self.model, self.key)
         return dae.Layout(self.key, form, *sizes, tuple(sorted(rows)), tuple(sorted(places)), unit)
 
-    def _jacobian(self) -> tuple[Callable[..., Any], Any]:
-        """A function that fills the nonzeros by columns, and where they are, as SciPy has it."""
-        place = ("gear", self.layout.name, "jacobian")
-        if place not in self.model.kernels:
-            function = dae.jacobian(self.model, self.layout)
-            if function.n_instructions() > COMPILED:
-                fill = _interpreted(function)
-            else:
-                fill = compile_quantity(self.model, _nonzeros(function), f"gear {self.layout.name}").ufunc(wide=False)
-            self.model.kernels[place] = fill, _pattern(function)
-        found: tuple[Callable[..., Any], Any] = self.model.kernels[place]
-        return found
-
-    def events(self, graph: Any) -> Any:
-        """The compiled function of (t, y, about), (ne,)."""
-        digest = hashlib.sha256(graph.serialize().encode()).hexdigest()
-        return self._kernel(dae.events(self.model, self.layout, graph), f"{self.layout.name} {digest}").ufunc(
-            wide=False
-        )
-
-    def start(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def start(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """`y` and `y'` (n,) at a consistent state: accelerations and multipliers that satisfy the equations."""
         layout = self.layout
-        M, f, J, gamma, *_, N = self.state(np.asarray(t), q, v, tau)
+        M, f, J, gamma, *_, N = self.state(np.asarray(t), q, v, *tail)
         J, gamma = J[list(layout.rows)], gamma[list(layout.rows)]
         K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
         b = np.concatenate([f, gamma])
@@ -88,18 +95,23 @@ class System:
         y = np.concatenate([q, v, x[layout.nv :], rest])
         return y, np.concatenate([N @ v, x[: layout.nv], np.zeros(len(J)), rest])
 
-    def project(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    def soft(self, t: float, y: np.ndarray, tail: Tail, allowed: float) -> np.ndarray:
+        """How soft constraints are (2,) from a start `y` on, where `allowed` (m/s) is a small velocity."""
+        layout = self.layout
+        q, v, lam = y[: layout.nq], y[layout.nq :][: layout.nv], y[layout.nq + layout.nv :]
+        M, _, _, _, _, G, *_ = self.state(np.asarray(t), q, v, *tail)
+        force = max(
+            float(np.abs(lam).max(initial=0.0)), float(np.abs(M).max(initial=0.0)), 1e-300
+        )  # at 1 m/s^2 or more
+        size = float(np.mean(np.sum(G * G, axis=1))) if len(G) else 0.0
+        return np.array([max(allowed, ROUNDING / 10) / force, YIELDS * size])
+
+    def project(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray, float]:
         """The nearest state on the constraints, and how far off the given one was: m, rad, and per second."""
         layout, worst = self.layout, 0.0
-        q = np.array(q)
         for k in range(CORRECTIONS):
-            _, _, J, _, phi, G, beta, _ = self.state(np.asarray(t), q, v, tau)
-            gap, slope = phi[list(layout.places)], G[list(layout.places)]
-            for at in layout.unit:
-                row = np.zeros((1, layout.nq))
-                row[0, at : at + 4] = q[at : at + 4]
-                gap = np.append(gap, (row @ q - 1) / 2)
-                slope = np.concatenate([slope, row])
+            _, _, J, _, phi, G, beta, _ = self.state(np.asarray(t), q, v, *tail)
+            gap, slope = self._position_rows(q, phi, G)
             size = float(np.abs(gap).max(initial=0.0))
             worst = size if k == 0 else worst
             if not size > ROUNDING:
@@ -110,13 +122,21 @@ class System:
         worst = max(worst, float(np.abs(excess).max(initial=0.0)))
         return q, v - _least(J[rows], excess), worst
 
-    def tree(self, q: np.ndarray, v: np.ndarray, about: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates of the tree, near to `about` (nq,), and its rates."""
-        return (q, v) if self.is_tree else self.out_of(q, v, about)
+    def _position_rows(self, q: np.ndarray, phi: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The residuals kept and their derivatives by q, those of the quaternions' lengths too."""
+        places, unit = list(self.layout.places), self.layout.unit
+        lengths = np.zeros((len(unit), len(q)))
+        for k, at in enumerate(unit):
+            lengths[k, at : at + 4] = q[at : at + 4]
+        return np.concatenate([phi[places], (lengths @ q - 1) / 2]), np.concatenate([G[places], lengths])
 
-    def own(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def tree(self, q: np.ndarray, v: np.ndarray, about: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates of the tree, near to `about` (nq,), and its rates."""
+        return (q, v) if self.is_tree else self.out_of(q, v, about, *tail[1:])
+
+    def own(self, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """The other way."""
-        return (q, v) if self.is_tree else self.into(q, v)
+        return (q, v) if self.is_tree else self.into(q, v, *tail[1:])
 
 
 def _least(A: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -124,19 +144,6 @@ def _least(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     length = np.maximum(np.linalg.norm(A, axis=1), 1e-300)
     found: np.ndarray = np.linalg.lstsq(A / length[:, None], b / length, rcond=DEPENDENT)[0]
     return found
-
-
-def _nonzeros(function: Any) -> Quantity:
-    """The nonzeros of a sparse matrix function, by columns."""
-    import casadi as ca
-
-    def write(model: Model, s: Any) -> list[Any]:
-        return [ca.vertcat(*function(*s.values()).nonzeros())]
-
-    n = function.size1_out(0)
-    shapes = {"t": (), "cj": (), "y": (n,), "yp": (n,), "tau": (function.numel_in(4),)}
-    outputs = (("K", fixed(function.nnz_out(0))),)
-    return Quantity("dae_jacobian", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
 def _pattern(function: Any) -> Any:
@@ -153,10 +160,10 @@ def _interpreted(function: Any) -> Callable[..., None]:
     arguments = [np.zeros(function.numel_in(k)) for k in range(function.n_in())]
     values = np.zeros(function.nnz_out(0))
     for k, array in enumerate(arguments):
-        buffer.set_arg(k, memoryview(array))
-    buffer.set_res(0, memoryview(values))
+        buffer.set_arg(k, array.data)
+    buffer.set_res(0, values.data)
 
-    def fill(*given: Any, own: Any = buffer) -> None:  # `own` keeps the buffer alive
+    def fill(*given: Any, kept: Any = buffer) -> None:  # the buffer must live as long as this
         for argument, array in zip(arguments, given[:-1], strict=True):
             argument[:] = array
         evaluate()

@@ -95,8 +95,8 @@ class Kernel:
         self.ufunc(dtype)
         return self
 
-    def ufunc(self, dtype: Any = _FLOAT64) -> np.ufunc:
-        """NumPy's own ufunc of this dtype, fully compiled.
+    def ufunc(self, dtype: Any = _FLOAT64, *, wide: bool = True) -> np.ufunc:
+        """NumPy's own ufunc of this dtype, fully compiled, or (`wide=False`) as far as one row needs.
 
         Ports without elements are not among its arguments.
         """
@@ -105,7 +105,8 @@ class Kernel:
             raise InputError(f"{self.program.name}: kernels compute in float64 or float32, not in {dtype}")
         if not self._builder.compiled.outputs:
             raise InputError(f"{self.program.name}: every result is empty, there is nothing to compile")
-        self._ensure(dtype, wide=True)
+        if wide:
+            self._ensure(dtype, wide=True)
         return self._ensure(dtype, wide=False)
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
