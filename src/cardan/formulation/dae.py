@@ -204,7 +204,7 @@ def tree_state(model: Model, key: str, q: Matrix, v: Matrix, about: Matrix) -> l
         return [q, v]
     poses, twists = native.lift(model, key, {"q": q, "v": v})
     x, rate = PROJECT.graph(model, {"poses": poses, "twists": twists})
-    parts = [x[:0]]
+    parts: list[Matrix] = []
     for link in model.tree.links:
         for k, unit in zip(range(link.q.start, link.q.stop), link.kind.q_units, strict=True):
             if unit == "rad":
@@ -213,7 +213,7 @@ def tree_state(model: Model, key: str, q: Matrix, v: Matrix, about: Matrix) -> l
                 parts.append(x[k])
         if link.kind.nq != link.kind.nv:
             parts.append(_same_side(x[link.q.stop - 4 : link.q.stop], about[link.q.stop - 4 : link.q.stop]))
-    return [stack(*parts), rate]
+    return [stack(*parts) if parts else x, rate]
 
 
 def equations(model: Model, key: str, t: Matrix, q: Matrix, v: Matrix, tau: Matrix) -> list[Matrix]:

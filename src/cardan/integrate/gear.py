@@ -28,6 +28,8 @@ OPEN = 1e-3  # gap beyond which an index 1 run has lost its constraints
 DRIFT = 100.0  # tolerances by which the constraints may be broken before an index 1 run starts again on them
 ROUNDING = 100 * float(np.finfo(float).eps)
 SOFT = 1e-4  # of the tolerance: what the constraints give way
+FRESH = 20  # steps: one that fails later than this may do better with a new start
+RETRIES = 50
 IGNORED = 1e30  # absolute tolerance of multipliers: no error test, no part in Newton's
 
 
@@ -73,7 +75,7 @@ class _Run:
     def __init__(self, gear: Gear, tail: Tail, at: Reached) -> None:
         self.gear, self.system, self.tail = gear, gear.system, tail
         self.about = at.q.copy()  # the tree's configuration a step ago
-        self.earlier = at.steps  # before the solver was started
+        self.earlier, self.retries = at.steps, RETRIES  # steps before the solver was started
         q, v, gap = self.system.project(at.t, *self.system.own(at.q, at.v, tail), tail)
         if gap > CLOSED:
             raise InputError(
@@ -119,6 +121,9 @@ class _Run:
     def _should_start_again(self, q: np.ndarray, v: np.ndarray, gap: float) -> bool:
         """Whether the solver is better off with a new start at this state."""
         course = self.course
+        if course.outcome in (Outcome.NEWTON, Outcome.SMALL_STEP) and self.progress.steps > FRESH and self.retries:
+            self.retries -= 1
+            return True
         if course.outcome > Outcome.EVENT:  # perhaps for asking for more digits than there are at these speeds
             return bool((self._tolerance(q, v) > 2 * self.atol).any())
         if self.system.layout.form != "index1":

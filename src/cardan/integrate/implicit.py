@@ -16,7 +16,7 @@ from cardan.kernels.kernel import Kernel
 from cardan.model.model import Model
 
 DEPENDENT = 1e-6  # of rows of unit length: a combination smaller than this is not corrected along
-COMPILED = 20_000  # operations up to which a Jacobian is worth compiling; beyond, CasADi's interpreter runs it
+COMPILED = 3_000  # operations up to which a Jacobian is worth compiling; beyond, CasADi's interpreter runs it
 ROUNDING = 1e-13
 CORRECTIONS = 5
 YIELDS = 1e-9  # s: softness of positions, beside the size of their derivatives
