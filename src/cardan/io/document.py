@@ -13,7 +13,7 @@ from typing import Any
 
 from cardan.errors import FileError
 
-LARGEST = 120_000
+LARGEST = 80_000
 """Nodes of a file; a mechanism of a thousand bodies has less than half of it."""
 DEEPEST = 20
 """Levels of a file; the format needs eight."""

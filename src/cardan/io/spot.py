@@ -130,6 +130,8 @@ class Spot:
         try:
             return parse(self.node.text.lstrip()[1:])
         except ExpressionError as error:
+            if self.node.plain and self.what.endswith("]") and str(error).endswith("before the end"):
+                error = ExpressionError(f"{error}; put a calculation that has a comma in quotes", error.span)
             raise self.pointed(error) from None
 
     def evaluated(self, tree: Tree, lookup: Lookup) -> Value:

@@ -120,7 +120,7 @@ def unit_quaternion(owner: str, value: Any) -> np.ndarray:
             f"{owner}: quaternion {np.array2string(quaternion, separator=', ')} has length {length:.6g}, not 1; "
             "normalise it, and mind the order (w, x, y, z)"
         )
-    return quaternion / length
+    return quaternion if abs(length - 1) < 1e-15 else quaternion / length  # reading it again changes nothing
 
 
 def unit_axis(owner: str, what: str, value: Any) -> np.ndarray:
