@@ -15,6 +15,7 @@ import numpy as np
 from cardan.analysis.general import formulation_key
 from cardan.formulation import native
 from cardan.formulation.contract import Quantity, fixed
+from cardan.integrate.planarity import find_plane
 from cardan.kernels.evaluate import compile_quantity, function_of, graph_of
 from cardan.model.model import Model
 
@@ -40,6 +41,8 @@ class Equations:
     @property
     def key(self) -> str:
         """The formulation, with its frame."""
+        if self.formulation == "points":
+            find_plane(self.model)
         return formulation_key(self.formulation, self.frame)
 
     @property

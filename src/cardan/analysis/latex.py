@@ -42,7 +42,9 @@ def _rows(s: Symbols) -> list[tuple[str, str]]:
 
 def legend_text(s: Symbols) -> str:
     """Every symbol with its meaning, value and unit, as an array."""
-    rows = [f"{_latex(symbol)} & {_row(meaning)}" for symbol, meaning in s.meanings.items() if symbol not in s.definitions]
+    rows = [
+        f"{_latex(symbol)} & {_row(meaning)}" for symbol, meaning in s.meanings.items() if symbol not in s.definitions
+    ]
     return "\\begin{array}{lll}\n" + " \\\\\n".join(rows) + "\n\\end{array}"
 
 

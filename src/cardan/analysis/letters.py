@@ -6,8 +6,10 @@ The user may name a parameter, or give it as a formula of other names: `{"rod.ma
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cardan.analysis.naming import Component, Coordinate, index_of
@@ -46,6 +48,11 @@ class Letters:
         if port == 3:
             return sympy.Integer(0)
         return (self.q, self.v, self.tau, [], [self.t], self.p)[port][element]
+
+    def renamed(self, new: Mapping[Any, Any]) -> Letters:
+        """The same with other symbols for some parameters."""
+        meanings = {new.get(x, x): meaning for x, meaning in self.meanings.items()}
+        return replace(self, p=[new.get(p, p) for p in self.p], meanings=meanings)
 
     def in_order(self) -> list[Any]:
         """Symbols in the order in which they are drawn out of a sum where it is all the same: masses first."""
@@ -118,10 +125,15 @@ def _parameters(
     keys = {key for c in found for key in (c.key, c.parameter)}
     for name in names:
         if name not in keys:
-            raise UnknownNameError(f"names: {name!r} is not a number that is a symbol here{nearest(name, sorted(keys))}")
+            raise UnknownNameError(
+                f"names: {name!r} is not a number that is a symbol here{nearest(name, sorted(keys))}"
+            )
     given = {c.key: names.get(c.key, names.get(c.parameter)) for c in found}
     formulas = {key: _formula(model, key, text) for key, text in given.items() if text is not None}
     user = set().union(*(formula.free_symbols for formula in formulas.values())) if formulas else set()
+    for x in user:
+        if str(x) in taken:
+            raise InputError(f"names of {model.name!r}: {x} is a coordinate's name already; choose another letter")
     meanings: dict[Any, Meaning] = {}
     for c in found:
         plain = formulas.get(c.key)
@@ -148,14 +160,14 @@ def _formula(model: Model, key: str, text: str) -> Any:
     import sympy
     from sympy.parsing.sympy_parser import parse_expr
 
-    letters = {name: sympy.Symbol(name) for name in ("I", "E", "N", "S", "O", "Q", "beta", "gamma", "zeta", "lambda")}
-    try:
-        formula = parse_expr(text, local_dict=letters)
-        if not isinstance(formula, sympy.Expr):
-            raise TypeError
-    except (SyntaxError, TypeError, ValueError, AttributeError):
-        raise InputError(f"names of {model.name!r}: {key!r} must be a name or a formula such as 'l/2', got {text!r}") from None
-    return formula
+    # the parser runs its text, so let through arithmetic alone: names, numbers, operators, brackets
+    if re.fullmatch(r"[\w\s+\-*/().]+", str(text)) and not re.search(r"__|\.\s*[^\W\d]|[^\W\d]\w*\s*\(", str(text)):
+        letters = {name: sympy.Symbol(name) for name in re.findall(r"[^\W\d]\w*", text)}
+        with suppress(SyntaxError, TypeError, ValueError, AttributeError):
+            formula = parse_expr(text, local_dict=letters)
+            if isinstance(formula, sympy.Expr) and formula.free_symbols:
+                return formula
+    raise InputError(f"names of {model.name!r}: {key!r} must be a name or a formula such as 'l/2', got {text!r}")
 
 
 def _settle(model: Model, c: Component, formula: Any, meanings: dict[Any, Meaning]) -> None:
@@ -166,18 +178,20 @@ def _settle(model: Model, c: Component, formula: Any, meanings: dict[Any, Meanin
     unknown = sorted(formula.free_symbols - set(known), key=str)
     if len(unknown) > 1:
         raise InputError(
-            f"names of {model.name!r}: {c.key!r} = {formula} has the unknown letters {unknown[0]} and {unknown[1]}; name "
-            "the parameters whose letters they are"
+            f"names of {model.name!r}: {c.key!r} = {formula} has the unknown letters {unknown[0]} and {unknown[1]}; "
+            "name the parameters whose letters they are"
         )
     rest = formula.subs(known)
     if unknown:
         roots = [x for x in sympy.solve(rest - c.value, unknown[0]) if x.is_real]
         if not roots:
-            raise InputError(f"names of {model.name!r}: {c.key!r} = {formula} is {c.value:g} for no value of {unknown[0]}")
+            raise InputError(
+                f"names of {model.name!r}: {c.key!r} = {formula} is {c.value:g} for no value of {unknown[0]}"
+            )
         value = float(max(roots))
         meanings[unknown[0]] = Meaning(f"from {c.key} = {formula}", value, "")
     elif not math.isclose(float(rest), c.value, rel_tol=1e-9):
         raise InputError(
-            f"names of {model.name!r}: {c.key!r} = {formula} would be {float(rest):g}, but in the model it is {c.value:g} "
-            f"{c.unit}"
+            f"names of {model.name!r}: {c.key!r} = {formula} would be {float(rest):g}, but in the model it is "
+            f"{c.value:g} {c.unit}"
         )

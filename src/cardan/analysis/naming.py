@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,7 +63,8 @@ def coordinates(model: Model, key: str) -> tuple[list[Coordinate], list[Coordina
     """The entries of `q` and of `v`."""
     groups = list(_groups(model, key))
     told = Counter(letter for _, q, _, _ in groups for letter, _, _ in q)
-    first, second = [], []
+    first: list[Coordinate] = []
+    second: list[Coordinate] = []
     for owner, q, v, where in groups:
         alone = all(told[letter] == 1 for letter, _, _ in q)
         rates = v or tuple((f"{x}dot", f"rate of {x}", f"{unit}/s") for x, _, unit in q)
@@ -79,19 +79,19 @@ def _groups(model: Model, key: str) -> Iterator[tuple[str, tuple[Letter, ...], t
     """For each part of `q`: whose it is, its entries, those of `v`, and where it is measured."""
     if key == "points":
         planar = planar_model(model)
-        for link, own in zip(planar.links, Coordinates(planar).own, strict=True):
+        for bar, own in zip(planar.links, Coordinates(planar).own, strict=True):
             ends = ("Q",) if own.stop - own.start == 2 else ("P", "Q")
             letters = [(f"{x}_{end}", f"{x} of point {end}", "m") for end in ends for x in ("x", "y")]
             rates = [(f"{x}dot_{end}", f"rate of {x} of point {end}", "m/s") for end in ends for x in ("x", "y")]
-            yield link.name, tuple(letters), tuple(rates), ""
+            yield bar.name, tuple(letters), tuple(rates), ""
         return
     for link in model.tree.links if key in native.TREE else model.separate.tree.links:
         joint = model.joints[link.joint].name
         if key == "relative":
-            yield joint, *JOINTS["free"], ", between its frames"  # type: ignore[misc]
+            yield joint, *JOINTS["free"], ", between its frames"
         elif key in native.TREE:
             kind = link.kind.name.removeprefix("reversed ")
-            yield joint, *JOINTS[kind.partition("(")[0]], ""  # type: ignore[misc]
+            yield joint, *JOINTS[kind.partition("(")[0]], ""
         else:
             velocities = tuple((f"{x}dot", f"velocity along {x}", "m/s") for x in AXES)
             where = " in its axes" if key == "absolute_body" else ""
@@ -155,7 +155,7 @@ def components(model: Model, parameters: Sequence[Parameter]) -> list[Component]
             shown = axis if what == "inertia" or len(nonzero) > 1 else ""
             name = "_".join(part for part in (letter, index, shown) if part)
             key = f"{parameter.name}.{axis}" if axis else parameter.name
-            meaning = what if sort == "model" else _meaning(parameter)
+            meaning = what if sort == "model" else _meaning(model, parameter)
             found.append(
                 Component(
                     first + k, parameter.name, key, name, f"{meaning} {axis}".strip(), parameter.unit,
@@ -172,14 +172,14 @@ def _axis(what: str, size: int, k: int) -> str:
     return ENTRIES[k] if what == "inertia" else AXES[k] if size == 3 else f"{k + 1}"
 
 
-def _meaning(parameter: Parameter) -> str:
+def _meaning(model: Model, parameter: Parameter) -> str:
     """Mass of crank, say."""
-    owner, _, what = parameter.name.rpartition(".")
-    words = {
-        "com": "centre of mass of", "at": "place on the parent of joint", "child_at": "place on the child of joint",
-        "inertia": "moment of inertia of",
-    }  # fmt: skip
-    return f"{words.get(what, f'{what} of')} {owner}"
+    sort, k, what = parameter.place
+    owner = parameter.name.rpartition(".")[0]
+    if sort == "joint":
+        body = model.joints[k].parent if what == "at" else model.joints[k].child
+        return f"place of {owner} on {model.bodies[body].name if body >= 0 else 'ground'}"
+    return f"{ {'com': 'centre of mass', 'inertia': 'moment of inertia'}.get(what, what) } of {owner}"
 
 
 def _owner_index(model: Model, parameter: Parameter) -> str:
@@ -207,8 +207,6 @@ def _owner_index(model: Model, parameter: Parameter) -> str:
 
 def _unlike(found: list[Component]) -> list[Component]:
     """Equal names told apart by a number."""
-    from dataclasses import replace
-
     seen: Counter[str] = Counter()
     result = []
     for component in found:
@@ -216,8 +214,3 @@ def _unlike(found: list[Component]) -> list[Component]:
         n = seen[component.name]
         result.append(component if n == 1 else replace(component, name=f"{component.name}_{n}"))
     return result
-
-
-def shown_value(value: Any) -> str:
-    """A value for the legend."""
-    return f"{float(value):.6g}"

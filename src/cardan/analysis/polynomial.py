@@ -82,7 +82,7 @@ def power(a: Polynomial, n: int) -> Polynomial:
     """`a^n`; a negative power is for a single term."""
     if n < 0:
         ((monomial, c),) = a.items()
-        return {tuple((g, n * p) for g, p in monomial): tidy(Fraction(1, 1) / c ** -n)}
+        return {tuple((g, n * p) for g, p in monomial): tidy(Fraction(1, 1) / c**-n)}
     result: Polynomial = {ONE: 1}
     for _ in range(n):
         result = multiply(result, a)

@@ -17,10 +17,16 @@ Turn = tuple[int, list[Any], list[list[Any]]]  # port of a rotation matrix, its 
 
 @dataclass(frozen=True)
 class Reading:
-    """Expressions of a graph's outputs by (port, element), and what the symbols of rotation matrices stand for."""
+    """Expressions of a graph's outputs by (port, element), what symbols of rotation matrices stand for, all symbols."""
 
     outputs: dict[tuple[int, int], Any]
     definitions: dict[Any, Any]
+    symbols: set[Any]
+
+    def renamed(self, new: Mapping[Any, Any]) -> Reading:
+        """The same with other symbols for some."""
+        outputs = {place: x.xreplace(new) for place, x in self.outputs.items()} if new else self.outputs
+        return Reading(outputs, self.definitions, {new.get(x, x) for x in self.symbols})
 
 
 def read_short(graph: Graph, letters: Letters, turns: Sequence[Turn], explicit: Sequence[int]) -> Reading:
@@ -39,18 +45,20 @@ def read_short(graph: Graph, letters: Letters, turns: Sequence[Turn], explicit: 
         rotations.learn([[generators.index(x) for x in row] for row in R])
         symbols |= {k: R[e // 3][e % 3] for p, e, k in graph.outputs if p == port and graph.op[k] != "const"}
     matrices = {port for port, _, _ in turns}
-    outputs = {}
+    outputs: dict[tuple[int, int], Any] = {}
     for abbreviated, ports in ((True, None), (False, set(explicit))):
         known = {k: generators.of(x) for k, x in symbols.items()} if abbreviated else {}
         own_outputs = [
-            (p, e, k) for p, e, k in graph.outputs if (p in ports if ports is not None else p not in {*explicit, *matrices})
+            (p, e, k)
+            for p, e, k in graph.outputs
+            if (p in ports if ports is not None else p not in {*explicit, *matrices})
         ]
         values = evaluate(graph, [k for _, _, k in own_outputs], leaf, _constant, writer.write, known)
         outputs |= {(p, e): shortener(values[k]) for p, e, k in own_outputs}
     used = set().union(*(x.free_symbols for x in outputs.values())) if outputs else set()
     wanted = {k: x for k, x in symbols.items() if x in used}
     values = evaluate(graph, list(wanted), leaf, _constant, writer.write, {})
-    return Reading(outputs, {x: shortener(values[k]) for k, x in wanted.items()})
+    return Reading(outputs, {x: shortener(values[k]) for k, x in wanted.items()}, used)
 
 
 def read_plain(graph: Graph, letters: Letters, ports: Sequence[int]) -> Reading:
@@ -69,9 +77,15 @@ def read_plain(graph: Graph, letters: Letters, ports: Sequence[int]) -> Reading:
 
     own = [(p, e, k) for p, e, k in graph.outputs if p in ports]
     values = evaluate(
-        graph, [k for _, _, k in own], letters.expression, lambda x: rational(number(x)), lambda op, args: table[op](*args), {}
+        graph,
+        [k for _, _, k in own],
+        letters.expression,
+        lambda x: rational(number(x)),
+        lambda op, args: table[op](*args),
+        {},
     )
-    return Reading({(p, e): values[k] for p, e, k in own}, {})
+    symbols = set().union(*(letters.expression(*graph.args[k]).free_symbols for k in values if graph.op[k] == "input"))
+    return Reading({(p, e): values[k] for p, e, k in own}, {}, symbols)
 
 
 def evaluate(

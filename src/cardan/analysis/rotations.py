@@ -1,6 +1,6 @@
 """What is known of nine numbers that are a rotation matrix, used where it makes a polynomial shorter.
 
-    R R^T = 1      R^T R = 1      R = its matrix of cofactors
+R R^T = 1      R^T R = 1      R = its matrix of cofactors
 """
 
 from __future__ import annotations

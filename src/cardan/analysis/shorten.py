@@ -106,10 +106,10 @@ class Shortener:
             for g, p in monomial:
                 for _ in range(p):
                     lines = _modulated(lines, *self.generators.angle[g])
-            for wave, value in lines.items():
-                spectrum[wave] = _sum(spectrum.get(wave, (0, 0)), value)
+            for wave, part in lines.items():
+                spectrum[wave] = _sum(spectrum.get(wave, (0, 0)), part)
         result: Polynomial = {}
-        for wave, (real, imaginary) in spectrum.items():
+        for wave, (real, imaginary) in sorted(spectrum.items()):
             if not any(wave):
                 result = add(result, {ONE: tidy(real)} if real else {})
             elif next(k for k in wave if k) > 0:
@@ -195,7 +195,9 @@ class Shortener:
         back = [
             (
                 {
-                    tuple((used[k], p) for k, p in enumerate(powers) if p): tidy(Fraction(int(c.numerator), int(c.denominator)))
+                    tuple((used[k], p) for k, p in enumerate(powers) if p): tidy(
+                        Fraction(int(c.numerator), int(c.denominator))
+                    )
                     for powers, c in factor.terms()
                 },
                 n,
@@ -262,7 +264,9 @@ def _content(a: Polynomial) -> tuple[Monomial, Number, Polynomial]:
     if any(c.denominator > 1000 for c in numbers):
         content = Fraction(1)
     else:
-        content = Fraction(reduce(gcd, (abs(c.numerator) for c in numbers)), reduce(lcm, (c.denominator for c in numbers)))
+        content = Fraction(
+            reduce(gcd, (abs(c.numerator) for c in numbers)), reduce(lcm, (c.denominator for c in numbers))
+        )
     if all(c < 0 for c in numbers):
         content = -content
     return common, tidy(content), {times(m, inverse): tidy(c / content) for m, c in a.items()}

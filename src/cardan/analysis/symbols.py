@@ -21,7 +21,7 @@ from cardan.analysis.naming import Component, components, coordinates, every_par
 from cardan.analysis.reading import Reading, Turn, read_plain, read_short
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation import native
-from cardan.kernels.graph import read
+from cardan.kernels.graph import Graph, read
 from cardan.model.model import Model
 from cardan.model.parameter import with_numbers
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MATRICES = ("M", "f", "J", "gamma", "phi", "N")
 # Operations of a graph that are simplified in about a minute at worst.
-MOST_OPERATIONS = 6000
+MOST_OPERATIONS = 1500
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class Symbols:
         own = [list(self.q), list(self.v), list(self.tau), self.t, letters, list(self.definitions)]
         numeric = sympy.lambdify(own, self.matrix(name), modules="numpy", cse=True)
 
-        def function(q: Any, v: Any = None, tau: Any = None, t: float = 0.0, values: Mapping[Any, float] = {}) -> Any:  # noqa: B006
+        def function(q: Any, v: Any = None, tau: Any = None, t: float = 0.0, values: Mapping[Any, float] = {}) -> Any:
             rates = np.zeros(len(self.v)) if v is None else v
             drives = np.zeros(len(self.tau)) if tau is None else tau
             now = {**self.values, **values}
@@ -117,7 +117,8 @@ class Symbols:
 
     def __repr__(self) -> str:
         """One line."""
-        return f"Symbols({self.title!r}, {len(self.v)} rates, {self.J.shape[0]} constraints, {self.operations()} operations)"
+        sizes = f"{len(self.v)} rates, {self.J.shape[0]} constraints, {self.operations()} operations"
+        return f"Symbols({self.title!r}, {sizes})"
 
 
 def require_sympy() -> None:
@@ -125,7 +126,9 @@ def require_sympy() -> None:
     try:
         import sympy  # noqa: F401
     except ImportError:
-        raise CardanError("equations as symbols need SymPy, which is not installed: pip install 'cardan[symbols]'") from None
+        raise CardanError(
+            "equations as symbols need SymPy, which is not installed: pip install 'cardan[symbols]'"
+        ) from None
 
 
 def symbols_of(
@@ -141,7 +144,7 @@ def symbols_of(
     model, key = equations.model.unbound, equations.key
     wanted = every_parameter(model) if symbols == "all" else _listed(symbols)
     freed = model.free(*(name for name in wanted if name not in model.parameters.names))
-    found = components(freed, freed.parameters)
+    found = components(freed, freed.parameters.items)
     letters = letters_of(model, found, coordinates(model, key), list(drives), dict(names or {}))
     function, shapes = _record(freed, key, found)
     graph = read(function)
@@ -151,11 +154,19 @@ def symbols_of(
             f"equations of {model.name!r} in {key!r}: {count} operations are too many to simplify, the limit is "
             f"{MOST_OPERATIONS}; ask with simplify=False, or for a formulation with fewer coordinates"
         )
-    if simplify:
-        reading = read_short(graph, letters, _turns(model, key, letters), [MATRICES.index("N")])
-    else:
-        reading = read_plain(graph, letters, range(len(MATRICES)))
-    return _collected(f"{model.name}, {key}", reading, shapes, letters)
+    if not simplify:
+        letters = letters.renamed(_alone(letters, _in_graph(graph, letters)))
+        return _collected(f"{model.name}, {key}", read_plain(graph, letters, range(len(MATRICES))), shapes, letters)
+    reading = read_short(graph, letters, _turns(model, key, letters), [MATRICES.index("N")])
+    shorter = _alone(letters, set().union(*(x.free_symbols for x in reading.outputs.values())))
+    return _collected(f"{model.name}, {key}", reading.renamed(shorter), shapes, letters.renamed(shorter))
+
+
+def _in_graph(graph: Graph, letters: Letters) -> set[Any]:
+    """Symbols of the inputs that a graph reads."""
+    uses = graph.uses()
+    inputs = [args for op, args, n in zip(graph.op, graph.args, uses, strict=True) if op == "input" and n]
+    return set().union(*(letters.expression(*place).free_symbols for place in inputs))
 
 
 def _listed(symbols: str | Iterable[str]) -> list[str]:
@@ -195,33 +206,25 @@ def _turns(model: Model, key: str, letters: Letters) -> list[Turn]:
 
 
 def _collected(title: str, reading: Reading, shapes: Sequence[tuple[int, int]], letters: Letters) -> Symbols:
-    """Put the entries into matrices; a body of which one moment of inertia occurs needs no index for it."""
+    """Put the entries into matrices, and say what the symbols in them mean."""
     import sympy
 
     matrices = {}
     for port, (name, (rows, columns)) in enumerate(zip(MATRICES, shapes, strict=True)):
-        entries = [reading.outputs[port, e] for e in range(rows * columns)]
-        matrices[name] = sympy.Matrix(rows, columns, entries)
-    used = set().union(*(m.free_symbols for m in matrices.values()))
-    shorter = _alone(letters, used)
-    parameters, meanings = {}, {}
-    for c, p in zip(letters.components, letters.p, strict=True):
-        if p.free_symbols & used:
-            parameters[c.key] = p.xreplace(shorter)
-    for symbol, meaning in letters.meanings.items():
-        if meaning.value is None or symbol in used:
-            meanings[shorter.get(symbol, symbol)] = meaning
-    for symbol in reading.definitions:
-        meanings[symbol] = Meaning("entry of a rotation matrix", None, "1")
+        matrices[name] = sympy.Matrix(rows, columns, [reading.outputs[port, e] for e in range(rows * columns)])
+    used = reading.symbols
+    parameters = {c.key: p for c, p in zip(letters.components, letters.p, strict=True) if p.free_symbols & used}
+    meanings = {x: meaning for x, meaning in letters.meanings.items() if meaning.value is None or x in used}
+    meanings |= {x: Meaning("entry of a rotation matrix", None, "1") for x in reading.definitions}
     return Symbols(
-        title, **{name: m.xreplace(shorter) for name, m in matrices.items()}, q=sympy.Matrix(letters.q),
-        v=sympy.Matrix(letters.v), tau=sympy.Matrix([x for x in letters.tau if x.is_Symbol]), t=letters.t,
-        parameters=parameters, meanings=meanings, definitions=reading.definitions,
+        title, **matrices, q=sympy.Matrix(letters.q), v=sympy.Matrix(letters.v),
+        tau=sympy.Matrix([x for x in letters.tau if x.is_Symbol]), t=letters.t, parameters=parameters,
+        meanings=meanings, definitions=reading.definitions,
     )  # fmt: skip
 
 
 def _alone(letters: Letters, used: set[Any]) -> dict[Any, Any]:
-    """New symbols without component for moments of inertia of which a body has one in use."""
+    """Symbols without component for a moment of inertia that is the only one of its body in use."""
     import sympy
 
     bodies: dict[str, list[Any]] = {}
