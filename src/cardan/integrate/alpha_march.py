@@ -64,7 +64,7 @@ class Recipe:
         """Iterations and steps until a time: state and `end, rho, heed, tau, p, limit` to state."""
         state = tuple(self._port(name) for name in self.sizes)
         data = (*(Port(name, ()) for name in ("end", "rho", "heed")), *self._data_ports(), Port("limit", ()))
-        return self._compiled("march", (*state, *data), state, self._record_march)
+        return self._compiled("march", (*state, *data), state, self.recorded)
 
     def begin(self) -> Kernel:
         """State at a start: `t, q, v, tau, p` of the tree to `q, v, vdot, a, multipliers, g`."""
@@ -100,7 +100,8 @@ class Recipe:
         values["g"] = self._events(t, x, w)
         return ca.Function("begin", [t, x, w, *data], [values[name] for name in STARTED if name in self.sizes])
 
-    def _record_march(self) -> March:
+    def recorded(self) -> March:
+        """The march as graphs: one, or two where they are long."""
         import casadi as ca
 
         equations, loads, data = self._equations()
