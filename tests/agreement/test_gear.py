@@ -92,6 +92,18 @@ def test_prescribed_crank_turns_many_times(formulation: str) -> None:
         assert np.abs(cd.constraint_residual(model, q[k], t=t)).max() < 1e-10
 
 
+@pytest.mark.parametrize("formulation", ["absolute", "relative", "points"])
+def test_springs_know_how_often_they_were_wound(formulation: str) -> None:
+    """A wheel on a spring, let go after three turns, swings as a cosine."""
+    m = cd.Mechanism("clockwork", gravity=(0, 0, 0))
+    m.body("wheel", mass=1.0, com=(0, 0, 0), inertia=np.eye(3))
+    m.joint("A", cd.Revolute(), m.ground, "wheel")
+    m.torsion("spring", "A", stiffness=1.0)
+    q, v = run(Gear(m.build(), formulation, **TIGHT), [6 * np.pi], [0.0], 1.0, 4.0)
+    assert np.abs(q[:, 0, 0] - 6 * np.pi * np.cos([1.0, 4.0])).max() < 1e-7
+    assert np.abs(v[:, 0, 0] + 6 * np.pi * np.sin([1.0, 4.0])).max() < 1e-7
+
+
 def test_gears_whose_ratio_is_no_fraction_need_counted_angles() -> None:
     m = cd.Mechanism("gears", gravity=(0, 0, 0))
     for k, name in enumerate("ab"):

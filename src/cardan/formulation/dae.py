@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, arctan2, cos, dot, sin, stack, where
+from cardan.algebra.matrix import Matrix, stack
 from cardan.errors import InputError
 from cardan.formulation import native
+from cardan.formulation.angles import near, principal
 from cardan.formulation.catalogue import quantity
 from cardan.formulation.contract import PROJECT, Inputs, Quantity, Shape, fixed
 from cardan.formulation.general import forward_dynamics, is_plain
@@ -72,15 +73,24 @@ def quaternions(model: Model, key: str) -> tuple[int, ...]:
     return tuple(7 * i + 3 for i in range(len(model.separate.tree.links)))
 
 
-def state(model: Model, key: str) -> Quantity:
-    """`M`, `f`, `J`, `gamma`, `phi`, `G`, `beta` with all rows, and `N`, at a state of the formulation."""
+def counting(model: Model, key: str) -> dict[str, Shape]:
+    """The input `about`, a configuration of the tree near which measured angles are taken; none where none are."""
+    return {} if key in native.TREE else {"about": (model.nq,)}
+
+
+def state(model: Model, key: str, *, count: bool = False) -> Quantity:
+    """`M`, `f`, `J`, `gamma`, `phi`, `G`, `beta` with all rows, and `N`, at a state of the formulation.
+
+    With `count` the last input is that of `counting`.
+    """
     import casadi as ca
 
     nq, nv = native.sizes(model, key)
     shapes: dict[str, Shape] = {"t": (), "q": (nq,), "v": (nv,), "tau": (model.nv,)}
+    shapes |= counting(model, key) if count else {}
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
-        M, f, J, gamma, phi, beta, qdot = equations(model, key, s["t"], s["q"], s["v"], s["tau"])
+        M, f, J, gamma, phi, beta, qdot = equations(model, key, s["t"], s["q"], s["v"], s["tau"], s.get("about"))
         return [M, f, J, gamma, phi, ca.jacobian(phi, s["q"]), beta, ca.jacobian(qdot, s["v"])]
 
     nl = write(model, {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in shapes.items()})[4].shape[0]
@@ -94,6 +104,7 @@ def state(model: Model, key: str) -> Quantity:
 def residual(model: Model, layout: Layout) -> Quantity:
     """`F` (n,) of time, `y`, `y'`, `soft` and drives."""
     shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "yp": (layout.n,), "soft": (2,), "tau": (model.nv,)}
+    shapes |= counting(model, layout.key)
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         F, stabiliser = _implicit(model, layout, s)
@@ -112,6 +123,7 @@ def jacobian(model: Model, layout: Layout) -> Quantity:
 
     n, first = layout.n, sum(layout.sizes[:3])  # of mu
     shapes: dict[str, Shape] = {"t": (), "cj": (), "y": (n,), "yp": (n,), "soft": (2,), "tau": (model.nv,)}
+    shapes |= counting(model, layout.key)
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         F, stabiliser = _implicit(model, layout, s)
@@ -204,21 +216,16 @@ def tree_state(model: Model, key: str, q: Matrix, v: Matrix, about: Matrix) -> l
         return [q, v]
     poses, twists = native.lift(model, key, {"q": q, "v": v})
     x, rate = PROJECT.graph(model, {"poses": poses, "twists": twists})
-    parts: list[Matrix] = []
-    for link in model.tree.links:
-        for k, unit in zip(range(link.q.start, link.q.stop), link.kind.q_units, strict=True):
-            if unit == "rad":
-                parts.append(about[k] + _principal(x[k] - about[k], 2 * pi))
-            elif unit != "1":
-                parts.append(x[k])
-        if link.kind.nq != link.kind.nv:
-            parts.append(_same_side(x[link.q.stop - 4 : link.q.stop], about[link.q.stop - 4 : link.q.stop]))
+    parts = [near(link.kind, x[link.q], about[link.q]) for link in model.tree.links if link.kind.nq]
     return [stack(*parts) if parts else x, rate]
 
 
-def equations(model: Model, key: str, t: Matrix, q: Matrix, v: Matrix, tau: Matrix) -> list[Matrix]:
-    """`M`, `f`, `J`, `gamma`, `phi`, `beta`, `qdot` with all rows."""
+def equations(
+    model: Model, key: str, t: Matrix, q: Matrix, v: Matrix, tau: Matrix, about: Matrix | None = None
+) -> list[Matrix]:
+    """`M`, `f`, `J`, `gamma`, `phi`, `beta`, `qdot` with all rows; joint angles are taken near `about`, if given."""
     state = {"q": q, "v": v, "tau": tau, "wrenches": type(q)(model.nb, 6), "t": t}
+    state |= {} if about is None else {"about": about}
     M, f, J, gamma, phi = native.system(model, key, state)
     first = J.shape[0] - len(model.couplings)
     beta = type(q).zeros(J.shape[0])
@@ -226,7 +233,7 @@ def equations(model: Model, key: str, t: Matrix, q: Matrix, v: Matrix, tau: Matr
         beta[first + k] = coupling.rows(t)[1]
         period = _period(model, key, k)
         if period:
-            phi[first + k] = _principal(phi[first + k], period)
+            phi[first + k] = principal(phi[first + k], period)
     return [M, f, J, gamma, phi, beta, native.rates(model, key, {"q": q, "v": v})[0]]
 
 
@@ -237,7 +244,7 @@ def _implicit(model: Model, layout: Layout, s: Inputs) -> tuple[Matrix, Matrix]:
     ends = [int(end) for end in np.cumsum([0, *layout.sizes])]
     q, v, lam, mu = (s["y"][a:b] for a, b in pairwise(ends))
     qdot, vdot = s["yp"][: layout.nq], s["yp"][layout.nq : layout.nq + layout.nv]
-    M, f, J, gamma, phi, beta, rate = equations(model, layout.key, s["t"], q, v, s["tau"])
+    M, f, J, gamma, phi, beta, rate = equations(model, layout.key, s["t"], q, v, s["tau"], s.get("about"))
     rows, places, soft = list(layout.rows), list(layout.places), s["soft"]
     moving = [qdot - rate, M @ vdot + J[rows, :].T @ lam - f]
     if layout.form == "index1":
@@ -265,14 +272,3 @@ def _period(model: Model, key: str, k: int) -> float:
             f"turns cannot be told apart in {key!r} coordinates; integrate it in 'spatial'"
         )
     return 2 * pi * turning[0] * gcd(*(p.numerator for p in parts)) / lcm(*(p.denominator for p in parts))
-
-
-def _principal(x: Matrix, period: float) -> Matrix:
-    """`x` less the multiple of the period that brings it nearest to zero."""
-    w = 2 * pi / period
-    return arctan2(sin(w * x), cos(w * x)) / w
-
-
-def _same_side(e: Matrix, about: Matrix) -> Matrix:
-    """Of the two quaternions of an orientation, the one on the side of `about`."""
-    return e * where(dot(e, about) < 0, -1.0, 1.0)

@@ -24,6 +24,7 @@ from cardan.algebra.rotation import (
 )
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation import absolute, points_native, relative
+from cardan.formulation.angles import counted
 from cardan.formulation.constrained import (
     BUILDERS,
     Loads,
@@ -66,7 +67,10 @@ def sizes(model: Model, key: str) -> tuple[int, int]:
 
 
 def system(model: Model, key: str, inputs: Inputs) -> Five:
-    """`M`, `f`, `J`, `gamma`, `phi` at a state in the formulation's own coordinates."""
+    """`M`, `f`, `J`, `gamma`, `phi` at a state in the formulation's own coordinates.
+
+    Forces along joints have the angles nearest to `about` (nq,), a configuration of the tree, where that is an input.
+    """
     if key == "points":
         return points_native.system(model, inputs)
     q, v, tau, wrenches, t = (inputs[name] for name in ("q", "v", "tau", "wrenches", "t"))
@@ -79,13 +83,14 @@ def system(model: Model, key: str, inputs: Inputs) -> Five:
         own = [_relative_joint(apart, i, q, v) for i in range(len(apart.tree.links))]
         joints = {link.joint: pair[:2] for link, pair in zip(apart.tree.links, own, strict=True)}
         joints |= {j: (m.rows.q, m.rows.qd) for j in apart.cuts for m in [measure(apart, nodes, j)]}
-        loads = with_elements(apart, loads, nodes, joints, t)
+        loads = with_elements(apart, loads, nodes, counted(model, joints, inputs), t)
         six = relative.relative_model(apart, FREE)
         tree_q, tree_v, phi = (stack(*part) for part in zip(*own, strict=True))
         p = relative_parts(model, six, q, v, tree_q, tree_v, loads, phi)
         return [p.M, p.f, p.J, p.gamma, p.phi]
     measured = {j: measure(apart, nodes, j).rows for j in range(len(apart.joints))}
-    loads = with_elements(apart, loads, nodes, {j: (r.q, r.qd) for j, r in measured.items()}, t)
+    joints = {j: (r.q, r.qd) for j, r in measured.items()}
+    loads = with_elements(apart, loads, nodes, counted(model, joints, inputs), t)
     links = on_links(apart, loads.wrenches)
     s = absolute.absolute_system(apart, nodes, links, loads.tau, _frame(key), loads.couplings)
     if _frame(key) == "fixed":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from cardan.algebra.matrix import Matrix, constant, stack, vector
 from cardan.algebra.rotation import cross
+from cardan.formulation.angles import counted
 from cardan.formulation.constrained import Loads, body_motion, drives_of, with_elements
 from cardan.formulation.contract import Inputs
 from cardan.formulation.loops import measure
@@ -31,7 +32,8 @@ def system(model: Model, inputs: Inputs) -> list[Matrix]:
     planar, motion, nodes = _motion(model, inputs["q"], inputs["v"])
     rows = {j: measure(model, nodes, j).rows for j in _moving_joints(model)}
     loads = Loads(drives_of(model, inputs["tau"]), inputs["wrenches"])
-    loads = with_elements(model, loads, nodes, {j: (r.q, r.qd) for j, r in rows.items()}, inputs["t"])
+    joints = counted(model, {j: (r.q, r.qd) for j, r in rows.items()}, inputs)
+    loads = with_elements(model, loads, nodes, joints, inputs["t"])
     p = write_parts(model, planar, motion, loads, {j: r.q for j, r in rows.items()})
     return [p.M, p.f, p.J, p.gamma, p.phi]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from cardan.errors import InputError, ModelError
 from cardan.formulation import dae, native
-from cardan.integrate.implicit import System, Tail, events_of_row
+from cardan.integrate.implicit import System, events_of_row
 from cardan.integrate.stepper import Outcome
 from cardan.integrate.sundials import Course, Progress, Reached, Run, Serial, Settings, linear_solver, make, spread
 from cardan.model.model import Model
@@ -64,17 +64,18 @@ class Gear(Serial):
         self.events = None if not self.count else events_of_row(self.system.model, self.system.layout, events)
         self.directions = directions
 
-    def start(self, tail: Tail, at: Reached) -> Run:
+    def start(self, loads: Sequence[np.ndarray], at: Reached) -> Run:
         """Put a system on its way."""
-        return _Run(self, tail, at)
+        return _Run(self, loads, at)
 
 
 class _Run:
     """One system on its way."""
 
-    def __init__(self, gear: Gear, tail: Tail, at: Reached) -> None:
-        self.gear, self.system, self.tail = gear, gear.system, tail
+    def __init__(self, gear: Gear, loads: Sequence[np.ndarray], at: Reached) -> None:
+        self.gear, self.system, self.parameters = gear, gear.system, loads[1:]
         self.about = at.q.copy()  # the tree's configuration a step ago
+        self.tail = tail = self.system.tail(self.about, *loads)
         self.earlier, self.retries = at.steps, RETRIES  # steps before the solver was started
         q, v, gap = self.system.project(at.t, *self.system.own(at.q, at.v, tail), tail)
         if gap > CLOSED:
@@ -116,7 +117,7 @@ class _Run:
                 course.go_on()
             else:
                 break
-        return self.course.reached(*self.system.tree(q, v, self.about, self.tail), self._steps)
+        return self.course.reached(*self.system.tree(q, v, self.tail), self._steps)
 
     def _should_start_again(self, q: np.ndarray, v: np.ndarray, gap: float) -> bool:
         """Whether the solver is better off with a new start at this state."""
@@ -188,7 +189,7 @@ class _Run:
         def following(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
             if t != progress.tried:
                 if t > progress.tried and progress.steps:
-                    self.about[:] = self.system.tree(q, v, self.about, tail)[0]
+                    self.about[:] = self.system.tree(q, v, tail)[0]
                 attempt(t)
             last[:] = y
             evaluate(t, y, yp, soft, *tail, out)
@@ -208,7 +209,7 @@ class _Run:
 
     def _events(self) -> Callable[..., None]:
         evaluate: Any = self.gear.events
-        about, parameters = self.about, self.tail[1:]
+        about, parameters = self.about, self.parameters
 
         def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
             evaluate(t, y, about, *parameters, out)

@@ -21,7 +21,9 @@ ROUNDING = 1e-13
 CORRECTIONS = 5
 YIELDS = 1e-9  # s: softness of positions, beside the size of their derivatives
 
-Tail = tuple[np.ndarray, ...]  # what every kernel takes last: drives and, where there are any, free parameters
+# What every kernel takes last: drives, a configuration of the tree near which angles are taken (where they are
+# measured), and free parameters (where there are any).
+Tail = tuple[np.ndarray, ...]
 
 
 def kernel_of_row(model: Model, quantity: Quantity, name: str) -> Kernel:
@@ -55,12 +57,12 @@ def events_of_row(model: Model, layout: dae.Layout, graph: Any) -> Any:
 
 
 class System:
-    """The equations of a model in one formulation. Time is in s; `tail` holds drives and free parameters."""
+    """The equations of a model in one formulation. Time is in s; `tail` is what `tail` makes."""
 
     def __init__(self, model: Model, key: str, form: str) -> None:
         self.model, self.key = model, key
         self.is_tree = key in native.TREE
-        self.state = kernel_of_row(model, dae.state(model, key), key)
+        self.state = kernel_of_row(model, dae.state(model, key, count=True), key)
         if not self.is_tree:
             self.into = kernel_of_row(model, dae.into(model, key), key)
             self.out_of = kernel_of_row(model, dae.out_of(model, key), key)
@@ -70,9 +72,10 @@ class System:
 
     def _layout(self, form: str) -> dae.Layout:
         """Keep rows that are independent where nothing is special, of `J` and of `d phi / dt` alike."""
-        tail, found = (np.zeros(self.model.nv), *parameter_arguments(self.model)), []
+        still, found = np.zeros(self.model.nv), []
         for q in generic_configurations(self.model):
-            _, _, J, _, _, G, _, N = self.state(np.asarray(0.0), *self.own(q, np.zeros(self.model.nv), tail), *tail)
+            tail = self.tail(q, still, *parameter_arguments(self.model))
+            _, _, J, _, _, G, _, N = self.state(np.asarray(0.0), *self.own(q, still, tail), *tail)
             found.append((pivots(scaled(J)), pivots(scaled(G @ N))) if len(J) else ([], []))
         rank = usual([len(rows) for rows, _ in found])
         rows, places = next(pair for pair in found if len(pair[0]) == rank)
@@ -130,13 +133,17 @@ class System:
             lengths[k, at : at + 4] = q[at : at + 4]
         return np.concatenate([phi[places], (lengths @ q - 1) / 2]), np.concatenate([G[places], lengths])
 
-    def tree(self, q: np.ndarray, v: np.ndarray, about: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates of the tree, near to `about` (nq,), and its rates."""
-        return (q, v) if self.is_tree else self.out_of(q, v, about, *tail[1:])
+    def tail(self, about: np.ndarray, tau: np.ndarray, *parameters: np.ndarray) -> Tail:
+        """What kernels take last; `about` (nq,) is read at every call."""
+        return (tau, *parameters) if self.is_tree else (tau, about, *parameters)
+
+    def tree(self, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates of the tree, near to that in `tail`, and its rates."""
+        return (q, v) if self.is_tree else self.out_of(q, v, *tail[1:])
 
     def own(self, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """The other way."""
-        return (q, v) if self.is_tree else self.into(q, v, *tail[1:])
+        return (q, v) if self.is_tree else self.into(q, v, *tail[2:])
 
 
 def _least(A: np.ndarray, b: np.ndarray) -> np.ndarray:

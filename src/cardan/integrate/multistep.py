@@ -12,7 +12,7 @@ import numpy as np
 
 from cardan.errors import InputError, LoopError, UnknownNameError, nearest
 from cardan.formulation import dae
-from cardan.integrate.implicit import Tail, events_of_row, kernel_of_row, matrix_of_row
+from cardan.integrate.implicit import events_of_row, kernel_of_row, matrix_of_row
 from cardan.integrate.stepper import Outcome
 from cardan.integrate.sundials import Course, Progress, Reached, Run, Serial, Settings, linear_solver, make, spread
 from cardan.model.model import Model
@@ -52,9 +52,9 @@ class Multistep(Serial):
         self.events = None if not self.count else events_of_row(free, layout, events)
         self.directions = directions
 
-    def start(self, tail: Tail, at: Reached) -> Run:
+    def start(self, loads: Sequence[np.ndarray], at: Reached) -> Run:
         """Put a system on its way."""
-        return _Run(self, tail, at)
+        return _Run(self, loads, at)
 
 
 def _require_open_tree(model: Model, method: str, formulation: str) -> None:
@@ -76,7 +76,7 @@ def _require_open_tree(model: Model, method: str, formulation: str) -> None:
 class _Run:
     """One system on its way."""
 
-    def __init__(self, owner: Multistep, tail: Tail, at: Reached) -> None:
+    def __init__(self, owner: Multistep, tail: Sequence[np.ndarray], at: Reached) -> None:
         self.owner, self.tail, self.progress = owner, tail, Progress(at.t)
         self.about, self.earlier = at.q.copy(), at.steps
         y, rates = np.concatenate([at.q, at.v]), np.zeros(len(at.q) + len(at.v))

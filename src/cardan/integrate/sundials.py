@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from cardan.errors import InputError
-from cardan.integrate.implicit import Tail
 from cardan.integrate.stepper import Arrival, Outcome
 from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
@@ -171,8 +170,8 @@ class Serial:
         self.reached: list[Reached] = []
         self.resting = np.zeros(0, dtype=bool)
 
-    def start(self, tail: Tail, at: Reached) -> Run:
-        """Put a system on its way; `tail` are its drives and free parameters."""
+    def start(self, loads: Sequence[np.ndarray], at: Reached) -> Run:
+        """Put a system on its way; `loads` are its drives and free parameters."""
         raise NotImplementedError
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
