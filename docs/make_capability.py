@@ -13,6 +13,7 @@ import numpy as np
 
 import cardan as cd
 from cardan.formulation.constrained import build_parts
+from cardan.integrate.planarity import find_plane
 from cardan.mechanisms import random_inertia
 from cardan.model.joint import JointType
 
@@ -36,6 +37,9 @@ FORMULATIONS = {
     "absolute, body frame": ("absolute", "body"),
     "relative": ("relative", "fixed"),
 }
+PLANAR_ROLES = ("tree", "held", "cut")
+PLANAR_AXES = {"normal": (0.0, 0.0, 1.0), "plane": (0.6, 0.8, 0.0)}
+NOT_PLANAR = "not planar"
 BOUNDS = {np.float64: 1e-10, np.float32: 1e-4}
 STATES = 4
 HEAD = f"""# What runs
@@ -46,49 +50,120 @@ Each joint as a joint of the tree and as one that is cut to open a loop, in ever
 forward dynamics of two bodies, a hinge, and the joint between them, at {STATES} random consistent states with joint
 forces and wrenches. `64` and `32` say that the accelerations agree with NumPy's dense solution in other coordinates to
 {BOUNDS[np.float64]:g} and {BOUNDS[np.float32]:g} of the largest.
+
+`points` is for planar mechanisms: there the hinge and the axis of the joint are along the normal, or the axis is in the
+plane, whichever moves, and the cell says what the joint is in the plane.
+"""
+PLANAR_HEAD = """
+## What a joint is to `points`
+
+With its axis (of a universal joint the first, of a planar joint the normal) along the plane's normal, and in the plane.
+`tree`: nothing else holds the body. `held`: a joint of the tree, in a loop that keeps the body in the plane; one that
+cannot move there is rigid. `cut`: the joint closes the loop.
 """
 
 
 def mechanism(joint: str, role: str) -> cd.Model:
+    """The assembly with a joint of the table."""
+    return assembly(f"{joint} as {role}", JOINTS[joint], role).build(cut=["joint"] if role == "cut" else [])
+
+
+def assembly(name: str, joint: JointType, role: str) -> cd.Mechanism:
     """A hinge, a body, the joint, another body; where the joint is cut a free joint carries the second body."""
     rng = np.random.default_rng(4)
-    m = cd.Mechanism(f"{joint} as {role}")
-    for name in ("near", "far"):
-        m.body(name, mass=rng.uniform(1, 2), com=rng.uniform(-0.3, 0.3, 3), inertia=random_inertia(rng))
+    m = cd.Mechanism(name)
+    for body in ("near", "far"):
+        m.body(body, mass=rng.uniform(1, 2), com=rng.uniform(-0.3, 0.3, 3), inertia=random_inertia(rng))
     places = [cd.Pose(rng.uniform(-0.3, 0.3, 3), rpy=rng.uniform(-1, 1, 3)) for _ in range(3)]
     m.joint("hinge", cd.Revolute(axis=(0, 0.2, 1)), m.ground, "near", at=places[0])
     if role == "cut":
         far = places[0] @ places[1] @ places[2].inverse  # where the joint is closed at its neutral position
         m.joint("float", cd.Free(), m.ground, "far", start=(*far.position, *far.quaternion))
-    m.joint("joint", JOINTS[joint], "near", "far", at=places[1], child_at=places[2])
-    return m.build(cut=["joint"] if role == "cut" else [])
+    m.joint("joint", joint, "near", "far", at=places[1], child_at=places[2])
+    return m
 
 
 def line(joint: str, role: str) -> str:
     """One row of the table: in each cell `64`, `32`, both, or a dash where neither keeps its bound."""
     model = mechanism(joint, role)
     state = _states(model)
-    cells = []
-    for words in FORMULATIONS.values():
-        expected = _dense(model, "spatial" if words[0] in ("absolute", "relative") else "absolute_body", state)
-        kept = [
-            f"{np.finfo(kind).bits}"
-            for kind, bound in BOUNDS.items()
-            if _error(model, words, state, expected, kind) < bound
-        ]
-        cells.append(" ".join(kept) or "-")
+    cells = [_kept(model, words, state) for words in FORMULATIONS.values()]
+    cells.append(_points_cell(joint, role))
     return f"| {joint} | {role} | {' | '.join(cells)} |"
+
+
+def planar_mechanism(joint: str, role: str, axis: str) -> cd.Model:
+    """A hinge, a body, the joint, another body; held or cut, a planar joint carries the second too."""
+    m = cd.Mechanism(f"planar {joint} {role} {axis}", gravity=(1.0, -9.0, 2.0))
+    for k, name in enumerate(("near", "far")):
+        m.body(name, mass=1.0 + k, com=(0.2, 0.1 * k, 0.05), inertia=cd.inertia.box(1.0 + k, (0.3, 0.2, 0.1)))
+    m.joint("hinge", cd.Revolute(), m.ground, "near", start=0.4)
+    if role != "tree":
+        c, s = np.cos(0.4), np.sin(0.4)
+        start = (0.5 * c + 0.1 * s - 0.3 * c, 0.5 * s - 0.1 * c - 0.3 * s, 0.4)
+        m.joint("float", cd.Planar(x=(1, 0, 0)), m.ground, "far", start=start)
+    m.joint("joint", planar_joint(joint, PLANAR_AXES[axis]), "near", "far", at=(0.5, -0.1, 0), child_at=(0.3, 0, 0))
+    return m.build(cut={"tree": [], "held": ["float"], "cut": ["joint"]}[role])
+
+
+def planar_joint(joint: str, axis: tuple[float, ...]) -> JointType:
+    """A joint with its axis along the normal or in the plane."""
+    types: dict[str, JointType] = {
+        "rigid": cd.Rigid(), "revolute": cd.Revolute(axis), "prismatic": cd.Prismatic(axis),
+        "screw": cd.Screw(axis, pitch=0.1), "universal": cd.Universal(axis, np.cross(axis, (0.0, 0.3, 0.9))),
+        "planar": cd.Planar(axis), "cylindrical": cd.Cylindrical(axis), "spherical": cd.Spherical(), "free": cd.Free(),
+    }  # fmt: skip
+    return types[joint]
+
+
+def planar_role(model: cd.Model) -> str:
+    """What the joint of `planar_mechanism` is in the plane."""
+    try:
+        planar = find_plane(model)
+    except cd.ModelError:
+        return NOT_PLANAR
+    j = model.joint_names.index("joint")
+    return next((part.role for part in (*planar.links, *planar.cuts) if part.joint == j), "rigid")
+
+
+def planar_line(joint: str) -> str:
+    """One row of the second table."""
+    cells = [planar_role(planar_mechanism(joint, role, axis)) for role in PLANAR_ROLES for axis in PLANAR_AXES]
+    return f"| {joint} | {' | '.join(cells)} |"
+
+
+def planar_header() -> list[str]:
+    """The two lines above the rows of the second table."""
+    where = {"normal": "along the normal", "plane": "in the plane"}
+    names = [f"{role}, {where[axis]}" for role in PLANAR_ROLES for axis in PLANAR_AXES]
+    return [f"| joint | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
+
+
+def _points_cell(joint: str, role: str) -> str:
+    """What the joint is in the plane, with its axis where it moves there if it can, and the precisions kept."""
+    models = [planar_mechanism(joint, role, axis) for axis in PLANAR_AXES]
+    order = [NOT_PLANAR, "rigid", "slide", "pin", "float"]
+    name, model = max(((planar_role(model), model) for model in models), key=lambda pair: order.index(pair[0]))
+    return name if name == NOT_PLANAR else f"{name} {_kept(model, ('points', 'fixed'), _states(model))}"
 
 
 def header() -> list[str]:
     """The two lines above the rows."""
-    return [f"| joint | role | {' | '.join(FORMULATIONS)} |", "|---" * (2 + len(FORMULATIONS)) + "|"]
+    return [f"| joint | role | {' | '.join(FORMULATIONS)} | points |", "|---" * (3 + len(FORMULATIONS)) + "|"]
 
 
 def page() -> str:
     """The whole page."""
     rows = [line(joint, role) for joint in JOINTS for role in ROLES]
-    return "\n".join([HEAD, *header(), *rows]) + "\n"
+    planar = [planar_line(joint) for joint in JOINTS]
+    return "\n".join([HEAD, *header(), *rows, PLANAR_HEAD, *planar_header(), *planar]) + "\n"
+
+
+def _kept(model: cd.Model, words: tuple[str, str], state: tuple[np.ndarray, ...]) -> str:
+    """The precisions that keep their bounds, or a dash."""
+    expected = _dense(model, "spatial" if words[0] in ("absolute", "relative", "points") else "absolute_body", state)
+    kept = [f"{np.finfo(kind).bits}" for kind in BOUNDS if _error(model, words, state, expected, kind) < BOUNDS[kind]]
+    return " ".join(kept) or "-"
 
 
 def _states(model: cd.Model) -> tuple[np.ndarray, ...]:

@@ -34,7 +34,6 @@ from cardan.model.joint import (
     Universal,
 )
 from cardan.model.model import Model
-from cardan.model.planar import in_plane, is_planar
 from cardan.model.pose import Pose
 
 if TYPE_CHECKING:
@@ -80,6 +79,7 @@ if TYPE_CHECKING:
     from cardan.analysis.redundancy import Redundancy, redundancy
     from cardan.integrate.assemble import assemble
     from cardan.integrate.events import Event, Moment
+    from cardan.integrate.planarity import in_plane, is_planar
     from cardan.io.load import load, load_mechanism, save
     from cardan.kernels import get_threads, set_threads
     from cardan.results.files import load_run
@@ -103,6 +103,7 @@ _LAZY = {
         "analysis.energy",
     ),
     "equations": "analysis.equations",
+    **dict.fromkeys(("in_plane", "is_planar"), "integrate.planarity"),
     **dict.fromkeys(
         ("body_accelerations", "body_poses", "body_twists", "frame_pose", "jacobian", "joint_axes"),
         "analysis.kinematics",

@@ -20,7 +20,9 @@ spec.loader.exec_module(make)
 @pytest.mark.parametrize("joint", make.JOINTS)
 def test_every_cell_runs_and_is_on_the_page(joint: str, role: str) -> None:
     line = make.line(joint, role)
-    assert line.count("64 32") == len(make.FORMULATIONS), f"a hole: {line}"
+    points = role == "cut" or joint in ("rigid", "revolute", "prismatic", "planar")
+    assert line.count("64 32") == len(make.FORMULATIONS) + points, f"a hole: {line}"
+    assert line.endswith(f"| {make.NOT_PLANAR} |") != points
     assert line in make.PAGE.read_text(encoding="utf-8").splitlines()
 
 
@@ -28,8 +30,16 @@ def test_the_page_has_these_rows_in_this_order_and_nothing_else() -> None:
     text = make.PAGE.read_text(encoding="utf-8")
     frame = "\n".join([make.HEAD, *make.header()]) + "\n"
     assert text.startswith(frame)
-    rows = [tuple(row.split(" | ")[:2]) for row in text[len(frame) :].splitlines()]
+    table, rest = text[len(frame) :].split(make.PLANAR_HEAD)
+    rows = [tuple(row.split(" | ")[:2]) for row in table.splitlines()]
+    assert rest.splitlines()[1:3] == make.planar_header()
+    assert [row.split(" | ")[0] for row in rest.splitlines()[3:]] == [f"| {joint}" for joint in make.JOINTS]
     assert rows == [(f"| {joint}", role) for joint in make.JOINTS for role in make.ROLES]
+
+
+@pytest.mark.parametrize("joint", make.JOINTS)
+def test_the_page_says_what_each_joint_is_in_the_plane(joint: str) -> None:
+    assert make.planar_line(joint) in make.PAGE.read_text(encoding="utf-8").splitlines()
 
 
 def test_the_page_has_every_kind_of_the_joint_table() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 import cardan as cd
 from cardan.analysis.check import consistent_states
+from cardan.integrate.planarity import in_plane, is_planar
 from cardan.kernels.evaluate import graph_of
 from cardan.mechanisms import (
     CATALOGUE,
@@ -26,7 +27,6 @@ from cardan.mechanisms import (
     sundials_slider_crank,
 )
 from cardan.model.joint import JointType
-from cardan.model.planar import in_plane, is_planar
 
 from ..trees import Rng, close, random_inertia, random_rotation, seeds
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import cardan as cd
 from cardan.analysis.check import consistent_states
-from cardan.model.planar import in_plane
+from cardan.integrate.planarity import in_plane
 
 from ..trees import close, seeds
 

@@ -9,9 +9,10 @@ import pytest
 import cardan as cd
 from cardan.analysis.check import consistent_states
 from cardan.formulation import general
+from cardan.integrate.planarity import in_plane, is_planar
 from cardan.kernels.evaluate import function_of
 from cardan.mechanisms import five_bar, four_bar, parallelogram, scotch_yoke
-from cardan.model.planar import in_plane, is_planar, planar_model
+from cardan.model.planar import planar_model
 
 from ..trees import close
 

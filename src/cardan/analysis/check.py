@@ -15,9 +15,9 @@ from cardan.analysis.general import equations_kernel, is_plain, time_argument
 from cardan.analysis.loops import constraint_jacobian, reactions, undetermined_reactions
 from cardan.integrate.assemble import assemble
 from cardan.integrate.independence import generic_configurations
+from cardan.integrate.planarity import in_plane, is_planar
 from cardan.kernels.evaluate import is_large
 from cardan.model.model import Model
-from cardan.model.planar import in_plane, is_planar
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from cardan.analysis.redundancy import require_motion
 from cardan.formulation import general
 from cardan.formulation.general import is_plain as is_plain
@@ -16,6 +15,7 @@ from cardan.formulation.native import formulation_key as formulation_key
 from cardan.formulation.power import multipliers
 from cardan.integrate.assemble import time_argument as time_argument
 from cardan.integrate.independence import kept_rows
+from cardan.integrate.planarity import find_plane
 from cardan.kernels.evaluate import compile_quantity
 from cardan.model.model import Model
 
@@ -53,6 +53,8 @@ def equations_kernel(model: Model, key: str) -> Any:
 def _kernel(model: Model, key: str, what: str, loaded: bool) -> Any:
     place = ("general", key, what, loaded)
     if place not in model.kernels:
+        if key == "points":
+            find_plane(model)
         if what in ("equations", "inverse"):
             write = general.equations_of_motion if what == "equations" else general.inverse_dynamics
             quantity, note = write(model, key), ""

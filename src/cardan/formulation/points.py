@@ -15,6 +15,7 @@ from cardan.algebra.matrix import Matrix, Scalar, constant, dot, mirrored, segme
 from cardan.algebra.planar import across, carried
 from cardan.formulation.constrained import Loads, Parts, all_drives
 from cardan.formulation.loops import measure
+from cardan.formulation.points_drives import Sized, cut_drive, tree_drive
 from cardan.formulation.points_light import CORRECTIONS, lent_inertia, paid_back
 from cardan.formulation.points_motion import Motion, from_tree, in_space
 from cardan.formulation.points_recursion import (
@@ -54,7 +55,7 @@ def write_parts(model: Model, planar: PlanarModel, motion: Motion, loads: Loads,
         joints.append((cut.joint, slice(len(rows), len(rows) + len(found))))
         rows += found
     rows += _coupling_rows(model, planar, motion, loads, own)
-    acting = _loads(model, planar, motion, loads)
+    acting = _loads(model, planar, motion, loads, own)
     J = ca.vertcat(ca.SX(0, places.n), *(places.work(motion, row.acts) for row in rows))
     gamma, phi = (ca.vertcat(ca.SX(0, 1), *values) for values in zip(*((r.gamma, r.phi) for r in rows), strict=True))
     M, f = constant(places.M), _contract_force(planar, motion, places, acting)
@@ -144,14 +145,25 @@ def _coupling_rows(
     for coefficients, g, _, gdd in loads.couplings:
         acts, phi = [], -g
         for j, c in coefficients.items():
-            acts += [(i, c * force, *at, c * couple) for i, force, *at, couple in freedom(planar, motion, j, 0)]
+            (found, size), *_ = _drive(model, planar, motion, own, j, type(g)(1))
+            acts += [(i, c * size * force, *at, c * size * couple) for i, force, *at, couple in found]
             x = own[j] if j in own else measure(model, in_space(planar, motion), j).rows.q
             phi = phi + c * x
         rows.append(Row(tuple(acts), gdd, phi))
     return rows
 
 
-def _loads(model: Model, planar: PlanarModel, motion: Motion, loads: Loads) -> PointLoads:
+def _drive(
+    model: Model, planar: PlanarModel, motion: Motion, own: dict[int, Matrix], j: int, tau: Matrix
+) -> list[Sized]:
+    """Forces of a joint's drive, of the tree or cut."""
+    for i, link in enumerate(planar.links):
+        if link.joint == j:
+            return tree_drive(planar, motion, i, own[j], tau)
+    return cut_drive(model, planar, motion, next(cut for cut in planar.cuts if cut.joint == j), tau)
+
+
+def _loads(model: Model, planar: PlanarModel, motion: Motion, loads: Loads, own: dict[int, Matrix]) -> PointLoads:
     """What acts on the links: wrenches on bodies, drives of tree joints, and those of cut joints on both sides."""
     acting = PointLoads()
     if loads.wrenches.nnz():
@@ -159,13 +171,13 @@ def _loads(model: Model, planar: PlanarModel, motion: Motion, loads: Loads) -> P
             if i != GROUND:
                 force, couple, arm = body_load(model, planar, motion, b, loads.wrenches[b, :].T)
                 acting.add(i, force, arm, couple)
-    at = {link.joint: i for i, link in enumerate(planar.links)}
+    at = {link.joint: i for i, link in enumerate(planar.links) if link.kind is None}
     for j, tau in loads.tau.items():
         if j in at:
             acting.drives[at[j]] = tau
         else:
-            for k in range(tau.shape[0]):
-                as_loads(freedom(planar, motion, j, k), tau[k], acting)
+            for acts, size in _drive(model, planar, motion, own, j, tau):
+                as_loads(acts, size, acting)
     return acting
 
 
@@ -232,8 +244,8 @@ def _internal(
     import casadi as ca
 
     lam = ca.SX(len(rows), 1)
-    starts = [k for k, row in enumerate(rows) if row.stretch is not None]
-    for i in reversed(range(len(planar.links))):
+    starts = {row.stretch: k for k, row in enumerate(rows) if row.stretch is not None}
+    for i in reversed(sorted(starts)):
         link, b, k = planar.links[i], motion.links[i], starts[i]
         own, square = left[places.own[i]], link.line.length**2
         on_Q = own[-2:]

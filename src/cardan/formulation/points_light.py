@@ -2,7 +2,7 @@
 
 The recursion divides by the inertia of what is beyond a joint. A massless coupler has none, nor has a body with all its
 mass at its own pin; a loop holds them, so the mechanism's motion is determined all the same. So a little
-inertia is lent, and then what it needed, `m a` and `I0 y` of the answer, AT(10),(11), is given as a load, again and again.
+inertia is lent, and then what it needed, `m a` and `I0 y` of the answer, AT(10),(11), is given as a load, repeatedly.
 Each time as little of the error is left as the lent inertia is of all that moves.
 
 Equations: AT(10), AT(11).
@@ -15,8 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from cardan.algebra.number import nominal, nominal_of
-from cardan.formulation.points_motion import from_tree
+from cardan.formulation.points_motion import Motion, from_points
 from cardan.formulation.points_recursion import Answer, Lent, PointLoads, gather
+from cardan.formulation.points_rows import turning
+from cardan.model.graph import GROUND
 from cardan.model.planar import PlanarLink, PlanarModel
 
 PART = 1e-3  # of the smallest link's, lent: less costs digits, more costs corrections
@@ -55,10 +57,7 @@ def _own_inertia(link: PlanarLink) -> float:
 
 def _moving_nothing(planar: PlanarModel, lent: Lent, whole: float, size: float) -> int | None:
     """The link next to a tip whose joint moves no inertia, the joints beyond giving way, in an arbitrary position."""
-    import casadi as ca
-
-    q = ca.DM(np.random.default_rng(0).uniform(-1, 1, max(link.q.stop for link in planar.links)))
-    found = gather(planar, from_tree(planar, q, ca.DM(q.shape[0], 1)), lent)
+    found = gather(planar, _somewhere(planar), lent)
     for i, link in reversed(list(enumerate(planar.links))):
         if i in lent or link.role == "rigid":
             continue
@@ -71,6 +70,23 @@ def _moving_nothing(planar: PlanarModel, lent: Lent, whole: float, size: float) 
         if moved <= LEAST * (whole if link.role == "pin" else whole / size**2):
             return i
     return None
+
+
+def _somewhere(planar: PlanarModel) -> Motion:
+    """An arbitrary position of the links, at rest."""
+    import casadi as ca
+
+    rng = np.random.default_rng(0)
+    P, angle = {GROUND: np.zeros(2)}, {GROUND: 0.0}
+    d = {GROUND: np.array([1.0, 0.0])}
+    for i, link in enumerate(planar.links):
+        held = link.role in ("slide", "rigid")
+        angle[i] = angle[link.parent] + (link.offset if held else rng.uniform(-1, 1))
+        shift = sum((turning(u) @ d[link.parent] * rng.uniform(0.1, 1) for u in link.slide), np.zeros(2))
+        P[i] = P[link.parent] + turning(link.at) @ d[link.parent] + shift
+        d[i] = link.line.length * np.array([np.cos(angle[i]), np.sin(angle[i])])
+    ends = [(ca.DM(P[i]), ca.DM(P[i] + d[i])) for i in range(len(planar.links))]
+    return from_points(planar, ends, [(0 * p, 0 * q) for p, q in ends])
 
 
 def paid_back(lent: Lent, answer: Answer) -> PointLoads:

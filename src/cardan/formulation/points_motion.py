@@ -14,11 +14,27 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, Scalar, constant, cos, sin, snap, vector
+from cardan.algebra.matrix import (
+    Matrix,
+    Scalar,
+    as_graph,
+    constant,
+    cos,
+    dot,
+    eye,
+    segment,
+    sin,
+    snap,
+    vector,
+    where,
+    zeros,
+)
 from cardan.algebra.planar import across, carried, moment
 from cardan.formulation.recursion import Nodes
 from cardan.model.graph import GROUND
 from cardan.model.planar import PlanarLink, PlanarModel
+
+IN_PLANE = 1e-6  # what the cosine of a link's tilt may differ from 1
 
 
 @dataclass(frozen=True)
@@ -34,6 +50,8 @@ class Moving:
     u: tuple[Matrix, ...] = ()
     shift: Matrix = None
     slip: Matrix = None
+    q: Matrix = None
+    v: Matrix = None
 
 
 @dataclass(frozen=True)
@@ -51,16 +69,26 @@ class Motion:
 def from_tree(planar: PlanarModel, q: Matrix, v: Matrix) -> Motion:
     """The points of all links from coordinates and rates of the tree, outwards."""
     motion = Motion([], _ground(q))
-    angle: dict[int, Scalar] = {GROUND: 0.0}
+    angle: dict[int, Scalar] = {GROUND: 0.0}  # to the ground's x, or None where no coordinate is an angle
     for i, link in enumerate(planar.links):
         p, L = motion.carrier(link.parent), link.line.length
-        own, rate = q[link.q], v[link.v]
-        angle[i] = angle[link.parent] + link.offset
-        w = p.w
+        own, rate = segment(q, link.q), segment(v, link.v)
+        if link.kind is not None:
+            motion.links.append(_measured(planar, link, p, own, rate))
+            angle[i] = None
+            continue
+        turned, w = link.offset, p.w
         for k, turn in enumerate(link.turn):
             if turn:
-                angle[i], w = angle[i] + turn * own[k], w + turn * rate[k]
-        d = L * vector(cos(angle[i]), sin(angle[i])) if link.role != "slide" else _along(planar, link, p)
+                turned, w = turned + turn * own[k], w + turn * rate[k]
+        angle[i] = None if angle[link.parent] is None else angle[link.parent] + turned
+        if link.role == "slide":
+            d = _along(planar, link, p)
+        elif angle[i] is None:
+            ratio = L / planar.line(link.parent).length
+            d = carried(ratio * cos(turned), ratio * sin(turned), p.d)
+        else:
+            d = L * vector(cos(angle[i]), sin(angle[i]))
         C = p.P + carried(*link.at, p.d)  # AT(7)
         Cd = p.Pd + carried(*link.at, p.dd)  # AT(8)
         backwards = link.backwards and link.role == "float"
@@ -71,6 +99,42 @@ def from_tree(planar: PlanarModel, q: Matrix, v: Matrix) -> Motion:
             P, Pd = C - shift, Cd - slip - w * across(shift)
         motion.links.append(Moving(P, d, Pd, w * across(d), w, w**2 if link.turn != (0.0,) else p.w2, u, shift, slip))
     return motion
+
+
+def _measured(planar: PlanarModel, link: PlanarLink, p: Moving, q: Matrix, v: Matrix) -> Moving:
+    """A link whose joint has other coordinates than the plane's, from where its kind says that M is in F.
+
+    A state that is not in the plane gives NaN.
+    """
+    kind, line, Lp = link.kind, link.line, planar.line(link.parent).length
+    assert kind is not None
+    x, y, K = (constant(axis) for axis in line.axes)
+    ahead, left, up = (constant(axis) for axis in link.seen)
+    R = as_graph(kind.E(q), q).T if kind.E is not None else eye(3, q)
+    r = as_graph(kind.r(q), q) if kind.r is not None else zeros(3, None, q)
+    C, Cd = p.P + carried(*link.at, p.d), p.Pd + carried(*link.at, p.dd)  # AT(7),(8)
+    u = tuple(carried(*place, p.d) for place in link.slide)
+    if link.role in ("slide", "rigid"):
+        d, w = _along(planar, link, p), p.w
+        turned = np.cos(link.offset) * dot(ahead, R @ x) + np.sin(link.offset) * dot(left, R @ x)
+    else:
+        ratio, turned = line.length / Lp, 1
+        d = carried(ratio * dot(ahead, R @ x), ratio * dot(left, R @ x), p.d)
+        w = p.w + dot(K, (as_graph(kind.S(q), q) @ v)[:3])
+    d = d / where(_least(dot(up, R @ K), turned) > 1 - IN_PLANE, 1.0, np.nan)
+    shift, slip = zeros(2, None, p.P), zeros(2, None, p.P)
+    if link.role in ("slide", "float"):
+        shift = carried(dot(ahead, r) / Lp, dot(left, r) / Lp, p.d)
+        V = (as_graph(kind.S(q), q) @ v)[3:]
+        slip = carried(dot(x, V) / line.length, dot(y, V) / line.length, d)
+    P, Pd = C + shift, Cd + slip + p.w * across(shift)
+    return Moving(P, d, Pd, w * across(d), w, w**2 if link.role in ("pin", "float") else p.w2, u, shift, slip, q, v)
+
+
+def _least(a: Scalar, b: Scalar) -> Scalar:
+    import casadi as ca
+
+    return ca.fmin(a, b) if not isinstance(b, int) else a
 
 
 def from_points(planar: PlanarModel, ends: list[tuple[Matrix, Matrix]], rates: list[tuple[Matrix, Matrix]]) -> Motion:

@@ -2,8 +2,8 @@
 
 Notation: `a` is the acceleration of a link's point P, less gravity; its other point has `a + d''`, and the distance
 between them leaves `d'' = -w^2 d + y K x d`, with `y` the one unknown number. `h = m (rG - P)` is the first moment of
-mass, `I0` the inertia about P. What P would have if no joint accelerated, `still`, is known beforehand, and the unknown
-is the rest, `a - still`, written `a` again. Everything beyond a joint together asks for a force F and a moment N about P:
+mass, `I0` the inertia about P. What P would have if no joint accelerated, `still`, is known beforehand; `a` below is
+what it has besides. Everything beyond a joint together asks for a force F and a moment N about P:
 
     F = A a + B y + p        N = B . a + D y + n
 
@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, Scalar, block, constant, dot, eye, mirrored, snap, stack, vector
+from cardan.algebra.matrix import Matrix, Scalar, as_graph, block, constant, dot, eye, mirrored, snap, stack, vector
 from cardan.algebra.number import is_free, scalar
 from cardan.algebra.planar import across, carried
+from cardan.formulation.constraint import dual
 from cardan.formulation.points_motion import Motion, Moving
 from cardan.model.graph import GROUND
 from cardan.model.planar import PlanarLink, PlanarModel
@@ -114,8 +115,8 @@ def gather(planar: PlanarModel, motion: Motion, lent: Lent | None = None) -> lis
     own, pins = unified_masses(planar)
     for i, (link, b) in enumerate(zip(planar.links, motion.links, strict=True)):
         more = (lent or {}).get(i, (0.0, 0.0))
-        (mass, first, inertia), h = own[i], carried(*own[i][1], b.d)
-        mass, inertia = mass + more[0], inertia + more[1]
+        mass, inertia = own[i][0] + more[0], own[i][2] + more[1]
+        h = carried(*own[i][1], b.d)
         e = across(b.P - motion.carrier(link.parent).P) if link.role in ("slide", "float") else _arm(link, motion)
         A, D = mass * eye(2, like), inertia * type(like)(1)
         found.append(Beyond(A, across(h), D, h, e, mass, pins[i]))  # AT(10),(11)
@@ -208,9 +209,9 @@ def inwards(
     free: list[Matrix] = [none] * len(found)
     for i in reversed(range(len(found))):
         link, s = planar.links[i], found[i]
-        tau = loads.drives.get(i, type(like)(len(link.turn), 1))
+        tau = loads.drives.get(i, type(like)(3 if link.role == "float" else 1, 1))
         if link.role == "float":
-            F, N = _float_drive(link, motion.links[i], tau, like)
+            F, N = _float_drive(link, motion.links[i], tau, like) if i in loads.drives else (zero, none)
             force[i] = stack(F - p[i], N - n[i])
             free[i] = ldl_solve(s.pivot, force[i])
             p_shown, n_shown = F, N
@@ -260,9 +261,28 @@ def joint_rates(
 ) -> Matrix:
     """Second rates of a joint's coordinates; `rate` is that of a slide."""
     link = planar.links[i]
+    if link.kind is not None:
+        return _measured_rates(link, motion, i, a, y, rate)
     if link.role == "pin":
         return link.turn[0] * (y[i] - y[link.parent])
     return rate if link.role == "slide" else float_rates(link, motion, i, a, y)
+
+
+def _measured_rates(
+    link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
+) -> Matrix:
+    """The same for a joint with other coordinates: `S qdd` and its bias are the rate of the twist across the joint."""
+    b, p, kind = motion.links[i], motion.carrier(link.parent), link.kind
+    assert kind is not None
+    shift = rate * b.u[0] if link.role == "slide" else 0 * b.d
+    if link.role == "float":
+        arm = b.P - p.P
+        shift = a[i] - a[link.parent] + p.w2 * arm - y[link.parent] * across(arm) - (b.w + p.w) * across(b.slip)
+    x, left, K = (constant(axis) for axis in link.line.axes)
+    L = link.line.length
+    twist = stack((y[i] - y[link.parent]) * K, dot(b.d, shift) / L * x + dot(across(b.d), shift) / L * left)
+    bias = kind.bias(b.q, b.v) if kind.bias is not None else 0
+    return dual(as_graph(kind.S(b.q), b.q)).T @ (twist - bias)
 
 
 def float_rates(link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar]) -> Matrix:

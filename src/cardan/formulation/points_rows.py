@@ -49,7 +49,7 @@ class Coordinates:
         """Where each link's points are in x: Q, or P and Q."""
         places, n = [], 0
         for link in self.planar.links:
-            size = 2 if link.role == "pin" else 4
+            size = {"pin": 2, "rigid": 0}.get(link.role, 4)
             places.append(slice(n, n + size))
             n += size
         return places
@@ -66,14 +66,20 @@ class Coordinates:
         found = {GROUND: (none, np.zeros(2), none, np.array([1.0, 0.0]))}
         for i, link in enumerate(self.planar.links):
             unit = np.eye(self.n)[self.own[i]]
-            if link.role == "pin":
+            if link.role in ("pin", "rigid"):
                 P, p, d, e = found[link.parent]
                 Z = turning(link.at)
                 P, p = P + Z @ d, p + Z @ e  # AT(7)
-                found[i] = (P, p, unit - P, -p)
+                found[i] = (P, p, unit - P, -p) if link.role == "pin" else (P, p, *self._kept(link, d, e))
             else:
                 found[i] = (unit[:2], np.zeros(2), unit[2:] - unit[:2], np.zeros(2))
         return found
+
+    def _kept(self, link: PlanarLink, d: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The line of a rigid link, at a fixed angle to its parent's."""
+        ratio = link.line.length / self.planar.line(link.parent).length
+        Z = turning((ratio * np.cos(link.offset), ratio * np.sin(link.offset)))
+        return Z @ d, Z @ e
 
     @cached_property
     def M(self) -> np.ndarray:
@@ -98,8 +104,10 @@ class Coordinates:
         """X, or its rates or accelerations, from those of P and Q of every link."""
         import casadi as ca
 
-        parts = [(Q,) if link.role == "pin" else (P, Q) for link, (P, Q) in zip(self.planar.links, ends, strict=True)]
-        return ca.vertcat(*(part for pair in parts for part in pair)) if parts else ca.SX(0, 1)
+        parts = []
+        for link, (P, Q) in zip(self.planar.links, ends, strict=True):
+            parts += {"pin": [Q], "rigid": []}.get(link.role, [P, Q])
+        return ca.vertcat(*parts) if parts else ca.SX(0, 1)
 
     def work(self, motion: Motion, acts: Any) -> Matrix:
         """Row (1, n) of the work of forces along x; a couple turns `d`."""
@@ -124,6 +132,8 @@ def turning(place: tuple[float, float]) -> np.ndarray:
 def link_rows(planar: PlanarModel, motion: Motion, i: int) -> list[Row]:
     """Constraints of a tree's link: its distance, and what its slide holds."""
     link, b = planar.links[i], motion.links[i]
+    if link.role == "rigid":
+        return []
     p = motion.carrier(link.parent)
     zero = type(b.P)(2, 1)
     stretch = (dot(b.d, b.d) - link.line.length**2) / 2  # AT(4)

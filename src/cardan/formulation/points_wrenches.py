@@ -9,16 +9,15 @@ Equations: AT(2), AT(3), AT(9).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, Scalar, constant
 from cardan.algebra.number import scalar
 from cardan.algebra.planar import across, carried, moment
+from cardan.formulation.points_drives import Sized, cut_drive
 from cardan.formulation.points_motion import Motion
 from cardan.formulation.points_recursion import Answer
-from cardan.formulation.points_rows import Row, freedom
+from cardan.formulation.points_rows import Row
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.planar import PlanarModel, placed
@@ -42,7 +41,8 @@ def joint_wrenches(
     known: dict[int, Pair] = {}
     for cut in planar.cuts:
         joint = model.joints[cut.joint]
-        pair = _cut_force(planar, motion, cut.joint, cut.child, drives, held[cut.joint])
+        driving = cut_drive(model, planar, motion, cut, drives[cut.joint]) if cut.joint in drives else []
+        pair = _cut_force(motion, cut.child, driving, held[cut.joint])
         known[cut.joint] = pair
         for body, sign in ((joint.child, 1), (joint.parent, -1)):
             if body != GROUND:
@@ -78,13 +78,9 @@ def _momentum_rate(model: Model, planar: PlanarModel, motion: Motion, answer: An
     return force, turn
 
 
-def _cut_force(
-    planar: PlanarModel, motion: Motion, j: int, child: int, drives: dict[int, Matrix], rows: list[tuple[Row, Scalar]]
-) -> Pair:
+def _cut_force(motion: Motion, child: int, driving: list[Sized], rows: list[tuple[Row, Scalar]]) -> Pair:
     """What a cut joint exerts on its child: minus its multipliers, and its drive."""
-    acting: list[tuple[Any, Scalar]] = [(row.acts, -lam) for row, lam in rows]
-    if j in drives:
-        acting += [(freedom(planar, motion, j, k), drives[j][k]) for k in range(drives[j].shape[0])]
+    acting: list[Sized] = [(row.acts, -lam) for row, lam in rows] + driving
     like, b = motion.ground.P, motion.carrier(child)
     force, turn = type(like)(2, 1), type(like)(1, 1)
     for acts, size in acting:

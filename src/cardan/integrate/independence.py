@@ -9,7 +9,6 @@ from cardan.formulation.general import equations_of_motion, row_count
 from cardan.integrate.assemble import assemble, constraint_kernels, time_argument
 from cardan.kernels.evaluate import compile_quantity, kernel_of
 from cardan.model.model import Model
-from cardan.model.planar import planar_model
 
 DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 SMALL = 1e-8  # of rows of unit length: less is dependence
@@ -47,7 +46,9 @@ def kept_rows(model: Model, formulation: str) -> list[int]:
     model = model.unbound
     if formulation != "points":
         return independent_rows(model, formulation)
-    own = sum(3 if link.role == "slide" else 1 for link in planar_model(model).links)
+    from cardan.integrate.planarity import find_plane  # which needs the configurations of this file
+
+    own = find_plane(model).own_rows
     rows = independent_rows(model, "points") if model.cuts or model.couplings else list(range(own))
     if set(range(own)) <= set(rows):
         return rows
@@ -111,14 +112,16 @@ def generic_configurations(model: Model) -> list[np.ndarray]:
 
 
 def _nudged(model: Model, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A configuration a third of a radian or metre away, along the freedoms that there are at q."""
+    """A configuration up to a third of a radian or metre away, along the freedoms that there are at q."""
     J = scaled_rows(model, q)
     wish = rng.uniform(-1, 1, model.nv)
     along = wish - np.linalg.pinv(J, rcond=SMALL) @ (J @ wish)
     length = float(np.linalg.norm(along))
     if length > 1e-9:
         wish = along
-    return np.asarray(kernel_of(model, "plus")(q, 0.3 * wish / max(float(np.abs(wish).max()), 1e-300)))
+    return np.asarray(
+        kernel_of(model, "plus")(q, rng.uniform(0.15, 0.3) * wish / max(float(np.abs(wish).max()), 1e-300))
+    )
 
 
 def row_matrix(model: Model, q: np.ndarray) -> np.ndarray:

@@ -3,7 +3,10 @@
 Every link turns about the plane's normal `K` alone, so `K` is constant in the link's own axes. A link has a line, from
 its frame's origin P (the joint that carries it) to a second point Q, preferably its next joint; any other point is
 `P + nu d + lam K x d` with `d = Q - P`, and `(nu, lam)` never change. In the plane a joint is a pin (it turns), a
-slide, a float (both: no constraint), or rigid. Units: m, rad, kg, kg m^2.
+slide, a float (both: no constraint), or rigid (`model.plane_role`). Units: m, rad, kg, kg m^2.
+
+Where each joint by itself keeps to the plane this is all that there is to know. A mechanism that only its loops keep
+there is described from a `Plane`: its normal, and one position of every joint (`integrate.planarity` finds it).
 """
 
 from __future__ import annotations
@@ -15,24 +18,24 @@ import numpy as np
 from cardan.algebra.matrix import snap
 from cardan.algebra.number import nominal, scalar
 from cardan.errors import ModelError
-from cardan.model.body import Joint
 from cardan.model.graph import GROUND, Link
 from cardan.model.joint import Kind
 from cardan.model.model import Model
+from cardan.model.plane_role import (
+    CUT_ROLES,
+    FLAT,
+    TREE_ROLES,
+    base_name,
+    child_name,
+    is_simple,
+    role_of_axis,
+    role_of_motion,
+)
 from cardan.model.pose import Pose
 
-FLAT = 1e-8  # largest sine of an angle that counts as none
 APART = 1e-9  # m: smallest distance between the two points of a line
 EXACT = 1e-12  # numbers so near to 0, 1 or -1 are that
 
-# What a joint kind is in the plane: with its axis along the normal, with its axis in the plane, either way None.
-TREE_ROLES: dict[str, tuple[str | None, str | None]] = {
-    "revolute": ("pin", None), "prismatic": (None, "slide"), "planar": ("float", None),
-}  # fmt: skip
-CUT_ROLES: dict[str, tuple[str | None, str | None]] = {
-    **TREE_ROLES, "cylindrical": ("pin", "slide"), "spherical": ("pin", "pin"), "rigid": ("rigid", "rigid"),
-    "free": ("float", "float"),
-}  # fmt: skip
 Place = tuple[float, float]
 
 
@@ -60,7 +63,9 @@ class PlanarLink:
 
     `at` is where its joint sits on the parent's line, `offset` the angle from the parent's line to its own at rest.
     A joint coordinate k turns it by `turn[k]` and shifts it along `slide[k]`, a direction on the parent's line, or on
-    its own if the joint is met `backwards`. `first` is mass times `(nu, lam)` of the centre of mass; `inertia` is
+    its own if the joint is met `backwards`. If its coordinates are more than that it has a `kind`, which tells where M
+    is in F; `seen` are the axes of the parent's line (rows) in F. `first` is mass times `(nu, lam)` of the centre of
+    mass; `inertia` is
     about P; `rise` how far P is above the parent's, along the normal.
     """
 
@@ -69,6 +74,8 @@ class PlanarLink:
     joint: int
     role: str
     backwards: bool
+    kind: Kind | None
+    seen: np.ndarray
     line: Line
     at: Place
     offset: float
@@ -84,7 +91,10 @@ class PlanarLink:
 
 @dataclass(frozen=True, eq=False)
 class PlanarCut:
-    """A joint that closes a loop, between links `parent` and `child`; as in `PlanarLink`."""
+    """A joint that closes a loop, between links `parent` and `child`; as in `PlanarLink`.
+
+    `simple` says that `turn` and `slide` are those of its own coordinates.
+    """
 
     joint: int
     role: str
@@ -95,6 +105,15 @@ class PlanarCut:
     offset: float
     turn: tuple[float, ...]
     slide: tuple[Place, ...]
+    simple: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Where a mechanism keeps to a plane: `normal` (3,) in the ground's axes, and the pose of M in F of every joint."""
+
+    normal: np.ndarray
+    joints: tuple[tuple[np.ndarray, np.ndarray], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,33 +129,41 @@ class PlanarModel:
         """The line of a link, or of the ground for -1."""
         return self.ground if link == GROUND else self.links[link].line
 
-
-def is_planar(model: Model) -> bool:
-    """Whether a mechanism moves in a plane."""
-    try:
-        planar_model(model)
-    except ModelError:
-        return False
-    return True
+    @property
+    def own_rows(self) -> int:
+        """Constraint rows of the links themselves: a distance each, two more on a slide, none if rigid."""
+        return sum({"slide": 3, "rigid": 0}.get(link.role, 1) for link in self.links)
 
 
 def planar_model(model: Model) -> PlanarModel:
-    """A mechanism in its plane; if it leaves it, the error names the first joint that does."""
+    """A mechanism in its plane; if it leaves it, the error names the first joint that does.
+
+    What only loops keep in the plane is known here once `integrate.planarity.find_plane` has been asked.
+    """
     if "planar" not in model.kernels:
-        model.kernels["planar"] = _planar_model(model)
+        model.kernels["planar"] = described(model, model.kernels.get("plane"))
     found: PlanarModel = model.kernels["planar"]
     return found
 
 
-def _planar_model(model: Model) -> PlanarModel:
-    ground = Line(_ground_axes(_normal(model)), 1.0)
+def described(model: Model, plane: Plane | None) -> PlanarModel:
+    """A mechanism in its plane, by its joints' axes or from a known plane."""
+    ground = Line(_ground_axes(_normal(model) if plane is None else plane.normal), 1.0)
     lines, links = {GROUND: ground}, []
     for i, link in enumerate(model.tree.links):
-        K = link.E @ lines[link.parent].normal
-        role = _role(model, link.joint, TREE_ROLES, link.kind, K, ground.normal)
+        above = lines[link.parent]
+        K, R, p = link.E @ above.normal, np.eye(3), np.zeros(3)
+        if plane is not None and not is_simple(link.kind, K):
+            R, p = plane.joints[link.joint]
+            R, p = (R.T, -(R.T @ p)) if link.kind.name.startswith("reversed") else (R, p)
+            role, u = role_of_motion(model, link.joint, link.kind, R, p, K)
+            lines[i] = _line(model, i, snap(R.T @ K, EXACT))
+            links.append(_measured_link(link, role, above, lines[i], (R, p, u)))
+            continue
+        role = role_of_axis(model, link.joint, TREE_ROLES, link.kind, K, ground.normal)
         lines[i] = _line(model, i, K)
-        links.append(_planar_link(link, role, lines[link.parent], lines[i]))
-    cuts = tuple(_planar_cut(model, j, lines) for j in model.cuts)
+        links.append(_planar_link(link, role, above, lines[i]))
+    cuts = tuple(_planar_cut(model, j, lines, plane) for j in model.cuts)
     planar = PlanarModel(ground, ground.axes[:2] @ model.gravity, tuple(links), cuts)
     for cut in cuts:
         _require_rigid_loop(model, planar, cut)
@@ -144,10 +171,7 @@ def _planar_model(model: Model) -> PlanarModel:
 
 
 def in_plane(model: Model) -> np.ndarray:
-    """Projectors (number of joints, 6, 6): the part of a joint's wrench, in its own axes, that acts in the plane.
-
-    The formulation `points` knows this part alone; the rest of its reactions is zero.
-    """
+    """Projectors (number of joints, 6, 6): the part of a joint's wrench, in its own axes, that acts in the plane."""
     planar = planar_model(model)
     result = np.zeros((len(model.joints), 6, 6))
     for j, joint in enumerate(model.joints):
@@ -171,9 +195,9 @@ def _normal(model: Model) -> np.ndarray:
         if link.parent not in turned:
             continue
         R = turned[link.parent] @ link.E.T
-        name = _base(link.kind)
+        name = base_name(link.kind)
         if name in ("revolute", "planar"):
-            return _upwards(R[:, 2])
+            return upwards(R[:, 2])
         if name == "prismatic":
             slides.append(R[:, 2])
             turned[i] = R
@@ -181,17 +205,21 @@ def _normal(model: Model) -> np.ndarray:
         joint = model.joints[j]
         i, F = placed(model, joint.parent, joint.at)
         if joint.kind.name in ("revolute", "planar") and i in turned:
-            return _upwards(turned[i] @ F.rotation[:, 2])
+            return upwards(turned[i] @ F.rotation[:, 2])
     for k, u in enumerate(slides):
         for w in slides[:k]:
             if np.linalg.norm(np.cross(u, w)) > FLAT:
-                return _upwards(np.cross(w, u) / np.linalg.norm(np.cross(w, u)))
-    u = slides[0] if slides else np.zeros(3)
+                return upwards(np.cross(w, u) / np.linalg.norm(np.cross(w, u)))
+    return across_one(slides[0] if slides else np.zeros(3))
+
+
+def across_one(u: np.ndarray) -> np.ndarray:
+    """A normal across one direction, or none, as near to a coordinate axis as that allows."""
     axis = np.eye(3)[[2, 1, 0]][int(np.argmin(np.abs(u[[2, 1, 0]])))]
-    return _upwards((axis - u * (axis @ u)) / np.linalg.norm(axis - u * (axis @ u)))
+    return upwards((axis - u * (axis @ u)) / np.linalg.norm(axis - u * (axis @ u)))
 
 
-def _upwards(K: np.ndarray) -> np.ndarray:
+def upwards(K: np.ndarray) -> np.ndarray:
     """The normal or its opposite: the one whose largest component is positive."""
     K = snap(K / np.linalg.norm(K), EXACT)
     return np.asarray(K * np.sign(K[np.argmax(np.abs(K))]))
@@ -205,51 +233,12 @@ def _ground_axes(K: np.ndarray) -> np.ndarray:
     return np.array([x, snap(np.cross(K, x), EXACT), K])
 
 
-def _base(kind: Kind) -> str:
-    return kind.name.removeprefix("reversed ").partition("(")[0]
-
-
-def _role(
-    model: Model,
-    j: int,
-    roles: dict[str, tuple[str | None, str | None]],
-    kind: Kind,
-    K: np.ndarray,
-    normal: np.ndarray,
-) -> str:
-    """What a joint is in the plane, `K` being its normal in the joint's axes."""
-    joint, name = model.joints[j], _base(kind)
-    along, within = roles.get(name, (None, None))
-    cosine = float(abs(K[2]))
-    plane = f"the plane with normal ({', '.join(f'{x:.4g}' for x in normal)})"
-    if along is None and within is None:
-        wanted = ", ".join(roles)
-        raise ModelError(
-            f"formulation 'points': joint {joint.name!r} ({name}) takes body {_child(model, joint)!r} out of {plane}; "
-            f"a {name} joint has no planar meaning here, use {wanted}"
-        )
-    if along is not None and np.linalg.norm(K[:2]) <= FLAT:
-        return along
-    if within is not None and (cosine <= FLAT or along == within):
-        return within
-    angle = np.degrees(np.arccos(min(cosine, 1.0)))
-    rule = "along the normal" if within is None else "in the plane" if along is None else "along it or in the plane"
-    raise ModelError(
-        f"formulation 'points': joint {joint.name!r} ({name}) takes body {_child(model, joint)!r} out of {plane}; its "
-        f"axis must be {rule}, it makes {angle:.4g} degrees with the normal"
-    )
-
-
-def _child(model: Model, joint: Joint) -> str:
-    return model.bodies[joint.child if joint.child != GROUND else joint.parent].name
-
-
 def _line(model: Model, i: int, K: np.ndarray) -> Line:
     """A link's line: to its next joint, else to a joint that closes a loop, else to the centre of mass, else any.
 
     With free numbers it is the line at their nominal values: any line of the link describes it.
     """
-    ends = [link.r for link in model.tree.links if link.parent == i and _base(link.kind) == "revolute"]
+    ends = [link.r for link in model.tree.links if link.parent == i and base_name(link.kind) == "revolute"]
     for j in model.cuts:
         for body, at in (
             (model.joints[j].parent, model.joints[j].at),
@@ -277,18 +266,14 @@ def _freedoms(kind: Kind, axes: np.ndarray, K: np.ndarray, line: Line) -> tuple[
         "revolute": ((sign,), (none,)),
         "prismatic": ((0.0,), (line.place(z),)),
         "planar": ((0.0, 0.0, sign), (line.place(x), line.place(y), none)),
-        "cylindrical": ((sign, 0.0), (none, line.place(z))),
-        "spherical": (tuple(float(c) for c in axes @ K), (none,) * 3),
         "rigid": ((), ()),
-        "free": ((0.0,) * 6, (none,) * 6),
     }
-    return table[_base(kind)]
+    return table[base_name(kind)]
 
 
 def _planar_link(link: Link, role: str, above: Line, line: Line) -> PlanarLink:
     backwards = link.kind.name.startswith("reversed")
-    x, y = link.E @ above.axes[0], link.E @ above.axes[1]  # the parent's line, in the joint's axes
-    offset = float(np.arctan2(line.axes[0] @ y, line.axes[0] @ x))
+    offset = _offset(link.E @ above.axes[0], link.E @ above.axes[1], line.axes[0])
     if backwards and role == "float":
         turn, slide = _freedoms(link.kind, np.eye(3), line.normal, line)
     else:
@@ -296,49 +281,92 @@ def _planar_link(link: Link, role: str, above: Line, line: Line) -> PlanarLink:
     if backwards:
         turn = tuple(-t for t in turn)
         slide = slide if role == "float" else tuple((-a, -b) for a, b in slide)
-    nu, lam = line.place(link.com)
-    K = line.normal
-    off = link.com - K * (K @ link.com)
-    inertia = scalar(K @ link.I_C @ K + link.mass * (off @ off))
+    seen, rise = above.axes @ link.E.T, scalar(above.normal @ link.r)
     return PlanarLink(
-        link.name, link.parent, link.joint, role, backwards, line, above.place(link.r), offset, turn, slide,
-        link.mass, (link.mass * nu, link.mass * lam), inertia, scalar(above.normal @ link.r), link.q, link.v,
+        link.name, link.parent, link.joint, role, backwards, None, seen, line, above.place(link.r), offset, turn, slide,
+        *_inertia(link, line), rise, link.q, link.v,
     )  # fmt: skip
 
 
-def _planar_cut(model: Model, j: int, lines: dict[int, Line]) -> PlanarCut:
+def _measured_link(
+    link: Link, role: str, above: Line, line: Line, at: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> PlanarLink:
+    """A link whose joint has other coordinates than the plane's: from the pose of M in F, and a slide's direction."""
+    R, p, u = at
+    seen = above.axes @ link.E.T
+    offset = _offset(seen[0], seen[1], R @ line.axes[0])
+    place = above.place(link.r + (link.E.T @ p if role == "rigid" else 0.0))
+    turn = (1.0,) if role == "pin" else (0.0,)
+    rise = scalar(above.normal @ (link.r + link.E.T @ p))
+    return PlanarLink(
+        link.name, link.parent, link.joint, role, False, link.kind, seen, line, place, offset, turn,
+        (above.place(link.E.T @ u),), *_inertia(link, line), rise, link.q, link.v,
+    )  # fmt: skip
+
+
+def _inertia(link: Link, line: Line) -> tuple[float, Place, float]:
+    """Mass, first moment on the line, and inertia about P."""
+    nu, lam = line.place(link.com)
+    K = line.normal
+    off = link.com - K * (K @ link.com)
+    return link.mass, (link.mass * nu, link.mass * lam), scalar(K @ link.I_C @ K + link.mass * (off @ off))
+
+
+def _offset(ahead: np.ndarray, left: np.ndarray, own: np.ndarray) -> float:
+    """Angle from the parent's line, along `ahead`, to a link's own."""
+    return float(np.arctan2(own @ left, own @ ahead))
+
+
+def _planar_cut(model: Model, j: int, lines: dict[int, Line], plane: Plane | None) -> PlanarCut:
     joint = model.joints[j]
-    (p, F), (c, M) = placed(model, joint.parent, joint.at), placed(model, joint.child, joint.child_at)
-    K_F, K_M = F.rotation.T @ lines[p].normal, M.rotation.T @ lines[c].normal
-    role = _role(model, j, CUT_ROLES, joint.kind, K_F, lines[GROUND].normal)
-    _role(model, j, CUT_ROLES, joint.kind, K_M, lines[GROUND].normal)
-    if role in ("slide", "rigid") and joint.kind.name != "cylindrical" and np.linalg.norm(K_F - K_M) > FLAT:
+    (i, F), (c, M) = placed(model, joint.parent, joint.at), placed(model, joint.child, joint.child_at)
+    K_F, K_M = F.rotation.T @ lines[i].normal, M.rotation.T @ lines[c].normal
+    if plane is not None:
+        R, p = plane.joints[j]
+        role, u = role_of_motion(model, j, joint.kind, R, p, K_F)
+    else:
+        role, p, u = _role_of_axes(model, j, (K_F, K_M), lines[GROUND].normal), np.zeros(3), np.array([0.0, 0.0, 1.0])
+        R = _about_z(K_F, K_M) if joint.kind.name == "cylindrical" else np.eye(3)
+    # angle of the child's line to the parent's where the joint is closed
+    ahead, left = (F.rotation.T @ axis for axis in lines[i].axes[:2])
+    offset = _offset(ahead, left, R @ (M.rotation.T @ lines[c].axes[0]))
+    at = lines[i].place(F.position + (F.rotation @ p if role == "rigid" else 0.0))
+    simple = is_simple(joint.kind, K_F)
+    freedoms = ((0.0,), (lines[i].place(F.rotation @ u),))
+    turn, slide = _freedoms(joint.kind, F.rotation.T, lines[i].normal, lines[i]) if simple else freedoms
+    return PlanarCut(j, role, i, c, at, lines[c].place(M.position), offset, turn, slide, simple)
+
+
+def _role_of_axes(model: Model, j: int, K: tuple[np.ndarray, np.ndarray], normal: np.ndarray) -> str:
+    """What a cut joint is in the plane, seen alike from both of its sides."""
+    joint = model.joints[j]
+    role, _ = (role_of_axis(model, j, CUT_ROLES, joint.kind, own, normal) for own in K)
+    apart = float(np.linalg.norm(K[0] - K[1]))
+    if role in ("slide", "rigid") and joint.kind.name != "cylindrical" and apart > FLAT:
         raise ModelError(
-            f"formulation 'points': joint {joint.name!r} ({joint.kind.name}) takes body {_child(model, joint)!r} out "
-            f"of the plane; its two frames must see the normal alike, they differ by {np.linalg.norm(K_F - K_M):.4g}"
+            f"formulation 'points': joint {joint.name!r} ({joint.kind.name}) takes body {child_name(model, joint)!r} "
+            f"out of the plane; its two frames must see the normal alike, they differ by {apart:.4g}"
         )
-    if joint.kind.name == "free" and any(f.kind.on == "joint" and f.on[0] == j for f in model.forces):
-        raise ModelError(
-            f"formulation 'points': joint {joint.name!r} (free) closes a loop and has a force element along its six "
-            "coordinates, which has no planar meaning here; use a bushing between the two bodies"
-        )
-    # angle of the child's line to the parent's where F and M have the same axes
-    ahead, left = (F.rotation.T @ axis for axis in lines[p].axes[:2])
-    own = M.rotation.T @ lines[c].axes[0]
-    offset = float(np.arctan2(own @ left, own @ ahead))
-    turn, slide = _freedoms(joint.kind, F.rotation.T, lines[p].normal, lines[p])
-    if joint.kind.name == "spherical":  # its rates are in the child's axes
-        turn, slide = _freedoms(joint.kind, M.rotation.T, lines[c].normal, lines[c])
-    return PlanarCut(j, role, p, c, lines[p].place(F.position), lines[c].place(M.position), offset, turn, slide)
+    return role
+
+
+def _about_z(K_F: np.ndarray, K_M: np.ndarray) -> np.ndarray:
+    """Turn about z that takes one normal, across z, to the other; of normals along z none."""
+    if abs(K_F[2]) > 0.5:
+        return np.eye(3)
+    angle = np.arctan2(K_F[1], K_F[0]) - np.arctan2(K_M[1], K_M[0])
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
 
 
 def _require_rigid_loop(model: Model, planar: PlanarModel, cut: PlanarCut) -> None:
     """Refuse a loop of parallel slides: nothing holds its bodies along them, and its equations say nothing."""
     way = _loop(planar, cut)
-    if cut.role != "slide" or any(planar.links[i].role != "slide" for i in way):
+    if cut.role != "slide" or any(planar.links[i].role not in ("slide", "rigid") for i in way):
         return
     directions = [_angle(planar, cut.parent, cut.slide[-1])]
-    directions += [_angle(planar, planar.links[i].parent, planar.links[i].slide[0]) for i in way]
+    slides = [planar.links[i] for i in way if planar.links[i].role == "slide"]
+    directions += [_angle(planar, link.parent, link.slide[0]) for link in slides]
     spread = max(abs(np.sin(a - directions[0])) for a in directions)
     if spread <= FLAT:
         raise ModelError(

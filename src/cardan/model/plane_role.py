@@ -1,0 +1,110 @@
+"""What a joint is in the plane: a pin (it turns), a slide, a float (both: no constraint), or rigid.
+
+Two rules. By its axis alone, where the joint by itself keeps to the plane; and by its motion, where the whole mechanism
+is known to keep to the plane: the joint is displaced in the plane and its own residual says whether it allows that.
+
+`K` is the plane's normal, in the axes of the joint's frame F.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cardan.algebra.number import nominal
+from cardan.errors import ModelError
+from cardan.model.body import Joint
+from cardan.model.graph import GROUND
+from cardan.model.joint import Kind
+from cardan.model.model import Model
+
+FLAT = 1e-8  # largest sine of an angle that counts as none
+AWAY = (0.3, -0.5)  # rad or m: how far a joint is displaced
+
+# What a joint kind is in the plane: with its axis along the normal, with its axis in the plane, either way None.
+TREE_ROLES: dict[str, tuple[str | None, str | None]] = {
+    "revolute": ("pin", None), "prismatic": (None, "slide"), "planar": ("float", None),
+}  # fmt: skip
+CUT_ROLES: dict[str, tuple[str | None, str | None]] = {
+    **TREE_ROLES, "cylindrical": ("pin", "slide"), "spherical": ("pin", "pin"), "rigid": ("rigid", "rigid"),
+    "free": ("float", "float"),
+}  # fmt: skip
+
+
+def base_name(kind: Kind) -> str:
+    """Name of a kind, whichever side it is met from and whatever its pitch."""
+    return kind.name.removeprefix("reversed ").partition("(")[0]
+
+
+def named_plane(normal: np.ndarray) -> str:
+    """The plane in words; `normal` in the ground's axes."""
+    return f"the plane with normal ({', '.join(f'{x + 0.0:.4g}' for x in normal)})"
+
+
+def child_name(model: Model, joint: Joint) -> str:
+    """The body that a joint carries, in messages."""
+    return model.bodies[joint.child if joint.child != GROUND else joint.parent].name
+
+
+def is_simple(kind: Kind, K: np.ndarray) -> bool:
+    """Whether a joint's coordinates are angle and shifts in the plane as they stand."""
+    along, within = TREE_ROLES.get(base_name(kind), (None, None))
+    return bool(np.linalg.norm(K[:2]) <= FLAT) if along else bool(within and abs(K[2]) <= FLAT)
+
+
+def role_of_axis(
+    model: Model, j: int, roles: dict[str, tuple[str | None, str | None]], kind: Kind, K: np.ndarray, normal: np.ndarray
+) -> str:
+    """What a joint is in the plane by its axis; the error names it, its body, the rule and the angle."""
+    joint, name = model.joints[j], base_name(kind)
+    along, within = roles.get(name, (None, None))
+    cosine = float(abs(K[2]))
+    out = f"joint {joint.name!r} ({name}) takes body {child_name(model, joint)!r} out of {named_plane(normal)}"
+    if along is None and within is None:
+        raise ModelError(
+            f"formulation 'points': {out}; a {name} joint has no planar meaning here, use {', '.join(roles)}"
+        )
+    if along is not None and np.linalg.norm(K[:2]) <= FLAT:
+        return along
+    if within is not None and (cosine <= FLAT or along == within):
+        return within
+    angle = np.degrees(np.arccos(min(cosine, 1.0)))
+    rule = "along the normal" if within is None else "in the plane" if along is None else "along it or in the plane"
+    raise ModelError(
+        f"formulation 'points': {out}; its axis must be {rule}, it makes {angle:.4g} degrees with the normal"
+    )
+
+
+def role_of_motion(
+    model: Model, j: int, kind: Kind, R: np.ndarray, p: np.ndarray, K: np.ndarray
+) -> tuple[str, np.ndarray]:
+    """What a joint is in the plane by how it moves there, from the pose of M in F, and a slide's direction (3,)."""
+    turns = all(_allows(kind, _turn(K, angle) @ R, p) for angle in AWAY)
+    shifts = [u for u in _shifts(kind, R, p, K) if all(_allows(kind, R, p + s * u) for s in AWAY)]
+    roles = {(True, 0): "pin", (False, 1): "slide", (True, 2): "float", (False, 0): "rigid"}
+    if (turns, len(shifts)) not in roles:
+        raise ModelError(
+            f"formulation 'points': joint {model.joints[j].name!r} ({base_name(kind)}) is no joint in the plane that "
+            f"`points` has: turning {'is' if turns else 'is not'} free and shifting is in {len(shifts)} directions"
+        )
+    return roles[turns, len(shifts)], shifts[0] if shifts else np.zeros(3)
+
+
+def _allows(kind: Kind, R: np.ndarray, p: np.ndarray) -> bool:
+    return bool(np.abs(np.asarray(kind.phi(R, p))).max(initial=0.0) < 1e-7)
+
+
+def _shifts(kind: Kind, R: np.ndarray, p: np.ndarray, K: np.ndarray) -> list[np.ndarray]:
+    """Directions in the plane, in F, along which the joint's motion subspace has a shift."""
+    plane = np.linalg.svd(K[None, :])[2][1:]  # two rows across K
+    S = np.asarray(kind.S(np.asarray(kind.measure(R, p), dtype=float)), dtype=float)
+    B = np.concatenate([np.zeros((3, 2)), R.T @ plane.T])
+    left = B - S @ (np.linalg.pinv(S) @ B) if S.shape[1] else B
+    _, size, V = np.linalg.svd(left)
+    return [V[k] @ plane for k in range(2) if size[k] < 1e-7]
+
+
+def _turn(K: np.ndarray, angle: float) -> np.ndarray:
+    """Rotation about K."""
+    x, y, z = nominal(K)
+    W = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.asarray(np.eye(3) + np.sin(angle) * W + (1 - np.cos(angle)) * W @ W)
