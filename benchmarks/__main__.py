@@ -15,7 +15,18 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks import agreement, closed, compiling, growth, operations, points, precision, throughput
+from benchmarks import (
+    agreement,
+    batches,
+    closed,
+    compiling,
+    growth,
+    operations,
+    points,
+    precision,
+    simulating,
+    throughput,
+)
 from benchmarks.machine import machine_text
 from benchmarks.report import Run
 
@@ -23,6 +34,8 @@ SECTIONS: dict[str, Callable[[Run], str]] = {
     **{key: partial(throughput.section, key=key) for key in throughput.FUNCTIONS},
     "loops": closed.section,
     "points": points.section,
+    "simulate": simulating.section,
+    "batch": batches.section,
     "agreement": agreement.section,
     "operations": operations.section,
     "compile": compiling.section,

@@ -24,7 +24,8 @@ UNROLLED_UP_TO = 100
 _IMPORT = "import time; t = time.perf_counter(); import {0}; print(time.perf_counter() - t)"
 
 
-def _python(arguments: list[str], cache: str) -> str:
+def python(arguments: list[str], cache: str) -> str:
+    """Standard output of a fresh process that has this kernel cache."""
     places = [str(ROOT), str(Path(cd.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     env = os.environ | {
         "CARDAN_CACHE_DIR": cache,
@@ -45,8 +46,8 @@ def _first(name: str, rows: int, drive: str, tries: int) -> dict[str, float]:
         with tempfile.TemporaryDirectory() as cache:
             # a private folder, as the cache wants
             arguments = ["-m", "benchmarks.first_answer", name, str(rows), drive]
-            cold.append(json.loads(_python(arguments, cache)))
-            warm.append(json.loads(_python(arguments, cache)))
+            cold.append(json.loads(python(arguments, cache)))
+            warm.append(json.loads(python(arguments, cache)))
     return {
         "cold": median(t["call"] for t in cold),
         "cached": median(t["call"] for t in warm),
@@ -62,7 +63,7 @@ def section(run: Run) -> str:
     with run.step("compile import"):
         with tempfile.TemporaryDirectory() as cache:
             seconds = {
-                m: [float(_python(["-c", _IMPORT.format(m)], cache)) for _ in range(5)] for m in ("numpy", "cardan")
+                m: [float(python(["-c", _IMPORT.format(m)], cache)) for _ in range(5)] for m in ("numpy", "cardan")
             }
         run.below("`import cardan`, ms", IMPORT, median(seconds["cardan"]), ms)
     for name in names:

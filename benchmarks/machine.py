@@ -15,7 +15,9 @@ from cardan.kernels.machine import host
 def machine_text() -> str:
     """Processor, lanes, cores, versions, and how busy the machine was."""
     h = host()
-    packages = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "casadi", "llvmlite", "pin", "mujoco"))
+    packages = ", ".join(
+        f"{name} {_version(name)}" for name in ("numpy", "casadi", "llvmlite", "pin", "mujoco", "exudyn")
+    )
     load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
     lines = [
         f"- processor: {_processor()} (LLVM: {h.cpu}), {h.lanes('double')} lanes of float64, "

@@ -141,7 +141,7 @@ def _with_fixed(path: Path, joints: tuple[str, ...]) -> bytes:
 
 
 @dataclass(frozen=True)
-class _Link:
+class Link:
     """One body of a chain: where its hinge is on the one before, and its inertia about its centre of mass."""
 
     rotation: np.ndarray
@@ -152,7 +152,7 @@ class _Link:
 
 
 @cache
-def _links(n: int) -> tuple[_Link, ...]:
+def _links(n: int) -> tuple[Link, ...]:
     """Hinges about z at random places and orientations, bodies like boxes of uneven sides."""
     rng = np.random.default_rng(20)
     links = []
@@ -164,7 +164,7 @@ def _links(n: int) -> tuple[_Link, ...]:
         principal = mass / 12 * ((sides**2).sum() - sides**2)
         inertia = axes @ np.diag(principal) @ axes.T
         place, com = rng.uniform(-0.3, 0.3, (2, 3))
-        links.append(_Link(rotation, place, float(mass), com, (inertia + inertia.T) / 2))
+        links.append(Link(rotation, place, float(mass), com, (inertia + inertia.T) / 2))
     return tuple(links)
 
 
@@ -183,7 +183,7 @@ def chain(n: int) -> Robot:
     return Robot(f"chain {n}", make, (lambda: _chain_pinocchio(n)) if n <= LONGEST_IN_PINOCCHIO else None)
 
 
-def _pose(link: _Link) -> cd.Pose:
+def _pose(link: Link) -> cd.Pose:
     return cd.Pose(rotation=link.rotation, position=link.position)
 
 
@@ -200,10 +200,10 @@ def _chain_pinocchio(n: int) -> Any:
 def _chain_mujoco(n: int) -> Any:
     import mujoco
 
-    spec = _empty_mujoco()
+    spec = empty_mujoco()
     body = spec.worldbody
     for link in _links(n):
-        body = _add_body(body, link)
+        body = add_body(body, link)
         body.add_joint(type=mujoco.mjtJoint.mjJNT_HINGE, axis=[0, 0, 1])
     return spec.compile()
 
@@ -212,12 +212,12 @@ def _as_mujoco(model: Any) -> Any:
     """Pinocchio's model, link by link: what is welded together in the file is one body in both."""
     import mujoco
 
-    spec = _empty_mujoco()
+    spec = empty_mujoco()
     bodies = [spec.worldbody]
     for k in range(1, model.njoints):
         at, inertia = model.jointPlacements[k], model.inertias[k]
-        link = _Link(at.rotation, at.translation, inertia.mass, inertia.lever, inertia.inertia)
-        body = _add_body(bodies[model.parents[k]], link)
+        link = Link(at.rotation, at.translation, inertia.mass, inertia.lever, inertia.inertia)
+        body = add_body(bodies[model.parents[k]], link)
         if model.joints[k].nv == 6:
             body.add_freejoint()
         else:
@@ -227,7 +227,8 @@ def _as_mujoco(model: Any) -> Any:
     return spec.compile()
 
 
-def _empty_mujoco() -> Any:
+def empty_mujoco() -> Any:
+    """Nothing yet, with gravity."""
     import mujoco
 
     spec = mujoco.MjSpec()
@@ -237,7 +238,8 @@ def _empty_mujoco() -> Any:
     return spec
 
 
-def _add_body(parent: Any, link: _Link) -> Any:
+def add_body(parent: Any, link: Link) -> Any:
+    """Another body on this one, with a link's place and inertia."""
     import mujoco
 
     quaternion = np.zeros(4)
