@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cardan as cd
-from cardan.integrate.alpha_march import Alpha
+from cardan.integrate.alpha import Alpha
 
 
 @cache
@@ -62,13 +62,13 @@ def test_every_step_is_that_of_the_method(log_stiffness: float, damping: float, 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.5, 0.9, 1.0])
 def test_of_an_infinitely_fast_vibration_rho_is_left_each_step(rho: float) -> None:
-    """All three roots of the recurrence are -rho there: q''' + 3 rho q'' + 3 rho^2 q' + rho^3 q = 0 from step to step."""
-    q = motion(1e12, 0.0, rho, 9)[:, 0]
+    """All three roots of the recurrence are -rho there: (E + rho)^3 q = 0 with the shift E of one step."""
+    q = motion(1e8, 0.0, rho, 9)[:, 0]
     left = q[3:] + 3 * rho * q[2:-1] + 3 * rho**2 * q[1:-2] + rho**3 * q[:-3]
-    assert np.abs(left).max() < 1e-9 * np.abs(q).max()
+    assert np.abs(left).max() < 1e-6 * np.abs(q).max()
     if 0 < rho < 1:
-        late = np.abs(motion(1e12, 0.0, rho, 400)[-2:, 0])
-        assert late[1] / late[0] == pytest.approx(rho, rel=0.01)
+        late = np.abs(motion(1e8, 0.0, rho, 400)[-2:, 0])
+        assert late[1] / late[0] == pytest.approx(rho, rel=0.05)
 
 
 def test_without_damping_a_linear_oscillator_keeps_its_energy() -> None:
@@ -79,7 +79,9 @@ def test_without_damping_a_linear_oscillator_keeps_its_energy() -> None:
 
 
 def test_less_rho_damps_more_and_slow_motion_hardly() -> None:
-    fast, slow = ([np.abs(motion(k, 0.0, rho, 60)[-10:, 0]).max() for rho in (1.0, 0.9, 0.5, 0.0)] for k in (100.0, 0.01))
+    fast, slow = (
+        [np.abs(motion(k, 0.0, rho, 60)[-10:, 0]).max() for rho in (1.0, 0.9, 0.5, 0.0)] for k in (100.0, 0.01)
+    )
     assert fast[0] > fast[1] > fast[2] > fast[3]
     assert fast[0] > 0.1 > 1e-3 > fast[2]
     assert min(slow) > 0.6

@@ -12,7 +12,7 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.integrate.alpha_march import Alpha
+from cardan.integrate.alpha import Alpha
 from cardan.integrate.events import Event
 from cardan.integrate.stepper import Arrival, Outcome
 
@@ -159,7 +159,6 @@ def test_one_step_of_every_formulation_agrees(seed: int) -> None:
 
 
 def test_points_agree_with_the_tree() -> None:
-    model, *_ = model_and_state("four_bar")
     step = 1e-4
     mine, theirs = (run("four_bar", step, until=20 * step, key=key) for key in ("points", "spatial"))
     np.testing.assert_allclose(mine.q, theirs.q, atol=1e-9)
@@ -170,7 +169,11 @@ def test_points_agree_with_the_tree() -> None:
 def test_links_without_inertia_that_a_loop_holds(light: str) -> None:
     m = cd.Mechanism("light", gravity=(0, -9.81, 0))
     for name, length in (("crank", 0.3), ("coupler", 1.0), ("rocker", 0.8)):
-        heavy = {"mass": length, "com": (length / 2, 0, 0), "inertia": cd.inertia.rod(mass=length, length=length, axis="x")}
+        heavy = {
+            "mass": length,
+            "com": (length / 2, 0, 0),
+            "inertia": cd.inertia.rod(mass=length, length=length, axis="x"),
+        }
         m.body(name, **({} if name == light else heavy))
     m.joint("A", cd.Revolute(), m.ground, "crank", start=1.0)
     m.joint("B", cd.Revolute(), "crank", "coupler", at=(0.3, 0, 0), start=-0.6)
@@ -243,7 +246,9 @@ def test_free_parameters_are_batched() -> None:
     assert np.abs(end.q[0] - end.q[1]).max() > 1e-6
 
 
-@pytest.mark.parametrize(("word", "value"), [("rho", -0.1), ("rho", 1.1), ("rho", np.nan), ("step", 0.0), ("step", np.inf)])
+@pytest.mark.parametrize(
+    ("word", "value"), [("rho", -0.1), ("rho", 1.1), ("rho", np.nan), ("step", 0.0), ("step", np.inf)]
+)
 def test_bad_options_are_named(word: str, value: float) -> None:
     model, *_ = model_and_state("pendulum")
     with pytest.raises(cd.InputError, match=word):

@@ -1,338 +1,156 @@
-"""The generalised-alpha method as text over symbols: order 2, damping as chosen, on the rotation manifold.
-
-A step of length h, in any formulation's own coordinates, from (q, v, vdot, a) to the unknowns (q', v', vdot', a'):
-
-    q' = q (+) D     D = h v + h^2 (1/2 - beta) a + h^2 beta z     z = a' + G^T eta
-    v' = v + h (1 - gamma) a + h gamma a'
-    (1 - alpha_m) a' + alpha_m a = (1 - alpha_f) vdot' + alpha_f vdot
-    M vdot' + J^T lam = f          J v' = beta(t')          phi(q', t') = 0
-
-`a` is an auxiliary variable of the method, near to `vdot` a little later. `rho`, between 0 and 1, is what the method
-leaves of an infinitely fast vibration each step; the four coefficients follow from it. Positions and velocities both
-satisfy the constraints, which `eta` makes possible (stabilised index 2); `G = d phi / d D`. Newton's method on
-(z, lam, eta) takes the exact derivatives, but for the change of G that eta, of order h, multiplies; residuals of
-positions are divided by h^2 beta and those of velocities by h gamma, so that nothing grows as h vanishes.
-
-Source: J. Chung, G. M. Hulbert, J. Appl. Mech. 60 (1993) 371-375; O. Bruels, A. Cardona, J. Comput. Nonlinear Dyn. 5
-(2010) 031002; M. Arnold, O. Bruels, A. Cardona, Numer. Math. 129 (2015) 149-179; C. L. Bottasso, D. Dopico,
-L. Trainelli, Multibody Syst. Dyn. 19 (2008) 3-20 for the scaling.
-"""
+"""The stepper of the generalised-alpha method: many systems at once, in lanes and threads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from cardan.algebra.linsolve import lu_factor, lu_solve
-from cardan.algebra.matrix import Matrix, Scalar, constant, mirrored, where
-from cardan.formulation import dae, native
-from cardan.integrate.explicit import LARGEST, STRETCH, crossing
-from cardan.integrate.motion import Loads
-from cardan.integrate.stepper import Outcome
-from cardan.kernels.evaluate import symbolic
+from cardan.errors import InputError
+from cardan.integrate.alpha_kernels import STARTED, Recipe, layout_of
+from cardan.integrate.crossing import locate
+from cardan.integrate.events import Event
+from cardan.integrate.marching import LONGEST_CALL
+from cardan.integrate.stepper import Arrival, Outcome
+from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
 
-TOLERANCE = 1e-10  # of Newton's last correction: m, rad, and per second, beside 1 or the value if larger
-ITERATIONS = 15
-SWEEPS = 2  # between (a, lam) and eta in an iteration: more would save none (measured)
-CORRECTIONS = 4  # of the first accelerations, for what is lent and added to pivots
-SINGULAR = 1e-12  # part of a multiplier's own pivot that is added to it: bounded where rows lose rank
 
+class Alpha:
+    """Integrates a model by the generalised-alpha method, in any formulation; fills `integrate.stepper.Stepper`.
 
-@dataclass(frozen=True)
-class Coefficients:
-    """Those of the method, from the spectral radius at infinity (Chung and Hulbert)."""
+    Args:
+        model: the mechanism.
+        key: formulation, as `native.formulation_key` names it.
+        tau: constant drives (B, nv) or (nv,), N m and N.
+        step: length of a step, s; between two stops all steps are equal and at most this long.
+        rho: spectral radius at infinity, from 0 (fast vibrations vanish in a step) to 1 (nothing is damped).
+        events: what to look for.
+        most: largest number of steps.
+        threads: how many, None for the default.
 
-    alpha_m: Scalar
-    alpha_f: Scalar
-    beta: Scalar
-    gamma: Scalar
-
-    @classmethod
-    def of(cls, rho: Scalar) -> Coefficients:
-        """For `rho` between 0, which forgets, and 1, which keeps all."""
-        alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
-        gamma = 0.5 - alpha_m + alpha_f
-        return cls(alpha_m, alpha_f, 0.25 * (gamma + 0.5) * (gamma + 0.5), gamma)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The formulation, its sizes, the rows of `J` and of `phi` kept, and what is lent.
-
-    `lent` (nv,) is inertia for rates that only constraints give any. Newton's matrix has it, the equations have not:
-    it costs iterations, not accuracy.
     """
 
-    key: str
-    nq: int
-    nv: int
-    rows: tuple[int, ...]
-    places: tuple[int, ...]
-    lent: tuple[float, ...]
+    def __init__(
+        self,
+        model: Model,
+        key: str,
+        tau: np.ndarray,
+        *,
+        step: float,
+        rho: float = 0.9,
+        events: tuple[Event, ...] = (),
+        threads: int | None = None,
+        most: int | None = None,
+    ) -> None:
+        if not 0 <= rho <= 1:
+            raise InputError(f"rho must be between 0 (fast vibrations vanish) and 1 (none is damped), got {rho!r}")
+        if not 0 < step < np.inf:
+            raise InputError(f"step must be a positive time in s, got {step!r}")
+        self.model, self.tau, self.step, self.rho = model, tau, step, np.asarray(float(rho))
+        self.events, self.threads, self.most = events, threads, most
+        self.parameters = parameter_arguments(model)
+        self.recipe = Recipe(model, layout_of(model, key), events, sum(p.shape[-1] for p in self.parameters))
+        self.march = self.recipe.march()
+        self.names = tuple(self.recipe.sizes)
+        self.limit = 64
+        self.s: dict[str, np.ndarray] = {}
+        self.resting: np.ndarray | None = None
 
-    @property
-    def m(self) -> int:
-        """Multipliers."""
-        return len(self.rows)
+    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start at a state."""
+        B = len(q)
+        steps = self.s["steps"] if self.s else np.zeros(B)
+        x, w = np.array(q, dtype=float), np.array(v, dtype=float)
+        self.s = {"t": np.full(B, float(t)), "x": x, "w": w, "h": np.full(B, self.step), "steps": steps}
+        self.s |= {"k": np.zeros(B), "outcome": np.zeros(B), "event": np.full(B, -1.0)}
+        self.s |= {"iterate": np.zeros((B, self.recipe.sizes.get("iterate") or 0))}
+        if self.resting is not None:
+            self.s["outcome"][self.resting] = Outcome.RESTING
+        self.s |= self._started()
 
+    def rest(self, systems: np.ndarray) -> None:
+        """Leave some systems, a mask (B,), where they are."""
+        self.resting = systems if self.resting is None else self.resting | systems
+        self.s["outcome"] = np.where(systems, Outcome.RESTING, self.s["outcome"])
 
-@dataclass(frozen=True)
-class Equations:
-    """CasADi functions of one model in one layout, called on symbols."""
+    def advance(self, t: float) -> Arrival:
+        """Go on to a time."""
+        with np.errstate(all="ignore"):  # what is not a number is an outcome, not a warning
+            return self._advance(t)
 
-    layout: Layout
-    balance: Any
-    geometry: Any
-    start: Any
-    plus: Any
+    def _advance(self, t: float) -> Arrival:
+        s = self.s
+        at_event = s["outcome"] == Outcome.EVENT
+        if at_event.any():  # the step that ended there may have been too short to tell accelerations
+            s |= {name: np.where(_like(at_event, new), new, s[name]) for name, new in self._started().items()}
+            s["outcome"] = np.where(at_event, 0.0, s["outcome"])
+            s["event"] = np.full(len(at_event), -1.0)
+        left = t - s["t"]
+        s["h"] = left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0)
+        self.s = self._run(s, np.full(len(left), float(t)), True, self.tau, self.parameters)
+        if (self.s["outcome"] == Outcome.EVENT).any():
+            self._locate()
+        s = self.s
+        x, w = self._tree(s)
+        outcome, event, steps = (s[name].astype(int) for name in ("outcome", "event", "steps"))
+        return Arrival(s["t"].copy(), x.copy(), w.copy(), outcome, event, steps)
 
-    @classmethod
-    def record(cls, model: Model, layout: Layout) -> Equations:
-        """Write them: `r = M vdot + J^T lam - f`, `J v - beta`, `phi` and their derivatives."""
-        import casadi as ca
+    def _tree(self, s: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and rates of the tree."""
+        return (s["q"], s["v"]) if self.recipe.is_tree and "q" in s else (s["x"], s["w"])
 
-        written, p = symbolic(model)
-        sizes = {"t": 1, "q": layout.nq, "v": layout.nv, "vdot": layout.nv, "lam": layout.m, "tau": model.nv}
-        t, q, v, vdot, lam, tau = (ca.SX.sym(name, n) for name, n in sizes.items())
-        M, f, J, gamma, phi, beta, _ = dae.equations(written, layout.key, t, q, v, tau)
-        rows, free = list(layout.rows), [p] if model.parameters else []
-        J, phi = J[rows, :], phi[list(layout.places)]
-        r, excess = M @ vdot + J.T @ lam - f, J @ v - beta[rows]
-        slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, layout.nv, layout.nv + layout.m])
-        D = ca.SX.sym("D", layout.nv)
-        moved = native.plus(written, layout.key, {"q": q, "v": D})[0]
-        return cls(
-            layout,
-            ca.Function("balance", [t, q, v, vdot, lam, tau, *free], [r, excess, M, J, -ca.jacobian(f, v), *slopes]),
-            ca.Function("geometry", [t, q, *free], [phi, ca.jacobian(phi, q)]),
-            ca.Function("start", [t, q, v, tau, *free], [M, f, J, gamma[rows]]),
-            ca.Function("plus", [q, D, *free], [moved, ca.jacobian(moved, D)]),
-        )
+    def _started(self) -> dict[str, np.ndarray]:
+        """What a march needs at the states there are."""
+        s = self.s
+        found: Any = self.recipe.begin()(s["t"], *self._tree(s), self.tau, *self.parameters)
+        names = [name for name in STARTED if name in self.recipe.sizes]
+        values = found if isinstance(found, tuple) else (found,)
+        return {name: np.array(value) for name, value in zip(names, values, strict=True)}
 
-    def lend(self, M: Matrix) -> Matrix:
-        """`M` with what is lent."""
-        return M + constant(np.diag(self.layout.lent)) if any(self.layout.lent) else M
+    def _run(
+        self, s: dict[str, np.ndarray], end: np.ndarray, heed: bool, tau: np.ndarray, parameters: Any
+    ) -> dict[str, np.ndarray]:
+        """Call the kernel until every system has arrived, stopped or failed."""
+        data = (end, self.rho, np.asarray(float(heed)), tau, *parameters)
+        while True:
+            began = perf_counter()
+            out = self.march(
+                *(s[name] for name in self.names), *data, np.asarray(float(self.limit)), threads=self.threads
+            )
+            s = {**s, **dict(zip(self.names, out, strict=True))}
+            going = (s["t"] < end) & (s["outcome"] == Outcome.ARRIVED)
+            if self.most is not None:
+                s["outcome"] = np.where(going & (s["steps"] >= self.most), Outcome.STEPS, s["outcome"])
+                going &= s["outcome"] == Outcome.ARRIVED
+            if not going.any():
+                return s
+            seconds = perf_counter() - began
+            if seconds < LONGEST_CALL / 2:
+                self.limit *= 2
+            elif seconds > LONGEST_CALL:
+                self.limit = max(self.limit // 2, 1)
 
+    def _locate(self) -> None:
+        """Find the events inside the steps that met them; each system ends just past its earliest one."""
+        s, B = self.s, len(self.s["t"])
+        rows = np.flatnonzero(s["outcome"] == Outcome.EVENT)
+        start = {name: s[name][rows] for name in self.names} | {"outcome": np.zeros(len(rows))}
+        tau = np.broadcast_to(self.tau, (B, self.model.nv))[rows]
+        parameters = [np.broadcast_to(p, (B, p.shape[-1]))[rows] for p in self.parameters]
 
-@dataclass
-class Point:
-    """What one step hands to the next: time, coordinates, rates, their derivative, `a` and the multipliers."""
+        def at(h: np.ndarray) -> dict[str, np.ndarray]:
+            return self._run({**start, "h": h}, start["t"] + h, False, tau, parameters)
 
-    t: Scalar
-    q: Matrix
-    v: Matrix
-    vdot: Matrix
-    a: Matrix
-    lam: Matrix
-    eta: Matrix
-
-
-@dataclass
-class Unknown:
-    """Newton's unknowns, scaled alike: accelerations, multipliers, and the correction of positions."""
-
-    z: Matrix
-    lam: Matrix
-    eta: Matrix
-
-
-def begin(eq: Equations, t: Scalar, q: Matrix, v: Matrix, loads: Loads) -> Point:
-    """A start at a consistent state: accelerations from the equations themselves, `a = vdot`."""
-    import casadi as ca
-
-    M, f, J, gamma = eq.start(t, q, v, loads.tau, *loads.parameters)
-    K = ca.blockcat([[M, J.T], [J, ca.SX(eq.layout.m, eq.layout.m)]])
-    solve = _solver(eq.lend(M), J, J)
-    b = ca.vertcat(f, gamma)
-    x = solve(b)
-    for _ in range(CORRECTIONS):
-        x = x + solve(b - K @ x)
-    vdot, lam = ca.vertsplit(x, [0, eq.layout.nv, eq.layout.nv + eq.layout.m])
-    return Point(t, q, v, vdot, vdot, lam, 0 * lam)
-
-
-def predict(c: Coefficients, p: Point) -> Unknown:
-    """First guess: `vdot` and the multipliers stay as they are."""
-    return Unknown((p.vdot - c.alpha_m * p.a) / (1 - c.alpha_m), p.lam, p.eta)
-
-
-@dataclass
-class Linear:
-    """Newton's equations for (da, dlam, deta), with `x_D` the derivative of x along D, scaled:
-
-    S da + J^T dlam + r_D G^T deta = -r,     C da + u_D G^T deta = -u,     G da + G G^T deta = -phi.
-    """
-
-    S: Matrix
-    J: Matrix
-    C: Matrix
-    G: Matrix
-    r_D: Matrix
-    u_D: Matrix
-    r: Matrix
-    u: Matrix
-    phi: Matrix
-
-
-def linearise(eq: Equations, c: Coefficients, p: Point, x: Unknown, h: Scalar, loads: Loads) -> Linear:
-    """Newton's equations at an iterate; `u` is what velocities break the constraints by."""
-    far, fast, heavy = _lengths(c, h)
-    q, turned = eq.plus(p.q, _shift(c, p, x.z, h), *loads.parameters)
-    phi, phi_q = eq.geometry(p.t + h, q, *loads.parameters)
-    G = phi_q @ turned
-    v, vdot = _rates(c, p, x.z - G.T @ x.eta, h)
-    r, u, M, J, r_v, r_q, u_q = eq.balance(p.t + h, q, v, vdot, x.lam, loads.tau, *loads.parameters)
-    r_D, u_D = far * (r_q @ turned), (far / fast) * (u_q @ turned)
-    return Linear(heavy * eq.lend(M) + fast * r_v + r_D, J, J + u_D, G, r_D, u_D, r, u / fast, phi / far)
+        directions = np.array([event.direction for event in self.events])
+        far, which = locate(at, start, s["h"][rows], directions)
+        failed = far["outcome"] != Outcome.ARRIVED
+        far |= {"outcome": np.where(failed, far["outcome"], Outcome.EVENT), "event": np.where(failed, -1, which)}
+        for name, value in far.items():
+            s[name] = s[name].copy()
+            s[name][rows] = value
 
 
-def solve(e: Linear) -> tuple[Matrix, Matrix, Matrix]:
-    """Corrections of `a`, `lam`, `eta`, the last apart: what it does to the others is of order h."""
-    import casadi as ca
-
-    n, m = e.S.shape[0], e.J.shape[0]
-    inner = _solver(e.S, e.J, e.C)
-    if not m:
-        return -inner(e.r), e.phi, e.phi
-    square = mirrored(e.G @ e.G.T)
-    factor = ca.ldl(square + SINGULAR * ca.diag(ca.diag(square)), True)
-    deta = ca.SX(m, 1)
-    for _ in range(SWEEPS):
-        along = e.G.T @ deta
-        da, dlam = ca.vertsplit(-inner(ca.vertcat(e.r + e.r_D @ along, e.u + e.u_D @ along)), [0, n, n + m])
-        deta = -ca.ldl_solve(e.phi + e.G @ da, *factor)
-    return da, dlam, deta
-
-
-def correct(
-    eq: Equations, c: Coefficients, p: Point, x: Unknown, h: Scalar, linear: Linear, loads: Loads
-) -> tuple[Unknown, Point, Scalar]:
-    """The unknowns after an iteration, the state they lead to, and the size of the correction."""
-    import casadi as ca
-
-    G = linear.G
-    da, dlam, deta = solve(linear)
-    dz = da + G.T @ deta
-    new = Unknown(x.z + dz, x.lam + dlam, x.eta + deta)
-    a = new.z - G.T @ new.eta
-    q = eq.plus(p.q, _shift(c, p, new.z, h), *loads.parameters)[0]
-    v, vdot = _rates(c, p, a, h)
-    far, fast, _ = _lengths(c, h)
-    size = ca.fmax(far * ca.norm_inf(dz) / (1 + ca.norm_inf(q)), fast * ca.norm_inf(da) / (1 + ca.norm_inf(v)))
-    return new, Point(p.t + h, q, v, vdot, a, new.lam, new.eta), size
-
-
-def _lengths(c: Coefficients, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """What a unit of `a'` adds to position, velocity and `vdot'`."""
-    return c.beta * h * h, c.gamma * h, (1 - c.alpha_m) / (1 - c.alpha_f)
-
-
-def _shift(c: Coefficients, p: Point, z: Matrix, h: Scalar) -> Matrix:
-    """`D`."""
-    return h * p.v + h * h * ((0.5 - c.beta) * p.a + c.beta * z)
-
-
-def _rates(c: Coefficients, p: Point, a: Matrix, h: Scalar) -> tuple[Matrix, Matrix]:
-    """`v'` and `vdot'`."""
-    v = p.v + h * ((1 - c.gamma) * p.a + c.gamma * a)
-    return v, ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)
-
-
-def _solver(S: Matrix, J: Matrix, C: Matrix) -> Callable[[Matrix], Matrix]:
-    """Factor `[[S, J^T], [C, 0]]` once, multipliers after all accelerations in their row; solve for any right side."""
-    import casadi as ca
-
-    n, columns = S.shape[0], C.sparsity().T
-    size = J**2 @ (1 / ca.diag(S))  # of the multipliers' pivots
-    start, rows = columns.colind(), columns.row()
-    after = {n + k: set(rows[start[k] : start[k + 1]]) for k in range(C.shape[0])}
-    lu = lu_factor(ca.blockcat([[S, J.T], [C, -SINGULAR * ca.diag(size)]]), after)
-    return lambda b: lu_solve(lu, b)
-
-
-@dataclass
-class State:
-    """What a march carries: where the step began, Newton's iterate, and how the lane stands.
-
-    `q`, `v` are the formulation's own and `x`, `w` the tree's, the same where the formulation is one of trees.
-    `k` counts iterations of the step under way.
-    """
-
-    point: Point
-    x: Matrix
-    w: Matrix
-    iterate: Unknown
-    h: Scalar
-    k: Scalar
-    steps: Scalar
-    outcome: Scalar
-    event: Scalar
-    g: Matrix
-
-
-@dataclass
-class Control:
-    """Time to stop at, spectral radius, and whether events stop a lane (1) or pass (0)."""
-
-    end: Scalar
-    rho: Scalar
-    heed: Scalar
-
-
-def length(s: State, control: Control) -> Scalar:
-    """The step to take: up to the end where that is near."""
-    left = control.end - s.point.t
-    return where(s.h * STRETCH >= left, left, s.h)
-
-
-def first(s: State, guess: Unknown) -> Unknown:
-    """Where Newton's method stands: at the guess, or further."""
-    pairs = zip(vars(guess).values(), vars(s.iterate).values(), strict=True)
-    return Unknown(*(where(s.k == 0, new, old) for new, old in pairs))
-
-
-def commit(
-    s: State,
-    control: Control,
-    found: tuple[Unknown, Point, Scalar],
-    tree: tuple[Matrix, Matrix],
-    g: Matrix,
-    directions: np.ndarray,
-) -> tuple[State, Scalar]:
-    """The state after an iteration: one more to come, or a step done; and whether the lane goes on."""
-    import casadi as ca
-
-    x, new, size = found
-    going = ca.logic_and(s.point.t < control.end, s.outcome == Outcome.ARRIVED)
-    finite = ca.norm_1(new.q) + ca.norm_1(new.v) + ca.norm_1(new.vdot) + size <= LARGEST
-    converged = ca.logic_and(finite, size <= TOLERANCE)
-    crossed, which = crossing(s.g, g, directions)
-    crossed = ca.logic_and(ca.logic_and(converged, crossed), control.heed != 0)
-    keep = ca.logic_and(going, ca.logic_and(converged, ca.logic_not(crossed)))
-    more = ca.logic_and(going, ca.logic_and(finite, ca.logic_not(converged)))
-    lost = where(s.k == 0, float(Outcome.NOT_A_NUMBER), float(Outcome.NEWTON))
-    slow = where(ca.logic_and(more, s.k + 1 >= ITERATIONS), float(Outcome.NEWTON), float(Outcome.ARRIVED))
-    stopped = where(finite, where(crossed, float(Outcome.EVENT), slow), lost)
-    outcome = where(going, stopped, s.outcome)
-    t = where(s.h * STRETCH >= control.end - s.point.t, control.end, new.t)
-
-    def chosen(new: Any, old: Any, condition: Scalar) -> list[Matrix]:
-        pairs = zip(vars(new).values(), vars(old).values(), strict=True)
-        return [where(condition, fresh, kept) for fresh, kept in pairs]
-
-    after = State(
-        Point(*chosen(Point(**{**vars(new), "t": t}), s.point, keep)),
-        where(keep, tree[0], s.x),
-        where(keep, tree[1], s.w),
-        Unknown(*chosen(x, s.iterate, more)),
-        s.h,
-        where(more, s.k + 1, where(going, 0.0, s.k)),
-        s.steps + where(keep, 1.0, 0.0),
-        outcome,
-        where(ca.logic_and(going, crossed), which, s.event),
-        where(keep, g, s.g) if g.shape[0] else g,
-    )
-    return after, ca.logic_and(after.point.t < control.end, outcome == Outcome.ARRIVED)
+def _like(mask: np.ndarray, array: np.ndarray) -> np.ndarray:
+    return mask.reshape(-1, *([1] * (array.ndim - 1)))

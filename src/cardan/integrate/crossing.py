@@ -34,7 +34,7 @@ def locate(
         margin = np.maximum(0.01 * (hi - lo) * (np.abs(side) > 2), np.finfo(float).eps * np.abs(start["t"]))
         mid = np.clip(mid, lo + np.minimum(margin, 0.5 * (hi - lo)), hi - np.minimum(margin, 0.5 * (hi - lo)))
         there = at(mid)
-        beyond = _crossed(g_lo, there["g"], directions).any(axis=1)
+        beyond: np.ndarray = np.any(_crossed(g_lo, there["g"], directions), axis=1)
         far = {name: np.where(_like(beyond, far[name]), there[name], far[name]) for name in far}
         hi, lo = np.where(beyond, mid, hi), np.where(beyond, lo, mid)
         g_lo = np.where(beyond[:, None], g_lo, there["g"])

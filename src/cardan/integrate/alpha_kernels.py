@@ -1,4 +1,4 @@
-"""The stepper of the generalised-alpha method: its kernels, and marches of many systems at once.
+"""The kernels of the generalised-alpha method: a start at a state, and a march of Newton iterations and steps.
 
 One pass of the march is one iteration of Newton's method, followed, where it has converged, by the end of the step.
 Lanes are at different iterations and times; none waits for another's step.
@@ -7,23 +7,18 @@ Lanes are at different iterations and times; none waits for another's step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from cardan.errors import InputError
 from cardan.formulation import dae, native
-from cardan.integrate import alpha
-from cardan.integrate.alpha import Coefficients, Control, Equations, Layout, Linear, Point, State, Unknown
-from cardan.integrate.crossing import locate
+from cardan.integrate import alpha_step
+from cardan.integrate.alpha_step import Coefficients, Control, Equations, Layout, Linear, Point, State, Unknown
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.independence import generic_configurations, pivots, scaled, usual
-from cardan.integrate.marching import LONGEST_CALL
 from cardan.integrate.motion import Loads
-from cardan.integrate.stepper import Arrival, Outcome
 from cardan.integrate.steps import compiled
-from cardan.kernels.evaluate import function_of, parameter_arguments, symbolic
+from cardan.kernels.evaluate import function_of, symbolic
 from cardan.kernels.kernel import Kernel
 from cardan.kernels.march import March
 from cardan.kernels.program import Port
@@ -32,6 +27,9 @@ from cardan.model.model import Model
 LENT = 1e-3  # of the smallest inertia there is
 UNROLLED = 3_000  # instructions of Newton's equations past which solving them is a part of its own
 NONE = 1e-9  # of a coordinate's own inertia: less, in some direction, is none
+
+
+STARTED = ("q", "v", "vdot", "a", "multipliers", "g")
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class Recipe:
             if self.parameters:
                 own = ca.Function("into", [x, w, symbolic(self.model)[1]], [q, v])
                 q, v = own(x, w, *loads.parameters)
-        p = alpha.begin(equations, t, q, v, loads)
+        p = alpha_step.begin(equations, t, q, v, loads)
         values = {"q": p.q, "v": p.v, "vdot": p.vdot, "a": p.a, "multipliers": ca.vertcat(p.lam, p.eta)}
         values["g"] = self._events(t, x, w)
         return ca.Function("begin", [t, x, w, *data], [values[name] for name in STARTED if name in self.sizes])
@@ -108,17 +106,17 @@ class Recipe:
         symbols = {name: ca.SX.sym(name, size or 1) for name, size in self.sizes.items()}
         control = Control(*(ca.SX.sym(name) for name in ("end", "rho", "heed")))
         s, c = self._state(symbols), Coefficients.of(control.rho)
-        h = alpha.length(s, control)
-        x = alpha.first(s, alpha.predict(c, s.point))
-        linear = alpha.linearise(equations, c, s.point, x, h, loads)
+        h = alpha_step.length(s, control)
+        x = alpha_step.first(s, alpha_step.predict(c, s.point))
+        linear = alpha_step.linearise(equations, c, s.point, x, h, loads)
         state, controls = list(symbols.values()), [control.end, control.rho, control.heed, *data]
 
         def finish(linear: Linear) -> list[Any]:
-            found = alpha.correct(equations, c, s.point, x, h, linear, loads)
+            found = alpha_step.correct(equations, c, s.point, x, h, linear, loads)
             new = found[1]
             tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, s.x, loads)
             directions = np.array([event.direction for event in self.events])
-            after, busy = alpha.commit(s, control, found, tree, self._events(new.t, *tree), directions)
+            after, busy = alpha_step.commit(s, control, found, tree, self._events(new.t, *tree), directions)
             return [*self._columns(after), busy]
 
         values = list(vars(linear).values())
@@ -156,7 +154,8 @@ class Recipe:
 
         n, m, nothing = self.layout.nv, self.layout.m, ca.SX(0, 1)
         lam, eta = ca.vertsplit(symbols.get("multipliers", nothing), [0, m, 2 * m])
-        point = Point(*(symbols.get(name, nothing) for name in ("t", "q", "v", "vdot", "a")), lam, eta)
+        t, q, v, vdot, a = (symbols.get(name, nothing) for name in ("t", "q", "v", "vdot", "a"))
+        point = Point(t, q, v, vdot, a, lam, eta)
         iterate = Unknown(*ca.vertsplit(symbols.get("iterate", nothing), [0, n, n + m, n + 2 * m]))
         x, w = (symbols.get("x", point.q), symbols.get("w", point.v))
         rest = (symbols.get(name, nothing) for name in ("h", "k", "steps", "outcome", "event", "g"))
@@ -170,144 +169,6 @@ class Recipe:
         values |= {"iterate": ca.vertcat(s.iterate.z, s.iterate.lam, s.iterate.eta)}
         values |= {name: getattr(s, name) for name in ("x", "w", "h", "k", "steps", "outcome", "event", "g")}
         return [values[name] for name in self.sizes]
-
-
-STARTED = ("q", "v", "vdot", "a", "multipliers", "g")
-
-
-class Alpha:
-    """Integrates a model by the generalised-alpha method, in any formulation; fills `integrate.stepper.Stepper`.
-
-    Args:
-        model: the mechanism.
-        key: formulation, as `native.formulation_key` names it.
-        tau: constant drives (B, nv) or (nv,), N m and N.
-        step: length of a step, s; between two stops all steps are equal and at most this long.
-        rho: spectral radius at infinity, from 0 (fast vibrations vanish in a step) to 1 (nothing is damped).
-        events: what to look for.
-        most: largest number of steps.
-        threads: how many, None for the default.
-
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        key: str,
-        tau: np.ndarray,
-        *,
-        step: float,
-        rho: float = 0.9,
-        events: tuple[Event, ...] = (),
-        threads: int | None = None,
-        most: int | None = None,
-    ) -> None:
-        if not 0 <= rho <= 1:
-            raise InputError(f"rho must be between 0 (fast vibrations vanish) and 1 (none is damped), got {rho!r}")
-        if not 0 < step < np.inf:
-            raise InputError(f"step must be a positive time in s, got {step!r}")
-        self.model, self.tau, self.step, self.rho = model, tau, step, np.asarray(float(rho))
-        self.events, self.threads, self.most = events, threads, most
-        self.parameters = parameter_arguments(model)
-        self.recipe = Recipe(model, layout_of(model, key), events, sum(p.shape[-1] for p in self.parameters))
-        self.march = self.recipe.march()
-        self.names = tuple(self.recipe.sizes)
-        self.limit = 64
-        self.s: dict[str, np.ndarray] = {}
-        self.resting: np.ndarray | None = None
-
-    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Start at a state."""
-        B = len(q)
-        steps = self.s["steps"] if self.s else np.zeros(B)
-        x, w = np.array(q, dtype=float), np.array(v, dtype=float)
-        self.s = {"t": np.full(B, float(t)), "x": x, "w": w, "h": np.full(B, self.step), "steps": steps}
-        self.s |= {"k": np.zeros(B), "outcome": np.zeros(B), "event": np.full(B, -1.0)}
-        self.s |= {"iterate": np.zeros((B, self.recipe.sizes.get("iterate") or 0))}
-        if self.resting is not None:
-            self.s["outcome"][self.resting] = Outcome.RESTING
-        self.s |= self._started()
-
-    def rest(self, systems: np.ndarray) -> None:
-        """Leave some systems, a mask (B,), where they are."""
-        self.resting = systems if self.resting is None else self.resting | systems
-        self.s["outcome"] = np.where(systems, Outcome.RESTING, self.s["outcome"])
-
-    def advance(self, t: float) -> Arrival:
-        """Go on to a time."""
-        with np.errstate(all="ignore"):  # what is not a number is an outcome, not a warning
-            return self._advance(t)
-
-    def _advance(self, t: float) -> Arrival:
-        s = self.s
-        at_event = s["outcome"] == Outcome.EVENT
-        if at_event.any():  # the step that ended there may have been too short to tell accelerations
-            s |= {name: np.where(_like(at_event, new), new, s[name]) for name, new in self._started().items()}
-            s["outcome"] = np.where(at_event, 0.0, s["outcome"])
-            s["event"] = np.full(len(at_event), -1.0)
-        left = t - s["t"]
-        s["h"] = left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0)
-        self.s = self._run(s, np.full(len(left), float(t)), True, self.tau, self.parameters)
-        if (self.s["outcome"] == Outcome.EVENT).any():
-            self._locate()
-        s = self.s
-        x, w = self._tree(s)
-        numbers = (s[name].astype(int) for name in ("outcome", "event", "steps"))
-        return Arrival(s["t"].copy(), x.copy(), w.copy(), *numbers)
-
-    def _tree(self, s: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and rates of the tree."""
-        return (s["q"], s["v"]) if self.recipe.is_tree and "q" in s else (s["x"], s["w"])
-
-    def _started(self) -> dict[str, np.ndarray]:
-        """What a march needs at the states there are."""
-        s = self.s
-        found: Any = self.recipe.begin()(s["t"], *self._tree(s), self.tau, *self.parameters)
-        names = [name for name in STARTED if name in self.recipe.sizes]
-        values = found if isinstance(found, tuple) else (found,)
-        return {name: np.array(value) for name, value in zip(names, values, strict=True)}
-
-    def _run(
-        self, s: dict[str, np.ndarray], end: np.ndarray, heed: bool, tau: np.ndarray, parameters: Any
-    ) -> dict[str, np.ndarray]:
-        """Call the kernel until every system has arrived, stopped or failed."""
-        data = (end, self.rho, np.asarray(float(heed)), tau, *parameters)
-        while True:
-            began = perf_counter()
-            out = self.march(
-                *(s[name] for name in self.names), *data, np.asarray(float(self.limit)), threads=self.threads
-            )
-            s = {**s, **dict(zip(self.names, out, strict=True))}
-            going = (s["t"] < end) & (s["outcome"] == Outcome.ARRIVED)
-            if self.most is not None:
-                s["outcome"] = np.where(going & (s["steps"] >= self.most), Outcome.STEPS, s["outcome"])
-                going &= s["outcome"] == Outcome.ARRIVED
-            if not going.any():
-                return s
-            seconds = perf_counter() - began
-            if seconds < LONGEST_CALL / 2:
-                self.limit *= 2
-            elif seconds > LONGEST_CALL:
-                self.limit = max(self.limit // 2, 1)
-
-    def _locate(self) -> None:
-        """Find the events inside the steps that met them; each system ends just past its earliest one."""
-        s, B = self.s, len(self.s["t"])
-        rows = np.flatnonzero(s["outcome"] == Outcome.EVENT)
-        start = {name: s[name][rows] for name in self.names} | {"outcome": np.zeros(len(rows))}
-        tau = np.broadcast_to(self.tau, (B, self.model.nv))[rows]
-        parameters = [np.broadcast_to(p, (B, p.shape[-1]))[rows] for p in self.parameters]
-
-        def at(h: np.ndarray) -> dict[str, np.ndarray]:
-            return self._run({**start, "h": h}, start["t"] + h, False, tau, parameters)
-
-        directions = np.array([event.direction for event in self.events])
-        far, which = locate(at, start, s["h"][rows], directions)
-        failed = far["outcome"] != Outcome.ARRIVED
-        far |= {"outcome": np.where(failed, far["outcome"], Outcome.EVENT), "event": np.where(failed, -1, which)}
-        for name, value in far.items():
-            s[name] = s[name].copy()
-            s[name][rows] = value
 
 
 def layout_of(model: Model, key: str) -> Layout:
@@ -337,14 +198,10 @@ def _layout_of(model: Model, key: str) -> Layout:
 
 
 def _lent(M: np.ndarray) -> np.ndarray:
-    """What to add to the diagonal of a mass matrix (n, n) along what has no inertia; zero (n,) where it has an inverse."""
+    """What to add to the diagonal (n,) of a mass matrix along what has no inertia; nothing where it has an inverse."""
     own = np.diag(M)
     real = own > NONE * NONE * own.max(initial=0.0)
     size = np.where(real, np.sqrt(np.where(real, own, 1.0)), 1.0)
     values, vectors = np.linalg.eigh(np.where(np.outer(real, real), M / np.outer(size, size), 0.0))
     empty = np.abs(vectors[:, values < NONE]).max(axis=1, initial=0.0) > NONE
     return np.where(empty, LENT * own[real].min(initial=np.inf), 0.0)
-
-
-def _like(mask: np.ndarray, array: np.ndarray) -> np.ndarray:
-    return mask.reshape(-1, *([1] * (array.ndim - 1)))
