@@ -183,6 +183,26 @@ def test_signs_of_zeros_survive() -> None:
     same(again(m), m.build())
 
 
+def test_laws_of_any_size_and_with_structural_zeros_are_saved() -> None:
+    m = pendulum_of()
+
+    def force(t: Any, poses: Any, twists: Any) -> list[Any]:
+        wrench = ca.SX(6, 1)
+        wrench[3] = t
+        return [wrench]
+
+    m.user_force("sparse", ["rod"], force)
+    m.drive("none", "pivot", lambda t, q, v: ca.SX(1, 1))
+    m.drive("long sum", "pivot", lambda t, q, v: sum(ca.sin(k * t) for k in range(1, 300)))
+    m.drive("bush", "pivot", lambda t, q, v: balanced([ca.sin(k * t) for k in range(1, 600)]))
+    same(again(m), m.build())
+
+
+def balanced(terms: list[Any]) -> Any:
+    half = len(terms) // 2
+    return terms[0] if half == 0 else balanced(terms[:half]) * balanced(terms[half:])
+
+
 def test_a_loaded_mechanism_can_be_built_on(tmp_path: Path) -> None:
     cd.save(pendulum_of(), tmp_path / "x.yaml")
     m = cd.load_mechanism(tmp_path / "x.yaml")

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cardan as cd
 from cardan.io.native import SIZE_LIMIT, read_native
@@ -170,6 +172,20 @@ def test_a_wrong_file_is_refused(old: str, new: str, sentence: str) -> None:
     said = refusal(GOOD.replace(old, new, 1))
     assert said.startswith("native text: ")
     assert sentence in said
+
+
+PIECES = (
+    "", " ", "\n", ":", "=", "[", "]", "{", "}", "0", "-", "1e400", ".nan", "no", "t", "q[0]", "mm", ", ", '"', "&a ", "# ",
+    "!!x ", "\t", "(", ")", "=t", "/", "sin(", "|", "%", "@", "A", "rod", "[1, 2, 3]", "{}", "1 kg", "\U0001f4ce",
+)  # fmt: skip
+
+
+@given(st.integers(0, len(GOOD)), st.integers(0, 12), st.sampled_from(PIECES))
+def test_any_damage_is_explained(start: int, length: int, piece: str) -> None:
+    try:
+        read_native(GOOD[:start] + piece + GOOD[start + length :]).build()
+    except cd.FileError as error:
+        assert str(error).startswith("native text: ")
 
 
 def test_products_of_a_coupling_that_differ_in_unit_are_refused() -> None:

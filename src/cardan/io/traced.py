@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from cardan.io.expression import LARGEST, Call, Name, Node, Number, as_text
 from cardan.io.yaml_text import number
 
-DEEPEST = 30
-"""Levels of a printed expression before a part of it gets a name of its own."""
+DEEPEST, LONGEST = 30, 200
+"""Levels and operations of a printed expression before a part of it gets a name of its own."""
 
 # CasADi's operation: the function of the format, where its name is another.
 FUNCTIONS = {
@@ -48,13 +48,16 @@ def as_expressions(function: Any, variable: Callable[[int, int], Name]) -> Text:
     uses = _uses(values, outputs)
     where: dict[str, str] = {}
     nodes: list[Node] = []
+    sizes: list[int] = []
     for k, value in enumerate(values):
         node = value.leaf or _node(value.op, [nodes[a] for a in value.arguments])
-        if isinstance(node, Call) and (uses[k] > 1 or node.depth > DEEPEST):
-            name = f"a{len(where) + 1}"
+        size = 1 + sum(sizes[a] for a in value.arguments)
+        if isinstance(node, Call) and value.leaf is None and (uses[k] > 1 or node.depth > DEEPEST or size > LONGEST):
+            name, size = f"a{len(where) + 1}", 1
             where[name] = as_text(node)
             node = Name(name)
         nodes.append(node)
+        sizes.append(size)
     return Text(where, [[as_text(nodes[k]) for k in column] for column in outputs])
 
 

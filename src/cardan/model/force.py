@@ -358,7 +358,7 @@ def _column(owner: str, value: Any, n: int) -> Any:
         raise ModelError(f"{owner}: its function must return {wanted}, got {_shown(value)}") from None
     if sorted(column.shape) != [1, n]:
         raise ModelError(f"{owner}: its function must return {wanted}, got {_shown(value)} of shape {column.shape}")
-    return ca.vec(column)
+    return ca.vec(ca.densify(column))  # zeros are numbers: two ways to write one law give one graph
 
 
 def _shown(value: Any) -> str:
