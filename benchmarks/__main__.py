@@ -20,6 +20,7 @@ from benchmarks import (
     batches,
     closed,
     compiling,
+    equations,
     growth,
     operations,
     points,
@@ -41,6 +42,7 @@ SECTIONS: dict[str, Callable[[Run], str]] = {
     "compile": compiling.section,
     "growth": growth.section,
     "float32": precision.section,
+    "equations": equations.section,
 }
 
 

@@ -13,7 +13,7 @@ GROUPS = {
     "Building a mechanism": "Mechanism Model Pose JointData inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
-    "coriolis_matrix joint_wrenches equations check",
+    "coriolis_matrix joint_wrenches equations Symbols check",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
     "constraint_jacobian multipliers",
     "Planar mechanisms": "is_planar in_plane particles rod_particles Particles",

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     )
     from cardan.analysis.power import multipliers, power
     from cardan.analysis.redundancy import Redundancy, redundancy
+    from cardan.analysis.symbols import Symbols
     from cardan.integrate.assemble import assemble
     from cardan.integrate.events import Event, Moment
     from cardan.integrate.planarity import in_plane, is_planar
@@ -103,6 +104,7 @@ _LAZY = {
         "analysis.energy",
     ),
     "equations": "analysis.equations",
+    "Symbols": "analysis.symbols",
     **dict.fromkeys(("in_plane", "is_planar"), "integrate.planarity"),
     **dict.fromkeys(
         ("body_accelerations", "body_poses", "body_twists", "frame_pose", "jacobian", "joint_axes"),
@@ -154,6 +156,7 @@ __all__ = [
     "SimulationError",
     "Spherical",
     "Store",
+    "Symbols",
     "Trajectory",
     "Universal",
     "UnknownNameError",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MATRICES = ("M", "f", "J", "gamma", "phi", "N")
 # Operations of a graph that are simplified in about a minute at worst.
-MOST_OPERATIONS = 1500
+MOST_OPERATIONS = 2000
 
 
 @dataclass(frozen=True, eq=False)
