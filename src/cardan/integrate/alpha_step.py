@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.linsolve import lu_factor, lu_solve
-from cardan.algebra.matrix import Matrix, Scalar, constant, mirrored, where
+from cardan.algebra.matrix import Matrix, Scalar, constant, where
 from cardan.formulation import dae, native
 from cardan.integrate.explicit import LARGEST, STRETCH, crossing
 from cardan.integrate.motion import Loads
@@ -37,7 +37,6 @@ from cardan.model.model import Model
 
 TOLERANCE = 1e-10  # of Newton's last correction: m, rad, and per second, beside 1 and the terms it is added to
 ITERATIONS = 15
-SWEEPS = 2  # between (a, lam) and eta in an iteration: more would save none (measured)
 CORRECTIONS = 4  # of the first accelerations, for what is lent and added to pivots
 SINGULAR = 1e-12  # part of a multiplier's own pivot that is added to it: bounded where rows lose rank
 
@@ -146,7 +145,8 @@ def begin(eq: Equations, t: Scalar, q: Matrix, v: Matrix, loads: Loads) -> Point
 
     M, f, J, gamma = eq.start(t, q, v, loads.tau, *loads.parameters)
     K = ca.blockcat([[M, J.T], [J, ca.SX(eq.layout.m, eq.layout.m)]])
-    solve = _solver(eq.lend(M), J, J)
+    S = eq.lend(M)
+    solve = _solver(ca.blockcat([[S, J.T], [J, -_small(J**2 @ (1 / ca.diag(S)))]]), eq.layout.nv)
     b = ca.vertcat(f, gamma)
     x = solve(b)
     for _ in range(CORRECTIONS):
@@ -162,50 +162,33 @@ def predict(c: Coefficients, p: Point) -> Unknown:
 
 @dataclass
 class Linear:
-    """Newton's equations for (da, dlam, deta), with `x_D` the derivative of x along D, scaled:
+    """Newton's equations `K (dz, dlam, deta) = b`, and `G`."""
 
-    S da + J^T dlam + r_D G^T deta = -r,     C da + u_D G^T deta = -u,     G da + G G^T deta = -phi.
-    """
-
-    S: Matrix
-    J: Matrix
-    C: Matrix
+    K: Matrix
+    b: Matrix
     G: Matrix
-    r_D: Matrix
-    u_D: Matrix
-    r: Matrix
-    u: Matrix
-    phi: Matrix
 
 
 def linearise(eq: Equations, c: Coefficients, p: Point, x: Unknown, h: Scalar, loads: Loads) -> Linear:
     """Newton's equations at an iterate; `u` is what velocities break the constraints by."""
+    import casadi as ca
+
+    m = eq.layout.m
     far, fast, heavy = _lengths(c, h)
     q, turned = eq.plus(p.q, _shift(c, p, x.z, h), *loads.parameters)
     phi, phi_q = eq.geometry(p.t + h, q, *loads.parameters)
     G = phi_q @ turned
     v, vdot = _rates(c, p, x.z - G.T @ x.eta, h)
     r, u, M, J, r_v, r_q, u_q = eq.balance(p.t + h, q, v, vdot, x.lam, loads.tau, *loads.parameters)
-    r_D, u_D = far * (r_q @ turned), (far / fast) * (u_q @ turned)
-    return Linear(heavy * eq.lend(M) + fast * r_v + r_D, J, J + u_D, G, r_D, u_D, r, u / fast, phi / far)
-
-
-def solve(e: Linear) -> tuple[Matrix, Matrix, Matrix]:
-    """Corrections of `a`, `lam`, `eta`, the last apart: what it does to the others is of order h."""
-    import casadi as ca
-
-    n, m = e.S.shape[0], e.J.shape[0]
-    inner = _solver(e.S, e.J, e.C)
-    if not m:
-        return -inner(e.r), e.phi, e.phi
-    square = mirrored(e.G @ e.G.T)
-    factor = ca.ldl(square + SINGULAR * ca.diag(ca.diag(square)), True)
-    deta = ca.SX(m, 1)
-    for _ in range(SWEEPS):
-        along = e.G.T @ deta
-        da, dlam = ca.vertsplit(-inner(ca.vertcat(e.r + e.r_D @ along, e.u + e.u_D @ along)), [0, n, n + m])
-        deta = -ca.ldl_solve(e.phi + e.G @ da, *factor)
-    return da, dlam, deta
+    S0 = heavy * eq.lend(M) + fast * r_v
+    S = S0 + far * (r_q @ turned)
+    # rows: balance, velocities, positions
+    K = ca.blockcat([
+        [S, J.T, -S0 @ G.T],
+        [J + (far / fast) * (u_q @ turned), -_small(J**2 @ (1 / ca.diag(S))), -J @ G.T],
+        [G, ca.SX(m, m), _small(ca.sum2(G**2))],
+    ])  # fmt: skip
+    return Linear(K, -ca.vertcat(r, u / fast, phi / far), G)
 
 
 def correct(
@@ -214,17 +197,17 @@ def correct(
     """The unknowns after an iteration, the state they lead to, and the size of the correction."""
     import casadi as ca
 
-    G = linear.G
-    da, dlam, deta = solve(linear)
-    dz = da + G.T @ deta
+    n, m, G = eq.layout.nv, eq.layout.m, linear.G
+    dz, dlam, deta = ca.vertsplit(_solver(linear.K, n)(linear.b), [0, n, n + m, n + 2 * m])
     new = Unknown(x.z + dz, x.lam + dlam, x.eta + deta)
     a = new.z - G.T @ new.eta
     q = eq.plus(p.q, _shift(c, p, new.z, h), *loads.parameters)[0]
     v, vdot = _rates(c, p, a, h)
     far, fast, _ = _lengths(c, h)
     speed = ca.norm_inf(v) + ca.norm_inf(p.v) + h * ca.norm_inf(p.a)
-    size = ca.fmax(far * ca.norm_inf(dz) / (1 + ca.norm_inf(q) + h * speed), fast * ca.norm_inf(da) / (1 + speed))
-    return new, Point(p.t + h, q, v, vdot, a, new.lam, new.eta), size
+    moved = far * ca.norm_inf(dz) / (1 + ca.norm_inf(q) + h * speed)
+    sped = fast * ca.norm_inf(dz - G.T @ deta) / (1 + speed)
+    return new, Point(p.t + h, q, v, vdot, a, new.lam, new.eta), ca.fmax(moved, sped)
 
 
 def _lengths(c: Coefficients, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
@@ -243,15 +226,18 @@ def _rates(c: Coefficients, p: Point, a: Matrix, h: Scalar) -> tuple[Matrix, Mat
     return v, ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)
 
 
-def _solver(S: Matrix, J: Matrix, C: Matrix) -> Callable[[Matrix], Matrix]:
-    """Factor `[[S, J^T], [C, 0]]` once, multipliers after all accelerations in their row; solve for any right side."""
+def _small(size: Matrix) -> Matrix:
+    """What bounds multipliers where their rows lose rank, beside the size of their own pivots."""
     import casadi as ca
 
-    n, columns = S.shape[0], C.sparsity().T
-    size = J**2 @ (1 / ca.diag(S))  # of the multipliers' pivots
+    return SINGULAR * ca.diag(size)
+
+
+def _solver(K: Matrix, n: int) -> Callable[[Matrix], Matrix]:
+    """Factor once and solve for any right side; multipliers, past n, come after all accelerations in their row."""
+    columns = K[n:, :n].sparsity().T
     start, rows = columns.colind(), columns.row()
-    after = {n + k: set(rows[start[k] : start[k + 1]]) for k in range(C.shape[0])}
-    lu = lu_factor(ca.blockcat([[S, J.T], [C, -SINGULAR * ca.diag(size)]]), after)
+    lu = lu_factor(K, {n + k: set(rows[start[k] : start[k + 1]]) for k in range(K.shape[0] - n)})
     return lambda b: lu_solve(lu, b)
 
 
