@@ -15,11 +15,13 @@ from cardan.algebra.matrix import Matrix, Scalar, constant, dot, mirrored, segme
 from cardan.algebra.planar import across, carried
 from cardan.formulation.constrained import Loads, Parts, all_drives
 from cardan.formulation.loops import measure
+from cardan.formulation.points_closing import Closing, as_given, turned
 from cardan.formulation.points_drives import Sized, cut_drive, tree_drive
 from cardan.formulation.points_light import CORRECTIONS, lent_inertia, paid_back
 from cardan.formulation.points_motion import Motion, from_tree, in_space
 from cardan.formulation.points_recursion import (
     Answer,
+    Beyond,
     PointLoads,
     Pushed,
     gather,
@@ -98,15 +100,10 @@ def solve_points(
     lent = lent_inertia(planar)
     beyond = gather(planar, motion, lent)
     rest = still(planar, motion, beyond)
-    chosen = [rows[k] for k in kept]
-    units = [inwards(planar, motion, beyond, as_loads(row.acts)) for row in chosen]
-    A = ca.SX(len(kept), len(kept))
-    for k, unit in enumerate(units):
-        for m in range(k, len(kept)):
-            A[k, m] = unit.along(units[m])
-    multipliers = semidefinite(mirrored(ca.sparsify(A))) if kept else None
+    closing, units, A = _closing(planar, motion, beyond, [rows[k] for k in kept])
+    multipliers = semidefinite(mirrored(A)) if kept else None
     at_rest = Answer(rest, {i: type(motion.ground.P)(1, 1) for i in rest}, [])
-    apart = [along(motion, at_rest, row.acts) - row.gamma for row in chosen]
+    apart = [along(motion, at_rest, row.acts) - row.gamma for row in closing.rows]
 
     def respond(pushed: Pushed) -> tuple[Answer, Matrix]:
         """Accelerations under loads, with the cut joints' forces that keep the loops closed."""
@@ -121,8 +118,26 @@ def solve_points(
     for _ in range(CORRECTIONS if lent else 0):
         answer, held = respond(pushed.plus([inwards(planar, motion, beyond, paid_back(lent, answer))], [1]))
     lam = ca.SX(len(rows), 1)
-    lam[kept] = held
+    for k, value in zip(kept, closing.back([held[k] for k in range(len(kept))]), strict=True):
+        lam[k] = value
     return answer, lam
+
+
+def _closing(
+    planar: PlanarModel, motion: Motion, beyond: list[Beyond], rows: list[Row]
+) -> tuple[Closing, list[Pushed], Matrix]:
+    """Unit forces of the cut joints, in the directions that leave fewer of them tied together, and their responses."""
+    import casadi as ca
+
+    found = []
+    for way in (as_given(rows), turned(planar, motion, rows)):
+        units = [inwards(planar, motion, beyond, loads) for loads in way.loads]
+        A = ca.SX(len(rows), len(rows))
+        for k, unit in enumerate(units):
+            for m in range(k, len(rows)):
+                A[k, m] = unit.along(units[m])
+        found.append((way, units, ca.sparsify(A)))
+    return min(found, key=lambda one: one[2].nnz())
 
 
 def _tree_rows(planar: PlanarModel, motion: Motion) -> tuple[list[Row], list[tuple[int, slice]]]:

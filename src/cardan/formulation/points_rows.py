@@ -30,12 +30,16 @@ Act = tuple[int, Matrix, Place, Matrix, Scalar]  # link, force, where on its lin
 
 @dataclass(frozen=True)
 class Row:
-    """One constraint: its unit forces, `gamma` and the residual `phi`; `stretch` is a link whose distance it keeps."""
+    """One constraint: its unit forces, `gamma` and the residual `phi`; `stretch` is a link whose distance it keeps.
+
+    `pin` is the cut joint of which it is one of two rows, along x and y.
+    """
 
     acts: tuple[Act, ...]
     gamma: Scalar
     phi: Scalar
     stretch: int | None = None
+    pin: int | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,8 @@ def cut_rows(planar: PlanarModel, motion: Motion, cut: PlanarCut) -> list[Row]:
     child, parent = (cut.child_at, M - c.P), (cut.at, F - p.P)
     for k in range(2) if cut.role in ("pin", "rigid") else ():
         e = vector(*(type(F)(float(k == m)) for m in range(2)))
-        rows.append(Row(((cut.child, e, *child, 0), (cut.parent, -e, *parent, 0)), type(F)(1, 1), (M - F)[k]))
+        acts = ((cut.child, e, *child, 0), (cut.parent, -e, *parent, 0))
+        rows.append(Row(acts, type(F)(1, 1), (M - F)[k], pin=cut.joint))
     if cut.role == "rigid":
         rows.append(_angle_row(planar, motion, (cut.parent, cut.child), cut.offset))
     return rows
