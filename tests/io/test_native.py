@@ -203,6 +203,23 @@ def balanced(terms: list[Any]) -> Any:
     return terms[0] if half == 0 else balanced(terms[:half]) * balanced(terms[half:])
 
 
+def test_expressions_are_the_functions_that_they_say() -> None:
+    """A file with expressions, and the builder with Python functions, give the same model."""
+    m = pendulum_of()
+    m.drive("motor", "pivot", lambda t, q, v: 5 * ca.sin(2 * t) - 0.1 * v + ca.if_else(q > 1, 2, 3))
+    m.user_force("wind", "rod", lambda t, p, w: [[0, 0, 0, -p[0].position[0], p[0].rotation[0, 2] * t, w[0][5]]])
+    m.motion("swing", "pivot", lambda t: ca.cos(t) / 4)
+    text = """
+forces:
+  motor: {type: drive, joint: pivot, effort: "=amount*sin(2*t) - 0.1*v + if(1 < q, 2, 3)"}
+  wind: {type: user, bodies: rod, wrenches: [{force: ["=-position1[0]", "=rotation1[0, 2]*t", "=twist1[5]"]}]}
+constraints:
+  swing: {type: motion, joint: pivot, value: =cos(t)/4}
+"""
+    file = mechanism_texts()["pendulum"].replace("parameters:\n", "parameters:\n  amount: 5 N*m\n")
+    same(read_native(file + text).build(), m.build())
+
+
 def test_a_loaded_mechanism_can_be_built_on(tmp_path: Path) -> None:
     cd.save(pendulum_of(), tmp_path / "x.yaml")
     m = cd.load_mechanism(tmp_path / "x.yaml")

@@ -197,6 +197,46 @@ def test_products_of_a_coupling_that_differ_in_unit_are_refused() -> None:
     assert "line 10: coupling 'c': coefficients of 'A' and 'B' give products in different units" in said
 
 
+JOINTS = """cardan: 1
+name: x
+bodies: {a: {mass: 1, inertia: [1, 1, 1]}, b: {mass: 1, inertia: [1, 1, 1]}, c: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  R: {type: revolute, parent: ground, child: a, data: {lower: -90 deg, velocity: 60 rpm, effort: 3 N*m}}
+  P: {type: prismatic, parent: ground, child: b, data: {upper: 3 mm, velocity: 2 m/s, effort: 1 kN}}
+  C: {type: cylindrical, parent: ground, child: c, start: [30 deg, 5 mm]}
+forces:
+  f: """
+
+
+@pytest.mark.parametrize(
+    ("force", "sentence"),
+    [
+        ("{type: torsion, joint: R, stiffness: 5 N*m/rad, rest: 30 deg}", ""),
+        ("{type: torsion, joint: P, stiffness: 5 N/mm, rest: 1 cm}", ""),
+        ("{type: torsion, joint: C, stiffness: [5 N*m/rad, 5 N/mm]}", ""),
+        ("{type: torsion, joint: C, stiffness: 5 N/mm}", "stiffness must be a torsional stiffness (N*m/rad)"),
+        ("{type: torsion, joint: P, stiffness: 5 N*m}", "stiffness must be a stiffness (N/m), and '5 N*m' is a moment"),
+        ("{type: torsion, joint: R, rest: 5 mm}", "rest must be an angle (rad), and '5 mm' is a length (m)"),
+        ("{type: friction, joint: C, coulomb: [1 N*m, 2 N], smoothing: [1 rad/s, 1 mm/s]}", ""),
+        ("{type: friction, joint: R, viscous: 1 N*s/m}", "viscous must be a torsional damping (N*m*s/rad)"),
+        ("{type: drive, joint: C, effort: [1 N*m, 2 N]}", ""),
+        ("{type: drive, joint: C, effort: [1 N, 2 N]}", "effort[0] must be a moment (N*m), and '1 N' is a force (N)"),
+        ("{type: drive, joint: P, effort: '=5 [N*m]'}", "effort must be a force (N), and '=5 [N*m]' is a moment (N*m)"),
+        ("{type: wrench, body: a, moment: [1 N, 0, 0]}", "moment[0] must be a moment (N*m), and '1 N' is a force (N)"),
+        ("{type: user, bodies: [a], wrenches: [{}, {}]}", "has 1 bodies and 2 wrenches; give one for each"),
+        ("{type: bushing, body1: a, body2: b, stiffness: [1 N*m/rad, 1, 1, 2 N/m, 2, 2]}", ""),
+        ("{type: bushing, body1: a, body2: b, stiffness: [1 N/m, 1, 1, 2, 2, 2]}", "stiffness[0] must be a torsional"),
+    ],
+)
+def test_units_along_a_joint_follow_its_type(force: str, sentence: str) -> None:
+    if sentence:
+        said = refusal(JOINTS + force + "\n")
+        assert sentence in said
+        assert re.search(r": line 9: [a-z ]+ 'f': ", said)
+    else:
+        assert read_native(JOINTS + force + "\n").build().joint("R").data.velocity == pytest.approx(6.283185307179586)
+
+
 HEAD = "cardan: 1\nname: x\n"
 HOSTILE: dict[str, Callable[[], str]] = {
     "alias bomb": lambda: HEAD + "a: &a [x, x]\n" + "".join(f"b{i}: &b{i} [*a, *a]\n" for i in range(30)),

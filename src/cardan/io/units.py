@@ -89,7 +89,7 @@ QUANTITIES: dict[str, tuple[str, ...]] = {
     "velocity": ("m/s",),
     "angular velocity": ("rad/s",),
     "force": ("N",),
-    "moment": ("N*m", "N*m/rad"),
+    "moment": ("N*m",),
     "stiffness": ("N/m",),
     "torsional stiffness": ("N*m/rad", "N*m"),
     "cross stiffness": ("N", "N/rad"),

@@ -60,7 +60,8 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         return "ground" if index == GROUND else names[index]
 
     if isinstance(thing, Model):
-        free, thing = thing.parameters.names, thing.settled()
+        free = thing.parameters.names
+        thing = thing if thing.values is None else thing.settled()
     sections: Entries = {
         "cardan": VERSION,
         "name": thing.name,
