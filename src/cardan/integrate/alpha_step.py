@@ -37,6 +37,8 @@ from cardan.model.model import Model
 
 TOLERANCE = 1e-10  # of Newton's last correction: m, rad, and per second, beside 1 and the terms it is added to
 ITERATIONS = 15
+# near positions where rows lose rank, rounding keeps corrections above that: after so many iterations this is enough
+PATIENCE, ROUGH = 8, 1e-7
 CORRECTIONS = 4  # of the first accelerations, for what is lent and added to pivots
 SINGULAR = 1e-12  # part of a multiplier's own pivot that is added to it: bounded where rows lose rank
 
@@ -296,7 +298,7 @@ def commit(
     x, new, size = found
     going = ca.logic_and(s.point.t < control.end, s.outcome == Outcome.ARRIVED)
     finite = ca.norm_1(new.q) + ca.norm_1(new.v) + ca.norm_1(new.vdot) + size <= LARGEST
-    converged = ca.logic_and(finite, size <= TOLERANCE)
+    converged = ca.logic_and(finite, size <= where(s.k < PATIENCE, TOLERANCE, ROUGH))
     crossed, which = crossing(s.g, g, directions)
     crossed = ca.logic_and(ca.logic_and(converged, crossed), control.heed != 0)
     keep = ca.logic_and(going, ca.logic_and(converged, ca.logic_not(crossed)))
