@@ -90,7 +90,7 @@ def section(run: Run) -> str:
         quickest = min(ours.times_faster_than(t) for name, t in timing.items() if name.startswith("SymPy"))
         run.at_least(f"equations of a {LINKS}-link pendulum on a cart: SymPy's time / Cardan's", 1.0, quickest, times)
     return (
-        f"## Equations as symbols\n\nA pendulum of {LINKS} links on a cart, every mass, length and inertia a symbol: `M` "
+        f"## Equations as symbols\n\nA {LINKS}-link pendulum on a cart, all masses, lengths and inertias symbols: `M` "
         "and `f` as SymPy matrices. Cardan's time includes recording the graph, and the other parts of the contract. "
         "Relative angles, but for SymPy's own model, which has absolute ones. Greatest relative difference at a random "
         f"state: {scientific(error)}.\n\n" + table(("engine", "ms", "time / Cardan's"), rows) + "\n"

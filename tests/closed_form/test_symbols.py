@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -265,6 +266,12 @@ def test_too_large_is_told_with_its_size() -> None:
     eq = cd.equations(mechanisms.stewart_platform().build())
     with pytest.raises(cd.InputError, match=r"\d+ operations are too many to simplify"):
         eq.sympy()
+
+
+def test_missing_sympy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sympy", None)
+    with pytest.raises(cd.CardanError, match=r"pip install 'cardan\[symbols\]'"):
+        equations("pendulum").sympy()
 
 
 def _skew(r: sp.Matrix) -> sp.Matrix:
