@@ -90,7 +90,7 @@ class _Run:
         y, yp = self.system.start(t, q, v, self.tail)
         self.soft = self.system.soft(t, y, self.tail, SOFT * self.gear.settings.atol)
         self.progress, self.atol = Progress(t), self._tolerance(q, v)
-        self.course = Course(self._solver(), self.progress, t, y, yp)
+        self.course = Course(self._solver, self.progress, t, y, yp)
         F = np.zeros_like(y)
         self.system.residual(t, y, yp, self.soft, *self.tail, F)
         if not np.isfinite(F).all():

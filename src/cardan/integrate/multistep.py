@@ -80,7 +80,7 @@ class _Run:
         self.owner, self.tail, self.progress = owner, tail, Progress(at.t)
         self.about, self.earlier = at.q.copy(), at.steps
         y, rates = np.concatenate([at.q, at.v]), np.zeros(len(at.q) + len(at.v))
-        self.course = Course(self._solver(len(y)), self.progress, at.t, y)
+        self.course = Course(self._solver, self.progress, at.t, y)
         owner.rates(at.t, y, *tail, rates)
         if not np.isfinite(rates).all():
             self.course.not_finite()
@@ -101,11 +101,11 @@ class _Run:
     def _steps(self) -> int:
         return self.earlier + self.progress.steps
 
-    def _solver(self, n: int) -> Any:
+    def _solver(self) -> Any:
         """CVODE on this system's equations."""
         from sksundae.cvode import CVODE
 
-        owner, linear = self.owner, linear_solver(n)
+        owner, linear = self.owner, linear_solver(self.owner.pattern.shape[0])
         options = owner.options | {
             "method": {"bdf": "BDF", "adams": "Adams"}[owner.method], "rtol": owner.settings.rtol,
             "atol": owner.settings.atol, "jacfn": self._jacobian(linear == "sparse"), "linsolver": linear,

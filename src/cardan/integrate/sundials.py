@@ -6,6 +6,7 @@ its return codes mean.
 
 from __future__ import annotations
 
+import ctypes
 import io
 import math
 import warnings
@@ -94,13 +95,30 @@ class Progress:
 
 
 class Course:
-    """A solver at a state; `y` (n,) is where it arrived last."""
+    """A solver at a state; `y` (n,) is where it arrived last. `build` makes the solver when it is first needed."""
 
-    def __init__(self, solver: Any, progress: Progress, t: float, *start: np.ndarray) -> None:
-        self.solver, self.progress = solver, progress
+    def __init__(self, build: Callable[[], Any], progress: Progress, t: float, *start: np.ndarray) -> None:
+        self.build, self.progress, self.start = build, progress, start
+        self.solver: Any = None
+        self.held = False
         self.t, self.y = t, start[0]
         self.outcome, self.event, self.words = Outcome.ARRIVED, -1, ""
-        _quietly(lambda: solver.init_step(t, *start))
+
+    def _step(self, t: float) -> Any:
+        """Let the solver go to time `t`.
+
+        SuperLU frees memory that it has not got if it is given up before its first factors, so it is held until then.
+        """
+        if self.solver is None:
+            self.solver = self.build()
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.solver))
+            self.held = True
+            self.solver.init_step(self.t, *self.start)
+        result = self.solver.step(t)
+        if self.held and self.progress.steps > 1:
+            ctypes.pythonapi.Py_DecRef(ctypes.py_object(self.solver))
+            self.held = False
+        return result
 
     def advance(self, t: float) -> None:
         """Move to time `t`, to an event, or as far as it goes."""
@@ -110,7 +128,7 @@ class Course:
         if t <= self.t:
             return
         try:
-            result, said = _quietly(lambda: self.solver.step(t))
+            result, said = _quietly(lambda: self._step(t))
         except NotFiniteError:
             self.t, self.y = self.progress.accepted, self.progress.y
             self.not_finite()
