@@ -38,7 +38,7 @@ from cardan.model.model import Model
 TOLERANCE = 1e-10  # of Newton's last correction: m, rad, and per second, beside 1 and the terms it is added to
 ITERATIONS = 15
 # near positions where rows lose rank, rounding keeps corrections above that: after so many iterations this is enough
-PATIENCE, ROUGH = 8, 1e-7
+PATIENCE, ROUGH = 12, 1e-5
 CORRECTIONS = 4  # of the first accelerations, for what is lent and added to pivots
 SINGULAR = 1e-12  # part of a multiplier's own pivot that is added to it: bounded where rows lose rank
 
