@@ -65,7 +65,7 @@ def turned(planar: PlanarModel, motion: Motion, rows: list[Row]) -> Closing:
 
 
 def _on_line(planar: PlanarModel, pair: list[Row]) -> int | None:
-    """The link, of the two that a pin closes, on whose line it sits: the one nearer to the ground, which more loops share."""
+    """The link on whose line a pin sits; of two the one nearer to the ground, which more loops share."""
     found = [i for i, _, (_, lam), _, _ in pair[0].acts if i != GROUND and isinstance(lam, float | int) and lam == 0]
     return min(found, key=lambda i: _depth(planar, i)) if found else None
 

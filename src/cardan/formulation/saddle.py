@@ -71,12 +71,14 @@ def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
     """Factor such a matrix once, for any right-hand sides."""
     import casadi as ca
 
-    D, LT, p = ca.ldl(A + ca.diag(REGULARISATION * ca.diag(A)), True)
+    E = REGULARISATION * ca.diag(A)
+    D, LT, p = ca.ldl(A + ca.diag(E), True)
 
     def solve(b: Matrix) -> Matrix:
-        x = ca.ldl_solve(b, D, LT, p)
+        x = part = ca.ldl_solve(b, D, LT, p)
         for _ in range(CORRECTIONS):
-            x = x + ca.ldl_solve(b - A @ x, D, LT, p)
+            part = ca.ldl_solve(E * part, D, LT, p)  # what is left, b - A x, is E times the last part
+            x = x + part
         return x
 
     return solve
