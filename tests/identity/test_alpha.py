@@ -68,6 +68,38 @@ def test_halving_the_step_quarters_the_error(name: str, rho: float) -> None:
         assert np.linalg.norm(x[0] - x[1]) / np.linalg.norm(x[1] - x[2]) == pytest.approx(4, rel=0.1)
 
 
+@pytest.mark.parametrize("rho", [0.4, 0.9])
+@pytest.mark.parametrize("name", ["top", "four_bar", "rscr"])
+def test_steps_of_unequal_lengths_keep_the_order(name: str, rho: float) -> None:
+    model, q, v = model_and_state(name)
+    ends = []
+    for n in (500, 1000, 2000):
+        stepper = Alpha(model, "spatial", np.zeros(model.nv), step=1.0, rho=rho)
+        stepper.begin(0.0, q[None], v[None])
+        for t in np.cumsum(np.tile([0.5, 1.5], n // 2)) * DURATION / n:
+            end = stepper.advance(t)
+        assert end.steps[0] == n
+        ends.append(np.concatenate([end.q[0], end.v[0]]))
+    assert np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1] - ends[2]) == pytest.approx(4, rel=0.1)
+
+
+@pytest.mark.parametrize(("formulation", "frame"), [*WAYS.values(), ("points", "fixed")])
+def test_plus_follows_the_rates(formulation: str, frame: str) -> None:
+    model, *_ = model_and_state("four_bar" if formulation == "points" else "rscr")
+    equations = cd.equations(model, formulation=formulation, frame=frame)
+    rng = np.random.default_rng(5)
+    tree = rng.uniform(-1, 1, model.nv)
+    poses, twists = (x[0] for x in cd.equations(model).lift(model.start()[None], tree[None]))
+    q, v = equations.project(poses, twists)
+    plus, rates = equations.graph("plus"), equations.graph("rates")
+    np.testing.assert_allclose(np.ravel(plus(q, 0 * v)), q, atol=1e-15)
+    slope = (np.ravel(plus(q, 1e-6 * v)) - np.ravel(plus(q, -1e-6 * v))) / 2e-6
+    np.testing.assert_allclose(slope, np.ravel(rates(q, v)), atol=1e-9)
+    half = plus(plus(q, 0.5 * v), 0.5 * v)
+    np.testing.assert_allclose(np.ravel(half), np.ravel(plus(q, v)), atol=1e-14)
+    assert np.abs(slope).max() > 0.1
+
+
 @pytest.mark.parametrize("name", ["four_bar", "parallelogram", "rscr", "driven"])
 def test_positions_and_velocities_stay_on_the_constraints(name: str) -> None:
     model, *_ = model_and_state(name)

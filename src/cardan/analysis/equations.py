@@ -84,6 +84,10 @@ class Equations:
         """Rate of the configuration (..., nq), `N` times v."""
         return self._kernel("rates")(q, v)
 
+    def plus(self, q: Any, v: Any) -> Any:
+        """Configuration (..., nq) after moving with constant `v` (..., nv) for 1 s; quaternions keep their length."""
+        return self._kernel("plus")(q, v)
+
     def lift(self, q: Any, v: Any) -> tuple[Any, Any]:
         """Poses (..., nb, 4, 4) and twists (..., nb, 6) of all bodies."""
         poses, twists = self._kernel("lift")(q, v)
@@ -96,8 +100,8 @@ class Equations:
         return q, v
 
     def graph(self, name: str) -> Any:
-        """CasADi function of `system` (M, f, J, gamma, phi), `rates`, `lift`, `project`, or e.g. `mass_matrix`."""
-        if name in ("system", "rates", "lift", "project"):
+        """CasADi function of `system` (M, f, J, gamma, phi), `rates`, `plus`, `lift`, `project`, or e.g. `mass_matrix`."""
+        if name in ("system", "rates", "plus", "lift", "project"):
             return function_of(self.model, self._quantity(name))
         return graph_of(self.model, name, self.formulation)
 
@@ -151,6 +155,7 @@ def _native_quantity(model: Model, key: str, name: str) -> Quantity:
     every: dict[str, dict[str, tuple[int, ...]]] = {
         "system": {**own, "tau": (model.nv,), "wrenches": (model.nb, 6), "t": ()},
         "rates": own,
+        "plus": own,
         "lift": own,
         "project": {"poses": (model.nb, 16), "twists": (model.nb, 6)},
     }

@@ -16,6 +16,8 @@ from cardan.integrate.stepper import Arrival, Outcome
 from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
 
+LONGER = 10.0  # times as long as the last step: its `a` tells nothing of one
+
 
 class Alpha:
     """Integrates a model by the generalised-alpha method, in any formulation; fills `integrate.stepper.Stepper`.
@@ -88,7 +90,7 @@ class Alpha:
             s["outcome"] = np.where(at_event, 0.0, s["outcome"])
             s["event"] = np.full(len(at_event), -1.0)
         left = t - s["t"]
-        s["h"] = left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0)
+        self._lengthen(left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0))
         self.s = self._run(s, np.full(len(left), float(t)), True, self.tau, self.parameters)
         if (self.s["outcome"] == Outcome.EVENT).any():
             self._locate()
@@ -96,6 +98,13 @@ class Alpha:
         x, w = self._tree(s)
         outcome, event, steps = (s[name].astype(int) for name in ("outcome", "event", "steps"))
         return Arrival(s["t"].copy(), x.copy(), w.copy(), outcome, event, steps)
+
+    def _lengthen(self, h: np.ndarray) -> None:
+        """Take steps of another length from now on: `a` is `vdot` a part of a step later, so that it changes too."""
+        s = self.s
+        ratio = h / s["h"]
+        ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # else begin again
+        s["h"], s["a"] = h, s["vdot"] + ratio * (s["a"] - s["vdot"])
 
     def _tree(self, s: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the tree."""
