@@ -84,7 +84,8 @@ def drive(
     try:
         stepper.begin(float(times[0]), q, v)
         for t in sorted(wanted | again):
-            arrival = _advance(stepper, t, alive, kept, stops)
+            # just before a jump, so that no stage of a step sees what is beyond it
+            arrival = _advance(stepper, float(np.nextafter(t, -np.inf)) if t in again else t, alive, kept, stops)
             if t in wanted:
                 kept.add(alive, t, arrival.q, arrival.v)
             if not alive.any():

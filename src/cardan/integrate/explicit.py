@@ -240,11 +240,12 @@ def commit(
     finite = ca.norm_1(q) + ca.norm_1(v) <= LARGEST  # false where it is not a number
     if method.adaptive:
         e = error(step, new, control.rtol, control.atol)
+        finite = ca.logic_and(finite, e <= LARGEST)
         good = ca.logic_and(finite, e <= 1)
         last, tiny = ca.fmax(s.e, 1e-4), ca.fmax(e, 1e-10)
         factor = SAFETY * _root(_root(_root(1 / tiny))) * _root(_root(_root(_root(last))))
         factor = ca.fmin(GROW, ca.fmax(SHRINK, factor))
-        factor = where(good, factor, where(finite, ca.fmin(factor, 1.0), SHRINK))
+        factor = where(good, factor, where(finite, ca.fmin(factor, SAFETY), SHRINK))
         clipped = ca.logic_and(good, h < s.h)
         h_next = where(clipped, ca.fmax(h * factor, s.h), h * factor)
         smallest = 16 * np.finfo(float).eps * ca.fmax(ca.fabs(s.t), ca.fabs(control.end))

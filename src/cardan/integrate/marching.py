@@ -119,21 +119,29 @@ class Marching:
         while True:
             began = perf_counter()
             state = [self.s[name] for name in names]
+            limit = self.limit if self.most is None else min(self.limit, self._left())
             out = self.march(
-                *state, end, *self.tolerances, self.tau, *self.parameters, np.asarray(float(self.limit)),
+                *state, end, *self.tolerances, self.tau, *self.parameters, np.asarray(float(limit)),
                 threads=self.threads,
             )  # fmt: skip
             self.s = dict(zip(names, out, strict=True))
             going = (self.s["t"] < t) & (self.s["outcome"] == 0)
+            if self.most is not None and going.any():
+                spent = going & (self.s["steps"] >= self.most)
+                self.s["outcome"] = np.where(spent, Outcome.STEPS, self.s["outcome"])
+                going &= ~spent
             if not going.any():
                 return
-            if self.most is not None and self.s["steps"].max() >= self.most:
-                self.s["outcome"] = np.where(going & (self.s["steps"] >= self.most), Outcome.STEPS, self.s["outcome"])
             seconds = perf_counter() - began
             if seconds < LONGEST_CALL / 2:
                 self.limit *= 2
             elif seconds > LONGEST_CALL:
                 self.limit = max(self.limit // 2, 1)
+
+    def _left(self) -> int:
+        """Steps that no system may exceed."""
+        assert self.most is not None
+        return max(int(self.most - self.s["steps"][self.s["outcome"] == 0].max(initial=0)), 1)
 
     def _look(self) -> None:
         """Accelerations and events at the state there is."""
@@ -176,7 +184,7 @@ class Marching:
         start = {name: s[name][rows] for name in ("t", "q", "v", "a", "g")}
         tau = np.broadcast_to(self.tau, (len(s["t"]), self.motion.model.nv))[rows]
         parameters = [np.broadcast_to(p, (len(s["t"]), p.shape[-1]))[rows] for p in self.parameters]
-        leap, one = self.recipe.leap(), np.asarray(1.0)
+        leap, one = self.recipe.leap, np.asarray(1.0)
 
         def at(h: np.ndarray) -> dict[str, np.ndarray]:
             out = leap(*start.values(), h, tau, *parameters, one)
