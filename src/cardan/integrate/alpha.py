@@ -46,6 +46,8 @@ class Alpha:
         threads: int | None = None,
         most: int | None = None,
     ) -> None:
+        if not model.nv:
+            raise InputError(f"model {model.name!r} has no moving joint; there is nothing to integrate")
         if not 0 <= rho <= 1:
             raise InputError(f"rho must be between 0 (fast vibrations vanish) and 1 (none is damped), got {rho!r}")
         if not 0 < step < np.inf:
@@ -112,9 +114,8 @@ class Alpha:
 
     def _started(self) -> dict[str, np.ndarray]:
         """What a march needs at the states there are."""
-        s = self.s
+        s, names = self.s, [name for name in STARTED if name in self.recipe.sizes]
         found: Any = self.recipe.begin()(s["t"], *self._tree(s), self.tau, *self.parameters)
-        names = [name for name in STARTED if name in self.recipe.sizes]
         values = found if isinstance(found, tuple) else (found,)
         return {name: np.array(value) for name, value in zip(names, values, strict=True)}
 

@@ -17,6 +17,7 @@ from cardan.integrate.alpha_step import Coefficients, Control, Equations, Layout
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.independence import generic_configurations, pivots, scaled, usual
 from cardan.integrate.motion import Loads
+from cardan.integrate.planarity import find_plane
 from cardan.integrate.steps import compiled
 from cardan.kernels.evaluate import function_of, symbolic
 from cardan.kernels.kernel import Kernel
@@ -182,6 +183,8 @@ def layout_of(model: Model, key: str) -> Layout:
 
 
 def _layout_of(model: Model, key: str) -> Layout:
+    if key == "points":
+        find_plane(model)
     state = function_of(model, dae.state(model, key))
     into = None if key in native.TREE else function_of(model, dae.into(model, key))
     nominal = [model.parameters.nominal] if model.parameters else []
