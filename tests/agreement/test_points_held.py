@@ -115,3 +115,12 @@ def test_a_lift_along_the_normal_that_is_held_or_driven(moves: bool) -> None:
     else:
         q, v = cd.assemble(model, [0.3, 0.4], [0.0, 1.0])
         close(cd.forward_dynamics(model, q, v, formulation="points"), cd.forward_dynamics(model, q, v))
+
+
+def test_a_free_number_of_such_a_mechanism() -> None:
+    model = model_of("RSCR", "D")
+    q, v = consistent_states(model, np.random.default_rng(0), 3)
+    heavier = model.free("coupler.mass").at({"coupler.mass": 1.3})
+    expected = cd.forward_dynamics(heavier, q, v)
+    assert np.abs(expected - cd.forward_dynamics(model, q, v)).max() > 0.1
+    close(cd.forward_dynamics(heavier, q, v, formulation="points"), expected)

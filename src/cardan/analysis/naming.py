@@ -80,7 +80,7 @@ def _groups(model: Model, key: str) -> Iterator[tuple[str, tuple[Letter, ...], t
     if key == "points":
         planar = planar_model(model)
         for bar, own in zip(planar.links, Coordinates(planar).own, strict=True):
-            ends = ("Q",) if own.stop - own.start == 2 else ("P", "Q")
+            ends = ("P", "Q")[2 - (own.stop - own.start) // 2 :]
             letters = [(f"{x}_{end}", f"{x} of point {end}", "m") for end in ends for x in ("x", "y")]
             rates = [(f"{x}dot_{end}", f"rate of {x} of point {end}", "m/s") for end in ends for x in ("x", "y")]
             yield bar.name, tuple(letters), tuple(rates), ""

@@ -13,7 +13,7 @@ from cardan.algebra.matrix import snap
 from cardan.errors import ModelError
 from cardan.integrate.assemble import assemble, constraint_kernels, time_argument
 from cardan.integrate.independence import SMALL, generic_configurations, scaled_rows
-from cardan.kernels.evaluate import kernel_of
+from cardan.kernels.evaluate import kernel_of, symbolic
 from cardan.model import planar
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
@@ -39,7 +39,7 @@ def in_plane(model: Model) -> np.ndarray:
     The formulation `points` knows this part alone; the rest of its reactions is zero.
     """
     find_plane(model)
-    return planar.in_plane(model)
+    return planar.in_plane(model.unbound)
 
 
 def find_plane(model: Model) -> PlanarModel:
@@ -50,9 +50,8 @@ def find_plane(model: Model) -> PlanarModel:
     found = home.kernels["plane"]
     if isinstance(found, ModelError):
         raise found
-    if model is not home and found is not None:
-        model.kernels["plane"] = found
-    return planar_model(model)
+    symbolic(home)[0].kernels["plane"] = found  # which graphs are written with
+    return planar_model(home)
 
 
 def _plane_or_error(model: Model) -> Plane | ModelError | None:
