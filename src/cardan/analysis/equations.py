@@ -100,7 +100,7 @@ class Equations:
         return q, v
 
     def graph(self, name: str) -> Any:
-        """CasADi function: `system` (M, f, J, gamma, phi), `rates`, `plus`, `lift`, `project`, or e.g. `mass_matrix`."""
+        """CasADi function of `system` (M, f, J, gamma, phi), `rates`, `plus`, `lift`, `project`, `mass_matrix`, ..."""
         if name in ("system", "rates", "plus", "lift", "project"):
             return function_of(self.model, self._quantity(name))
         return graph_of(self.model, name, self.formulation)
