@@ -26,6 +26,7 @@ GOAL = 5.0
 SAMPLES = 501  # as `cd.simulate` keeps by default
 LOOSEST, TIGHTEST = 1e-3, 1e-11  # relative tolerances tried, half a decade apart
 ABSOLUTE = 1e-2  # absolute tolerance over the relative one, as in `cd.simulate` by default
+MOST_STEPS = 100_000  # of Cardan: a tolerance that needs more is no candidate
 FIRST_STEPS, MARGIN, TRIES = 500, 1.03, 12
 LONG, LONG_ROUNDS = 1.0, 3  # a block that lasts longer than this, s, takes fewer rounds
 
@@ -62,8 +63,9 @@ class Case:
     def cardan(self, rtol: float, atol: float, samples: int = 2) -> cd.Trajectory:
         """One run; only its end is kept, or so many samples."""
         return cd.simulate(
-            self.model, self.duration, *self.start, rtol=rtol, atol=atol, samples=samples, threads=1, progress=False
-        )
+            self.model, self.duration, *self.start, rtol=rtol, atol=atol, samples=samples, threads=1, progress=False,
+            most_steps=MOST_STEPS,
+        )  # fmt: skip
 
     def cardan_error(self, rtol: float) -> float:
         """Error at the end of a run with this tolerance; infinite where it does not arrive."""
