@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from cardan.algebra import rotation as ro
 from cardan.algebra import spatial as sp
-from cardan.algebra.linsolve import ldl_factor, ldl_solve, tree_factor, tree_solve
+from cardan.algebra.linsolve import ldl_factor, ldl_solve, lu_factor, lu_solve, tree_factor, tree_solve
 from cardan.algebra.matrix import snap
 from cardan.mechanisms import random_inertia
 
@@ -242,6 +242,22 @@ def test_ldl_solves_as_numpy_does(seed: int, n: int, columns: int) -> None:
     close(ldl_solve(ldl_factor(np.triu(A)), B[:, 0]), X[:, 0], 1e-11)  # only the upper triangle is read
     (got,) = on_symbols(lambda A, B: ldl_solve(ldl_factor(A), B), A, B)
     close(np.array(got), X, 1e-11)
+
+
+@given(seed=seeds, n=st.integers(1, 6), m=st.integers(0, 4))
+@few
+def test_sparse_lu_solves_as_numpy_does(seed: int, n: int, m: int) -> None:
+    """Of a saddle: its last m pivots are zero until all those in their rows have been eliminated."""
+    rng = np.random.default_rng(seed)
+    m = min(m, n)
+    S = np.where(rng.random((n, n)) < 0.3, 0.2 * rng.standard_normal((n, n)), 0.0) + 3 * np.eye(n)
+    J = np.eye(m, n) + np.where(rng.random((m, n)) < 0.3, 0.3 * rng.standard_normal((m, n)), 0.0)
+    K = np.block([[S, J.T], [J, np.zeros((m, m))]])
+    B = rng.standard_normal((n + m, 2))
+    matrix = ca.SX.sym("K", ca.sparsify(ca.DM(K)).sparsity())
+    after = {n + k: set(np.flatnonzero(J[k]).tolist()) for k in range(m)}
+    solve = ca.Function("solve", [matrix], [lu_solve(lu_factor(matrix, after), ca.SX(B))])
+    close(np.array(solve(ca.sparsify(ca.DM(K)))), np.linalg.solve(K, B), 1e-9)
 
 
 @given(seed=seeds, n=st.integers(1, 9))

@@ -298,3 +298,10 @@ def test_a_flat_position_where_constraints_lose_rank_is_passed() -> None:
     assert (end.outcome == Outcome.ARRIVED).all()
     np.testing.assert_allclose(end.q[:, 0], end.q[:, 2], atol=1e-6)  # the cranks stay parallel
     np.testing.assert_allclose(energy(model, end.q, end.v), energy(model, q, v), rtol=1e-4)
+
+
+@pytest.mark.parametrize("step", [1e-2, 1e-5, 1e-8])
+def test_newton_converges_however_short_the_step(step: float) -> None:
+    model, *_ = model_and_state("rscr")
+    end = run("rscr", step, until=20 * step)
+    assert np.abs(cd.constraint_residual(model, end.q[0])).max() < 1e-14
