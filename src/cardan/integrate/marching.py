@@ -13,7 +13,7 @@ from cardan.integrate.explicit import Method
 from cardan.integrate.motion import Motion
 from cardan.integrate.stepper import Arrival, Outcome
 from cardan.integrate.steps import Recipe
-from cardan.kernels.evaluate import parameter_arguments
+from cardan.kernels.evaluate import kernel_of, parameter_arguments
 
 LONGEST_CALL = 0.05  # s: between two calls of a kernel an interruption is heard
 NEWTON_STEPS = np.asarray(3.0)  # at a sample; the gap left is the square of the last one seen
@@ -148,6 +148,8 @@ class Marching:
         s = self.s
         found: Any = self.recipe.observe(s["t"], s["q"], s["v"], self.tau, *self.parameters)
         a, *g = found if self.events else (found,)
+        if self.motion.looped:
+            a = kernel_of(self.motion.model, "forward_dynamics")(s["q"], s["v"], self.tau)
         s["a"] = np.array(a)
         if g:
             s["g"] = np.array(g[0])

@@ -19,11 +19,12 @@ from cardan.formulation.absolute import with_lent_inertia
 from cardan.formulation.catalogue import quantity
 from cardan.formulation.contract import PLUS, RATES, Inputs, Quantity, square
 from cardan.formulation.general import forward_dynamics, is_plain, residual
+from cardan.formulation.looping import record_schedule
 from cardan.formulation.power import velocity_of_rates
 from cardan.formulation.recursion import unroll
 from cardan.formulation.saddle import REGULARISATION
 from cardan.formulation.spatial import MASS_MATRIX
-from cardan.kernels.evaluate import function_of
+from cardan.kernels.evaluate import function_of, is_large
 from cardan.model.graph import weightless_links
 from cardan.model.model import Model
 
@@ -62,16 +63,27 @@ class Motion:
         """Whether positions and velocities are closed after every step."""
         return bool(self.tree_rows) and self.baumgarte is None
 
+    @property
+    def looped(self) -> bool:
+        """Whether the accelerations are a loop over the links, as those of large trees are."""
+        model = self.model
+        return is_large(model) and is_plain(model) and self.formulation == "spatial" and not model.parameters
+
     def graphs(self) -> Graphs:
         """Record the graphs."""
         model = self.model
+        loop = None
         if is_plain(model) and self.formulation in ("spatial", "newton_euler"):
             forward = quantity(self.formulation, "forward_dynamics")
+            if self.looped:
+                assert forward.recursion is not None
+                loop = record_schedule(forward.recursion, model)
         else:
             forward = forward_dynamics(model, self.formulation, self.rows, False)
         return Graphs(
             self,
-            function_of(model, forward),
+            loop,
+            None if loop is not None else function_of(model, forward),
             function_of(model, RATES),
             function_of(model, PLUS),
             function_of(model, residual(model)) if self.tree_rows else None,
@@ -82,9 +94,13 @@ class Motion:
 
 @dataclass(frozen=True)
 class Graphs:
-    """CasADi functions of a `Motion`, called on symbols: each call writes the graph once more."""
+    """CasADi functions of a `Motion`, called on symbols: each call writes the graph once more.
+
+    Of a large tree the accelerations are a `loop` over its links instead, the schedule of its recursion.
+    """
 
     motion: Motion
+    loop: Any
     forward: Any
     rates_function: Any
     plus_function: Any

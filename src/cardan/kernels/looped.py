@@ -88,9 +88,9 @@ def _columns_carried(links: np.ndarray) -> np.ndarray:
     return carried
 
 
-def print_looped(schedule: Schedule, n_in: int, n_out: int, module: Module) -> None:
-    """Define `@body(ptr %in0, ..., ptr %out0, ..., ptr %state)` and all that it calls."""
-    _Looped(schedule, module).print(n_in, n_out)
+def print_looped(schedule: Schedule, n_in: int, n_out: int, module: Module, symbol: str = "body") -> None:
+    """Define `@symbol(ptr %in0, ..., ptr %out0, ..., ptr %state)` and all that it calls; one schedule a module."""
+    _Looped(schedule, module).print(n_in, n_out, symbol)
 
 
 def _graph(function: Any) -> Graph:
@@ -115,7 +115,7 @@ class _Looped:
         self.count = 0
         self.globals: dict[bytes, str] = {}
 
-    def print(self, n_in: int, n_out: int) -> None:
+    def print(self, n_in: int, n_out: int, symbol: str) -> None:
         values = ", ".join(f"{self.t.scalar} {self.t.number(x)}" for x in self.schedule.constants)
         self._global("constants", f"[{len(self.schedule.constants)} x {self.t.scalar}] [{values}]")
         self._set_initial()
@@ -126,13 +126,13 @@ class _Looped:
                 self._round(k, r)
         params = [f"ptr %in{j}" for j in range(n_in)] + [f"ptr %out{j}" for j in range(n_out)] + ["ptr %state"]
         text = [
-            f"define internal void @body({', '.join(params)}) {{",
+            f"define internal void @{symbol}({', '.join(params)}) {{",
             "entry:",
             *self.lines,
             "  ret void",
             "}",
         ]
-        self.module.functions["body"] = "\n".join(text)
+        self.module.functions[symbol] = "\n".join(text)
 
     # small pieces
 

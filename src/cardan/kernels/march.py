@@ -15,42 +15,62 @@ from typing import Any
 
 from cardan.kernels.graph import Graph, read
 from cardan.kernels.llvm import Module, print_body
+from cardan.kernels.looped import Schedule, count_operations, print_looped, state_size
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A schedule as a piece of a step: which of the step's arguments, by number, it reads and which it writes."""
+
+    schedule: Schedule
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class March:
-    """The recorded parts of a step, each with how often it runs, and how many of their inputs are state and scratch."""
+    """The recorded parts of a step, each with how often it runs, and how many of their inputs are state and scratch.
+
+    A part is a graph, or several pieces in order: graphs of the same arguments, and loops over a large model. The
+    first part is, or begins with, a graph.
+    """
 
     parts: tuple[tuple[Any, int], ...]
     carried: int
     scratch: int = 0
 
     @property
+    def pieces(self) -> list[tuple[tuple[Any, ...], int]]:
+        """The parts, each as a row of pieces."""
+        return [(part if isinstance(part, tuple) else (part,), times) for part, times in self.parts]
+
+    @property
     def sizes(self) -> list[int]:
         """Numbers in each port of the state and of the scratch."""
-        return [int(self.parts[0][0].numel_in(k)) for k in range(self.carried + self.scratch)]
+        first = self.pieces[0][0][0]
+        return [int(first.numel_in(k)) for k in range(self.carried + self.scratch)]
 
     @property
     def state(self) -> int:
-        """Numbers of memory that one lane needs, `busy` included."""
-        return sum(self.sizes) + 1
+        """Numbers of memory that one lane needs, `busy` and the loops' own included."""
+        loops = [piece for part, _ in self.pieces for piece in part if isinstance(piece, Loop)]
+        return sum(self.sizes) + 1 + max((state_size(loop.schedule) for loop in loops), default=0)
 
     def operations(self) -> dict[str, int]:
         """How many of each operation one step takes."""
         total: Counter[str] = Counter()
-        for function, times in self.parts:
-            for op, count in read(function).operations().items():
-                total[op] += times * count
+        for part, times in self.pieces:
+            for piece in part:
+                each = count_operations(piece.schedule) if isinstance(piece, Loop) else read(piece).operations()
+                for op, count in each.items():
+                    total[op] += times * count
         return dict(total)
 
 
 def print_march(march: March, module: Module) -> None:
     """Define `@body(ptr %in0, ..., ptr %limit, ptr %out0, ..., ptr %state)` and the parts that it repeats."""
     t, n, own = module.lanes, march.carried, march.carried + march.scratch
-    inputs = int(march.parts[0][0].n_in())
-    for k, (function, _) in enumerate(march.parts):
-        graph = _changes(read(function))
-        print_body(graph, f"part{k}", t.width, t.scalar, module=module, inputs=inputs, outputs=own + 1, in_place=True)
+    inputs = int(march.pieces[0][0][0].n_in())
     align = t.bytes * t.width
     lines, places, offset = [], [], 0
     for k, size in enumerate([*march.sizes, 1]):
@@ -63,12 +83,16 @@ def print_march(march: March, module: Module) -> None:
     lines += [
         f"  %limit = load {t.scalar}, ptr %in{limit}",  # the first lane's: the same for all
         f"  %most = fptosi {t.scalar} %limit to i64",
+    ]
+    lines.append(f"  %loop = getelementptr {t.vector}, ptr %state, i64 {offset}")
+    lines += [
         "  br label %again",
         "again:",
         "  %count = phi i64 [0, %entry], [%next, %judge]",
     ]
-    for k, (_, times) in enumerate(march.parts):
-        lines += _repeated(k, times, ", ".join([*places[:own], *data, *places]))
+    for k, (part, times) in enumerate(march.pieces):
+        calls = [_call(f"part{k}.{j}", piece, module, [*places[:own], *data], places) for j, piece in enumerate(part)]
+        lines += _repeated(k, times, calls)
     lines += [
         "  br label %judge",
         "judge:",
@@ -93,18 +117,31 @@ def _changes(graph: Graph) -> Graph:
     return Graph(graph.op, graph.args, outputs)
 
 
-def _repeated(k: int, times: int, arguments: str) -> list[str]:
-    """Lines that call part `k` as often as it runs."""
-    call = f"  call void @part{k}({arguments})"
+def _call(symbol: str, piece: Any, module: Module, arguments: list[str], results: list[str]) -> str:
+    """Define a piece; the line that calls it."""
+    if isinstance(piece, Loop):
+        print_looped(piece.schedule, len(piece.reads), len(piece.writes), module, symbol)
+        given = [arguments[k] for k in (*piece.reads, *piece.writes)]
+        return f"  call void @{symbol}({', '.join([*given, 'ptr %loop'])})"
+    t = module.lanes
+    print_body(
+        _changes(read(piece)), symbol, t.width, t.scalar, module=module, inputs=len(arguments), outputs=len(results),
+        in_place=True,
+    )  # fmt: skip
+    return f"  call void @{symbol}({', '.join([*arguments, *results])})"
+
+
+def _repeated(k: int, times: int, calls: list[str]) -> list[str]:
+    """Lines that make the calls of part `k` as often as it runs."""
     if times == 1:
-        return [call]
+        return calls
     return [
         f"  br label %in{k}.enter",
         f"in{k}.enter:",
         f"  br label %in{k}.again",
         f"in{k}.again:",
         f"  %in{k}.count = phi i64 [0, %in{k}.enter], [%in{k}.next, %in{k}.again]",
-        call,
+        *calls,
         f"  %in{k}.next = add i64 %in{k}.count, 1",
         f"  %in{k}.more = icmp slt i64 %in{k}.next, {times}",
         f"  br i1 %in{k}.more, label %in{k}.again, label %in{k}.out",
