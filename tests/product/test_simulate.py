@@ -237,3 +237,19 @@ def test_more_than_memory_is_refused_with_a_way_out() -> None:
     q0 = np.broadcast_to(np.zeros(1), (10_000_000, 1))
     with pytest.raises(cd.InputError, match=r"take .* GB; take fewer samples, or give store='run.nc'"):
         cd.simulate(pendulum().build(), 1.0, q0)
+
+
+def test_events_see_the_parameters_of_their_system() -> None:
+    """A bob on longer and longer rods meets the same height at its own time, in every kind of integrator."""
+    m = pendulum()
+    m.joint("tip", cd.Rigid(), "bob", m.body("mark"), at=(0, -1, 0))
+    com = np.array([[0, -1.0, 0], [0, -1.4, 0]])
+    low = np.array([[0, -1.0, 0], [0, -1.4, 0]])
+    model = m.build().free("bob.com", "tip.at").at({"bob.com": com, "tip.at": low})
+    when = cd.Event("level", lambda s: s.position("mark")[0], "stop")
+    for settings in ({}, {"method": "alpha", "step": 1e-3}, {"method": "gear"}):
+        run = cd.simulate(model, 2.0, [0.5], events=[when], samples=21, **settings)
+        ends = [run[k].q[-1, 0] if np.isfinite(run[k].q[-1, 0]) else run[k].q[run[k].valid][-1, 0] for k in range(2)]
+        assert np.abs(ends).max() < 1e-9
+        times = [event.time for event in run.events]
+        assert times[1] > times[0] + 0.05

@@ -79,6 +79,10 @@ class Alpha:
         self.resting = systems if self.resting is None else self.resting | systems
         self.s["outcome"] = np.where(systems, Outcome.RESTING, self.s["outcome"])
 
+    def settled(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The samples as they are: each step ends on the constraints."""
+        return q, v, np.zeros(t.shape, dtype=bool)
+
     def advance(self, t: float) -> Arrival:
         """Go on to a time."""
         with np.errstate(all="ignore"):  # what is not a number is an outcome, not a warning

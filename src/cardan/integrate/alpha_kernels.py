@@ -96,7 +96,7 @@ class Recipe:
                 q, v = own(x, w, *loads.parameters)
         p = alpha_step.begin(equations, t, q, v, loads)
         values = {"q": p.q, "v": p.v, "vdot": p.vdot, "a": p.a, "multipliers": ca.vertcat(p.lam, p.eta)}
-        values["g"] = self._events(t, x, w)
+        values["g"] = self._events(t, x, w, loads)
         return ca.Function("begin", [t, x, w, *data], [values[name] for name in STARTED if name in self.sizes])
 
     def recorded(self) -> March:
@@ -117,7 +117,7 @@ class Recipe:
             new = found[1]
             tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, s.x, loads)
             directions = np.array([event.direction for event in self.events])
-            after, busy = alpha_step.commit(s, control, found, tree, self._events(new.t, *tree), directions)
+            after, busy = alpha_step.commit(s, control, found, tree, self._events(new.t, *tree, loads), directions)
             return [*self._columns(after), busy]
 
         values = list(vars(linear).values())
@@ -145,10 +145,10 @@ class Recipe:
         """`q` and `v` of the tree."""
         return function_of(self.model, dae.out_of(self.model, self.layout.key))(q, v, about, *loads.parameters)
 
-    def _events(self, t: Any, x: Any, w: Any) -> Any:
+    def _events(self, t: Any, x: Any, w: Any, loads: Loads) -> Any:
         import casadi as ca
 
-        return trace_events(self.model, self.events)(t, x, w) if self.events else ca.SX(0, 1)
+        return trace_events(self.model, self.events)(t, x, w, *loads.parameters) if self.events else ca.SX(0, 1)
 
     def _state(self, symbols: dict[str, Any]) -> State:
         import casadi as ca

@@ -61,6 +61,15 @@ class Samples:
         self.q[rows, at], self.v[rows, at] = q[rows], v[rows]
         self.count[rows] += 1
 
+    def settle(self, stepper: Stepper) -> None:
+        """Bring the samples onto the constraints; a system's run ends where one stays open."""
+        self.q, self.v, opened = stepper.settled(self.t, self.q, self.v)
+        for i in np.flatnonzero(opened.any(axis=1)):
+            first = max(int(np.argmax(opened[i])), 1)
+            if first < self.count[i]:
+                self.count[i], self.outcome[i] = first, Outcome.OPEN_LOOP
+                self.t[i, first:], self.q[i, first:], self.v[i, first:] = np.nan, np.nan, np.nan
+
 
 def drive(
     stepper: Stepper,
@@ -96,6 +105,7 @@ def drive(
                 tell(t)
     except KeyboardInterrupt:
         kept.interrupted = True
+    kept.settle(stepper)
     return kept
 
 

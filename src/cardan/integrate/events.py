@@ -11,6 +11,7 @@ from cardan.algebra.rotation import cross
 from cardan.errors import InputError
 from cardan.formulation.loops import MOTION
 from cardan.formulation.recursion import run
+from cardan.kernels.evaluate import symbolic
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
 
@@ -85,7 +86,10 @@ class Moment:
 
 
 def trace_events(model: Model, events: Sequence[Event]) -> Any:
-    """CasADi function `(t, q, v) -> g` (ne,) of all events; refuse an expression that is not a scalar of the state."""
+    """CasADi function `(t, q, v, p) -> g` (ne,) of all events; refuse an expression that is not a scalar of the state.
+
+    `p` are the model's free parameters; without any it is not there.
+    """
     import casadi as ca
 
     names = [event.name for event in events]
@@ -93,7 +97,8 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"event {twice!r} is given twice; give each its own name")
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    moment = Moment(model, t, q, v)
+    written, p = symbolic(model)
+    moment = Moment(written, t, q, v)
     values = []
     for event in events:
         try:
@@ -110,4 +115,4 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
             raise InputError(f"event {event.name!r}: its expression must be a scalar of the moment, got {what}")
         values.append(value)
     g = ca.vertcat(*values) if values else ca.SX(0, 1)
-    return ca.Function("events", [t, q, v], [g])
+    return ca.Function("events", [t, q, v, *([p] if model.parameters else [])], [g])

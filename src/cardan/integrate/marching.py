@@ -100,8 +100,6 @@ class Marching:
         self._run(t)
         if self.events and (self.s["outcome"] == Outcome.EVENT).any():
             self._locate()
-        if self.motion.projects:
-            self._settle()
         s = self.s
         return Arrival(
             s["t"].copy(),
@@ -166,17 +164,14 @@ class Marching:
         h = np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / np.maximum(d1, 1e-300))
         return np.minimum(np.clip(np.nan_to_num(h, nan=1e-6), 1e-6, 0.1), longest)
 
-    def _settle(self) -> None:
-        """Close positions and velocities well; a gap left open is a failure."""
-        s = self.s
-        moved = s["outcome"] <= Outcome.EVENT
-        q, v, gap = self.recipe.settle(s["q"], s["v"], s["e"], s["t"], *self.parameters, NEWTON_STEPS)
-        fine = moved & (gap < OPEN)
-        if fine.all():
-            s["q"], s["v"] = q, v
-            return
-        s["q"], s["v"] = np.where(fine[:, None], q, s["q"]), np.where(fine[:, None], v, s["v"])
-        s["outcome"] = np.where(moved & ~fine, Outcome.OPEN_LOOP, s["outcome"])
+    def settled(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """States closed well at times (B, n), and which samples (B, n) stayed open: Newton's method on all at once."""
+        if not self.motion.projects:
+            return q, v, np.zeros(t.shape, dtype=bool)
+        parameters = [p[..., None, :] for p in self.parameters]
+        with np.errstate(all="ignore"):
+            q, v, gap = self.recipe.settle(q, v, np.zeros_like(t), t, *parameters, NEWTON_STEPS, threads=self.threads)
+        return q, v, gap >= OPEN
 
     def _locate(self) -> None:
         """Find the events inside the steps that met them; each system ends just past its earliest one."""

@@ -15,6 +15,7 @@ from cardan.integrate.independence import kept_rows, position_rows
 from cardan.integrate.marching import Marching
 from cardan.integrate.motion import Motion
 from cardan.integrate.stepper import Stepper
+from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
 
 NAMES = (*METHODS, "gear", "alpha", "bdf", "adams")
@@ -107,7 +108,7 @@ def _multistep(model: Model, request: Request, tau: np.ndarray) -> Stepper:
         "atol": request.atol,
         "max_step": request.longest,
         "tau": tau,
-        "events": trace_events(model, request.events) if request.events else None,
+        "events": _events_of(model, request.events) if request.events else None,
         "directions": [event.direction for event in request.events] or None,
     }
     if request.step is not None:
@@ -119,3 +120,15 @@ def _multistep(model: Model, request: Request, tau: np.ndarray) -> Stepper:
     if request.method == "gear":
         return Gear(model, formulation, frame=frame, form=request.form, **settings)
     return Multistep(model, request.method, formulation=formulation, **settings)
+
+
+def _events_of(model: Model, events: tuple[Event, ...]) -> Any:
+    """The events as a function of (t, q, v), at the parameters of this one system."""
+    import casadi as ca
+
+    traced = trace_events(model, events)
+    values = [np.asarray(p).reshape(-1) for p in parameter_arguments(model)]
+    if not values:
+        return traced
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    return ca.Function("events", [t, q, v], [traced(t, q, v, *map(ca.DM, values))])

@@ -61,3 +61,6 @@ class Stepper(Protocol):
 
     def rest(self, systems: np.ndarray) -> None:
         """From now on leave some systems, a mask (B,), where they are, also after another `begin`."""
+
+    def settled(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Samples (B, n, ...) of a run at times (B, n), brought well onto the constraints, and which stayed open."""

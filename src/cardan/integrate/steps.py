@@ -65,7 +65,7 @@ class Recipe:
 
             graphs, s, loads, data = self._symbols()
             a = s.v * 0 if graphs.loop is not None else graphs.accelerations(s.t, s.q, s.v, loads)
-            g = [self._events(s.t, s.q, s.v)] if self.events else []
+            g = [self._events(s.t, s.q, s.v, loads)] if self.events else []
             return ca.Function("observe", [s.t, s.q, s.v, *data], [a, *g])
 
         return self._program("observe", inputs, outputs, record)
@@ -123,8 +123,8 @@ class Recipe:
         loads = Loads(ca.SX.sym("tau", model.nv), p)
         return self.motion.graphs(), state, loads, [loads.tau, *p]
 
-    def _events(self, t: Any, q: Any, v: Any) -> Any:
-        return trace_events(self.motion.model, self.events)(t, q, v)
+    def _events(self, t: Any, q: Any, v: Any, loads: Loads) -> Any:
+        return trace_events(self.motion.model, self.events)(t, q, v, *loads.parameters)
 
     # the step
 
@@ -181,7 +181,7 @@ class Recipe:
 
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = explicit.result(graphs, self.method, step, loads)
-            g = self._events(step.t + step.h, new.q, new.v) if self.events else ca.SX(0, 1)
+            g = self._events(step.t + step.h, new.q, new.v, loads) if self.events else ca.SX(0, 1)
             after, busy = explicit.commit(self.method, s, control, step, new, g, directions)
             return self._carried(after.columns()), busy
 
@@ -195,7 +195,7 @@ class Recipe:
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = explicit.result(graphs, self.method, step, loads)
             a = step.K[-1][1] if self.method.adaptive else s.a
-            g = [self._events(step.t + step.h, new.q, new.v)] if self.events else []
+            g = [self._events(step.t + step.h, new.q, new.v, loads)] if self.events else []
             return [step.t + step.h, new.q, new.v, a, *g], ca.SX(0)
 
         state = [s.t, s.q, s.v, s.a, *([s.g] if self.events else [])]

@@ -225,6 +225,10 @@ class Serial:
         for k in np.flatnonzero(systems):
             self.runs[k] = Still(self.reached[k])
 
+    def settled(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The samples as they are: the solver ends on the constraints."""
+        return q, v, np.zeros(t.shape, dtype=bool)
+
 
 class Still:
     """A system that stays where it is."""

@@ -111,7 +111,7 @@ class Kernel:
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """Evaluate. `out` is an array, or a tuple of them; `threads` overrides the number of threads."""
-        if threads is None:
+        if threads is None or threads == 1:
             try:
                 # one float64 array makes the result float64; a batch only in a middle one just costs time
                 first, limit = args[0], self._limit
