@@ -23,7 +23,7 @@ def four_bar() -> cd.Model:
 @pytest.mark.parametrize("method", ["dormand_prince", "rk4", "euler"])
 def test_a_batch_gives_the_bits_of_its_systems(method: str, four_bar: cd.Model) -> None:
     """Lanes, threads and neighbours that take other steps change nothing."""
-    q, v = cd.assemble(four_bar)
+    q, _ = cd.assemble(four_bar)
     rates = np.linspace(0.2, 2.0, 37)[:, None] * cd.assemble(four_bar, q, np.ones(four_bar.nv))[1]
     settings = {"method": method, "samples": 5} | ({} if method == "dormand_prince" else {"step": 2e-3})
     together = cd.simulate(four_bar, 0.4, q, rates, **settings)
@@ -154,7 +154,7 @@ def test_bad_requests_are_refused_in_a_sentence(arguments: dict[str, object], wo
 
 
 def test_an_open_start_is_refused_and_assembly_offered(four_bar: cd.Model) -> None:
-    q, v = cd.assemble(four_bar)
+    q, _ = cd.assemble(four_bar)
     with pytest.raises(cd.InputError, match=r"does not close joint 'C': a gap of .* assemble=True"):
         cd.simulate(four_bar, 1.0, q + 0.01)
     with pytest.raises(cd.InputError, match=r"velocities at the start break joint 'C'"):
