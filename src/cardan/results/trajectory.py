@@ -14,6 +14,7 @@ from cardan.model.model import Model
 from cardan.results import files
 from cardan.results.dataset import dataset, table
 from cardan.results.dense import states_at
+from cardan.results.pictures import Pictures
 from cardan.results.quantities import QUANTITIES, Samples, labels_of, with_time_axis, with_values
 from cardan.results.record import About, EventRecord, Residuals, as_index, frozen
 from cardan.results.words import html_table, paragraph
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import xarray
 
 
-class Trajectory:
+class Trajectory(Pictures):
     """States over time of one system or a batch of them, and what follows from them.
 
     Args:
