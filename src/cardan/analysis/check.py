@@ -130,7 +130,8 @@ def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bou
     few = slice(0, 8)
     q, v, tau, wrenches = q[few], v[few], tau[few], wrenches[few]
     ways: tuple[tuple[str, str], ...] = WAYS if len(model.separate.tree.links) <= SIX_COORDINATES_UP_TO else WAYS[:2]
-    ways += (("points", "fixed"),) if is_planar(model) and not is_large(model) else ()
+    has_rotors = any(joint.armature is not None for joint in model.joints)
+    ways += (("points", "fixed"),) if is_planar(model) and not is_large(model) and not has_rotors else ()
     known = [~undetermined_reactions(model, row) for row in q[:3]]
     determined = np.logical_and.reduce(known)
     accelerations, forces = [], []
@@ -220,7 +221,9 @@ def _joint_drive(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float
             got[..., link.v] = force[..., link.v]  # S depends on q or is seen from the other side; the others suffice
             continue
         S = kind.S(np.array(kind.neutral))
-        got[..., link.v] = f[..., link.joint, :] @ S
+        got[..., link.v] = f[..., link.joint, :] @ S + (
+            0 if link.armature is None else link.armature * tau[..., link.v]
+        )
     return relative(got, force)
 
 

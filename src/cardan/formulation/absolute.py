@@ -23,6 +23,7 @@ from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, block, constant, eye, stack, zeros
 from cardan.algebra.number import nominal
 from cardan.algebra.rotation import cross, skew
+from cardan.formulation.armature import Rotor, with_rotors
 from cardan.formulation.loops import Measured, measure
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.saddle import solve_lent, solve_saddle
@@ -41,6 +42,7 @@ class System:
     """Equations of motion in absolute coordinates.
 
     `M` (6n, 6n), `f` (6n,), `J` (nl, 6n), `gamma` (nl,), `phi` (nl,); `joints` has each joint's number and its rows.
+    `M` and `f` are those of the bodies; `rotors` come on top of them.
     """
 
     M: Matrix
@@ -49,6 +51,12 @@ class System:
     gamma: Matrix
     phi: Matrix
     joints: tuple[tuple[int, slice], ...]
+    rotors: tuple[Rotor, ...] = ()
+
+    @property
+    def whole(self) -> tuple[Matrix, Matrix]:
+        """`M` and `f`, rotors included."""
+        return with_rotors(self.M, self.f, self.rotors)
 
 
 def rates(R: Matrix, c: Matrix, v: Matrix, frame: str) -> Matrix:
@@ -121,11 +129,20 @@ def absolute_system(
         for j, c in coefficients.items():
             m = measured[j]
             row = row + c * _row(model, nodes, m, m.rows.W, frame)
-            right = right - c * (m.rows.W.T @ _velocity_terms(model, nodes, m) - m.rows.rate)
+            right = right - c * _coordinate_terms(model, nodes, m)
             value = value + c * m.rows.q
         J, gamma, phi = [*J, row], [*gamma, right], [*phi, value]
     M, f = ca.diagcat(*(part[0] for part in parts)), ca.vertcat(*(part[1] for part in parts))
-    return System(M, f, ca.vertcat(*J), ca.vertcat(*gamma), ca.vertcat(*phi), tuple(joints))
+    rotors = [
+        Rotor(
+            constant(np.diag(link.armature)),
+            _row(model, nodes, measured[link.joint], measured[link.joint].rows.W, frame),
+            _coordinate_terms(model, nodes, measured[link.joint]),
+        )
+        for link in links
+        if link.armature is not None
+    ]
+    return System(M, f, ca.vertcat(*J), ca.vertcat(*gamma), ca.vertcat(*phi), tuple(joints), tuple(rotors))
 
 
 def _with_drives(wrenches: list[Matrix], measured: dict[int, Measured], tau: dict[int, Matrix]) -> list[Matrix]:
@@ -159,18 +176,59 @@ def _velocity_terms(model: Model, nodes: Nodes, m: Measured) -> Matrix:
     return total
 
 
+def _coordinate_terms(model: Model, nodes: Nodes, m: Measured) -> Matrix:
+    """Accelerations of a joint's coordinates when no rate changes."""
+    return m.rows.W.T @ _velocity_terms(model, nodes, m) - m.rows.rate
+
+
 def solve(model: Model, system: System, rows: list[int]) -> tuple[Matrix, Matrix]:
     """Rates `u'` and multipliers of the rows kept; the others are left out."""
+    if system.rotors:
+        return _solve_with_rotors(model, system, rows)
     J, gamma = system.J[rows, :], system.gamma[rows]
+    M = lent_mass_matrix(model, system.M)
+    if M is system.M:
+        return solve_saddle(lambda B: _body_by_body(M, B), J, system.f, gamma)
+    return solve_lent(lambda B: _body_by_body(M, B), system.M, J, system.f, gamma)
+
+
+def _solve_with_rotors(model: Model, system: System, rows: list[int]) -> tuple[Matrix, Matrix]:
+    """The same with every rotor's acceleration as one more unknown, which a row holds to its joint's."""
+    import casadi as ca
+
+    n, kept = system.M.shape[0], len(rows)
+    own = [(i, float(r.A[i, i]), r) for r in system.rotors for i in range(r.A.shape[0]) if float(r.A[i, i])]
+    k = len(own)
+    K: Matrix = ca.vertcat(*(r.K[i, :] for i, _, r in own))
+    J: Matrix = ca.blockcat([[system.J[rows, :], type(K)(kept, k)], [K, -eye(k, K)]])
+    gamma = stack(system.gamma[rows], *(-r.rest[i] for i, _, r in own))
+    f = stack(system.f, zeros(k, None, K))
+    A = constant(np.diag([a for _, a, _ in own]))
+    inverse = constant(np.diag([1 / a for _, a, _ in own]))
+    heavy = lent_mass_matrix(model, system.M)
+
+    def apply(B: Matrix) -> Matrix:
+        result: Matrix = ca.vertcat(_body_by_body(heavy, B[:n, :]), inverse @ B[n:, :])
+        return result
+
+    if heavy is system.M:
+        udot, lam = solve_saddle(apply, J, f, gamma)
+    else:
+        udot, lam = solve_lent(apply, ca.diagcat(system.M, A), J, f, gamma)
+    return udot[:n], lam[:kept]
+
+
+def lent_mass_matrix(model: Model, M: Matrix) -> Matrix:
+    """`M` with a little inertia lent to every light link; `M` itself where there is none."""
     light = [i for i, link in enumerate(model.tree.links) if is_light(link)]
     if not light:
-        return solve_saddle(lambda B: _body_by_body(system.M, B), J, system.f, gamma)
-    M = type(system.M)(system.M)
+        return M
+    M = type(M)(M)
     mass, moment = lent_inertia(model)
     for i in light:
         for k in range(6 * i, 6 * i + 6):
             M[k, k] = M[k, k] + (moment if k < 6 * i + 3 else mass)
-    return solve_lent(lambda B: _body_by_body(M, B), system.M, J, system.f, gamma)
+    return M
 
 
 def _body_by_body(M: Matrix, B: Matrix) -> Matrix:

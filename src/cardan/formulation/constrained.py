@@ -17,6 +17,7 @@ from cardan.algebra.matrix import Matrix, as_graph, constant, segment, stack, ze
 from cardan.algebra.spatial import Transform
 from cardan.errors import UnknownNameError, nearest
 from cardan.formulation import absolute, newton_euler, relative, spatial
+from cardan.formulation.armature import less_rotors, refuse_armature, with_rotors
 from cardan.formulation.constraint import dual
 from cardan.formulation.effect import body_effects, coupling_rows, joint_effects
 from cardan.formulation.loops import (
@@ -81,6 +82,8 @@ def build_parts(
     """
     if formulation not in BUILDERS:
         raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, BUILDERS)}")
+    if formulation == "points":
+        refuse_armature(model, formulation)
     loads = Loads(drives_of(model, tau), wrenches)
     if model.forces or model.couplings:
         nodes = run(MOTION, model, {"q": q, "v": v})
@@ -189,9 +192,10 @@ def _in_absolute(frame: str) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
             return stack(*parts)
 
         def wrenches(udot: Matrix, lam: Matrix) -> Matrix:
-            drives = all_drives(loads, lam)
+            a = tree(udot)
+            drives = less_rotors(apart, all_drives(loads, lam), a)
             known = {j: _joint_wrench(measure(apart, nodes, j), lam[at], drives.get(j)) for j, at in s.joints}
-            return _complete(model, loads, known, q, v, tree(udot))
+            return _complete(model, loads, known, q, v, a)
 
         def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
             return absolute.solve(apart, s, rows)
@@ -201,7 +205,7 @@ def _in_absolute(frame: str) -> Callable[[Model, Matrix, Matrix, Loads], Parts]:
             for link, b in zip(apart.tree.links, nodes.links, strict=True)
         ]
         rates = stack(*moving) if moving else v
-        return Parts(rates, s.M, s.f, s.J, s.gamma, s.phi, s.joints, solve, tree, wrenches)
+        return Parts(rates, *s.whole, s.J, s.gamma, s.phi, s.joints, solve, tree, wrenches)
 
     return build
 
@@ -236,28 +240,32 @@ def relative_parts(
         spatial.INVERSE_DYNAMICS_LOADED.at_rest("qdd"), six, {**state, "wrenches": _with_cut_drives(six, nodes, loads)}
     )[0]
     f = ca.vertcat(*(_drive_force(link, loads.tau, q) for link in apart.tree.links)) - C
-    M = unroll(spatial.MASS_MATRIX, six, {"q": q6})[0]
+    rotors = relative.rotors(apart, q, v)
+    M, f = with_rotors(unroll(spatial.MASS_MATRIX, six, {"q": q6})[0], f, rotors)
     phi = ca.vertcat(ca.SX.zeros(J_t.shape[0]) if phi_t is None else phi_t, phi_c)
 
     def solve(rows: list[int]) -> tuple[Matrix, Matrix]:
         light = [i for i, link in enumerate(six.tree.links) if absolute.is_light(link)]
         if not light:
             return solve_saddle(_along_tree(six, M), J[rows, :], f, gamma[rows])
-        lent = unroll(spatial.MASS_MATRIX, absolute.with_lent_inertia(six, light), {"q": q6})[0]
+        lent = with_rotors(
+            unroll(spatial.MASS_MATRIX, absolute.with_lent_inertia(six, light), {"q": q6})[0], f, rotors
+        )[0]
         return solve_lent(_along_tree(six, lent), M, J[rows, :], f, gamma[rows])
 
     def tree(vdot: Matrix) -> Matrix:
         return relative.tree_accelerations(apart, q, v, vdot)
 
     def wrenches(vdot: Matrix, lam: Matrix) -> Matrix:
-        drives = all_drives(loads, lam)
+        a = tree(vdot)
+        drives = less_rotors(apart, all_drives(loads, lam), a)
         known = {j: _joint_wrench(measure(six, nodes, j), lam[at], drives.get(j)) for j, at in joints_c}
         for i, (j, at) in enumerate(joints_t):
             link = apart.tree.links[i]
             f_i = _drive_force(link, drives, q) - as_graph(link.kind.T(segment(q, link.q)), q) @ lam[at]
             backwards = link.kind.name.startswith("reversed")
             known[j] = -(Transform(nodes.links[i].X.factors[:-2]).T @ f_i) if backwards else f_i
-        return _complete(model, loads, known, q, v, tree(vdot))
+        return _complete(model, loads, known, q, v, a)
 
     return Parts(v6, M, f, J, gamma, phi, (*joints_t, *joints_c), solve, tree, wrenches)
 

@@ -20,6 +20,7 @@ from cardan.formulation.recursion import (
     Output,
     Recursion,
     Sweep,
+    armatures,
     ground_value,
 )
 from cardan.formulation.tracing import Call, LinkClass, Tracer, shared_places
@@ -152,7 +153,14 @@ class _Recorder:
         link = self.tree.links[i]
         at = [link.q.start if name == "q" else link.v.start for name in JOINT_INPUTS if name in self.recursion.inputs]
         out = [(link.v.start if o.of == "joint" else i) * int(np.prod(o.shape)) for o in outputs]
-        return [self.class_of[i], i * 22, *at, int(self.state_of[i]), self._carrier(link.parent), *out]
+        return [
+            self.class_of[i],
+            i * self.link_constants.shape[1],
+            *at,
+            int(self.state_of[i]),
+            self._carrier(link.parent),
+            *out,
+        ]
 
     def _body_row(self, b: int, outputs: list[Output]) -> list[int]:
         at = [6 * b for name in BODY_INPUTS if name in self.recursion.inputs]
@@ -232,13 +240,13 @@ def _c_order(value: Any) -> Any:
 
 
 def _link_constants(recursion: Recursion, model: Model) -> np.ndarray:
-    """A row for each link: E (9), r (3), m, m c (3), Jxx, Jyy, Jzz, Jxy, Jxz, Jyz about the origin."""
+    """A row for each link: E (9), r (3), m, m c (3), Jxx, Jyy, Jzz, Jxy, Jxz, Jyz about the origin; armature (6)."""
     tree = model.tree
     inertias = regrouped_inertias(tree) if recursion.regrouped else [link.I for link in tree.links]
     rows = []
-    for link, I in zip(tree.links, inertias, strict=True):
+    for link, I, A in zip(tree.links, inertias, armatures(tree), strict=True):
         J = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
-        rows.append([*link.E.ravel(), *link.r, I[3, 3], *first_moment(I), *J])
+        rows.append([*link.E.ravel(), *link.r, I[3, 3], *first_moment(I), *J, *(() if A is None else A)])
     return np.array(rows) + 0.0
 
 

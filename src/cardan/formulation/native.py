@@ -25,6 +25,7 @@ from cardan.algebra.rotation import (
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation import absolute, points_native, relative
 from cardan.formulation.angles import counted
+from cardan.formulation.armature import refuse_armature
 from cardan.formulation.constrained import (
     BUILDERS,
     Loads,
@@ -72,6 +73,7 @@ def system(model: Model, key: str, inputs: Inputs) -> Five:
     Forces along joints have the angles nearest to `about` (nq,), a configuration of the tree, where that is an input.
     """
     if key == "points":
+        refuse_armature(model, key)
         return points_native.system(model, inputs)
     q, v, tau, wrenches, t = (inputs[name] for name in ("q", "v", "tau", "wrenches", "t"))
     if key in TREE:
@@ -93,10 +95,11 @@ def system(model: Model, key: str, inputs: Inputs) -> Five:
     loads = with_elements(apart, loads, nodes, counted(model, joints, inputs), t)
     links = on_links(apart, loads.wrenches)
     s = absolute.absolute_system(apart, nodes, links, loads.tau, _frame(key), loads.couplings)
+    M, f = s.whole
     if _frame(key) == "fixed":
-        return [s.M, s.f, s.J, s.gamma, s.phi]
+        return [M, f, s.J, s.gamma, s.phi]
     Q = _to_link_axes(apart)
-    return [Q.T @ s.M @ Q, Q.T @ s.f, s.J @ Q, s.gamma, s.phi]
+    return [Q.T @ M @ Q, Q.T @ f, s.J @ Q, s.gamma, s.phi]
 
 
 def nodes_of(model: Model, key: str, q: Matrix, v: Matrix) -> Nodes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from cardan.algebra.matrix import Matrix, as_graph, dot, eye, mirrored, stack, zeros
 from cardan.algebra.rotation import cross, skew
 from cardan.algebra.spatial import first_moment
+from cardan.formulation.armature import drive_force, not_carried, own_columns, rotor_energy, with_own
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
 
 
@@ -65,7 +66,7 @@ def newton_euler_out(b: Node, p: Node) -> None:
 
 def newton_euler_in(b: Node, p: Node) -> None:
     """Inwards: each joint carries its body and all beyond."""
-    b.tau = b.Sw.T @ b.n + b.Sv.T @ b.f  # F3(15) with a drive
+    b.tau = b.Sw.T @ b.n + b.Sv.T @ b.f + drive_force(b)  # F3(15) with a drive
     f = b.turn.T @ b.f  # F3(9)
     p.f = p.f + f  # F3(11)
     p.n = p.n + b.turn.T @ b.n + cross(b.shift, f)  # F3(10),(12)
@@ -91,18 +92,19 @@ def composite_in(b: Node, p: Node) -> None:
 
 def composite_force(b: Node) -> tuple[Matrix, ...]:
     """Moment and force that accelerate the composite along its joint."""
-    return b.JC @ b.Sw + skew(b.mcC) @ b.Sv, b.mC * b.Sv - skew(b.mcC) @ b.Sw  # FX(A1), as rates
+    n, f = b.JC @ b.Sw + skew(b.mcC) @ b.Sv, b.mC * b.Sv - skew(b.mcC) @ b.Sw  # FX(A1), as rates
+    return n, f, own_columns(b)
 
 
 def force_to_parent(c: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
     """Take moment and force across a joint."""
     n, f = c.turn.T @ forces[0], c.turn.T @ forces[1]
-    return n + skew(c.shift) @ f, f  # F3(9),(10)
+    return n + skew(c.shift) @ f, f, not_carried(forces[2])  # F3(9),(10)
 
 
 def mass_block(j: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, Matrix]:
     """Their part along the joint above."""
-    H = j.Sw.T @ forces[0] + j.Sv.T @ forces[1]  # FX(B3)
+    H = with_own(j, j.Sw.T @ forces[0] + j.Sv.T @ forces[1], forces[2])  # FX(B3)
     return H, H
 
 
@@ -112,7 +114,7 @@ def mass_block(j: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, Matrix]:
 def energy_out(b: Node, p: Node) -> None:
     """Outwards: velocity and own kinetic energy."""
     velocity(b, p)
-    b.T = (b.m * dot(b.vO, b.vO) + dot(b.w, b.J @ b.w)) / 2 + dot(b.vO, cross(b.w, b.mc))
+    b.T = (b.m * dot(b.vO, b.vO) + dot(b.w, b.J @ b.w)) / 2 + dot(b.vO, cross(b.w, b.mc)) + rotor_energy(b)
 
 
 def energy_in(b: Node, p: Node) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, constant, segment, zeros
-from cardan.model.graph import GROUND, Link
+from cardan.model.graph import GROUND, Link, Tree
 from cardan.model.model import Model
 from cardan.model.regroup import regrouped_inertias
 
@@ -130,6 +130,8 @@ def run(recursion: Recursion, model: Model, inputs: dict[str, Matrix]) -> Nodes:
     like = next(iter(inputs.values()))
     inertias = regrouped_inertias(tree) if recursion.regrouped else [link.I for link in tree.links]
     links = [_link_node(recursion, *pair, inputs) for pair in zip(tree.links, inertias, strict=True)]
+    for b, A in zip(links, armatures(tree), strict=True):
+        b.armature = None if A is None else constant(np.diag(A[: b.kind.nv]))
     bodies = [_body_node(recursion, model, b, inputs) for b in range(model.nb)] if recursion.has_bodies else []
     nodes = Nodes(links, bodies, _ground_node(recursion, model, like))
     for item in recursion.passes:
@@ -151,6 +153,14 @@ def unroll(recursion: Recursion, model: Model, inputs: dict[str, Matrix]) -> lis
     like = next(iter(inputs.values()))
     of = {"joint": nodes.links, "link": nodes.links, "body": nodes.bodies}
     return [_collect(output, of.get(output.of, [nodes.ground]), like) for output in recursion.outputs]
+
+
+def armatures(tree: Tree) -> list[np.ndarray | None]:
+    """Armature (6,) of each link's joint, zeros after its coordinates; None for all where no joint has any."""
+    if all(link.armature is None for link in tree.links):
+        return [None] * len(tree.links)
+    own = [np.zeros(link.kind.nv) if link.armature is None else link.armature for link in tree.links]
+    return [np.concatenate([A, np.zeros(6 - len(A))]) for A in own]
 
 
 def ground_value(value: str, model: Model) -> np.ndarray:

@@ -15,8 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from cardan.algebra.matrix import Matrix, as_graph, constant, matrix, segment, stack, zeros
 from cardan.algebra.spatial import Transform, shifted, turned
+from cardan.formulation.armature import Rotor
 from cardan.formulation.constraint import dual
 from cardan.model.graph import Link, Tree
 from cardan.model.joint import FREE, Kind
@@ -39,7 +42,7 @@ def relative_model(model: Model, kind: Kind = FREE) -> Model:
     links: list[Link] = []
     for i, link in enumerate(model.tree.links):
         q, v = slice(kind.nq * i, kind.nq * (i + 1)), slice(6 * i, 6 * (i + 1))
-        links.append(replace(link, kind=kind, q=q, v=v))
+        links.append(replace(link, kind=kind, q=q, v=v, armature=None))
     tree: Tree = replace(model.tree, links=tuple(links), nq=kind.nq * len(links), nv=6 * len(links))
     return replace(model, tree=tree, kernels={})
 
@@ -96,6 +99,21 @@ def coordinate(model: Model, q: Matrix, v: Matrix) -> Callable[[int], tuple[Matr
         return segment(q, link.q), row, -(W.T @ bias)
 
     return of
+
+
+def rotors(model: Model, q: Matrix, v: Matrix) -> list[Rotor]:
+    """Armature of the tree's joints in relative rates."""
+    found = []
+    for i, link in enumerate(model.tree.links):
+        if link.armature is None:
+            continue
+        own, rate = segment(q, link.q), segment(v, link.v)
+        W = dual(as_graph(link.kind.S(own), q))
+        K = type(q)(link.kind.nv, 6 * len(model.tree.links))
+        K[:, 6 * i : 6 * i + 6] = W.T
+        bias = link.kind.bias(own, rate) if link.kind.bias is not None else zeros(6, None, q)
+        found.append(Rotor(constant(np.diag(link.armature)), K, -(W.T @ bias)))
+    return found
 
 
 def tree_accelerations(model: Model, q: Matrix, v: Matrix, vdot: Matrix) -> Matrix:

@@ -25,6 +25,7 @@ from cardan.algebra.spatial import (
     shifted,
     turned,
 )
+from cardan.formulation.armature import drive_force, not_carried, own_columns, rotor_energy, with_own
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
 from cardan.model.transform import configuration_rate, joint_transform
 
@@ -57,7 +58,7 @@ def newton_euler_out(b: Node, p: Node) -> None:
 
 def newton_euler_in(b: Node, p: Node) -> None:
     """Inwards: each joint carries its body and all beyond."""
-    b.tau = b.S.T @ b.f  # F6(4) with a drive
+    b.tau = b.S.T @ b.f + drive_force(b)  # F6(4) with a drive
     p.f = p.f + b.X.T @ b.f
 
 
@@ -74,9 +75,11 @@ def articulated_out(b: Node, p: Node) -> None:
 def articulated_in(b: Node, p: Node) -> None:
     """Inwards: what a body shows its parent through the joint."""
     b.U = b.IA @ b.S
-    b.D = ldl_factor(b.S.T @ b.U)
+    b.D = ldl_factor(b.S.T @ b.U if b.armature is None else b.S.T @ b.U + b.armature)
     b.u = b.tau - b.S.T @ b.pA
-    Ia = annihilating(mirrored(b.IA - b.U @ ldl_solve(b.D, b.U.T)), b.S)  # F6(7): I2 - I2 s s^T I2 / (s^T I2 s)
+    Ia = mirrored(b.IA - b.U @ ldl_solve(b.D, b.U.T))  # F6(7): I2 - I2 s s^T I2 / (s^T I2 s)
+    if b.armature is None:
+        Ia = annihilating(Ia, b.S)
     pa = b.pA + Ia @ b.c + b.U @ ldl_solve(b.D, b.u)  # F6(5)
     p.IA = p.IA + b.X.congruence(Ia)  # F6(7): I1 + ...
     p.pA = p.pA + b.X.T @ pa
@@ -105,7 +108,7 @@ def composite_in(b: Node, p: Node) -> None:
 
 def composite_force(b: Node) -> tuple[Matrix, ...]:
     """Force that accelerates the composite along its joint."""
-    return (b.IC @ b.S,)
+    return b.IC @ b.S, own_columns(b)
 
 
 def force_to_parent(c: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
@@ -113,9 +116,14 @@ def force_to_parent(c: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
     return tuple(c.X.T @ F for F in forces)
 
 
+def carry_composite(c: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
+    """Take the composite's force across a joint."""
+    return c.X.T @ forces[0], not_carried(forces[1])
+
+
 def mass_block(j: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, Matrix]:
     """Its part along the joint above."""
-    H = j.S.T @ forces[0]  # FX(B3)
+    H = with_own(j, j.S.T @ forces[0], forces[1])  # FX(B3)
     return H, H
 
 
@@ -163,7 +171,7 @@ def coriolis_block(j: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, Matrix]
 def energy_out(b: Node, p: Node) -> None:
     """Outwards: velocity and own kinetic energy."""
     velocity(b, p)
-    b.T = kinetic_energy(b.I, b.v)
+    b.T = kinetic_energy(b.I, b.v) + rotor_energy(b)
 
 
 def energy_in(b: Node, p: Node) -> None:
@@ -291,7 +299,7 @@ JOINT_WRENCHES = Recursion(
 )  # fmt: skip
 MASS_MATRIX = Recursion(
     "mass_matrix", ("q",), {"IC": "symmetric6"},
-    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in), Climb(composite_force, force_to_parent, mass_block, "H")),
+    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in), Climb(composite_force, carry_composite, mass_block, "H")),
     (Output("M", "H", "matrix"),), regrouped=True,
 )  # fmt: skip
 CORIOLIS_MATRIX = Recursion(

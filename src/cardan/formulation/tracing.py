@@ -130,6 +130,8 @@ class Tracer:
             I_O = ca.blockcat([[J[0], J[3], J[4]], [J[3], J[1], J[5]], [J[4], J[5], J[2]]])
             fixed["I"] = ca.sparsify(rigid_inertia(values[12], dense[13:16], I_O))
             fixed["kind"] = self.cls.kind
+            rotor = values[22 : 22 + self.cls.kind.nv]  # nothing in a model without armature
+            fixed["armature"] = ca.sparsify(ca.diag(ca.vertcat(*rotor))) if len(values) > 22 else None
         return fixed
 
     def step(self, number: int, step: Step) -> Taken:

@@ -310,6 +310,7 @@ ALONG: dict[str, dict[str, str]] = {
     "effort": {"rad": "moment", "m": "force"},
     "joint stiffness": {"rad": "torsional stiffness", "m": "stiffness"},
     "joint damping": {"rad": "torsional damping", "m": "damping"},
+    "joint inertia": {"rad": "inertia", "m": "mass"},
 }
 
 

@@ -109,6 +109,7 @@ JOINTS: Entries = {
     "at": Entry(Placement(), "joint frame on the parent: a position, or position and rotation"),
     "child_at": Entry(Placement(), "joint frame on the child"),
     "start": Entry(Each("coordinate"), "guess of the coordinates that assembly begins with"),
+    "armature": Entry(Each("joint inertia"), "inertia of the drive's rotor along the rates, kg m^2 or kg"),
     "data": Entry(Named("{lower: -90 deg, upper: 90 deg}"), "limits and the like"),
 }
 DATA: Entries = {

@@ -137,6 +137,9 @@ def _joint(joint: Joint, body_name: Any) -> Entries:
     if joint.start is not None:
         start = [number(x) for x in joint.start]
         entries["start"] = start[0] if len(start) == 1 else start
+    if joint.armature is not None:
+        rotor = [number(x) for x in joint.armature]
+        entries["armature"] = rotor[0] if len(rotor) == 1 else rotor
     if data := _data(joint):
         entries["data"] = data
     return entries

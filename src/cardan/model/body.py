@@ -50,6 +50,8 @@ class Joint:
     data: JointData = field(default_factory=JointData)
     start: np.ndarray | None = None
     """Guess (nq,) of the joint's coordinates that assembly begins with; None is neutral."""
+    armature: np.ndarray | None = None
+    """Inertia (nv,) of the drive's rotor along each coordinate, kg m^2 or kg; None is none."""
 
 
 @dataclass(frozen=True, eq=False)

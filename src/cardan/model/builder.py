@@ -10,7 +10,7 @@ import numpy as np
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint, JointData
-from cardan.model.elements import Elements, dimensions, frozen, read_name
+from cardan.model.elements import Elements, dimensions, frozen, read_armature, read_name
 from cardan.model.graph import GROUND, Tree, check_mobility, choose_tree, grow_tree, merged_inertia
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
@@ -99,6 +99,7 @@ class Mechanism(Elements):
         child_at: Any = (0.0, 0.0, 0.0),
         data: JointData | None = None,
         start: Any = None,
+        armature: Any = 0.0,
     ) -> str:
         """Connect two bodies, or a body and ground, and return the joint's name.
 
@@ -113,6 +114,8 @@ class Mechanism(Elements):
             child_at: the joint frame on the child, in the child's frame; the two coincide when q is neutral.
             data: limits, damping, friction and the like.
             start: guess (nq,) of the joint's coordinates (rad, m; a number where there is one) for assembly.
+            armature: inertia of the drive's rotor, added to the mass matrix along the joint's rates; kg m^2 for an
+                angle, kg for a length; a number, or one a rate.
 
         """
         owner = f"joint {name!r}"
@@ -129,7 +132,9 @@ class Mechanism(Elements):
         if not axes.is_identity:  # a product with 1 would change the sign of zeros
             at, child_at = at @ axes, child_at @ axes
         guess = None if start is None else frozen(_read_start(owner, type.kind, start))
-        self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data or JointData(), guess)
+        rotor = read_armature(owner, armature, type.kind)
+        data = data or JointData()
+        self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data, guess, rotor)
         return name
 
     def frame(self, name: str, body: str, *, at: Any = (0.0, 0.0, 0.0)) -> str:
@@ -166,6 +171,11 @@ class Mechanism(Elements):
         forced = [j for j, joint in enumerate(joints) if joint.name in cut]
         chosen = choose_tree(bodies, joints, forced)
         cuts = tuple(j for j in range(len(joints)) if j not in set(chosen))
+        for joint in (joints[j] for j in cuts if joints[j].armature is not None):
+            raise ModelError(
+                f"joint {joint.name!r}: it has armature, but it closes a loop and has no coordinate of its own; name "
+                "another joint of the loop in cut"
+            )
         tree = grow_tree(bodies, joints, chosen, snapping)
         notes = (*self._notes, *self._settle_doubts(bodies, tree))
         holding = {*cuts, *(j for coupling in self._couplings.values() for j in coupling.joints)}

@@ -300,6 +300,14 @@ def read_name(what: str, name: object) -> str:
     return name
 
 
+def read_armature(owner: str, value: Any, kind: Kind) -> np.ndarray | None:
+    """Armature (nv,) of a joint, or None where it has none."""
+    array = _each(owner, "armature", value, kind.nv)
+    if (array < 0).any():
+        raise ModelError(f"{owner}: armature must not be negative, got {array.min():g}; it is an inertia")
+    return frozen(array) if array.any() else None
+
+
 def dimensions(value: Any) -> int:
     """Count the dimensions of what should be numbers; rows of unequal length are left to `numbers` to refuse."""
     try:

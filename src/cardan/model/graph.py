@@ -41,6 +41,7 @@ class Link:
     I_C: np.ndarray
     q: slice
     v: slice
+    armature: np.ndarray | None = None
 
     @cached_property
     def I(self) -> np.ndarray:
@@ -79,6 +80,8 @@ class Tree:
             h.update(f"{link.parent} {link.kind.name} {link.q} {link.v}".encode())
             for a in (link.E, link.r, np.array(link.mass), link.com, link.I_C):
                 h.update(np.ascontiguousarray(a).tobytes())
+            if link.armature is not None:
+                h.update(b"armature" + link.armature.tobytes())
         for index, pose in zip(self.body_link, self.body_pose, strict=True):
             h.update(f"{index}".encode() + pose.position.tobytes() + np.ascontiguousarray(pose.rotation).tobytes())
         return h.hexdigest()
@@ -168,7 +171,7 @@ def grow_tree(
         mass, com, I_C = merged_inertia(bodies, members[index], body_pose)
         at = snap(placement.rotation.T, snapping), snap(placement.position, snapping)
         own = slice(nq, nq + kind.nq), slice(nv, nv + kind.nv)
-        links.append(Link(bodies[members[index][0]].name, base, j, kind, *at, mass, com, I_C, *own))
+        links.append(Link(bodies[members[index][0]].name, base, j, kind, *at, mass, com, I_C, *own, joints[j].armature))
         nq, nv = nq + kind.nq, nv + kind.nv
     count = range(len(bodies))
     return Tree(tuple(links), tuple(body_link[b] for b in count), tuple(body_pose[b] for b in count), nq, nv)
@@ -222,8 +225,9 @@ def weightless_links(tree: Tree) -> dict[int, str]:
         link = tree.links[i]
         q = link.kind.plus(np.array(link.kind.neutral), rng.uniform(-1, 1, link.kind.nv))
         S = link.kind.S(q)
-        D = S.T @ IA[i] @ S
-        if link.kind.nv and not _moves_inertia(S, D, IC[i]):
+        A = np.zeros(link.kind.nv) if link.armature is None else link.armature
+        D = S.T @ IA[i] @ S + np.diag(A)
+        if link.kind.nv and not (A > 0).all() and not _moves_inertia(S, D, IC[i]):
             found[i] = "has no mass" if IC[i][3, 3] == 0 else "has no inertia along a motion of that joint"
         if link.parent != GROUND:
             X = joint_transform(link.kind, q, link.E, nominal(link.r))

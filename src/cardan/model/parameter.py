@@ -287,6 +287,7 @@ def digest_of_parts(model: Model) -> bytes:
     for joint in model.joints:
         h.update(f"{joint.kind.name} {joint.parent} {joint.child}".encode())
         h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
+        h.update(b"" if joint.armature is None else joint.armature.tobytes())
     return h.digest()
 
 
