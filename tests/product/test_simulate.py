@@ -1,5 +1,7 @@
 """`cd.simulate` as a user meets it: batches, events, breaks, parameters, and what it says when it goes wrong."""
 
+import pathlib
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -222,7 +224,7 @@ def test_an_interruption_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) ->
     assert len(caught.value.partial.time) == 40
 
 
-def test_a_stored_batch_is_the_batch(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_batch_is_the_batch(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cardan.results import simulate as module
 
     monkeypatch.setattr(module, "CHUNK", 7)
@@ -253,3 +255,27 @@ def test_events_see_the_parameters_of_their_system() -> None:
         assert np.abs(ends).max() < 1e-9
         times = [event.time for event in run.events]
         assert times[1] > times[0] + 0.05
+
+
+@pytest.mark.parametrize(("method", "step"), [("dormand_prince", None), ("rk4", 1e-3), ("alpha", 1e-3)])
+def test_a_dead_point_is_named(method: str, step: float | None) -> None:
+    """The rocker is turned further than the loop allows."""
+    m = mechanisms.four_bar()
+    start = cd.assemble(m.build())[0][-1]
+    m.motion("turn", "D", lambda t: start + 0.8 * t)
+    with pytest.raises(cd.SimulationError, match=r"ended at t = 1\.4.*singular value.*dead point") as caught:
+        cd.simulate(m.build(), 10.0, method=method, step=step, assemble=True)
+    assert 1.4 < caught.value.partial.time[-1] < 1.45
+
+
+def test_a_full_disk_keeps_what_could_not_be_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cardan.results.stream import Store
+
+    def full(self: Store, *args: object, **more: object) -> None:
+        raise cd.FileError("run.nc: cannot be written: no space left on device")
+
+    monkeypatch.setattr(Store, "write", full)
+    with pytest.raises(cd.SimulationError, match=r"no space left.*error\.partial") as caught:
+        cd.simulate(pendulum().build(), 0.3, np.linspace(0.1, 1.0, 5)[:, None], samples=4, store=tmp_path / "run.nc")
+    assert caught.value.partial.q.shape == (5, 4, 1)
+    assert not list(tmp_path.iterdir())

@@ -73,18 +73,26 @@ def why(
     tau: np.ndarray,
 ) -> str:
     """The cause, as measured at the last good state (nq,), (nv,), and what to try."""
-    if outcome is Outcome.STEPS:
+    if outcome is Outcome.STEPS and request.most is not None:
         return f"{request.most} steps were not enough; allow more with most_steps, or loosen rtol and atol"
     with np.errstate(all="ignore"):
         blamed = _not_finite(model, t, q, v, tau)
         if blamed:
             return blamed
-        lost = _lost_rank(model, q)
-        if lost:
-            return lost
+        row, rank = _weakest_row(model, q)
         a = np.asarray(forward_dynamics(model, q, v, tau, t=t))
+    if rank < SINGULAR:
+        return (
+            f"the constraints lose rank there: at {row!r} their smallest singular value is {rank:.2g} of the largest "
+            "(a dead point, where the mechanism may stop or go on in several ways); start elsewhere, or change a length "
+            "slightly"
+        )
     k = int(np.argmax(np.abs(a)))
     largest = f"the largest acceleration is {a[k]:.3g} (rad/s^2 or m/s^2), of joint {model.coordinate_names[k]!r}"
+    if row:
+        largest += (
+            f"; the constraints' smallest singular value, at {row!r}, is {rank:.2g} of the largest (0 at a dead point)"
+        )
     said = f" ({words.strip()})" if words.strip() else ""
     if outcome is Outcome.OPEN_LOOP:
         return (
@@ -93,6 +101,8 @@ def why(
         )
     if outcome is Outcome.NEWTON:
         return f"Newton's method did not converge{said}; {largest}; take a shorter step"
+    if outcome in (Outcome.SOLVER, Outcome.STEPS):
+        return f"the solver gave up{said}; {largest}; loosen rtol and atol, or start elsewhere"
     if outcome is Outcome.NOT_A_NUMBER:
         return f"the next step is not a finite number{said}; {largest}; take shorter steps"
     stiff = "" if request.method == "gear" else "; if the mechanism is stiff (springs or dampers far faster than its "
@@ -133,21 +143,13 @@ def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.nd
     return ""
 
 
-def _lost_rank(model: Model, q: np.ndarray) -> str:
-    """Name the joint whose constraints lose rank at a configuration, where some do."""
-    if not row_count(model):
-        return ""
-    rows = kept_rows(model.unbound, "spatial")
-    J = scaled_rows(model, q)[rows]
-    U, s, _ = np.linalg.svd(J, full_matrices=False)
-    if not len(s) or s[-1] > SINGULAR * s[0]:
-        return ""
-    k = rows[int(np.argmax(np.abs(U[:, -1])))]
-    return (
-        f"the constraints lose rank there: at {row_names(model)[k]!r} their smallest singular value is "
-        f"{s[-1] / s[0]:.2g} of the largest (a dead point, where the mechanism may go on in several ways); start "
-        "elsewhere, or change a length slightly"
-    )
+def _weakest_row(model: Model, q: np.ndarray) -> tuple[str, float]:
+    """The constraint that is nearest to depending on the others, and the smallest singular value beside the largest."""
+    rows = kept_rows(model.unbound, "spatial") if row_count(model) else []
+    if not rows:
+        return "", 1.0
+    U, s, _ = np.linalg.svd(scaled_rows(model, q)[rows], full_matrices=False)
+    return row_names(model)[rows[int(np.argmax(np.abs(U[:, -1])))]], float(s[-1] / s[0])
 
 
 def _owner(model: Model, row: int) -> str:

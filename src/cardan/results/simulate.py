@@ -10,7 +10,7 @@ import numpy as np
 
 from cardan.analysis.general import formulation_key
 from cardan.analysis.redundancy import require_motion
-from cardan.errors import InputError, InterruptedRunError, SimulationError
+from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError
 from cardan.formulation.general import row_count
 from cardan.integrate.assemble import assemble as assembled
 from cardan.integrate.driver import Samples, drive
@@ -155,7 +155,7 @@ class _Job:
             if parts[-1].interrupted:
                 break
         kept = _joined(parts, len(states.q))
-        return self.finished(kept, self._trajectory(kept, states, self.batch), states)
+        return self.finished(kept, self.trajectory(kept, states, self.batch), states)
 
     def march(self, states: _States, bar: Bar) -> Samples:
         """One chunk; of a method that takes one system at a time, one after the other."""
@@ -171,7 +171,7 @@ class _Job:
         stepper = make_stepper(model, self.request, states.tau)
         return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, tell=bar.tell)
 
-    def _trajectory(self, kept: Samples, states: _States, batch: tuple[int, ...]) -> Trajectory:
+    def trajectory(self, kept: Samples, states: _States, batch: tuple[int, ...]) -> Trajectory:
         """The samples, with names."""
         most = max(int(kept.count.max()), 1)
         short = (kept.count < most).any() or (kept.t[:, :most] != self.times[:most]).any()
@@ -240,7 +240,17 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Bar) ->
             met = job.records(kept, (count,), lo)
             outcome = [_word(o) for o in kept.outcome]
             time = kept.t if own_times else None
-            out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met)
+            try:
+                out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met)
+            except FileError as error:
+                last = job.trajectory(kept, part, (len(part.q),))
+                t = float(np.nanmax(kept.t))
+                raise SimulationError(
+                    f"{error}; the systems from {lo} to {lo + len(part.q) - 1}, which could not be written, are in "
+                    "error.partial",
+                    last,
+                    t,
+                ) from error
             steps += int(kept.steps.sum())
             if kept.interrupted or (not job.keep and (kept.outcome > Outcome.EVENT).any()):
                 return job.finished(kept, out.finish({"steps": steps}), part)
