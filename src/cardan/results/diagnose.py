@@ -84,8 +84,8 @@ def why(
     if rank < SINGULAR:
         return (
             f"the constraints lose rank there: at {row!r} their smallest singular value is {rank:.2g} of the largest "
-            "(a dead point, where the mechanism may stop or go on in several ways); start elsewhere, or change a length "
-            "slightly"
+            "(a dead point, where the mechanism may stop or go on in several ways); start elsewhere, or change a "
+            "length slightly"
         )
     k = int(np.argmax(np.abs(a)))
     largest = f"the largest acceleration is {a[k]:.3g} (rad/s^2 or m/s^2), of joint {model.coordinate_names[k]!r}"
