@@ -12,6 +12,7 @@ from cardan.errors import InputError
 from cardan.formulation.loops import MOTION
 from cardan.formulation.recursion import run
 from cardan.kernels.evaluate import symbolic
+from cardan.model.force import plain_symbols
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
 
@@ -102,7 +103,8 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
     values = []
     for event in events:
         try:
-            value = event.when(moment)
+            with plain_symbols():
+                value = event.when(moment)
         except InputError:
             raise
         except Exception as error:

@@ -312,7 +312,7 @@ def trace(
     """Record a user's function as a `casadi.Function` giving columns of these sizes: a list of them, or one."""
     import casadi as ca
 
-    with _plain_symbols():
+    with plain_symbols():
         try:
             value = function(*arguments)
         except Exception as error:  # whatever a user's function may raise
@@ -367,7 +367,7 @@ def _shown(value: Any) -> str:
 
 
 @contextmanager
-def _plain_symbols() -> Iterator[None]:
+def plain_symbols() -> Iterator[None]:
     """While a user's function runs: NumPy's functions keep symbols, and `float(symbol)` is an error.
 
     CasADi's own answer to `float(symbol)` is nan, with which `if float(x) > 0` would be decided in silence.
