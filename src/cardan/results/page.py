@@ -1,0 +1,288 @@
+"""A mechanism that moves, as one file that any browser opens without a network.
+
+The picture is shown by K3D-jupyter, whose snapshot (its own JavaScript, three.js in it) is taken from the installed
+package when the page is written; `data/page.js` moves it, and draws the curves under it. Numbers go as base64: times
+as float64, poses as position (m) and quaternion (w, x, y, z) of every body in float32, which the page interpolates.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files as package_files
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import FileError, InputError
+from cardan.integrate.assemble import assemble
+from cardan.model.graph import GROUND
+from cardan.model.model import Model
+from cardan.results.dataset import table
+from cardan.results.files import whole_file
+from cardan.results.quantities import QUANTITIES, STATES
+from cardan.results.shape import Point, Shape, place, pose_of
+from cardan.results.solid import Solid, arrow, joined
+from cardan.results.stage import FORCE, MOMENT, Part, Span, Stage, stage_of
+from cardan.results.trajectory import Trajectory
+
+MOST_SAMPLES = 2000  # more are thinned out: between them the page interpolates
+CURVES = ("q", "v", "energy")  # what is plotted unless asked otherwise
+LAYERS = ("bodies", "plates", "joints", "ground", "force elements", "joint axes", "frames", "centres of mass")
+SHOWN = ("bodies", "plates", "joints", "ground", "force elements")
+
+
+def page(
+    thing: Trajectory | Model, path: str | os.PathLike[str], *names: str, q: Any = None, overwrite: bool = False
+) -> None:
+    """Write a run, or a model at rest, as one HTML file that opens in any browser, offline.
+
+    Args:
+        thing: a run of one system, or a model.
+        path: of the file, whole or not at all.
+        names: quantities to plot under the picture, `"q"`, `"v"` and `"energy"` by default; see `Trajectory.quantity`.
+        q: of a model, the configuration (nq,), rad and m; its own start, assembled, by default.
+        overwrite: whether an existing file may be replaced.
+
+    """
+    text = html(thing, names, q=q)
+    with whole_file(path, overwrite) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def html(thing: Trajectory | Model, names: Sequence[str] = (), *, q: Any = None, live: bool = False) -> str:
+    """The page's text; `live` makes one that asks its server for more."""
+    run = _still(thing, q) if isinstance(thing, Model) else _one_system(thing)
+    samples = sampled(run, names)
+    stage = stage_of(run.model, samples.poses)
+    about = {
+        "name": run.model.name,
+        "live": live,
+        "bodies": list(run.model.body_names),
+        "points": _points(run.model, stage.shape),
+        "view": _view(run.model, stage.shape, samples.poses),
+        "layers": {layer: layer in SHOWN for layer in LAYERS},
+        "reactions": _reactions(stage.shape, samples),
+        "plots": [{"title": p.title, "unit": p.unit, "curves": p.curves} for p in samples.plots],
+        "data": encoded(samples),
+    }
+    return _written(stage, about)
+
+
+@dataclass(frozen=True, eq=False)
+class Plot:
+    """Curves of one quantity: their names, unit, and values (n, curves)."""
+
+    title: str
+    unit: str
+    curves: list[str]
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """What a page shows of n samples: times (n,), poses (n, nb, 4, 4), reactions (n, joints, 6) in ground axes."""
+
+    time: np.ndarray
+    poses: np.ndarray
+    reactions: np.ndarray
+    plots: list[Plot]
+
+
+def sampled(run: Trajectory, names: Sequence[str] = ()) -> Sampled:
+    """Collect what a page shows of a run."""
+    keep = _kept(run)
+    poses = run.poses[keep]
+    still = len(run.time) == 1
+    plots = [] if still else [plot for name in names or CURVES for plot in _plots(run, name, keep)]
+    return Sampled(run.time[keep], poses, _in_ground_axes(run, poses, keep), plots)
+
+
+def encoded(samples: Sampled) -> dict[str, Any]:
+    """The same as text."""
+    moved = np.concatenate([samples.poses[..., :3, 3], _quaternions(samples.poses[..., :3, :3])], axis=-1)
+    return {
+        "time": _base64(samples.time, np.float64),
+        "poses": _base64(moved),
+        "reactions": _base64(samples.reactions),
+        "plots": [_base64(plot.values) for plot in samples.plots],
+    }
+
+
+def _still(model: Model, q: Any) -> Trajectory:
+    """A model as a run of one sample, at rest."""
+    model.require_one("page")
+    if q is None:
+        q = assemble(model)[0]
+    q = np.asarray(q, dtype=float)
+    if q.shape != (model.nq,):
+        raise InputError(f"page: q of model {model.name!r} must have the shape ({model.nq},), got {q.shape}")
+    return Trajectory(model, np.zeros(1), q[None], np.zeros((1, model.nv)))
+
+
+def _one_system(run: Trajectory) -> Trajectory:
+    if not isinstance(run, Trajectory):
+        raise InputError(f"page: give a run or a model, got {type(run).__name__}")
+    if run.batch:
+        raise InputError(f"page: the run has a batch of shape {run.batch}; give one system of it, as run[0]")
+    return run
+
+
+def _kept(run: Trajectory) -> np.ndarray:
+    """Numbers of the samples shown: all, or evenly many of them; none of the padding."""
+    every = np.flatnonzero(run.valid)
+    if len(every) <= MOST_SAMPLES:
+        return every
+    return every[np.unique(np.linspace(0, len(every) - 1, MOST_SAMPLES).round().astype(int))]
+
+
+def _plots(run: Trajectory, name: str, keep: np.ndarray) -> list[Plot]:
+    """The plots of a quantity: one for each unit among its columns. Energy comes with its parts."""
+    names = ("energy", "kinetic", "potential") if name == "energy" else (name,)
+    frame = table(run, [n for n in names if n not in STATES])
+    by_unit: dict[str, list[str]] = {}
+    for column, unit in frame.attrs["units"].items():
+        if column.partition(".")[0] in names:
+            by_unit.setdefault(unit, []).append(column)
+    words = (STATES | QUANTITIES)[name].words
+    at = np.searchsorted(np.flatnonzero(run.valid), keep)  # the table has no padding
+    return [
+        Plot(words, unit, [c.partition(".")[2] or c for c in columns], frame[columns].to_numpy(float)[at])
+        for unit, columns in by_unit.items()
+    ]
+
+
+def _in_ground_axes(run: Trajectory, poses: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """Reactions (n, joints, 6) turned into ground axes; a still picture has none."""
+    joints = run.model.joints
+    if len(run.time) == 1 or not joints:
+        return np.full((len(keep), len(joints), 6), np.nan)
+    turn = np.stack([_child_axes(poses, j.child, j.child_at.rotation) for j in joints], axis=1)
+    wrench = run.reactions[keep].reshape(len(keep), len(joints), 2, 3)
+    return np.einsum("njab,njkb->njka", turn, wrench).reshape(len(keep), len(joints), 6)
+
+
+def _child_axes(poses: np.ndarray, body: int, R: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(pose_of(poses, body)[..., :3, :3] @ R, (len(poses), 3, 3))
+
+
+def _quaternions(R: np.ndarray) -> np.ndarray:
+    """Quaternions (..., 4), scalar first, of rotations (..., 3, 3)."""
+    from scipy.spatial.transform import Rotation
+
+    if not R.size:
+        return np.zeros((*R.shape[:-2], 4))
+    xyzw = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat()
+    return xyzw[:, [3, 0, 1, 2]].reshape(*R.shape[:-2], 4)
+
+
+def _base64(array: np.ndarray, kind: type = np.float32) -> str:
+    little = np.dtype(kind).newbyteorder("<")
+    return base64.b64encode(np.ascontiguousarray(array, dtype=little).tobytes()).decode()
+
+
+def _points(model: Model, shape: Shape) -> list[dict[str, Any]]:
+    """What can be traced: centres of mass, joints and named frames."""
+    listed = [(f"{shape.names[c.body]}, centre of mass", c) for c in shape.centres]
+    listed += [(f"joint {m.name}", Point(m.child, m.child_at.position)) for m in shape.joints if m.child != GROUND]
+    listed += [(f"frame {f.name}", Point(f.body, f.at.position)) for f in model.frames if f.body != GROUND]
+    return [{"name": name, **_end(p)} for name, p in listed]
+
+
+def _end(p: Point) -> dict[str, Any]:
+    return {"body": p.body, "point": np.asarray(p.position).tolist()}
+
+
+def _view(model: Model, shape: Shape, poses: np.ndarray) -> dict[str, Any]:
+    """Where to look: the middle and radius of all that moves, the plane of a planar mechanism, and what is up."""
+    ground = [mark.at.position for mark in shape.joints if mark.parent == GROUND and mark.kind != "free"]
+    spots = [place(poses, c.body, c.position) for c in shape.centres]
+    spots += [place(poses, mark.child, mark.child_at.position) for mark in shape.joints]
+    every = np.vstack([np.reshape(spot, (-1, 3)) for spot in (*ground, *spots)] or [np.zeros((1, 3))])
+    low, high = every.min(axis=0), every.max(axis=0)
+    g = model.unbound.gravity
+    up = shape.plane[1] if shape.plane is not None else -g if g.any() else np.array([0.0, 0.0, 1.0])
+    radius = max(float(np.linalg.norm(high - low)) / 2, 4 * shape.size)
+    return {
+        "centre": ((low + high) / 2).tolist(),
+        "radius": radius,
+        "up": (up / np.linalg.norm(up)).tolist(),
+        "plane": None if shape.plane is None else shape.plane.tolist(),
+        "size": shape.size,
+        "low": low.tolist(),
+        "high": high.tolist(),
+    }
+
+
+def _reactions(shape: Shape, samples: Sampled) -> dict[str, Any]:
+    """Where the reactions act, and how many N and N m a metre of an arrow is: the largest is twice a body's length."""
+    found = samples.reactions.reshape(len(samples.time), -1, 2, 3)
+    sizes = np.linalg.norm(found, axis=-1)
+    sizes = np.where(np.isfinite(sizes), sizes, 0.0)
+    moment, force = (max(float(sizes[..., k].max(initial=0.0)), 1e-300) / (1.5 * shape.length) for k in (0, 1))
+    return {
+        "joints": [{"name": m.name, **_end(Point(m.child, m.child_at.position))} for m in shape.joints],
+        "moment_a_metre": moment,
+        "force_a_metre": force,
+    }
+
+
+# Into K3D.
+
+
+def _written(stage: Stage, about: dict[str, Any]) -> str:
+    k3d = _library()
+    plot = k3d.plot(
+        grid_visible=False, menu_visibility=False, camera_auto_fit=False, axes_helper=0, antialias=1,
+        camera_mode="trackball", name=about["name"],
+    )  # fmt: skip
+    groups: dict[tuple[str, int], list[Part]] = {}
+    for part in stage.parts:
+        groups.setdefault((part.layer, part.body), []).append(part)
+    about["parts"] = [{"object": f"{layer}/{body}", "layer": layer, "body": body} for layer, body in groups]
+    for (layer, body), parts in groups.items():
+        plot += _mesh(k3d, f"{layer}/{body}", parts)
+    about["spans"] = []
+    for k, span in enumerate(stage.spans):
+        plot += _mesh(k3d, f"span/{k}", [Part(span.layer, GROUND, span.solid, span.colour)])
+        about["spans"].append(_span(span, f"span/{k}"))
+    for k in range(len(stage.shape.joints)):
+        for what, colour, heads in (("force", FORCE, 1), ("moment", MOMENT, 2)):
+            plot += _mesh(k3d, f"{what}/{k}", [Part("reactions", GROUND, arrow(heads), colour)])
+    return str(plot.get_snapshot(additional_js_code=_script(about)))
+
+
+def _span(span: Span, name: str) -> dict[str, Any]:
+    direction = None if span.direction is None else span.direction.tolist()
+    ends = [_end(end) for end in span.ends]
+    return {"object": name, "layer": span.layer, "ends": ends, "direction": direction, "follows": span.follows}
+
+
+def _mesh(k3d: Any, name: str, parts: list[Part]) -> Any:
+    """One mesh of K3D, each corner with its colour."""
+    solid: Solid = joined(part.solid for part in parts)
+    colours = np.concatenate([np.full(len(part.solid.corners), part.colour, np.uint32) for part in parts])
+    return k3d.mesh(
+        solid.corners.astype(np.float32), solid.triangles.astype(np.uint32), colors=colours, name=name,
+        opacity=parts[0].opacity, side="double", flat_shading=parts[0].opacity < 1,
+    )  # fmt: skip
+
+
+def _script(about: dict[str, Any]) -> str:
+    """The page's own JavaScript with its data; no name in the data can end the script."""
+    folder = package_files("cardan") / "data"
+    read = {name: (folder / f"page.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
+    given = {"ABOUT": about, "LAYOUT": read["html"], "STYLE": read["css"]}
+    lines = [f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};" for name, value in given.items()]
+    return "\n".join([*lines, read["js"]])
+
+
+def _library() -> Any:
+    try:
+        import k3d
+    except ImportError:
+        raise FileError("page: pages need K3D-jupyter, which is not installed; pip install 'cardan[view]'") from None
+    return k3d
