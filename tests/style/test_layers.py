@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "io": {"algebra", "model"},
     "mechanisms": {"algebra", "model"},
 }
-MAY_IMPORT_ALL = {"__init__", "__main__", "cli", "demonstration"}
+MAY_IMPORT_ALL = {"__init__", "__main__", "cli", "commands", "demonstration"}
 PEERS = {"pinocchio", "mujoco", "exudyn", "example_robot_data"}
 
 

@@ -1,0 +1,136 @@
+"""`cardan bench`: how fast this machine is, in seconds; the repository's benchmarks compare with other engines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cardan.commands.screen import plain_table, screen, tracked
+from cardan.commands.source import FORMULATIONS, Json, complete_file, complete_formulation, read_model
+from cardan.errors import CardanError, UnknownNameError, nearest
+
+if TYPE_CHECKING:
+    from cardan.model.model import Model
+
+JOINT_SPACE = ("spatial", "newton_euler")
+# What is measured where nothing is asked for: the others take long to compile for a robot.
+USUAL = {"double_pendulum": tuple(FORMULATIONS), "four_bar": tuple(FORMULATIONS), "arm.urdf": JOINT_SPACE}
+ROWS = 8192
+ONE = 200  # single calls timed together
+
+
+def bench(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", show_default=False, autocompletion=complete_file,
+                       help="Models to measure; two mechanisms and a robot arm by default."),
+    ] = None,
+    formulation: Annotated[
+        list[str] | None,
+        typer.Option("--formulation", "-f", metavar="NAME", show_default=False, autocompletion=complete_formulation,
+                     help="A formulation to measure; again for more."),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="COUNT", show_default=False, help="All cores by default.")
+    ] = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Measure forward dynamics on this machine: compiling, one call, a batch.
+
+    It takes a few seconds. In a checkout, `python -m benchmarks` compares with other engines, on their robots.
+
+    Example: [bold]cardan bench four_bar[/bold]
+    """
+    for name in formulation or ():
+        if name not in FORMULATIONS:
+            raise UnknownNameError(f"formulation {name!r} does not exist{nearest(name, FORMULATIONS)}")
+    chosen = {name: formulation or JOINT_SPACE for name in files} if files else USUAL
+    models = {name: read_model(name) if files else _usual(name) for name in chosen}
+    jobs = [
+        (models[name], each) for name, own in chosen.items() for each in own if not formulation or each in formulation
+    ]
+    found = [row for job in tracked(jobs, "measuring") if (row := _measure(*job, threads)) is not None]
+    import cardan as cd
+
+    count = threads or cd.get_threads()
+    if as_json:
+        print(json.dumps({"rows": ROWS, "threads": count, "results": found}, indent=1))
+        return
+    headings = ("model", "formulation", "compile s", "one call us", "batch ns", "all threads")
+    rows = [
+        (r["model"], r["formulation"], f"{r['compile_s']:.2f}", f"{r['one_call_s'] * 1e6:.1f}",
+         f"{r['batch_s'] * 1e9:.0f}", f"{r['per_second']:.1e}/s")
+        for r in found
+    ]  # fmt: skip
+    console = screen()
+    console.print(plain_table(headings, rows, right=(2, 3, 4, 5)))
+    console.print(
+        f"Accelerations in float64; batch: each of {ROWS} states on one thread; all threads: {count}. Compiled anew, "
+        "not read from the disk."
+    )
+
+
+def _usual(name: str) -> Model:
+    """A mechanism of the catalogue, or the arm that comes with the package."""
+    if not name.endswith(".urdf"):
+        return read_model(name)
+    from importlib.resources import as_file, files
+
+    with as_file(files("cardan") / "data" / name) as path:
+        return read_model(str(path))
+
+
+def _measure(model: Model, formulation: str, threads: int | None) -> dict[str, Any] | None:
+    """One row; None where a formulation cannot express the model."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    import cardan as cd
+
+    model = replace(model, kernels={})  # nothing compiled before
+    q, v = cd.assemble(model)
+    tau = np.zeros(model.nv)
+    Q, V, T = (np.tile(x, (ROWS, 1)) for x in (q, v, tau))
+
+    def call(*state: Any, threads: int | None = 1) -> Any:
+        return cd.forward_dynamics(model, *state, formulation=formulation, threads=threads)
+
+    try:
+        with _without_disk():
+            compiling = _time(lambda: (call(q, v, tau), call(Q, V, T)))
+    except CardanError:
+        return None
+    one = min(_time(lambda: [call(q, v, tau) for _ in range(ONE)]) for _ in range(3)) / ONE
+    alone = min(_time(lambda: call(Q, V, T)) for _ in range(5)) / ROWS
+    together = min(_time(lambda: call(Q, V, T, threads=threads)) for _ in range(5)) / ROWS
+    return {
+        "model": model.name, "formulation": formulation, "bodies": model.nb, "compile_s": compiling,
+        "one_call_s": one, "batch_s": alone, "per_second": 1 / together,
+    }  # fmt: skip
+
+
+@contextmanager
+def _without_disk() -> Iterator[None]:
+    """Compile anew, whatever is in the cache on disk."""
+    before = os.environ.get("CARDAN_CACHE")
+    os.environ["CARDAN_CACHE"] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["CARDAN_CACHE"]
+        else:
+            os.environ["CARDAN_CACHE"] = before
+
+
+def _time(work: Callable[[], object]) -> float:
+    began = perf_counter()
+    work()
+    return perf_counter() - began

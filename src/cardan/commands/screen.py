@@ -1,0 +1,48 @@
+"""What the terminal shows: tables, and a bar for work that takes a while."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+T = TypeVar("T")
+
+
+def screen() -> Console:
+    """Where results go: no colour where it is not a terminal, or where NO_COLOR asks for none."""
+    return Console(highlight=False)
+
+
+def plain_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = ()) -> Table:
+    """A table without lines; the columns numbered in `right` hold numbers."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=any(headings), header_style="bold")
+    for k, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if k in right else "left", no_wrap=k == 0)
+    for row in rows:
+        table.add_row(*(_cell(x) for x in row))
+    return table
+
+
+def _cell(value: Any) -> Any:
+    from rich.text import Text
+
+    return Text(str(value))  # brackets in names are not markup
+
+
+def tracked(items: Sequence[T], what: str) -> Iterator[T]:
+    """The items, one by one, with a bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.progress import track
+
+    yield from track(items, what, console=Console(stderr=True), transient=True)
+
+
+def say_error(sentence: str) -> None:
+    """One sentence of what went wrong."""
+    print(f"cardan: {sentence}", file=sys.stderr)

@@ -1,0 +1,167 @@
+"""`cardan simulate`: a mechanism moves; its trajectory, a plot and a page are left as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cardan.commands.measure import measured, start_state
+from cardan.commands.outputs import WORDS, planned, written
+from cardan.commands.screen import plain_table, say_error, screen
+from cardan.commands.source import Changes, File, Force, Formulation, Frame, Json, Root, complete_method, read_model
+from cardan.errors import InterruptedRunError, SimulationError
+
+if TYPE_CHECKING:
+    from cardan.results.trajectory import Trajectory
+
+Method = Annotated[
+    str,
+    typer.Option("--method", "-m", metavar="NAME", autocompletion=complete_method,
+                 help="dormand_prince, rk4, euler, gear, alpha, bdf or adams."),
+]  # fmt: skip
+Start = Annotated[
+    list[str] | None,
+    typer.Option(metavar="JOINT=VALUE", show_default=False, help="A joint's coordinate: A=30deg; again for more."),
+]
+Rate = Annotated[
+    list[str] | None,
+    typer.Option(metavar="JOINT=VALUE", show_default=False, help="A joint's rate: A=2rad/s; again for more."),
+]
+
+
+def simulate(
+    file: File,
+    time: Annotated[str, typer.Option("--time", "-t", metavar="TIME", help="How long: 10, 500ms, 2min.")] = "10",
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="NAME", show_default=False,
+                     help="Write NAME.nc, NAME.png and NAME.html; without it, nothing is written."),
+    ] = None,
+    start: Start = None,
+    rate: Rate = None,
+    method: Method = "dormand_prince",
+    formulation: Formulation = "spatial",
+    frame: Frame = "fixed",
+    step: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", show_default=False,
+                     help="Length of the steps of rk4, euler and alpha: 1ms; of the others the first."),
+    ] = None,
+    rtol: Annotated[float, typer.Option(metavar="NUMBER", help="Relative tolerance.")] = 1e-8,
+    atol: Annotated[float, typer.Option(metavar="NUMBER", help="Absolute tolerance, SI units.")] = 1e-10,
+    samples: Annotated[int, typer.Option(metavar="COUNT", help="Samples, evenly from start to end.")] = 501,
+    csv: Annotated[bool, typer.Option("--csv", metavar="", help="Write NAME.csv too.")] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", metavar="", help="Write NAME.parquet too.")] = False,
+    no_plot: Annotated[bool, typer.Option("--no-plot", metavar="", help="Write no plot.")] = False,
+    no_page: Annotated[bool, typer.Option("--no-page", metavar="", help="Write no page.")] = False,
+    force: Force = False,
+    changes: Changes = None,
+    root: Root = "fixed",
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Simulate a mechanism: its trajectory, a plot and a page to look at.
+
+    Status 1 if the simulation does not get to its end; what there is until then is written all the same.
+
+    Example: [bold]cardan simulate four_bar --time 10 --rate A=2rad/s --out run[/bold]
+    """
+    wanted = {".nc": True, ".png": not no_plot, ".html": not no_page, ".csv": csv, ".parquet": parquet}
+    paths = planned(out, [suffix for suffix, asked in wanted.items() if asked], force)
+    model = read_model(file, root, changes)
+    options: dict[str, Any] = {
+        "method": method, "formulation": formulation, "frame": frame, "rtol": rtol, "atol": atol, "samples": samples,
+        "step": None if step is None else measured("--step", step, "s"),
+    }  # fmt: skip
+    duration = measured("--time", time, "s")
+    q0, v0 = start_state(model, start or (), rate or ())
+    raise typer.Exit(_run(model, duration, q0, v0, options, paths, force, as_json))
+
+
+def _run(
+    model: Any,
+    duration: float,
+    q0: Any,
+    v0: Any,
+    options: dict[str, Any],
+    paths: list[Path],
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Simulate, write and tell; the exit status."""
+    import cardan as cd
+
+    run: Trajectory | None
+    status, why, began = 0, None, perf_counter()
+    try:
+        run = cd.simulate(model, duration, q0, v0, **options)
+    except SimulationError as error:
+        why, run = str(error).removesuffix("; what was computed until then is in error.partial"), error.partial
+        status = 130 if isinstance(error, InterruptedRunError) else 1
+    took = perf_counter() - began
+    if why is not None:
+        say_error(why)
+    if run is None:
+        return status
+    files, failed = written(run, paths, force)
+    if why is not None and files:
+        say_error(f"what was computed until then is in {', '.join(map(str, files))}")
+    for sentence in failed:
+        say_error(sentence)
+    facts = summary(run, took) | {"error": why, "files": [str(path) for path in files]}
+    if as_json:
+        print(json.dumps(facts, indent=1))
+    else:
+        _show(facts, bool(paths))
+    return status or (1 if failed else 0)
+
+
+def summary(run: Trajectory, took: float) -> dict[str, Any]:
+    """What is worth knowing of a run: SI units."""
+    import numpy as np
+
+    from cardan.results.plots import work
+
+    E, K, P = run.energy, run.kinetic, run.power
+    conserved = not np.any(P)
+    balance = E - E[0] if conserved or len(E) < 2 else E - E[0] - work(run)
+    residuals = run.residuals
+    return {
+        "model": run.model.name,
+        "method": run.method,
+        "formulation": run.formulation,
+        "start": float(run.time[0]),
+        "end": float(run.time[-1]),
+        "samples": len(run.time),
+        "steps": run.statistics.get("steps"),
+        "seconds": took,
+        "conserved": conserved,
+        "energy_error": float(np.abs(balance).max()),
+        "largest_kinetic_energy": float(K.max()),
+        "position_residual": float(residuals.position.max()),
+        "velocity_residual": float(residuals.velocity.max()),
+        "constrained": bool(run.model.cuts or run.model.couplings),
+    }
+
+
+def _show(facts: dict[str, Any], asked: bool) -> None:
+    """Print the summary as a table."""
+    drift, largest = facts["energy_error"], facts["largest_kinetic_energy"]
+    of_kinetic = f", {drift / largest:.1e} of the largest kinetic energy" if largest else ""
+    rows = [
+        ("model", facts["model"]),
+        ("solved by", f"{facts['method']}, {facts['formulation']}"),
+        ("time", f"{facts['start']:g} s to {facts['end']:.6g} s, in {facts['seconds']:.2f} s"),
+        ("samples", f"{facts['samples']}, from {facts['steps']} steps"),
+        ("energy drift" if facts["conserved"] else "energy less work", f"{drift:.1e} J{of_kinetic}"),
+    ]
+    if facts["constrained"]:
+        worst = f"{facts['position_residual']:.1e} m or rad, {facts['velocity_residual']:.1e} m/s or rad/s"
+        rows.append(("worst residual", worst))
+    rows += [(WORDS[Path(path).suffix], path) for path in facts["files"]]
+    if not asked:
+        rows.append(("files", "none; --out NAME writes them"))
+    screen().print(plain_table(("", ""), rows))
