@@ -1,4 +1,4 @@
-"""`load` and `save`: from a model file of any known format to a model, and from a mechanism to a native file."""
+"""`load` and `save`: from a model file of any known format to a model, and back."""
 
 from __future__ import annotations
 
@@ -60,25 +60,46 @@ def load_mechanism(
     return found.mechanism if isinstance(found, Description) else found
 
 
-def save(mechanism: Mechanism | Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Save a mechanism or a model as a `.yaml` file, without loss; the file is written whole or not at all.
+def save(
+    mechanism: Mechanism | Model, path: str | os.PathLike[str], *, overwrite: bool = False, strict: bool = False
+) -> list[str]:
+    """Save a mechanism or a model; the file is written whole or not at all. Returns what the format could not say.
 
-    A function of yours (a drive, a motion, a user's force) is written as the expression that its graph stands for.
+    The suffix tells the format. `.yaml` says everything: a function of yours (a drive, a motion, a user's force) is
+    written as the expression that its graph stands for. `.urdf` says what it can; the rest is returned, a sentence
+    each, and stands at the head of the file.
 
     Args:
-        mechanism: a `Mechanism`, finished or not, or a `Model`.
-        path: the file; its suffix is `.yaml` or `.yml`.
+        mechanism: a `Mechanism`, for a `.yaml` file finished or not, or a `Model`.
+        path: the file; its suffix is `.yaml`, `.yml` or `.urdf`.
         overwrite: whether an existing file is replaced.
+        strict: whether a file that cannot say everything is refused instead.
 
     """
     if not isinstance(mechanism, Mechanism | Model):
         raise InputError(f"save: a Mechanism or a Model is saved, got {type(mechanism).__name__}")
     file = _path(path)
-    if file.suffix.lower() not in NATIVE:
-        raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use .yaml")
-    from cardan.io.write import write_native
+    write = _writer(file)
+    text, losses = write(mechanism)
+    if strict and losses:
+        more = f"; and {len(losses) - 1} more" if len(losses) > 1 else ""
+        raise FileError(f"{file}: the format cannot say all of {mechanism.name!r}: {losses[0]}{more}")
+    write_text(file, text, overwrite)
+    return losses
 
-    write_text(file, write_native(mechanism), overwrite)
+
+def _writer(file: Path) -> Callable[[Mechanism | Model], tuple[str, list[str]]]:
+    """How to write a file, by its suffix: its text, and what that does not say."""
+    suffix = file.suffix.lower()
+    if suffix in NATIVE:
+        from cardan.io.write import write_native
+
+        return lambda mechanism: (write_native(mechanism), [])
+    if suffix == ".urdf":
+        from cardan.io.urdf_write import write_urdf
+
+        return lambda mechanism: write_urdf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
+    raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use .yaml or .urdf")
 
 
 def _reader(

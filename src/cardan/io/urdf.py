@@ -10,6 +10,7 @@ Source: the URDF specification of ROS, pages robot, link, inertial, joint.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
@@ -38,6 +39,8 @@ TYPES: dict[str, tuple[Callable[[Any], JointType], bool]] = {
     "fixed": (lambda axis: Rigid(), False),
     "floating": (lambda axis: Free(), False),
 }
+UNLIMITED = sys.float_info.max
+"""The largest number, as a limit, is none: other readers insist on limits."""
 INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
@@ -272,7 +275,7 @@ def _data(joint: Element, kind: str) -> JointData:
     if mimic is not None:
         mimic.note_unread((), ("joint", "multiplier", "offset"))
         given["mimic"] = _mimic(mimic)
-    return JointData(**given)
+    return JointData(**{name: value for name, value in given.items() if value not in (UNLIMITED, -UNLIMITED)})
 
 
 def _mimic(mimic: Element) -> tuple[str, float, float]:

@@ -1,0 +1,152 @@
+"""A model as formats with nested links see it: every joint of the tree seen from ground, and what such a format lacks.
+
+Notation: `F` is the joint frame on the body nearer to ground, `M` on the one it carries; a joint that was declared the
+other way round is met from its child's side, and each of its motions is then about or along the opposite axis.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import numpy as np
+
+from cardan.errors import ModelError
+from cardan.model.body import Joint
+from cardan.model.force import Coupling
+from cardan.model.graph import GROUND
+from cardan.model.model import Model
+from cardan.model.pose import Pose
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element as Node
+
+X, Y, Z = np.eye(3)
+Motion = tuple[str, np.ndarray]
+MOTIONS: dict[str, tuple[Motion, ...]] = {
+    "rigid": (),
+    "revolute": (("turn", Z),),
+    "prismatic": (("slide", Z),),
+    "cylindrical": (("turn", Z), ("slide", Z)),
+    "screw": (("turn", Z), ("slide", Z)),
+    "universal": (("turn", X), ("turn", Y)),
+    "planar": (("slide", X), ("slide", Y), ("turn", Z)),
+}
+"""Joint kinds that are single motions one after the other: from `F` to `M`, along or about axes of the moving frame."""
+COMMUTING = ("cylindrical", "screw")
+NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A tree joint seen from ground: it carries body `far` on body `near` (-1 is ground)."""
+
+    joint: Joint
+    near: int
+    far: int
+    F: Pose
+    M: Pose
+    backwards: bool
+
+    @property
+    def kind(self) -> str:
+        """Name of the joint kind, without a pitch."""
+        return self.joint.kind.name.partition("(")[0]
+
+    @property
+    def pitch(self) -> float:
+        """Metres a radian, of a screw."""
+        return float(self.joint.kind.name.removeprefix("screw(").removesuffix(")"))
+
+    @property
+    def motions(self) -> list[Motion]:
+        """Single motions from near to far in axes of `F`, a coordinate each; those of a backwards joint are turned."""
+        motions = list(MOTIONS[self.kind])
+        if not self.backwards:
+            return motions
+        if self.kind not in COMMUTING:
+            motions.reverse()
+        return [(what, -axis) for what, axis in motions]
+
+
+def branches(model: Model) -> Iterator[Branch]:
+    """Every joint of the tree, rigid ones too, in the order of the model's coordinates."""
+    reached = {GROUND}
+    for link in model.unmerged.tree.links:
+        joint = model.joints[link.joint]
+        backwards = joint.parent not in reached
+        near, far = (joint.child, joint.parent) if backwards else (joint.parent, joint.child)
+        F, M = (joint.child_at, joint.at) if backwards else (joint.at, joint.child_at)
+        reached.add(far)
+        yield Branch(joint, near, far, F, M, backwards)
+
+
+def name_of(model: Model, body: int) -> str:
+    """Name of a body, or of ground."""
+    return "ground" if body == GROUND else model.bodies[body].name
+
+
+def check_names(model: Model) -> None:
+    """Refuse a name that no XML file can hold."""
+    named = {"body": model.bodies, "joint": model.joints, "frame": model.frames, "force": model.forces}
+    for what, things in ({"model": (model,)} | named | {"coupling": model.couplings}).items():
+        for thing in things:
+            if found := NOT_XML.search(thing.name):
+                raise ModelError(f"{what} {thing.name!r}: its name has {found[0]!r}, which XML cannot hold; rename it")
+
+
+def unlike(name: str, taken: set[str]) -> str:
+    """Return the name, with as many underscores as it takes to differ from those taken; it is then taken too."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def followers(model: Model, joints: set[int]) -> tuple[dict[int, tuple[int, float, float]], list[Coupling]]:
+    """Couplings of two joints as `q = multiplier q_other + offset`, one a joint; and those of another form."""
+    following: dict[int, tuple[int, float, float]] = {}
+    left = []
+    for coupling in model.couplings:
+        if coupling.what != "coupling" or len(coupling.joints) != 2 or not joints.issuperset(coupling.joints):
+            left.append(coupling)
+            continue
+        (a, b), (c, d) = coupling.joints, coupling.coefficients
+        if a not in following:
+            following[a] = (b, -d / c, coupling.offset / c)
+        elif b not in following:
+            following[b] = (a, -c / d, coupling.offset / d)
+        else:
+            left.append(coupling)
+    return following, left
+
+
+def rpy_of_rotation(R: np.ndarray) -> np.ndarray:
+    """Roll, pitch, yaw about the fixed axes (rad); to rounding also where roll and yaw turn about one axis."""
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    c, s = np.cos(yaw), np.sin(yaw)
+    rest = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]]) @ R  # pitch and roll are left
+    return np.array([np.arctan2(-rest[1, 2], rest[1, 1]), np.arctan2(-rest[2, 0], rest[0, 0]), yaw]) + 0.0
+
+
+def words(values: object) -> str:
+    """Numbers separated by blanks, each with as many digits as tell it from every other."""
+    return " ".join(repr(float(x) + 0.0).removesuffix(".0") for x in np.atleast_1d(np.asarray(values, dtype=float)))
+
+
+def add(parent: Node, tag: str, /, **attributes: str) -> Node:
+    """Add an element to another."""
+    return ElementTree.SubElement(parent, tag, attributes)
+
+
+def document(root: Node, model: Model, losses: list[str]) -> str:
+    """The text of an XML file that begins with what it does not say."""
+    ElementTree.indent(root)
+    lines = [f"{model.name}, written by Cardan. SI units: m, kg, s, rad, N."]
+    if losses:
+        lines += ["This format cannot say, or says otherwise:", *(f"- {loss}" for loss in losses)]
+    text = re.sub("-(?=-)", "- ", "\n     ".join(lines))  # two dashes would end the comment
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<!-- {text} -->\n{ElementTree.tostring(root, "unicode")}\n'

@@ -1,0 +1,176 @@
+"""URDF and MJCF written: what is read back moves alike, and what the format cannot say is told."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cardan as cd
+from cardan.io.outline import rpy_of_rotation
+from cardan.io.urdf import Root, read_urdf
+from cardan.io.urdf_write import write_urdf
+from cardan.mechanisms import CATALOGUE
+
+from ..trees import add_body, close, join, kind_model, random_rotation, seeds
+
+ARM = Path(__file__).parents[1] / "data" / "arm.urdf"
+SINGLE = ("rigid", "revolute", "prismatic", "cylindrical")  # the same motion from either side
+FORWARD = ("universal", "planar", "free")
+
+
+def mass_matrix(model: cd.Model, q: np.ndarray) -> np.ndarray:
+    """From the graph, without compiling."""
+    return np.array(cd.equations(model).graph("mass_matrix")(q)).reshape(model.nv, model.nv)
+
+
+def some_tree(seed: int, kinds: tuple[str, ...] = SINGLE + FORWARD) -> cd.Model:
+    """A random tree of joints that URDF has, by themselves or in a row, and a massless body inside it."""
+    rng = np.random.default_rng(seed)
+    m = cd.Mechanism("tree")
+    names = [m.ground]
+    for k, kind in enumerate(rng.permutation(kinds)[:5]):
+        add_body(m, f"b{k}", rng)
+        join(m, kind, names[rng.integers(len(names))], f"b{k}", rng, backwards=kind in SINGLE and rng.random() < 0.4)
+        names.append(f"b{k}")
+    m.body("cross")
+    add_body(m, "end", rng)
+    join(m, "prismatic", names[-1], "cross", rng)
+    join(m, "revolute", "cross", "end", rng)
+    m.frame("tool", "end", at=cd.Pose(rng.uniform(-1, 1, 3), random_rotation(rng)))
+    return m.build(snapping=0.0)
+
+
+def urdf_again(model: cd.Model, **options: bool) -> cd.Model:
+    text, _ = write_urdf(model)
+    return read_urdf(text, gravity=model.gravity, **options).build(snapping=0.0)  # type: ignore[arg-type]
+
+
+@given(seeds)
+@settings(max_examples=25)
+def test_a_tree_written_as_urdf_has_the_same_mass_matrix(seed: int) -> None:
+    model = some_tree(seed)
+    again = urdf_again(model)
+    q, _ = model.random_state(np.random.default_rng(seed))
+    close(mass_matrix(again, q), mass_matrix(model, q), 1e-12)
+    assert set(model.body_names) <= set(again.body_names)
+    close(pose(again, "tool", q), pose(model, "tool", q), 1e-12)
+    assert write_urdf(again)[1] == []
+
+
+def pose(model: cd.Model, name: str, q: np.ndarray) -> np.ndarray:
+    """Of a frame, or of a body that stands for it."""
+    link, at = model.placement(name)
+    M = np.eye(4)
+    chain = []
+    while link >= 0:
+        chain.append(model.tree.links[link])
+        link = chain[-1].parent
+    for part in reversed(chain):
+        step = np.eye(4)
+        step[:3, :3], step[:3, 3] = np.asarray(part.E).T, np.asarray(part.r).ravel()
+        M = M @ step
+        own = q[part.q]
+        if part.kind.r is not None:
+            M[:3, 3] += M[:3, :3] @ np.array(part.kind.r(own)).ravel()
+        if part.kind.E is not None:
+            M[:3, :3] = M[:3, :3] @ np.array(part.kind.E(own)).T
+    return M @ at.matrix
+
+
+@pytest.mark.parametrize("root", ["fixed", "free"])
+def test_a_file_of_every_joint_type_is_written_as_it_was_read(root: Root) -> None:
+    model = cd.load(ARM, root=root)
+    again = urdf_again(model)
+    assert [j.name for j in again.joints if j.name in model.joint_names] == list(model.joint_names)
+    for joint in model.joints:
+        assert again.joint(joint.name).data == joint.data
+        if root == "fixed":
+            close(again.joint(joint.name).at.matrix, joint.at.matrix, 1e-15)
+    assert len(again.couplings) == len(model.couplings)
+
+
+@pytest.mark.parametrize("kind", ["universal", "planar"])
+def test_a_joint_met_from_its_child_has_its_coordinates_in_the_opposite_order(kind: str) -> None:
+    model = kind_model(kind, True)
+    text, losses = write_urdf(model)
+    assert any("opposite order" in loss for loss in losses)
+    again = read_urdf(text).build(snapping=0.0)
+    rng = np.random.default_rng(1)
+    n = again.nv
+    angles = rng.uniform(-1, 1, 3)
+    ball = turn(0, angles[0]) @ turn(1, angles[1]) @ turn(2, angles[2])
+    middle = rng.uniform(-1, 1, n - 4)
+    ours = np.concatenate([[0.3], middle, cd.Pose(rotation=ball).quaternion])
+    theirs = np.concatenate([[0.3], middle[::-1], angles])
+    order = [0, *range(n - 4, 0, -1)]
+    close(mass_matrix(again, theirs)[: n - 3, : n - 3], mass_matrix(model, ours)[np.ix_(order, order)], 1e-12)
+
+
+def turn(axis: int, angle: float) -> np.ndarray:
+    rpy = np.zeros(3)
+    rpy[axis] = angle
+    return cd.Pose(rpy=rpy).rotation
+
+
+@given(seeds)
+def test_roll_pitch_yaw_are_exact_everywhere(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    near_lock = cd.Pose(rpy=(rng.uniform(-3, 3), np.pi / 2 + rng.choice([0, 1e-9, -1e-7, 1e-4]), rng.uniform(-3, 3)))
+    for R in (random_rotation(rng), near_lock.rotation):
+        close(cd.Pose(rpy=rpy_of_rotation(R)).rotation, R, 1e-15)
+
+
+def test_what_urdf_cannot_say_is_told_and_written(tmp_path: Path) -> None:
+    m = cd.Mechanism("four bar", gravity=(0, -9.81, 0))
+    for name in ("crank", "rod", "rocker"):
+        m.body(name, mass=1, inertia=(1, 1, 1))
+    m.joint("A", cd.Revolute(), m.ground, "crank", armature=0.1, start=0.2)
+    m.joint("B", cd.Revolute(), "crank", "rod", at=(1, 0, 0))
+    m.joint("C", cd.Revolute(), "rod", "rocker", at=(3, 0, 0))
+    m.joint("D", cd.Revolute(), m.ground, "rocker", at=(3, -2, 0), child_at=(0, -3, 0))
+    m.spring("s -- 1", "crank", "rod", stiffness=1, length=1)
+    m.couple("gear", {"A": 1, "B": 2, "C": 1})
+    m.motion("push", "A", lambda t: t)
+    losses = cd.save(m, tmp_path / "a.urdf")
+    for words in (
+        "gravity (0.0, -9.81, 0.0)", "joint 'A': URDF has no armature, 0.1", "joint 'A': URDF has no start, 0.2",
+        "it closes a loop", "spring 's -- 1': URDF has no force elements", "coupling 'gear': ", "motion 'push': ",
+    ):  # fmt: skip
+        assert sum(words in loss for loss in losses) == 1, (words, losses)
+    written = (tmp_path / "a.urdf").read_text()
+    for loss in losses:
+        assert loss.replace("--", "- -") in written
+    assert cd.load(tmp_path / "a.urdf").nv == 3
+    with pytest.raises(cd.FileError, match=r"a\.urdf: there is such a file already"):
+        cd.save(m, tmp_path / "a.urdf")
+    cd.save(m, tmp_path / "a.urdf", overwrite=True)
+    with pytest.raises(cd.FileError, match=r"b\.urdf: the format cannot say all of 'four bar': .*; and \d+ more"):
+        cd.save(m, tmp_path / "b.urdf", strict=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.urdf"]
+
+
+def test_what_urdf_says_whole_is_not_refused(tmp_path: Path) -> None:
+    assert cd.save(cd.load(ARM), tmp_path / "a.urdf", strict=True) == []
+    assert cd.save(cd.load(ARM), tmp_path / "a.yaml", strict=True) == []
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_mechanism_of_the_catalogue_can_be_written(name: str, tmp_path: Path) -> None:
+    model = CATALOGUE[name]().build()
+    text, losses = write_urdf(model)
+    again = read_urdf(text)
+    assert sum(body.mass for body in again.bodies) == pytest.approx(model.total_mass)
+    assert len([loss for loss in losses if "closes a loop" in loss]) == len(model.cuts)
+
+
+def test_names_that_xml_cannot_hold_are_refused(tmp_path: Path) -> None:
+    m = cd.Mechanism('<a & "b">')
+    m.body("a\n<&>\t'", mass=1, inertia=(1, 1, 1))
+    m.joint("é", cd.Revolute(), m.ground, "a\n<&>\t'")
+    cd.save(m, tmp_path / "a.urdf")
+    assert cd.load(tmp_path / "a.urdf").body("a\n<&>\t'").mass == 1
+    m.frame("bell \x07", "a\n<&>\t'")
+    with pytest.raises(cd.ModelError, match=r"frame 'bell \\x07': .* XML"):
+        cd.save(m, tmp_path / "b.urdf")
+    assert not (tmp_path / "b.urdf").exists()
