@@ -22,6 +22,7 @@ from cardan.errors import (
 from cardan.model import inertia
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
+from cardan.model.hypertext import VIEWS
 from cardan.model.joint import (
     Cylindrical,
     Free,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from cardan.integrate.planarity import in_plane, is_planar
     from cardan.io.load import load, load_mechanism, save
     from cardan.kernels import get_threads, set_threads
+    from cardan.results.drawing import draw
     from cardan.results.files import load_run
     from cardan.results.record import EventRecord
     from cardan.results.simulate import simulate
@@ -116,6 +118,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("multipliers", "power"), "analysis.power"),
     "EventRecord": "results.record",
+    "draw": "results.drawing",
     "load_run": "results.files",
     "simulate": "results.simulate",
     "Event": "integrate.events",
@@ -172,6 +175,7 @@ __all__ = [
     "constraint_jacobian",
     "constraint_residual",
     "coriolis_matrix",
+    "draw",
     "equations",
     "forward_dynamics",
     "frame_pose",
@@ -215,6 +219,11 @@ def __getattr__(name: str) -> Any:
     value = import_module(f"cardan.analysis.{name}") if name == "textbook" else getattr(module, name)
     globals()[name] = value
     return value
+
+
+# `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
+VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
+VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing").thumbnail(model)
 
 
 def __dir__() -> list[str]:

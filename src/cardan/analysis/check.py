@@ -17,6 +17,7 @@ from cardan.integrate.assemble import assemble
 from cardan.integrate.independence import generic_configurations
 from cardan.integrate.planarity import in_plane, is_planar
 from cardan.kernels.evaluate import is_large
+from cardan.model.hypertext import html_table
 from cardan.model.model import Model
 
 
@@ -58,6 +59,14 @@ class Report:
             for row in self.rows
         ]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        verdict = "all checks passed" if self.passed else "CHECKS FAILED"
+        rows = [
+            (row.name, f"{row.error:.1e}", f"{row.bound:.0e}", "ok" if row.passed else "FAILED") for row in self.rows
+        ]
+        caption = f"{self.model}: {verdict} on {self.states} random states"
+        return html_table(caption, rows, ("check", "largest relative error", "bound", ""))
 
 
 # The formulations that check compares: the words that choose them.

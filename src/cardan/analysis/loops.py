@@ -17,6 +17,7 @@ from cardan.analysis.kinematics import body_poses
 from cardan.analysis.redundancy import redundancy
 from cardan.errors import InputError
 from cardan.integrate.assemble import constraint_kernels
+from cardan.model.hypertext import html_table
 from cardan.model.model import Model
 
 
@@ -110,6 +111,14 @@ class Actuation:
         if self.commanded < self.freedoms:
             return "under"
         return "over" if self.driven > self.freedoms else "exact"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("freedoms", f"{self.freedoms}"),
+            ("driven", f"{self.driven}"),
+            ("commanded by the drives", f"{self.commanded}"),
+        ]
+        return html_table(f"Actuation: {self.kind}", rows)
 
 
 def actuation(model: Model, q: Any, driven: Sequence[str]) -> Actuation:

@@ -12,6 +12,7 @@ from cardan.integrate.assemble import assemble
 from cardan.integrate.independence import SMALL, generic_configurations, pivots, row_names, scaled_rows, usual
 from cardan.kernels.evaluate import kernel_of
 from cardan.model.graph import weightless_links
+from cardan.model.hypertext import html_table
 from cardan.model.model import Model
 
 
@@ -44,6 +45,16 @@ class Redundancy:
         ]
         lines += [f"  depend on one another: {', '.join(group)}" for group in self.groups]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("freedoms", f"{self.freedoms}"),
+            ("Gruebler-Kutzbach count", f"{self.kutzbach}"),
+            ("constraint rows", f"{self.rows}"),
+            ("their rank", f"{self.rank}"),
+            *(("depend on one another", ", ".join(group)) for group in self.groups),
+        ]
+        return html_table(f"Redundancy of {self.model!r}", rows)
 
 
 def redundancy(model: Model) -> Redundancy:

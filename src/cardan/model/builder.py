@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
-from cardan.errors import ModelError, UnknownNameError, nearest
+from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.elements import Elements, dimensions, frozen, read_armature, read_name
 from cardan.model.graph import GROUND, Tree, check_mobility, choose_tree, grow_tree, merged_inertia
+from cardan.model.hypertext import mechanism_html, thumbnail
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
 from cardan.model.model import Model
@@ -200,6 +201,22 @@ class Mechanism(Elements):
     def notes(self) -> tuple[str, ...]:
         """The notes so far."""
         return tuple(self._notes)
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Mechanism({self.name!r}, {len(self._bodies)} bodies, {len(self._joints)} joints)"
+
+    def _repr_html_(self) -> str:
+        facts = [("bodies", f"{len(self._bodies)}"), ("joints", f"{len(self._joints)}")]
+        for what, elements in (("forces", self._forces), ("couplings", self._couplings)):
+            facts += [(what, ", ".join(elements))] if elements else []
+        picture, cuts = "", ()
+        try:
+            model = self.build()
+            picture, cuts = thumbnail(model), model.cuts
+        except CardanError as error:  # it is still being built
+            facts.append(("not ready to build", str(error)))
+        return mechanism_html(f"Mechanism {self.name!r}", facts, self.bodies, self.joints, picture, cuts)
 
     def _settle_doubts(self, bodies: Sequence[Body], tree: Tree) -> list[str]:
         """Judge odd inertias together with all that moves as one with them; a note for each that does no harm there."""

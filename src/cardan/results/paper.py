@@ -66,10 +66,10 @@ def look() -> Any:
     return matplotlib.rc_context(LOOK)
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, inches."""
+def new_figure(width: float, height: float, by_hand: bool = False) -> Figure:
+    """An empty figure, inches, whose axes are laid out by matplotlib, or by hand."""
     with look():
-        return _figure_class()(figsize=(width, height), layout="constrained")
+        return _figure_class()(figsize=(width, height), layout=None if by_hand else "constrained")
 
 
 @cache

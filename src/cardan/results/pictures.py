@@ -99,6 +99,6 @@ class Pictures:
         `trace` names bodies or frames, or pairs (body, point), whose paths over the whole run are drawn; a point (3,),
         m, is in the body's axes. Of a batch, draw one system: `run[3].draw()`. Other options are those of `cd.draw`.
         """
-        from cardan.results import drawing
+        from cardan.results.drawing import strobe
 
-        return drawing.strobe(cast("Trajectory", self), t, trace, path, overwrite, **options)
+        return strobe(cast("Trajectory", self), t, trace, path, overwrite, **options)

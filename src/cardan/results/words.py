@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from cardan.model import hypertext
 
 if TYPE_CHECKING:
     from cardan.results.trajectory import Trajectory
@@ -19,11 +20,7 @@ def paragraph(run: Trajectory) -> str:
 
 def html_table(run: Trajectory) -> str:
     """An HTML table."""
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{escape(what)}</th><td>{escape(value)}</td></tr>"
-        for what, value in facts(run)
-    )
-    return f"<table><caption>Trajectory</caption>{rows}</table>"
+    return hypertext.html_table("Trajectory", facts(run))
 
 
 def facts(run: Trajectory) -> list[tuple[str, str]]:
