@@ -17,6 +17,7 @@ from cardan.commands.describe import check, info, mechanisms
 from cardan.commands.equations import equations
 from cardan.commands.screen import say_error
 from cardan.commands.simulate import simulate
+from cardan.commands.view import view
 from cardan.errors import CardanError, SimulationError
 
 app = typer.Typer(
@@ -70,7 +71,7 @@ def demo() -> None:
     show()
 
 
-for _command in (demo, info, check, simulate, equations, convert, mechanisms, bench):
+for _command in (demo, info, check, simulate, view, equations, convert, mechanisms, bench):
     app.command()(_command)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from cardan.commands.screen import plain_table, screen, tracked
 from cardan.commands.source import Changes, File, Force, Json, Root, complete_mechanism, read_model
-from cardan.errors import UnknownNameError, nearest
+from cardan.errors import FileError, UnknownNameError, nearest
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
@@ -106,7 +106,10 @@ def _write_files(name: str | None, folder: Path, force: bool, as_json: bool) -> 
     if name is None:
         paths = write_mechanisms(folder, overwrite=force)
     else:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"{folder}: the folder cannot be made, {error.strerror or error}") from None
         write_text(paths[0], mechanism_texts()[name], overwrite=force)
     if as_json:
         print(json.dumps([str(path) for path in paths], indent=1))

@@ -10,6 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 T = TypeVar("T")
+# What an error message suggests in Python, as one types it here.
+OPTIONS = {
+    "simulate: ": "",
+    "pass overwrite=True": "give --force",
+    "simplify=False": "--plain",
+    "step=1e-3 (s)": "--step 1ms",
+    "; what was computed until then is in error.partial": "",
+}
 
 
 def screen() -> Console:
@@ -45,4 +53,11 @@ def tracked(items: Sequence[T], what: str) -> Iterator[T]:
 
 def say_error(sentence: str) -> None:
     """One sentence of what went wrong."""
-    print(f"cardan: {sentence}", file=sys.stderr)
+    print(f"cardan: {as_typed(sentence)}", file=sys.stderr)
+
+
+def as_typed(sentence: str) -> str:
+    """What an error message says of arguments, said of options."""
+    for argument, option in OPTIONS.items():
+        sentence = sentence.replace(argument, option)
+    return sentence

@@ -11,8 +11,20 @@ import typer
 
 from cardan.commands.measure import measured, start_state
 from cardan.commands.outputs import WORDS, planned, written
-from cardan.commands.screen import plain_table, say_error, screen
-from cardan.commands.source import Changes, File, Force, Formulation, Frame, Json, Root, complete_method, read_model
+from cardan.commands.screen import as_typed, plain_table, say_error, screen
+from cardan.commands.source import (
+    Changes,
+    File,
+    Force,
+    Formulation,
+    Frame,
+    Json,
+    Rate,
+    Root,
+    Start,
+    complete_method,
+    read_model,
+)
 from cardan.errors import InterruptedRunError, SimulationError
 
 if TYPE_CHECKING:
@@ -23,14 +35,6 @@ Method = Annotated[
     typer.Option("--method", "-m", metavar="NAME", autocompletion=complete_method,
                  help="dormand_prince, rk4, euler, gear, alpha, bdf or adams."),
 ]  # fmt: skip
-Start = Annotated[
-    list[str] | None,
-    typer.Option(metavar="JOINT=VALUE", show_default=False, help="A joint's coordinate: A=30deg; again for more."),
-]
-Rate = Annotated[
-    list[str] | None,
-    typer.Option(metavar="JOINT=VALUE", show_default=False, help="A joint's rate: A=2rad/s; again for more."),
-]
 
 
 def simulate(
@@ -99,7 +103,7 @@ def _run(
     try:
         run = cd.simulate(model, duration, q0, v0, **options)
     except SimulationError as error:
-        why, run = str(error).removesuffix("; what was computed until then is in error.partial"), error.partial
+        why, run = as_typed(str(error)), error.partial
         status = 130 if isinstance(error, InterruptedRunError) else 1
     took = perf_counter() - began
     if why is not None:

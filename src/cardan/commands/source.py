@@ -101,6 +101,14 @@ Formulation = Annotated[
                  help="spatial, newton_euler, absolute, relative or points."),
 ]  # fmt: skip
 Frame = Annotated[str, typer.Option(metavar="WORD", help="Angular rates of absolute: fixed or body.")]
+Start = Annotated[
+    list[str] | None,
+    typer.Option(metavar="JOINT=VALUE", show_default=False, help="A joint's coordinate: A=30deg; again for more."),
+]
+Rate = Annotated[
+    list[str] | None,
+    typer.Option(metavar="JOINT=VALUE", show_default=False, help="A joint's rate: A=2rad/s; again for more."),
+]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for a program to read.")]
 Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace files that exist.")]
 
