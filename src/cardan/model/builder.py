@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
+from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.elements import Elements, dimensions, frozen, read_armature, read_name
 from cardan.model.graph import GROUND, Tree, check_mobility, choose_tree, grow_tree, merged_inertia
@@ -17,6 +19,7 @@ from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
 from cardan.model.model import Model
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
+from cardan.model.state import State
 
 SNAPPING = 1e-12  # see docs/decisions/0003
 
@@ -38,7 +41,12 @@ class Mechanism(Elements):
         self._bodies: dict[str, Body] = {}
         self._frames: dict[str, Frame] = {}
         self._notes: list[str] = []
+        self._losses: list[str] = []
+        self._states: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {}
+        self.actuators: list[Actuator] = []
         self._doubts: dict[str, str] = {}  # bodies whose own inertia breaks a rule, and how
+        self.unjudged: set[str] = set()
+        """Bodies among them that are kept all the same."""
 
     def body(
         self,
@@ -61,7 +69,8 @@ class Mechanism(Elements):
             inertia_about: the point (3,), m, body frame, that `inertia` refers to; the centre of mass by default.
             inertia_axes: rotation (3, 3) whose columns are the axes that `inertia` refers to; body axes by default.
             judge: what must obey the rules of inertia: the "body" alone, or the "link" of all bodies that rigid joints
-                make one with it, judged by `build`. Files give odd inertias to small parts of large links.
+                make one with it, judged by `build`. Files give odd inertias to small parts of large links. "nothing"
+                keeps an inertia that is symmetric and not negative, with a note if it breaks the triangle rule.
 
         """
         owner = f"body {name!r}"
@@ -77,14 +86,15 @@ class Mechanism(Elements):
             I = R @ I @ R.T
         if inertia_about is not None:
             I = I - inertia_about_origin(mass, com - numbers(owner, "inertia_about", inertia_about, (3,)), 0 * I)
-        if judge not in ("body", "link"):
-            raise ModelError(f"{owner}: judge must be 'body' or 'link', got {judge!r}")
+        if judge not in ("body", "link", "nothing"):
+            raise ModelError(f"{owner}: judge must be 'body', 'link' or 'nothing', got {judge!r}")
         try:
             I = check_inertia(owner, mass, I)
         except ModelError as error:
             if judge == "body" or mass < 0:
                 raise
             self._doubts[name] = str(error)
+            self.unjudged |= {name} if judge == "nothing" else set()
         self._order[name] = len(self._bodies)
         self._bodies[name] = Body(name, mass, frozen(com), frozen(I))
         return name
@@ -150,6 +160,42 @@ class Mechanism(Elements):
         """Record something the user should know; it appears in the model's report."""
         self._notes.append(sentence)
 
+    def lose(self, sentence: str) -> None:
+        """Record something that concerns dynamics and that a file has and this mechanism has not; see `losses`."""
+        self._losses.append(sentence)
+
+    def state(self, name: str, q: Mapping[str, Any], v: Mapping[str, Any] | None = None, *, time: float = 0.0) -> str:
+        """Name a state, and return the name; the built model has it in `states`.
+
+        Args:
+            name: unique among states.
+            q: coordinates (nq,) of joints by name, rad and m; those not named are where `start` has them.
+            v: rates (nv,) of joints by name, rad/s and m/s; those not named are at rest.
+            time: s.
+
+        """
+        owner = f"state {name!r}"
+        read_name("state", name)
+        if name in self._states:
+            raise ModelError(f"{owner}: the name is taken by another state; state names must differ")
+        for joint in (*q, *(v or {})):
+            if joint not in self._joints:
+                raise UnknownNameError(
+                    f"{owner}: joint {joint!r} is not one of the joints{nearest(joint, self._joints)}"
+                )
+        at = {joint: _read_start(owner, self._joints[joint].kind, value) for joint, value in q.items()}
+        rates = {
+            joint: np.atleast_1d(numbers(owner, f"v of {joint!r}", value, np.shape(value)))
+            for joint, value in (v or {}).items()
+        }
+        for joint, rate in rates.items():
+            if rate.shape != (self._joints[joint].kind.nv,):
+                raise ModelError(
+                    f"{owner}: v of {joint!r} must be {self._joints[joint].kind.nv} numbers, got {len(rate)}"
+                )
+        self._states[name] = at, rates, float(numbers(owner, "time", time, ()))
+        return name
+
     def build(self, *, snapping: float | None = None, cut: Sequence[str] | None = None) -> Model:
         """Check the whole and freeze it.
 
@@ -183,9 +229,11 @@ class Mechanism(Elements):
         check_mobility(tree, joints, {b for j in holding for b in (joints[j].parent, joints[j].child) if b != GROUND})
         forces = tuple(force.traced(joints) for force in self.forces)
         couplings = tuple(coupling.traced() for coupling in self.couplings)
-        return Model(
+        model = Model(
             self.name, frozen(self.gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings
         )
+        states = {name: _state_of(model, *given) for name, given in self._states.items()}
+        return replace(model, losses=tuple(self._losses), states=states, actuators=tuple(self.actuators))
 
     @property
     def bodies(self) -> tuple[Body, ...]:
@@ -210,13 +258,24 @@ class Mechanism(Elements):
         facts = [("bodies", f"{len(self._bodies)}"), ("joints", f"{len(self._joints)}")]
         for what, elements in (("forces", self._forces), ("couplings", self._couplings)):
             facts += [(what, ", ".join(elements))] if elements else []
-        picture, cuts = "", ()
+        picture = ""
+        cuts: tuple[int, ...] = ()
         try:
             model = self.build()
             picture, cuts = thumbnail(model), model.cuts
         except CardanError as error:  # it is still being built
             facts.append(("not ready to build", str(error)))
         return mechanism_html(f"Mechanism {self.name!r}", facts, self.bodies, self.joints, picture, cuts)
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The losses so far."""
+        return tuple(self._losses)
+
+    @property
+    def states(self) -> Mapping[str, tuple[dict[str, Any], dict[str, Any], float]]:
+        """The named states so far: coordinates and rates by joint, and time."""
+        return self._states
 
     def _settle_doubts(self, bodies: Sequence[Body], tree: Tree) -> list[str]:
         """Judge odd inertias together with all that moves as one with them; a note for each that does no harm there."""
@@ -227,7 +286,10 @@ class Mechanism(Elements):
             try:
                 check_inertia("", mass, I_C)
             except ModelError:
-                raise ModelError(why) from None
+                if name not in self.unjudged or np.linalg.eigvalsh(I_C)[0] < 0:
+                    raise ModelError(why) from None
+                notes.append(f"{why.partition(';')[0]}; kept as given")
+                continue
             notes.append(f"{why.partition(';')[0]}; with the bodies fixed to it the rules hold")
         return notes
 
@@ -235,6 +297,16 @@ class Mechanism(Elements):
         read_name(what, name)
         if name == self.ground or name in self._bodies or name in self._frames:
             raise ModelError(f"{what} {name!r}: the name is taken; bodies and frames must have different names")
+
+
+def _state_of(model: Model, q: Mapping[str, Any], v: Mapping[str, Any], time: float) -> State:
+    """A named state in the tree's coordinates; joints without coordinates there are left out."""
+    position, rate = model.start(), np.zeros(model.nv)
+    for link in model.tree.links:
+        name = model.joints[link.joint].name
+        position[link.q] = q.get(name, position[link.q])
+        rate[link.v] = v.get(name, rate[link.v])
+    return State(frozen(position), frozen(rate), time)
 
 
 def _read_start(owner: str, kind: Kind, start: Any) -> np.ndarray:

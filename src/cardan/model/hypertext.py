@@ -46,7 +46,7 @@ def mechanism_html(
     parts = [
         html_table(title, facts),
         html_table("bodies", _first(of_bodies), ("body", "mass")),
-        html_table("joints", _first(of_joints), ("joint", "kind", "from", "")),
+        html_table("joints", _first(of_joints), ("joint", "kind", "bodies", "")),
         picture,
     ]
     cells = "".join(f"<div>{part}</div>" for part in parts if part)

@@ -155,5 +155,5 @@ def svg(scene: Scene, width: float = 260.0, tallest: float = 220.0) -> str:
     w, h = span * scale
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
-        f'stroke-linecap="round" stroke-linejoin="round">{"".join(paths)}</svg>'
+        f'stroke-linecap="round" stroke-linejoin="round" style="background:#fff">{"".join(paths)}</svg>'
     )

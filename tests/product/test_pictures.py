@@ -1,0 +1,291 @@
+"""Pictures show what the run and the model say, with units, and files of them are whole or not there."""
+
+import sys
+import warnings
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import cardan as cd
+from cardan.analysis.check import Report, Row
+from cardan.mechanisms import CATALOGUE, four_bar, pendulum, stewart_platform
+from cardan.model.hypertext import html_table
+from cardan.results import paper
+from cardan.results.composition import add_bodies, add_joints, begin
+from cardan.results.plots import work
+from cardan.results.scene import hull
+from cardan.results.shape import shape_of
+
+
+@pytest.fixture(scope="module")
+def run() -> cd.Trajectory:
+    """A closed loop that starts at rest, with events that are only recorded."""
+    event = cd.Event("turns", lambda s: s.rate("A"), action="record")
+    return cd.simulate(four_bar().build(), 1.5, samples=61, events=[event])
+
+
+@pytest.fixture(scope="module")
+def batch() -> cd.Trajectory:
+    """Many carts with poles, friction on the rail."""
+    m = CATALOGUE["cart_pole"]()
+    m.friction("rub", "rail", viscous=0.5)
+    q0 = np.random.default_rng(0).normal([0.0, 0.5], 0.1, (40, 2))
+    return cd.simulate(m.build(), 1.0, q0, samples=41)
+
+
+def labels(figure: Figure) -> list[str]:
+    return [" ".join(at.get_ylabel().split()) for at in figure.axes]
+
+
+def line(figure: Figure, panel: int, number: int = 0) -> Any:
+    return figure.axes[panel].lines[number]
+
+
+def test_default_panels_have_units_and_the_runs_numbers(run: cd.Trajectory) -> None:
+    pyplot_before = "matplotlib.pyplot" in sys.modules
+    figure = run.plot(reactions="B")
+    assert isinstance(figure, Figure)
+    assert ("matplotlib.pyplot" in sys.modules) == pyplot_before
+    wanted = ["coordinate (rad)", "rate (rad/s)", "energy (J)", "largest residual", "force of B (N)"]
+    assert labels(figure) == wanted
+    assert figure.axes[-1].get_xlabel() == "time (s)"
+    for k in range(3):
+        assert np.array_equal(line(figure, 0, k).get_xdata(), run.time)
+        assert np.array_equal(line(figure, 0, k).get_ydata(), run.q[:, k])
+        assert np.array_equal(line(figure, 1, k).get_ydata(), run.v[:, k])
+    assert np.array_equal(line(figure, 2, 2).get_ydata(), run.energy)
+    assert np.array_equal(line(figure, 4, 0).get_ydata(), run.reaction("B")[:, 3])
+    legend = figure.axes[0].get_legend()
+    assert legend is not None and [text.get_text() for text in legend.get_texts()] == ["A", "B", "D"]
+
+
+def test_panels_by_name_in_degrees(run: cd.Trajectory) -> None:
+    figure = run.plot("rates", "coordinates", "accelerations", joints=["D"], angle="deg")
+    assert labels(figure) == ["rate of D (deg/s)", "coordinate of D (deg)", "acceleration of D (deg/s²)"]
+    assert np.array_equal(line(figure, 1).get_ydata(), np.degrees(run.coordinate("D")))
+    assert all(at.get_legend() is None for at in figure.axes)  # the only line is named beside it
+
+
+def test_a_tree_has_no_residuals_and_units_have_their_own_panels(batch: cd.Trajectory) -> None:
+    wanted = ["coordinate of rail (m)", "coordinate of hinge (rad)", "rate of rail (m/s)", "rate of hinge (rad/s)"]
+    assert labels(batch[0].plot()) == [*wanted, "energy (J)"]
+    momentum = ["angular momentum (N m s)", "linear momentum (N s)"]
+    assert labels(batch[0].plot("momentum", "power")) == [*momentum, "power (W)"]
+
+
+def test_reactions_leave_out_what_is_zero(run: cd.Trajectory) -> None:
+    assert labels(run.plot("reactions")) == ["reaction force (N)"]  # hinges in a plane bear no moment
+    sizes = np.linalg.norm(run.reactions[..., 3:], axis=-1)
+    assert np.array_equal(line(run.plot("reactions"), 0, 3).get_ydata(), sizes[:, 3])
+    (at,) = run.plot("reactions", reactions=["C"]).axes
+    assert [text.get_text() for text in at.get_legend().get_texts()] == ["x", "y"]
+
+
+def test_events_are_marked(run: cd.Trajectory) -> None:
+    figure = run.plot("energy")
+    marks = [mark.get_xdata()[0] for mark in figure.axes[0].lines if mark.get_gid() == "event"]
+    assert marks == [event.time for event in run.events] and marks
+    assert "turns" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_batches_are_lines_or_a_band(batch: cd.Trajectory) -> None:
+    few = batch[:4].plot("coordinates", joints="hinge").axes[0]
+    assert [tuple(one.get_ydata()) for one in few.lines] == [tuple(q) for q in batch.q[:4, :, 1]]
+    many = batch.plot("coordinates", joints="hinge").axes[0]
+    assert len(many.lines) == 1
+    assert np.array_equal(many.lines[0].get_ydata(), np.percentile(batch.q[..., 1], 50, axis=0))
+    corners = many.collections[0].get_paths()[0].vertices
+    assert corners[:, 1].max() == np.percentile(batch.q[..., 1], 95, axis=0).max()
+    assert "40 systems" in many.get_title(loc="right")
+
+
+def test_systems_that_end_early_count_while_they_run(batch: cd.Trajectory) -> None:
+    q, v = np.array(batch.q), np.array(batch.v)
+    time = np.tile(batch.time, (40, 1))
+    q[:39, 20:], v[:39, 20:], time[:39, 20:] = np.nan, np.nan, np.nan
+    shown = cd.Trajectory(batch.model, time, q, v).plot("coordinates", joints="rail").axes[0].lines[0].get_ydata()
+    assert np.array_equal(shown[:20], np.median(q[:, :20, 0], axis=0))
+    assert np.array_equal(shown[20:], q[39, 20:, 0])
+
+
+def test_phase(run: cd.Trajectory) -> None:
+    figure = run.plot_phase("D")
+    (at,) = figure.axes
+    assert (at.get_xlabel(), at.get_ylabel()) == ("D (rad)", "rate of D (rad/s)")
+    assert np.array_equal(at.lines[0].get_xdata(), run.coordinate("D"))
+    assert np.array_equal(at.lines[0].get_ydata(), run.rate("D"))
+    assert len(run.plot_phase().axes) == 3
+
+
+def test_phase_of_a_quaternion_is_refused() -> None:
+    m = cd.Mechanism("top")
+    m.body("top", mass=1.0, inertia=(1, 1, 1))
+    m.joint("ball", cd.Spherical(), m.ground, "top")
+    still = cd.Trajectory(m.build(), [0.0], [[1.0, 0, 0, 0]], [[0.0, 0, 0]])
+    with pytest.raises(cd.InputError, match="quaternion"):
+        still.plot_phase("ball")
+    assert labels(still.plot("coordinates")) == ["coordinate (quaternion)"]
+
+
+def test_power_does_the_work(batch: cd.Trajectory) -> None:
+    change = batch.energy - batch.energy[:, :1]
+    assert np.abs(change).max() > 1e-3
+    assert np.abs(work(batch) - change).max() < 1e-4 * np.abs(change).max()
+    figure = batch[0].plot_power()
+    assert labels(figure) == ["power (W)", "energy (J)", "difference (J)"]
+    assert np.array_equal(line(figure, 1, 0).get_ydata(), change[0])
+    assert np.allclose(line(figure, 2).get_ydata(), (change - work(batch))[0], atol=1e-15)
+
+
+def test_work_is_not_smoothed_over_a_jump() -> None:
+    """A drive's power that jumps between two samples at the same time is integrated on both sides."""
+    m = pendulum()
+    m.drive("motor", m.joints[0].name, 2.0)
+    t, v = np.array([0.0, 0.5, 1.0, 1.0, 1.5, 2.0]), np.array([1.0, 1, 1, 3, 3, 3])
+    jump = cd.Trajectory(m.build(), t, np.zeros((6, 1)), v[:, None])
+    assert np.allclose(work(jump), [0, 1, 2, 2, 5, 8])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"panels": ["coordinate"]}, cd.UnknownNameError, "did you mean 'coordinates'"),
+        ({"reactions": ["Z"]}, cd.UnknownNameError, "'Z' is not in the model"),
+        ({"joints": ["C"]}, cd.CardanError, "'C'"),
+        ({"angle": "grad"}, cd.InputError, "'rad' or 'deg'"),
+        ({"path": "run.jpg"}, cd.FileError, "ends in .png, .svg or .pdf"),
+    ],
+)
+def test_a_wrong_choice_is_refused(run: cd.Trajectory, options: dict[str, Any], error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        run.plot(*options.pop("panels", ()), **options)
+
+
+def test_files_are_whole_or_not_there(run: cd.Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, head in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        path = tmp_path / f"run.{kind}"
+        run.plot("energy", path=path)
+        assert path.read_bytes().startswith(head)
+        assert path.read_bytes() == paper.image(run.plot("energy"), kind)  # whenever it is made, the same
+    before = path.read_bytes()
+    with pytest.raises(cd.FileError, match="overwrite=True"):
+        run.plot("coordinates", path=path)
+    assert path.read_bytes() == before
+    run.draw(path=path, overwrite=True)
+    assert path.read_bytes() != before
+
+    def fails(*arguments: Any, **options: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fails)
+    with pytest.raises(cd.FileError, match="No space left"):
+        run.model.draw(path=tmp_path / "other.png")
+    monkeypatch.undo()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.pdf", "run.png", "run.svg"]
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_catalogue_is_drawn(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    model = CATALOGUE[name]().build()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = model.draw(names=True)
+        paper.image(figure, "png", dpi=40)
+    written = [text.get_text() for text in figure.axes[0].texts if text.get_gid() == "name"]
+    shown = {joint.name for joint in model.joints if joint.kind.name != "free"}
+    assert shown <= set(written)
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_gid() == "name"]
+    for box in boxes:
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1  # nothing is cut off
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1
+    assert capsys.readouterr() == ("", "")
+
+
+def test_signs_are_where_the_joints_are(run: cd.Trajectory) -> None:
+    """In the flat view of a four-bar linkage, hinges are circles about the joints, true to scale."""
+    model, shape = run.model, shape_of(run.model)
+    poses = run.poses[7]
+    scene = begin(model, shape, poses, None)
+    add_bodies(scene, shape, poses)
+    bars = [patch.points for patch in scene.patches if patch.kind == "body"]
+    lengths = [np.linalg.norm(bar[0] - bar[-1]) for bar in bars]
+    true = [np.linalg.norm(stroke.points[0] - stroke.points[-1]) for stroke in shape.strokes]
+    assert np.allclose(lengths, true)
+    add_joints(scene, shape, poses, poses)
+    middles = [patch.points.mean(axis=0) for patch in scene.patches if patch.kind == "joint"]
+    for joint in model.joints:
+        pose = np.eye(4) if joint.child < 0 else poses[joint.child]
+        at = (pose @ np.append(joint.child_at.position, 1.0))[:2]
+        assert min(np.linalg.norm(middle - at) for middle in middles) < 1e-9
+
+
+def test_views(run: cd.Trajectory) -> None:
+    assert begin(run.model, shape_of(run.model), run.poses[0], None).view.flat
+    seen = begin(run.model, shape_of(run.model), run.poses[0], (30.0, 20.0)).view
+    assert not seen.flat
+    assert np.allclose(seen.axes @ seen.axes.T, np.eye(3)) and np.linalg.det(seen.axes) > 0
+    platform = stewart_platform().build()
+    assert not begin(platform, shape_of(platform), cd.body_poses(platform, platform.start()), None).view.flat
+    for wrong in ("above", (1, 2, 3), (np.nan, 0)):
+        with pytest.raises(cd.InputError, match="azimuth and elevation"):
+            run.model.draw(view=wrong)
+
+
+def test_a_wrong_configuration_is_refused(run: cd.Trajectory, batch: cd.Trajectory) -> None:
+    for wrong in ([0.0], [np.nan, 0, 0], "start", np.zeros((2, 3))):
+        with pytest.raises(cd.InputError, match="draw: q must be 3"):
+            cd.draw(run.model, wrong)
+    with pytest.raises(cd.InputError, match="run\\[0\\]"):
+        batch.draw()
+    with pytest.raises(cd.InputError, match="pairs"):
+        run.draw(trace=[3])
+
+
+def test_several_positions_and_the_path_of_a_point(run: cd.Trajectory) -> None:
+    figure = run.draw(trace=[("coupler", (0.3, 0.1, 0.0))])
+    (mechanism,) = [c for c in figure.axes[0].collections if c.get_gid() == "mechanism"]
+    path = run.position("coupler", (0.3, 0.1, 0.0))[:, :2]
+    assert any(p.vertices.shape == path.shape and np.allclose(p.vertices, path) for p in mechanism.get_paths())
+    opacity = mechanism.get_edgecolors()[:, 3]
+    assert len({round(float(a), 6) for a in opacity if 0 < a < 1}) == 6  # the seventh is the last, in full
+    assert len(run.draw(0.5).axes[0].collections[0].get_paths()) < len(mechanism.get_paths())
+
+
+def test_hull_is_that_of_scipy() -> None:
+    from scipy.spatial import ConvexHull
+
+    points = np.random.default_rng(1).normal(size=(50, 2))
+    corners = points[ConvexHull(points).vertices]
+    assert {tuple(p) for p in hull(points)} == {tuple(p) for p in corners}
+
+
+def test_notebooks_show_tables_and_a_picture(run: cd.Trajectory) -> None:
+    for thing in (four_bar(), run.model):
+        page = thing._repr_html_()
+        assert all(name in page for name in ("crank", "coupler", "rocker", "revolute", "closes a loop"))
+        root = ET.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+        assert len(root) > 20
+    assert "worst residual" in run._repr_html_()
+    redundancy = cd.redundancy(run.model)._repr_html_()
+    assert "<th style='text-align:left'>freedoms</th><td style='text-align:left'>1</td>" in redundancy
+    assert "exact" in cd.actuation(run.model, run.q[0], ["A"])._repr_html_()
+    assert run.plot("energy")._repr_png_().startswith(b"\x89PNG")
+
+
+def test_a_check_is_a_table() -> None:
+    report = Report("four_bar", (Row("M symmetric", 1e-16, 1e-10), Row("a < b", 1e-3, 1e-10)), 64)
+    page = report._repr_html_()
+    assert "CHECKS FAILED on 64 random states" in page and page.count("<tr>") == 3
+    assert page.index(">ok<") < page.index("a &lt; b") < page.index(">FAILED<")
+
+
+def test_a_mechanism_that_is_not_ready_says_why() -> None:
+    m = cd.Mechanism("half <done>")
+    m.body("loose", mass=1.0, inertia=(1, 1, 1))
+    page = m._repr_html_()
+    assert "half &lt;done&gt;" in page and "it has no joint" in page and "<svg" not in page
+    assert html_table("a & b", [("<", ">")]).count("&lt;") == 1
