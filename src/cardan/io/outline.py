@@ -91,11 +91,12 @@ def name_of(model: Model, body: int) -> str:
 
 def check_names(model: Model) -> None:
     """Refuse a name that no XML file can hold."""
-    named = {"body": model.bodies, "joint": model.joints, "frame": model.frames, "force": model.forces}
-    for what, things in ({"model": (model,)} | named | {"coupling": model.couplings}).items():
-        for thing in things:
-            if found := NOT_XML.search(thing.name):
-                raise ModelError(f"{what} {thing.name!r}: its name has {found[0]!r}, which XML cannot hold; rename it")
+    named = [("model", model.name), *(("body", name) for name in model.body_names)]
+    named += [("joint", name) for name in model.joint_names] + [("frame", name) for name in model.frame_names]
+    named += [("force", force.name) for force in model.forces] + [("coupling", c.name) for c in model.couplings]
+    for what, name in named:
+        if found := NOT_XML.search(name):
+            raise ModelError(f"{what} {name!r}: its name has {found[0]!r}, which XML cannot hold; rename it")
 
 
 def unlike(name: str, taken: set[str]) -> str:
