@@ -258,7 +258,7 @@ def _classes(model: Model, constants: np.ndarray) -> tuple[list[int], list[LinkC
         classes: list[LinkClass] = []
         class_of = []
         for link, pattern in zip(model.tree.links, patterns, strict=True):
-            key = (link.kind.name, pattern.tobytes())
+            key = (link.kind.identity, pattern.tobytes())
             if key not in found:
                 found[key] = len(classes)
                 classes.append(LinkClass(link.kind, tuple(pattern.tolist())))

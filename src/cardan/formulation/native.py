@@ -10,7 +10,9 @@ describe it, see `formulation.points_native`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
+from uuid import uuid4
 
 import numpy as np
 
@@ -29,6 +31,7 @@ from cardan.formulation.armature import refuse_armature
 from cardan.formulation.constrained import (
     BUILDERS,
     Loads,
+    Parts,
     body_motion,
     build_parts,
     drives_of,
@@ -44,7 +47,8 @@ from cardan.model.joint import FREE
 from cardan.model.model import Model
 from cardan.model.transform import configuration_rate
 
-TREE = ("spatial", "newton_euler")
+TREE = {"spatial", "newton_euler"}  # those in the tree's own coordinates
+ADDED: dict[str, str] = {}  # formulations that users added, and the key that each is built under
 FRAMES = ("fixed", "body")
 Five = list[Matrix]
 
@@ -53,10 +57,26 @@ def formulation_key(formulation: str, frame: str = "fixed") -> str:
     """The name under which a formulation is built, from the words that the user gives."""
     if frame not in FRAMES:
         raise InputError(f"frame must be 'fixed' or 'body', got {frame!r}")
-    known = [name for name in BUILDERS if name != "absolute_body"]
+    if formulation in ADDED:
+        return ADDED[formulation]
+    known = [name for name in BUILDERS if name != "absolute_body" and name not in ADDED.values()] + list(ADDED)
     if formulation not in known:
         raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, known)}")
     return "absolute_body" if formulation == "absolute" and frame == "body" else formulation
+
+
+def add_formulation(name: str, build: Callable[[Model, Matrix, Matrix, Loads], Parts]) -> None:
+    """Let `formulation=name` mean equations of your own, in the tree's coordinates.
+
+    `build(model, q, v, loads)` writes them over symbols. Its key is another one each time, so that no kernel kept in
+    memory or on disk is taken for what the function says now.
+    """
+    if name in BUILDERS:
+        raise InputError(f"formulation {name!r} is Cardan's own; give yours another name")
+    key = f"{name} {uuid4().hex}"
+    BUILDERS[key] = build
+    TREE.add(key)
+    ADDED[name] = key
 
 
 def sizes(model: Model, key: str) -> tuple[int, int]:

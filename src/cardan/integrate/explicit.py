@@ -44,6 +44,11 @@ class Method:
         return len(self.b)
 
     @property
+    def facts(self) -> tuple[object, ...]:
+        """All that distinguishes it from another."""
+        return (self.name, self.A.tolist(), self.b.tolist(), self.e if self.e is None else self.e.tolist())
+
+    @property
     def adaptive(self) -> bool:
         """Whether the method judges its own error; its last stage is then the first of the next step."""
         return self.e is not None

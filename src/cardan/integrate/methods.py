@@ -10,7 +10,7 @@ import numpy as np
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.general import is_plain
 from cardan.integrate.events import Event, trace_events
-from cardan.integrate.explicit import METHODS
+from cardan.integrate.explicit import METHODS, Method
 from cardan.integrate.independence import kept_rows, position_rows
 from cardan.integrate.marching import Marching
 from cardan.integrate.motion import Motion
@@ -18,8 +18,8 @@ from cardan.integrate.stepper import Stepper
 from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
 
-NAMES = (*METHODS, "gear", "alpha", "bdf", "adams")
-FIXED = ("rk4", "euler", "alpha")  # these take steps of a given length
+IMPLICIT = ("gear", "alpha", "bdf", "adams")
+OWN = (*METHODS, *IMPLICIT)
 SERIAL = ("gear", "bdf", "adams")  # these take one system at a time
 
 
@@ -43,12 +43,35 @@ class Request:
 
 def require_method(method: str, step: float | None) -> None:
     """Refuse a method that is not one, and a fixed-step method without its step."""
-    if method not in NAMES:
-        raise UnknownNameError(f"method {method!r} is not an integrator{nearest(method, NAMES)}")
+    names = (*METHODS, *IMPLICIT)
+    if method not in names:
+        raise UnknownNameError(f"method {method!r} is not an integrator{nearest(method, names)}")
     if step is not None and not (np.isfinite(step) and step > 0):
         raise InputError(f"simulate: step must be a positive number of seconds, got {step!r}")
-    if step is None and method in FIXED:
+    fixed = method == "alpha" or (method in METHODS and not METHODS[method].adaptive)
+    if step is None and fixed:
         raise InputError(f"simulate: method {method!r} takes steps of one length; give it, e.g. step=1e-3 (s)")
+
+
+def add_method(method: Method) -> None:
+    """Let `cd.simulate(..., method=method.name)` mean an explicit Runge-Kutta method of your own.
+
+    With an error estimate `e` it chooses its steps; its last stage must then be the first of the next step.
+    """
+    owner, A, b, e = f"method {method.name!r}", method.A, method.b, method.e
+    if method.name in OWN:
+        raise InputError(f"{owner} is Cardan's own; give yours another name")
+    if A.shape != (len(b), len(b)) or np.triu(A).any():
+        raise InputError(
+            f"{owner}: A must be ({len(b)}, {len(b)}) with zeros on and above the diagonal: it is explicit"
+        )
+    if abs(b.sum() - 1) > 1e-12:
+        raise InputError(f"{owner}: the weights b must add up to 1, they are {b.sum():g}")
+    if e is not None and (e.shape != b.shape or abs(e.sum()) > 1e-12):
+        raise InputError(f"{owner}: the weights e of the error must be {len(b)} numbers that add up to 0")
+    if e is not None and not np.allclose(A[-1], b, atol=1e-14):
+        raise InputError(f"{owner}: with an error estimate the last row of A must be b, as in Dormand and Prince's")
+    METHODS[method.name] = method
 
 
 def make_stepper(model: Model, request: Request, tau: np.ndarray) -> Stepper:

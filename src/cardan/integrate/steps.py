@@ -205,7 +205,7 @@ class Recipe:
         return list(columns) if self.events else list(columns)[:-1]
 
     def _program(self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any) -> Kernel:
-        facts = (self.motion.key, self.method.name)
+        facts = (self.motion.key, *self.method.facts)
         return compiled(self.motion.model, name, facts, self.events, inputs, outputs, record)
 
 

@@ -77,7 +77,7 @@ class Tree:
         """Hex digest of everything that enters the equations."""
         h = hashlib.sha256()
         for link in self.links:
-            h.update(f"{link.parent} {link.kind.name} {link.q} {link.v}".encode())
+            h.update(f"{link.parent} {link.kind.identity} {link.q} {link.v}".encode())
             for a in (link.E, link.r, np.array(link.mass), link.com, link.I_C):
                 h.update(np.ascontiguousarray(a).tobytes())
             if link.armature is not None:

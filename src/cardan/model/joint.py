@@ -18,9 +18,10 @@ span.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,23 @@ class Kind:
     measure: Function
     q_units: tuple[str, ...] = ()
     v_units: tuple[str, ...] = ()
+    reverses: Kind | None = None
+    """The kind that this one is, met from its child's side."""
+
+    @cached_property
+    def identity(self) -> str:
+        """What digests call it: its name and, for a kind that is not Cardan's own, the graph of its functions."""
+        if self.reverses is not None:
+            return f"reversed {self.reverses.identity}"
+        functions = [f for f in (self.E, self.r, self.S, self.bias, self.T, self.phi, self.plus, self.measure) if f]
+        if all(getattr(f, "__module__", "").startswith("cardan.") for f in functions):
+            return self.name
+        import casadi as ca
+
+        q, v, R, p = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nv), ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3)
+        values = [f(q) for f in (self.E, self.r, self.S, self.T) if f] + [f(q, v) for f in (self.bias, self.plus) if f]
+        graph = ca.Function("kind", [q, v, R, p], [ca.SX(x) for x in (*values, self.phi(R, p), self.measure(R, p))])
+        return f"{self.name} {hashlib.sha256(graph.serialize().encode()).hexdigest()}"
 
     @property
     def freedoms_removed(self) -> int:
@@ -367,5 +385,5 @@ def reversed_kind(kind: Kind) -> Kind:
         bias=None if bias is None else lambda q, v: -(X_FM(q) @ bias(q, v)),
         T=lambda q: X_FM(q).inverse.T @ as_graph(kind.T(q), q),
         phi=lambda R, p: kind.phi(R.T, -(R.T @ p)), measure=lambda R, p: kind.measure(R.T, -(R.T @ p)),
-        plus=kind.plus, q_units=kind.q_units, v_units=kind.v_units,
+        plus=kind.plus, q_units=kind.q_units, v_units=kind.v_units, reverses=kind,
     )  # fmt: skip

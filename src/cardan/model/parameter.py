@@ -285,7 +285,7 @@ def digest_of_parts(model: Model) -> bytes:
     for body in model.bodies:
         h.update(np.array([body.mass, *body.com, *body.inertia.ravel()]).tobytes())
     for joint in model.joints:
-        h.update(f"{joint.kind.name} {joint.parent} {joint.child}".encode())
+        h.update(f"{joint.kind.identity} {joint.parent} {joint.child}".encode())
         h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
         h.update(b"" if joint.armature is None else joint.armature.tobytes())
     return h.digest()

@@ -1,0 +1,140 @@
+"""What docs/extending.md adds, a joint, a force, a formulation, integrators, is held to what Cardan's own hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import cardan as cd
+from cardan.formulation.native import add_formulation
+from cardan.integrate.explicit import METHODS, RK4
+from cardan.integrate.methods import add_method
+from cardan.mechanisms import cart_pole, slider_crank
+from cardan.model.joint import JointType, reversed_kind
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
+
+
+@pytest.fixture(scope="module")
+def page() -> dict[str, Any]:
+    """All that the page's code defines, in one namespace."""
+    found: dict[str, Any] = {"__name__": "extending"}
+    for block in PAGE.read_text().split("```python\n")[1:]:
+        exec(compile(block.partition("\n```")[0], str(PAGE), "exec"), found)
+    return found
+
+
+def test_the_joint_moves_as_its_subspace_says(page: dict[str, Any]) -> None:
+    wire = page["WIRE"]
+    q, v = ca.SX.sym("q"), ca.SX.sym("v")
+    r = wire.r(q)
+    S = ca.SX(wire.S(q))
+    rows = [
+        S[3:, :] @ v - ca.jtimes(r, q, v),  # it does not turn, so its velocity is that of its origin
+        ca.SX(wire.bias(q, v)) - ca.jtimes(S, q, v) @ v,
+        ca.SX(wire.T(q)).T @ S,
+        wire.phi(ca.SX.eye(3), r),
+        wire.measure(ca.SX.eye(3), r) - q,
+    ]
+    assert np.abs(np.array(ca.Function("rows", [q, v], [ca.vertcat(*rows)])(0.4, 1.3))).max() < 1e-15
+
+
+def test_the_joint_closes_a_loop(page: dict[str, Any]) -> None:
+    m = cd.Mechanism("loop", gravity=(0, 0, -9.81))
+    m.body("bead", mass=2.0, inertia=(1e-3, 1e-3, 1e-3))
+    m.joint("carried", cd.Free(), m.ground, "bead")
+    m.joint("wire", page["Wire"](), m.ground, "bead")
+    model = m.build(cut=["wire"])
+    slope = page["k"] * 0.3
+    q = np.array([0.3, 0, slope * 0.3 / 2, 1, 0, 0, 0])
+    a = cd.forward_dynamics(model, q, np.array([0, 0, 0, 1.2, 0, 1.2 * slope]))
+    assert np.isclose(a[3], page["a"][0], rtol=1e-10)
+
+
+def test_a_joint_of_the_same_name_is_another_joint(page: dict[str, Any]) -> None:
+    """Kernels are kept by what a joint says, not by what it is called."""
+    straight = replace(
+        page["WIRE"], r=lambda q: ca.vertcat(q[0], 0, 0), S=lambda q: np.eye(6)[:, 3:4], bias=None,
+        T=lambda q: np.eye(6)[:, [0, 1, 2, 4, 5]], phi=lambda R, p: ca.vertcat(page["no_turn"](R), p[1:]),
+    )  # fmt: skip
+
+    @dataclass(frozen=True)
+    class Straight(JointType):
+        kind = straight
+
+    assert straight.identity != page["WIRE"].identity
+    assert reversed_kind(straight).identity != reversed_kind(page["WIRE"]).identity
+    m = cd.Mechanism("bead", gravity=(0, 0, -9.81))
+    m.body("bead", mass=2.0, inertia=(1e-3, 1e-3, 1e-3))
+    m.joint("wire", Straight(), m.ground, "bead")
+    model = m.build()
+    assert model.key != page["bead"].key
+    assert cd.forward_dynamics(model, [0.3], [1.2]) == 0
+
+
+def test_the_formulation_agrees_where_forces_act(page: dict[str, Any]) -> None:
+    m = slider_crank()
+    m.spring("s", m.ground, "slider", stiffness=50.0, length=0.2, damping=2.0, at1=(1.0, 0.1, 0))
+    m.drive("motor", "bearing", lambda t, q, v: ca.sin(t) - v)
+    model = m.build()
+    q, v = cd.assemble(model, v=np.ones(model.nv))
+    a, b = (cd.reactions(model, q, v, t=0.3, **w) for w in ({}, {"formulation": "lagrange"}))
+    assert np.allclose(a, b, rtol=1e-10, atol=1e-9)
+    for other in (model, cart_pole().build()):
+        state = [np.full(other.nq, 0.4), np.ones(other.nv), np.arange(other.nv), np.ones((other.nb, 6)), 0.3]
+        x, y = (cd.equations(other, formulation=w).graph("system")(*state) for w in ("lagrange", "spatial"))
+        for one, two in zip(x, y, strict=True):
+            assert np.allclose(np.array(one), np.array(two), rtol=1e-12, atol=1e-12)
+
+
+def test_a_formulation_written_anew_is_not_the_old_one(page: dict[str, Any]) -> None:
+    model = page["loop"]
+    q, v = page["q"], page["v"]
+    before = cd.forward_dynamics(model, q, v, formulation="lagrange")
+
+    def heavier(model: Any, q: Any, v: Any, loads: Any) -> Any:
+        parts = page["lagrange"](model, q, v, loads)
+        return replace(parts, tree=lambda vdot: 2 * vdot)
+
+    add_formulation("lagrange", heavier)
+    try:
+        assert np.allclose(cd.forward_dynamics(model, q, v, formulation="lagrange"), 2 * before)
+    finally:
+        add_formulation("lagrange", page["lagrange"])
+    with pytest.raises(cd.InputError, match="formulation 'spatial' is Cardan's own"):
+        add_formulation("spatial", heavier)
+    with pytest.raises(cd.UnknownNameError, match="lagrange"):
+        cd.forward_dynamics(model, q, v, formulation="lagrang")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "rk4"}, "Cardan's own"),
+        ({"name": "gear"}, "Cardan's own"),
+        ({"A": np.eye(4)}, "zeros on and above the diagonal"),
+        ({"b": np.full(4, 0.5)}, "must add up to 1, they are 2"),
+        ({"e": np.ones(4)}, "add up to 0"),
+        ({"e": np.array([1.0, -1.0, 0, 0])}, "the last row of A must be b"),
+    ],
+)
+def test_a_table_that_is_no_method_is_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(cd.InputError, match=words):
+        add_method(replace(RK4, **{"name": "mine", **change}))
+    assert "mine" not in METHODS
+
+
+def test_a_table_of_the_same_name_is_another_method(page: dict[str, Any]) -> None:
+    ends = []
+    for c in (0.5, 1.0):  # the midpoint rule, and Heun's
+        A, b = np.array([[0, 0], [c, 0]]), np.array([1 - 1 / (2 * c), 1 / (2 * c)])
+        add_method(replace(RK4, name="second_order", order=2, A=A, b=b))
+        ends.append(cd.simulate(page["model"], 1.0, [1.4, 0.3], method="second_order", step=0.01, samples=2).q[-1])
+    assert not np.array_equal(*ends) and np.allclose(*ends, atol=1e-2)
+    with pytest.raises(cd.InputError, match="takes steps of one length"):
+        cd.simulate(page["model"], 1.0, method="second_order")
