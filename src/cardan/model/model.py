@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,12 @@ from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, n
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.force import Coupling, Force
 from cardan.model.graph import GROUND, Link, Tree, grow_tree
+from cardan.model.hypertext import VIEWS, mechanism_html, thumbnail
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,6 +284,24 @@ class Model:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def draw(self, q: Any = None, **options: Any) -> Figure:
+        """Draw the mechanism at `q` (nq,), by default its own start; takes the options of `cd.draw`."""
+        figure: Figure = VIEWS["draw"](self, q, **options)
+        return figure
+
+    def _repr_html_(self) -> str:
+        facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("freedoms of the tree", f"{self.nv}")]
+        if self.cuts:
+            rows = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
+            facts.append(("loops", f"{len(self.cuts)}, {rows} constraint equations"))
+        for what, names in (
+            ("forces", [force.name for force in self.forces]),
+            ("couplings", [coupling.name for coupling in self.couplings]),
+            ("free parameters", list(self.parameters.names)),
+        ):
+            facts += [(what, ", ".join(names))] if names else []
+        return mechanism_html(f"Model {self.name!r}", facts, self.bodies, self.joints, thumbnail(self), self.cuts)
 
     def tree_rows(self) -> list[str]:
         """The spanning tree, one row a link, indented by depth."""
