@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,20 @@ class Element:
 
     def error(self, sentence: str) -> FileError:
         """Make the exception that says what is wrong here."""
-        return FileError(f"{self.source}: {self.owner}: {sentence}")
+        return FileError(f"{self.place}: {self.owner}: {sentence}")
+
+    @property
+    def place(self) -> str:
+        """The file, and the line in it where that is known."""
+        line = getattr(self.node, "line", None)
+        return self.source if line is None else f"{self.source}: line {line}"
+
+    @property
+    def content(self) -> str:
+        """All that is in the element, as text without blanks around it."""
+        from xml.etree.ElementTree import tostring
+
+        return re.sub(r"\s+", " ", tostring(self.node, "unicode")).strip()
 
     def all(self, tag: str) -> Iterator[Element]:
         """Every direct child of this name."""
@@ -123,13 +136,36 @@ class Element:
 
 def parse_xml(text: str, source: str, top: str, owner: str) -> Element:
     """Parse XML whose top element must be `top`; document types and entities are refused."""
+    node: Node = parse_nodes(text, source)
+    if node.tag != top:
+        raise FileError(
+            f"{source}: the top element is <{_plain(node.tag)}>, and must be <{top}>; is it another format?"
+        )
+    return Element(node, source, owner, Counter())
+
+
+def top_tag(text: str, source: str) -> str:
+    """Name of the top element."""
+    return _plain(parse_nodes(text, source).tag)
+
+
+def parse_nodes(text: str, source: str) -> Any:
+    """The top node of XML, where every node knows its `file` and `line`; document types and entities are refused."""
     from xml.etree.ElementTree import ParseError
 
     from defusedxml import DefusedXmlException
-    from defusedxml.ElementTree import fromstring
+    from defusedxml.ElementTree import DefusedXMLParser
 
+    class Numbered(DefusedXMLParser):  # type: ignore[misc]
+        def _start(self, tag: str, attributes: Any) -> Any:
+            node = super()._start(tag, attributes)
+            node.file, node.line = source, self.parser.CurrentLineNumber
+            return node
+
+    parser = Numbered(forbid_dtd=True)
     try:
-        node: Node = fromstring(text, forbid_dtd=True)
+        parser.feed(text)
+        return parser.close()
     except DefusedXmlException:
         raise FileError(
             f"{source}: the XML declares a document type or entities, which model files do not need and "
@@ -141,11 +177,6 @@ def parse_xml(text: str, source: str, top: str, owner: str) -> Element:
         raise FileError(f"{source}: line {line}, column {column + 1}: the XML is malformed: {reason}") from None
     except ValueError as error:  # characters that no XML may hold, such as lone surrogates
         raise FileError(f"{source}: the XML cannot be read: {error}") from None
-    if node.tag != top:
-        raise FileError(
-            f"{source}: the top element is <{_plain(node.tag)}>, and must be <{top}>; is it another format?"
-        )
-    return Element(node, source, owner, Counter())
 
 
 def _plain(name: str) -> str:

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from cardan.errors import FileError, InputError
+from cardan.io.element import top_tag
+from cardan.io.mjcf.read import read_mjcf
 from cardan.io.native import Description, read_native
+from cardan.io.policy import Policy, Word
 from cardan.io.text import read_text, write_text
 from cardan.io.urdf import Root, check_root, naming, read_urdf
 from cardan.model.builder import Mechanism
@@ -16,6 +19,10 @@ from cardan.model.model import Model
 
 NATIVE = (".yaml", ".yml")
 DOWN = (0.0, 0.0, -9.81)
+# What a format takes besides gravity and snapping.
+TAKES: dict[str, tuple[str, ...]] = {
+    ".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters",), ".yml": ("parameters",)
+}  # fmt: skip
 
 
 def load(
@@ -26,8 +33,13 @@ def load(
     snapping: float | None = None,
     mimic: bool = True,
     parameters: Mapping[str, float | str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    policy: Word = "strict",
 ) -> Model:
-    """Load a model from a file; the suffix tells the format: `.yaml`, the format of Cardan, or `.urdf`.
+    """Load a model from a file: `.yaml`, the format of Cardan, `.urdf`, or `.xml`, MJCF or URDF by its top element.
+
+    What a file says of dynamics and the model cannot hold is in `model.losses`, and in its report.
 
     Args:
         path: the file.
@@ -37,14 +49,22 @@ def load(
             as exactly that; 0 switches it off; what the file says, or 1e-12.
         mimic: of a URDF, whether joints that mimic another are coupled to it; otherwise that is data on the joint.
         parameters: of a `.yaml` file, values that replace those of its parameters: SI numbers, or text with a unit.
+        folder: of an MJCF file, the folder that included files and meshes may be in; the file's own by default.
+        strict: whether a loss is an error.
+        policy: of a `.urdf` or `.yaml` file, what is done where it breaks a rule: "strict" refuses the file, "warn"
+            keeps what it says where one can compute with that, "repair" mends slight breaches; the notes tell.
 
     """
-    reader = _reader(path, root, gravity, mimic, parameters)
-    found = reader()
+    read, bodies = _reader(path, root, gravity, mimic, parameters, folder, policy)
+    found = read()
     if isinstance(found, Description):
-        return found.build(snapping)
-    with naming(str(Path(path))):
-        return found.build(snapping=snapping)
+        model = found.build(snapping)
+    else:
+        with naming(str(Path(path)), bodies):
+            model = found.build(snapping=snapping)
+    if strict and model.losses:
+        raise FileError(f"{path}: strict, and {len(model.losses)} things would be lost: {'; '.join(model.losses)}")
+    return model
 
 
 def load_mechanism(
@@ -54,9 +74,11 @@ def load_mechanism(
     gravity: Any = None,
     mimic: bool = True,
     parameters: Mapping[str, float | str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    policy: Word = "strict",
 ) -> Mechanism:
     """Load a file as `load` does, but as a `Mechanism` to go on building with; the arguments are those of `load`."""
-    found = _reader(path, root, gravity, mimic, parameters)()
+    found = _reader(path, root, gravity, mimic, parameters, folder, policy)[0]()
     return found.mechanism if isinstance(found, Description) else found
 
 
@@ -103,25 +125,42 @@ def _writer(file: Path) -> Callable[[Mechanism | Model], tuple[str, list[str]]]:
 
 
 def _reader(
-    path: Any, root: Root, gravity: Any, mimic: bool, parameters: Mapping[str, float | str] | None
-) -> Callable[[], Mechanism | Description]:
-    """How to read a file, by its suffix; arguments that are for another format are refused."""
+    path: Any,
+    root: Root,
+    gravity: Any,
+    mimic: bool,
+    parameters: Mapping[str, float | str] | None,
+    folder: Any,
+    policy: Word,
+) -> tuple[Callable[[], Mechanism | Description], str]:
+    """How to read a file, by its suffix, and what it calls bodies; arguments for another format are refused."""
     file = _path(path)
     check_root(root)
+    Policy(policy)  # a wrong word is told before the file is read
     suffix = file.suffix.lower()
+    if suffix in (".xml", ".mjcf"):
+        suffix = ".xml" if top_tag(read_text(file), str(file)) != "robot" else ".urdf"
+    foreign = {
+        "root": root != "fixed",
+        "mimic": not mimic,
+        "parameters": bool(parameters),
+        "folder": folder is not None,
+    }
+    for name, given in foreign.items():
+        if given and suffix in TAKES and name not in TAKES[suffix]:
+            whose = ", ".join(sorted(kind for kind, names in TAKES.items() if name in names))
+            raise InputError(f"load: {name} is for {whose} files; {str(file)!r} is not one, or says such things itself")
     if suffix in NATIVE:
-        for name, foreign in (("root", root != "fixed"), ("mimic", not mimic)):
-            if foreign:
-                raise InputError(f"load: {name} is for URDF files; a {suffix} file says such things itself")
-        return lambda: read_native(file, parameters=parameters, gravity=gravity)
-    if parameters:
-        raise InputError(f"load: parameters are for .yaml files, and {str(file)!r} is not one")
+        return lambda: read_native(file, parameters=parameters, gravity=gravity, policy=policy), "body"
+    if suffix == ".xml":
+        return lambda: read_mjcf(file, gravity=gravity, folder=None if folder is None else _path(folder)), "body"
     if suffix != ".urdf":
         read_text(file)  # a file that cannot be read at all says so first
-        known = ", ".join((".urdf", *NATIVE))
+        known = ", ".join((".urdf", ".xml", *NATIVE))
         fix = "expand it with xacro into a .urdf first" if suffix == ".xacro" else "rename or convert the file"
         raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")
-    return lambda: read_urdf(file, root=root, gravity=DOWN if gravity is None else gravity, mimic=mimic)
+    down = DOWN if gravity is None else gravity
+    return lambda: read_urdf(file, root=root, gravity=down, mimic=mimic, policy=policy), "link"
 
 
 def _path(path: Any) -> Path:

@@ -21,6 +21,7 @@ import numpy as np
 
 from cardan.errors import FileError, InputError, ModelError, UnknownNameError, nearest
 from cardan.io.element import Element, parse_xml
+from cardan.io.policy import Policy, Word
 from cardan.io.text import read_text
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
@@ -45,7 +46,12 @@ INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
 def read_urdf(
-    path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = (0.0, 0.0, -9.81), mimic: bool = True
+    path_or_text: str | Path,
+    *,
+    root: Root = "fixed",
+    gravity: Any = (0.0, 0.0, -9.81),
+    mimic: bool = True,
+    policy: Word = "strict",
 ) -> Mechanism:
     """Read a URDF file, or URDF text (a string that starts with `<`), into a mechanism.
 
@@ -54,9 +60,11 @@ def read_urdf(
         root: how the root link is joined to ground: "fixed", or "free" for a floating base.
         gravity: acceleration of free fall (3,), m/s^2, in ground axes.
         mimic: whether joints that mimic another are coupled to it; otherwise that is data on the joint only.
+        policy: what is done with a breach of a rule: "strict" refuses it, "warn" keeps it, "repair" mends it.
 
     """
     check_root(root)
+    rules = Policy(policy)
     if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
         source, stem, text = "URDF text", "robot", path_or_text.lstrip("\ufeff \t\r\n")
     else:
@@ -64,21 +72,23 @@ def read_urdf(
         source, stem, text = str(path), path.stem, read_text(path)
     robot = parse_xml(text, source, "robot", "robot")
     mechanism = Mechanism(robot.node.get("name", "").strip() or stem, gravity=gravity)
-    links, joints = _named(robot, "link"), _named(robot, "joint")
+    links, joints = _named(robot, "link", rules), _named(robot, "joint", rules)
     if not links:
         raise robot.error("it has no <link>; a robot needs one link at least")
-    _check_names(joints, links)
+    _check_names(joints, links, rules)
     root_link = _find_root(robot, links, joints)
 
-    bodies = _add_links(mechanism, links, joints)
-    with naming(source):
+    bodies = _add_links(mechanism, links, rules)
+    with naming(robot):
         mechanism.joint(_free_name("root", joints), ROOTS[root](), mechanism.ground, bodies[root_link])
     for name, joint in joints.items():
-        _add_joint(mechanism, name, joint, bodies)
+        _add_joint(mechanism, name, joint, bodies, rules)
     for name in joints if mimic else ():
         _couple(mechanism, name, joints)
 
     robot.note_unread(("link", "joint", "material"), ("name", "version"))
+    for note in rules.notes:
+        mechanism.note(note.removeprefix(f"{source}: "))
     for what, count in sorted(robot.unread.items()):
         mechanism.note(f"{what} was not read ({count} time{'s' if count > 1 else ''}); it does not enter the dynamics")
     return mechanism
@@ -91,8 +101,8 @@ def check_root(root: object) -> None:
 
 
 @contextmanager
-def naming(source: str) -> Iterator[None]:
-    """Put the file's name before what the model says is wrong, and call bodies links, as the file does."""
+def naming(where: Element | str, bodies: str = "link") -> Iterator[None]:
+    """Put file and line before what the model says is wrong, and call bodies as the file does."""
     try:
         yield
     except FileError:
@@ -100,11 +110,11 @@ def naming(source: str) -> Iterator[None]:
     except (ModelError, UnknownNameError) as error:
         sentence = str(error)
         if sentence.startswith("body "):
-            sentence = "link " + sentence.removeprefix("body ")
-        raise FileError(f"{source}: {sentence}") from None
+            sentence = f"{bodies} " + sentence.removeprefix("body ")
+        raise FileError(f"{where if isinstance(where, str) else where.place}: {sentence}") from None
 
 
-def _named(robot: Element, tag: str) -> dict[str, Element]:
+def _named(robot: Element, tag: str, policy: Policy) -> dict[str, Element]:
     """Elements of the robot by name, each the owner of what is inside it."""
     found: dict[str, Element] = {}
     for count, element in enumerate(robot.all(tag), 1):
@@ -112,12 +122,13 @@ def _named(robot: Element, tag: str) -> dict[str, Element]:
         name = element.text("name")
         element.owner = f"{tag} {name!r}"
         if name in found:
-            raise element.error(f"the name is given to two {tag}s; {tag} names must differ")
+            fault = element.error(f"the name is given to two {tag}s; {tag} names must differ")
+            element = policy.settle("twins", fault, (found[name], found[name].content, element.content))[0]
         found[name] = element
     return found
 
 
-def _check_names(joints: dict[str, Element], links: dict[str, Element]) -> None:
+def _check_names(joints: dict[str, Element], links: dict[str, Element], policy: Policy) -> None:
     """Every joint must name two links, and every mimic a joint."""
     for name, joint in joints.items():
         for tag in ("parent", "child"):
@@ -131,8 +142,9 @@ def _check_names(joints: dict[str, Element], links: dict[str, Element]) -> None:
         mimic = joint.one("mimic")
         if mimic is not None and mimic.text("joint") not in joints:
             other = mimic.text("joint")
-            raise joint.error(f"it mimics {other!r}, which is not a joint of this file{nearest(other, joints)}")
-        if mimic is not None and mimic.text("joint") == name:
+            fault = joint.error(f"it mimics {other!r}, which is not a joint of this file{nearest(other, joints)}")
+            joint.node.remove(policy.settle("mimic", fault, mimic).node)
+        elif mimic is not None and mimic.text("joint") == name:
             raise joint.error("it mimics itself; name the joint that it follows")
 
 
@@ -170,7 +182,7 @@ def _find_root(robot: Element, links: dict[str, Element], joints: dict[str, Elem
     return roots[0]
 
 
-def _add_links(mechanism: Mechanism, links: dict[str, Element], joints: dict[str, Element]) -> dict[str, str]:
+def _add_links(mechanism: Mechanism, links: dict[str, Element], policy: Policy) -> dict[str, str]:
     """Add a body for each link; return the bodies' names, which differ from the links' in one case only."""
     bodies = {link: link for link in links}
     if mechanism.ground in links:
@@ -180,13 +192,13 @@ def _add_links(mechanism: Mechanism, links: dict[str, Element], joints: dict[str
             f"{mechanism.ground!r} is what the robot stands on"
         )
     for name, link in links.items():
-        own = _inertial(link)
-        with naming(link.source):
-            mechanism.body(bodies[name], judge="link", **own)
+        own = _inertial(link, policy)
+        with naming(link):
+            policy.add_body(mechanism, bodies[name], link.error, judge="link", **own)
     return bodies
 
 
-def _inertial(link: Element) -> dict[str, Any]:
+def _inertial(link: Element, policy: Policy) -> dict[str, Any]:
     """Read mass, centre of mass and inertia; a link without `<inertial>` has none."""
     link.note_unread(("inertial", "visual", "collision", "material"), ("name",))
     inertial = link.one("inertial")
@@ -198,29 +210,29 @@ def _inertial(link: Element) -> dict[str, Any]:
     mass.note_unread((), ("value",))
     inertia.note_unread((), INERTIA)
     xx, yy, zz, xy, xz, yz = (inertia.number(entry) for entry in INERTIA)
-    at, I = _origin(inertial), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    at, I = _origin(inertial, policy), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return {"mass": mass.number("value"), "com": at.position, "inertia": I, "inertia_axes": at.rotation}
 
 
-def _add_joint(mechanism: Mechanism, name: str, joint: Element, bodies: dict[str, str]) -> None:
+def _add_joint(mechanism: Mechanism, name: str, joint: Element, bodies: dict[str, str], policy: Policy) -> None:
     """Add a joint with its data."""
     joint.note_unread(("parent", "child", "origin", "axis", "limit", "dynamics", "mimic"), ("name", "type"))
     kind = joint.text("type")
     if kind not in TYPES:
         raise joint.error(f"type {kind!r} is not a joint type of URDF{nearest(kind, TYPES)}")
     make, has_axis = TYPES[kind]
-    with naming(joint.source):
+    with naming(joint):
         mechanism.joint(
             name,
             make(_axis(joint) if has_axis else None),
             bodies[_end(joint, "parent")],
             bodies[_end(joint, "child")],
-            at=_origin(joint),
-            data=_data(joint, kind),
+            at=_origin(joint, policy),
+            data=_data(joint, kind, policy),
         )
 
 
-def _origin(element: Element) -> Pose:
+def _origin(element: Element, policy: Policy) -> Pose:
     """Read a pose: `xyz` (m), and `rpy` (rad) or, from URDF 1.2 on, `quat_xyzw`; the identity by default."""
     origin = element.one("origin")
     if origin is None:
@@ -233,8 +245,10 @@ def _origin(element: Element) -> Pose:
         x, y, z, w = origin.numbers("quat_xyzw", 4)
         try:
             return Pose(position, quaternion=(w, x, y, z))
-        except ModelError as error:
-            raise origin.error(f"'quat_xyzw' of <origin>: {str(error).removeprefix('pose: ')}") from None
+        except ModelError:
+            length = f"has length {np.linalg.norm([x, y, z, w]):.6g}, not 1: {origin.text('quat_xyzw')!r}"
+            fault = origin.error(f"'quat_xyzw' of <origin> {length}; normalise it, and mind the order (x, y, z, w)")
+        return Pose(position, quaternion=policy.settle("quaternion", fault, (w, x, y, z)))
     return Pose(position, rpy=origin.numbers("rpy", 3) if origin.has("rpy") else np.zeros(3))
 
 
@@ -247,35 +261,36 @@ def _axis(joint: Element) -> np.ndarray:
     return axis.numbers("xyz", 3)
 
 
-def _data(joint: Element, kind: str) -> JointData:
+def _data(joint: Element, kind: str, policy: Policy) -> JointData:
     """Limits, damping, friction and mimic."""
     limit, dynamics, mimic = joint.one("limit"), joint.one("dynamics"), joint.one("mimic")
     given: dict[str, Any] = {}
     if limit is not None:
         limit.note_unread((), ("lower", "upper", "velocity", "effort"))
-        given |= {name: limit.number(name, largest=inf) for name in ("velocity", "effort") if limit.has(name)}
-        for name, value in given.items():
-            if value < 0:
-                raise joint.error(f"its limit of {name} is negative: {value:g}; the limit is on the magnitude")
+        given |= {name: _limit(limit, name, policy) for name in ("velocity", "effort") if limit.has(name)}
         if kind in ("revolute", "prismatic"):
-            lower, upper = (limit.number_or(name, 0.0, largest=inf) for name in ("lower", "upper"))
-            if lower > upper:
-                raise joint.error(
-                    f"its lower limit {lower:g} is above its upper limit {upper:g} (one left out is 0); exchange them"
-                )
-            given |= {"lower": lower, "upper": upper}
+            given |= {name: _limit(limit, name, policy) if limit.has(name) else 0.0 for name in ("lower", "upper")}
         elif kind == "continuous" and (limit.has("lower") or limit.has("upper")):
             joint.unread["'lower' and 'upper' of <limit> of a continuous <joint>"] += 1
     if dynamics is not None:
         dynamics.note_unread((), ("damping", "friction"))
         given |= {name: dynamics.number_or(name, 0.0) for name in ("damping", "friction")}
-        for name in ("damping", "friction"):
-            if given[name] < 0:
-                raise joint.error(f"its {name} is negative: {given[name]:g}; it would feed energy into the joint")
     if mimic is not None:
         mimic.note_unread((), ("joint", "multiplier", "offset"))
         given["mimic"] = _mimic(mimic)
-    return JointData(**{name: value for name, value in given.items() if value not in (UNLIMITED, -UNLIMITED)})
+    data = JointData(**{name: value for name, value in given.items() if value not in (UNLIMITED, -UNLIMITED)})
+    return policy.check_data(data, joint.error, " (one left out is 0)")
+
+
+def _limit(limit: Element, name: str, policy: Policy) -> float | None:
+    """A limit, of any size; None where an infinite one stands for none."""
+    try:
+        return limit.number(name, largest=inf)
+    except FileError as fault:
+        if limit.text(name).strip().lstrip("+-").lower() not in ("inf", "infinity"):
+            raise
+        policy.settle("infinite limit", fault, None)
+        return None
 
 
 def _mimic(mimic: Element) -> tuple[str, float, float]:
@@ -296,7 +311,7 @@ def _couple(mechanism: Mechanism, name: str, joints: dict[str, Element]) -> None
                 f"joint {name!r} mimics {other!r}, but {end!r} is {kind} and has no angle or stroke; ignored"
             )
             return
-    with naming(joints[name].source):
+    with naming(joints[name]):
         mechanism.couple(f"{name} mimics {other}", {name: 1.0, other: -multiplier}, offset=offset)
 
 

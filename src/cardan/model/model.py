@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, nearest
+from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.force import Coupling, Force
 from cardan.model.graph import GROUND, Link, Tree, grow_tree
 from cardan.model.hypertext import VIEWS, mechanism_html, thumbnail
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
+from cardan.model.state import State
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +50,12 @@ class Model:
     """Values (..., parameters.size) that `at` has given them; None is nominal."""
     merge: str = "all"
     """Which rigid joints the tree has merged, see `grow_tree`."""
+    losses: tuple[str, ...] = ()
+    """What the file that it came from says of dynamics and this model has not."""
+    states: Mapping[str, State] = field(default_factory=dict)
+    """Named states, such as a file's keyframes."""
+    actuators: tuple[Actuator, ...] = ()
+    """Inputs on joints as a file names them: data."""
 
     @property
     def nq(self) -> int:
@@ -161,7 +169,7 @@ class Model:
         """
         h = hashlib.sha256(self.tree.digest().encode() + self.gravity.tobytes())
         for joint in (self.joints[j] for j in self.cuts):
-            h.update(f"{joint.kind.name} {joint.parent} {joint.child}".encode())
+            h.update(f"{joint.kind.identity} {joint.parent} {joint.child}".encode())
             h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
         for element in self._elements:
             h.update(element.digest(self._place))
@@ -282,6 +290,11 @@ class Model:
             lines.append(f"couplings: {', '.join(coupling.name for coupling in self.couplings)}")
         if self.parameters:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
+        if self.actuators:
+            lines.append(f"actuators, as data: {', '.join(f'{a.name} ({a.kind})' for a in self.actuators)}")
+        if self.states:
+            lines.append(f"states: {', '.join(self.states)}")
+        lines += [f"lost: {loss}" for loss in self.losses]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 

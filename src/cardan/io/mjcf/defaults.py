@@ -1,0 +1,82 @@
+"""Defaults classes: attributes that elements take where they do not give their own.
+
+A class inherits from the one it is nested in. An element's class is its own `class`, else the nearest `childclass`
+above it, else the top one, called main. All kinds of actuators share one set of defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cardan.errors import nearest
+from cardan.io.mjcf.text import Item
+
+MAIN = "main"
+ACTUATORS = (
+    "general", "motor", "position", "velocity", "intvelocity", "orientation", "pid", "damper", "cylinder", "muscle",
+    "adhesion", "dcmotor", "plugin",
+)  # fmt: skip
+ELEMENTS = (
+    "default", "mesh", "texture", "material", "joint", "geom", "site", "camera", "light", "pair", "equality", "tendon",
+    *ACTUATORS,
+)  # fmt: skip
+
+
+class Defaults:
+    """Every class: for each kind of element the attributes it sets."""
+
+    def __init__(self, top: Item) -> None:
+        self.classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
+        ahead = [(item, "") for item in reversed(list(_sections(top)))]
+        while ahead:
+            item, parent = ahead.pop()
+            name = self._name(item, parent)
+            inherited = self.classes[parent] if parent else {}
+            own = self.classes.setdefault(name, {kind: dict(values) for kind, values in inherited.items()})
+            inner = []
+            for child in item.children:
+                if child.tag == "default":
+                    inner.append((child, name))
+                elif child.tag not in ELEMENTS:
+                    raise child.error(f"<default> has no element <{child.tag}> in MJCF{nearest(child.tag, ELEMENTS)}")
+                else:
+                    own.setdefault(_kind(child.tag), {}).update(child.own)
+            ahead += reversed(inner)
+
+    def _name(self, item: Item, parent: str) -> str:
+        item.check(("class",))
+        name = item.get("class")
+        if not parent:
+            if name not in ("", MAIN):
+                raise item.error(f"the class of a top-level <default> is {MAIN!r}, got {name!r}; nest it in one")
+            return MAIN
+        if not name:
+            raise item.error("it has no attribute 'class'; a nested <default> needs one")
+        if name in self.classes:
+            raise item.error(f"class {name!r} is defined twice; the names of classes must differ")
+        return name
+
+    def of(self, item: Item, childclass: str = "", owner: str = "") -> Item:
+        """The element with the attributes of its class, where it does not give its own."""
+        name = item.get("class") or childclass or MAIN
+        self.check(item, "class", name)
+        return Item(item.node, owner, self.values(name, item.tag))
+
+    def values(self, name: str, tag: str) -> Mapping[str, str]:
+        """What a class sets for a kind of element."""
+        return self.classes[name].get(_kind(tag), {})
+
+    def check(self, item: Item, attribute: str, name: str) -> None:
+        """Refuse a class that is not there."""
+        if name not in self.classes:
+            raise item.error(f"{attribute} {name!r} is not a defaults class{nearest(name, self.classes)}")
+
+
+def _sections(top: Item) -> list[Item]:
+    return [item for item in top.children if item.tag == "default"]
+
+
+def _kind(tag: str) -> str:
+    if tag in ("connect", "weld"):
+        return "equality"
+    return "actuator" if tag in ACTUATORS else tag

@@ -1,0 +1,139 @@
+"""Equality constraints: `connect` and `weld` close loops, `joint` couples two coordinates; all of them hard here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardan.algebra.rotation import rotation_of_quaternion
+from cardan.errors import nearest
+from cardan.io.mjcf.defaults import Defaults
+from cardan.io.mjcf.joints import SCALAR, Joints
+from cardan.io.mjcf.placement import unit
+from cardan.io.mjcf.text import Item
+from cardan.io.mjcf.world import World, free_name
+from cardan.model.builder import Mechanism
+from cardan.model.joint import Rigid, Spherical
+from cardan.model.pose import Pose
+
+SHARED = ("active", "class", "name", "solimp", "solref")
+ATTRIBUTES = {
+    "connect": (*SHARED, "anchor", "body1", "body2", "site1", "site2"),
+    "weld": (*SHARED, "anchor", "body1", "body2", "site1", "site2", "relpose", "torquescale"),
+    "joint": (*SHARED, "joint1", "joint2", "polycoef"),
+}
+UNREAD = ("tendon", "flex", "flexvert", "flexstrain", "distance")
+
+
+@dataclass(eq=False)
+class Places:
+    """Bodies and sites by the file's names: the mechanism's name of each body, and its pose where the file has it."""
+
+    world: World
+    names: dict[int, str]
+    sites: dict[str, tuple[int, Pose]]
+
+    def __post_init__(self) -> None:
+        """Poses of all bodies in the configuration of the file."""
+        self.at = [Pose()]
+        for body in self.world.bodies[1:]:
+            self.at.append(self.at[body.parent] @ body.at)
+        self.index = {body.name: k for k, body in enumerate(self.world.bodies)}
+
+    def body(self, item: Item, attribute: str) -> int:
+        """The number of the body that an attribute names; the world if it names none."""
+        name = item.get(attribute, "world")
+        if name not in self.index:
+            raise item.error(f"{attribute} {name!r} is not a body of this file{nearest(name, self.index)}")
+        return self.index[name]
+
+    def site(self, item: Item, attribute: str) -> tuple[int, Pose]:
+        """The body and pose of the site that an attribute names."""
+        name = item.text(attribute).strip()
+        if name not in self.sites:
+            raise item.error(f"{attribute} {name!r} is not a site of this file{nearest(name, self.sites)}")
+        return self.sites[name]
+
+    def name(self, index: int) -> str:
+        """What the mechanism calls a body."""
+        return self.names[id(self.world.bodies[index])]
+
+
+class Equalities:
+    """Adds the constraints of a file to a mechanism."""
+
+    def __init__(self, mechanism: Mechanism, joints: Joints, places: Places, lose: Callable[[str], None]) -> None:
+        self.mechanism, self.joints, self.places, self.lose = mechanism, joints, places, lose
+        self.count = 0
+
+    def add(self, given: Item, defaults: Defaults) -> None:
+        """Add one constraint."""
+        if given.tag in UNREAD:
+            self.lose(f"{given.owner} of <equality>, which is not read")
+            return
+        if given.tag not in ATTRIBUTES:
+            raise given.error(f"<equality> has no element <{given.tag}> in MJCF{nearest(given.tag, ATTRIBUTES)}")
+        given.check(ATTRIBUTES[given.tag])
+        item = Item(given.node, "", defaults.values(given.get("class") or "main", "connect"))
+        defaults.check(given, "class", given.get("class") or "main")
+        self.count += 1
+        name = item.get("name") or f"{item.tag}_{self.count}"
+        item.owner = f"{item.tag} {name!r}"
+        if not item.yes("active", True):
+            self.lose(f"{item.owner}, which is not active in the file and is left out")
+            return
+        with item.naming():
+            self._joint(item, name) if item.tag == "joint" else self._loop(item, name)
+
+    def _loop(self, item: Item, name: str) -> None:
+        weld = item.tag == "weld"
+        if item.has("site1") or item.has("site2"):
+            (one, F), (two, M) = self.places.site(item, "site1"), self.places.site(item, "site2")
+        else:
+            item.text("body1")
+            one, two = self.places.body(item, "body1"), self.places.body(item, "body2")
+            between = self.places.at[one].inverse @ self.places.at[two]
+            anchor = Pose(item.up_to("anchor", (0.0, 0.0, 0.0)))
+            if weld:
+                F, M = self._relative(item, between, anchor), anchor
+            else:
+                if not item.has("anchor"):
+                    raise item.error("it has no attribute 'anchor', the point on body1; give it, or site1 and site2")
+                F, M = anchor, Pose((between.inverse @ anchor).position)
+        if one == two:
+            raise item.error("it holds a body to itself; name two bodies")
+        taken = {joint.name for joint in self.mechanism.joints}
+        joint = free_name(name, taken)
+        self.mechanism.joint(
+            joint, Rigid() if weld else Spherical(), self.places.name(one), self.places.name(two), at=F, child_at=M
+        )
+        self.mechanism.cut = (*self.mechanism.cut, joint)
+
+    def _relative(self, item: Item, between: Pose, anchor: Pose) -> Pose:
+        """The weld's frame on body1: as the file says, or where body2 is."""
+        given = item.up_to("relpose", (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+        if not given[3:].any():
+            return between @ anchor
+        return Pose(given[:3], rotation_of_quaternion(unit(item, "relpose", given[3:])))
+
+    def _joint(self, item: Item, name: str) -> None:
+        first = item.text("joint1").strip()
+        second = item.get("joint2")
+        for attribute, joint in (("joint1", first), ("joint2", second)):
+            if joint and joint not in self.joints.all:
+                raise item.error(f"{attribute} {joint!r} is not a joint of this file{nearest(joint, self.joints.all)}")
+            if joint and self.joints.all[joint].type not in SCALAR:
+                raise item.error(f"{attribute} {joint!r} is {self.joints.all[joint].type}; it must be slide or hinge")
+        a = item.up_to("polycoef", (0.0, 1.0, 0.0, 0.0, 0.0))
+        y0 = float(self.joints.all[first].reference[0])
+        taken = {x.name for x in (*self.mechanism.forces, *self.mechanism.couplings)}
+        name = free_name(name, taken)
+        if not second:
+            self.mechanism.motion(name, first, y0 + float(a[0]))
+        elif np.any(a[2:]):
+            self.lose(f"{item.owner}: {first!r} as a polynomial of {second!r} of order {int(np.nonzero(a)[0][-1])}")
+        else:
+            x0 = float(self.joints.all[second].reference[0])
+            self.mechanism.couple(name, {first: 1.0, second: -float(a[1])}, offset=y0 + float(a[0] - a[1] * x0))

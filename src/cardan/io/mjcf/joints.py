@@ -1,0 +1,236 @@
+"""Joints of a body, and what acts along them.
+
+Several joints of a body are a chain: each turns or shifts the body frame as the ones before have left it, so that
+between them are links without mass. A joint's coordinate is MuJoCo's: it equals `ref` in the configuration in which
+the file is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cardan.io.mjcf.placement import Angles, turn, unit
+from cardan.io.mjcf.text import Item
+from cardan.io.mjcf.world import BodyItem, World, free_name
+from cardan.model.body import JointData
+from cardan.model.builder import Mechanism
+from cardan.model.joint import Free, JointType, Prismatic, Revolute, Rigid, Spherical
+from cardan.model.pose import Pose
+
+TYPES = ("free", "ball", "slide", "hinge")
+SCALAR = ("slide", "hinge")
+
+
+@dataclass(eq=False)
+class JointItem:
+    """A joint as it stands in the mechanism: `reference` is its coordinate in the configuration of the file."""
+
+    item: Item
+    name: str
+    type: str
+    body: BodyItem
+    reference: np.ndarray
+    armature: float = 0.0
+    damping: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    stiffness: np.ndarray = field(default_factory=lambda: np.zeros(3))
+
+    @property
+    def nv(self) -> int:
+        """How many rates it has."""
+        return {"free": 6, "ball": 3}.get(self.type, 1)
+
+
+class Joints:
+    """Reads the joints of all bodies and adds them, and their springs and dampers, to a mechanism."""
+
+    def __init__(self, world: World, angles: Angles, autolimits: bool, flags: dict[str, bool]) -> None:
+        self.world, self.angles, self.autolimits, self.flags = world, angles, autolimits, flags
+        self.all: dict[str, JointItem] = {}
+        self.of_body: dict[int, list[JointItem]] = {}
+        self.limited = self.rubbing = 0
+        self.losses: list[str] = []
+        self.notes: list[str] = []
+        for body in world.bodies[1:]:
+            for item, _ in body.joints:
+                name = item.get("name")
+                if name and name in self.all:
+                    raise item.error("the name is given to two joints; joint names must differ")
+                if name:
+                    self.all[name] = self._read(item, name, body)
+        named = {id(joint.item): joint for joint in self.all.values()}
+        self.all = {}
+        taken = {joint.name for joint in named.values()}
+        for body in world.bodies[1:]:
+            for k, (item, _) in enumerate(body.joints):
+                joint = named.get(id(item))
+                if joint is None:
+                    made = free_name(body.name if len(body.joints) == 1 else f"{body.name}_{k}", taken)
+                    taken.add(made)
+                    joint = self._read(item, made, body)
+                self.all[joint.name] = joint
+                self.of_body.setdefault(id(body), []).append(joint)
+
+    def _read(self, item: Item, name: str, body: BodyItem) -> JointItem:
+        item.owner = f"joint {name!r}"
+        kind = "free" if item.tag == "freejoint" else item.choice("type", TYPES, "hinge")
+        if kind == "free":
+            if body.parent != 0:
+                raise item.error("a free joint is for bodies directly in the world; use slide, hinge or ball joints")
+            if len(body.joints) > 1:
+                raise item.error("a body with a free joint has no other joint; remove the others")
+            reference = np.array([*body.at.position, *body.at.quaternion])
+            self._align(item)
+        elif kind == "ball":
+            turning = [
+                other for other, _ in body.joints if other.tag == "joint" and other.get("type", "hinge") != "slide"
+            ]
+            if len(turning) > 1:
+                raise item.error(
+                    "a body with a ball joint has no other joint that turns; put it into a body of its own"
+                )
+            reference = np.array([1.0, 0.0, 0.0, 0.0])
+        else:
+            reference = np.array([item.number_or("ref", 0.0) * self.scale(kind)])
+        joint = JointItem(item, name, kind, body, reference)
+        if item.tag == "joint":
+            self._read_numbers(joint)
+        return joint
+
+    def scale(self, kind: str) -> float:
+        """SI units in one unit of the file, along a coordinate."""
+        return 1.0 if kind in ("slide", "free") else self.angles.unit
+
+    def _align(self, item: Item) -> None:
+        if item.tag == "freejoint" and item.choice("align", ("true", "false", "auto"), "auto") == "true":
+            self.notes.append(
+                f"{item.owner} asks for its body's frame to be moved to the principal axes; it stays as the file has it"
+            )
+
+    def _read_numbers(self, joint: JointItem) -> None:
+        item = joint.item
+        joint.armature = item.number_or("armature", 0.0)
+        if joint.armature < 0:
+            raise item.error(f"its armature is negative: {joint.armature:g}")
+        damping, stiffness = (item.up_to(name, (0.0, 0.0, 0.0)) for name in ("damping", "stiffness"))
+        joint.damping = damping if self.flags["damper"] else np.zeros(3)
+        joint.stiffness = stiffness if self.flags["spring"] else np.zeros(3)
+        if (item.up_to("springdamper", (0.0, 0.0)) > 0).all():
+            self.losses.append(f"{item.owner}: 'springdamper', a spring chosen by MuJoCo from the inertia it moves")
+        if item.number_or("springyield", 0.0) > 0:
+            self.losses.append(f"{item.owner}: 'springyield', its spring is elastic here at any stretch")
+
+    # Into the mechanism.
+
+    def add(
+        self, mechanism: Mechanism, body: BodyItem, parent: str, names: dict[int, str], own: dict[str, Any]
+    ) -> None:
+        """Add a body with its joints; `own` is its mass, `parent` the name of what carries it."""
+        joints = self.of_body.get(id(body), [])
+        name = names[id(body)]
+        if not joints:
+            with body.item.naming():
+                mechanism.body(name, **own)
+                mechanism.joint(free_name(f"{name} fixed", self.all), Rigid(), parent, name, at=body.at)
+            return
+        at, carrier = body.at, parent
+        frames = dict((id(item), frame) for item, frame in body.joints)
+        for k, joint in enumerate(joints):
+            last = k == len(joints) - 1
+            child = name if last else free_name(f"{name} / {joint.name}", self.world.names)
+            with joint.item.naming():
+                mechanism.body(child, **(own if last else {}))
+                self._add_one(mechanism, joint, carrier, child, at, frames[id(joint.item)])
+            at, carrier = Pose(), child
+
+    def _add_one(self, mechanism: Mechanism, joint: JointItem, parent: str, child: str, at: Pose, frame: Pose) -> None:
+        item, kind = joint.item, joint.type
+        local = frame.position + frame.rotation @ item.up_to("pos", (0.0, 0.0, 0.0)) if kind != "free" else np.zeros(3)
+        F, M = at @ Pose(local), Pose(local)
+        if kind == "free":
+            type: JointType = Free()
+            F = Pose()
+        elif kind == "ball":
+            type = Spherical()
+        else:
+            axis = frame.rotation @ unit(item, "axis", item.up_to("axis", (0.0, 0.0, 1.0)))
+            type = Revolute(axis=axis) if kind == "hinge" else Prismatic(axis=axis)
+            ref = float(joint.reference[0])
+            if ref:  # the coordinate is `ref` where the file's configuration has none
+                M = M @ (Pose(rotation=turn(axis, ref)) if kind == "hinge" else Pose(ref * axis))
+        start = joint.reference if kind == "free" or (joint.reference.any() and kind != "ball") else None
+        mechanism.joint(
+            joint.name, type, parent, child, at=F, child_at=M, data=self._data(joint), start=start,
+            armature=joint.armature,
+        )  # fmt: skip
+        self._act(mechanism, joint, parent, child, F, M)
+
+    def _data(self, joint: JointItem) -> JointData:
+        item, given = joint.item, {}
+        if item.tag == "freejoint":
+            return JointData()
+        given["friction"] = item.number_or("frictionloss", 0.0)
+        given["damping"] = float(joint.damping[0])
+        if given["friction"] < 0:
+            raise item.error(f"its frictionloss is negative: {given['friction']:g}")
+        self.rubbing += given["friction"] > 0 and self.flags["frictionloss"]
+        if self._is_limited(item, "limited", "range") and joint.type != "free":
+            lower, upper = item.numbers("range", 2) * self.scale(joint.type)
+            if lower >= upper:
+                raise item.error(f"'range' must go from the smaller to the larger number, got {item.get('range')!r}")
+            given |= {"lower": float(lower), "upper": float(upper)}
+            self.limited += self.flags["limit"]
+        if self._is_limited(item, "actuatorfrclimited", "actuatorfrcrange") and joint.type in SCALAR:
+            given["effort"] = float(np.abs(item.numbers("actuatorfrcrange", 2)).max())
+        return JointData(**given)
+
+    def _is_limited(self, item: Item, attribute: str, range: str) -> bool:
+        """Whether a range holds: as the file says, or because there is one."""
+        said = item.choice(attribute, ("true", "false", "auto"), "auto")
+        if said == "auto":
+            if item.has(range) and not self.autolimits:
+                raise item.error(
+                    f'{range!r} is given without {attribute!r}, and <compiler autolimits="false"> forbids that'
+                )
+            return item.has(range)
+        if said == "true" and not item.has(range):
+            raise item.error(f"{attribute!r} is true and there is no {range!r}; give it")
+        return said == "true"
+
+    def _act(self, mechanism: Mechanism, joint: JointItem, parent: str, child: str, F: Pose, M: Pose) -> None:
+        """Springs and dampers along a joint."""
+        item, name = joint.item, joint.name
+        (k, *more_k), (c, *more_c) = joint.stiffness, joint.damping
+        if min(k, c) < 0:
+            raise item.error(f"its stiffness and damping must not be negative, got {k:g} and {c:g}")
+        if joint.type in SCALAR:
+            rest = item.number_or("springref", 0.0) * self.scale(joint.type)
+            if k or c:
+                mechanism.torsion(free_name(f"{name} spring", self.all), name, stiffness=k, rest=rest, damping=c)
+            if any(more_k) or any(more_c):
+                mechanism.drive(free_name(f"{name} law", self.all), name, _polynomial(more_k, more_c, rest))
+            return
+        if any(more_k) or any(more_c):
+            self.losses.append(
+                f"joint {name!r} ({joint.type}): the powers of its stiffness or damping, which it has here of first order"
+            )
+        if c:
+            mechanism.friction(free_name(f"{name} damping", self.all), name, viscous=c)
+        if k:
+            K = [k] * 3 + ([k] * 3 if joint.type == "free" else [0.0] * 3)
+            at = joint.body.at if joint.type == "free" else F
+            mechanism.bushing(free_name(f"{name} spring", self.all), parent, child, stiffness=K, at1=at, at2=M)
+
+
+def _polynomial(k: list[float], c: list[float], rest: float) -> Any:
+    """Second and third powers of stretch and speed."""
+
+    def law(t: Any, q: Any, v: Any) -> Any:
+        import casadi as ca
+
+        x = q - rest
+        return -(k[0] * x**2 + k[1] * x**3) - (c[0] * v * ca.fabs(v) + c[1] * v**3)
+
+    return law

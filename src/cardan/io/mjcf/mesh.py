@@ -1,0 +1,220 @@
+"""The inertia of a mesh: its file read (STL, OBJ, MSH, or numbers in the model), its triangles summed.
+
+Notation: a triangle with corners `D`, `E`, `F` makes a pyramid with an apex; `P` are the second moments.
+
+    legacy   pyramids from the centroid of the surface, then from the centre of mass, all counted as positive
+    exact    signed pyramids: the true volume of a closed surface whose triangles face outwards
+    convex   the same of the convex hull
+    shell    the triangles themselves
+
+Source: MuJoCo's XML reference, page asset/mesh; Mirtich (1996) for second moments of simplices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.rotation import rotation_of_quaternion
+from cardan.errors import FileError, nearest
+from cardan.io.mjcf.text import Folder, Item
+from cardan.io.text import SIZE_LIMIT
+
+INERTIAS = ("convex", "exact", "legacy", "shell")
+SMALLEST = 1e-14
+
+Triangles = np.ndarray  # (n, 3, 3): triangle, corner, component
+Unit = tuple[float, np.ndarray, np.ndarray]
+
+
+class Meshes:
+    """Every mesh asset by name; a file is read when its inertia is asked for."""
+
+    def __init__(self, base: Path, folder: Folder, directory: str, strip: bool = False) -> None:
+        self.base, self.folder, self.directory, self.strip = base, folder, directory, strip
+        self.items: dict[str, Item] = {}
+        self.done: dict[str, Unit] = {}
+
+    def add(self, item: Item) -> None:
+        """Take up an asset; it is called as its file if it has no name."""
+        name = item.get("name") or Path(item.get("file").replace("\\", "/")).stem
+        if not name:
+            raise item.error("it has neither 'name' nor 'file'; give one")
+        if name in self.items:
+            raise item.error(f"mesh {name!r} is defined twice; the names of meshes must differ")
+        item.owner = f"mesh {name!r}"
+        self.items[name] = item
+
+    def unit_solid(self, geom: Item) -> Unit:
+        """Volume (or area) of a geom's mesh, centre of mass (3,), and inertia (3, 3) about it for unit mass."""
+        name = geom.text("mesh").strip()
+        if name not in self.items:
+            raise geom.error(f"its mesh {name!r} is not an asset{nearest(name, self.items)}")
+        if name not in self.done:
+            self.done[name] = self._measure(self.items[name])
+        return self.done[name]
+
+    def _measure(self, item: Item) -> Unit:
+        points, faces = self._points(item)
+        scale = item.up_to("scale", (1.0, 1.0, 1.0))
+        quaternion = item.up_to("refquat", (1.0, 0.0, 0.0, 0.0))
+        R = rotation_of_quaternion(quaternion / max(float(np.linalg.norm(quaternion)), 1e-300))
+        points = (points - item.up_to("refpos", (0.0, 0.0, 0.0))) @ R * scale
+        how = item.choice("inertia", INERTIAS, "legacy")
+        if faces is None or how == "convex":
+            faces = _hull(item, points)
+        elif np.prod(scale) < 0:
+            faces = faces[:, [0, 2, 1]]
+        try:
+            return measure(points[faces], how)
+        except ValueError as error:
+            raise item.error(f"{error}; give the body an <inertial>, or repair the mesh") from None
+
+    def _points(self, item: Item) -> tuple[np.ndarray, np.ndarray | None]:
+        """Vertices (n, 3), and triangles (m, 3) if there are any."""
+        if item.has("builtin") or any(child.tag == "plugin" for child in item.children):
+            raise item.error("a mesh that MuJoCo generates is not read; give the body an <inertial>")
+        if item.has("vertex"):
+            points = _numbers(item, "vertex", float).reshape(-1, 3)
+            faces = _numbers(item, "face", int).reshape(-1, 3) if item.has("face") else None
+        else:
+            name = item.text("file").replace("\\", "/")
+            name = Path(name).name if self.strip else name
+            file = self.folder.find(item, self.base / self.directory, name)
+            points, faces = _read_file(item, file, name)
+        if faces is not None and (faces.min(initial=0) < 0 or faces.max(initial=0) >= len(points)):
+            raise item.error(f"a face names a vertex that is not there; there are {len(points)}")
+        if not np.isfinite(points).all() or len(points) < 4:
+            raise item.error(f"it needs 4 finite vertices or more, and has {len(points)}")
+        return points, faces
+
+
+def _numbers(item: Item, attribute: str, kind: type) -> np.ndarray:
+    words = item.text(attribute).split()
+    if len(words) % 3:
+        raise item.error(f"{attribute!r} of <{item.tag}> must be triples of numbers, got {len(words)} numbers")
+    try:
+        return np.array(words, dtype=float if kind is float else np.int64)
+    except (ValueError, OverflowError):
+        raise item.error(f"{attribute!r} of <{item.tag}> has something that is not a number") from None
+
+
+def _read_file(item: Item, file: Path, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    readers: dict[str, Callable[[bytes], tuple[np.ndarray, np.ndarray | None]]] = {
+        ".stl": _stl, ".obj": _obj, ".msh": _msh
+    }  # fmt: skip
+    reader = readers.get(file.suffix.lower())
+    if reader is None:
+        raise item.error(f"its file {name!r} is of a kind that is not read; known: {', '.join(readers)}")
+    try:
+        if not file.is_file():
+            raise item.error(f"there is no file {name!r}, looked for at {str(file)!r}")
+        if file.stat().st_size > SIZE_LIMIT:
+            raise item.error(f"its file {name!r} is larger than {SIZE_LIMIT / 2**20:.0f} MiB")
+        return reader(file.read_bytes())
+    except FileError:
+        raise
+    except OSError as error:
+        raise item.error(f"its file {name!r} cannot be read: {error.strerror or error}") from None
+    except (ValueError, IndexError, OverflowError) as error:
+        raise item.error(f"its file {name!r} is damaged: {error}") from None
+
+
+def _stl(data: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Binary STL: 80 bytes, a count, and 50 bytes a triangle."""
+    count = int.from_bytes(data[80:84], "little")
+    if len(data) != 84 + 50 * count or not count:
+        raise ValueError(f"a binary STL file of {count} triangles has {84 + 50 * count} bytes, not {len(data)}")
+    rows = np.frombuffer(data, dtype=np.dtype([("numbers", "<f4", 12), ("extra", "<u2")]), offset=84)
+    return rows["numbers"][:, 3:].astype(float).reshape(-1, 3), np.arange(3 * count).reshape(-1, 3)
+
+
+def _msh(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
+    """MuJoCo's own: four counts, then vertices, normals, texture coordinates, faces."""
+    counts = np.frombuffer(data[:16], dtype="<i4")
+    nv, nn, nt, nf = map(int, counts)
+    expected = 16 + 12 * (nv + nn + nf) + 8 * nt
+    if min(nv, nn, nt, nf) < 0 or len(data) != expected:
+        raise ValueError(f"a MSH file of these counts has {expected} bytes, not {len(data)}")
+    points = np.frombuffer(data, "<f4", 3 * nv, 16).astype(float).reshape(-1, 3)
+    if not nf:
+        return points, None
+    faces = np.frombuffer(data, "<i4", 3 * nf, 16 + 12 * (nv + nn) + 8 * nt).astype(np.int64)
+    return points, faces.reshape(-1, 3)
+
+
+def _obj(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
+    """Wavefront: lines `v x y z`, and `f a b c ...` with polygons cut into triangles from their first corner."""
+    points, faces = [], []
+    for line in data.decode("utf-8", "replace").splitlines():
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == "v":
+            points.append([float(word) for word in words[1:4]])
+        elif words[0] == "f":
+            corners = [int(word.split("/")[0]) for word in words[1:]]
+            corners = [c - 1 if c > 0 else len(points) + c for c in corners]
+            faces += [[corners[0], corners[k], corners[k + 1]] for k in range(1, len(corners) - 1)]
+    if any(len(point) != 3 for point in points):
+        raise ValueError("a vertex has fewer than 3 numbers")
+    array = np.array(points, dtype=np.float32).astype(float).reshape(-1, 3)
+    return array, np.array(faces, dtype=np.int64) if faces else None
+
+
+def _hull(item: Item, points: np.ndarray) -> np.ndarray:
+    """Triangles of the convex hull, facing outwards."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    if item.has("maxhullvert") and item.integer("maxhullvert", -1) > 0:
+        raise item.error("'maxhullvert' simplifies the hull in a way that is not known; give the body an <inertial>")
+    try:
+        hull: Any = ConvexHull(points)
+    except QhullError:
+        raise item.error("its vertices lie in a plane, or nearly; it has no volume") from None
+    faces: np.ndarray = hull.simplices.copy()
+    D, E, F = (points[faces[:, k]] for k in range(3))
+    inwards = np.einsum("ij,ij->i", np.cross(E - D, F - D), hull.equations[:, :3]) < 0
+    faces[inwards] = faces[inwards][:, [0, 2, 1]]
+    return faces
+
+
+def measure(triangles: Triangles, how: str) -> Unit:
+    """Volume (or area) of triangles, centre of mass, and inertia about it for unit mass."""
+    D, E, F = (triangles[:, k] for k in range(3))
+    normal = np.cross(E - D, F - D)
+    area = np.linalg.norm(normal, axis=1) / 2
+    kept = area > SMALLEST / 2
+    D, E, F, normal, area = D[kept], E[kept], F[kept], normal[kept], area[kept]
+    centre = (D + E + F) / 3
+    if not area.sum() > 0:
+        raise ValueError("its triangles have no area")
+    middle = (area @ centre) / area.sum()
+    if how == "shell":
+        return float(area.sum()), middle, _inertia(area / area.sum() / 12, D - middle, E - middle, F - middle)
+    signed = how != "legacy"
+    volume = _pyramids(centre - middle, normal, signed)
+    if not volume.sum() > SMALLEST:
+        raise ValueError(
+            f"its volume is {volume.sum():.3g} m^3; it must be positive: are its triangles turned inwards?"
+        )
+    com = (volume @ (0.75 * centre + 0.25 * middle)) / volume.sum()
+    D, E, F = D - com, E - com, F - com
+    weight = _pyramids(centre - com, normal, signed)
+    return float(volume.sum()), com, _inertia(weight / volume.sum() / 20, D, E, F)
+
+
+def _pyramids(base: np.ndarray, normal: np.ndarray, signed: bool) -> np.ndarray:
+    """Volume of each pyramid, from its apex to a point of its base."""
+    volume = np.einsum("ij,ij->i", base, normal) / 6
+    return volume if signed else np.abs(volume)
+
+
+def _inertia(weight: np.ndarray, D: np.ndarray, E: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Inertia from the weighted second moments `P` of triangles, or of pyramids with apex in the origin."""
+    total = D + E + F
+    P = sum((weight[:, None] * X).T @ X for X in (D, E, F, total))
+    return np.trace(P) * np.eye(3) - P

@@ -1,0 +1,259 @@
+"""MJCF read into a mechanism: bodies and their inertia, joints, springs, loops, actuators, keyframes.
+
+SI units throughout but for angles, whose unit the file chooses; quaternions (w, x, y, z). What never concerns dynamics
+(textures, cameras, how things look) is passed over. What does and has no counterpart here (contact, tendons, limits
+as forces, ...) is listed as a loss; what would change the bodies themselves is refused.
+
+Source: MuJoCo's documentation, XML reference and modeling.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.rotation import rotation_of_quaternion
+from cardan.errors import nearest
+from cardan.io.mjcf.actuators import Actuators
+from cardan.io.mjcf.defaults import Defaults
+from cardan.io.mjcf.equality import Equalities, Places
+from cardan.io.mjcf.joints import JointItem, Joints
+from cardan.io.mjcf.mesh import Meshes
+from cardan.io.mjcf.options import Options
+from cardan.io.mjcf.placement import pose_of, to_z, unit
+from cardan.io.mjcf.solids import Inertial, inertial_of, merged, require_mass
+from cardan.io.mjcf.text import Folder, Item, read_tree
+from cardan.io.mjcf.world import BodyItem, World, free_name
+from cardan.io.text import read_text
+from cardan.model.builder import Mechanism
+from cardan.model.pose import Pose
+
+SECTIONS = (
+    "compiler", "option", "size", "statistic", "visual", "default", "extension", "asset", "worldbody", "deformable",
+    "contact", "tendon", "equality", "actuator", "sensor", "custom", "keyframe",
+)  # fmt: skip
+KEY = ("act", "ctrl", "mpos", "mquat", "name", "plastic", "qpos", "qvel", "time")
+
+
+def read_mjcf(path: Path, *, gravity: Any = None, folder: Path | None = None) -> Mechanism:
+    """Read an MJCF file into a mechanism.
+
+    Args:
+        path: the file.
+        gravity: acceleration of free fall (3,), m/s^2, in ground axes; what the file says by default.
+        folder: the folder that included files and meshes may be in; the file's own by default.
+
+    """
+    allowed = Folder(path.parent if folder is None else folder)
+    return _Reader(path, read_tree(path, read_text(path), allowed), allowed, gravity).read()
+
+
+class _Reader:
+    """From the elements of a file to a mechanism, section by section."""
+
+    def __init__(self, path: Path, top: Item, folder: Folder, gravity: Any) -> None:
+        self.top = top
+        top.check(("model",), SECTIONS)
+        self.options = options = Options(top)
+        self.defaults = Defaults(top)
+        self.meshes = Meshes(path.parent, folder, options.mesh_directory, options.strip)
+        for asset in self.section("asset"):
+            if asset.tag == "mesh":
+                self.meshes.add(self.defaults.of(asset))
+        self.world = World(top, self.defaults, options.angles)
+        self.joints = Joints(self.world, options.angles, options.autolimits, options.flags)
+        self.mechanism = m = Mechanism(top.get("model") or path.stem, gravity=(0.0, 0.0, 0.0))
+        with top.naming():
+            m.gravity = _gravity(options, gravity)
+        self.names = self._names()
+
+    def section(self, name: str) -> list[Item]:
+        """What is in all sections of a name."""
+        return [child for item in self.top.children if item.tag == name for child in item.children]
+
+    def read(self) -> Mechanism:
+        """Add everything."""
+        m, options = self.mechanism, self.options
+        actuators = Actuators(self.joints, options.autolimits, options.flags, m.lose)
+        for item in self.section("actuator"):
+            actuators.add(item, self.defaults)
+        self._add_bodies()
+        m.actuators += actuators.all
+        sites = self._add_sites()
+        places = Places(self.world, self.names, sites)
+        equalities = Equalities(m, self.joints, places, m.lose)
+        for item in self.section("equality"):
+            if options.flags["equality"] and options.flags["constraint"]:
+                equalities.add(item, self.defaults)
+            else:
+                m.lose(f"{item.owner} of <equality>, which the file's own <flag> switches off")
+        if m.cut or m.couplings:
+            m.note("equality constraints are soft in MuJoCo and hold exactly here; 'solref' and 'solimp' are not read")
+        for k, item in enumerate(self.section("keyframe")):
+            self._keyframe(item, k)
+        for sentence in self.joints.notes:
+            m.note(sentence)
+        for sentence in (*self.joints.losses, *self._losses()):
+            m.lose(sentence)
+        return m
+
+    # Bodies.
+
+    def _names(self) -> dict[int, str]:
+        """The mechanism's names of bodies: those of the file, but that the world is the ground."""
+        ground = self.mechanism.ground
+        names = {id(body): body.name for body in self.world.bodies}
+        names[id(self.world.bodies[0])] = ground
+        for body in self.world.bodies[1:]:
+            if body.name == ground:
+                names[id(body)] = free_name(ground, self.world.names)
+                self.mechanism.note(f"body {ground!r} is called {names[id(body)]!r} here; {ground!r} is the world")
+        return names
+
+    def _add_bodies(self) -> None:
+        options = self.options
+        inertials = [
+            inertial_of(
+                body.item, *(body.inertial or (None, Pose())), body.geoms, options.rules, options.angles, self.meshes
+            )
+            for body in self.world.bodies[1:]
+        ]
+        total = sum(own.mass for own in inertials)
+        if options.total_mass > 0 and total > 0:
+            scale = options.total_mass / total
+            inertials = [Inertial(own.mass * scale, own.com, own.inertia * scale) for own in inertials]
+        self._require_masses(inertials)
+        for body, own in zip(self.world.bodies[1:], inertials, strict=True):
+            parent = self.names[id(self.world.bodies[body.parent])]
+            given = {"mass": own.mass, "com": own.com, "inertia": own.inertia, "judge": "link"}
+            self.joints.add(self.mechanism, body, parent, self.names, given)
+            self._compensate(body, own)
+
+    def _require_masses(self, inertials: list[Inertial]) -> None:
+        """What moves must have mass: a body, with all that is fixed to it."""
+        gathered: list[list[Inertial]] = [[] for _ in self.world.bodies]
+        for k in range(len(self.world.bodies) - 1, 0, -1):
+            body, own = self.world.bodies[k], inertials[k - 1]
+            parts = [*gathered[k], own] if own.mass > 0 else gathered[k]
+            if not body.joints:
+                at = body.at
+                gathered[body.parent] += [
+                    Inertial(p.mass, at.position + at.rotation @ p.com, at.rotation @ p.inertia @ at.rotation.T)
+                    for p in parts
+                ]
+                continue
+            whole = merged(parts) if parts else inertials[k - 1]
+            error = require_mass(body.item, whole.mass, whole.inertia)
+            if error is not None:
+                raise error
+
+    def _compensate(self, body: BodyItem, own: Inertial) -> None:
+        """A force that carries part of a body's weight."""
+        part = body.item.number_or("gravcomp", 0.0)
+        if not part or not own.mass or not self.mechanism.gravity.any():
+            return
+        name = self.names[id(body)]
+        force = -part * own.mass * self.mechanism.gravity
+        self.mechanism.wrench(f"{name} gravcomp", name, (0.0, 0.0, 0.0, *force), at=own.com)
+
+    def _add_sites(self) -> dict[str, tuple[int, Pose]]:
+        """Frames for all sites that have a name."""
+        m, found = self.mechanism, {}
+        for k, body in enumerate(self.world.bodies):
+            for item, frame in body.sites:
+                name = item.get("name")
+                if not name:
+                    continue
+                if name in found:
+                    raise item.error("the name is given to two sites; site names must differ")
+                at = frame @ self._site_pose(item)
+                found[name] = k, at
+                taken = {"ground", *(b.name for b in m.bodies), *(f.name for f in m.frames)}
+                with item.naming():
+                    m.frame(
+                        free_name(name if name not in taken else f"{name} site", taken), self.names[id(body)], at=at
+                    )
+        return found
+
+    def _site_pose(self, item: Item) -> Pose:
+        if not item.has("fromto"):
+            return pose_of(item, self.options.angles)
+        ends = item.numbers("fromto", 6)
+        return Pose((ends[:3] + ends[3:]) / 2, to_z(unit(item, "fromto", ends[3:] - ends[:3])))
+
+    # Keyframes.
+
+    def _keyframe(self, item: Item, number: int) -> None:
+        if item.tag != "key":
+            raise item.error(f"<keyframe> has no element <{item.tag}> in MJCF{nearest(item.tag, ('key',))}")
+        item.check(KEY)
+        name = item.get("name") or f"key_{number}"
+        item.owner = f"key {name!r}"
+        joints = list(self.joints.all.values())
+        q0 = np.concatenate([joint.reference for joint in joints]) if joints else np.zeros(0)
+        q = item.up_to("qpos", list(q0)) if item.has("qpos") else q0
+        v = item.up_to("qvel", [0.0] * sum(joint.nv for joint in joints)) if item.has("qvel") else None
+        positions, rates, at, dof = {}, {}, 0, 0
+        for joint in joints:
+            own = q[at : at + len(joint.reference)]
+            if len(own) > 1:
+                own = np.array([*own[:-4], *unit(item, "qpos", own[-4:])])
+            positions[joint.name] = own
+            if v is not None:
+                rates[joint.name] = _rates(joint, own, v[dof : dof + joint.nv])
+            at, dof = at + len(joint.reference), dof + joint.nv
+        with item.naming():
+            self.mechanism.state(name, positions, rates, time=item.number_or("time", 0.0))
+        for what in ("act", "mpos", "mquat", "plastic"):
+            if item.has(what):
+                self.mechanism.note(f"{item.owner}: {what!r} is not read")
+
+    # Losses.
+
+    def _losses(self) -> list[str]:
+        """What concerns dynamics and has no counterpart here."""
+        found = [*self.options.losses]
+        flags, joints = self.options.flags, self.joints
+        hard = flags["constraint"]
+        if joints.limited and hard:
+            found.append(f"limits of {_many(joints.limited, 'joint')}: data only, nothing stops them")
+        if joints.rubbing and hard:
+            found.append(f"dry friction ('frictionloss') of {_many(joints.rubbing, 'joint')}: data only")
+        touching = sum(_can_touch(geom.item) for body in self.world.bodies for geom in body.geoms)
+        if touching > 1 and flags["contact"] and hard:
+            found.append(f"contact between {_many(touching, 'geom')}")
+        counts = Counter(
+            f"<{item.tag}> of <{name}>" for name in ("tendon", "deformable") for item in self.section(name)
+        )
+        if flags["contact"] and hard:
+            counts += Counter("<pair> of <contact>" for item in self.section("contact") if item.tag == "pair")
+        counts += Counter("<plugin>" for _ in (*self.world.plugins, *self.section("extension")))
+        found += [f"{what}, {_many(count, 'time')}" for what, count in sorted(counts.items())]
+        found += [
+            f"{body.item.owner} is moved from outside ('mocap'); it is fixed here"
+            for body in self.world.bodies
+            if body.item.tag == "body" and body.item.yes("mocap")
+        ]
+        return found
+
+
+def _gravity(options: Options, given: Any) -> np.ndarray:
+    return Mechanism("gravity", gravity=options.gravity if given is None else given).gravity
+
+
+def _rates(joint: JointItem, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """A joint's rates: of a free body MuJoCo has its velocity in world axes, then its angular velocity in its own."""
+    if joint.type != "free":
+        return v
+    return np.array([*v[3:], *(rotation_of_quaternion(q[3:]).T @ v[:3])])
+
+
+def _can_touch(geom: Item) -> bool:
+    return geom.integer("contype", 1) != 0 or geom.integer("conaffinity", 1) != 0
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"

@@ -1,0 +1,184 @@
+"""The elements of an MJCF file and of the files it includes, each with its file and line.
+
+An included file stands in place of its `<include>`, without its top element. Only files inside one folder are read:
+absolute paths, paths that lead out of it and links out of it are refused, and no file is included twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import FileError, ModelError, UnknownNameError, nearest
+from cardan.io.element import LARGEST, Element, parse_nodes
+from cardan.io.text import SIZE_LIMIT, read_text
+
+
+class Item(Element):
+    """An element of an MJCF file: `attributes` are its own over those of its defaults class; `line` is where it is."""
+
+    def __init__(self, node: Any, owner: str = "", defaults: Mapping[str, str] | None = None) -> None:
+        merged = node
+        if defaults:
+            merged = type(node)(node.tag, {**defaults, **node.attrib})
+            merged.line, merged.file = node.line, node.file
+            merged.extend(list(node))
+        super().__init__(merged, str(node.file), owner or _called(merged), Counter())
+        self.own: Mapping[str, str] = node.attrib
+        self.line: int = node.line
+
+    def error(self, sentence: str) -> FileError:
+        """Make the exception that says what is wrong here."""
+        return FileError(f"{self.source}: line {self.line}: {self.owner}: {sentence}")
+
+    @property
+    def children(self) -> list[Item]:
+        """Every element directly inside, in order."""
+        return [Item(node) for node in self.node]
+
+    def get(self, attribute: str, default: str = "") -> str:
+        """Text of an attribute, or the default."""
+        return self.node.get(attribute, default).strip()
+
+    def choice(self, attribute: str, options: Sequence[str], default: str) -> str:
+        """One of several words."""
+        value = self.get(attribute, default)
+        if value not in options:
+            raise self.error(f"{attribute!r} of <{self.tag}> must be one of {', '.join(options)}, got {value!r}")
+        return value
+
+    def yes(self, attribute: str, default: bool = False) -> bool:
+        """Whether an attribute is true."""
+        return self.choice(attribute, ("true", "false"), "true" if default else "false") == "true"
+
+    def integer(self, attribute: str, default: int) -> int:
+        """One whole number, or the default."""
+        value = self.number_or(attribute, default)
+        if value != int(value):
+            raise self.error(f"{attribute!r} of <{self.tag}> must be a whole number, got {self.get(attribute)!r}")
+        return int(value)
+
+    def several(self, attribute: str, least: int, most: int, *, largest: float = LARGEST) -> np.ndarray:
+        """From `least` to `most` finite numbers that must be there."""
+        count = len(self.text(attribute).split())
+        if not least <= count <= most:
+            raise self.error(
+                f"{attribute!r} of <{self.tag}> must be from {least} to {most} numbers, got {count}: "
+                f"{_short(self.get(attribute))}"
+            )
+        return self.numbers(attribute, count, largest=largest)
+
+    def up_to(self, attribute: str, default: Sequence[float]) -> np.ndarray:
+        """As many numbers as the default has; those that are missing at the end are those of the default."""
+        if not self.has(attribute):
+            return np.array(default, dtype=float)
+        given = self.several(attribute, 1, len(default))
+        return np.array([*given, *default[len(given) :]], dtype=float)
+
+    def check(self, attributes: Sequence[str], elements: Sequence[str] | None = None) -> None:
+        """Refuse attributes, and elements inside, that the format does not have here."""
+        for name in self.own:
+            if name not in attributes:
+                raise self.error(f"<{self.tag}> has no attribute {name!r} in MJCF{nearest(name, attributes)}")
+        for child in self.node if elements is not None else ():
+            if child.tag not in elements:
+                raise Item(child).error(
+                    f"<{self.tag}> has no element <{child.tag}> in MJCF{nearest(child.tag, elements)}"
+                )
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Put file and line before what the builder says is wrong."""
+        try:
+            yield
+        except FileError:
+            raise
+        except (ModelError, UnknownNameError) as error:
+            raise FileError(f"{self.source}: line {self.line}: {error}") from None
+
+
+def _called(node: Any) -> str:
+    """How sentences call an element."""
+    name = node.get("name", "").strip()
+    return f"{node.tag} {name!r}" if name else f"<{node.tag}>"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+class Folder:
+    """The one folder that files are read from."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path))
+
+    def find(self, item: Item, base: Path, name: str) -> Path:
+        """The file that an element names, relative to `base`; it must be inside the folder."""
+        if "\0" in name or "\\" in name or Path(name).is_absolute() or (len(name) > 1 and name[1] == ":"):
+            raise item.error(
+                f"its file {name!r} is not a path relative to the model's folder; only files inside that are read"
+            )
+        found = Path(os.path.realpath(base / name))
+        if self.path != found and self.path not in found.parents:
+            raise item.error(
+                f"its file {name!r} is outside the folder {str(self.path)!r}, and only files inside that are read; "
+                "pass folder=... to load if you trust the file"
+            )
+        return found
+
+
+def read_tree(path: Path, text: str, folder: Folder) -> Item:
+    """The top element of a file, with every included file in its place."""
+    top = parse_nodes(text, str(path))
+    if top.tag != "mujoco":
+        raise FileError(f"{path}: the top element is <{top.tag}>, and must be <mujoco>; is it another format?")
+    seen: dict[Path, Item | None] = {Path(os.path.realpath(path)): None}
+    left = SIZE_LIMIT - len(text)
+    ahead = [top]
+    while ahead:
+        node = ahead.pop()
+        inner: list[Any] = []
+        for child in node:
+            if child.tag == "include":
+                nodes, size = _included(Item(child), path, folder, seen, left)
+                left -= size
+                # what was included may include more: it is looked at as part of this element
+                inner += nodes
+            else:
+                inner.append(child)
+        changed = len(inner) != len(node) or any(a is not b for a, b in zip(inner, node, strict=False))
+        if changed:
+            node[:] = inner
+            ahead.append(node)
+        else:
+            ahead += inner
+    return Item(top, "mujoco")
+
+
+def _included(
+    item: Item, main: Path, folder: Folder, seen: dict[Path, Item | None], left: int
+) -> tuple[list[Any], int]:
+    """What an `<include>` stands for, and how long its text is."""
+    item.check(("file",))
+    name = item.text("file")
+    file = folder.find(item, main.parent, name)
+    if file in seen:
+        before = seen[file]
+        where = "it is the model itself" if before is None else f"line {before.line} of {before.source} includes it"
+        raise item.error(f"{name!r} is included a second time ({where}); a file can be included once")
+    seen[file] = item
+    try:
+        text = read_text(file, max(left, 1))
+    except FileError as error:
+        raise item.error(f"its file {str(error).replace(str(file), repr(name), 1)}") from None
+    nodes = list(parse_nodes(text, str(file)))
+    if not nodes:
+        raise item.error(f"its file {name!r} has no element inside its top element; there is nothing to include")
+    return nodes, len(text)

@@ -1,0 +1,159 @@
+"""The bodies of a file, one after the other as MuJoCo numbers them, each with what is directly in it.
+
+`<frame>` elements are folded into the poses of what they hold. Nesting may be as deep as the file likes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cardan.io.mjcf.defaults import Defaults
+from cardan.io.mjcf.placement import ROTATIONS, Angles, pose_of
+from cardan.io.mjcf.solids import Geom
+from cardan.io.mjcf.text import Item
+from cardan.model.pose import Pose
+
+WORLD = "world"
+POSED = ("pos", *ROTATIONS)
+INSIDE = (
+    "inertial", "joint", "freejoint", "geom", "attach", "site", "camera", "light", "plugin", "flexcomp", "body", "frame",
+    "replicate", "composite",
+)  # fmt: skip
+MAKERS = {
+    "attach": "takes bodies from another file",
+    "replicate": "makes copies of bodies",
+    "flexcomp": "makes bodies of its own",
+    "composite": "makes bodies of its own",
+}
+ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "worldbody": (),
+    "frame": ("name", "childclass", *POSED),
+    "body": ("name", "childclass", "fuse", "gravcomp", "mocap", "simple", "sleep", "user", *POSED),
+    "inertial": ("mass", "diaginertia", "fullinertia", *POSED),
+    "freejoint": ("name", "group", "align"),
+    "joint": (
+        "actuatorfrclimited", "actuatorfrcrange", "actuatorgravcomp", "armature", "axis", "class", "damping",
+        "frictionloss", "group", "limited", "margin", "name", "pos", "range", "ref", "solimpfriction", "solimplimit",
+        "solreffriction", "solreflimit", "springdamper", "springref", "springyield", "stiffness", "type", "user",
+    ),
+    "geom": (
+        "adhesion", "axisangle", "castshadow", "class", "conaffinity", "condim", "contype", "density", "euler",
+        "fitscale", "fluidcoef", "fluidshape", "friction", "fromto", "gap", "group", "hfield", "margin", "mass",
+        "material", "mesh", "name", "pos", "priority", "quat", "rgba", "shellinertia", "size", "solimp", "solmix",
+        "solref", "surfacevel", "type", "user", "xyaxes", "zaxis",
+    ),
+    "site": (
+        "axisangle", "class", "euler", "fromto", "group", "material", "mesh", "name", "pos", "quat", "rgba", "size",
+        "type", "user", "xyaxes", "zaxis",
+    ),
+}  # fmt: skip
+
+
+@dataclass(eq=False)
+class BodyItem:
+    """A body as the file has it: `name` as in the file or made up, `at` its pose in the parent's frame."""
+
+    item: Item
+    name: str
+    parent: int
+    at: Pose
+    inertial: tuple[Item, Pose] | None = None
+    joints: list[tuple[Item, Pose]] = field(default_factory=list)
+    geoms: list[Geom] = field(default_factory=list)
+    sites: list[tuple[Item, Pose]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the walk is: in which body, in which frame of it, under which class."""
+
+    body: int
+    frame: Pose
+    childclass: str
+
+
+class World:
+    """All bodies; the first is the world itself. `plugins` are elements that only MuJoCo can run."""
+
+    def __init__(self, top: Item, defaults: Defaults, angles: Angles) -> None:
+        self.defaults, self.angles = defaults, angles
+        self.bodies: list[BodyItem] = []
+        self.plugins: list[Item] = []
+        self.names: dict[str, Item] = {}
+        sections = [item for item in top.children if item.tag == "worldbody"]
+        self.bodies.append(BodyItem(sections[0] if sections else top, WORLD, -1, Pose()))
+        ahead: list[tuple[Item, _Place]] = []
+        for section in reversed(sections):
+            section.check((), INSIDE)
+            ahead += [(child, _Place(0, Pose(), "")) for child in reversed(section.children)]
+        while ahead:
+            item, place = ahead.pop()
+            inner = self._enter(item, place)
+            if inner is not None:
+                ahead += [(child, inner) for child in reversed(item.children)]
+        self._name_all()
+
+    def _enter(self, item: Item, place: _Place) -> _Place | None:
+        """Take up one element; where its own elements are, if it holds any."""
+        if item.tag in MAKERS:
+            raise item.error(
+                f"<{item.tag}> {MAKERS[item.tag]}, which is not read; save the compiled model as MJCF first"
+            )
+        if item.tag in ATTRIBUTES:
+            item.check(ATTRIBUTES[item.tag], INSIDE if item.tag in ("body", "frame") else None)
+        if item.tag not in ("body", "frame"):
+            self._put(item, place)
+            return None
+        childclass = item.get("childclass")
+        if childclass:
+            self.defaults.check(item, "childclass", childclass)
+        at = place.frame @ pose_of(item, self.angles)
+        inherited = childclass or place.childclass
+        if item.tag == "frame":
+            return _Place(place.body, at, inherited)
+        self.bodies.append(BodyItem(item, item.get("name"), place.body, at))
+        return _Place(len(self.bodies) - 1, Pose(), inherited)
+
+    def _put(self, item: Item, place: _Place) -> None:
+        """Put an element into its body."""
+        body = self.bodies[place.body]
+        if item.tag == "inertial":
+            if place.body == 0:
+                raise item.error("the world has no inertia; remove <inertial>, or put it into a body")
+            if body.inertial is not None:
+                raise item.error("the body has two <inertial> elements; remove one")
+            body.inertial = item, place.frame
+        elif item.tag in ("joint", "freejoint"):
+            if place.body == 0:
+                raise item.error(f"the world cannot move: put <{item.tag}> into a body")
+            known = self.defaults.of(item, place.childclass) if item.tag == "joint" else item
+            body.joints.append((known, place.frame))
+        elif item.tag == "geom":
+            geom = Geom(self.defaults.of(item, place.childclass), place.frame)
+            body.geoms.append(geom)
+            self.plugins += [child for child in item.children if child.tag == "plugin"]
+        elif item.tag == "site":
+            body.sites.append((self.defaults.of(item, place.childclass), place.frame))
+        elif item.tag == "plugin":
+            self.plugins.append(item)
+
+    def _name_all(self) -> None:
+        """Names for bodies that have none; names given twice are refused."""
+        for body in self.bodies[1:]:
+            if body.name in self.names or body.name == WORLD:
+                raise body.item.error(
+                    f"the name is given to two bodies{', one of them the world' * (body.name == WORLD)}"
+                )
+            if body.name:
+                self.names[body.name] = body.item
+        for k, body in enumerate(self.bodies):
+            if not body.name:
+                body.name = free_name(f"body_{k}", self.names)
+                self.names[body.name] = body.item
+
+
+def free_name(name: str, taken: object) -> str:
+    """The name, with as many underscores as it takes to differ from the others."""
+    while name in taken:  # type: ignore[operator]
+        name += "_"
+    return name
