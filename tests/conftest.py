@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -21,4 +23,25 @@ def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if "CARDAN_CACHE_DIR" not in os.environ:
             patch.setenv("CARDAN_CACHE_DIR", str(folder))
+        yield
+
+
+@pytest.fixture(scope="module")
+def quick_code(kernel_cache: None) -> Iterator[None]:
+    """Kernels as LLVM makes them soonest, in a third of the time, for modules about what is computed.
+
+    Graph and print are the same; the code that users get is compiled by all other modules. The cache is its own.
+    """
+    from llvmlite.binding import Target
+
+    full = Target.create_target_machine
+
+    def hurried(target: Target, **words: Any) -> Any:
+        return full(target, **words | {"opt": 0})
+
+    with pytest.MonkeyPatch.context() as patch:
+        folder = Path(os.environ["CARDAN_CACHE_DIR"]) / "quick"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        patch.setenv("CARDAN_CACHE_DIR", str(folder))
+        patch.setattr(Target, "create_target_machine", hurried)
         yield

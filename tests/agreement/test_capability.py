@@ -9,6 +9,8 @@ import pytest
 
 from cardan.model.joint import TABLE
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 ROOT = Path(__file__).resolve().parents[2]
 spec = importlib.util.spec_from_file_location("make_capability", ROOT / "docs" / "make_capability.py")
 assert spec is not None and spec.loader is not None

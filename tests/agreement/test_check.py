@@ -15,6 +15,8 @@ from cardan.analysis import dynamics
 
 from ..trees import tree_model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @pytest.mark.parametrize("name", ["pendulum", "double_pendulum", "cart_pole", "two_body"])
 def test_the_trees_of_the_catalogue_pass(name: str) -> None:

@@ -13,6 +13,8 @@ from cardan.mechanisms import five_bar
 from ..trees import close, seeds, state, tree_model
 from .test_points import TREES, add_elements, planar_mechanism, planar_model_of
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 OWN = (("absolute", "fixed"), ("absolute", "body"), ("relative", "fixed"))
 
 

@@ -11,6 +11,8 @@ from cardan.analysis.check import consistent_states
 from ..trees import close
 from .test_capability import make
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 SAME = {("rigid", "plane"), ("spherical", "plane"), ("free", "plane")}  # no axis of their own
 CASES = [
     (kind, role, axis) for kind in make.JOINTS for role in ("held", "cut") for axis in make.PLANAR_AXES

@@ -14,6 +14,8 @@ from cardan.model.joint import JointType
 from ..trees import close, random_rotation
 from .test_points import assert_contract
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 KINDS: dict[str, JointType] = {
     "R": cd.Revolute(), "S": cd.Spherical(), "C": cd.Cylindrical(),
     "U": cd.Universal(axis1=(0, 0, 1), axis2=(1, 0, 0)), "V": cd.Universal(axis1=(1, 0, 0), axis2=(0, 0, 1)),
