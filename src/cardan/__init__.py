@@ -86,10 +86,12 @@ if TYPE_CHECKING:
     from cardan.kernels import get_threads, set_threads
     from cardan.results.drawing import draw
     from cardan.results.files import load_run
+    from cardan.results.page import page
     from cardan.results.record import EventRecord
     from cardan.results.simulate import simulate
     from cardan.results.stream import Store
     from cardan.results.trajectory import Trajectory
+    from cardan.results.view import Viewer, view
 
 __version__ = "0.1.0"
 
@@ -119,6 +121,8 @@ _LAZY = {
     **dict.fromkeys(("multipliers", "power"), "analysis.power"),
     "EventRecord": "results.record",
     "draw": "results.drawing",
+    "page": "results.page",
+    **dict.fromkeys(("Viewer", "view"), "results.view"),
     "load_run": "results.files",
     "simulate": "results.simulate",
     "Event": "integrate.events",
@@ -163,6 +167,7 @@ __all__ = [
     "Trajectory",
     "Universal",
     "UnknownNameError",
+    "Viewer",
     "actuation",
     "assemble",
     "bias_force",
@@ -196,6 +201,7 @@ __all__ = [
     "mass_matrix",
     "momentum",
     "multipliers",
+    "page",
     "particles",
     "plus",
     "potential_energy",
@@ -209,6 +215,7 @@ __all__ = [
     "simulate",
     "textbook",
     "undetermined_reactions",
+    "view",
 ]
 
 
@@ -223,6 +230,7 @@ def __getattr__(name: str) -> Any:
 
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
 VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
+VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
 VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing").thumbnail(model)
 
 

@@ -351,12 +351,17 @@ function moveCursors(t, at) {
     const { width } = plot.box.querySelector(".area").getBoundingClientRect();
     plot.box.querySelector(".cursor").style.transform =
       `translateX(${MARGIN.left + part * (width - MARGIN.left - MARGIN.right)}px)`;
+  }
+  if (clock.playing && performance.now() - clock.told < 120) return; // numbers that change faster cannot be read
+  clock.told = performance.now();
+  for (const plot of plots) {
     plot.on.forEach((on, c) => (plot.values[c].textContent = on ? shortly(between(plot.series, c, at)) : ""));
   }
+  byId("time").value = t.toFixed(3) + " s";
 }
 
 // Time passes.
-const clock = { t: first(), playing: false, frames: 0, drawn: 0, before: 0 };
+const clock = { t: first(), playing: false, drawn: 0, before: 0, told: 0 };
 function draw() {
   const at = moment(clock.t);
   movePicture(at);
@@ -364,8 +369,28 @@ function draw() {
   moveNames();
   moveCursors(clock.t, at);
   byId("scrub").value = (clock.t - first()) / (last() - first() || 1);
-  byId("time").value = clock.t.toFixed(3) + " s";
-  return K3DInstance.render(true);
+  return render();
+}
+// One picture at a time: while K3D is busy with one, only the newest of those asked for waits.
+let busy = null, waiting = false;
+function render() {
+  if (busy) {
+    waiting = true;
+    return busy;
+  }
+  const { camera, controls } = world, distance = camera.position.distanceTo(controls.target);
+  camera.near = Math.max(distance - 20 * view.radius, distance / 100);
+  camera.far = distance + 20 * view.radius;
+  camera.updateProjectionMatrix();
+  busy = Promise.resolve(K3DInstance.render(true)).then(() => {
+    busy = null;
+    clock.drawn += 1;
+    if (waiting) {
+      waiting = false;
+      return render();
+    }
+  });
+  return busy;
 }
 function seek(t) {
   clock.t = Math.min(Math.max(t, first()), last());
@@ -390,9 +415,7 @@ function tick(instant) {
     }
   }
   clock.t = t;
-  draw();
-  clock.frames += 1;
-  if (clock.playing) requestAnimationFrame(tick);
+  draw().then(() => clock.playing && requestAnimationFrame(tick));
 }
 
 // The controls.

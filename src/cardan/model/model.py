@@ -303,6 +303,10 @@ class Model:
         figure: Figure = VIEWS["draw"](self, q, **options)
         return figure
 
+    def page(self, path: Any, q: Any = None, *, overwrite: bool = False) -> None:
+        """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at; see `cd.page`."""
+        VIEWS["page"](self, path, q=q, overwrite=overwrite)
+
     def _repr_html_(self) -> str:
         facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("freedoms of the tree", f"{self.nv}")]
         if self.cuts:

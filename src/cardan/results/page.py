@@ -31,8 +31,8 @@ from cardan.results.trajectory import Trajectory
 
 MOST_SAMPLES = 2000  # more are thinned out: between them the page interpolates
 CURVES = ("q", "v", "energy")  # what is plotted unless asked otherwise
-LAYERS = ("bodies", "plates", "joints", "ground", "force elements", "joint axes", "frames", "centres of mass")
-SHOWN = ("bodies", "plates", "joints", "ground", "force elements")
+LAYERS = ("bodies", "plates", "ground", "force elements", "joint axes", "frames", "centres of mass")
+SHOWN = ("bodies", "plates", "ground", "force elements")
 
 
 def page(
@@ -201,6 +201,8 @@ def _view(model: Model, shape: Shape, poses: np.ndarray) -> dict[str, Any]:
     ground = [mark.at.position for mark in shape.joints if mark.parent == GROUND and mark.kind != "free"]
     spots = [place(poses, c.body, c.position) for c in shape.centres]
     spots += [place(poses, mark.child, mark.child_at.position) for mark in shape.joints]
+    spots += [place(poses, end.body, end.position) for element in shape.elements for end in element.ends]
+    spots += [place(poses, plate.body, plate.corners) for plate in shape.plates]
     every = np.vstack([np.reshape(spot, (-1, 3)) for spot in (*ground, *spots)] or [np.zeros((1, 3))])
     low, high = every.min(axis=0), every.max(axis=0)
     g = model.unbound.gravity
@@ -237,7 +239,7 @@ def _written(stage: Stage, about: dict[str, Any]) -> str:
     k3d = _library()
     plot = k3d.plot(
         grid_visible=False, menu_visibility=False, camera_auto_fit=False, axes_helper=0, antialias=1,
-        camera_mode="trackball", name=about["name"],
+        logarithmic_depth_buffer=False, camera_mode="trackball", name=about["name"],
     )  # fmt: skip
     groups: dict[tuple[str, int], list[Part]] = {}
     for part in stage.parts:

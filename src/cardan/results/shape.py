@@ -2,8 +2,8 @@
 
 A model has no visual geometry, so its picture follows from its structure. A body is a rod or a plate through the points
 where joints and force elements hold it and its centre of mass; held at one point only, it is the box with its inertia.
-A joint is a mark of its kind, a force element a line between its ends. Everything is fixed to a body: points in its axes
-in m, body -1 is the ground. With the poses of the bodies the picture moves.
+A joint is a mark of its kind, a force element a line between its ends. Everything is fixed to a body: points in m in
+its axes, body -1 is the ground. With the poses of the bodies the picture moves.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def shape_of(model: Model) -> Shape:
     spans = [_span(body, points) for body, points in zip(model.bodies, held, strict=True)]
     usual = [span for span in spans if span > 0] or [1.0]
     length = float(np.median(usual))
-    size = max(SYMBOL * length, 0.01 * max(usual))
+    size = float(np.clip(0.0025 * sum(usual), max(SYMBOL * length, 0.01 * max(usual)), 0.25 * max(usual)))
     strokes: list[Stroke] = []
     plates: list[Plate] = []
     for b, (body, points) in enumerate(zip(model.bodies, held, strict=True)):
@@ -286,7 +286,7 @@ def _box(b: int, body: Body, points: np.ndarray, size: float) -> tuple[list[Stro
         return [], []
     moments, axes = np.linalg.eigh(body.inertia)
     squares = 6 * (moments.sum() - 2 * moments) / body.mass  # sides^2: Ixx = m (b^2 + c^2) / 12
-    half = np.clip(np.sqrt(np.maximum(squares, 0)) / 2, 0.5 * size, 4 * size)
+    half = np.clip(np.sqrt(np.maximum(squares, 0)) / 2, 0.5 * size, 2.2 * size)
     signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
     corners = body.com + (signs * half) @ axes.T
     _, triangles, edges = _hull(corners, 3, axes.T)

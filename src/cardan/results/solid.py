@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def lathe(profile: Iterable[tuple[float, float]], sides: int = ROUND) -> Solid:
     circle = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(sides)])
     line = list(profile)
     pieces = []
-    for (r1, z1), (r2, z2) in zip(line, line[1:], strict=False):
+    for (r1, z1), (r2, z2) in pairwise(line):
         corners = np.vstack([r1 * circle + (0, 0, z1), r2 * circle + (0, 0, z2)])
         here = np.arange(sides)
         there = (here + 1) % sides

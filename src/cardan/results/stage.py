@@ -111,7 +111,7 @@ def _bodies(stage: Stage) -> None:
 
 
 def _put(stage: Stage, body: int, at: Pose, colour: int, *solids: Solid) -> None:
-    stage.add("joints", body, colour, *(solid.moved(at.position, at.rotation) for solid in solids))
+    stage.add("bodies", body, colour, *(solid.moved(at.position, at.rotation) for solid in solids))
 
 
 def _barrel(radius: float, half: float, sides: int = 16) -> Solid:

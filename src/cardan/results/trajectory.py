@@ -413,6 +413,15 @@ class Trajectory(Pictures):
         """Write `to_dataframe(*names)` as Parquet, units with it; needs `cardan[parquet]`."""
         files.to_parquet(self, path, names, overwrite)
 
+    def page(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+        """Write the moving mechanism as one HTML file for any browser, offline, plots of quantities by name under it.
+
+        Play, scrub, follow a body, trace a point, show reactions; `"q"`, `"v"` and `"energy"` are plotted by default.
+        """
+        from cardan.results.page import page
+
+        page(self, path, *names, overwrite=overwrite)
+
     # In words.
 
     def __repr__(self) -> str:
