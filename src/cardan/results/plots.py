@@ -187,7 +187,7 @@ def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
             rows = np.where(rows > 0, rows, np.nan)  # exactly closed: below any scale
         look: dict[str, Any] = {"color": colour, "linestyle": style}
         if panel.log:
-            look |= {"marker": ".", "markersize": 1.5, "linewidth": 0.7}
+            look |= {"marker": ".", "markersize": 1.0, "linewidth": 0.7}
         if systems <= max(most, 1):
             thin: dict[str, Any] = {} if systems == 1 else {"linewidth": 0.8, "alpha": 0.8}
             for k, (t, y) in enumerate(zip(times, rows, strict=True)):

@@ -1,0 +1,89 @@
+"""Write the figures of docs/pictures.md: `python docs/make_pictures.py`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+import cardan as cd
+from cardan.mechanisms import CATALOGUE
+
+FIGURES = Path(__file__).with_name("figures")
+LARGEST = 100_000  # bytes a file
+COLUMNS, CELL = 5, (300, 240)  # of the sheet with the whole catalogue, pixels
+
+
+def main() -> None:
+    """Make every figure."""
+    four_bar()
+    carts()
+    spatial()
+    catalogue()
+
+
+def four_bar() -> None:
+    """A closed loop: panels, phase, positions."""
+    model = CATALOGUE["four_bar"]().build()
+    turns = cd.Event("crank turns back", lambda s: s.rate("A"), action="record")
+    run = cd.simulate(model, 2.0, samples=401, events=[turns])
+    write("four-bar", model.draw(names=True))
+    write("four-bar-plot", run.plot("coordinates", "energy", "residuals", reactions=["B"]))
+    write("four-bar-phase", run.plot_phase("A", "D", angle="deg"))
+    write("four-bar-strobe", run.draw(np.linspace(0, 1, 9), trace=[("coupler", model.body("coupler").com)]))
+
+
+def carts() -> None:
+    """A batch of carts with friction: a band, and the balance of energy."""
+    m = CATALOGUE["cart_pole"]()
+    m.friction("rail friction", "rail", viscous=0.5)
+    m.drive("motor", "rail", lambda t, q, v: 3.0)
+    q0 = np.random.default_rng(0).normal([0.0, 0.6], 0.1, (200, 2))
+    runs = cd.simulate(m.build(), 3.0, q0, samples=301)
+    write("carts-plot", runs.plot("coordinates", "energy"))
+    write("carts-power", runs[0].plot_power())
+
+
+def spatial() -> None:
+    """A platform on six legs."""
+    write("stewart-platform", CATALOGUE["stewart_platform"]().build().draw())
+
+
+def catalogue() -> None:
+    """All mechanisms of the catalogue on one sheet."""
+    rows = -(-len(CATALOGUE) // COLUMNS)
+    sheet = Image.new("RGB", (COLUMNS * CELL[0], rows * CELL[1]), "white")
+    words, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=15)
+    for k, (name, make) in enumerate(CATALOGUE.items()):
+        file = io.BytesIO()
+        make().build().draw(scale=False).savefig(file, format="png", dpi=100)
+        picture = Image.open(file).convert("RGB")
+        picture.thumbnail((CELL[0] - 30, CELL[1] - 50))
+        corner = [(k % COLUMNS) * CELL[0], (k // COLUMNS) * CELL[1]]
+        words.text((corner[0] + CELL[0] / 2, corner[1] + CELL[1] - 12), name, "#444444", font, "mm")
+        sheet.paste(
+            picture, (corner[0] + (CELL[0] - picture.width) // 2, corner[1] + (CELL[1] - 20 - picture.height) // 2)
+        )
+    keep("catalogue", sheet.quantize(64))
+
+
+def write(name: str, figure: object) -> None:
+    """A figure as PNG, in few colours."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=130)  # type: ignore[attr-defined]
+    keep(name, Image.open(file).convert("RGB").quantize(96, dither=Image.Dither.NONE))
+
+
+def keep(name: str, picture: Image.Image) -> None:
+    """Write a small file, and refuse a large one."""
+    file = io.BytesIO()
+    picture.save(file, format="png", optimize=True)
+    if len(file.getvalue()) > LARGEST:
+        raise SystemExit(f"{name}.png: {len(file.getvalue())} bytes, more than {LARGEST}")
+    (FIGURES / f"{name}.png").write_bytes(file.getvalue())
+
+
+if __name__ == "__main__":
+    main()
