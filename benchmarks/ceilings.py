@@ -42,8 +42,10 @@ def _multiply_adds() -> Callable[[int], float]:
         lines.append(f"  %s{c} = fadd {vector} {total}, %x{c}_{DEEP}")
         total = f"%s{c}"
     lines += [f"  %r = extractelement {vector} {total}, i32 0", "  ret double %r", "}"]
-    (address,) = load(to_object("\n".join(lines)), "peak")
-    return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)(address)
+    (address,), code = load(to_object("\n".join(lines)), "peak")
+    function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)(address)
+    function.code = code  # unloaded with it
+    return function
 
 
 def peak_block() -> Block:

@@ -23,6 +23,7 @@ def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if "CARDAN_CACHE_DIR" not in os.environ:
             patch.setenv("CARDAN_CACHE_DIR", str(folder))
+            patch.setenv("CARDAN_SEAL", str(folder.with_name("cardan-seal") / "seal"))
         yield
 
 

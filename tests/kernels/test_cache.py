@@ -162,7 +162,7 @@ def test_unusable_folder(cache):
 def test_full_disk(cache, monkeypatch):
     """A write that fails half way leaves nothing behind."""
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)

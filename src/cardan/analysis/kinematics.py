@@ -70,5 +70,14 @@ def _jacobian_kernel(model: Model, frame: str) -> Any:
     kernel = model.kernels.get(("jacobian", frame))
     if kernel is None:
         model.placement(frame)  # an unknown name is refused before anything is compiled
-        kernel = model.kernels["jacobian", frame] = compile_quantity(model, frame_jacobian(frame), "spatial")
+        name = f"spatial {_where(model, frame)}"
+        kernel = model.kernels["jacobian", frame] = compile_quantity(model, frame_jacobian(frame), name)
     return kernel
+
+
+def _where(model: Model, name: str) -> str:
+    """What a Jacobian depends on beside the equations, which know no names: the body, and the pose of a frame on it."""
+    if name in model.frame_names:
+        frame = model.frames[model.frame_names.index(name)]
+        return f"{frame.body} {frame.at.matrix.tobytes().hex()}"
+    return "ground" if name == "ground" else str(model.body_names.index(name))

@@ -16,7 +16,6 @@ from cardan.algebra import rotation, spatial
 from cardan.errors import InputError
 from cardan.formulation import two_body
 from cardan.kernels import Kernel, Port, Program, compile_program
-from cardan.kernels.evaluate import text_digest
 
 Sizes = tuple[int | str, ...]
 _KERNELS: dict[tuple[str, int], Kernel] = {}
@@ -48,7 +47,7 @@ def _compile(text: Callable[..., Any], inputs: tuple[Port, ...], outputs: tuple[
         values = text(*symbols)
         return ca.Function("formula", symbols, list(values) if isinstance(values, tuple) else [values])
 
-    source = f"{text.__module__} {inspect.getsource(text)} {inputs} {text_digest()}"
+    source = f"{text.__module__} {inspect.getsource(text)} {inputs}"
     key = hashlib.sha256(source.encode()).hexdigest()
     return compile_program(Program(text.__name__, inputs, outputs, key, record))
 

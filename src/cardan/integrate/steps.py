@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from cardan.integrate import explicit
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.explicit import Control, Method, State, Step
 from cardan.integrate.motion import Graphs, Loads, Motion
-from cardan.kernels.evaluate import text_digest
 from cardan.kernels.kernel import Kernel, compile_program
 from cardan.kernels.march import Loop, March
 from cardan.kernels.program import Port, Program
@@ -221,7 +219,7 @@ def compiled(
     """The kernel of an integrator, kept with the model; `facts` are what it depends on beside model and events."""
     graph = trace_events(model, events).serialize() if events else ""
     directions = [event.direction for event in events]
-    all_facts = (model.key, *facts, name, directions, graph, text_digest(), _own_text())
+    all_facts = (model.key, *facts, name, directions, graph)
     key = hashlib.sha256(repr(all_facts).encode()).hexdigest()
     kernels = model.unbound.kernels  # parameters are passed, not bound
     if key not in kernels:
@@ -229,12 +227,3 @@ def compiled(
         kernels[key] = compile_program(Program(name, inputs, outputs, key, record, repeats))
     kernel: Kernel = kernels[key]
     return kernel
-
-
-@cache
-def _own_text() -> str:
-    """Digest of the text that writes steps: a change in it makes cached ones stale."""
-    h = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        h.update(file.read_bytes())
-    return h.hexdigest()

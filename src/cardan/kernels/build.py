@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cardan.errors import CardanError
-from cardan.kernels.cache import entry_digest, load_entry, store_entry
+from cardan.kernels.cache import audited, entry_digest, load_entry, store_entry
 from cardan.kernels.machine import host, to_object
 from cardan.kernels.program import Port, Program
 
@@ -36,16 +37,15 @@ def record(program: Program) -> Graph | Schedule | March:
 
     function: Any = program.record()
     if is_schedule(function):
+        for port in program.ports:
+            if port.size == 0:
+                raise CardanError(f"{program.name}: port {port.name!r} is empty; a loop over links numbers its ports")
         return cast("Schedule", function)
     if isinstance(function, March):
+        _require_sizes(program, function.input_sizes, function.output_sizes)
         return function
-    for kind, ports, count, size in (
-        ("input", program.inputs, function.n_in(), function.numel_in),
-        ("output", program.outputs, function.n_out(), function.numel_out),
-    ):
-        if [port.size for port in ports] != [size(i) for i in range(count)]:
-            sizes = [size(i) for i in range(count)]
-            raise CardanError(f"{program.name}: recorded {kind} sizes {sizes} are not those of the ports {ports}")
+    sizes = [function.numel_in(i) for i in range(function.n_in())]
+    _require_sizes(program, sizes, [function.numel_out(i) for i in range(function.n_out())])
     graph = read(function)
     number = {kind: _numbers(ports) for kind, ports in (("in", program.inputs), ("out", program.outputs))}
     for k, op in enumerate(graph.op):
@@ -54,6 +54,13 @@ def record(program: Program) -> Graph | Schedule | March:
             graph.args[k] = (number["in"][port], element)
     graph.outputs = [(number["out"][port], element, k) for port, element, k in graph.outputs]
     return graph
+
+
+def _require_sizes(program: Program, inputs: list[int], outputs: list[int]) -> None:
+    """Code that disagrees with its ports would read and write past their ends."""
+    for kind, ports, sizes in (("input", program.inputs, inputs), ("output", program.outputs, outputs)):
+        if [port.size for port in ports] != sizes:
+            raise CardanError(f"{program.name}: recorded {kind} sizes {sizes} are not those of the ports {ports}")
 
 
 def _numbers(ports: tuple[Port, ...]) -> dict[int, int]:
@@ -91,14 +98,28 @@ class Builder:
         shapes = [[(port.name, port.shape) for port in ports] for ports in (program.inputs, program.outputs)]
         digest = entry_digest(program.key, program.name, shapes, dtype, lanes)
         payload = load_entry(digest)
-        if payload is None:
-            from cardan.kernels.rows import print_loop
-
-            ir = print_loop(self.graph(), program, lanes, host().lanes(dtype), dtype)
-            code = to_object(ir)
-            facts = json.dumps(self.operations()).encode()
-            store_entry(digest, struct.pack("<I", len(facts)) + facts + code)
+        if payload is not None:
+            (size,) = struct.unpack_from("<I", payload)
+            facts, code = json.loads(payload[4 : 4 + size]), payload[4 + size :]
+            if audited() and facts["text"] != _digest(self._text(dtype, lanes)):
+                raise CardanError(
+                    f"{program.name}: the cached kernel was compiled from another graph than the one recorded now; "
+                    "Cardan's keys fail to tell the two apart: run with CARDAN_CACHE=0 and please report it"
+                )
+            self._operations = facts["operations"]
             return code
-        (size,) = struct.unpack_from("<I", payload)
-        self._operations = json.loads(payload[4 : 4 + size])
-        return payload[4 + size :]
+        text = self._text(dtype, lanes)
+        code = to_object(text)
+        facts = json.dumps({"operations": self.operations(), "text": _digest(text)}).encode()
+        store_entry(digest, struct.pack("<I", len(facts)) + facts + code)
+        return code
+
+    def _text(self, dtype: str, lanes: int) -> str:
+        """What is compiled, as LLVM's text."""
+        from cardan.kernels.rows import print_loop
+
+        return print_loop(self.graph(), self.compiled, lanes, host().lanes(dtype), dtype)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

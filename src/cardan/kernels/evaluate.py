@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,7 +99,7 @@ class _InTwo:
 def _kernel(
     model: Model, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Callable[[], Any]
 ) -> Kernel:
-    key = hashlib.sha256(f"{model.key} {name} {text_digest()}".encode()).hexdigest()
+    key = hashlib.sha256(f"{model.key} {name}".encode()).hexdigest()
     return compile_program(
         Program(
             name.split()[-1].removesuffix("_loaded") if "jacobian" not in name else "jacobian",
@@ -162,14 +160,3 @@ def _raw_shape(model: Model, of: str, shape: Shape) -> Shape:
     if of == "matrix":
         return (model.nv, model.nv)
     return (*count[of], *shape)
-
-
-@cache
-def text_digest() -> str:
-    """Digest of the text that writes graphs: a change in it makes every cached kernel stale."""
-    h = hashlib.sha256()
-    root = Path(__file__).parents[1]
-    for layer in ("algebra", "model", "formulation"):
-        for file in sorted((root / layer).glob("*.py")):
-            h.update(file.read_bytes())
-    return h.hexdigest()

@@ -11,7 +11,7 @@ import numpy as np
 
 _FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in the table; part of NumPy's stable ABI
 
-# NumPy keeps bare pointers to these for as long as the ufunc lives, which may be longer than its kernel
+# What ufuncs point to where NumPy cannot be made to keep it; then it is kept for ever
 _KEPT: list[Any] = []
 
 
@@ -41,6 +41,27 @@ def _constructor() -> Any:
     return prototype(table[_FROM_FUNC_AND_DATA_AND_SIGNATURE])
 
 
+class _UFunc(ctypes.Structure):
+    """The beginning of NumPy's `PyUFuncObject`, which its C header publishes."""
+
+    _fields_ = (
+        ("head", ctypes.c_byte * object.__basicsize__),
+        ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int),
+        ("nargs", ctypes.c_int),
+        ("identity", ctypes.c_int),
+        ("functions", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+        ("ntypes", ctypes.c_int),
+        ("reserved", ctypes.c_int),
+        ("name", ctypes.c_void_p),
+        ("types", ctypes.c_void_p),
+        ("doc", ctypes.c_void_p),
+        ("ptr", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+    )
+
+
 class Loops(ctypes.Structure):
     """What the compiled `loop` finds behind its data pointer: two loops, null until compiled."""
 
@@ -56,16 +77,31 @@ def make_gufunc(
     name: str,
     doc: str,
     signature: str,
+    code: list[Any],
 ) -> np.ufunc:
-    """The ufunc that calls the machine code at address `loop` with the address of `loops` as its data."""
+    """The ufunc that calls the machine code at address `loop` with the address of `loops` as its data.
+
+    What `code` holds, now or later, is released when the ufunc is.
+    """
     ports = inputs + outputs
     functions = (ctypes.c_void_p * 1)(loop)
     data = (ctypes.c_void_p * 1)(ctypes.addressof(loops))
     types = (ctypes.c_char * ports)(*[bytes([dtype.num])] * ports)
     texts = [ctypes.create_string_buffer(s.encode()) for s in (name, doc, signature)]
-    _KEPT.append((functions, data, types, loops, texts))
+    code.append((functions, data, types, loops, texts))
     no_identity = -1
     kinds, unused = 1, 0
     pointers = [ctypes.addressof(a) for a in (functions, data, types)]
     made: np.ufunc = _constructor()(*pointers, kinds, inputs, outputs, no_identity, *texts[:2], unused, texts[2])
+    _bind(made, code, functions=pointers[0], data=pointers[1], nargs=ports)
     return made
+
+
+def _bind(made: np.ufunc, kept: list[Any], **expected: int) -> None:
+    """Let a ufunc hold what it points to, in the place that NumPy has for it and gives up with the ufunc."""
+    inside = _UFunc.from_address(id(made))
+    if inside.obj is None and all(getattr(inside, name) == value for name, value in expected.items()):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        inside.obj = id(kept)
+    else:
+        _KEPT.append(kept)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from cardan.errors import InputError
 from cardan.kernels.build import Builder
 from cardan.kernels.explain import explain
 from cardan.kernels.gufunc import Loops, make_gufunc
-from cardan.kernels.machine import few, host, load
+from cardan.kernels.machine import compiling, few, host, load
 from cardan.kernels.program import Port, Program
 from cardan.kernels.threads import get_threads, run_together
 
@@ -28,6 +27,9 @@ _LLVM_TYPE: dict[np.dtype[Any], str] = {_FLOAT64: "double", _FLOAT32: "float"}
 # A second thread pays above this many nanoseconds of work; one operation of one row takes about this long.
 _WORTH_SPLITTING = 200_000
 _NS_PER_OPERATION = 0.03
+
+# Between two pieces of about so much work an interruption is heard.
+_PIECE = 50_000_000
 
 
 def compile_program(program: Program) -> Kernel:
@@ -41,6 +43,7 @@ class _Variant:
     def __init__(self, builder: Builder, dtype: np.dtype[Any]) -> None:
         self.builder, self.dtype = builder, dtype
         self.loops = Loops()
+        self.code: list[Any] = []
         self.ufunc: np.ufunc | None = None
 
     def ensure(self, wide: bool) -> np.ufunc:
@@ -49,10 +52,11 @@ class _Variant:
         if not getattr(self.loops, name):
             kind = _LLVM_TYPE[self.dtype]
             code = self.builder.code(kind, host().lanes(kind) if wide else 1)
-            loop, rows = load(code, "loop", "rows")
-            setattr(self.loops, name, rows)
+            (loop, rows), held = load(code, "loop", "rows")
+            self.code.append(held)
             if self.ufunc is None:
                 self.ufunc = self._make(loop)
+            setattr(self.loops, name, rows)  # last: by this other threads know that the ufunc is there
         assert self.ufunc is not None
         return self.ufunc
 
@@ -60,7 +64,7 @@ class _Variant:
         program = self.builder.compiled
         doc = ", ".join(p.name for p in program.inputs) + " -> " + ", ".join(p.name for p in program.outputs)
         counts = len(program.inputs), len(program.outputs)
-        return make_gufunc(loop, self.loops, self.dtype, *counts, program.name, doc, program.signature)
+        return make_gufunc(loop, self.loops, self.dtype, *counts, program.name, doc, program.signature, self.code)
 
 
 class Kernel:
@@ -74,7 +78,6 @@ class Kernel:
         self.signature = program.signature
         self._builder = Builder(program)
         self._variants = {dtype: _Variant(self._builder, dtype) for dtype in _LLVM_TYPE}
-        self._lock = RLock()
         self._has_empty_ports = any(port.size == 0 for port in program.ports)
         # float64 arrays of more elements than `_floor` and at most `_limit` go straight to `_fast`
         self._fast: Any = None
@@ -157,7 +160,7 @@ class Kernel:
         """Compile the loop asked for unless it is there; other threads wait."""
         variant = self._variants[dtype]
         if not (variant.loops.wide if wide else variant.loops.row):
-            with self._lock:
+            with compiling:
                 variant.ensure(wide)
             if dtype is _FLOAT64 and not self._has_empty_ports:
                 self._open_fast_path(variant)
@@ -173,9 +176,13 @@ class Kernel:
         self._limit = max(sizes) * (self._rows_worth_splitting() if variant.loops.wide else scant)
 
     def _rows_worth_splitting(self) -> int:
-        work = sum(self.operations.values()) + sum(port.size for port in self.program.ports)
-        rows = int(_WORTH_SPLITTING / (_NS_PER_OPERATION * work * self.program.repeats))
+        rows = int(_WORTH_SPLITTING / self._ns_per_row)
         return max(rows, 64 if self.program.repeats == 1 else host().lanes("double") + 1)
+
+    @property
+    def _ns_per_row(self) -> float:
+        work = sum(self.operations.values()) + sum(port.size for port in self.program.ports)
+        return _NS_PER_OPERATION * max(work, 1) * self.program.repeats
 
     def _evaluate(
         self,
@@ -189,7 +196,8 @@ class Kernel:
         count = threads or get_threads()
         rows = math.prod(batch)
         plain = partial(ufunc, *arrays, **({} if out is None else {"out": out}))
-        if count < 2 or rows < self._rows_worth_splitting():
+        most = max(int(_PIECE / self._ns_per_row), 1)
+        if rows < self._rows_worth_splitting() or (count < 2 and rows <= most):
             return plain()
         ports = self._builder.compiled
         results = _results(ports.outputs, batch, out, dtype, arrays)
@@ -197,14 +205,14 @@ class Kernel:
             return plain()
         axis = max(range(len(batch)), key=lambda k: batch[k])
         lanes = host().lanes(_LLVM_TYPE[dtype])
-        cuts = _cuts(batch[axis], count, lanes)
+        cuts = _cuts(batch[axis], count, lanes, most * batch[axis] // rows)
         tasks: list[Callable[[], object]] = []
         for lo, hi in pairwise(cuts):
             part = partial(_slice, axis=axis - len(batch), lo=lo, hi=hi)
             ins = [part(a, core=len(p.shape)) for p, a in zip(ports.inputs, arrays, strict=True)]
             outs = tuple(part(a, core=len(p.shape)) for p, a in zip(ports.outputs, results, strict=True))
             tasks.append(partial(ufunc, *ins, out=outs))
-        run_together(tasks)
+        run_together(tasks, count)
         return results if len(results) > 1 else results[0]
 
     def _drop_empty(
@@ -276,9 +284,9 @@ def _results(
     return tuple(results)
 
 
-def _cuts(size: int, parts: int, lanes: int) -> list[int]:
-    """Cut points of `size` rows into at most `parts` parts of whole lanes."""
-    share = -(-size // (parts * lanes)) * lanes
+def _cuts(size: int, parts: int, lanes: int, most: int) -> list[int]:
+    """Cut points of `size` rows into parts of whole lanes: `parts` of them, or more where these would pass `most`."""
+    share = -(-min(-(-size // parts), max(most, 1)) // lanes) * lanes
     return [*range(0, size, share), size]
 
 

@@ -24,33 +24,14 @@ _INTRINSICS = {
     "fmin": "minnum", "fmax": "maxnum", "copysign": "copysign",
 }  # fmt: skip
 _COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
-# the C library's functions, called lane by lane; constpow is pow with a constant exponent
-_LIBM = {
-    name: name
-    for name in [
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "exp",
-        "log",
-        "log1p",
-        "expm1",
-        "erf",
-        "pow",
-        "atan2",
-        "hypot",
-        "fmod",
-        "remainder",
-    ]
-} | {"constpow": "pow"}
-_LIBM_PAIRS = frozenset({"pow", "atan2", "hypot", "fmod", "remainder"})
+# the C library's functions, called lane by lane; of sines and cosines only those that are hard to reduce
+_LIBM_PAIRS = ("pow", "atan2", "hypot", "fmod", "remainder")
+LIBM = (
+    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+    "exp", "log", "log1p", "expm1", "erf", *_LIBM_PAIRS,
+)  # fmt: skip
+# constpow is pow with a constant exponent
+_LIBM = {name: name for name in LIBM if name not in ("sin", "cos")} | {"constpow": "pow"}
 
 # lines of a block: 100 to 400 run alike, beyond that large graphs compile and run slower
 BLOCK = 400

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from dataclasses import dataclass
-from functools import cache
-from threading import Lock
+from functools import cache, lru_cache
+from itertools import count
+from threading import RLock
 from typing import Any
 
-_LIBM = [
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "exp",
-    "log",
-    "log1p",
-    "expm1",
-    "erf",
-    "pow",
-    "atan2",
-    "hypot",
-    "fmod",
-    "remainder",
-]
+# Held while code is recorded, compiled or linked; LLVM works for one thread at a time in any case. A fork waits for it,
+# so that no child is left with a compilation that its parent's other thread will never finish.
+compiling = RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=compiling.acquire, after_in_parent=compiling.release, after_in_child=compiling.release)
 
 
 @dataclass(frozen=True)
@@ -68,8 +51,10 @@ def host() -> Host:
 
 def _import_libm(library: Any) -> None:
     # Windows does not search the C runtime for symbols of the process
+    from cardan.kernels.llvm import LIBM
+
     runtime = ctypes.CDLL("ucrtbase")
-    for name in (*_LIBM, *(n + "f" for n in _LIBM), "malloc", "free"):
+    for name in (*LIBM, *(n + "f" for n in LIBM), "malloc", "free"):
         if hasattr(runtime, name):
             library.import_symbol(name, ctypes.cast(getattr(runtime, name), ctypes.c_void_p).value)
 
@@ -96,13 +81,14 @@ def to_object(ir: str) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-# Linked code lives as long as the process: a ufunc, which holds bare pointers, may outlive its kernel.
-_LINKED: list[Any] = []
-_lock = Lock()
+# Unloaded code leaves 10 kB in its linker, and a new linker takes milliseconds: one serves so many pieces of code, and
+# goes with the last of them.
+_PER_LINKER = 64
+_numbers = count()
 
 
-@cache
-def _linker() -> Any:
+@lru_cache(maxsize=1)
+def _linker(generation: int) -> Any:
     import llvmlite.binding as llvm
 
     host()
@@ -110,16 +96,16 @@ def _linker() -> Any:
     return llvm.create_lljit_compiler(_target_machine(), use_jit_link=True)
 
 
-def load(code: bytes, *symbols: str) -> list[int]:
-    """Link object code into this process; the addresses of `symbols`."""
+def load(code: bytes, *symbols: str) -> tuple[list[int], Any]:
+    """Link object code into this process; the addresses of `symbols`, and what keeps the code there."""
     import llvmlite.binding as llvm
 
-    with _lock:
+    with compiling:
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for symbol in symbols:
             library.export_symbol(symbol)
         if sys.platform == "win32":
             _import_libm(library)
-        tracker = library.link(_linker(), f"kernel{len(_LINKED)}")
-        _LINKED.append(tracker)
-    return [tracker[symbol] for symbol in symbols]
+        number = next(_numbers)
+        tracker = library.link(_linker(number // _PER_LINKER), f"kernel{number}")
+        return [tracker[symbol] for symbol in symbols], tracker

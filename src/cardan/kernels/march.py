@@ -47,8 +47,27 @@ class March:
     @property
     def sizes(self) -> list[int]:
         """Numbers in each port of the state and of the scratch."""
+        return self._sizes[: self.carried + self.scratch]
+
+    @property
+    def data(self) -> list[int]:
+        """Numbers in each port that only comes in."""
+        return self._sizes[self.carried + self.scratch :]
+
+    @property
+    def input_sizes(self) -> list[int]:
+        """Numbers in each input of the body: the state, the data, and how many steps at most."""
+        return [*self.sizes[: self.carried], *self.data, 1]
+
+    @property
+    def output_sizes(self) -> list[int]:
+        """Numbers in each output of the body."""
+        return self.sizes[: self.carried]
+
+    @property
+    def _sizes(self) -> list[int]:
         first = self.pieces[0][0][0]
-        return [int(first.numel_in(k)) for k in range(self.carried + self.scratch)]
+        return [int(first.numel_in(k)) for k in range(first.n_in())]
 
     @property
     def state(self) -> int:
@@ -68,17 +87,20 @@ class March:
 
 
 def print_march(march: March, module: Module) -> None:
-    """Define `@body(ptr %in0, ..., ptr %limit, ptr %out0, ..., ptr %state)` and the parts that it repeats."""
+    """Define `@body(ptr %in0, ..., ptr %out0, ..., ptr %state)` and the parts that it repeats.
+
+    The last input is the limit. Ports without elements are not among the parameters, as in `without_empty_ports`.
+    """
     t, n, own = module.lanes, march.carried, march.carried + march.scratch
-    inputs = int(march.pieces[0][0][0].n_in())
     align = t.bytes * t.width
     lines, places, offset = [], [], 0
     for k, size in enumerate([*march.sizes, 1]):
         lines.append(f"  %s{k} = getelementptr {t.vector}, ptr %state, i64 {offset}")
         places.append(f"ptr %s{k}")
         offset += size
-    lines += [f"  call void @move(ptr %s{k}, ptr %in{k}, i64 {size})" for k, size in enumerate(march.sizes[:n])]
-    data = [f"ptr %in{n + k}" for k in range(inputs - own)]
+    kept = [(k, size) for k, size in enumerate(march.output_sizes) if size]
+    lines += [f"  call void @move(ptr %s{k}, ptr %in{k}, i64 {size})" for k, size in kept]
+    data = [f"ptr %in{n + k}" if size else "ptr null" for k, size in enumerate(march.data)]
     limit = n + len(data)
     lines += [
         f"  %limit = load {t.scalar}, ptr %in{limit}",  # the first lane's: the same for all
@@ -104,8 +126,9 @@ def print_march(march: March, module: Module) -> None:
         "  br i1 %more, label %again, label %done",
         "done:",
     ]
-    lines += [f"  call void @move(ptr %out{k}, ptr %s{k}, i64 {size})" for k, size in enumerate(march.sizes[:n])]
-    params = [f"ptr %in{k}" for k in range(limit + 1)] + [f"ptr %out{k}" for k in range(n)] + ["ptr %state"]
+    lines += [f"  call void @move(ptr %out{k}, ptr %s{k}, i64 {size})" for k, size in kept]
+    params = [f"ptr %in{k}" for k, size in enumerate(march.input_sizes) if size]
+    params += [*(f"ptr %out{k}" for k, _ in kept), "ptr %state"]
     module.functions["move"] = _MOVE.format(v=t.vector, a=align)
     body = ["define internal void @body(" + ", ".join(params) + ") {", "entry:", *lines, "  ret void", "}"]
     module.functions["body"] = "\n".join(body)

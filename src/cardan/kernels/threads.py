@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from cardan.errors import InputError
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _lock = Lock()
 _count: int | None = None
@@ -46,24 +49,66 @@ def _allowed_cores() -> int:
     return os.cpu_count() or 1
 
 
-def run_together(tasks: list[Callable[[], object]]) -> None:
-    """Run tasks at once, the first in this thread; return when all are done, raising what one raised."""
+def run_together(pieces: Iterable[Callable[[], object]], threads: int) -> None:
+    """Run pieces of work, each once, on `threads` threads, this one among them.
+
+    They see the caller's context, `numpy.errstate` for one. Returns when no thread is at work any more: all is done, or
+    what one piece raised is raised. An interruption is such a case too: pieces not yet begun are left, and those begun
+    are waited for.
+    """
+    left = deque(pieces)
+    helpers: list[Future[None]] = []
+    try:
+        for _ in range(min(threads, len(left)) - 1):
+            helpers.append(_submit(partial(copy_context().run, _work, left), threads - 1))
+        _work(left)
+    finally:
+        _wait(left, helpers)
+    for helper in helpers:
+        if not helper.cancelled():
+            helper.result()
+
+
+def _work(left: deque[Callable[[], object]]) -> None:
+    """Take pieces until there are none; after an error nobody takes one."""
+    try:
+        while True:
+            try:
+                piece = left.popleft()
+            except IndexError:
+                return
+            piece()
+    except BaseException:
+        left.clear()
+        raise
+
+
+def _wait(left: deque[Callable[[], object]], helpers: list[Future[None]]) -> None:
+    """Wait until no helper is at work, whoever interrupts: they write into arrays that the caller gets back."""
+    interruption = None
+    for helper in helpers:
+        helper.cancel()  # one that has not begun is not needed
+        while not helper.done():
+            try:
+                helper.exception()
+            except KeyboardInterrupt as error:
+                interruption = error
+                left.clear()
+    if interruption is not None:
+        raise interruption
+
+
+def _submit(task: Callable[[], None], size: int) -> Future[None]:
+    """Start a task on the pool, which has at least `size` threads."""
     global _pool, _pool_size
     with _lock:
-        if _pool is None or _pool_size < len(tasks) - 1:
+        if _pool is None or _pool_size < size:
             from concurrent.futures import ThreadPoolExecutor
 
             # a pool outgrown is left to finish what it holds
-            _pool_size = max(len(tasks) - 1, get_threads() - 1)
+            _pool_size = max(size, get_threads() - 1)
             _pool = ThreadPoolExecutor(_pool_size, thread_name_prefix="cardan")
-        waiting = [_pool.submit(task) for task in tasks[1:]]
-    try:
-        tasks[0]()
-    finally:
-        for future in waiting:
-            future.exception()
-    for future in waiting:
-        future.result()
+        return _pool.submit(task)
 
 
 def _forget_pool() -> None:
