@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cardan.errors import ModelError, nearest
+from cardan.errors import FileError, ModelError, nearest
 from cardan.io.document import List, Scalar, Table, described
 from cardan.io.spot import Spot
 from cardan.io.units import QUANTITIES
@@ -181,11 +181,20 @@ class Placement:
         try:
             return Pose(**values)
         except ModelError as error:
-            raise spot.error(str(error).replace("pose: ", "is no pose: ", 1)) from None
+            fault = spot.error(str(error).replace("pose: ", "is no pose: ", 1))
+        return Pose(**values | _settled(spot, fault, values))
 
     def schema(self) -> Schema:
         """A vector or a table."""
         return {"$ref": "#/$defs/placement"}
+
+
+def _settled(spot: Spot, fault: FileError, values: dict[str, Any]) -> dict[str, Any]:
+    """The rotation to go on with where that given is none."""
+    given = [key for key in ROTATIONS if key in values]
+    if given not in (["quaternion"], ["rotation"]):
+        raise fault
+    return {given[0]: spot.policy.settle(given[0], fault, values[given[0]])}
 
 
 def read_rotation(spot: Spot, key: str) -> list[Any]:

@@ -18,6 +18,7 @@ from cardan.io import law, schema
 from cardan.io.arithmetic import Quantity
 from cardan.io.document import List, Scalar, Table, described, parse_yaml
 from cardan.io.forms import along
+from cardan.io.policy import Policy, Word
 from cardan.io.schema import Entries
 from cardan.io.spot import Spot
 from cardan.io.text import read_text
@@ -87,14 +88,18 @@ class Description:
 
 
 def read_native(
-    path_or_text: str | Path, *, parameters: Mapping[str, float | str] | None = None, gravity: Any = None
+    path_or_text: str | Path,
+    *,
+    parameters: Mapping[str, float | str] | None = None,
+    gravity: Any = None,
+    policy: Word = "strict",
 ) -> Description:
     """Read a native file, or its text (a string of several lines); `parameters` and `gravity` replace the file's."""
     if isinstance(path_or_text, str) and "\n" in path_or_text:
         source, text = "native text", path_or_text
     else:
         source, text = str(path_or_text), read_text(Path(path_or_text), SIZE_LIMIT)
-    top = Spot(parse_yaml(text, source), source)
+    top = Spot(parse_yaml(text, source), source, policy=Policy(policy))
     return _Reader(top, dict(parameters or {}), gravity).read()
 
 
@@ -129,8 +134,8 @@ class _Reader:
         for section, add in sections.items():
             for name, spot in self.named(section):
                 add(name, spot)
-        for note in self.head.get("notes", ()):
-            m.note(note)
+        for note in (*self.head.get("notes", ()), *self.top.policy.notes):
+            m.note(note.removeprefix(f"{self.top.source}: "))
         m.cut = tuple(self.head.get("cut", ()))
         m.snapping = self.head.get("snapping", SNAPPING)
         result.free = tuple(self.head.get("free", ()))
@@ -189,7 +194,7 @@ class _Reader:
         if "inertia" in values:
             values["inertia"] = values["inertia"](values.get("mass", 0.0))
         with self.adding(spot, f"body {name!r}"):
-            self.mechanism.body(name, **values)
+            spot.policy.add_body(self.mechanism, name, spot.error, **values)
 
     def joint(self, name: str, spot: Spot) -> None:
         types = schema.JOINT_TYPES[type_of(spot, tuple(schema.JOINT_TYPES))]
@@ -212,7 +217,7 @@ class _Reader:
         if "mimic" in values:
             mimic = entries_of(values["mimic"], schema.MIMIC, "data.mimic.")
             values["mimic"] = (mimic["joint"], mimic["multiplier"], mimic["offset"])
-        return JointData(**values)
+        return spot.policy.check_data(JointData(**values), replace(spot, what="").error)
 
     def frame(self, name: str, spot: Spot) -> None:
         values = entries_of(spot, schema.FRAMES)

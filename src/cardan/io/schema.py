@@ -81,7 +81,9 @@ BODIES: Entries = {
     "inertia": Entry(Inertia(), "kg m^2 about the centre of mass: 3 principal values, 6 entries, 3 rows, or a solid"),
     "inertia_about": Entry(Vector(), "the point that the inertia refers to, if not the centre of mass, m"),
     "inertia_axes": Entry(Turn(), "the axes that the inertia refers to, if not those of the body"),
-    "judge": Entry(Choice(("body", "link")), "what must obey the rules of inertia: the body, or all fixed to it"),
+    "judge": Entry(
+        Choice(("body", "link", "nothing")), "what must obey the rules of inertia: the body, or all fixed to it"
+    ),
 }
 
 AXIS: Entries = {"axis": Entry(Axis(), "direction in the joint frame; z unless given")}

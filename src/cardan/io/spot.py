@@ -11,6 +11,7 @@ from cardan.io.arithmetic import Lookup, Quantity, Value, evaluate
 from cardan.io.document import List, Node, Scalar, Table, described
 from cardan.io.expression import FUNCTIONS, ExpressionError, Name, parse
 from cardan.io.expression import Node as Tree
+from cardan.io.policy import STRICT, Policy
 from cardan.io.units import MEASURE, NUMBER, UnitError, called, fits, read_unit, to_si
 from cardan.io.units import described as measured
 from cardan.model.joint import Kind
@@ -26,7 +27,8 @@ LONGEST = 200
 class Spot:
     """A node, the element that owns it, what it is called there, and the parameters that its numbers may use.
 
-    `kind` is the row of the joint table that quantities along a joint's coordinates belong to.
+    `kind` is the row of the joint table that quantities along a joint's coordinates belong to; `policy` is what is
+    done where the file breaks a rule.
     """
 
     node: Node
@@ -35,6 +37,7 @@ class Spot:
     what: str = ""
     parameters: dict[str, Quantity] = field(default_factory=dict, repr=False)
     kind: Kind | None = None
+    policy: Policy = STRICT
 
     def error(self, sentence: str, line: int | None = None) -> FileError:
         """Make the exception that says what is wrong here."""

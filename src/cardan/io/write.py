@@ -32,7 +32,7 @@ from cardan.model.model import Model
 from cardan.model.pose import Pose
 
 ZERO = np.zeros(3)
-SETTLED = "; with the bodies fixed to it the rules hold"
+SETTLED, KEPT = "; with the bodies fixed to it the rules hold", "; kept as given"
 Entries = dict[str, Any]
 HEADER = "# A mechanism of Cardan. SI units: m, kg, s, rad, N.\n"
 
@@ -66,7 +66,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "cardan": VERSION,
         "name": thing.name,
         "gravity": _numbers(thing.gravity),
-        "bodies": {body.name: _body(body) for body in thing.bodies},
+        "bodies": {body.name: _body(body, _is_unjudged(thing, body)) for body in thing.bodies},
         "joints": {joint.name: _joint(joint, body_name) for joint in thing.joints},
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
         "forces": {force.name: _force(force, body_name, thing.joints) for force in thing.forces},
@@ -90,14 +90,22 @@ def _cut(thing: Mechanism | Model) -> list[str]:
 
 def _notes(thing: Mechanism | Model) -> list[str]:
     """What the user should know, without the sentences that `build` adds by itself."""
-    doubts = {f"{why.partition(';')[0]}{SETTLED}" for body in thing.bodies if (why := _doubt(body))}
+    whys = [why.partition(";")[0] for body in thing.bodies if (why := _doubt(body))]
+    doubts = {why + end for why in whys for end in (SETTLED, KEPT)}
     return [note for note in thing.notes if isinstance(thing, Mechanism) or note not in doubts]
 
 
 # Bodies, joints, frames.
 
 
-def _body(body: Body) -> Entries:
+def _is_unjudged(thing: Mechanism | Model, body: Body) -> bool:
+    """Whether a body's inertia is kept although it breaks the rules with all that is fixed to it."""
+    if isinstance(thing, Mechanism):
+        return body.name in thing.unjudged
+    return f"{_doubt(body).partition(';')[0]}{KEPT}" in thing.notes
+
+
+def _body(body: Body, unjudged: bool) -> Entries:
     entries: Entries = {}
     if not _same(body.mass, 0.0):
         entries["mass"] = number(body.mass)
@@ -106,7 +114,7 @@ def _body(body: Body) -> Entries:
     if not _same(body.inertia, np.zeros((3, 3))):
         entries["inertia"] = _inertia(body.inertia)
     if _doubt(body):
-        entries["judge"] = "link"
+        entries["judge"] = "nothing" if unjudged else "link"
     return entries
 
 
