@@ -62,7 +62,7 @@ def agrees(kernel, *columns):
 def test_unary(name):
     """Operations of one value."""
     kernel = make_kernel("f", {"x": ()}, {"y": ()}, text_of(name), key=f"unary {name}")
-    assert name in kernel.operations
+    assert name in kernel.operations or (name, list(kernel.operations)) == ("twice", ["add"])  # CasADi 3.7 writes x + x
     agrees(kernel, DOMAIN.get(name, ANY))
 
 

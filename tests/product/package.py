@@ -1,0 +1,89 @@
+"""Build the distributions and try them: `python tests/product/package.py [--python python3.12 ...] [--lower]`.
+
+Each is installed in a clean environment of its own, where a smoke test runs away from the checkout; `--lower` takes
+every dependency at the lower bound that pyproject.toml states, and runs part of the test suite too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PART = ["tests/kernels/test_operations.py", "tests/closed_form", "tests/product/test_simulate.py"]
+
+SMOKE = """
+import numpy as np
+import cardan as cd
+from cardan.io.catalogue import write_mechanisms
+from cardan.mechanisms import four_bar
+
+print(cd.__file__, cd.__version__)
+model = four_bar().build()
+q, v = cd.assemble(model, v=np.ones(model.nv))
+run = cd.simulate(model, 1.0, q, v, samples=11)
+assert np.ptp(run.energy) < 1e-6
+assert np.allclose(cd.forward_dynamics(model, q, v), cd.forward_dynamics(model, q, v, formulation="absolute"))
+[file] = [path for path in write_mechanisms("mechanisms", overwrite=True) if path.name == "four_bar.yaml"]
+assert cd.load(file).key == model.key
+"""
+
+
+def build(root: Path, out: Path) -> tuple[Path, Path]:
+    """The wheel and the source distribution of a checkout, without an environment of their own."""
+    out.mkdir(parents=True, exist_ok=True)
+    code = (
+        "import sys\nfrom hatchling import build\n"
+        "print(build.build_wheel(sys.argv[1]))\nprint(build.build_sdist(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(out)], cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    wheel, source = done.stdout.split()[-2:]
+    return out / wheel, out / source
+
+
+def lower_bounds(root: Path) -> list[str]:
+    """Every runtime dependency pinned at its lower bound."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    return [re.sub(r">=([^,]+).*", r"==\1", requirement) for requirement in project["dependencies"]]
+
+
+def main() -> None:
+    """Build, install, try."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", nargs="*", default=[sys.executable], help="interpreters to try")
+    parser.add_argument("--lower", action="store_true", help="dependencies at their lower bounds")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        distributions = build(ROOT, place / "dist")
+        for python in given.python:
+            for distribution in distributions if not given.lower else distributions[:1]:
+                try_in(place / f"{Path(python).name}-{distribution.suffix[1:]}", python, distribution, given.lower)
+
+
+def try_in(place: Path, python: str, distribution: Path, lower: bool) -> None:
+    """Install a distribution in a clean environment and run the smoke test there."""
+    subprocess.run([python, "-m", "venv", str(place)], check=True)
+    own = place / "bin" / "python"
+    pip = [str(own), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    pins = lower_bounds(ROOT) if lower else []
+    subprocess.run([*pip, str(distribution), *pins], check=True)
+    environment = {**os.environ, "CARDAN_CACHE_DIR": str(place / "cache")}
+    subprocess.run([str(own), "-c", SMOKE], check=True, cwd=place, env=environment)
+    subprocess.run([str(place / "bin" / "cardan"), "--help"], check=True, cwd=place, stdout=subprocess.DEVNULL)
+    if lower:
+        subprocess.run([*pip, "pytest", "hypothesis", "pytest-xdist", "mpmath"], check=True)
+        subprocess.run([str(own), "-m", "pytest", "-q", "-n", "0", *PART], check=True, cwd=ROOT, env=environment)
+    print(f"{distribution.name} on {python}{' at lower bounds' if lower else ''}: good")
+
+
+if __name__ == "__main__":
+    main()
