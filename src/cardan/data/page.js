@@ -202,20 +202,17 @@ function lookHome() {
   const fov = flat ? 0.5 : 30;
   const stage = byId("stage").getBoundingClientRect();
   const wide = stage.width / stage.height;
-  let half = view.radius, away = unit([0.55, -1, 0.5]), up = view.up;
-  if (plane) {
-    const extent = (axis) => Math.abs(axis.reduce((sum, x, k) => sum + (Math.abs(x) * (view.high[k] - view.low[k])) / 2, 0));
-    half = Math.max(extent(plane[1]), extent(plane[0]) / wide) + 4 * view.size;
-    up = plane[1];
-    away = flat ? plane[2] : unit(plus(plus(times(0.35, plane[0]), times(0.3, plane[1])), plane[2]));
-  } else {
-    const x = unit(cross(up, Math.abs(up[2]) > 0.9 ? [1, 0, 0] : [0, 0, 1]));
-    away = unit(plus(plus(times(0.6, cross(up, x)), times(-1, x)), times(0.5, up)));
-    half = (half + 4 * view.size) / Math.min(1, wide);
-  }
-  const distance = (1.08 * half) / Math.tan((fov * Math.PI) / 360);
+  const up = plane ? plane[1] : view.up;
+  const side = plane ? plane[0] : unit(cross(up, Math.abs(up[2]) > 0.9 ? [0, 1, 0] : [0, 0, 1]));
+  const front = plane ? plane[2] : cross(side, up);
+  const away = flat ? front : unit(plus(plus(times(plane ? 0.35 : 0.6, side), times(plane ? 0.3 : 0.4, up)), front));
+  const right = unit(cross(up, away));
+  const half = (axis) => axis.reduce((sum, x, k) => sum + (Math.abs(x) * (view.high[k] - view.low[k])) / 2, 4 * view.size);
+  const centre = times(0.5, plus(view.low, view.high));
+  const tall = Math.max(half(cross(away, right)), half(right) / wide);
+  const distance = (1.05 * tall) / Math.tan((fov * Math.PI) / 360) + (flat ? 0 : half(away));
   K3DInstance.setCameraFOV(fov);
-  K3DInstance.setCamera([...plus(view.centre, times(distance, away)), ...view.centre, ...up]);
+  K3DInstance.setCamera([...plus(centre, times(distance, away)), ...centre, ...up]);
   world.controls.noRotate = flat;
   followed = null;
   draw();
@@ -454,12 +451,34 @@ byId("flatness").hidden = view.plane === null;
 new ResizeObserver(() => { drawPlots(); draw(); }).observe(byId("stage"));
 world.controls.addEventListener("change", moveNames);
 
+// Make room in the view for new samples; true if there was too little.
+let touched = false;
+world.controls.addEventListener("start", () => (touched = true));
+function widen(from) {
+  let grown = false;
+  for (let k = from; k < time.length; k++) {
+    for (const { body, point } of ABOUT.points) {
+      const { p, e } = poseOf(body, { low: k, high: k, part: 0 });
+      plus(p, turned(axes(e), point)).forEach((x, i) => {
+        if (x >= view.low[i] && x <= view.high[i]) return;
+        grown = true;
+        view.low[i] = Math.min(view.low[i], x - 4 * view.size);
+        view.high[i] = Math.max(view.high[i], x + 4 * view.size);
+      });
+    }
+  }
+  view.radius = Math.max(view.radius, Math.hypot(...minus(view.high, view.low)) / 2);
+  return grown;
+}
+
 // A live page gets samples while a simulation runs, and stays at the newest.
 if (ABOUT.live) {
   byId("note").textContent = "live";
   const source = new EventSource("stream");
   source.onmessage = (message) => {
+    const before = time.length;
     append(JSON.parse(message.data));
+    if (widen(before) && !touched) lookHome();
     drawPlots();
     if (!clock.playing) seek(last());
   };

@@ -56,7 +56,7 @@ def page(
 def html(thing: Trajectory | Model, names: Sequence[str] = (), *, q: Any = None, live: bool = False) -> str:
     """The page's text; `live` makes one that asks its server for more."""
     run = _still(thing, q) if isinstance(thing, Model) else _one_system(thing)
-    samples = sampled(run, names)
+    samples = sampled(run, names, moves=live or len(run.time) > 1)
     stage = stage_of(run.model, samples.poses)
     about = {
         "name": run.model.name,
@@ -92,12 +92,13 @@ class Sampled:
     plots: list[Plot]
 
 
-def sampled(run: Trajectory, names: Sequence[str] = ()) -> Sampled:
-    """Collect what a page shows of a run."""
+def sampled(run: Trajectory, names: Sequence[str] = (), moves: bool = True) -> Sampled:
+    """Collect what a page shows of a run; a picture of what does not move has neither curves nor reactions."""
     keep = _kept(run)
     poses = run.poses[keep]
-    still = len(run.time) == 1
-    plots = [] if still else [plot for name in names or CURVES for plot in _plots(run, name, keep)]
+    if not moves:
+        return Sampled(run.time[keep], poses, np.zeros((len(keep), len(run.model.joints), 6)), [])
+    plots = [plot for name in names or CURVES for plot in _plots(run, name, keep)]
     return Sampled(run.time[keep], poses, _in_ground_axes(run, poses, keep), plots)
 
 
@@ -156,10 +157,8 @@ def _plots(run: Trajectory, name: str, keep: np.ndarray) -> list[Plot]:
 
 
 def _in_ground_axes(run: Trajectory, poses: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    """Reactions (n, joints, 6) turned into ground axes; a still picture has none."""
+    """Reactions (n, joints, 6) turned into ground axes."""
     joints = run.model.joints
-    if len(run.time) == 1 or not joints:
-        return np.full((len(keep), len(joints), 6), np.nan)
     turn = np.stack([_child_axes(poses, j.child, j.child_at.rotation) for j in joints], axis=1)
     wrench = run.reactions[keep].reshape(len(keep), len(joints), 2, 3)
     return np.einsum("njab,njkb->njka", turn, wrench).reshape(len(keep), len(joints), 6)
@@ -209,7 +208,6 @@ def _view(model: Model, shape: Shape, poses: np.ndarray) -> dict[str, Any]:
     up = shape.plane[1] if shape.plane is not None else -g if g.any() else np.array([0.0, 0.0, 1.0])
     radius = max(float(np.linalg.norm(high - low)) / 2, 4 * shape.size)
     return {
-        "centre": ((low + high) / 2).tolist(),
         "radius": radius,
         "up": (up / np.linalg.norm(up)).tolist(),
         "plane": None if shape.plane is None else shape.plane.tolist(),

@@ -115,7 +115,10 @@ class Viewer:
             q0, v0, t = run.q[-1], run.v[-1], float(run.time[-1])
             if pace is not None:
                 time.sleep(max((t - start) / pace - (time.monotonic() - began), 0.0))
-        time_, q, v = (np.concatenate([getattr(run, name) for run in parts]) for name in ("time", "q", "v"))
+        time_, q, v = (
+            np.concatenate([getattr(run, name)[min(k, 1) :] for k, run in enumerate(parts)])  # no instant twice
+            for name in ("time", "q", "v")
+        )
         last = parts[-1]
         return Trajectory(
             self._model, time_, q, v, tau=last.tau, method=last.method, formulation=last.formulation, frame=last.frame,
