@@ -5,7 +5,7 @@ digest of where it belongs and of what it holds, made with a secret of this user
 written by anything else, or for another kernel, or not to the end, is not loaded (docs/decisions/0013). Whatever goes
 wrong with the disk, the caller compiles in memory: the cache never fails a call.
 
-`python -m cardan.kernels.cache` tells where the cache is, and why it is not used if it is not.
+`python -m cardan.kernels` tells where the cache is, and why it is not used if it is not.
 """
 
 from __future__ import annotations
@@ -181,7 +181,3 @@ def report() -> str:
         return f"{folder()}: {len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB; sealed with {secret_file()}"
     except (OSError, RuntimeError) as error:
         return f"not used: {error}"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(report() + "\n")

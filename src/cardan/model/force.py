@@ -48,6 +48,10 @@ class ForceKind:
     law: Callable[..., Any]
     energy: Callable[..., Any] | None = None
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle a row of the table as its name."""
+        return (_own_kind, (self.name,)) if FORCES.get(self.name) is self else super().__reduce_ex__(protocol)
+
 
 @dataclass(frozen=True, eq=False)
 class Force:
@@ -296,6 +300,10 @@ FORCES: dict[str, ForceKind] = {
     kind.name: kind for kind in (SPRING, DAMPER, BUSHING, WRENCH, USER_FORCE, TORSION, FRICTION, DRIVE)
 }
 """Every kind of force element: what tests and tables run over."""
+
+
+def _own_kind(name: str) -> ForceKind:
+    return FORCES[name]
 
 
 # Tracing: a function of the user runs once, on symbols.

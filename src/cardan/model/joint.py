@@ -19,6 +19,7 @@ span.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -81,6 +82,10 @@ class Kind:
         values = [f(q) for f in (self.E, self.r, self.S, self.T) if f] + [f(q, v) for f in (self.bias, self.plus) if f]
         graph = ca.Function("kind", [q, v, R, p], [ca.SX(x) for x in (*values, self.phi(R, p), self.measure(R, p))])
         return f"{self.name} {hashlib.sha256(graph.serialize().encode()).hexdigest()}"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle one of Cardan's own kinds as its name, for its functions cannot travel; another as Python can."""
+        return (_own_kind, (self.name,)) if _own_kind(self.name) is self else super().__reduce_ex__(protocol)
 
     @property
     def freedoms_removed(self) -> int:
@@ -387,3 +392,13 @@ def reversed_kind(kind: Kind) -> Kind:
         phi=lambda R, p: kind.phi(R.T, -(R.T @ p)), measure=lambda R, p: kind.measure(R.T, -(R.T @ p)),
         plus=kind.plus, q_units=kind.q_units, v_units=kind.v_units, reverses=kind,
     )  # fmt: skip
+
+
+def _own_kind(name: str) -> Kind | None:
+    """Cardan's own kind of a name."""
+    if name.startswith("reversed "):
+        kind = _own_kind(name.removeprefix("reversed "))
+        return None if kind is None else reversed_kind(kind)
+    if pitch := re.fullmatch(r"screw\((.*)\)", name):
+        return screw_kind(float(pitch[1]))
+    return TABLE.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +255,16 @@ class Model:
     def unbound(self) -> Model:
         """The same model with its free numbers at their nominal values: where structure is decided."""
         return self if self.values is None else replace(self, values=None, kernels={})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what the model is; another process compiles, or finds in the cache, what it needs."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "kernels"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore it."""
+        vars(self).update(state, kernels={})
+        if self.values is not None:
+            vars(self).update(kernels=_Bound(self.unbound.kernels, self.parameters.nominal, self.values))
 
     def require_tree(self, what: str) -> None:
         """Refuse a function that cannot close loops."""
