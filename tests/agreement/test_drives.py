@@ -130,3 +130,15 @@ def test_the_kernel_is_the_graph_that_CasADi_interprets(name: str) -> None:
         expected = np.array(cd.equations(model, formulation=formulation).graph(name)(*columns))
         got = np.asarray(evaluate.kernel_of(model, name, formulation)(*given))
         close(got.reshape(expected.shape), expected, 1e-13)
+
+
+@pytest.mark.parametrize("name", ["body_poses", "body_twists", "body_accelerations"])
+def test_the_looped_drive_keeps_bodies_apart_that_share_a_link_or_the_ground(name: str) -> None:
+    m = cd.Mechanism("shared")
+    for k, (near, joint) in enumerate([("ground", cd.Rigid()), ("b0", cd.Revolute()), ("b1", cd.Rigid())]):
+        m.body(f"b{k}", mass=1.0, inertia=(1, 1, 1))
+        m.joint(f"j{k}", joint, near, f"b{k}", at=(0.1, 0.2, 0.3), child_at=(0.4, 0.5, 0.6))
+    model, quantity = m.build(), FORMULATIONS["spatial"][name]
+    given = inputs(model, quantity, (5,), DOUBLE)
+    got = compile_quantity(model, quantity, "spatial", looped=True)(*given)
+    close(got, by_graph(model, quantity, given), 1e-12)

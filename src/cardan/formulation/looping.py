@@ -117,6 +117,7 @@ class _Recorder:
         sizes = [self.tracers[k].state for k in self.class_of]
         ends = self.shared_size + np.cumsum([0, *sizes])
         self.state_of = ends[:-1]  # by link; the ground is at 0
+        self.body_state = int(ends[-1])  # one place after another's use: bodies leave nothing for a later pass
         rounds: list[Round | ClimbRound] = []
         for k, item in enumerate(self.recursion.passes):
             if isinstance(item, Climb):
@@ -133,7 +134,7 @@ class _Recorder:
             rounds.append(self._round(item, calls, outputs))
         rounds += self._totals()
         constants = np.concatenate([self.link_constants.ravel(), self._body_constants().ravel()])
-        return Schedule(tuple(rounds), constants, int(ends[-1]), self._initial())
+        return Schedule(tuple(rounds), constants, self.body_state + self.body_tracer.state, self._initial())
 
     def _set_last(self, output: Output, taken: list[list[Any]]) -> int:
         """The pass after which an attribute is final."""
@@ -166,7 +167,7 @@ class _Recorder:
         at = [6 * b for name in BODY_INPUTS if name in self.recursion.inputs]
         out = [b * int(np.prod(o.shape)) for o in outputs]
         first = self.link_constants.size
-        return [0, first + 12 * b, *at, 0, self._carrier(self.tree.body_link[b]), *out]
+        return [0, first + 12 * b, *at, self.body_state, self._carrier(self.tree.body_link[b]), *out]
 
     def _carrier(self, link: int) -> int:
         return 0 if link == GROUND else int(self.state_of[link])

@@ -204,7 +204,7 @@ def measure(triangles: Triangles, how: str) -> Unit:
     com = (volume @ (0.75 * centre + 0.25 * middle)) / volume.sum()
     D, E, F = D - com, E - com, F - com
     weight = _pyramids(centre - com, normal, signed)
-    return float(volume.sum()), com, _inertia(weight / volume.sum() / 20, D, E, F)
+    return float(weight.sum()), com, _inertia(weight / weight.sum() / 20, D, E, F)
 
 
 def _pyramids(base: np.ndarray, normal: np.ndarray, signed: bool) -> np.ndarray:
