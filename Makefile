@@ -2,6 +2,7 @@
 #   make demo    the two-body problem, a robot, and how fast        (runtime packages only)
 #   make test    lint, format, types, tests                         (with the peers: pin, mujoco)
 #   make bench   Cardan and the peers in the same run
+#   make docs    the documentation as a site, in site/
 # Options: PYTHON=python3.12   WORKERS=8   ARGS="..." (passed to pytest or to the benchmark)
 
 PYTHON  ?= python3
@@ -16,7 +17,7 @@ MADE    := $(VENV)/.made-$(TAG)
 RUNTIME := $(VENV)/.runtime
 TESTING := $(VENV)/.testing
 
-.PHONY: help demo test bench lint format clean
+.PHONY: help demo test bench docs lint format clean
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' $(firstword $(MAKEFILE_LIST))
 
@@ -38,8 +39,12 @@ format: $(TESTING)
 bench: $(TESTING)
 	$(BIN)/python -m benchmarks $(ARGS)
 
+docs: $(TESTING)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "the site is in site/index.html; $(BIN)/mkdocs serve shows it as you write"
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # A stamp is written last, so an interrupted step is repeated. Another PYTHON starts the environment anew.
 $(MADE):

@@ -1,9 +1,9 @@
 """What the site needs besides Markdown: mathematics as MathML, and the files of the repository that pages link to.
 
-MkDocs calls the functions whose names begin with `on_` (`hooks` in mkdocs.yml). Pages are written so that they read well
-in the repository: a link such as `../src/cardan/algebra/spatial.py` leaves the folder `docs`. For the site, every file
-so linked becomes a page of its own, and the link goes there. Formulas between dollars are turned into MathML when
-the site is built, so that a reader's browser needs no script and no network to show them.
+MkDocs calls the functions whose names begin with `on_` (`hooks` in mkdocs.yml). Pages are written to read well in the
+repository: a link such as `../src/cardan/algebra/spatial.py` leaves the folder `docs`. For the site, every file so
+linked becomes a page of its own, and the link goes there. Formulas between dollars become MathML when the site is
+built, so that a browser needs no script and no network to show them.
 """
 
 from __future__ import annotations

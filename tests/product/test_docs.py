@@ -1,0 +1,76 @@
+"""The site builds without a warning and without the network, every page is in it, and formulas are formulas."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("material", reason="the site needs mkdocs-material: pip install 'cardan[docs]'")
+
+ROOT = Path(__file__).resolve().parents[2]
+REMOTE = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//[^"]*"')
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=quiet)
+    assert built.returncode == 0 and not built.stderr, built.stdout + built.stderr
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        built = site / page.relative_to(ROOT / "docs").with_suffix(".html")
+        assert built.exists() or (page.name == "README.md" and built.with_name("index.html").exists()), page
+
+
+def test_nothing_is_fetched(site: Path) -> None:
+    found = {m[0] for page in site.rglob("*.html") for m in REMOTE.finditer(page.read_text())}
+    assert not found
+    assert REMOTE.search('<script src="https://cdn.example/katex.js">')
+
+
+def test_formulas_are_mathematics(site: Path) -> None:
+    page = (site / "sources" / "f6.html").read_text()
+    assert page.count("<math") > 15
+    for built in site.rglob("*.html"):
+        assert 'class="arithmatex"' not in built.read_text(), built.name
+
+
+def test_source_is_shown_beside_its_equations(site: Path) -> None:
+    page = (site / "sources" / "f6.html").read_text()
+    target = re.search(r'href="([^"]*two_body\.py\.html)"', page)
+    assert target is not None
+    assert "articulated_inertia" in (site / "sources" / target[1]).resolve().read_text()
+
+
+TARGET = r"^\| {}[^|]*\|[^|]*\| ([\d.]+)x \|"  # a row of the targets: name, goal, measured
+CALLS = r"least \| `pin\.{}`.*?^\| Panda \|(?:[^|]*\|){{4}} ([\d.]+)x \|"  # a row of a table of single calls
+RATIOS = {
+    "forward dynamics, Panda, batch, one thread": TARGET.format("Panda, forward: batch, times"),
+    "forward dynamics, Talos, batch, one thread": TARGET.format("Talos, forward: batch, times"),
+    "inverse dynamics, ANYmal, batch, one thread": TARGET.format("ANYmal, inverse: batch, times"),
+    "four-bar with its loop, one thread": TARGET.format("four-bar, forward, one thread"),
+    "forward dynamics, Panda, one call from Python": CALLS.format("aba"),
+    "inverse dynamics, Panda, one call from Python": CALLS.format("rnea"),
+    "mass matrix, Panda, one call from Python": CALLS.format("crba"),
+}
+
+
+@pytest.mark.parametrize("words", RATIOS)
+def test_ratios_of_the_readme_are_those_of_the_benchmarks(words: str) -> None:
+    """They are rounded, and may lag behind a new run that differs little."""
+    said = re.search(rf"^\| {words} \|[^|]*\| ([\d.]+)x \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+    found = re.search(RATIOS[words], results, re.MULTILINE | (re.DOTALL if "one call" in words else 0))
+    assert said is not None and found is not None
+    assert abs(float(said[1]) / float(found[1]) - 1) < 0.15
