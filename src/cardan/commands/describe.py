@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,7 +102,7 @@ def _write_files(name: str | None, folder: Path, force: bool, as_json: bool) -> 
 
     names = [name] if name else list(mechanism_texts())
     paths = [folder / f"{each}.yaml" for each in names]
-    for path in paths if folder.exists() else ():
+    for path in paths if folder.is_dir() else ():
         require_writable(path, force)
     if name is None:
         paths = write_mechanisms(folder, overwrite=force)
@@ -168,6 +169,7 @@ def _parameters(text: str) -> dict[str, str]:
     }
 
 
+@cache
 def _entry(name: str) -> dict[str, Any]:
     """One line of the catalogue."""
     import cardan as cd

@@ -18,15 +18,16 @@ WRITERS: dict[str, Callable[[Any, Path, bool], None]] = {
     ".csv": lambda run, path, force: run.to_csv(path, *QUANTITIES, overwrite=force),
     ".parquet": lambda run, path, force: run.to_parquet(path, *QUANTITIES, overwrite=force),
     ".png": lambda run, path, force: run.plot(path=path, overwrite=force),
-    ".html": lambda run, path, force: _page(run, path, force),
+    ".html": lambda run, path, force: run.page(path, overwrite=force),
 }
 WORDS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png": "plot", ".html": "page"}
 
 
-def _page(run: Trajectory, path: Path, force: bool) -> None:
-    from cardan.results.page import page
+def can_make_pages() -> bool:
+    """Whether the viewer's package is installed."""
+    from importlib.util import find_spec
 
-    page(run, path, overwrite=force)
+    return find_spec("k3d") is not None
 
 
 def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:

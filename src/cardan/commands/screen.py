@@ -14,6 +14,7 @@ T = TypeVar("T")
 OPTIONS = {
     "simulate: ": "",
     "pass overwrite=True": "give --force",
+    "load: ": "",
     "simplify=False": "--plain",
     "step=1e-3 (s)": "--step 1ms",
     "; what was computed until then is in error.partial": "",

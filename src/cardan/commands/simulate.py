@@ -7,10 +7,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from cardan.commands.measure import measured, start_state
-from cardan.commands.outputs import WORDS, planned, written
+from cardan.commands.outputs import WORDS, can_make_pages, planned, written
 from cardan.commands.screen import as_typed, plain_table, say_error, screen
 from cardan.commands.source import (
     Changes,
@@ -73,7 +74,13 @@ def simulate(
 
     Example: [bold]cardan simulate four_bar --time 10 --rate A=2rad/s --out run[/bold]
     """
-    wanted = {".nc": True, ".png": not no_plot, ".html": not no_page, ".csv": csv, ".parquet": parquet}
+    wanted = {
+        ".nc": True,
+        ".png": not no_plot,
+        ".html": not no_page and can_make_pages(),
+        ".csv": csv,
+        ".parquet": parquet,
+    }
     paths = planned(out, [suffix for suffix, asked in wanted.items() if asked], force)
     model = read_model(file, root, changes)
     options: dict[str, Any] = {
@@ -110,14 +117,16 @@ def _run(
         say_error(why)
     if run is None:
         return status
-    files, failed = written(run, paths, force)
+    with np.errstate(all="ignore"):  # a run that failed may end in numbers beyond all range
+        files, failed = written(run, paths, force)
+        facts = summary(run, took) | {"error": why, "files": [str(path) for path in files]}
     if why is not None and files:
         say_error(f"what was computed until then is in {', '.join(map(str, files))}")
     for sentence in failed:
         say_error(sentence)
-    facts = summary(run, took) | {"error": why, "files": [str(path) for path in files]}
     if as_json:
-        print(json.dumps(facts, indent=1))
+        known = {key: None if isinstance(x, float) and not np.isfinite(x) else x for key, x in facts.items()}
+        print(json.dumps(known, indent=1))
     else:
         _show(facts, bool(paths))
     return status or (1 if failed else 0)
@@ -125,8 +134,6 @@ def _run(
 
 def summary(run: Trajectory, took: float) -> dict[str, Any]:
     """What is worth knowing of a run: SI units."""
-    import numpy as np
-
     from cardan.results.plots import work
 
     E, K, P = run.energy, run.kinetic, run.power
@@ -166,6 +173,8 @@ def _show(facts: dict[str, Any], asked: bool) -> None:
         worst = f"{facts['position_residual']:.1e} m or rad, {facts['velocity_residual']:.1e} m/s or rad/s"
         rows.append(("worst residual", worst))
     rows += [(WORDS[Path(path).suffix], path) for path in facts["files"]]
+    if asked and not can_make_pages():
+        rows.append(("page", "none; pip install 'cardan[view]' for it, or give --no-page"))
     if not asked:
         rows.append(("files", "none; --out NAME writes them"))
     screen().print(plain_table(("", ""), rows))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,14 +29,17 @@ def view(
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="PAGE", show_default=False,
-                     help="Where to leave the page, a .html file; a temporary one by default."),
+                     help="Leave it as a page, a .html file, instead."),
     ] = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", metavar="", help="Write the page only.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", metavar="", help="Only tell the address.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="Of the server; 0 is any.")] = 0,
     force: Force = False,
     changes: Changes = None,
     root: Root = "fixed",
 ) -> None:  # fmt: skip
-    """Look at a mechanism in the browser, at rest or, with --time, moving.
+    """Look at a mechanism in the browser, at rest or, with --time, moving; or leave it as a page.
+
+    The browser is served from this computer until Ctrl-C; a page needs nothing.
 
     Example: [bold]cardan view four_bar --time 5[/bold]
     """
@@ -46,15 +50,23 @@ def view(
     if rate and time is None:
         raise InputError("--rate is for a mechanism that moves; give --time too")
     duration = None if time is None else measured("--time", time, "s")
-    model = read_model(file, root, changes)
-    thing, given = _what_to_show(model, duration, start or (), rate or ())
-    path = out or _temporary(model.name)
-    from cardan.results.page import page
+    thing, given = _what_to_show(read_model(file, root, changes), duration, start or (), rate or ())
+    import cardan as cd
 
-    page(thing, path, overwrite=force or out is None, **given)
-    print(path)
-    if not no_browser and sys.stdout.isatty():
-        typer.launch(path.resolve().as_uri())
+    if out is not None:
+        cd.page(thing, out, overwrite=force, **given)
+        print(out)
+        return
+    with cd.view(thing, port=port, open_browser=not no_browser, **given) as viewer:
+        print(f"{viewer.url}  (Ctrl-C ends it)", flush=True)
+        with suppress(KeyboardInterrupt):
+            wait()
+
+
+def wait() -> None:
+    """Until Ctrl-C."""
+    while True:
+        sleep(3600)
 
 
 def _what_to_show(model: Model, duration: float | None, start: Any, rate: Any) -> tuple[Any, dict[str, Any]]:
@@ -63,14 +75,3 @@ def _what_to_show(model: Model, duration: float | None, start: Any, rate: Any) -
 
     q, v = start_state(model, start, rate)
     return (model, {"q": q}) if duration is None else (cd.simulate(model, duration, q, v), {})
-
-
-def _temporary(name: str) -> Path:
-    """A page that nobody else can write to."""
-    import os
-    import tempfile
-
-    plain = "".join(c if c.isalnum() else "_" for c in name)[:40]
-    handle, path = tempfile.mkstemp(prefix=f"cardan-{plain}-", suffix=".html")
-    os.close(handle)
-    return Path(path)
