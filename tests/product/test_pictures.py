@@ -112,6 +112,19 @@ def test_systems_that_end_early_count_while_they_run(batch: cd.Trajectory) -> No
     assert np.array_equal(shown[20:], q[39, 20:, 0])
 
 
+def test_batches_of_loops_closed_exactly_at_times(run: cd.Trajectory) -> None:
+    """Residuals are zero at the start, and at many samples: nothing to show there, and no warning of it."""
+    q, v = (np.broadcast_to(x, (12, *x.shape)) for x in (run.q, run.v))
+    many = cd.Trajectory(run.model, run.time, q, v)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figures = many[:3].plot("residuals"), many.plot("residuals")
+        assert all(paper.image(figure, "svg") for figure in figures)
+    shown = figures[1].axes[0].lines[1].get_ydata()
+    true = run.residuals.velocity
+    assert np.isnan(shown[true == 0]).all() and np.allclose(shown[true > 0], true[true > 0], rtol=1e-12)
+
+
 def test_phase(run: cd.Trajectory) -> None:
     figure = run.plot_phase("D")
     (at,) = figure.axes
@@ -157,6 +170,8 @@ def test_work_is_not_smoothed_over_a_jump() -> None:
         ({"reactions": ["Z"]}, cd.UnknownNameError, "'Z' is not in the model"),
         ({"joints": ["C"]}, cd.CardanError, "'C'"),
         ({"angle": "grad"}, cd.InputError, "'rad' or 'deg'"),
+        ({"size": (0, 3)}, cd.InputError, "width and height in inches"),
+        ({"lines": "all"}, cd.InputError, "how many systems"),
         ({"path": "run.jpg"}, cd.FileError, "ends in .png, .svg or .pdf"),
     ],
 )
@@ -241,6 +256,8 @@ def test_a_wrong_configuration_is_refused(run: cd.Trajectory, batch: cd.Trajecto
             cd.draw(run.model, wrong)
     with pytest.raises(cd.InputError, match="run\\[0\\]"):
         batch.draw()
+    with pytest.raises(cd.InputError, match="no time"):
+        run.draw([])
     with pytest.raises(cd.InputError, match="pairs"):
         run.draw(trace=[3])
 

@@ -15,7 +15,7 @@ from cardan.integrate.assemble import assemble
 from cardan.model.model import Model
 from cardan.results import composition
 from cardan.results.captions import add_captions, add_names
-from cardan.results.paper import COLOURS, kind_of, look, new_figure, save_figure
+from cardan.results.paper import COLOURS, look, new_figure, require_file, save_figure
 from cardan.results.scene import Scene, svg
 from cardan.results.shape import Shape, shape_of
 
@@ -28,7 +28,7 @@ CLOSED = 1e-6  # m and rad: a loop open by less is seen as closed
 STROBES = 7
 LARGEST = (5.2, 4.6)  # inch
 NARROWEST = 2.2  # inch, so that what is written below has room
-SHORTEST = 0.9
+SHORTEST, STRIP = 0.9, 0.5
 
 
 def draw(
@@ -60,8 +60,8 @@ def draw(
         overwrite: whether an existing file may be replaced.
 
     """
-    if path is not None:
-        kind_of(path)
+    model.require_one("draw")
+    require_file(path, size)
     shape, poses = shape_of(model), _poses(model, q)
     scene = _scene(model, shape, poses, view, centres)
     return _figure(scene, model, shape, poses, names, scale, size, path, overwrite)
@@ -71,23 +71,23 @@ def strobe(
     run: Trajectory,
     t: Any,
     trace: Sequence[Any],
+    view: Any,
+    names: bool,
+    centres: bool,
+    scale: bool,
+    size: tuple[float, float] | None,
     path: str | os.PathLike[str] | None,
     overwrite: bool,
-    *,
-    view: Any = None,
-    names: bool = False,
-    centres: bool = False,
-    scale: bool = True,
-    size: tuple[float, float] | None = None,
 ) -> Figure:
     """Several positions of a run over one another, the last one whole, and the paths of points."""
-    if path is not None:
-        kind_of(path)
+    require_file(path, size)
     if run.batch:
         raise InputError(f"draw: the run is a batch of shape {run.batch}; draw one of its systems, run[0].draw()")
     model = run._require("a drawing")
     if t is None:
         t = np.linspace(run.time[0], run.time[-1], STROBES) if len(run.time) > 1 else run.time
+    if np.size(t) == 0:
+        raise InputError("draw: t has no time; give one or several, s, or leave it out")
     poses = body_poses(model, np.atleast_2d(run.at(np.atleast_1d(t))[0]))
     shape = shape_of(model)
     paths = [run.position(*_traced(point)) for point in trace]
@@ -138,7 +138,6 @@ def _traced(point: Any) -> tuple[str, Any]:
 
 def _poses(model: Model, q: Any) -> np.ndarray:
     """Poses (nb, 4, 4) at a configuration; at the model's own start with its loops closed."""
-    model.require_one("draw")
     if q is None:
         q = model.start()
         if (model.cuts or model.couplings) and np.abs(constraint_residual(model, q)).max(initial=0.0) > CLOSED:
@@ -173,8 +172,10 @@ def _figure(
     margin = 0.8 * scene.unit
     low, high = low - margin, high + margin
     span = high - low
-    per_inch = max(span[0] / LARGEST[0], span[1] / LARGEST[1]) if size is None else max(span / np.array(size))
-    size = size or (max(span[0] / per_inch, NARROWEST), max(span[1] / per_inch, SHORTEST) + 0.5 * scale)
+    strip = STRIP if scale else 0.0
+    room = LARGEST if size is None else (size[0], max(size[1] - strip, 0.1))
+    per_inch = float(np.max(span / np.array(room)))
+    size = size or (max(span[0] / per_inch, NARROWEST), max(span[1] / per_inch, SHORTEST) + strip)
     figure = new_figure(*size, by_hand=True)
     with look():
         at = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -194,7 +195,7 @@ def _figure(
             ),
             autolim=False,
         )  # fmt: skip
-        strip = 0.5 * per_inch if scale else 0.0
+        strip *= per_inch
         middle, (width, height) = (low + high) / 2, np.array(size) * per_inch
         at.set_xlim(middle[0] - width / 2, middle[0] + width / 2)
         at.set_ylim(low[1] - strip - (height - strip - span[1]) / 2, high[1] + (height - strip - span[1]) / 2)

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cardan.errors import FileError, nearest
+from cardan.errors import FileError, InputError, nearest
 from cardan.results.files import whole_file
 
 if TYPE_CHECKING:
@@ -66,6 +66,16 @@ def look() -> Any:
     return matplotlib.rc_context(LOOK)
 
 
+def require_size(size: Any) -> None:
+    """Refuse a size that is not two lengths in inches."""
+    try:
+        width, height = (float(length) for length in size or (1.0, 1.0))
+    except (TypeError, ValueError):
+        width = height = 0.0
+    if not (0.2 < width < 200 and 0.2 < height < 200):
+        raise InputError(f"a figure's size must be its width and height in inches, 0.2 to 200, got {size!r}")
+
+
 def new_figure(width: float, height: float, by_hand: bool = False) -> Figure:
     """An empty figure, inches, whose axes are laid out by matplotlib, or by hand."""
     with look():
@@ -107,6 +117,13 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool) -
     contents = image(figure, kind_of(path))
     with whole_file(path, overwrite) as part:
         part.write_bytes(contents)
+
+
+def require_file(path: str | os.PathLike[str] | None, size: Any) -> None:
+    """Refuse a name that no picture can have, and a size, before anything is computed."""
+    if path is not None:
+        kind_of(path)
+    require_size(size)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:

@@ -90,9 +90,13 @@ class Pictures:
         t: Any = None,
         *,
         trace: Sequence[Any] = (),
+        view: Any = None,
+        names: bool = False,
+        centres: bool = False,
+        scale: bool = True,
+        size: tuple[float, float] | None = None,
         path: str | PathLike[str] | None = None,
         overwrite: bool = False,
-        **options: Any,
     ) -> Figure:
         """Draw the mechanism at a time or several, s, one over the other; by default seven, evenly.
 
@@ -101,4 +105,5 @@ class Pictures:
         """
         from cardan.results.drawing import strobe
 
-        return strobe(cast("Trajectory", self), t, trace, path, overwrite, **options)
+        run = cast("Trajectory", self)
+        return strobe(run, t, trace, view, names, centres, scale, size, path, overwrite)

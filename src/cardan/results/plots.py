@@ -11,7 +11,7 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.results.panels import Panel, chosen, panels_of, turned
-from cardan.results.paper import COLOURS, FAINT, GREY, INK, WIDTH, kind_of, look, new_figure, save_figure
+from cardan.results.paper import COLOURS, FAINT, GREY, INK, WIDTH, look, new_figure, require_file, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def plot(
     overwrite: bool,
 ) -> Figure:
     """Panels over time, one below the other."""
-    _require_kind(path)
+    _require(lines, path, size)
     found = panels_of(run, panels, chosen(run, joints, reactions, angle))
     if not found:
         raise InputError(f"plot: the run of {run._about.labels.model!r} has nothing to show in these panels")
@@ -64,7 +64,7 @@ def plot_phase(
     overwrite: bool,
 ) -> Figure:
     """Rate over coordinate, one pair of axes a coordinate."""
-    _require_kind(path)
+    _require(lines, path, size)
     choice = chosen(run, joints or None, (), angle)
     labels = run._about.labels
     places: list[tuple[int, int]] = []
@@ -104,7 +104,7 @@ def plot_power(
     overwrite: bool,
 ) -> Figure:
     """Power, the change of energy with the work that power does, and what is between the two."""
-    _require_kind(path)
+    _require(lines, path, size)
     change, done = run.energy - run.energy[..., :1], work(run)
     found = [
         Panel("power", "W", {"power": run.power}),
@@ -145,10 +145,11 @@ def work(run: Trajectory) -> np.ndarray:
     return total.reshape(run.power.shape)
 
 
-def _require_kind(path: str | os.PathLike[str] | None) -> None:
-    """Refuse a name that no picture can have before anything is computed."""
-    if path is not None:
-        kind_of(path)
+def _require(lines: Any, path: str | os.PathLike[str] | None, size: Any) -> None:
+    """Refuse options that cannot be before anything is computed."""
+    if not isinstance(lines, int | np.integer) or lines < 0:
+        raise InputError(f"plot: lines must be how many systems are drawn one by one, 0 or more, got {lines!r}")
+    require_file(path, size)
 
 
 def _finished(figure: Figure, path: str | os.PathLike[str] | None, overwrite: bool) -> Figure:
@@ -189,9 +190,10 @@ def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
         if panel.log:
             look |= {"marker": ".", "markersize": 1.0, "linewidth": 0.7}
         if systems <= max(most, 1):
-            thin: dict[str, Any] = {} if systems == 1 else {"linewidth": 0.8, "alpha": 0.8}
+            if systems > 1:
+                look |= {"linewidth": 0.8, "alpha": 0.8}
             for k, (t, y) in enumerate(zip(times, rows, strict=True)):
-                at.plot(t, y, label=name if k == 0 else None, **look, **thin)
+                at.plot(t, y, label=name if k == 0 else None, **look)
         else:
             t, (low, middle, high) = _percentiles(times, rows)
             at.fill_between(t, low, high, color=colour, alpha=0.2, linewidth=0)
@@ -221,7 +223,10 @@ def _percentiles(times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nd
     if (times[:, : len(grid)] != grid).any():
         rows = np.stack([_carried(grid, t, y) for t, y in zip(times, rows, strict=True)])
     rows = rows[:, : len(grid)]
-    return grid, np.nanpercentile(rows, BAND, axis=0)
+    kept = np.isfinite(rows).any(axis=0)
+    found = np.full((len(BAND), len(grid)), np.nan)
+    found[:, kept] = np.nanpercentile(rows[:, kept], BAND, axis=0)
+    return grid, found
 
 
 def _carried(grid: np.ndarray, t: np.ndarray, y: np.ndarray) -> np.ndarray:
