@@ -27,6 +27,8 @@ from cardan.formulation.recursion import run
 from ..graphs import WAYS, consistent_states, graph_mechanism, graph_model, interpreted, of_bodies, rates_of
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 graphs = st.integers(0, 29)
 
 

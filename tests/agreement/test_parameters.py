@@ -22,6 +22,8 @@ from cardan.model.model import Model
 
 from ..trees import Rng, close, seeds, tree_mechanism
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 Values = dict[str, Any]
 KEYS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative", "points")
 Z = cd.Revolute(axis=(0, 0, 1))

@@ -15,6 +15,8 @@ import cardan as cd
 from cardan.formulation.catalogue import FORMULATIONS
 from cardan.kernels.evaluate import compile_quantity
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @cache
 def with_rotors(seed: int, bodies: int = 7) -> tuple[cd.Model, cd.Model]:

@@ -19,6 +19,8 @@ from cardan.model.joint import JointType
 
 from ..trees import KINDS, TREES, close, floating_model, kind_model, moved, seeds, state, tree_mechanism, tree_model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 BATCH, H = 8, 1e-6
 every_tree = pytest.mark.parametrize("tree", range(TREES))
 few = settings(max_examples=4)

@@ -19,6 +19,8 @@ from cardan.model.joint import RIGID, TABLE, JointType, Kind, reversed_kind, scr
 
 from ..trees import KINDS, close, random_pose, random_quaternion, random_rotation, seeds
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 ROWS = {kind.name: kind for row in (*TABLE.values(), screw_kind(0.0)) for kind in (row, reversed_kind(row))}
 every_row = pytest.mark.parametrize("kind", ROWS.values(), ids=list(ROWS))
 few = settings(max_examples=10)

@@ -26,6 +26,8 @@ from ..orders import (
     tolerance_errors,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 spec = importlib.util.spec_from_file_location("make_accuracy", ROOT / "docs" / "make_accuracy.py")
 assert spec is not None and spec.loader is not None
 make = importlib.util.module_from_spec(spec)

@@ -12,6 +12,8 @@ from cardan.integrate.planarity import in_plane
 
 from ..trees import close, seeds
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def assert_agreement(model: cd.Model, *, reactions: bool = True) -> None:
     """Accelerations, and reactions in the plane where they are determined, as in space."""

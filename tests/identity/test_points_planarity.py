@@ -16,6 +16,8 @@ from cardan.model.planar import planar_model
 
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 TRIGONOMETRY = (ca.OP_SIN, ca.OP_COS, ca.OP_TAN, ca.OP_ASIN, ca.OP_ACOS, ca.OP_ATAN, ca.OP_ATAN2)
 
 

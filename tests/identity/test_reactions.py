@@ -13,6 +13,8 @@ from cardan import mechanisms
 from ..graphs import WAYS, interpreted
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 g = 9.81
 WORDS = [pytest.param(dict(zip(("formulation", "frame"), words, strict=True)), id=key) for key, words in WAYS.items()]
 NOTHING = np.zeros((3, 6))

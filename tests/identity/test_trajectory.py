@@ -18,6 +18,8 @@ from cardan import mechanisms
 from ..graphs import consistent_states
 from ..trees import close, floating_model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
