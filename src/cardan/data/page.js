@@ -203,7 +203,7 @@ function lookHome() {
   const stage = byId("stage").getBoundingClientRect();
   const wide = stage.width / stage.height;
   const up = plane ? plane[1] : view.up;
-  const side = plane ? plane[0] : unit(cross(up, Math.abs(up[2]) > 0.9 ? [0, 1, 0] : [0, 0, 1]));
+  const side = plane ? plane[0] : unit(Math.abs(up[2]) > 0.9 ? cross([0, 1, 0], up) : cross(up, [0, 0, 1]));
   const front = plane ? plane[2] : cross(side, up);
   const away = flat ? front : unit(plus(plus(times(plane ? 0.35 : 0.6, side), times(plane ? 0.3 : 0.4, up)), front));
   const right = unit(cross(up, away));

@@ -142,6 +142,7 @@ def _kept(run: Trajectory) -> np.ndarray:
 
 def _plots(run: Trajectory, name: str, keep: np.ndarray) -> list[Plot]:
     """The plots of a quantity: one for each unit among its columns. Energy comes with its parts."""
+    run.quantity(name)  # refuses a name that is none
     names = ("energy", "kinetic", "potential") if name == "energy" else (name,)
     frame = table(run, [n for n in names if n not in STATES])
     by_unit: dict[str, list[str]] = {}

@@ -151,7 +151,7 @@ def shape_of(model: Model) -> Shape:
     spans = [_span(body, points) for body, points in zip(model.bodies, held, strict=True)]
     usual = [span for span in spans if span > 0] or [1.0]
     length = float(np.median(usual))
-    size = float(np.clip(0.008 * sum(usual), max(SYMBOL * length, 0.01 * max(usual)), 0.25 * max(usual)))
+    size = float(np.clip(0.012 * sum(usual), max(SYMBOL * length, 0.01 * max(usual)), 0.25 * max(usual)))
     strokes: list[Stroke] = []
     plates: list[Plate] = []
     for b, (body, points) in enumerate(zip(model.bodies, held, strict=True)):
