@@ -88,12 +88,12 @@ def save(
     """Save a mechanism or a model; the file is written whole or not at all. Returns what the format could not say.
 
     The suffix tells the format. `.yaml` says everything: a function of yours (a drive, a motion, a user's force) is
-    written as the expression that its graph stands for. `.urdf` says what it can; the rest is returned, a sentence
-    each, and stands at the head of the file.
+    written as the expression that its graph stands for. `.urdf` and `.xml` (MJCF) say what they can; the rest is
+    returned, a sentence each, and stands at the head of the file.
 
     Args:
         mechanism: a `Mechanism`, for a `.yaml` file finished or not, or a `Model`.
-        path: the file; its suffix is `.yaml`, `.yml` or `.urdf`.
+        path: the file; its suffix is `.yaml`, `.yml`, `.urdf` or `.xml`.
         overwrite: whether an existing file is replaced.
         strict: whether a file that cannot say everything is refused instead.
 
@@ -121,7 +121,12 @@ def _writer(file: Path) -> Callable[[Mechanism | Model], tuple[str, list[str]]]:
         from cardan.io.urdf_write import write_urdf
 
         return lambda mechanism: write_urdf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
-    raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use .yaml or .urdf")
+    if suffix in (".xml", ".mjcf"):
+        from cardan.io.mjcf_write import write_mjcf
+
+        return lambda mechanism: write_mjcf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
+    known = ".yaml, .urdf or .xml"
+    raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use {known}")
 
 
 def _reader(

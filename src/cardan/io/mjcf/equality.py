@@ -128,7 +128,7 @@ class Equalities:
                 raise item.error(f"{attribute} {joint!r} is {self.joints.all[joint].type}; it must be slide or hinge")
         a = item.up_to("polycoef", (0.0, 1.0, 0.0, 0.0, 0.0))
         y0 = float(self.joints.all[first].reference[0])
-        taken = {x.name for x in (*self.mechanism.forces, *self.mechanism.couplings)}
+        taken = {*(x.name for x in self.mechanism.forces), *(x.name for x in self.mechanism.couplings)}
         name = free_name(name, taken)
         if not second:
             self.mechanism.motion(name, first, y0 + float(a[0]))

@@ -118,18 +118,16 @@ class Joints:
         joint.damping = damping if self.flags["damper"] else np.zeros(3)
         joint.stiffness = stiffness if self.flags["spring"] else np.zeros(3)
         if (item.up_to("springdamper", (0.0, 0.0)) > 0).all():
-            self.losses.append(f"{item.owner}: 'springdamper', a spring chosen by MuJoCo from the inertia it moves")
+            self.losses.append(f"{item.owner}: 'springdamper', a spring that MuJoCo fits to the inertia it feels")
+            joint.damping = joint.stiffness = np.zeros(3)
         if item.number_or("springyield", 0.0) > 0:
             self.losses.append(f"{item.owner}: 'springyield', its spring is elastic here at any stretch")
 
     # Into the mechanism.
 
-    def add(
-        self, mechanism: Mechanism, body: BodyItem, parent: str, names: dict[int, str], own: dict[str, Any]
-    ) -> None:
-        """Add a body with its joints; `own` is its mass, `parent` the name of what carries it."""
+    def add(self, mechanism: Mechanism, body: BodyItem, parent: str, name: str, own: dict[str, Any]) -> None:
+        """Add a body under a name, with its joints; `own` is its mass, `parent` the name of what carries it."""
         joints = self.of_body.get(id(body), [])
-        name = names[id(body)]
         if not joints:
             with body.item.naming():
                 mechanism.body(name, **own)
@@ -168,7 +166,8 @@ class Joints:
         self._act(mechanism, joint, parent, child, F, M)
 
     def _data(self, joint: JointItem) -> JointData:
-        item, given = joint.item, {}
+        item = joint.item
+        given: dict[str, Any] = {}
         if item.tag == "freejoint":
             return JointData()
         given["friction"] = item.number_or("frictionloss", 0.0)
@@ -213,9 +212,7 @@ class Joints:
                 mechanism.drive(free_name(f"{name} law", self.all), name, _polynomial(more_k, more_c, rest))
             return
         if any(more_k) or any(more_c):
-            self.losses.append(
-                f"joint {name!r} ({joint.type}): the powers of its stiffness or damping, which it has here of first order"
-            )
+            self.losses.append(f"joint {name!r} ({joint.type}): second and third powers of its stiffness or damping")
         if c:
             mechanism.friction(free_name(f"{name} damping", self.all), name, viscous=c)
         if k:

@@ -22,8 +22,9 @@ OPTION = (
 )  # fmt: skip
 FLAGS = (
     "actuation", "autoreset", "clampctrl", "constraint", "contact", "damper", "diagexact", "energy", "equality",
-    "eulerdamp", "filterparent", "frictionloss", "fwdinv", "gravity", "invdiscrete", "ipc", "island", "limit", "midphase",
-    "multiccd", "nativeccd", "override", "passive", "refsafe", "sensor", "sleep", "speculative", "spring", "warmstart",
+    "eulerdamp", "filterparent", "frictionloss", "fwdinv", "gravity", "invdiscrete", "ipc", "island", "limit",
+    "midphase", "multiccd", "nativeccd", "override", "passive", "refsafe", "sensor", "sleep", "speculative", "spring",
+    "warmstart",
 )  # fmt: skip
 READ_FLAGS = ("constraint", "contact", "damper", "equality", "frictionloss", "gravity", "limit", "spring")
 

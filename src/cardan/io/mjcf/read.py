@@ -57,6 +57,8 @@ class _Reader:
     def __init__(self, path: Path, top: Item, folder: Folder, gravity: Any) -> None:
         self.top = top
         top.check(("model",), SECTIONS)
+        if not any(node.tag == "body" for node in top.node.iter()):
+            raise top.error("it has no <body>, only things that do not move; there is no mechanism in it")
         self.options = options = Options(top)
         self.defaults = Defaults(top)
         self.meshes = Meshes(path.parent, folder, options.mesh_directory, options.strip)
@@ -129,7 +131,7 @@ class _Reader:
         for body, own in zip(self.world.bodies[1:], inertials, strict=True):
             parent = self.names[id(self.world.bodies[body.parent])]
             given = {"mass": own.mass, "com": own.com, "inertia": own.inertia, "judge": "link"}
-            self.joints.add(self.mechanism, body, parent, self.names, given)
+            self.joints.add(self.mechanism, body, parent, self.names[id(body)], given)
             self._compensate(body, own)
 
     def _require_masses(self, inertials: list[Inertial]) -> None:
@@ -161,7 +163,9 @@ class _Reader:
 
     def _add_sites(self) -> dict[str, tuple[int, Pose]]:
         """Frames for all sites that have a name."""
-        m, found = self.mechanism, {}
+        m = self.mechanism
+        found: dict[str, tuple[int, Pose]] = {}
+        taken = {m.ground, *(body.name for body in m.bodies)}
         for k, body in enumerate(self.world.bodies):
             for item, frame in body.sites:
                 name = item.get("name")
@@ -171,11 +175,10 @@ class _Reader:
                     raise item.error("the name is given to two sites; site names must differ")
                 at = frame @ self._site_pose(item)
                 found[name] = k, at
-                taken = {"ground", *(b.name for b in m.bodies), *(f.name for f in m.frames)}
+                own = free_name(f"{name} site" if name in taken else name, taken)
+                taken.add(own)
                 with item.naming():
-                    m.frame(
-                        free_name(name if name not in taken else f"{name} site", taken), self.names[id(body)], at=at
-                    )
+                    m.frame(own, self.names[id(body)], at=at)
         return found
 
     def _site_pose(self, item: Item) -> Pose:

@@ -87,7 +87,7 @@ class Item(Element):
             if name not in attributes:
                 raise self.error(f"<{self.tag}> has no attribute {name!r} in MJCF{nearest(name, attributes)}")
         for child in self.node if elements is not None else ():
-            if child.tag not in elements:
+            if elements is not None and child.tag not in elements:
                 raise Item(child).error(
                     f"<{self.tag}> has no element <{child.tag}> in MJCF{nearest(child.tag, elements)}"
                 )

@@ -16,8 +16,8 @@ from cardan.model.pose import Pose
 WORLD = "world"
 POSED = ("pos", *ROTATIONS)
 INSIDE = (
-    "inertial", "joint", "freejoint", "geom", "attach", "site", "camera", "light", "plugin", "flexcomp", "body", "frame",
-    "replicate", "composite",
+    "inertial", "joint", "freejoint", "geom", "attach", "site", "camera", "light", "plugin", "flexcomp", "body",
+    "frame", "replicate", "composite",
 )  # fmt: skip
 MAKERS = {
     "attach": "takes bodies from another file",
