@@ -75,6 +75,15 @@ def text_of(path: str) -> str:
     return f"---\nsearch:\n  exclude: true\n---\n\n# {file.name}\n\n`{path}`\n\n````{language}\n{text}````\n"
 
 
+def on_config(config: Any) -> Any:
+    """Put pages that the menu of mkdocs.yml does not name at its end, so that none is lost."""
+    named = set(re.findall(r"[\w/.-]+\.md", str(config.nav)))
+    pages = sorted(page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md"))
+    more = [page for page in pages if page not in named and not page.startswith("decisions/")]
+    config.nav += [{"More": more}] if more else []
+    return config
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Add a page for each file outside `docs` that a page links to, and for those that these link to."""
     known: set[str] = set()
