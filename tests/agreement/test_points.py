@@ -143,9 +143,8 @@ def assert_agreement(model: cd.Model, seed: int, solve: Solve = by_graphs, count
 
 def assert_contract(model: cd.Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray, wrenches: np.ndarray) -> None:
     """`lift` and `project` are inverse; `M` is constant and gives the energy; its solution moves as in space."""
-    eq = cd.equations(model, formulation="points")
-    system, lift, project = (eq.graph(name) for name in ("system", "lift", "project"))
-    energy, rate, masses = graph_of(model, "kinetic_energy"), rate_of_points(model), []
+    system, lift, project, energy, rate = graphs_of(model)
+    masses = []
     for state in zip(q, v, tau, wrenches, strict=True):
         a, _ = interpreted(model, "spatial")(*state)
         poses, twists, _ = of_bodies(model)(*state[:2], a)
@@ -164,12 +163,16 @@ def assert_contract(model: cd.Model, q: np.ndarray, v: np.ndarray, tau: np.ndarr
     assert (masses[0] == masses).all()
 
 
-def rate_of_points(model: cd.Model) -> ca.Function:
-    """What q, v and a of the tree make of the points: the derivative of their velocities along the motion."""
+@cache
+def graphs_of(model: cd.Model) -> tuple[ca.Function, ...]:
+    """The contract's equations, lift and project, kinetic energy, and the accelerations of the points from q, v, a."""
+    eq = cd.equations(model, formulation="points")
+    system, lift, project = (eq.graph(name) for name in ("system", "lift", "project"))
     Q, V, A = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("a", model.nv)))
     poses, twists = graph_of(model, "body_poses")(Q), graph_of(model, "body_twists")(Q, V)
-    xd = cd.equations(model, formulation="points").graph("project")(poses, twists)[1]
-    return ca.Function("rate", [Q, V, A], [ca.jtimes(xd, Q, rates_of(model, Q, V)) + ca.jtimes(xd, V, A)])
+    xd = project(poses, twists)[1]
+    rate = ca.Function("rate", [Q, V, A], [ca.jtimes(xd, Q, rates_of(model, Q, V)) + ca.jtimes(xd, V, A)])
+    return system, lift, project, graph_of(model, "kinetic_energy"), rate
 
 
 @pytest.mark.parametrize("make", [four_bar, cart_pole], ids=lambda make: make.__name__)
