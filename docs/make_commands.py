@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from textwrap import fill
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
@@ -87,6 +88,8 @@ def printed(line: str, folder: str) -> str:
         text=True,
         check=False,
     )
+    if "Traceback" in done.stdout:
+        raise RuntimeError(f"{line}: {done.stdout}")
     return tidy(done.stdout)
 
 
@@ -99,7 +102,7 @@ def tidy(text: str) -> str:
 def section(command: str, folder: str) -> str:
     """One command: what it does, what it prints, its help."""
     sentence, lines = SHOWN[command]
-    parts = [f"## {command}", sentence]
+    parts = [f"## {command}", fill(sentence, 120)]
     parts += [f"```console\n$ {line}\n{printed(line, folder)}\n```" for line in lines]
     parts.append(f"```console\n$ cardan {command} --help\n{printed(f'cardan {command} --help', folder)}\n```")
     return "\n\n".join(parts)

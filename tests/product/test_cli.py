@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from cardan.analysis.check import Report, Row
 from cardan.commands import source
 
 pytestmark = pytest.mark.usefixtures("quick_code")
-ARM = Path(__file__).parents[1] / "data" / "arm.urdf"
+ROOT = Path(__file__).resolve().parents[2]
+ARM = ROOT / "tests" / "data" / "arm.urdf"
 COMMANDS = ("demo", "info", "check", "simulate", "view", "equations", "convert", "mechanisms", "bench")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
@@ -258,7 +260,7 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
     [
         ("info pendulun", "did you mean 'pendulum'?"),
         ("info no_such.urdf", "no_such.urdf"),
-        (f"info {__file__}", "suffix '.py' is not a known model format"),
+        (f"info {__file__}", "suffix '.py' is not"),
         (f"check {ARM} --root sideways", "--root must be fixed or free, got 'sideways'"),
         ("check pendulum --root free", "--root free is for robots"),
         ("simulate four_baar --out run", "did you mean 'four_bar'?"),
@@ -352,6 +354,8 @@ def test_every_command_has_help_with_an_example(cardan: Cardan, command: str) ->
     assert done.returncode == 0
     assert f"cardan {command}" in re.split("Examples?:", done.stdout)[1]
     assert max(map(len, done.stdout.splitlines())) <= 80
+    made = runpy.run_path(str(ROOT / "docs" / "make_commands.py"))
+    assert made["tidy"](done.stdout) in made["PAGE"].read_text(encoding="utf-8"), "run: python docs/make_commands.py"
 
 
 def test_help_comes_at_once_and_names_every_command() -> None:

@@ -18,7 +18,9 @@ def convert(
     file: File,
     out: Annotated[
         Path,
-        typer.Argument(metavar="OUT", show_default=False, help="The file to write: .yaml says all, .urdf what it can."),
+        typer.Argument(
+            metavar="OUT", show_default=False, help="The file to write: .yaml says all, .urdf and .xml what they can."
+        ),
     ],
     strict: Annotated[bool, typer.Option("--strict", metavar="", help="Refuse a format that cannot say all.")] = False,
     force: Force = False,
@@ -54,8 +56,9 @@ def _report(file: str, model: Model, out: Path, lost: list[str]) -> dict[str, An
     import cardan as cd
     from cardan.io.load import NATIVE
 
-    gone = list(model.notes) if Path(file).suffix.lower() in (".urdf", ".xml") else []
-    if Path(file).suffix.lower() in NATIVE:
+    suffix = Path(file).suffix.lower()
+    gone = list(model.notes) if suffix and suffix not in NATIVE else []
+    if suffix in NATIVE:
         gone = ["comments and expressions of the source; their values are written"]
     return {
         "from": file, "to": str(out), "bodies": model.nb, "joints": len(model.joints), "forces": len(model.forces),

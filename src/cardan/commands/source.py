@@ -13,7 +13,7 @@ from cardan.errors import FileError, InputError, nearest
 if TYPE_CHECKING:
     from cardan.model.model import Model
 
-SUFFIXES = (".urdf", ".xml", ".yaml", ".yml")
+SUFFIXES = (".urdf", ".xml", ".mjcf", ".yaml", ".yml")
 FORMULATIONS = {
     "spatial": "six-dimensional vectors, joint coordinates",
     "newton_euler": "three-dimensional vectors, joint coordinates",
