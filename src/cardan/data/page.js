@@ -179,7 +179,7 @@ function choosePoint() {
   const none = { data: new Float32Array(0), shape: [0] };
   const about = {
     id: TRACE, type: "Line", name: "trace", shader: "mesh", radial_segments: 5, vertices, indices: none,
-    width: 0.3 * ABOUT.view.size, color: 0xc00000, colors: { data: new Uint32Array(0), shape: [0] }, attribute: none,
+    width: 0.12 * ABOUT.view.size, color: 0xc00000, colors: { data: new Uint32Array(0), shape: [0] }, attribute: none,
     color_map: none, color_range: [], opacity: 1, visible: true, roughness: 0.4, metalness: 0,
     model_matrix: { data: new Float32Array([1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]), shape: [4, 4] },
   };

@@ -219,11 +219,11 @@ def _view(model: Model, shape: Shape, poses: np.ndarray) -> dict[str, Any]:
 
 
 def _reactions(shape: Shape, samples: Sampled) -> dict[str, Any]:
-    """Where the reactions act, and how many N and N m a metre of an arrow is: the largest is twice a body's length."""
-    found = samples.reactions.reshape(len(samples.time), -1, 2, 3)
-    sizes = np.linalg.norm(found, axis=-1)
-    sizes = np.where(np.isfinite(sizes), sizes, 0.0)
-    moment, force = (max(float(sizes[..., k].max(initial=0.0)), 1e-300) / (1.5 * shape.length) for k in (0, 1))
+    """Where the reactions act, and how many N and N m a metre of an arrow is: most are shorter than a body."""
+    sizes = np.linalg.norm(samples.reactions.reshape(-1, 2, 3), axis=-1)
+    sizes = sizes[np.isfinite(sizes).all(axis=-1)]
+    large = np.quantile(sizes, 0.95, axis=0) if len(sizes) else np.zeros(2)
+    moment, force = (float(x) / shape.length if x > 0 else 1.0 for x in large)
     return {
         "joints": [{"name": m.name, **_end(Point(m.child, m.child_at.position))} for m in shape.joints],
         "moment_a_metre": moment,
