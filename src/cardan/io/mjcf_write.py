@@ -1,0 +1,359 @@
+"""A model written as MJCF, and a sentence for everything that MJCF cannot say.
+
+A body of MJCF may have several joints, so a joint of several motions is a row of them, and a body without mass whose
+only load is another one gives its joints to that. Notation: a row of joints moves the body by `A1 J1 A2 J2 .. An`; seen
+in the body's frame where the file has it, joint k is `Ck Jk Ck^-1` with `Ck = (A(k+1) .. An)^-1`.
+
+Source: MuJoCo's documentation, XML reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from cardan.io.outline import Branch, add, branches, check_names, document, name_of, unlike, words
+from cardan.model.body import Joint
+from cardan.model.force import TORSION, Coupling, Force
+from cardan.model.graph import GROUND
+from cardan.model.model import Model
+from cardan.model.pose import Pose
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element as Node
+
+TYPE_OF = {"turn": "hinge", "slide": "slide", "ball": "ball", "free": "free"}
+LEAST = 1e-15
+"""MuJoCo's least mass and principal inertia of what moves."""
+CLOSED_BY = {"spherical": ("connect", (0.0,)), "rigid": ("weld", (0.0,)), "revolute": ("connect", (0.0, 0.1))}
+
+
+@dataclass(frozen=True)
+class Motion:
+    """One joint of the file: its kind, axis and pose `A` before it, moved by the coordinate `ref` that it starts with.
+
+    `coordinates` are its places in the model's v.
+    """
+
+    what: str
+    axis: np.ndarray
+    A: Pose
+    joint: Joint
+    name: str
+    coordinates: tuple[int, ...]
+    ref: float = 0.0
+
+    @property
+    def before(self) -> Pose:
+        """What leads to the joint in the configuration of the file."""
+        if self.what == "slide":
+            return self.A @ Pose(self.ref * self.axis)
+        half = self.ref / 2
+        return self.A @ Pose(quaternion=(np.cos(half), *(np.sin(half) * self.axis))) if self.ref else self.A
+
+
+def write_mjcf(model: Model) -> tuple[str, list[str]]:
+    """The text of an MJCF file, and what it could not say, a sentence each; `load` makes the same tree of it."""
+    model.require_one("save")
+    check_names(model)
+    writer = _Writer(model.settled())
+    root = writer.mujoco()
+    losses = [*writer.losses, *_losses(model)]
+    return document(root, model, losses), losses
+
+
+def _losses(model: Model) -> Iterator[str]:
+    """What no MJCF says."""
+    for joint in model.joints:
+        if joint.start is not None and joint.kind.name == "spherical":
+            yield f"joint {joint.name!r}: a ball of MJCF has no start, {words(joint.start)}; left out"
+        if joint.data.velocity is not None:
+            yield f"joint {joint.name!r}: MJCF has no limit of speed, {joint.data.velocity:g}; left out"
+    if model.actuators:
+        yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: left out"
+    if model.states:
+        yield f"states {', '.join(map(repr, model.states))}: left out"
+    if model.parameters:
+        yield f"free numbers {', '.join(model.parameters.names)}: MJCF has none; written as constants"
+
+
+class _Writer:
+    """Nested bodies and what holds them together."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.losses: list[str] = []
+        self.joint_names = {joint.name for joint in model.joints}
+        self.site_names = {frame.name for frame in model.frames}
+        self.on: dict[int, list[Branch]] = {}
+        for branch in branches(model):
+            self.on.setdefault(branch.near, []).append(branch)
+        self.nodes: dict[int, Node] = {}
+        self.places: dict[int, Pose] = {GROUND: Pose()}  # of each body's frame in the file, in its own
+        self.order: list[int] = []
+        self.refs: dict[str, float] = {}
+        self.pitches: list[tuple[str, str, float]] = []
+        self.springs = self._springs()
+
+    def mujoco(self) -> Node:
+        """The whole file."""
+        root = ElementTree.Element("mujoco", model=self.model.name)
+        add(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        add(root, "option", gravity=words(self.model.gravity))
+        self.nodes[GROUND] = add(root, "worldbody")
+        ahead = list(reversed(self.on.get(GROUND, [])))
+        while ahead:
+            body = self._body(ahead.pop())
+            ahead += reversed(self.on.get(body, []))
+        for frame in self.model.frames:
+            self._site(frame.name, frame.body, frame.at)
+        equality = ElementTree.Element("equality")
+        self._close_loops(equality)
+        for coupling in self.model.couplings:
+            self._couple(equality, coupling)
+        for screw, slide, pitch in self.pitches:
+            self._hold(equality, f"{screw} advances", slide, screw, 0.0, pitch)
+        if len(equality):
+            root.append(equality)
+        if self.order != sorted(self.order):
+            self.losses.append("coordinates: MJCF has them body by body, each before all that it carries; reordered")
+        return root
+
+    def _body(self, branch: Branch) -> int:
+        """Write a body with its joints; bodies without mass on the way to it are passed over."""
+        row, first = self._motions(branch), branch
+        last = branch.M.inverse
+        while self._is_passed_over(branch):
+            (inner,) = self.on[branch.far]
+            name, carried = name_of(self.model, branch.far), name_of(self.model, inner.far)
+            if name != f"{carried} / {branch.joint.name}":
+                self.losses.append(f"body {name!r}: it moves and has no mass; its joints are those of {carried!r}")
+            row += self._motions(inner, last)
+            last = inner.M.inverse if inner.kind != "rigid" or inner.motions else last @ inner.F @ inner.M.inverse
+            branch = inner
+        place = self.places[branch.far] = self._place(branch, row)
+        last = last @ place
+        at = self.places[first.near].inverse
+        for motion in row:
+            at = at @ motion.before
+        at = at @ last if row else at @ first.F @ last
+        body = self.nodes[branch.far] = add(self.nodes[first.near], "body", name=name_of(self.model, branch.far))
+        if row and row[0].what == "free":
+            start = first.joint.start
+            at = last if start is None or first.backwards else Pose(start[:3], quaternion=start[3:])
+        if not at.is_identity:
+            turned = {} if np.array_equal(at.rotation, np.eye(3)) else {"quat": words(at.quaternion)}
+            body.attrib |= {"pos": words(at.position)} | turned
+        self._inertial(body, branch.far, place, bool(row))
+        C = last
+        for motion in reversed(row):
+            self._joint(body, motion, C.inverse)
+            C = motion.before @ C
+        joints = [child for child in body if child.tag == "joint"]
+        body[-len(joints) or len(body) :] = reversed(joints)
+        self.order += [k for motion in row for k in motion.coordinates]
+        return branch.far
+
+    def _is_passed_over(self, branch: Branch) -> bool:
+        """Whether a body has neither mass nor anything on it but one more joint that moves."""
+        body, carried = self.model.bodies[branch.far], self.on.get(branch.far, [])
+        held = {end for j in self.model.cuts for end in (self.model.joints[j].parent, self.model.joints[j].child)}
+        named = {frame.body for frame in self.model.frames} | held
+        turning = any(kind in ("spherical", "free") for kind in (branch.kind, *(b.kind for b in carried)))
+        alone = len(carried) == 1 and carried[0].kind != "rigid" and branch.far not in named and not turning
+        return body.mass == 0 and not body.inertia.any() and branch.kind != "rigid" and alone
+
+    def _motions(self, branch: Branch, before: Pose | None = None) -> list[Motion]:
+        """The joints of the file that stand for one of the model; `before` is what leads to its frame."""
+        joint, A = branch.joint, branch.F if before is None else before @ branch.F
+        links = [link for link in self.model.tree.links if self.model.joints[link.joint] is joint]
+        v = tuple(range(links[0].v.start, links[0].v.stop)) if links else ()
+        if branch.kind == "rigid":
+            return []
+        if branch.kind == "spherical":
+            if branch.backwards:
+                self._tell_opposite(joint)
+            return [Motion("ball", np.zeros(3), A, joint, joint.name, v)]
+        if branch.kind == "free":
+            return self._free(branch, A, v)
+        parts = branch.motions
+        names = (
+            [joint.name]
+            if len(parts) == 1
+            else [unlike(f"{joint.name}_{k + 1}", self.joint_names) for k in range(len(parts))]
+        )
+        if branch.kind == "screw":
+            names = [joint.name, unlike(f"{joint.name}_advance", self.joint_names)]
+            self.pitches.append((*names, branch.pitch))  # type: ignore[arg-type]
+            self.losses.append(
+                f"joint {joint.name!r} (screw): a hinge and a slide held to it stand for it, with two coordinates"
+            )
+        own = [(v[0],), ()] if branch.kind == "screw" else [(k,) for k in v]
+        if branch.backwards and branch.kind in ("universal", "planar"):
+            own.reverse()
+        q0 = [0.0] * len(parts) if joint.start is None else [float(x) for x in joint.start]
+        if branch.kind == "screw":
+            q0 = [q0[0], branch.pitch * q0[0]]
+        elif branch.backwards and branch.kind in ("universal", "planar"):
+            q0.reverse()
+        self.refs |= dict(zip(names, q0, strict=True))
+        return [
+            Motion(what, axis, A if k == 0 else Pose(), joint, names[k], own[k], q0[k])
+            for k, (what, axis) in enumerate(parts)
+        ]
+
+    def _free(self, branch: Branch, A: Pose, v: tuple[int, ...]) -> list[Motion]:
+        joint = branch.joint
+        if branch.backwards:
+            self._tell_opposite(joint)
+        if branch.near == GROUND:
+            if not branch.F.is_identity:
+                self.losses.append(
+                    f"joint {joint.name!r} (free): its coordinates are the pose in ground, not in its frame"
+                )
+            return [Motion("free", np.zeros(3), A, joint, joint.name, v)]
+        self.losses.append(
+            f"joint {joint.name!r} (free): MJCF has it on the world only; three slides and a ball stand for it, whose "
+            "rates are those of the position, and then the angular velocity"
+        )
+        names = [unlike(f"{joint.name}_{x}", self.joint_names) for x in "xyz"]
+        slides = [
+            Motion("slide", axis, A if k == 0 else Pose(), joint, names[k], (v[3 + k],))
+            for k, axis in enumerate(np.eye(3))
+        ]
+        return [*slides, Motion("ball", np.zeros(3), Pose(), joint, joint.name, v[:3])]
+
+    def _tell_opposite(self, joint: Joint) -> None:
+        self.losses.append(
+            f"joint {joint.name!r}: it is met from its child; its coordinates are of the opposite motion"
+        )
+
+    def _place(self, branch: Branch, row: list[Motion]) -> Pose:
+        """The frame of a body in the file: its own, but for balls and free joints, whose coordinates are of theirs."""
+        if not row or row[-1].what not in ("ball", "free"):
+            return Pose()
+        place = branch.M if row[-1].what == "free" else Pose(rotation=branch.M.rotation)
+        if not place.is_identity:
+            self.losses.append(
+                f"body {name_of(self.model, branch.far)!r}: MJCF has the coordinates of joint {branch.joint.name!r} in "
+                "the body's frame, so that is moved to the joint's"
+            )
+        return place
+
+    def _inertial(self, node: Node, index: int, place: Pose, moves: bool) -> None:
+        body = self.model.bodies[index]
+        if body.mass == 0 and not body.inertia.any():
+            if moves and not any(b.kind == "rigid" for b in self.on.get(index, [])):
+                self.losses.append(f"body {body.name!r}: it moves and has no mass, which MuJoCo refuses; give it some")
+            return
+        R = place.rotation
+        com, I = (place.inverse @ Pose(body.com)).position, R.T @ body.inertia @ R
+        I = (I + I.T) / 2
+        if moves and np.linalg.eigvalsh(I)[0] < LEAST:
+            self.losses.append(f"body {body.name!r}: it has no inertia about some axis, which MuJoCo refuses")
+        six = words((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
+        add(node, "inertial", pos=words(com), mass=words(body.mass), fullinertia=six)
+
+    def _joint(self, node: Node, motion: Motion, C: Pose) -> None:
+        """Write a joint; `C` is its frame in that of the body."""
+        joint = add(node, "joint", name=motion.name, type=TYPE_OF[motion.what])
+        if motion.what in ("turn", "slide"):
+            joint.set("axis", words(C.rotation @ motion.axis))
+            if motion.ref:
+                joint.set("ref", words(motion.ref))
+        if motion.what in ("turn", "ball") and np.any(C.position):
+            joint.set("pos", words(C.position))
+        own = motion.joint
+        if motion.coordinates:
+            start = own.kind.nv and min(self._rates(own))
+            self._numbers(joint, motion, [k - start for k in motion.coordinates])
+        if own.kind.nv == 1 and motion.coordinates:
+            self._data(joint, own)
+
+    def _rates(self, joint: Joint) -> range:
+        v = self.model.v_slice(joint.name)
+        return range(v.start, v.stop)
+
+    def _numbers(self, node: Node, motion: Motion, places: list[int]) -> None:
+        """Armature, stiffness and damping along some coordinates of a joint."""
+        joint = motion.joint
+        if joint.armature is not None and joint.armature[places].any():
+            if np.ptp(joint.armature[places]):
+                self.losses.append(f"joint {joint.name!r}: MJCF has one armature a joint, not {words(joint.armature)}")
+            node.set("armature", words(joint.armature[places[0]]))
+        force = self.springs.get(joint.name)
+        if force is not None and motion.what in ("turn", "slide"):
+            values: Any = {key: force.numbers[key][places[0]] for key in ("stiffness", "rest", "damping")}
+            for key, attribute in (("stiffness", "stiffness"), ("rest", "springref"), ("damping", "damping")):
+                if values[key]:
+                    node.set(attribute, words(values[key]))
+
+    def _springs(self) -> dict[str, Force]:
+        """A torsion spring for each joint that has one; all other forces are lost."""
+        found: dict[str, Force] = {}
+        for force in self.model.forces:
+            name = self.model.joints[force.on[0]].name if force.kind is TORSION else ""
+            cut = force.kind is TORSION and force.on[0] in self.model.cuts
+            kind = "" if not name else self.model.joint(name).kind.name
+            if not name or cut or name in found or kind in ("spherical", "free"):
+                self.losses.append(f"{force.kind.name} {force.name!r}: it is not one of the forces of MJCF; left out")
+            else:
+                found[name] = force
+        return found
+
+    def _data(self, node: Node, joint: Joint) -> None:
+        data = joint.data
+        if data.lower is not None and data.upper is not None:
+            node.set("range", words((data.lower, data.upper)))
+        elif data.lower is not None or data.upper is not None:
+            self.losses.append(f"joint {joint.name!r}: it has one limit, and MJCF wants both; left out")
+        if data.effort is not None:
+            node.set("actuatorfrcrange", words((-data.effort, data.effort)))
+        if data.friction:
+            node.set("frictionloss", words(data.friction))
+        if data.damping and "damping" not in node.attrib:
+            self.losses.append(f"joint {joint.name!r}: its damping {data.damping:g} is data and would act; left out")
+
+    def _site(self, name: str, body: int, at: Pose) -> None:
+        turned = self.places[body].inverse @ at
+        quat = {} if np.array_equal(turned.rotation, np.eye(3)) else {"quat": words(turned.quaternion)}
+        add(self.nodes[body], "site", name=name, pos=words(turned.position), **quat)
+
+    def _close_loops(self, equality: Node) -> None:
+        for joint in (self.model.joints[j] for j in self.model.cuts):
+            kind = joint.kind.name
+            if kind not in CLOSED_BY or not {joint.parent, joint.child} <= set(self.nodes):
+                self.losses.append(f"joint {joint.name!r} ({kind}): MJCF closes loops by points and welds; left out")
+                continue
+            tag, offsets = CLOSED_BY[kind]
+            if len(offsets) > 1:
+                self.losses.append(f"joint {joint.name!r} ({kind}): it closes a loop; two points held stand for it")
+            for k, z in enumerate(offsets):
+                ends = []
+                for side, body, at in (("1", joint.parent, joint.at), ("2", joint.child, joint.child_at)):
+                    ends.append(unlike(f"{joint.name} {side}{'abc'[k] if k else ''}", self.site_names))
+                    self._site(ends[-1], body, at @ Pose((0.0, 0.0, z)))
+                add(equality, tag, name=f"{joint.name}{'_' * k}", site1=ends[0], site2=ends[1])
+
+    def _couple(self, equality: Node, coupling: Coupling) -> None:
+        joints = [self.model.joints[j] for j in coupling.joints]
+        told = all(joint.kind.nv == 1 for joint in joints) and not set(coupling.joints) & set(self.model.cuts)
+        if coupling.function is not None or len(joints) > 2 or not told:
+            self.losses.append(f"{coupling.owner}: MJCF couples two joints and no more; left out")
+            return
+        c, offset = coupling.coefficients, coupling.offset / coupling.coefficients[0]
+        if len(joints) == 1:
+            self._hold(equality, coupling.name, joints[0].name, "", offset, 0.0)
+        else:
+            self._hold(equality, coupling.name, joints[0].name, joints[1].name, offset, -c[1] / c[0])
+
+    def _hold(self, equality: Node, name: str, first: str, second: str, offset: float, ratio: float) -> None:
+        """Hold `first = offset + ratio second`, in the file's measure from where each starts."""
+        other = {"joint2": second} if second else {}
+        rest = offset + ratio * self.refs.get(second, 0.0) - self.refs.get(first, 0.0)
+        coefficients = f"{words(rest)} {words(ratio)} 0 0 0"
+        add(equality, "joint", name=name, joint1=first, **other, polycoef=coefficients)
