@@ -4,13 +4,17 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cardan
+from cardan.errors import CardanError
+from cardan.kernels import cache as storage
 from cardan.kernels import compile_program
+from cardan.kernels.cache import _secret, report, secret_file
 
 from .conftest import make_program
 
@@ -20,9 +24,10 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSI
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty cache folder of this test's own."""
+    """An empty cache folder of this test's own, and a secret of its own."""
     place = tmp_path / "cache"
     monkeypatch.setenv("CARDAN_CACHE_DIR", str(place))
+    monkeypatch.setenv("CARDAN_SEAL", str(tmp_path / "state" / "seal"))
     monkeypatch.delenv("CARDAN_CACHE", raising=False)
     return place
 
@@ -150,6 +155,99 @@ def test_link_to_a_folder_is_not_used(cache, tmp_path):
     assert not list(target.iterdir())
 
 
+def test_entry_sealed_by_another_is_refused(cache, tmp_path, monkeypatch):
+    """Whole, under the right name, in the right folder, of this user: and yet not written by this installation."""
+    program = Counted()
+    program.run()
+    monkeypatch.setenv("CARDAN_SEAL", str(tmp_path / "other" / "seal"))
+    program.run()
+    assert program.count == 2
+    program.run()
+    assert program.count == 2
+
+
+@pytest.mark.parametrize("spoil", [lambda seal: seal.write_bytes(b"short"), lambda seal: seal.unlink()])
+def test_lost_secret(cache, tmp_path, monkeypatch, spoil):
+    """A new one is made, and what the old one sealed is compiled again."""
+    program = Counted()
+    program.run()
+    spoil(tmp_path / "state" / "seal")
+    _secret.cache_clear()
+    program.run()
+    assert program.count == 2
+    assert len((tmp_path / "state" / "seal").read_bytes()) == 32
+
+
+@POSIX
+def test_secret_that_others_can_read_is_not_used(cache, tmp_path):
+    """Then nothing is kept."""
+    (tmp_path / "state").mkdir(mode=0o755)
+    (tmp_path / "state").chmod(0o755)
+    program = Counted()
+    program.run()
+    program.run()
+    assert program.count == 2 and entries(cache) == []
+    assert "is open to others" in report()
+
+
+def test_report(cache, monkeypatch):
+    """Where it is, or why it is off."""
+    Counted().run()
+    assert f"{cache}: 1 kernels" in report()
+    monkeypatch.setenv("CARDAN_CACHE", "0")
+    assert report() == "off: CARDAN_CACHE=0"
+
+
+def test_audit_finds_keys_that_are_too_short(cache, monkeypatch):
+    """`CARDAN_CACHE=check` compares what is cached with what is recorded, and answers as before where it agrees."""
+    Counted(3).run(key="same")
+    monkeypatch.setenv("CARDAN_CACHE", "check")
+    program = Counted(3)
+    program.run(key="same")
+    assert program.count == 1
+    with pytest.raises(CardanError, match="compiled from another graph"):
+        Counted(4).run(key="same")
+
+
+def test_names_and_frames_are_told_apart(cache, monkeypatch):
+    """Models of the same equations with other frames, or with bodies under exchanged names, in one cache."""
+    monkeypatch.setenv("CARDAN_CACHE", "check")
+
+    def arm(names, reach):
+        m = cardan.Mechanism("arm")
+        upper = m.body(names[0], mass=1.0, inertia=np.eye(3))
+        fore = m.body(names[1], mass=1.0, inertia=np.eye(3))
+        m.joint("s", cardan.Revolute(axis=(0, 0, 1)), m.ground, upper)
+        m.joint("e", cardan.Revolute(axis=(0, 0, 1)), upper, fore, at=(1.0, 0, 0))
+        m.frame("tool", fore, at=(reach, 0, 0))
+        return m.build()
+
+    q = np.zeros(2)
+    for reach in (1.0, 2.0):
+        J = cardan.jacobian(arm("ab", reach), "tool", q)
+        np.testing.assert_allclose(J[4], [1 + reach, reach])
+    assert cardan.jacobian(arm("ab", 1.0), "a", q)[2].tolist() == [1, 0]
+    assert cardan.jacobian(arm("ba", 1.0), "a", q)[2].tolist() == [1, 1]
+
+
+def test_least_used_go_first(cache, monkeypatch):
+    """Past the limit the oldest are removed down to half of it, and what a killed process left an hour ago."""
+    Counted().run()
+    size = entries(cache)[0].stat().st_size
+    for k in range(7):
+        (cache / f"old{k}").write_bytes(bytes(size))
+        os.utime(cache / f"old{k}", (1000.0 + k, 1000.0 + k))
+    for name, age in (("new-lost", 7200), ("new-busy", 60)):
+        (cache / name).write_bytes(b"")
+        os.utime(cache / name, (time.time() - age,) * 2)
+    monkeypatch.setattr(storage, "MOST_BYTES", 6 * size)
+    storage._tidy_once.cache_clear()
+    Counted().run(key="another")
+    left = {path.name for path in cache.iterdir()}
+    assert {name for name in left if name.startswith("old")} == {"old5", "old6"}
+    assert "new-busy" in left and "new-lost" not in left
+
+
 def test_unusable_folder(cache):
     """A file where the folder should be, or a disk that refuses to write, costs only time."""
     cache.write_text("a file")
@@ -168,6 +266,53 @@ def test_full_disk(cache, monkeypatch):
     monkeypatch.setattr(os, "replace", fail)
     Counted().run()
     assert list(cache.iterdir()) == []
+
+
+def test_read_only_disk(cache, monkeypatch):
+    """What is there is used; what is not is compiled each time."""
+    program = Counted()
+    program.run()
+    real = os.open
+
+    def only_read(path, flags, *rest, **options):
+        if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
+            raise OSError(30, "Read-only file system", path)
+        return real(path, flags, *rest, **options)
+
+    monkeypatch.setattr(os, "open", only_read)
+    program.run()
+    assert program.count == 1
+    other = Counted(4)
+    other.run(key="other")
+    other.run(key="other")
+    assert other.count == 2
+
+
+@POSIX
+def test_disk_that_takes_half(cache):
+    """The system itself stops the write, at 4096 bytes of a file."""
+    import resource
+
+    _secret(secret_file())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        Counted().run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(cache.iterdir()) == []
+
+
+def test_edited_source_is_not_cached(cache, monkeypatch):
+    """Text that changed after the process began is not what it runs."""
+    monkeypatch.setattr(storage, "_BEGAN", 0.0)
+    storage._text.cache_clear()
+    try:
+        Counted().run()
+        assert not cache.exists()
+    finally:
+        monkeypatch.undo()
+        storage._text.cache_clear()
 
 
 def test_off_switch(cache, monkeypatch):

@@ -24,6 +24,7 @@ from pathlib import Path
 from cardan.kernels.machine import host
 from cardan.kernels.private import PrivateFolder, remains
 
+_BEGAN = time.time()
 _MAGIC = b"cardan kernel 2\n"
 _DIGEST = 32
 
@@ -70,14 +71,21 @@ def audited() -> bool:
 
 @cache
 def _text() -> bytes | None:
-    """Digest of this package's source, all of which may write graphs or code; None in a bundle without it."""
+    """Digest of this package's source, all of which may write graphs or code.
+
+    None where it is not what this process runs: in a bundle without it, and where somebody has edited it meanwhile.
+    """
     root = Path(__file__).parents[1]
     seal = hashlib.sha256()
-    sources = sorted(root.rglob("*.py"))
-    for source in sources:
-        text = source.read_bytes()
-        seal.update(f"{source.relative_to(root).as_posix()} {len(text)}\n".encode() + text)
-    return seal.digest() if sources else None
+    try:
+        sources = sorted(root.rglob("*.py"))
+        for source in sources:
+            text = source.read_bytes()
+            seal.update(f"{source.relative_to(root).as_posix()} {len(text)}\n".encode() + text)
+        edited = any(source.stat().st_mtime > _BEGAN for source in sources)
+    except OSError:
+        return None
+    return seal.digest() if sources and not edited else None
 
 
 @cache
@@ -173,7 +181,7 @@ def _tidy_once(path: Path) -> None:
 def report() -> str:
     """Where the cache is and what it holds, or why it is not used."""
     if not enabled():
-        return "off: CARDAN_CACHE=0" if _text() is not None else "off: there is no source text to identify this version"
+        return "off: the source text is not here, or not as it was" if _text() is None else "off: CARDAN_CACHE=0"
     try:
         _secret(secret_file())
         with PrivateFolder(folder(), make=True) as place:
