@@ -4,19 +4,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 import cardan as cd
 from cardan.io.outline import rpy_of_rotation
 from cardan.io.urdf import Root, read_urdf
 from cardan.io.urdf_write import write_urdf
 from cardan.mechanisms import CATALOGUE
+from cardan.model.joint import TABLE
 
-from ..trees import add_body, close, join, kind_model, random_rotation, seeds
+from ..trees import KINDS, add_body, close, join, kind_model, random_pose, random_rotation, seeds
 
 ARM = Path(__file__).parents[1] / "data" / "arm.urdf"
 SINGLE = ("rigid", "revolute", "prismatic", "cylindrical")  # the same motion from either side
 FORWARD = ("universal", "planar", "free")
+STARTED = ("revolute", "prismatic", "cylindrical", "universal", "planar")
 
 
 def mass_matrix(model: cd.Model, q: np.ndarray) -> np.ndarray:
@@ -24,14 +26,18 @@ def mass_matrix(model: cd.Model, q: np.ndarray) -> np.ndarray:
     return np.array(cd.equations(model).graph("mass_matrix")(q)).reshape(model.nv, model.nv)
 
 
-def some_tree(seed: int, kinds: tuple[str, ...] = SINGLE + FORWARD) -> cd.Model:
+def some_tree(seed: int, kinds: tuple[str, ...] = SINGLE + FORWARD, started: float = 0.0) -> cd.Model:
     """A random tree of joints that URDF has, by themselves or in a row, and a massless body inside it."""
     rng = np.random.default_rng(seed)
     m = cd.Mechanism("tree")
     names = [m.ground]
     for k, kind in enumerate(rng.permutation(kinds)[:5]):
         add_body(m, f"b{k}", rng)
-        join(m, kind, names[rng.integers(len(names))], f"b{k}", rng, backwards=kind in SINGLE and rng.random() < 0.4)
+        near, backwards = names[rng.integers(len(names))], kind in SINGLE and rng.random() < 0.4
+        start = rng.uniform(-1, 1, TABLE[kind].nq) if kind in STARTED and rng.random() < started else None
+        ends = (f"b{k}", near) if backwards else (near, f"b{k}")
+        placed = {"at": random_pose(rng), "child_at": random_pose(rng)}
+        m.joint(f"{kind} b{k}", KINDS[kind](rng), *ends, start=start, **placed)
         names.append(f"b{k}")
     m.body("cross")
     add_body(m, "end", rng)
@@ -47,7 +53,7 @@ def urdf_again(model: cd.Model, **options: bool) -> cd.Model:
 
 
 @given(seeds)
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_a_tree_written_as_urdf_has_the_same_mass_matrix(seed: int) -> None:
     model = some_tree(seed)
     again = urdf_again(model)
@@ -153,6 +159,100 @@ def test_what_urdf_cannot_say_is_told_and_written(tmp_path: Path) -> None:
 def test_what_urdf_says_whole_is_not_refused(tmp_path: Path) -> None:
     assert cd.save(cd.load(ARM), tmp_path / "a.urdf", strict=True) == []
     assert cd.save(cd.load(ARM), tmp_path / "a.yaml", strict=True) == []
+
+
+# MJCF
+
+
+def mjcf_again(model: cd.Model, folder: Path) -> cd.Model:
+    cd.save(model, folder / "a.xml", overwrite=True)
+    return cd.load(folder / "a.xml", snapping=0.0)
+
+
+def matched(model: cd.Model, again: cd.Model) -> tuple[list[int], list[int]]:
+    """Where each entry of the other's q and v is in the model's."""
+    q, v = [], []
+    for link in again.tree.links:
+        name, _, number = again.joints[link.joint].name.rpartition("_")
+        if not name or name not in model.joint_names:
+            name, number = again.joints[link.joint].name, ""
+        for places, at in ((q, model.q_slice(name)), (v, model.v_slice(name))):
+            places += [at.start + int(number) - 1] if number else list(range(at.start, at.stop))
+    return q, v
+
+
+@given(seeds)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_tree_written_as_mjcf_has_the_same_mass_matrix(tmp_path: Path, seed: int) -> None:
+    model = some_tree(seed, (*SINGLE, "universal", "planar", "spherical"), 0.5)
+    again = mjcf_again(model, tmp_path)
+    q, _ = model.random_state(np.random.default_rng(seed))
+    q_order, v_order = matched(model, again)
+    M = mass_matrix(model, q)[np.ix_(v_order, v_order)]
+    close(mass_matrix(again, q[q_order]), M, 1e-12)
+    close(pose(again, "tool", q[q_order]), pose(model, "tool", q), 1e-12)
+    close(again.start(), model.start()[q_order], 0)
+    close(mass_matrix(mjcf_again(again, tmp_path), q[q_order]), M, 1e-12)
+    close(mass_matrix_of_mujoco(tmp_path / "a.xml", q[q_order]), M, 1e-10)
+
+
+def mass_matrix_of_mujoco(file: Path, q: np.ndarray) -> np.ndarray:
+    """From MuJoCo itself; its coordinates are ours for hinges, slides and balls."""
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_path(str(file))
+    data = mujoco.MjData(model)
+    data.qpos[:] = q
+    mujoco.mj_forward(model, data)
+    M = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, M)
+    return M
+
+
+def test_a_floating_body_and_a_loop_in_mjcf(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    m = cd.Mechanism("floating", gravity=(0, 0, -1.62))
+    add_body(m, "base", rng)
+    m.joint("root", cd.Free(), m.ground, "base", child_at=cd.Pose((0.1, 0, 0), random_rotation(rng)))
+    for name, near in (("left", "base"), ("far", "left"), ("right", "base")):
+        add_body(m, name, rng)
+        join(m, "revolute", near, name, rng)
+    m.joint("ball", cd.Spherical(), "far", "right", at=(0, 0, 0.3), child_at=(0.2, 0, 0))
+    m.joint("pin", cd.Revolute(), "far", "base", at=(0, 0, 0.3), child_at=(0.2, 0, 0))
+    m.couple("gear", {"revolute left": 1.0, "revolute right": -2.0}, offset=0.1)
+    m.torsion("spring", "revolute far", stiffness=3.0, rest=0.2, damping=0.1)
+    m.damper("lost", "base", "far", damping=1.0)
+    model = m.build(cut=["ball", "pin"])
+    again = mjcf_again(model, tmp_path)
+    losses = cd.save(model, tmp_path / "b.xml")
+    assert [loss.partition(":")[0] for loss in losses] == ["damper 'lost'", "body 'base'", "joint 'pin' (revolute)"]
+    assert [again.joints[j].kind.name for j in again.cuts] == ["spherical"] * 3
+    ends = [again.joints[j].at.position.tolist() for j in again.cuts]
+    close(ends, [[0, 0, 0.3], [0, 0, 0.3], [0, 0, 0.4]], 1e-15)
+    q, _ = model.random_state(rng)
+    close(mass_matrix(again, q), mass_matrix(model, q), 1e-12)
+    close(again.gravity, model.gravity, 0)
+    assert again.couplings[0].coefficients.tolist() == [1.0, -2.0]
+    assert again.couplings[0].offset == 0.1
+    for key, value in model.forces[0].numbers.items():
+        close(again.forces[0].numbers[key], value, 0)
+
+
+def test_a_four_bar_closes_in_mjcf_too(tmp_path: Path) -> None:
+    model = CATALOGUE["four_bar"]().build()
+    again = mjcf_again(model, tmp_path)
+    assert cd.redundancy(again).freedoms == cd.redundancy(model).freedoms == 1
+
+
+@pytest.mark.parametrize("kind", ["screw", "free", "spherical", "universal", "planar"])
+def test_what_mjcf_says_otherwise_is_told(kind: str, tmp_path: Path) -> None:
+    model = kind_model(kind, backwards=kind != "screw")
+    losses = cd.save(model, tmp_path / "a.xml")
+    assert any(f"joint '{kind} moved'" in loss or "reordered" in loss for loss in losses)
+    with pytest.raises(cd.FileError, match="the format cannot say all of"):
+        cd.save(model, tmp_path / "b.xml", strict=True)
+    again = cd.load(tmp_path / "a.xml")
+    assert again.total_mass == pytest.approx(model.total_mass)
+    assert again.nv - len(again.couplings) == model.nv
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
