@@ -9,6 +9,8 @@ import pytest
 
 import cardan as cd
 from cardan.errors import FileError
+from cardan.io.urdf import read_urdf
+from cardan.io.urdf_write import write_urdf
 from cardan.kernels.evaluate import graph_of
 
 pin = pytest.importorskip("pinocchio")
@@ -113,10 +115,23 @@ def by_graphs(model: cd.Model, q: np.ndarray, v: np.ndarray, x: np.ndarray) -> I
         yield np.array(M(at)), *(np.array(f(at, along, given)).ravel() for f in (inverse, forward))
 
 
+def check_export(model: cd.Model) -> None:
+    """The model written as URDF and read again has the same links, and so the same mass matrix."""
+    text, losses = write_urdf(model)
+    assert losses == []
+    again = read_urdf(text, mimic=False).build(snapping=model.snapping)
+    assert again.coordinate_names == model.coordinate_names
+    for ours, theirs in zip(again.tree.links, model.tree.links, strict=True):
+        assert (ours.parent, ours.kind) == (theirs.parent, theirs.kind)
+        for what in ("E", "r", "mass", "com", "I_C"):
+            np.testing.assert_allclose(getattr(ours, what), getattr(theirs, what), rtol=1e-13, atol=1e-13)
+
+
 def largest_errors(path: Path, root: str, solve: Solve = by_kernels, **options: float) -> dict[str, float]:
     """Largest relative difference of each function over random states."""
     model = cd.load(path, root=root, mimic=False, **options)  # as Pinocchio loads it
     twin = Twin(model, path, root)
+    check_export(model)
     rng = np.random.default_rng(crc32(path.name.encode()))
     q, v = model.random_state(rng, STATES)
     x = rng.standard_normal((STATES, model.nv))
@@ -145,6 +160,60 @@ def test_every_joint_type_agrees(root: str) -> None:
 def test_every_robot_that_loads_agrees(file: str) -> None:
     errors = largest_errors(ROBOTS / file, "fixed", by_graphs, snapping=0.0)
     assert max(errors.values()) < 1e-10, errors
+
+
+MIMICS = (
+    "baxter_description/urdf/baxter.urdf", "panda_description/urdf/panda.urdf", "pr2_description/urdf/pr2.urdf",
+    "tiago_pro_description/robots/tiago_pro.urdf",
+)  # fmt: skip
+"""Robots with joints that follow others; Pinocchio refuses Talos, of which some follow joints further on."""
+
+
+@pytest.mark.parametrize("file", MIMICS)
+def test_mimic_joints_are_those_of_pinocchio(file: str) -> None:
+    """Mass matrix and bias force along the coordinates that are left when joints follow others."""
+    model = cd.load(ROBOTS / file, snapping=0.0)
+    rng = np.random.default_rng(crc32(file.encode()))
+    q, v = model.random_state(rng)
+    C = np.zeros((len(model.couplings), model.nv))
+    for row, coupling in zip(C, model.couplings, strict=True):
+        for j, c in zip(coupling.joints, coupling.coefficients, strict=True):
+            row[model.v_slice(model.joint_names[j])] = c
+    led = [model.v_slice(j.name).start for j in model.joints if j.data.mimic and j.kind.nv]
+    free = [k for k in range(model.nv) if k not in led]
+    assert len(led) == len(model.couplings)
+    G = np.zeros((model.nv, len(free)))
+    G[free] = np.eye(len(free))
+    G[led] = -np.linalg.solve(C[:, led], C[:, free])
+    offset = np.array([coupling.offset for coupling in model.couplings])
+    v = G @ v[free]
+    q[led] = (G @ q[free])[led] + np.linalg.solve(C[:, led], offset)
+
+    twin = pin.buildModelFromUrdf(str(ROBOTS / file), mimic=True)
+    twin.gravity.linear = model.gravity
+    data, theirs, order = twin.createData(), pin.neutral(twin), []
+    for name, joint in list(zip(twin.names, twin.joints, strict=True))[1:]:
+        at = model.v_slice(name).start
+        if at in led:
+            continue
+        theirs[joint.idx_q : joint.idx_q + joint.nq] = q[at] if joint.nq == 1 else (np.cos(q[at]), np.sin(q[at]))
+        order.append(free.index(at))
+    M = pin.crba(twin, data, theirs)
+    M = np.triu(M) + np.triu(M, 1).T
+    bias = pin.rnea(twin, data, theirs, v[free][order], np.zeros(twin.nv))
+    graph = cd.equations(model).graph
+    ours = G.T @ np.array(graph("mass_matrix")(q)).reshape(model.nv, model.nv) @ G
+    assert np.abs(ours[np.ix_(order, order)] - M).max() < 1e-10 * np.abs(M).max()
+    ours = G.T @ np.array(graph("bias_force")(q, v)).ravel()
+    assert np.abs(ours[order] - bias).max() < 1e-10 * np.abs(bias).max()
+
+
+def test_every_robot_is_on_the_page() -> None:
+    """The page of robots, made by docs/make_robots.py, has every file, and why some are refused."""
+    page = (Path(__file__).parents[2] / "docs" / "robots.md").read_text(encoding="utf-8")
+    for file in EVERY:
+        assert f"`{file}`" in page
+    assert page.count("refused") >= len(REFUSED) - 1  # one is held together by its mimics
 
 
 @pytest.mark.parametrize("file", sorted(STILL))
