@@ -80,7 +80,7 @@ def try_in(place: Path, python: str, distribution: Path, lower: bool) -> None:
     subprocess.run([str(own), "-c", SMOKE], check=True, cwd=place, env=environment)
     subprocess.run([str(place / "bin" / "cardan"), "--help"], check=True, cwd=place, stdout=subprocess.DEVNULL)
     if lower:
-        subprocess.run([*pip, "pytest", "hypothesis", "pytest-xdist", "mpmath"], check=True)
+        subprocess.run([*pip, "pytest", "hypothesis", "pytest-xdist", "mpmath", "sympy"], check=True)
         subprocess.run([str(own), "-m", "pytest", "-q", "-n", "0", *PART], check=True, cwd=ROOT, env=environment)
     print(f"{distribution.name} on {python}{' at lower bounds' if lower else ''}: good")
 

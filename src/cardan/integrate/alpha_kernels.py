@@ -117,7 +117,9 @@ class Recipe:
             new = found[1]
             tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, s.x, loads)
             directions = np.array([event.direction for event in self.events])
-            after, busy = alpha_step.commit(s, control, found, tree, self._events(new.t, *tree, loads), directions)
+            after, busy = alpha_step.commit(
+                s, control, found, tree, self._events(new.t, tree[0], tree[1], loads), directions
+            )
             return [*self._columns(after), busy]
 
         values = list(vars(linear).values())
