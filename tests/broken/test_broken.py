@@ -59,9 +59,9 @@ urdf/mass_overflows.urdf | line 4: link 'a': 'value' of <mass> must be ... is be
 urdf/mass_with_comma.urdf | line 4: link 'a': 'value' of <mass> has '1,5', which is not a number; separate numbers by
 urdf/mass_with_underscore.urdf | line 4: link 'a': 'value' of <mass> has '1_0', which is not a number
 urdf/mass_without_value.urdf | line 4: link 'a': <mass> has no attribute 'value'; give it
-urdf/massless_chain.urdf | link 'c': ... has no mass ... joint 'k' (prismatic) would ...
-urdf/massless_moving_link.urdf | link 'b': ... has no mass ... joint 'j' (revolute) would ...
-urdf/massless_planar.urdf | link 'b': ... has no mass ... joint 'j' (planar) would ...
+urdf/massless_chain.urdf | link 'c': ... has no mass, so joint 'k' (prismatic) would move nothing; give it mass
+urdf/massless_moving_link.urdf | link 'b': ... has no mass, so joint 'j' (revolute) would move nothing; give it mass
+urdf/massless_planar.urdf | link 'b': ... has no mass, so joint 'j' (planar) would move nothing; give it mass
 urdf/mimic_multiplier_in_words.urdf | line 27: joint 'k': 'multiplier' of <mimic> has 'twice', which is not a number
 urdf/mimics_itself.urdf | line 9: joint 'j': it mimics itself; name the joint that it follows
 urdf/mimics_nothing.urdf | line 12: joint 'j': <mimic> has no attribute 'joint'; give it
@@ -135,7 +135,7 @@ native/drive_with_unknown_variable.yaml | line 13, column ... a parameter nor a 
 native/free_of_no_number.yaml | model 'bad': parameter 'arm.weight' is not a number of 'arm'; free are 'arm.mass',
 native/gravity_in_newtons.yaml | line 3: file: gravity[2] must be an ... and '-9.81 N' is a force (N)
 native/gravity_of_two.yaml | line 3: file: gravity must be 3 numbers in brackets, [..., ..., ...], got 2
-native/inertia_about_a_far_point.yaml | line 7: body 'arm': ... not positive: principal values -0.9, -0.9, 0.1 kg m^2; check signs
+native/inertia_about_a_far_point.yaml | line 7: body 'arm': ... not positive: principal values -0.9, -0.9, 0.1 kg m^2
 native/inertia_not_symmetric.yaml | line 6: body 'arm': inertia is not symmetric: entries differ by 0.2 kg m^2; did
 native/inertia_without_mass.yaml | line 5: body 'arm': mass ... is not (largest entry 0.1 kg m^2); give the mass
 native/island.yaml | line 5: body 'b': its joint 'B' leads to no ground; connect it, for a floating body with
@@ -147,7 +147,7 @@ native/list_at_top.yaml | line 1: the file must be a table of sections such as '
 native/mass_infinite.yaml | line 5: body 'arm': mass must be a mass (kg), got '.inf'; it must be finite: leave out
 native/mass_is_length.yaml | line 5: body 'arm': mass must be a mass (kg), and '20 mm' is a length (m)
 native/mass_nan.yaml | line 5: body 'arm': mass must be a mass (kg), got '.nan'; it must be finite: leave out what
-native/massless_moving_body.yaml | line 5: body 'arm': ... has no mass ... joint 'A' (revolute) would ...
+native/massless_moving_body.yaml | line 5: body 'arm': ... has no mass, so joint 'A' (revolute) would move nothing; give it
 native/motion_not_smooth.yaml | line 13: motion 'm': its rate at t = 0 is inf; give a function smooth from t = 0 on
 native/negative_armature.yaml | line 12: joint 'A': armature must not be negative, got -0.1; it is an inertia
 native/negative_damping.yaml | line 12: joint 'A': its damping is negative: -1; it would feed energy into the joint
@@ -180,6 +180,46 @@ native/unknown_parent.yaml | line 10: joint 'A': parent 'grund' is not a body; d
 native/version_of_the_future.yaml | line 1: cardan must be 1, got '9'; it is the format's version
 native/zero_axis.yaml | line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero vector
 native/zero_inertia_on_its_axis.yaml | line 5: body 'arm': ... has no inertia along ... joint 'A' (revolute) would ...
+mjcf/actuator_on_no_joint.xml | line 9: actuator 'a': its joint 'k' is not a joint of this file; known: 'j'
+mjcf/attribute_misspelt.xml | line 5: joint 'j': <joint> has no attribute 'axes' in MJCF; did you mean 'axis'?
+mjcf/class_unknown.xml | line 5: joint 'j': class 'leg' is not a defaults class; known: 'main'
+mjcf/connect_to_nowhere.xml | line 9: connect 'connect_1': body2 'c' is not a body of this file; known: 'world', 'b'
+mjcf/couples_nothing.xml | line 9: joint 'joint_1': joint2 'k' is not a joint of this file; known: 'j'
+mjcf/element_misspelt.xml | line 5: jiont 'j': <body> has no element <jiont> in MJCF; did you mean 'joint'?
+mjcf/entities.xml | the XML declares a document type ... not need and which are never read; remove the <!DOCTYPE
+mjcf/free_and_hinge.xml | line 5: joint 'b_0': a body with a free joint has no other joint; remove the others
+mjcf/free_joint_inside.xml | line 8: joint 'c': a free joint is for bodies directly in the world; use slide, hinge
+mjcf/global_coordinates.xml | line 2: <compiler>: coordinate="global" is no longer part of MJCF; save the model
+mjcf/include_of_no_file.xml | line 2: <include>: its file 'none.xml': there is no such file
+mjcf/include_outside.xml | line 2: <include>: its file '../../conftest.py' is outside the folder ... only files inside
+mjcf/inertia_not_positive.xml | line 4: <inertial>: 'fullinertia' is not ... its least principal value is -4
+mjcf/inertia_of_two.xml | line 4: <inertial>: 'diaginertia' of <inertial> ... separated by blanks, got 2: '1 1'
+mjcf/joint_on_the_world.xml | line 1: mujoco: it has no <body>, only things that do not move; there is no
+mjcf/keyframe_too_short.xml | line 9: key 'home': 'qpos' of <key> must be from 1 to 1 numbers, got 3: '1 2 3'
+mjcf/mass_in_words.xml | line 4: <inertial>: 'mass' of <inertial> has 'heavy', which is not a number
+mjcf/mass_nan.xml | line 4: <inertial>: 'mass' of <inertial> must be finite, got 'nan'; leave out what is unknown
+mjcf/massless_moving_body.xml | line 3: body 'b': it moves, and has mass 0 kg ...; both must be positive: give it
+mjcf/mesh_of_no_file.xml | line 3: mesh 'hull': there is no file 'none.stl', looked for at ...none.stl'
+mjcf/mismatched_tags.xml | line 3, column 3: the XML is malformed: mismatched tag
+mjcf/negative_armature.xml | line 5: joint 'j': its armature is negative: -1
+mjcf/negative_damping.xml | line 5: joint 'j': its stiffness and damping must not be negative, got 0 and -1
+mjcf/negative_friction.xml | line 5: joint 'j': its frictionloss is negative: -1
+mjcf/negative_mass.xml | line 4: <inertial>: its mass is negative: -1
+mjcf/no_body.xml | line 1: mujoco: it has no <body>, only things that do not move; there is no mechanism in it
+mjcf/no_mass.xml | line 4: <inertial>: <inertial> has no attribute 'mass'; give it
+mjcf/position_nan.xml | line 3: body 'b': 'pos' of <body> must be finite, got 'nan'; leave out what is unknown or
+mjcf/quaternion_zero.xml | line 3: body 'b': 'quat' of <body> has no direction: '0 0 0 0'
+mjcf/range_missing.xml | line 5: joint 'j': 'limited' is true and there is no 'range'; give it
+mjcf/range_reversed.xml | line 5: joint 'j': 'range' must go from the smaller to the larger number, got '1 -1'
+mjcf/rotation_given_twice.xml | line 3: body 'b': <body> gives its rotation as 'quat' and as 'euler'; give it once
+mjcf/sdf_inside.xml | the top element is <sdf>, and must be <mujoco>; is it another format?
+mjcf/triangle_rule.xml | body 'b': ... triangle rule: 5 > 1 + 1 (...; did you give it about
+mjcf/two_bodies_of_a_name.xml | line 6: body 'b': the name is given to two bodies
+mjcf/two_inertials.xml | line 5: <inertial>: the body has two <inertial> elements; remove one
+mjcf/two_joints_of_a_name.xml | line 6: joint 'j': the name is given to two joints; joint names must differ
+mjcf/type_misspelt.xml | line 5: joint 'j': 'type' of <joint> must be one of free, ball, slide, hinge, got 'revolute'
+mjcf/zero_axis.xml | line 5: joint 'j': 'axis' of <joint> has no direction: '0 0 0'
+mjcf/zero_inertia.xml | line 3: body 'b': it moves, ... least principal moment of inertia of 0 kg m^2 ...: give it
 builder/armature_of_a_cut_joint.txt | joint 'C': it has ... and has no coordinate of its own; name another joint
 builder/armature_of_two.txt | joint 'B': armature must be 3 numbers, got (1, 2) of shape (2,)
 builder/body_added_twice.txt | body 'arm': the name is taken; bodies and frames must have different names
@@ -209,7 +249,7 @@ builder/root_unknown.txt | root must be 'fixed' or 'free', got 'floating'; free 
 builder/save_of_a_number.txt | save: a Mechanism or a Model is saved, got int
 builder/save_over_a_file.txt | urdf/negative_mass.urdf: there is such a file already; pass overwrite=True to
 builder/save_to_no_folder.txt | no/such/folder/arm.urdf: cannot be written, No such file or directory; is its folder
-builder/save_to_unknown_format.txt | arm.sdf: suffix '.sdf' is not that of a file that can be written; use .yaml or
+builder/save_to_unknown_format.txt | arm.sdf: suffix ... of a file that can be written; use .yaml, .urdf
 builder/save_what_urdf_cannot_say.txt | arm.urdf: the format ... 't': URDF has no force elements; left out
 builder/spring_of_negative_length.txt | spring 's': length must not be negative, got -1; it would feed energy in
 builder/start_of_two_for_one.txt | joint 'B': start must be 1 numbers, got (1, 2) of shape (2,)
@@ -217,7 +257,7 @@ builder/start_quaternion_far_off.txt | joint 'B': start: ... 1., 1., 1.] has len
 builder/wrench_on_ground.txt | wrench 'w': it acts on the ground, which does not move; name a body
 cli/bad_native.txt | native/zero_axis.yaml: line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero
 cli/bad_robot.txt | urdf/negative_mass.urdf: line 2: link 'a': mass is negative: -1 kg; a body has positive mass,
-cli/convert_to_unknown_format.txt | arm.sdf: suffix '.sdf' is not that of a file that can be written; use .yaml or
+cli/convert_to_unknown_format.txt | arm.sdf: suffix '.sdf' is not that of a file that can be written; use .yaml, .urdf
 cli/equations_unknown_formulation.txt | formulation 'lagrange' is not one; known: 'spatial', 'newton_euler',
 cli/folder.txt | urdf: it is a directory, not a model file; name a file in it
 cli/no_file.txt | Missing argument 'FILE'.
