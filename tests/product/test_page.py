@@ -20,6 +20,7 @@ import cardan as cd
 from cardan import mechanisms
 from cardan.results.page import MOST_SAMPLES, html
 from cardan.results.shape import place, shape_of
+from cardan.results.solid import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, rod
 from cardan.results.stage import JOINTS, stage_of
 
 pytest.importorskip("k3d", reason="pages need K3D-jupyter: pip install 'cardan[view]'")
@@ -181,6 +182,31 @@ def test_every_kind_of_joint_has_a_mark() -> None:
         assert part.solid.triangles.max() < len(part.solid.corners)
 
 
+def volume(solid: Solid) -> float:
+    """By the divergence theorem; positive where triangles are seen from outside."""
+    a, b, c = np.moveaxis(solid.corners[solid.triangles], 1, 0)
+    return float(np.einsum("ij,ij", a, np.cross(b, c)) / 6)
+
+
+def test_solids_are_closed_and_seen_from_outside() -> None:
+    n = ROUND
+    polygon = n / 2 * np.sin(2 * np.pi / n)  # area of one in a unit circle
+    shift = np.array([0.3, -1.0, 2.0])
+    for solid, expected in (
+        (rod(shift, shift + np.array([0.6, 0, 0.8]), 0.5), polygon * 0.25),
+        (box((1, 2, 3)).moved(shift), 48.0),
+        (cone(2.0, 3.0), polygon * 4.0),
+        (dashpot(1.0), polygon * (0.6 * 0.25**2 + 0.4)),
+    ):
+        assert volume(solid) == pytest.approx(expected)
+        a, b, c = np.moveaxis(solid.corners[solid.triangles], 1, 0)
+        area = np.cross(b - a, c - a) / 2
+        np.testing.assert_allclose(area.sum(axis=0), 0, atol=1e-12)
+        assert (np.linalg.norm(area, axis=1) > 0).all()
+    assert 0.8 < volume(ball(shift, 1.0)) / (4 / 3 * np.pi) < 1
+    assert volume(coil(1.0, 0.1)) > 0 and volume(arrow(2)) > 0
+
+
 # In a browser.
 
 
@@ -228,6 +254,7 @@ class Window:
 
     def close(self) -> None:
         assert self.wrong == []
+        assert all(url.startswith(("file:", "blob:", "data:", "http://127.0.0.1:")) for url in self.asked)
         self.tab.close()
 
 
@@ -341,8 +368,8 @@ def test_follow_trace_and_layers_in_space(browser: Any, tmp_path: Path) -> None:
     here = np.array(window(target))
     window.seek(1.0)
     np.testing.assert_allclose(np.array(window(target)) - here, origin[-1] - origin[0], atol=1e-5)
-    for box in window.tab.locator("#layers input").all():
-        box.check()
+    for layer in window.tab.locator("#layers input").all():
+        layer.check()
     window.tab.check("#names")
     assert window("cardan.meshes['frames/0'].visible && cardan.meshes['joint axes/0'] === undefined")
     assert window.tab.locator("#labels span:visible").count() == 2

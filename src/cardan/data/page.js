@@ -111,6 +111,10 @@ for (const [id, about] of Object.entries(world.ObjectsListJson)) {
   const mesh = world.ObjectsById[id];
   mesh.matrixAutoUpdate = false;
   meshes[about.name] = mesh;
+  if (/^(force|moment)\//.test(about.name)) { // arrows are seen through bodies
+    mesh.material.depthTest = false;
+    mesh.renderOrder = 10;
+  }
 }
 function setMatrix(mesh, [x, y, z], p) {
   mesh.matrix.set(x[0], y[0], z[0], p[0], x[1], y[1], z[1], p[1], x[2], y[2], z[2], p[2], 0, 0, 0, 1);

@@ -268,7 +268,7 @@ def _mesh(k3d: Any, name: str, parts: list[Part]) -> Any:
     colours = np.concatenate([np.full(len(part.solid.corners), part.colour, np.uint32) for part in parts])
     return k3d.mesh(
         solid.corners.astype(np.float32), solid.triangles.astype(np.uint32), colors=colours, name=name,
-        opacity=parts[0].opacity, side="double", flat_shading=parts[0].opacity < 1,
+        opacity=parts[0].opacity, side="double" if parts[0].opacity < 1 else "front", flat_shading=parts[0].opacity < 1,
     )  # fmt: skip
 
 

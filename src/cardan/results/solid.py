@@ -10,7 +10,7 @@ import numpy as np
 
 from cardan.algebra.rotation import rotation_to_axis
 
-ROUND = 14  # corners of a circle
+ROUND = 12  # corners of a circle
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def lathe(profile: Iterable[tuple[float, float]], sides: int = ROUND) -> Solid:
         there = (here + 1) % sides
         lower = np.column_stack([here, there, there + sides])
         upper = np.column_stack([here, there + sides, here + sides])
-        pieces.append(Solid(corners, np.vstack([lower, upper])))
+        pieces.append(Solid(corners, np.vstack([lower] * (r1 > 0) + [upper] * (r2 > 0))))
     return joined(pieces)
 
 

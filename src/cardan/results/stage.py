@@ -15,7 +15,7 @@ from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.results.shape import ElementMark, JointMark, Point, Shape, shape_of
-from cardan.results.solid import Solid, arrow, ball, box, coil, cone, dashpot, joined, lathe, rod, tube
+from cardan.results.solid import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, joined, lathe, rod, tube
 
 # Colours that people with any colour vision can tell apart: Okabe and Ito, Color Universal Design (2008).
 BODIES = (0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00)
@@ -114,7 +114,7 @@ def _put(stage: Stage, body: int, at: Pose, colour: int, *solids: Solid) -> None
     stage.add("bodies", body, colour, *(solid.moved(at.position, at.rotation) for solid in solids))
 
 
-def _barrel(radius: float, half: float, sides: int = 16) -> Solid:
+def _barrel(radius: float, half: float, sides: int = ROUND) -> Solid:
     return lathe([(0, -half), (radius, -half), (radius, half), (0, half)], sides)
 
 
