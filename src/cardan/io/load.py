@@ -21,7 +21,8 @@ NATIVE = (".yaml", ".yml")
 DOWN = (0.0, 0.0, -9.81)
 # What a format takes besides gravity and snapping.
 TAKES: dict[str, tuple[str, ...]] = {
-    ".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters",), ".yml": ("parameters",)
+    ".urdf": ("root", "mimic", "policy"), ".xml": ("folder",), ".yaml": ("parameters", "policy"),
+    ".yml": ("parameters", "policy"),
 }  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def load(
         with naming(str(Path(path)), bodies):
             model = found.build(snapping=snapping)
     if strict and model.losses:
-        raise FileError(f"{path}: strict, and {len(model.losses)} things would be lost: {'; '.join(model.losses)}")
+        raise FileError(f"{path}: strict, and this would be lost: {'; '.join(model.losses)}")
     return model
 
 
@@ -150,6 +151,7 @@ def _reader(
         "mimic": not mimic,
         "parameters": bool(parameters),
         "folder": folder is not None,
+        "policy": policy != "strict",
     }
     for name, given in foreign.items():
         if given and suffix in TAKES and name not in TAKES[suffix]:

@@ -79,4 +79,6 @@ def _sections(top: Item) -> list[Item]:
 def _kind(tag: str) -> str:
     if tag in ("connect", "weld"):
         return "equality"
+    if tag in ("fixed", "spatial"):
+        return "tendon"
     return "actuator" if tag in ACTUATORS else tag

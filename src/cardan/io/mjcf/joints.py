@@ -164,6 +164,8 @@ class Joints:
             armature=joint.armature,
         )  # fmt: skip
         self._act(mechanism, joint, parent, child, F, M)
+        if kind == "free" and joint.armature:
+            mechanism.drive(free_name(f"{joint.name} armature", self.all), joint.name, _in_world_axes(joint.armature))
 
     def _data(self, joint: JointItem) -> JointData:
         item = joint.item
@@ -219,6 +221,17 @@ class Joints:
             K = [k] * 3 + ([k] * 3 if joint.type == "free" else [0.0] * 3)
             at = joint.body.at if joint.type == "free" else F
             mechanism.bushing(free_name(f"{name} spring", self.all), parent, child, stiffness=K, at1=at, at2=M)
+
+
+def _in_world_axes(armature: float) -> Any:
+    """What a rotor along the axes of the body lacks to one along those of the world, as MuJoCo has it: `-A w x v`."""
+
+    def law(t: Any, q: Any, v: Any) -> Any:
+        import casadi as ca
+
+        return ca.vertcat(0, 0, 0, -armature * ca.cross(v[:3], v[3:]))
+
+    return law
 
 
 def _polynomial(k: list[float], c: list[float], rest: float) -> Any:

@@ -57,8 +57,6 @@ class _Reader:
     def __init__(self, path: Path, top: Item, folder: Folder, gravity: Any) -> None:
         self.top = top
         top.check(("model",), SECTIONS)
-        if not any(node.tag == "body" for node in top.node.iter()):
-            raise top.error("it has no <body>, only things that do not move; there is no mechanism in it")
         self.options = options = Options(top)
         self.defaults = Defaults(top)
         self.meshes = Meshes(path.parent, folder, options.mesh_directory, options.strip)
@@ -66,6 +64,8 @@ class _Reader:
             if asset.tag == "mesh":
                 self.meshes.add(self.defaults.of(asset))
         self.world = World(top, self.defaults, options.angles)
+        if len(self.world.bodies) == 1:
+            raise top.error("it has no <body>, only things that do not move; there is no mechanism in it")
         self.joints = Joints(self.world, options.angles, options.autolimits, options.flags)
         self.mechanism = m = Mechanism(top.get("model") or path.stem, gravity=(0.0, 0.0, 0.0))
         with top.naming():
@@ -117,12 +117,12 @@ class _Reader:
 
     def _add_bodies(self) -> None:
         options = self.options
-        inertials = [
-            inertial_of(
-                body.item, *(body.inertial or (None, Pose())), body.geoms, options.rules, options.angles, self.meshes
+        inertials = []
+        for body in self.world.bodies[1:]:
+            given, frame = body.inertial or (None, Pose())
+            inertials.append(
+                inertial_of(body.item, given, frame, body.geoms, options.rules, options.angles, self.meshes)
             )
-            for body in self.world.bodies[1:]
-        ]
         total = sum(own.mass for own in inertials)
         if options.total_mass > 0 and total > 0:
             scale = options.total_mass / total
@@ -130,8 +130,8 @@ class _Reader:
         self._require_masses(inertials)
         for body, own in zip(self.world.bodies[1:], inertials, strict=True):
             parent = self.names[id(self.world.bodies[body.parent])]
-            given = {"mass": own.mass, "com": own.com, "inertia": own.inertia, "judge": "link"}
-            self.joints.add(self.mechanism, body, parent, self.names[id(body)], given)
+            solid = {"mass": own.mass, "com": own.com, "inertia": own.inertia}
+            self.joints.add(self.mechanism, body, parent, self.names[id(body)], solid)
             self._compensate(body, own)
 
     def _require_masses(self, inertials: list[Inertial]) -> None:
@@ -235,6 +235,11 @@ class _Reader:
             counts += Counter("<pair> of <contact>" for item in self.section("contact") if item.tag == "pair")
         counts += Counter("<plugin>" for _ in (*self.world.plugins, *self.section("extension")))
         found += [f"{what}, {_many(count, 'time')}" for what, count in sorted(counts.items())]
+        found += [
+            f"armature of tendon {item.get('name', '?')!r}, which MuJoCo has in its mass matrix"
+            for item in map(self.defaults.of, self.section("tendon"))
+            if item.number_or("armature", 0.0)
+        ]
         found += [
             f"{body.item.owner} is moved from outside ('mocap'); it is fixed here"
             for body in self.world.bodies
