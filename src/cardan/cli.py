@@ -34,11 +34,16 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; errors of Cardan become one sentence and status 2."""
     try:
-        app(prog_name="cardan")
+        try:
+            app(prog_name="cardan")
+        finally:
+            sys.stdout.flush()
     except CardanError as error:
         say_error(str(error))
         sys.exit(1 if isinstance(error, SimulationError) else 2)
-    except BrokenPipeError:  # who read the output has gone; nothing more is to be said, not even at exit
+    except OSError as error:  # a full disk, or who read the output has gone; then there is nobody to tell
+        if not isinstance(error, BrokenPipeError):
+            say_error(f"{error.filename or 'the output'}: {error.strerror or error}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 

@@ -373,6 +373,13 @@ def test_help_comes_at_once_and_names_every_command() -> None:
     assert took < 0.5
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_a_full_disk_is_told() -> None:
+    with open("/dev/full", "w") as full:
+        done = process("--version", stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (1, "cardan: the output: No space left on device\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminal")
 @pytest.mark.parametrize(("more", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_colours_are_for_terminals_that_want_them(more: dict[str, str], coloured: bool) -> None:
