@@ -147,7 +147,7 @@ native/list_at_top.yaml | line 1: the file must be a table of sections such as '
 native/mass_infinite.yaml | line 5: body 'arm': mass must be a mass (kg), got '.inf'; it must be finite: leave out
 native/mass_is_length.yaml | line 5: body 'arm': mass must be a mass (kg), and '20 mm' is a length (m)
 native/mass_nan.yaml | line 5: body 'arm': mass must be a mass (kg), got '.nan'; it must be finite: leave out what
-native/massless_moving_body.yaml | line 5: body 'arm': ... has no mass, so joint 'A' (revolute) would move nothing; give it
+native/massless_moving_body.yaml | line 5: body 'arm': ... no mass, so joint 'A' (revolute) would ...; give it
 native/motion_not_smooth.yaml | line 13: motion 'm': its rate at t = 0 is inf; give a function smooth from t = 0 on
 native/negative_armature.yaml | line 12: joint 'A': armature must not be negative, got -0.1; it is an inertia
 native/negative_damping.yaml | line 12: joint 'A': its damping is negative: -1; it would feed energy into the joint
@@ -194,7 +194,7 @@ mjcf/include_of_no_file.xml | line 2: <include>: its file 'none.xml': there is n
 mjcf/include_outside.xml | line 2: <include>: its file '../../conftest.py' is outside the folder ... only files inside
 mjcf/inertia_not_positive.xml | line 4: <inertial>: 'fullinertia' is not ... its least principal value is -4
 mjcf/inertia_of_two.xml | line 4: <inertial>: 'diaginertia' of <inertial> ... separated by blanks, got 2: '1 1'
-mjcf/joint_on_the_world.xml | line 1: mujoco: it has no <body>, only things that do not move; there is no
+mjcf/joint_on_the_world.xml | line 3: joint 'j': the world cannot move: put <joint> into a body
 mjcf/keyframe_too_short.xml | line 9: key 'home': 'qpos' of <key> must be from 1 to 1 numbers, got 3: '1 2 3'
 mjcf/mass_in_words.xml | line 4: <inertial>: 'mass' of <inertial> has 'heavy', which is not a number
 mjcf/mass_nan.xml | line 4: <inertial>: 'mass' of <inertial> must be finite, got 'nan'; leave out what is unknown
@@ -242,6 +242,7 @@ builder/inertia_axes_stretch.txt | body 'b': ... not a rotation matrix, R^T R = 
 builder/joint_from_none.txt | joint 'B': parent None is not a body; known: 'ground', 'arm'
 builder/mass_given_negative_at_a_value.txt | parameter 'arm.mass' must be above 0, got -1 kg
 builder/motion_that_jumps.txt | motion 'm': its rate at t = 0 is inf; give a function smooth from t = 0 on
+builder/policy_for_mjcf.txt | load: policy is for .urdf, .yaml, .yml files; 'mjcf/no_body.xml' is not one
 builder/policy_unknown.txt | policy must be 'strict', 'warn' or 'repair', got 'lenient'
 builder/pose_of_nan.txt | pose: position must be finite, got (nan, 0, 0)
 builder/quaternion_of_the_wrong_order.txt | pose: ... 1.5] has length 1.73205, not 1; normalise it, and
