@@ -1,14 +1,21 @@
 """Many threads inside a call, many calls at once, and many calls one after the other."""
 
 import gc
+import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Lock
 
 import numpy as np
 import pytest
 
 from cardan.errors import InputError
-from cardan.kernels import compile_program, get_threads, set_threads
+from cardan.kernels import compile_program, get_threads, machine, set_threads
+from cardan.kernels import kernel as kernel_module
+from cardan.kernels.threads import run_together
 
+from .conftest import make_kernel
 from .test_arrays import rows
 
 
@@ -85,3 +92,76 @@ def test_no_memory_growth(arm_kernel):
 
     before = work(500)
     assert work(10_000) - before < 2_000  # kilobytes; one leaked result a call would be 36,000
+
+
+def test_compiled_once_whoever_calls_first(monkeypatch):
+    """While one thread is making the ufunc, others wait for it."""
+    real = kernel_module.make_gufunc
+
+    def slowly(*args):
+        time.sleep(0.05)
+        return real(*args)
+
+    monkeypatch.setattr(kernel_module, "make_gufunc", slowly)
+    kernel = make_kernel("shared", {"x": ()}, {"y": ()}, lambda x: 2 * x)
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda k: (time.sleep(k * 0.01), kernel(np.arange(50.0)))[1], range(16)))
+    assert all(np.array_equal(result, 2 * np.arange(50.0)) for result in results)
+
+
+def test_unloaded_with_the_last_ufunc():
+    """A kernel's code stays as long as its kernel or its ufunc, and no longer; other code is left as it is."""
+
+    class Code:
+        """Stands for what keeps machine code in the process."""
+
+    kernels = [make_kernel("short", {"x": ()}, {"y": ()}, lambda x: 2 * x) for _ in range(3)]
+    ufuncs = [kernel.ufunc() for kernel in kernels]
+    held = Code()
+    gone = weakref.ref(held)
+    kernels[0]._variants[np.dtype(float)].code.append(held)
+    del held, kernels[0]
+    gc.collect()
+    assert gone() is not None
+    np.testing.assert_array_equal(ufuncs[0](np.arange(9.0)), 2 * np.arange(9.0))
+    del ufuncs[0]
+    gc.collect()
+    assert gone() is None
+    np.testing.assert_array_equal(ufuncs[0](np.arange(9.0)), 2 * np.arange(9.0))
+
+
+def test_linkers_come_and_go():
+    """Code stays whole when the linker that placed it is no longer in use."""
+    kernel = make_kernel("stays", {"x": ()}, {"y": ()}, lambda x: 2 * x)
+    kernel(np.arange(50.0))
+    code = kernel._builder.code("double", 1)
+    for _ in range(machine._PER_LINKER + 1):
+        machine.load(code, "loop", "rows")
+    gc.collect()
+    np.testing.assert_array_equal(kernel(np.arange(50.0)), 2 * np.arange(50.0))
+
+
+def test_errors_and_context_of_threads():
+    """What a piece raises is raised once all have stopped; pieces see the caller's `errstate`."""
+    seen, lock = [], Lock()
+
+    def piece(k):
+        with lock:
+            seen.append((k, np.geterr()["divide"]))
+        if k == 5:
+            raise ZeroDivisionError
+
+    with np.errstate(divide="call"), pytest.raises(ZeroDivisionError):
+        run_together([partial(piece, k) for k in range(1000)], 3)
+    assert {state for _, state in seen} == {"call"}
+    assert len(seen) < 1000 and len({k for k, _ in seen}) == len(seen)
+
+
+def test_large_batches_are_cut_small_enough_to_be_interrupted(arm_kernel, monkeypatch):
+    """Any number of pieces gives the same bits, on one thread too."""
+    q, v, tau = rows(9_001)
+    expected = arm_kernel(q, v, tau, threads=1)
+    monkeypatch.setattr(kernel_module, "_PIECE", 20_000)
+    monkeypatch.setattr(kernel_module, "_WORTH_SPLITTING", 1_000)
+    for count in (1, 3):
+        np.testing.assert_array_equal(arm_kernel(q, v, tau, threads=count), expected)
