@@ -2,7 +2,7 @@
 
 Loading machine code is running it. So the folder must be private to the user, and an entry carries a seal: a keyed
 digest of where it belongs and of what it holds, made with a secret of this user's that lies elsewhere. What was
-written by anything else, or for another kernel, or not to the end, is not loaded (docs/decisions/0013). Whatever goes
+written by anything else, or for another kernel, or not to the end, is not loaded (docs/decisions/0019). Whatever goes
 wrong with the disk, the caller compiles in memory: the cache never fails a call.
 
 `python -m cardan.kernels` tells where the cache is, and why it is not used if it is not.
