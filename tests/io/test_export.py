@@ -156,6 +156,19 @@ def test_what_urdf_cannot_say_is_told_and_written(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["a.urdf"]
 
 
+@pytest.mark.parametrize("file", ["a.urdf", "a.xml"])
+def test_an_infinite_limit_is_written_as_none(file: str, tmp_path: Path) -> None:
+    m = cd.Mechanism("m")
+    m.body("a", mass=1, inertia=(1, 1, 1))
+    m.joint("A", cd.Revolute(), m.ground, "a", data=cd.JointData(lower=-np.inf, upper=np.inf, effort=np.inf))
+    m.body("b", mass=1, inertia=(1, 1, 1))
+    m.joint("B", cd.Prismatic(), "a", "b", data=cd.JointData(lower=-1, upper=1, effort=np.inf))
+    cd.save(m, tmp_path / file)
+    again = cd.load(tmp_path / file)
+    assert again.joint("A").data == cd.JointData()
+    assert again.joint("B").data == cd.JointData(lower=-1, upper=1)
+
+
 def test_what_urdf_says_whole_is_not_refused(tmp_path: Path) -> None:
     assert cd.save(cd.load(ARM), tmp_path / "a.urdf", strict=True) == []
     assert cd.save(cd.load(ARM), tmp_path / "a.yaml", strict=True) == []

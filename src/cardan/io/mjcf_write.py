@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from cardan.io.outline import Branch, add, branches, check_names, document, name_of, unlike, words
+from cardan.io.outline import Branch, add, branches, check_names, document, finite_data, name_of, unlike, words
 from cardan.model.body import Joint
 from cardan.model.force import TORSION, Coupling, Force
 from cardan.model.graph import GROUND
@@ -306,7 +306,7 @@ class _Writer:
         return found
 
     def _data(self, node: Node, joint: Joint) -> None:
-        data = joint.data
+        data = finite_data(joint)
         if data.lower is not None and data.upper is not None:
             node.set("range", words((data.lower, data.upper)))
         elif data.lower is not None or data.upper is not None:

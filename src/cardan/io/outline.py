@@ -6,16 +6,17 @@ other way round is met from its child's side, and each of its motions is then ab
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import numpy as np
 
 from cardan.errors import ModelError
-from cardan.model.body import Joint
+from cardan.model.body import Joint, JointData
 from cardan.model.force import Coupling
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
@@ -123,6 +124,13 @@ def followers(model: Model, joints: set[int]) -> tuple[dict[int, tuple[int, floa
         else:
             left.append(coupling)
     return following, left
+
+
+def finite_data(joint: Joint) -> JointData:
+    """What a joint carries as data; a limit that is not finite is none."""
+    limits = {name: getattr(joint.data, name) for name in ("lower", "upper", "velocity", "effort")}
+    unlimited: dict[str, Any] = {name: None for name, x in limits.items() if x is not None and not math.isfinite(x)}
+    return replace(joint.data, **unlimited)
 
 
 def rpy_of_rotation(R: np.ndarray) -> np.ndarray:

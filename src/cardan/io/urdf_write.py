@@ -9,7 +9,6 @@ Source: the URDF specification of ROS, pages robot, link, inertial, joint.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -26,6 +25,7 @@ from cardan.io.outline import (
     branches,
     check_names,
     document,
+    finite_data,
     followers,
     name_of,
     rpy_of_rotation,
@@ -174,7 +174,7 @@ class _Writer:
         near, far = self._link_name(branch.near), self._link_name(branch.far)
         seen = self.places[branch.near].inverse @ branch.F
         back = branch.M.inverse @ self.places[branch.far]  # from M to the link's frame
-        name, data = branch.joint.name, branch.joint.data
+        name, data = branch.joint.name, finite_data(branch.joint)
         if branch.kind == "free":
             if branch.backwards:
                 self.losses.append(
@@ -191,7 +191,7 @@ class _Writer:
 
     def _motions(self, links: Node, joints: Node, branch: Branch, near: str, far: str, at: Pose, R: np.ndarray) -> None:
         """Motions one after the other, with links without mass between them; `R` takes axes of M to the link's."""
-        name, data = branch.joint.name, branch.joint.data
+        name, data = branch.joint.name, finite_data(branch.joint)
         motions = [("turn", X), ("turn", Y), ("turn", Z)] if branch.kind == "spherical" else branch.motions
         if not motions:
             self._joint(joints, name, "fixed", near, far, at, data=data)
@@ -266,7 +266,7 @@ def _limit(type: str, data: JointData) -> dict[str, float]:
     if type not in ("revolute", "prismatic"):
         return {key: value for key, value in given.items() if value is not None}
     unlimited = {"lower": -UNLIMITED} | dict.fromkeys(("upper", "velocity", "effort"), UNLIMITED)
-    return {key: unlimited[key] if value is None or not math.isfinite(value) else value for key, value in given.items()}
+    return {key: unlimited[key] if value is None else value for key, value in given.items()}
 
 
 def _is_about_axis(M: Pose) -> bool:
