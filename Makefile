@@ -1,5 +1,5 @@
 # Every target works on a fresh clone: it makes .venv and installs what it needs, once.
-#   make demo    the two-body problem, a robot, and how fast        (runtime packages only)
+#   make demo    two bodies, a linkage in motion, how fast          (runtime packages only)
 #   make test    lint, format, types, tests                         (with the peers: pin, mujoco)
 #   make bench   Cardan and the peers in the same run
 #   make docs    the documentation as a site, in site/
