@@ -72,7 +72,7 @@ def test_open_to_others(place, mode):
 
 
 def test_others_can_write_above(place):
-    """They could put another folder in its place; not where the one above is sticky, as /tmp is."""
+    """They could put another folder in its place; not where the one above is sticky."""
     above = place.parent
     above.chmod(0o777)
     refused(place, "others can write in")
