@@ -164,8 +164,8 @@ def _require_own(path: Path, status: os.stat_result, unseen: int) -> None:
 def _require_safe_way(path: Path) -> None:
     """Only this user and root can change where a path leads: every folder and link on it is theirs.
 
-    A folder that others can write in is passed only where it is sticky, as that for temporary files is, or lies in one of this user's that
-    others cannot enter.
+    A folder that others can write in is passed only where it is sticky, as the one for temporary files is, or lies in
+    one of this user's that others cannot enter.
     """
     at, inside, links = Path("/"), False, 0
     left = [*reversed((Path.cwd() / path).parts[1:])]
