@@ -104,7 +104,9 @@ class PrivateFolder:
         """Names of files, and what the system knows of each; `remains` tells which of them nobody finished."""
         for name in os.listdir(self.path if self._descriptor is None else self._descriptor):
             with suppress(FileNotFoundError):
-                yield name, os.stat(self._name(name), dir_fd=self._descriptor, follow_symlinks=False)
+                status = os.stat(self._name(name), dir_fd=self._descriptor, follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode):
+                    yield name, status
 
     def _name(self, name: str) -> str:
         return name if _POSIX else str(self.path / name)
