@@ -13,6 +13,8 @@ from cardan.io.urdf import read_urdf
 from cardan.io.urdf_write import write_urdf
 from cardan.kernels.evaluate import graph_of
 
+from ..io.test_export import mass_matrix, mass_matrix_of_mujoco, matched
+
 pin = pytest.importorskip("pinocchio")
 cmeel = pytest.importorskip("cmeel")
 
@@ -206,6 +208,25 @@ def test_mimic_joints_are_those_of_pinocchio(file: str) -> None:
     assert np.abs(ours[np.ix_(order, order)] - M).max() < 1e-10 * np.abs(M).max()
     ours = G.T @ np.array(graph("bias_force")(q, v)).ravel()
     assert np.abs(ours[order] - bias).max() < 1e-10 * np.abs(bias).max()
+
+
+WRITTEN = (
+    "allegro_hand_description/urdf/allegro_right_hand.urdf", "anymal_c_simple_description/urdf/anymal.urdf",
+    "centauro_description/urdf/centauro.urdf", "pr2_description/urdf/pr2.urdf", "ur_description/urdf/ur5_gripper.urdf",
+)  # fmt: skip
+"""Robots with odd inertias, limits that lock, mimics, a link called world: all that MJCF says otherwise."""
+
+
+@pytest.mark.parametrize("file", WRITTEN)
+def test_a_robot_written_as_mjcf_is_the_same_to_mujoco(file: str, tmp_path: Path) -> None:
+    model = cd.load(ROBOTS / file, snapping=0.0)
+    cd.save(model, tmp_path / "robot.xml")
+    again = cd.load(tmp_path / "robot.xml", snapping=0.0)
+    q, _ = model.random_state(np.random.default_rng(crc32(file.encode())))
+    q_order, v_order = matched(model, again)
+    M = mass_matrix(model, q)[np.ix_(v_order, v_order)]
+    for theirs in (mass_matrix(again, q[q_order]), mass_matrix_of_mujoco(tmp_path / "robot.xml", q[q_order])):
+        assert np.abs(theirs - M).max() < 1e-12 * np.abs(M).max()
 
 
 def test_every_robot_is_on_the_page() -> None:

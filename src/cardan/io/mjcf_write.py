@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from cardan.io.outline import Branch, add, branches, check_names, document, finite_data, name_of, unlike, words
-from cardan.model.body import Joint
+from cardan.model.body import Body, Joint
 from cardan.model.force import TORSION, Coupling, Force
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
@@ -98,6 +98,42 @@ class _Writer:
         self.refs: dict[str, float] = {}
         self.pitches: list[tuple[str, str, float]] = []
         self.springs = self._springs()
+        self.masses = self._masses()
+        self.body_names = {b: body.name for b, body in enumerate(model.bodies)}
+        if "world" in model.body_names:
+            index, new = model.body_index("world"), unlike("world", {"world", *model.body_names})
+            self.body_names[index] = new
+            self.losses.append(f"body 'world': MJCF calls ground so; it is called {new!r}")
+
+    def _masses(self) -> dict[int, tuple[float, np.ndarray, np.ndarray]]:
+        """Mass, centre of mass and inertia of each body; where MuJoCo refuses that of a part, of the whole link."""
+        bodies, tree = self.model.bodies, self.model.tree
+        masses = {b: (body.mass, body.com, body.inertia) for b, body in enumerate(bodies)}
+        nothing = (0.0, np.zeros(3), np.zeros((3, 3)))
+        for index in range(GROUND, len(tree.links)):
+            group = [b for b, link in enumerate(tree.body_link) if link == index]
+            odd = [b for b in group if not _is_solid(bodies[b])]
+            if not odd or (len(group) == 1 and index != GROUND):
+                continue
+            names = ", ".join(repr(bodies[b].name) for b in odd)
+            if index == GROUND:
+                masses |= dict.fromkeys(odd, nothing)
+                self.losses.append(f"inertia of {names}: MuJoCo refuses it; left out, as it does not move")
+                continue
+            root = next(
+                branch.far for branch in self._all() if branch.joint is self.model.joints[tree.links[index].joint]
+            )
+            link, back = tree.links[index], tree.body_pose[root].inverse
+            R = back.rotation
+            masses |= dict.fromkeys(group, nothing)
+            masses[root] = link.mass, back.position + R @ link.com, R @ link.I_C @ R.T
+            self.losses.append(
+                f"inertia of {names}: MuJoCo refuses it; added to {bodies[root].name!r}, as it moves with that"
+            )
+        return masses
+
+    def _all(self) -> Iterator[Branch]:
+        return (branch for near in self.on.values() for branch in near)
 
     def mujoco(self) -> Node:
         """The whole file."""
@@ -141,7 +177,7 @@ class _Writer:
         for motion in row:
             at = at @ motion.before
         at = at @ last if row else at @ first.F @ last
-        body = self.nodes[branch.far] = add(self.nodes[first.near], "body", name=name_of(self.model, branch.far))
+        body = self.nodes[branch.far] = add(self.nodes[first.near], "body", name=self.body_names[branch.far])
         if row and row[0].what == "free":
             start = first.joint.start
             at = last if start is None or first.backwards else Pose(start[:3], quaternion=start[3:])
@@ -245,18 +281,18 @@ class _Writer:
         return place
 
     def _inertial(self, node: Node, index: int, place: Pose, moves: bool) -> None:
-        body = self.model.bodies[index]
-        if body.mass == 0 and not body.inertia.any():
+        body, (mass, com, I) = self.model.bodies[index], self.masses[index]
+        if mass == 0 and not I.any():
             if moves and not any(b.kind == "rigid" for b in self.on.get(index, [])):
                 self.losses.append(f"body {body.name!r}: it moves and has no mass, which MuJoCo refuses; give it some")
             return
         R = place.rotation
-        com, I = (place.inverse @ Pose(body.com)).position, R.T @ body.inertia @ R
+        com, I = (place.inverse @ Pose(com)).position, R.T @ I @ R
         I = (I + I.T) / 2
         if moves and np.linalg.eigvalsh(I)[0] < LEAST:
             self.losses.append(f"body {body.name!r}: it has no inertia about some axis, which MuJoCo refuses")
         six = words((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
-        add(node, "inertial", pos=words(com), mass=words(body.mass), fullinertia=six)
+        add(node, "inertial", pos=words(com), mass=words(mass), fullinertia=six)
 
     def _joint(self, node: Node, motion: Motion, C: Pose) -> None:
         """Write a joint; `C` is its frame in that of the body."""
@@ -307,10 +343,10 @@ class _Writer:
 
     def _data(self, node: Node, joint: Joint) -> None:
         data = finite_data(joint)
-        if data.lower is not None and data.upper is not None:
+        if data.lower is not None and data.upper is not None and data.lower < data.upper:
             node.set("range", words((data.lower, data.upper)))
         elif data.lower is not None or data.upper is not None:
-            self.losses.append(f"joint {joint.name!r}: it has one limit, and MJCF wants both; left out")
+            self.losses.append(f"joint {joint.name!r}: MJCF wants a lower limit and an upper one above it; left out")
         if data.effort is not None:
             node.set("actuatorfrcrange", words((-data.effort, data.effort)))
         if data.friction:
@@ -357,3 +393,11 @@ class _Writer:
         rest = offset + ratio * self.refs.get(second, 0.0) - self.refs.get(first, 0.0)
         coefficients = f"{words(rest)} {words(ratio)} 0 0 0"
         add(equality, "joint", name=name, joint1=first, **other, polycoef=coefficients)
+
+
+def _is_solid(body: Body) -> bool:
+    """Whether MuJoCo takes a body's inertia by itself; a body without any is taken."""
+    if body.mass == 0 and not body.inertia.any():
+        return True
+    a, b, c = np.linalg.eigvalsh((body.inertia + body.inertia.T) / 2)
+    return bool(body.mass > LEAST and a > LEAST and c <= a + b)
