@@ -74,7 +74,8 @@ for loss in cd.save(mechanisms.four_bar().build(), "four_bar.urdf", overwrite=Tr
 | springs, dampers, drives, forces of your own | no | torsion springs along joints only |
 | frames | links without mass | sites |
 
-A link of URDF has its frame at its joint; where a body has its own elsewhere the frame is moved, and told.
+A link of URDF has its frame at its joint; where a body has its own elsewhere the frame is moved, and told. MuJoCo wants
+every inertia positive; that of a part which is fixed to another is added to it where it is not.
 """
 
 
