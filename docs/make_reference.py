@@ -10,7 +10,7 @@ import cardan
 
 PAGE = Path(__file__).with_name("reference.md")
 GROUPS = {
-    "Building a mechanism": "Mechanism Model Pose JointData inertia load load_mechanism save",
+    "Building a mechanism": "Mechanism Model Pose JointData State Actuator inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols check",

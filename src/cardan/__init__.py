@@ -20,6 +20,7 @@ from cardan.errors import (
     UnknownNameError,
 )
 from cardan.model import inertia
+from cardan.model.actuator import Actuator
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.hypertext import VIEWS
@@ -36,6 +37,7 @@ from cardan.model.joint import (
 )
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.state import State
 
 if TYPE_CHECKING:
     from cardan.analysis import textbook
@@ -138,6 +140,7 @@ _LAZY = {
 
 __all__ = [
     "Actuation",
+    "Actuator",
     "CardanError",
     "Cylindrical",
     "Event",
@@ -162,6 +165,7 @@ __all__ = [
     "Screw",
     "SimulationError",
     "Spherical",
+    "State",
     "Store",
     "Symbols",
     "Trajectory",

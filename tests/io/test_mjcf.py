@@ -270,3 +270,20 @@ def test_a_damaged_file_never_gives_somebody_elses_traceback(place: int, cut: in
         file.write_text(text[:place] + put + text[place + cut :])
         with suppress(cd.CardanError):
             cd.load(file)
+
+
+@pytest.mark.parametrize("name", ["joints", "defaults", "loops", "lossy"])
+def test_a_loaded_model_is_saved_in_our_format_without_loss(tmp_path: Path, name: str) -> None:
+    model = cd.load(OWN / f"{name}.xml")
+    cd.save(model, tmp_path / "m.yaml")
+    again = cd.load(tmp_path / "m.yaml")
+    assert again.losses == model.losses and again.notes == model.notes and again.body_names == model.body_names
+    assert [(a.name, a.kind, a.joint, *a.gear, a.gain, *a.bias, a.control, a.force) for a in again.actuators] == [
+        (a.name, a.kind, a.joint, *a.gear, a.gain, *a.bias, a.control, a.force) for a in model.actuators
+    ]
+    assert list(again.states) == list(model.states)
+    for key, state in model.states.items():
+        assert np.array_equal(again.states[key].q, state.q) and np.array_equal(again.states[key].v, state.v)
+        assert again.states[key].time == state.time
+    if name != "joints":  # whose cubic law comes back as the same expression in another graph
+        assert again.key == model.key

@@ -17,7 +17,7 @@ from cardan.errors import FileError, ModelError, UnknownNameError, nearest
 from cardan.io import law, schema
 from cardan.io.arithmetic import Quantity
 from cardan.io.document import List, Scalar, Table, described, parse_yaml
-from cardan.io.forms import along
+from cardan.io.forms import Each, along
 from cardan.io.policy import Policy, Word
 from cardan.io.schema import Entries
 from cardan.io.spot import Spot
@@ -129,11 +129,13 @@ class _Reader:
         m, result = self.mechanism, self.result
         sections: dict[str, Callable[[str, Spot], None]] = {
             "bodies": self.body, "joints": self.joint, "frames": self.frame, "forces": self.force,
-            "constraints": self.constraint,
+            "constraints": self.constraint, "states": self.state, "actuators": self.actuator,
         }  # fmt: skip
         for section, add in sections.items():
             for name, spot in self.named(section):
                 add(name, spot)
+        for loss in self.head.get("losses", ()):
+            m.lose(loss)
         for note in (*self.head.get("notes", ()), *self.top.policy.notes):
             m.note(note.removeprefix(f"{self.top.source}: "))
         m.cut = tuple(self.head.get("cut", ()))
@@ -223,6 +225,22 @@ class _Reader:
         values = entries_of(spot, schema.FRAMES)
         with self.adding(spot, f"frame {name!r}"):
             self.mechanism.frame(name, values.pop("body"), **values)
+
+    def state(self, name: str, spot: Spot) -> None:
+        values = entries_of(spot, schema.STATES)
+        given: dict[str, dict[str, Any]] = {"q": {}, "v": {}}
+        with self.adding(spot, f"state {name!r}"):
+            for what, form in (("q", Each("coordinate")), ("v", Each("rate"))):
+                inner: Spot | None = values.get(what)
+                for joint, node in inner.table("").entries.items() if inner is not None else ():
+                    place = spot.inner(node, f"{what}.{joint}").along(self.kinds.get(joint, Free.kind))
+                    given[what][joint] = form.read(place)
+            self.mechanism.state(name, given["q"], given["v"], time=values.get("time", 0.0))
+
+    def actuator(self, name: str, spot: Spot) -> None:
+        values = entries_of(spot, schema.ACTUATORS)
+        with self.adding(spot, f"actuator {name!r}"):
+            self.mechanism.actuator(name, values.pop("joint"), **values)
 
     def force(self, name: str, spot: Spot) -> None:
         type = type_of(spot, tuple(schema.FORCE_TYPES))

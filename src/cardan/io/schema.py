@@ -128,6 +128,20 @@ MIMIC: Entries = {
     "multiplier": Entry(number(), "of its coordinate", needed=True),
     "offset": Entry(Single("coordinate"), "added", needed=True),
 }
+STATES: Entries = {
+    "time": Entry(number("time"), "s"),
+    "q": Entry(Named("{A: 20 deg}"), "coordinates of joints by name; those not named are at their start"),
+    "v": Entry(Named("{A: 2 rad/s}"), "rates of joints by name; those not named are at rest"),
+}
+ACTUATORS: Entries = {
+    "kind": Entry(Words("kind of actuator"), "what it is, such as motor", needed=True),
+    "joint": Entry(JOINT, "the joint", needed=True),
+    "gear": Entry(ListOf(number()), "force along each rate for unit force of the actuator", needed=True),
+    "gain": Entry(number(), "force for unit control"),
+    "bias": Entry(ListOf(number()), "force: a constant, and what length and speed add"),
+    "control": Entry(ListOf(number()), "least and largest control"),
+    "force": Entry(ListOf(number()), "least and largest force"),
+}
 FRAMES: Entries = {
     "body": Entry(BODY, "body, or ground", needed=True),
     "at": Entry(Placement(), "place on the body"),
@@ -215,6 +229,9 @@ SECTIONS: Entries = {
     "cut": Entry(ListOf(JOINT), "joints to cut where loops are opened; the others are chosen"),
     "snapping": Entry(number(), "placements within this of 0, 1 or -1 are taken as that"),
     "free": Entry(ListOf(Words()), "numbers that are inputs of every function, such as crank.mass"),
+    "states": Entry(None, "named states"),
+    "actuators": Entry(None, "inputs on joints, as data"),
+    "losses": Entry(ListOf(Words("sentence")), "what the file that this came from says of dynamics, and this does not"),
     "notes": Entry(ListOf(Words("sentence")), "what the report of the model should say"),
 }
 
@@ -242,6 +259,8 @@ def json_schema() -> Schema:
         "frames": _by_name(_object(FRAMES)),
         "forces": _by_name(_by_type(forces)),
         "constraints": _by_name(_by_type(constraints)),
+        "states": _by_name(_object(STATES)),
+        "actuators": _by_name(_object(ACTUATORS)),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

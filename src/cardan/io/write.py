@@ -22,6 +22,7 @@ from cardan.io.native import JOINT_TYPES, read_native
 from cardan.io.schema import VERSION
 from cardan.io.traced import Text, Untranslatable, as_expressions
 from cardan.io.yaml_text import block, number
+from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.force import Coupling, Force
@@ -71,9 +72,12 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
         "forces": {force.name: _force(force, body_name, thing.joints) for force in thing.forces},
         "constraints": {c.name: _constraint(c, joints) for c in thing.couplings},
+        "states": _states(thing),
+        "actuators": {a.name: _actuator(a) for a in thing.actuators},
         "cut": _cut(thing),
         "snapping": None if thing.snapping == SNAPPING else number(thing.snapping),
         "free": list(free),
+        "losses": list(thing.losses),
         "notes": _notes(thing),
     }
     return HEADER + block({key: value for key, value in sections.items() if value not in (None, {}, [])})
@@ -93,6 +97,37 @@ def _notes(thing: Mechanism | Model) -> list[str]:
     whys = [why.partition(";")[0] for body in thing.bodies if (why := _doubt(body))]
     doubts = {why + end for why in whys for end in (SETTLED, KEPT)}
     return [note for note in thing.notes if isinstance(thing, Mechanism) or note not in doubts]
+
+
+def _states(thing: Mechanism | Model) -> Entries:
+    """Named states, by joint; rates of joints at rest are left out."""
+    if isinstance(thing, Mechanism):
+        given = dict(thing.states)
+    else:
+        links = [(thing.joints[link.joint].name, link) for link in thing.tree.links if link.kind.nv]
+        given = {
+            name: ({j: state.q[k.q] for j, k in links}, {j: state.v[k.v] for j, k in links}, state.time)
+            for name, state in thing.states.items()
+        }
+    found: Entries = {}
+    for name, (q, v, time) in given.items():
+        moving = {joint: rate for joint, rate in v.items() if np.any(rate)}
+        parts = {"q": {j: _few(x) for j, x in q.items()}, "v": {j: _few(x) for j, x in moving.items()}}
+        found[name] = {"time": number(time)} | {what: table for what, table in parts.items() if table}
+    return found
+
+
+def _few(values: Any) -> Any:
+    """Numbers, one of them without brackets."""
+    texts = [number(x) for x in values]
+    return texts[0] if len(texts) == 1 else texts
+
+
+def _actuator(actuator: Actuator) -> Entries:
+    entries: Entries = {"kind": actuator.kind, "joint": actuator.joint, "gear": [number(x) for x in actuator.gear]}
+    entries |= {"gain": number(actuator.gain), "bias": [number(x) for x in actuator.bias]}
+    ranges = {"control": actuator.control, "force": actuator.force}
+    return entries | {key: [number(x) for x in ends] for key, ends in ranges.items() if ends is not None}
 
 
 # Bodies, joints, frames.

@@ -11,7 +11,7 @@ WIDTH = 100
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./-]| (?=[\w./-]))*", re.ASCII)
 WORDS = {"true", "false", "yes", "no", "on", "off", "null", "nan", "inf"}
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII)
-APART = ("cut", "snapping", "free", "notes")
+APART = ("cut", "snapping", "free", "losses", "notes")
 """Sections at the end of a file, with a blank line before each."""
 CALCULATION = re.compile(r"=[\w .+*/^()-]+", re.ASCII)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +20,6 @@ class Actuator:
     joint: str
     gear: np.ndarray
     gain: float = 1.0
-    bias: np.ndarray | None = None
+    bias: np.ndarray = field(default_factory=lambda: np.zeros(3))
     control: tuple[float, float] | None = None
     force: tuple[float, float] | None = None

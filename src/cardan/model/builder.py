@@ -43,7 +43,7 @@ class Mechanism(Elements):
         self._notes: list[str] = []
         self._losses: list[str] = []
         self._states: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {}
-        self.actuators: list[Actuator] = []
+        self._actuators: dict[str, Actuator] = {}
         self._doubts: dict[str, str] = {}  # bodies whose own inertia breaks a rule, and how
         self.unjudged: set[str] = set()
         """Bodies among them that are kept all the same."""
@@ -196,6 +196,30 @@ class Mechanism(Elements):
         self._states[name] = at, rates, float(numbers(owner, "time", time, ()))
         return name
 
+    def actuator(
+        self,
+        name: str,
+        joint: str,
+        *,
+        kind: str = "motor",
+        gear: Any = 1.0,
+        gain: float = 1.0,
+        bias: Any = (0.0, 0.0, 0.0),
+        control: Any = None,
+        force: Any = None,
+    ) -> str:
+        """Name an input on a joint, as data, and return the name; see `Actuator` for the numbers."""
+        owner = f"actuator {name!r}"
+        read_name("actuator", name)
+        if name in self._actuators:
+            raise ModelError(f"{owner}: the name is taken by another actuator; actuator names must differ")
+        on = self._joint(owner, joint)[1]
+        along = frozen(np.broadcast_to(numbers(owner, "gear", gear, np.shape(gear)), on.nv))
+        ranges = [None if r is None else tuple(numbers(owner, "range", r, (2,)).tolist()) for r in (control, force)]
+        gain, bias = float(numbers(owner, "gain", gain, ())), frozen(numbers(owner, "bias", bias, (3,)))
+        self._actuators[name] = Actuator(name, kind, joint, along, gain, bias, ranges[0], ranges[1])
+        return name
+
     def build(self, *, snapping: float | None = None, cut: Sequence[str] | None = None) -> Model:
         """Check the whole and freeze it.
 
@@ -233,7 +257,7 @@ class Mechanism(Elements):
             self.name, frozen(self.gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings
         )
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
-        return replace(model, losses=tuple(self._losses), states=states, actuators=tuple(self.actuators))
+        return replace(model, losses=tuple(self._losses), states=states, actuators=self.actuators)
 
     @property
     def bodies(self) -> tuple[Body, ...]:
@@ -266,6 +290,11 @@ class Mechanism(Elements):
         except CardanError as error:  # it is still being built
             facts.append(("not ready to build", str(error)))
         return mechanism_html(f"Mechanism {self.name!r}", facts, self.bodies, self.joints, picture, cuts)
+
+    @property
+    def actuators(self) -> tuple[Actuator, ...]:
+        """The actuators so far."""
+        return tuple(self._actuators.values())
 
     @property
     def losses(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from cardan.errors import nearest
 from cardan.io.mjcf.defaults import ACTUATORS, Defaults
 from cardan.io.mjcf.joints import SCALAR, JointItem, Joints
 from cardan.io.mjcf.text import Item
-from cardan.model.actuator import Actuator
 
 SHARED = (
     "actdim", "actearly", "actlimited", "actrange", "armature", "biasprm", "biastype", "body", "class", "cranklength",
@@ -32,7 +32,7 @@ class Actuators:
 
     def __init__(self, joints: Joints, autolimits: bool, flags: dict[str, bool], lose: Callable[[str], None]) -> None:
         self.joints, self.autolimits, self.flags, self.lose = joints, autolimits, flags, lose
-        self.all: list[Actuator] = []
+        self.all: list[tuple[str, str, dict[str, Any]]] = []
         self.names: dict[str, Item] = {}
 
     def add(self, given: Item, defaults: Defaults) -> None:
@@ -68,13 +68,14 @@ class Actuators:
             joint.armature += rotor * float(gear[0]) ** 2
             if self.flags["damper"]:
                 joint.damping = joint.damping + damping * float(gear[0]) ** np.array([2, 3, 4])
-        law = self._law(item)
-        if law is None:
+        affine = self._law(item)
+        if affine is None:
             return
-        gain, bias = law
+        gain, bias = affine
         along = gear[:1] if joint.type in SCALAR else gear[:3] if joint.type == "ball" else gear[[3, 4, 5, 0, 1, 2]]
         control, force = (self._range(item, word) for word in ("ctrl", "force"))
-        self.all.append(Actuator(name, item.tag, joint.name, along, gain, bias, control, force))
+        law = {"kind": item.tag, "gear": along, "gain": gain, "bias": bias, "control": control, "force": force}
+        self.all.append((name, joint.name, law))
         if bias.any():
             self.lose(
                 f"{item.owner} ({item.tag}): its servo law on joint {joint.name!r}, data only; tau is yours to give"

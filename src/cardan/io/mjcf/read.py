@@ -83,7 +83,8 @@ class _Reader:
         for item in self.section("actuator"):
             actuators.add(item, self.defaults)
         self._add_bodies()
-        m.actuators += actuators.all
+        for name, joint, own in actuators.all:
+            m.actuator(name, joint, **own)
         sites = self._add_sites()
         places = Places(self.world, self.names, sites)
         equalities = Equalities(m, self.joints, places, m.lose)

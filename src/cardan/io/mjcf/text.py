@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError, ModelError, UnknownNameError, nearest
-from cardan.io.element import LARGEST, Element, parse_nodes
+from cardan.io.element import LARGEST, Element, parse_nodes, shortened
 from cardan.io.text import SIZE_LIMIT, read_text
 
 
@@ -66,11 +66,11 @@ class Item(Element):
 
     def several(self, attribute: str, least: int, most: int, *, largest: float = LARGEST) -> np.ndarray:
         """From `least` to `most` finite numbers that must be there."""
-        count = len(self.text(attribute).split())
+        count = len(self.text(attribute).split(None, most))
         if not least <= count <= most:
             raise self.error(
-                f"{attribute!r} of <{self.tag}> must be from {least} to {most} numbers, got {count}: "
-                f"{_short(self.get(attribute))}"
+                f"{attribute!r} of <{self.tag}> must be from {least} to {most} numbers, "
+                f"got {count if count <= most else 'more'}: {shortened(self.get(attribute))}"
             )
         return self.numbers(attribute, count, largest=largest)
 
@@ -107,10 +107,6 @@ def _called(node: Any) -> str:
     """How sentences call an element."""
     name = node.get("name", "").strip()
     return f"{node.tag} {name!r}" if name else f"<{node.tag}>"
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 class Folder:
