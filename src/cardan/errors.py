@@ -20,7 +20,16 @@ class ModelError(CardanError, ValueError):
 
 
 class FileError(ModelError):
-    """A file cannot be read or written: the message names the file and, in it, the element."""
+    """A file cannot be read or written: the message names the file and, in it, the element.
+
+    What a file says may be of any length; the middle of a message that would pass `LONGEST` characters is left out.
+    """
+
+    LONGEST = 3000
+
+    def __init__(self, message: str = "") -> None:
+        half = self.LONGEST // 2
+        super().__init__(message if len(message) <= self.LONGEST else f"{message[:half]} ... {message[-half:]}")
 
 
 class LoopError(CardanError, ValueError):
@@ -52,10 +61,15 @@ class UnknownNameError(CardanError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+NAMES_COMPARED, CHARACTERS_COMPARED = 2000, 60
+"""How many names, and of which length, are looked at for a suggestion: comparing takes the square of a length."""
+
+
 def nearest(name: object, names: Iterable[str]) -> str:
     """Suggest the nearest of the known names, as the tail of a sentence."""
     known = list(names)
-    close = difflib.get_close_matches(str(name), known, 1)
+    short = [other for other in known[:NAMES_COMPARED] if len(other) <= CHARACTERS_COMPARED]
+    close = difflib.get_close_matches(str(name), short, 1) if len(str(name)) <= CHARACTERS_COMPARED else []
     if close:
         return f"; did you mean {close[0]!r}?"
     return f"; known: {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}" if known else ""

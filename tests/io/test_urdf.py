@@ -323,7 +323,7 @@ def test_a_directory(tmp_path: Path) -> None:
 def test_a_file_of_unreasonable_size(tmp_path: Path) -> None:
     with (tmp_path / "large.urdf").open("wb") as file:
         file.truncate(SIZE_LIMIT + 1)
-    with pytest.raises(FileError, match="64 MiB; at most 64 are read"):
+    with pytest.raises(FileError, match="16 MiB; at most 16 are read"):
         load(tmp_path / "large.urdf")
 
 

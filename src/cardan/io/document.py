@@ -84,6 +84,7 @@ def _check_characters(text: str, source: str) -> None:
     for found, sentence in (
         (re.search(r"^ *\t", text, re.MULTILINE), "it is indented with a tab; YAML wants blanks"),
         (re.search("\0", text), "it contains the character NUL; is it a text file at all?"),
+        (re.search("[\ud800-\udfff]", text), "it contains half a character, a lone surrogate; is it UTF-8 text?"),
     ):
         if found:
             line = text.count("\n", 0, found.end()) + 1

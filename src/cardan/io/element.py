@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 LARGEST = 1e60
 """No mass, length or inertia is larger, in SI units; squares of such numbers are still finite."""
+ELEMENTS, ATTRIBUTES = 150_000, 200
+"""Elements of a file, and attributes of an element, that are read; a robot of a thousand bodies has 20,000 and 60."""
+MOST = 1000
+"""Words of an attribute that are told apart, where fewer are wanted."""
+LONGEST = 1100
+"""Characters of a number; the smallest of all, written out in full, has fewer."""
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 
 
@@ -47,10 +53,19 @@ class Element:
 
     @property
     def content(self) -> str:
-        """All that is in the element, as text without blanks around it."""
-        from xml.etree.ElementTree import tostring
-
-        return re.sub(r"\s+", " ", tostring(self.node, "unicode")).strip()
+        """All that is in the element, as text: equal for elements that differ in blanks only, and for no others."""
+        parts: list[str] = []
+        ahead: list[Any] = [self.node]
+        while ahead:  # elements may be nested deeper than functions may
+            node = ahead.pop()
+            if isinstance(node, str):
+                parts.append(node)
+                continue
+            parts.append(f"<{node.tag} {node.attrib!r}>{' '.join((node.text or '').split())}")
+            ahead.append(f"</{node.tag}>")
+            for child in reversed(node):
+                ahead += [" ".join((child.tail or "").split()), child]
+        return "".join(parts)
 
     def all(self, tag: str) -> Iterator[Element]:
         """Every direct child of this name."""
@@ -94,13 +109,14 @@ class Element:
     def numbers(self, attribute: str, count: int, *, largest: float = LARGEST) -> np.ndarray:
         """Read `count` finite numbers, separated by blanks, that must be there."""
         text = self.text(attribute)
-        words = text.split()
-        values = [self._read(attribute, word) for word in words]
-        if len(values) != count:
+        words = text.split(None, max(count, MOST))
+        values = [self._read(attribute, word) for word in words[:count]]
+        if len(words) != count:
             many = "1 number" if count == 1 else f"{count} numbers, separated by blanks"
-            raise self.error(f"{attribute!r} of <{self.tag}> must be {many}, got {len(values)}: {text!r}")
+            got = f"{len(words)}{' or more' * (len(words) > MOST)}"
+            raise self.error(f"{attribute!r} of <{self.tag}> must be {many}, got {got}: {shortened(text)}")
         if max(map(abs, values)) > largest:
-            raise self.error(f"{attribute!r} of <{self.tag}> is beyond any machine: {text!r}; check it")
+            raise self.error(f"{attribute!r} of <{self.tag}> is beyond any machine: {shortened(text)}; check it")
         return np.array(values)
 
     def note_unread(self, elements: Iterable[str], attributes: Iterable[str]) -> None:
@@ -119,6 +135,8 @@ class Element:
 
     def _read(self, attribute: str, word: str) -> float:
         where = f"{attribute!r} of <{self.tag}>"
+        if len(word) > LONGEST:
+            raise self.error(f"{where} has a number of {len(word)} characters, {shortened(word)}; round it")
         if "${" in word or "$(" in word:
             raise self.error(
                 f"{where} has {word!r}, a macro of xacro; expand the file first: xacro in.xacro > out.urdf"
@@ -145,11 +163,15 @@ def parse_xml(text: str, source: str, top: str, owner: str) -> Element:
 
 
 def top_tag(text: str, source: str) -> str:
-    """Name of the top element."""
-    return _plain(parse_nodes(text, source).tag)
+    """Name of the top element; what is inside it is not read."""
+    return _plain(parse_nodes(text, source, top_only=True).tag)
 
 
-def parse_nodes(text: str, source: str) -> Any:
+class _TopMet(Exception):
+    """The top element has begun, and nothing else is wanted."""
+
+
+def parse_nodes(text: str, source: str, *, top_only: bool = False) -> Any:
     """The top node of XML, where every node knows its `file` and `line`; document types and entities are refused."""
     from xml.etree.ElementTree import ParseError
 
@@ -157,15 +179,26 @@ def parse_nodes(text: str, source: str) -> Any:
     from defusedxml.ElementTree import DefusedXMLParser
 
     class Numbered(DefusedXMLParser):  # type: ignore[misc]
+        count = 0
+
         def _start(self, tag: str, attributes: Any) -> Any:
             node = super()._start(tag, attributes)
             node.file, node.line = source, self.parser.CurrentLineNumber
+            self.count += 1
+            if self.count > ELEMENTS or len(node.attrib) > ATTRIBUTES:
+                what = f"an element has more than {ATTRIBUTES} attributes"
+                what = what if self.count <= ELEMENTS else f"the file has more than {ELEMENTS} elements"
+                raise FileError(f"{source}: line {node.line}: {what}; no more are read")
+            if top_only:
+                raise _TopMet(node)
             return node
 
     parser = Numbered(forbid_dtd=True)
     try:
         parser.feed(text)
         return parser.close()
+    except _TopMet as met:
+        return met.args[0]
     except DefusedXmlException:
         raise FileError(
             f"{source}: the XML declares a document type or entities, which model files do not need and "
@@ -177,6 +210,11 @@ def parse_nodes(text: str, source: str) -> Any:
         raise FileError(f"{source}: line {line}, column {column + 1}: the XML is malformed: {reason}") from None
     except ValueError as error:  # characters that no XML may hold, such as lone surrogates
         raise FileError(f"{source}: the XML cannot be read: {error}") from None
+
+
+def shortened(text: str) -> str:
+    """A text in quotes, without its end where it is long."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def _plain(name: str) -> str:

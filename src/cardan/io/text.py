@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cardan.errors import FileError
 
-SIZE_LIMIT = 64 * 2**20
-"""Largest model file that is read, bytes; a robot is a hundredth of it."""
+SIZE_LIMIT = 16 * 2**20
+"""Largest model file that is read, bytes; a robot is a tenth of it."""
 
 
 def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
@@ -27,14 +27,15 @@ def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
                 f"{path}: the file has {size / 2**20:.0f} MiB; at most {limit / 2**20:.0f} are read; "
                 "a model file refers to meshes, it does not contain them"
             )
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(limit)  # a file that grows meanwhile is not read further
     except FileError:
         raise
     except OSError as error:
         raise FileError(f"{path}: the file cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a null character in the path
         raise FileError(f"{str(path)!r}: not a path of a file: {error}") from None
-    if not data.strip():
+    if not data or data.isspace():
         raise FileError(f"{path}: the file is empty")
     try:
         return data.decode("utf-8-sig")

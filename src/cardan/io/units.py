@@ -20,6 +20,8 @@ BASE = ("m", "kg", "s", "rad")
 PLAIN: Dimension = (0, 0, 0, 0)
 LONGEST = 64
 """Characters of a number or a unit; more is a mistake, or hostile."""
+HIGHEST = 99
+"""Largest power of a unit; powers of powers would be numbers of millions of digits."""
 
 
 class UnitError(ValueError):
@@ -36,6 +38,8 @@ class Unit(NamedTuple):
     def times(self, other: Unit, power: int = 1) -> Unit:
         """Multiply by a power of another unit."""
         dimension = tuple(a + power * b for a, b in zip(self.dimension, other.dimension, strict=True))
+        if max(map(abs, dimension)) > HIGHEST or abs(self.turns + power * other.turns) > HIGHEST:
+            raise UnitError(f"a unit has no power beyond {HIGHEST}")
         scale = self.scale * other.scale**power
         return Unit(dimension, scale, self.turns + power * other.turns)  # type: ignore[arg-type]
 
@@ -117,7 +121,10 @@ def to_si(number: str, unit: Unit | None = None) -> float:
         raise UnitError(f"{number} is beyond the range of numbers")
     if unit is None or value == 0:
         return value
-    result = float(Fraction(number) * unit.scale) * math.pi**unit.turns
+    try:
+        result = float(Fraction(number) * unit.scale) * math.pi**unit.turns
+    except OverflowError:
+        result = math.inf
     if not math.isfinite(result):
         raise UnitError(f"{number} with its unit is beyond the range of numbers")
     return result

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError, ModelError, UnknownNameError, nearest
-from cardan.io.element import LARGEST, Element, parse_nodes, shortened
+from cardan.io.element import LARGEST, MOST, Element, parse_nodes, shortened
 from cardan.io.text import SIZE_LIMIT, read_text
 
 
@@ -66,11 +66,11 @@ class Item(Element):
 
     def several(self, attribute: str, least: int, most: int, *, largest: float = LARGEST) -> np.ndarray:
         """From `least` to `most` finite numbers that must be there."""
-        count = len(self.text(attribute).split(None, most))
+        count = len(self.text(attribute).split(None, max(most, MOST)))
         if not least <= count <= most:
             raise self.error(
                 f"{attribute!r} of <{self.tag}> must be from {least} to {most} numbers, "
-                f"got {count if count <= most else 'more'}: {shortened(self.get(attribute))}"
+                f"got {count}{' or more' * (count > MOST)}: {shortened(self.get(attribute))}"
             )
         return self.numbers(attribute, count, largest=largest)
 
