@@ -88,7 +88,7 @@ def test_actuators_are_data_and_give_their_rotors_to_the_joints() -> None:
     model = cd.load(OWN / "defaults.xml")
     actuators = {a.name: a for a in model.actuators}
     assert [(a.name, a.kind, a.joint, a.gear.tolist()) for a in model.actuators][:2] == [
-        ("m1", "motor", "ja", [2.0]),
+        ("m1", "motor", "ja", [-2.0]),
         ("m2", "motor", "jb", [3.0]),
     ]
     assert actuators["m1"].control == (-1.0, 1.0)

@@ -67,7 +67,7 @@ class Actuators:
         else:
             joint.armature += rotor * float(gear[0]) ** 2
             if self.flags["damper"]:
-                joint.damping = joint.damping + damping * float(gear[0]) ** np.array([2, 3, 4])
+                joint.damping = joint.damping + damping * float(gear[0]) ** 2
         affine = self._law(item)
         if affine is None:
             return

@@ -20,6 +20,8 @@ ELEMENTS = (
     "default", "mesh", "texture", "material", "joint", "geom", "site", "camera", "light", "pair", "equality", "tendon",
     *ACTUATORS,
 )  # fmt: skip
+CLASSES, SETTINGS = 2000, 100
+"""Classes of a file, and attributes that a class sets for a kind of element; MJCF has elements with 60."""
 
 
 class Defaults:
@@ -32,7 +34,10 @@ class Defaults:
             item, parent = ahead.pop()
             name = self._name(item, parent)
             inherited = self.classes[parent] if parent else {}
-            own = self.classes.setdefault(name, {kind: dict(values) for kind, values in inherited.items()})
+            # what is inherited is shared until an element adds to it
+            own = self.classes.setdefault(name, dict(inherited))
+            if len(self.classes) > CLASSES:
+                raise item.error(f"the file has more than {CLASSES} defaults classes; no more are read")
             inner = []
             for child in item.children:
                 if child.tag == "default":
@@ -40,7 +45,10 @@ class Defaults:
                 elif child.tag not in ELEMENTS:
                     raise child.error(f"<default> has no element <{child.tag}> in MJCF{nearest(child.tag, ELEMENTS)}")
                 else:
-                    own.setdefault(_kind(child.tag), {}).update(child.own)
+                    kind = _kind(child.tag)
+                    own[kind] = {**own.get(kind, {}), **child.own}
+                    if len(own[kind]) > SETTINGS:
+                        raise child.error(f"its class sets more than {SETTINGS} attributes of <{child.tag}>")
             ahead += reversed(inner)
 
     def _name(self, item: Item, parent: str) -> str:

@@ -20,11 +20,16 @@ import numpy as np
 
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import FileError, nearest
+from cardan.io.element import LONGEST
 from cardan.io.mjcf.text import Folder, Item
 from cardan.io.text import SIZE_LIMIT
 
 INERTIAS = ("convex", "exact", "legacy", "shell")
 SMALLEST = 1e-14
+FILES = 64 * 2**20
+"""Bytes of all mesh files together that are read for one model."""
+TRIANGLES = 200_000
+"""Triangles of a mesh, and a third of its vertices; MuJoCo reads no more from an STL file."""
 
 Triangles = np.ndarray  # (n, 3, 3): triangle, corner, component
 Unit = tuple[float, np.ndarray, np.ndarray]
@@ -37,6 +42,7 @@ class Meshes:
         self.base, self.folder, self.directory, self.strip = base, folder, directory, strip
         self.items: dict[str, Item] = {}
         self.done: dict[str, Unit] = {}
+        self.left = FILES
 
     def add(self, item: Item) -> None:
         """Take up an asset; it is called as its file if it has no name."""
@@ -84,7 +90,15 @@ class Meshes:
             name = item.text("file").replace("\\", "/")
             name = Path(name).name if self.strip else name
             file = self.folder.find(item, self.base / self.directory, name)
+            self.left -= size_of(item, file, name)
+            if self.left < 0:
+                raise item.error(
+                    f"the meshes of the model have more than {FILES / 2**20:.0f} MiB; give bodies an <inertial>"
+                )
             points, faces = _read_file(item, file, name)
+        if len(points) > 3 * TRIANGLES or (faces is not None and len(faces) > TRIANGLES):
+            many = f"{len(points)} vertices and {0 if faces is None else len(faces)} triangles"
+            raise item.error(f"it has {many}; at most {3 * TRIANGLES} and {TRIANGLES} are read: simplify it")
         if faces is not None and (faces.min(initial=0) < 0 or faces.max(initial=0) >= len(points)):
             raise item.error(f"a face names a vertex that is not there; there are {len(points)}")
         if not np.isfinite(points).all() or len(points) < 4:
@@ -93,13 +107,28 @@ class Meshes:
 
 
 def _numbers(item: Item, attribute: str, kind: type) -> np.ndarray:
-    words = item.text(attribute).split()
+    words = item.text(attribute).split(None, 3 * TRIANGLES)
+    if len(words) > 3 * TRIANGLES:
+        raise item.error(f"{attribute!r} of <{item.tag}> has more than {3 * TRIANGLES} numbers; simplify the mesh")
     if len(words) % 3:
         raise item.error(f"{attribute!r} of <{item.tag}> must be triples of numbers, got {len(words)} numbers")
     try:
-        return np.array(words, dtype=float if kind is float else np.int64)
+        return np.array([kind(word[:LONGEST]) for word in words], dtype=kind)
     except (ValueError, OverflowError):
         raise item.error(f"{attribute!r} of <{item.tag}> has something that is not a number") from None
+
+
+def size_of(item: Item, file: Path, name: str) -> int:
+    """Bytes of a file, which must be an ordinary one, and not too large."""
+    try:
+        if not file.is_file():
+            raise item.error(f"there is no file {name!r}, looked for at {str(file)!r}")
+        size = file.stat().st_size
+    except OSError as error:
+        raise item.error(f"its file {name!r} cannot be read: {error.strerror or error}") from None
+    if size > SIZE_LIMIT:
+        raise item.error(f"its file {name!r} is larger than {SIZE_LIMIT / 2**20:.0f} MiB; simplify the mesh")
+    return size
 
 
 def _read_file(item: Item, file: Path, name: str) -> tuple[np.ndarray, np.ndarray | None]:
@@ -110,11 +139,8 @@ def _read_file(item: Item, file: Path, name: str) -> tuple[np.ndarray, np.ndarra
     if reader is None:
         raise item.error(f"its file {name!r} is of a kind that is not read; known: {', '.join(readers)}")
     try:
-        if not file.is_file():
-            raise item.error(f"there is no file {name!r}, looked for at {str(file)!r}")
-        if file.stat().st_size > SIZE_LIMIT:
-            raise item.error(f"its file {name!r} is larger than {SIZE_LIMIT / 2**20:.0f} MiB")
-        return reader(file.read_bytes())
+        with file.open("rb") as opened:
+            return reader(opened.read(SIZE_LIMIT))
     except FileError:
         raise
     except OSError as error:
@@ -149,10 +175,14 @@ def _msh(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
 def _obj(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
     """Wavefront: lines `v x y z`, and `f a b c ...` with polygons cut into triangles from their first corner."""
     points, faces = [], []
-    for line in data.decode("utf-8", "replace").splitlines():
-        words = line.split()
+    if data.count(b"\n") + data.count(b"\r") > 10 * TRIANGLES:
+        raise ValueError(f"it has more than {10 * TRIANGLES} lines")
+    for line in data.splitlines():
+        words = line[: 100 * LONGEST].decode("utf-8", "replace").split()
         if not words:
             continue
+        if len(line) > 100 * LONGEST or len(points) > 3 * TRIANGLES or len(faces) > TRIANGLES:
+            raise ValueError(f"a line has {len(line)} characters, or there are more than {TRIANGLES} triangles")
         if words[0] == "v":
             points.append([float(word) for word in words[1:4]])
         elif words[0] == "f":

@@ -97,6 +97,10 @@ class _Reader:
             m.note("equality constraints are soft in MuJoCo and hold exactly here; 'solref' and 'solimp' are not read")
         for k, item in enumerate(self.section("keyframe")):
             self._keyframe(item, k)
+        if options.align and any(joint.type == "free" for joint in self.joints.all.values()):
+            m.note(
+                "'alignfree' would move frames of free bodies to their principal axes; they stay as the file has them"
+            )
         for sentence in self.joints.notes:
             m.note(sentence)
         for sentence in (*self.joints.losses, *self._losses()):
