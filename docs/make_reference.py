@@ -15,7 +15,7 @@ GROUPS = {
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols check",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
-    "constraint_jacobian multipliers",
+    "constraint_jacobian multipliers condition",
     "Planar mechanisms": "is_planar in_plane particles rod_particles Particles",
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass",

@@ -42,6 +42,7 @@ from cardan.model.state import State
 if TYPE_CHECKING:
     from cardan.analysis import textbook
     from cardan.analysis.check import check
+    from cardan.analysis.condition import condition
     from cardan.analysis.dynamics import (
         bias_force,
         coriolis_matrix,
@@ -101,6 +102,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "textbook": "analysis",
     "check": "analysis.check",
+    "condition": "analysis.condition",
     **dict.fromkeys(
         ("bias_force", "coriolis_matrix", "forward_dynamics", "gravity_force", "inverse_dynamics",
          "inverse_mass_matrix", "joint_wrenches", "mass_matrix", "plus", "rates"), "analysis.dynamics",
@@ -181,6 +183,7 @@ __all__ = [
     "center_of_mass",
     "centroidal_momentum",
     "check",
+    "condition",
     "constraint_jacobian",
     "constraint_residual",
     "coriolis_matrix",

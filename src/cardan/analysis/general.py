@@ -59,7 +59,10 @@ def _kernel(model: Model, key: str, what: str, loaded: bool) -> Any:
             write = general.equations_of_motion if what == "equations" else general.inverse_dynamics
             quantity, note = write(model, key), ""
         else:
+            from cardan.analysis.condition import warn_of_condition  # which needs the equations of this file
+
             require_motion(model)
+            warn_of_condition(model, key)
             rows = kept_rows(model, key)
             note = f" rows {rows} loaded {loaded}"
             if what == "multipliers":

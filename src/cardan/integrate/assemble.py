@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.algebra.number import nominal
 from cardan.errors import ModelError
 from cardan.formulation.general import constraint_rows, residual
 from cardan.kernels.evaluate import compile_quantity, kernel_of
@@ -84,7 +85,7 @@ def _place(model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: f
     for _ in range(ITERATIONS):
         gap = float(np.linalg.norm(phi))
         if np.abs(phi).max(initial=0.0) <= tolerance:
-            return q
+            return _polished(model, q, phi, G, free, at)
         J = G[:, free]
         step = np.zeros(model.nv)
         # damping in proportion to the gap: off the closed positions an over-constrained loop has full rank, with a tiny
@@ -99,9 +100,28 @@ def _place(model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: f
             break
         else:
             weight *= 4
-    if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance:
+    if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance * max(1.0, _reach(model)):
         return q  # as far as rounding allows
     raise _cannot(model, phi)
+
+
+def _polished(
+    model: Model, q: np.ndarray, phi: np.ndarray, G: np.ndarray, free: np.ndarray, at: tuple[Any, ...]
+) -> np.ndarray:
+    """Closed to rounding by one more step, undamped: a tolerance in metres is coarse for a mechanism of micrometres."""
+    if not phi.any():
+        return q
+    step = np.zeros(model.nv)
+    step[free] = -np.linalg.pinv(G[:, free], rcond=1e-6) @ phi
+    moved: np.ndarray = kernel_of(model, "plus")(q, step)
+    closer = np.linalg.norm(constraint_kernels(model)[0](moved, *at)[0]) < np.linalg.norm(phi)
+    return moved if closer else q
+
+
+def _reach(model: Model) -> float:
+    """The farthest that a joint is placed from a body's origin, m."""
+    ends = [at.position for joint in model.joints for at in (joint.at, joint.child_at)]
+    return float(np.max([np.linalg.norm(nominal(p)) for p in ends], initial=0.0))
 
 
 def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> None:

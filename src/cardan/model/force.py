@@ -28,8 +28,8 @@ from cardan.errors import ModelError
 from cardan.model.body import Joint
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
-# changes by less than 1e-12 of itself where the ends are a millimetre apart.
-SMOOTHING = 1e-18
+# changes by less than 1e-16 of itself where the ends are a ten-thousandth of a millimetre apart.
+SMOOTHING = 1e-30
 
 
 class BodyPose(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.analysis.condition import warn_of_condition
 from cardan.analysis.general import formulation_key
 from cardan.analysis.redundancy import require_motion
 from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError
@@ -100,6 +101,7 @@ def simulate(
     key = formulation_key(formulation, frame)
     if row_count(model.unbound):
         require_motion(model.unbound)
+        warn_of_condition(model, key)
     events = tuple(events)
     trace_events(model, events)
     batch, states = _states(model, q0, v0, tau, start, assemble)

@@ -1,0 +1,130 @@
+"""How far rounding is magnified: the condition of a mechanism's equations of motion.
+
+`M vdot + J^T lam = f`, `J vdot = gamma` are solved through `M` and `A = J M^-1 J^T`. Both are judged with a unit
+diagonal, so that metres, radians and units of mass do not count: of all scalings this is nearly the best (A. van der
+Sluis, Numerische Mathematik 14 (1969) 14-23), and elimination without pivoting errs by its condition, not by that of
+the matrix as it is (J. W. Demmel, LAPACK working note 14, 1989). Docs: docs/weather.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from cardan.analysis.general import equations_kernel, formulation_key, time_argument
+from cardan.formulation.absolute import is_light
+from cardan.integrate.independence import generic_configurations, kept_rows, row_matrix
+from cardan.kernels.evaluate import graph_of, is_large, kernel_of
+from cardan.model.graph import weightless_links
+from cardan.model.model import Model
+
+# Past this the stated bound, 100 * 2.2e-16 times the condition, is more than a thousandth.
+TOO_LARGE = 5e10
+WIDEST = 400  # unknowns up to which a new kernel is judged
+
+
+def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str = "spatial", frame: str = "fixed") -> Any:
+    """How many times rounding is magnified (...,) in accelerations and reactions at configurations `q` (..., nq).
+
+    The relative error of an answer in float64 stays within 100 * 2.2e-16 times this number while that is below 5e10;
+    beyond, and at singular positions of loops, where it is large or infinite, do not trust digits. Near 1 is ideal.
+    """
+    key = formulation_key(formulation, frame)
+    if _is_recursive(model, key):
+        return _of_mass(np.asarray(kernel_of(model, "mass_matrix", key)(q)))
+    still = np.zeros(model.nv)
+    M, _, J, *_ = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))
+    return _of_saddle(M, J[..., kept_rows(model, key), :], lent=_lends(model, key))
+
+
+def warn_of_condition(model: Model, key: str) -> None:
+    """Warn, once for a model and a formulation, if its constrained equations are too badly conditioned for float64.
+
+    Recursions along a tree are left in peace: there the bound holds with much to spare.
+    """
+    model = model.unbound
+    place = ("condition", key)
+    if place in model.kernels:
+        return
+    model.kernels[place] = True
+    if _is_recursive(model, key) or is_large(model) or model.parameters or 6 * len(model.tree.links) > WIDEST:
+        return
+    found = min(float(k) for k in _at_generic(model, key))
+    if not found < TOO_LARGE:
+        warnings.warn(
+            f"model {model.name!r}: its equations in formulation {key!r} magnify rounding {found:.1g} times "
+            "(cd.condition), so accelerations and reactions may have no correct digit; masses or lengths differ too "
+            f"much along a chain of joints{'' if key == 'spatial' else '; spatial may do better'}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _at_generic(model: Model, key: str) -> list[Any]:
+    """The condition at configurations that nothing singles out, without compiling what is not needed anyway."""
+    configurations = generic_configurations(model)
+    if key not in ("spatial", "newton_euler"):
+        return [condition(model, q, formulation=key.split("_")[0], frame=_frame(key)) for q in configurations]
+    mass, rows = graph_of(model, "mass_matrix"), kept_rows(model, key)
+    found, lent = [], _lends(model, key)
+    for q in configurations[:2]:
+        M = np.array(mass(q))
+        found.append(_of_saddle(M, row_matrix(model, q)[rows], lent=lent) if rows else _of_mass(M))
+    return found
+
+
+def _frame(key: str) -> str:
+    return "body" if key.endswith("_body") else "fixed"
+
+
+def _is_recursive(model: Model, key: str) -> bool:
+    return key in ("spatial", "newton_euler") and not (model.cuts or model.couplings)
+
+
+def _of_mass(M: np.ndarray) -> Any:
+    """Condition of a symmetric matrix scaled to a unit diagonal; infinite where that is not positive definite."""
+    if M.shape[-1] == 0:
+        return np.ones(M.shape[:-2])
+    size = np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+    with np.errstate(all="ignore"):
+        scaled = M / (size[..., :, None] * size[..., None, :])
+    sound = np.isfinite(scaled).all(axis=(-2, -1))
+    values = np.linalg.eigvalsh(np.where(sound[..., None, None], scaled, np.eye(M.shape[-1])))
+    least = np.where(sound, values[..., 0], 0.0)
+    return np.where(least > 0, values[..., -1] / np.where(least > 0, least, 1.0), np.inf)[()]
+
+
+def _lends(model: Model, key: str) -> bool:
+    """Whether a formulation lends inertia to links that have none, which the constraints then hold."""
+    if key in ("spatial", "newton_euler"):
+        return bool(weightless_links(model.tree))
+    return any(is_light(link) for link in model.tree.links)
+
+
+def _of_saddle(M: np.ndarray, J: np.ndarray, *, lent: bool) -> Any:
+    """The larger of the conditions of `M` and of `J M^-1 J^T`; of both at once where rows hold what has no inertia."""
+    of_mass = np.asarray(_of_mass(M))
+    if lent:
+        return _of_both(M, J)
+    sound = of_mass < np.inf
+    size = np.sqrt(np.where(sound[..., None], np.diagonal(M, axis1=-2, axis2=-1), 1.0))
+    unit = np.where(sound[..., None, None], M / (size[..., :, None] * size[..., None, :]), np.eye(M.shape[-1]))
+    values, axes = np.linalg.eigh(unit)
+    half = (J / size[..., None, :]) @ axes / np.sqrt(np.maximum(values, 1e-300))[..., None, :]  # half @ half.T is A
+    half = half / np.maximum(np.linalg.norm(half, axis=-1, keepdims=True), 1e-300)
+    singular = np.linalg.svd(half, compute_uv=False)
+    with np.errstate(divide="ignore"):
+        of_rows = (singular[..., 0] / singular[..., -1]) ** 2 if J.shape[-2] else np.ones_like(of_mass)
+    return np.where(sound, np.maximum(of_mass, of_rows), np.inf)[()]
+
+
+def _of_both(M: np.ndarray, J: np.ndarray) -> Any:
+    """Condition of the matrix of the whole system, its rows and columns scaled alike."""
+    size = np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+    size = np.where(size > 0, size, 1.0)
+    M, J = M / (size[..., :, None] * size[..., None, :]), J / size[..., None, :]
+    J = J / np.maximum(np.linalg.norm(J, axis=-1, keepdims=True), 1e-300)
+    zero = np.zeros((*J.shape[:-1], J.shape[-2]))
+    return np.linalg.cond(np.block([[M, np.swapaxes(J, -1, -2)], [J, zero]]))
