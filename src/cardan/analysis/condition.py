@@ -31,7 +31,10 @@ def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str = "spatial
     The relative error of an answer in float64 stays within 100 * 2.2e-16 times this number while that is below 5e10;
     beyond, and at singular positions of loops, where it is large or infinite, do not trust digits. Near 1 is ideal.
     """
-    key = formulation_key(formulation, frame)
+    return _condition(model, q, t, formulation_key(formulation, frame))
+
+
+def _condition(model: Model, q: Any, t: Any, key: str) -> Any:
     if _is_recursive(model, key):
         return _of_mass(np.asarray(kernel_of(model, "mass_matrix", key)(q)))
     still = np.zeros(model.nv)
@@ -66,17 +69,13 @@ def _at_generic(model: Model, key: str) -> list[Any]:
     """The condition at configurations that nothing singles out, without compiling what is not needed anyway."""
     configurations = generic_configurations(model)
     if key not in ("spatial", "newton_euler"):
-        return [condition(model, q, formulation=key.split("_")[0], frame=_frame(key)) for q in configurations]
+        return [_condition(model, q, 0.0, key) for q in configurations]
     mass, rows = graph_of(model, "mass_matrix"), kept_rows(model, key)
     found, lent = [], _lends(model, key)
     for q in configurations[:2]:
         M = np.array(mass(q))
         found.append(_of_saddle(M, row_matrix(model, q)[rows], lent=lent) if rows else _of_mass(M))
     return found
-
-
-def _frame(key: str) -> str:
-    return "body" if key.endswith("_body") else "fixed"
 
 
 def _is_recursive(model: Model, key: str) -> bool:
