@@ -297,3 +297,8 @@ def test_a_store_needs_the_memory_of_a_part(tmp_path: Path) -> None:
         tracemalloc.stop()
     size = (tmp_path / "run.nc").stat().st_size
     assert size > 8e6 and peak < size / 4, (size, peak)
+
+
+def test_an_unknown_column_is_named() -> None:
+    with pytest.raises(cd.UnknownNameError, match=r"'enrgy' is not a quantity of a run; did you mean 'energy'"):
+        one().to_dataframe("enrgy")

@@ -169,7 +169,7 @@ def table(run: Trajectory, names: Iterable[str]) -> pd.DataFrame:
         columns[system] = index
     columns["time"] = np.broadcast_to(run.time, keep.shape)[keep]
     for name in ("q", "v", *dict.fromkeys(names)):
-        quantity, rows = TABLE[name], run.quantity(name)[keep]
+        rows, quantity = run.quantity(name)[keep], TABLE[name]
         for place in np.ndindex(rows.shape[1:]):
             along = (_name(labels, axis, k) for axis, k in zip(quantity.axes, place, strict=True))
             column = ".".join([name, *along])
