@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 LARGEST = 1e60
 """No mass, length or inertia is larger, in SI units; squares of such numbers are still finite."""
-ELEMENTS, ATTRIBUTES = 150_000, 200
+ELEMENTS, ATTRIBUTES = 110_000, 200
 """Elements of a file, and attributes of an element, that are read; a robot of a thousand bodies has 20,000 and 60."""
 MOST = 1000
 """Words of an attribute that are told apart, where fewer are wanted."""
@@ -171,8 +171,11 @@ class _TopMet(Exception):
     """The top element has begun, and nothing else is wanted."""
 
 
-def parse_nodes(text: str, source: str, *, top_only: bool = False) -> Any:
-    """The top node of XML, where every node knows its `file` and `line`; document types and entities are refused."""
+def parse_nodes(text: str, source: str, *, top_only: bool = False, most: int = ELEMENTS) -> Any:
+    """The top node of XML, where every node knows its `file` and `line`; document types and entities are refused.
+
+    At most `most` elements are read.
+    """
     from xml.etree.ElementTree import ParseError
 
     from defusedxml import DefusedXmlException
@@ -185,10 +188,10 @@ def parse_nodes(text: str, source: str, *, top_only: bool = False) -> Any:
             node = super()._start(tag, attributes)
             node.file, node.line = source, self.parser.CurrentLineNumber
             self.count += 1
-            if self.count > ELEMENTS or len(node.attrib) > ATTRIBUTES:
+            if self.count > most or len(node.attrib) > ATTRIBUTES:
                 what = f"an element has more than {ATTRIBUTES} attributes"
-                what = what if self.count <= ELEMENTS else f"the file has more than {ELEMENTS} elements"
-                raise FileError(f"{source}: line {node.line}: {what}; no more are read")
+                what = what if self.count <= most else f"more elements than the {most} that may stand here"
+                raise FileError(f"{source}: line {node.line}: {what}; the file is not read")
             if top_only:
                 raise _TopMet(node)
             return node
@@ -210,6 +213,15 @@ def parse_nodes(text: str, source: str, *, top_only: bool = False) -> Any:
         raise FileError(f"{source}: line {line}, column {column + 1}: the XML is malformed: {reason}") from None
     except ValueError as error:  # characters that no XML may hold, such as lone surrogates
         raise FileError(f"{source}: the XML cannot be read: {error}") from None
+
+
+def walk(top: Any) -> Iterator[Any]:
+    """A node and all nodes in it, however deep; `iter` of the node itself would call itself."""
+    ahead = [top]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        ahead += node
 
 
 def shortened(text: str) -> str:

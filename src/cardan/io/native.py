@@ -21,7 +21,7 @@ from cardan.io.forms import Each, along
 from cardan.io.policy import Policy, Word
 from cardan.io.schema import Entries
 from cardan.io.spot import Spot
-from cardan.io.text import read_text
+from cardan.io.text import BODIES, read_text
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.joint import (
@@ -131,6 +131,8 @@ class _Reader:
             "bodies": self.body, "joints": self.joint, "frames": self.frame, "forces": self.force,
             "constraints": self.constraint, "states": self.state, "actuators": self.actuator,
         }  # fmt: skip
+        if len(self.section("bodies").entries) > BODIES:
+            raise self.top.error(f"the file has more than {BODIES} bodies; no more are read")
         for section, add in sections.items():
             for name, spot in self.named(section):
                 add(name, spot)
@@ -159,16 +161,15 @@ class _Reader:
             if name in self.replaced:
                 scalar = Scalar(str(self.replaced[name]), True, node.line, node.column)
                 spot = replace(spot, node=scalar, what="value given to load")
-            later = list(table.entries)[len(known) :]
-            known[name] = self.parameter(spot, later)
+            known[name] = self.parameter(spot, table)
         return known
 
-    def parameter(self, spot: Spot, later: list[str]) -> Quantity:
+    def parameter(self, spot: Spot, table: Table) -> Quantity:
         try:
             value = spot.quantity()
         except FileError as error:
             match = re.search(r": '(\w+)' is neither", str(error))
-            if match and match[1] in later:
+            if match and match[1] in table.entries:
                 raise spot.error(f"uses {match[1]!r}, which is not defined above it; move one of them") from None
             raise
         return Quantity(value.value, None if value.bare else value.dimension)

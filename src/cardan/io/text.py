@@ -10,6 +10,8 @@ from cardan.errors import FileError
 
 SIZE_LIMIT = 16 * 2**20
 """Largest model file that is read, bytes; a robot is a tenth of it."""
+BODIES = 5000
+"""Most bodies of a file; each takes about a millisecond to read. `Mechanism` itself has no such limit."""
 
 
 def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 from cardan.errors import FileError, InputError, ModelError, UnknownNameError, nearest
 from cardan.io.element import Element, parse_xml
 from cardan.io.policy import Policy, Word
-from cardan.io.text import read_text
+from cardan.io.text import BODIES, read_text
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Free, JointType, Planar, Prismatic, Revolute, Rigid
@@ -75,6 +75,8 @@ def read_urdf(
     links, joints = _named(robot, "link", rules), _named(robot, "joint", rules)
     if not links:
         raise robot.error("it has no <link>; a robot needs one link at least")
+    if len(links) > BODIES:
+        raise robot.error(f"it has {len(links)} links; at most {BODIES} are read")
     _check_names(joints, links, rules)
     root_link = _find_root(robot, links, joints)
 

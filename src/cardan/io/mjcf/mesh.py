@@ -113,7 +113,9 @@ def _numbers(item: Item, attribute: str, kind: type) -> np.ndarray:
     if len(words) % 3:
         raise item.error(f"{attribute!r} of <{item.tag}> must be triples of numbers, got {len(words)} numbers")
     try:
-        return np.array([kind(word[:LONGEST]) for word in words], dtype=kind)
+        if max(map(len, words)) > LONGEST:
+            raise ValueError
+        return np.array(list(map(kind, words)), dtype=kind)
     except (ValueError, OverflowError):
         raise item.error(f"{attribute!r} of <{item.tag}> has something that is not a number") from None
 
@@ -181,8 +183,8 @@ def _obj(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
         words = line[: 100 * LONGEST].decode("utf-8", "replace").split()
         if not words:
             continue
-        if len(line) > 100 * LONGEST or len(points) > 3 * TRIANGLES or len(faces) > TRIANGLES:
-            raise ValueError(f"a line has {len(line)} characters, or there are more than {TRIANGLES} triangles")
+        if len(line) > 100 * LONGEST or max(len(points), len(faces)) > TRIANGLES:
+            raise ValueError(f"a line has {len(line)} characters, or there are more than {TRIANGLES} faces or vertices")
         if words[0] == "v":
             points.append([float(word) for word in words[1:4]])
         elif words[0] == "f":

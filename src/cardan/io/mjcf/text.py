@@ -16,8 +16,15 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError, ModelError, UnknownNameError, nearest
-from cardan.io.element import LARGEST, MOST, Element, parse_nodes, shortened
-from cardan.io.text import SIZE_LIMIT, read_text
+from cardan.io.element import LARGEST, MOST, Element, parse_nodes, shortened, walk
+from cardan.io.text import BODIES, SIZE_LIMIT, read_text
+
+ELEMENTS = 60_000
+"""Elements of a model, with those of the files that it includes."""
+INCLUDES, SECTIONS = 500, 2000
+"""Files that a model may include, and sections that it may have, with those of the files."""
+COUNTED = {"body": BODIES, "geom": 4 * BODIES, "site": 4 * BODIES, "joint": 2 * BODIES, "frame": 4 * BODIES}
+"""How many of the elements that cost most may be in a model."""
 
 
 class Item(Element):
@@ -132,19 +139,18 @@ class Folder:
 
 def read_tree(path: Path, text: str, folder: Folder) -> Item:
     """The top element of a file, with every included file in its place."""
-    top = parse_nodes(text, str(path))
+    top = parse_nodes(text, str(path), most=ELEMENTS)
     if top.tag != "mujoco":
         raise FileError(f"{path}: the top element is <{top.tag}>, and must be <mujoco>; is it another format?")
     seen: dict[Path, Item | None] = {Path(os.path.realpath(path)): None}
-    left = SIZE_LIMIT - len(text)
+    left = SIZE_LIMIT - len(text), ELEMENTS - sum(1 for _ in walk(top))
     ahead = [top]
     while ahead:
         node = ahead.pop()
         inner: list[Any] = []
         for child in node:
             if child.tag == "include":
-                nodes, size = _included(Item(child), path, folder, seen, left)
-                left -= size
+                nodes, left = _included(Item(child), path, folder, seen, left)
                 # what was included may include more: it is looked at as part of this element
                 inner += nodes
             else:
@@ -155,13 +161,24 @@ def read_tree(path: Path, text: str, folder: Folder) -> Item:
             ahead.append(node)
         else:
             ahead += inner
+    _check_counts(top, str(path))
     return Item(top, "mujoco")
 
 
+def _check_counts(top: Any, source: str) -> None:
+    """Refuse a model of unreasonable size before work is put into it."""
+    if len(top) > SECTIONS:
+        raise FileError(f"{source}: the model has {len(top)} sections; at most {SECTIONS} are read")
+    counts = Counter(node.tag for node in walk(top))
+    for tag, most in COUNTED.items():
+        if counts[tag] > most:
+            raise FileError(f"{source}: the model has {counts[tag]} elements <{tag}>; at most {most} are read")
+
+
 def _included(
-    item: Item, main: Path, folder: Folder, seen: dict[Path, Item | None], left: int
-) -> tuple[list[Any], int]:
-    """What an `<include>` stands for, and how long its text is."""
+    item: Item, main: Path, folder: Folder, seen: dict[Path, Item | None], left: tuple[int, int]
+) -> tuple[list[Any], tuple[int, int]]:
+    """What an `<include>` stands for, and how many characters and elements may still be read after it."""
     item.check(("file",))
     name = item.text("file")
     file = folder.find(item, main.parent, name)
@@ -170,11 +187,15 @@ def _included(
         where = "it is the model itself" if before is None else f"line {before.line} of {before.source} includes it"
         raise item.error(f"{name!r} is included a second time ({where}); a file can be included once")
     seen[file] = item
+    if len(seen) > INCLUDES:
+        raise item.error(f"more than {INCLUDES} files are included; no more are read")
+    characters, elements = left
     try:
-        text = read_text(file, max(left, 1))
+        text = read_text(file, max(characters, 1))
     except FileError as error:
         raise item.error(f"its file {str(error).replace(str(file), repr(name), 1)}") from None
-    nodes = list(parse_nodes(text, str(file)))
+    included = parse_nodes(text, str(file), most=elements)
+    nodes = list(included)
     if not nodes:
         raise item.error(f"its file {name!r} has no element inside its top element; there is nothing to include")
-    return nodes, len(text)
+    return nodes, (characters - len(text), elements - sum(1 for _ in walk(included)))

@@ -83,9 +83,10 @@ class World:
         sections = [item for item in top.children if item.tag == "worldbody"]
         self.bodies.append(BodyItem(sections[0] if sections else top, WORLD, -1, Pose()))
         ahead: list[tuple[Item, _Place]] = []
+        ground = _Place(0, Pose(), "")
         for section in reversed(sections):
             section.check((), INSIDE)
-            ahead += [(child, _Place(0, Pose(), "")) for child in reversed(section.children)]
+            ahead += [(child, ground) for child in reversed(section.children)]
         while ahead:
             item, place = ahead.pop()
             inner = self._enter(item, place)
