@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import casadi as ca
 import mpmath
 import numpy as np
 
+import cardan as cd
+from cardan.formulation.constrained import build_parts
+from cardan.integrate.independence import kept_rows
 from cardan.kernels.graph import Graph, read
 
 DIGITS = 60
@@ -32,6 +36,25 @@ def exact(function: Any, *inputs: np.ndarray, digits: int = DIGITS) -> list[np.n
     for port, element, k in read(function).outputs:
         results[port].flat[element] = float(values[k])
     return [x[:, 0] if x.shape[1] == 1 else x for x in results]
+
+
+def exact_accelerations(model: cd.Model, key: str, *state: np.ndarray, digits: int = DIGITS) -> np.ndarray:
+    """Accelerations of the tree's coordinates from a formulation's equations, by elimination with pivots.
+
+    `M vdot + J^T lam = f`, `J vdot = gamma` for q, v, tau, with the rows that the formulation keeps.
+    """
+    symbols = [ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("tau", model.nv))]
+    parts, rows = build_parts(model, key, *symbols, ca.SX(model.nb, 6)), kept_rows(model, key)
+    J, n, free = parts.J[rows, :], parts.M.shape[0], len(rows)
+    K = ca.blockcat([[parts.M, J.T], [J, ca.SX(free, free)]])
+    graph = read(ca.Function("system", symbols, [ca.densify(K), ca.vertcat(parts.f, parts.gamma[rows])]))
+    with mpmath.workdps(digits):
+        values = _values(graph, [np.asarray(x, dtype=float).ravel() for x in state])
+        system = [mpmath.zeros(n + free, n + free), mpmath.zeros(n + free, 1)]
+        for port, element, k in graph.outputs:
+            system[port][divmod(element, system[port].cols)] = values[k]
+        vdot = np.array([float(x) for x in mpmath.lu_solve(*system)[:n]])
+    return vdot
 
 
 def _values(graph: Graph, inputs: list[np.ndarray]) -> list[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from cardan.analysis.general import equations_kernel, formulation_key, time_argument
 from cardan.formulation.absolute import is_light
-from cardan.integrate.independence import generic_configurations, kept_rows, row_matrix
+from cardan.integrate.independence import generic_configurations, kept_rows, row_matrix, row_sizes
 from cardan.kernels.evaluate import graph_of, is_large, kernel_of
 from cardan.model.graph import weightless_links
 from cardan.model.model import Model
@@ -39,7 +39,8 @@ def _condition(model: Model, q: Any, t: Any, key: str) -> Any:
         return _of_mass(np.asarray(kernel_of(model, "mass_matrix", key)(q)))
     still = np.zeros(model.nv)
     M, _, J, *_ = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))
-    return _of_saddle(M, J[..., kept_rows(model, key), :], lent=_lends(model, key))
+    rows = kept_rows(model, key)
+    return _of_saddle(M, J[..., rows, :], _sizes(model, key, rows), lent=_lends(model, key))
 
 
 def warn_of_condition(model: Model, key: str) -> None:
@@ -74,7 +75,9 @@ def _at_generic(model: Model, key: str) -> list[Any]:
     found, lent = [], _lends(model, key)
     for q in configurations[:2]:
         M = np.array(mass(q))
-        found.append(_of_saddle(M, row_matrix(model, q)[rows], lent=lent) if rows else _of_mass(M))
+        found.append(
+            _of_saddle(M, row_matrix(model, q)[rows], _sizes(model, key, rows), lent=lent) if rows else _of_mass(M)
+        )
     return found
 
 
@@ -102,8 +105,16 @@ def _lends(model: Model, key: str) -> bool:
     return any(is_light(link) for link in model.tree.links)
 
 
-def _of_saddle(M: np.ndarray, J: np.ndarray, *, lent: bool) -> Any:
-    """The larger of the conditions of `M` and of `J M^-1 J^T`; of both at once where rows hold what has no inertia."""
+def _sizes(model: Model, key: str, rows: list[int]) -> np.ndarray:
+    """What rows are computed from. Along a tree they are sums that may cancel; elsewhere they are never short."""
+    return row_sizes(model)[rows] if key in ("spatial", "newton_euler") else np.zeros(len(rows))
+
+
+def _of_saddle(M: np.ndarray, J: np.ndarray, sizes: np.ndarray, *, lent: bool) -> Any:
+    """The larger of the conditions of `M` and of `J M^-1 J^T`, whose rows may have lost digits already.
+
+    Where rows hold what has no inertia it is the condition of both together.
+    """
     of_mass = np.asarray(_of_mass(M))
     if lent:
         return _of_both(M, J)
@@ -115,7 +126,8 @@ def _of_saddle(M: np.ndarray, J: np.ndarray, *, lent: bool) -> Any:
     half = half / np.maximum(np.linalg.norm(half, axis=-1, keepdims=True), 1e-300)
     singular = np.linalg.svd(half, compute_uv=False)
     with np.errstate(divide="ignore"):
-        of_rows = (singular[..., 0] / singular[..., -1]) ** 2 if J.shape[-2] else np.ones_like(of_mass)
+        lost = np.maximum(sizes / np.linalg.norm(J, axis=-1), 1.0).max(axis=-1, initial=1.0)
+        of_rows = lost * (singular[..., 0] / singular[..., -1]) ** 2 if J.shape[-2] else np.ones_like(of_mass)
     return np.where(sound, np.maximum(of_mass, of_rows), np.inf)[()]
 
 

@@ -62,6 +62,14 @@ def _solver(apply_inverse: Callable[[Matrix], Matrix], J: Matrix) -> Solver:
     return solve
 
 
+def regularisation(A: Matrix) -> Matrix:
+    """What is added to the diagonal: a little of it, and one where it is nothing, for a row that vanishes there."""
+    import casadi as ca
+
+    diagonal = ca.diag(A)
+    return REGULARISATION * diagonal + (diagonal == 0)
+
+
 def solve_semidefinite(A: Matrix, b: Matrix) -> Matrix:
     """Solve `A x = b` for a symmetric positive semidefinite sparse matrix, bounded where it is singular."""
     return semidefinite(A)(b)
@@ -71,7 +79,7 @@ def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
     """Factor such a matrix once, for any right-hand sides."""
     import casadi as ca
 
-    E = REGULARISATION * ca.diag(A)
+    E = regularisation(A)
     D, LT, p = ca.ldl(A + ca.diag(E), True)
 
     def solve(b: Matrix) -> Matrix:

@@ -147,12 +147,16 @@ def scaled(J: np.ndarray, size: np.ndarray | float = 1.0) -> np.ndarray:
 
 
 def scaled_rows(model: Model, q: np.ndarray) -> np.ndarray:
-    """The tree's constraint rows (nl, nv), scaled: moments are of size 1, forces of the mechanism's length."""
+    """The tree's constraint rows (nl, nv), scaled."""
+    return scaled(row_matrix(model, q), row_sizes(model))
+
+
+def row_sizes(model: Model) -> np.ndarray:
+    """What the tree's constraint rows (nl,) are computed from: moments of size 1, forces of the mechanism's length."""
     reach = [np.linalg.norm(x) for link in model.tree.links for x in (link.r, link.com)]
     reach += [np.linalg.norm(model.tree.body_pose[b].position) for b in range(model.nb)]
     reach += [np.linalg.norm(at.position) for joint in model.joints for at in (joint.at, joint.child_at)]
-    sizes = [float(np.max(reach, initial=1e-9)) if ": force" in name else 1.0 for name in row_names(model)]
-    return scaled(row_matrix(model, q), np.array(sizes))
+    return np.array([float(np.max(reach, initial=1e-9)) if ": force" in name else 1.0 for name in row_names(model)])
 
 
 def pivots(J: np.ndarray) -> list[int]:

@@ -22,7 +22,7 @@ from cardan.formulation.general import forward_dynamics, is_plain, residual
 from cardan.formulation.looping import record_schedule
 from cardan.formulation.power import velocity_of_rates
 from cardan.formulation.recursion import unroll
-from cardan.formulation.saddle import REGULARISATION
+from cardan.formulation.saddle import regularisation
 from cardan.formulation.spatial import MASS_MATRIX
 from cardan.kernels.evaluate import function_of, is_large
 from cardan.model.graph import weightless_links
@@ -144,7 +144,7 @@ class Graphs:
         above = self.motion.model.tree.coordinate_ancestor()
         Y = tree_solve(tree_factor(self.mass(q, *loads.parameters), above), above, G.T)
         A = mirrored(G @ Y)
-        factor = ca.ldl(A + ca.diag(REGULARISATION * ca.diag(A)), True)
+        factor = ca.ldl(A + ca.diag(regularisation(A)), True)
         return Correction(phi, G, beta, Y, factor)
 
     def nudged(self, c: Correction, q: Matrix, v: Matrix, loads: Loads) -> tuple[Matrix, Matrix]:

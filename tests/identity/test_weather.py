@@ -1,0 +1,205 @@
+"""Bad weather: extreme ratios, singular positions, quaternions off unit length, huge angles, stiff springs.
+
+The answer keeps a stated bound, `docs/weather.md`, or a warning or an error says that it does not. What is right is
+computed from the same equations with 60 digits.
+"""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cardan as cd
+from cardan.analysis.condition import TOO_LARGE
+from cardan.kernels.evaluate import graph_of
+from cardan.mechanisms import random_inertia
+
+from ..exact import exact, exact_accelerations
+from ..trees import KINDS, floating_model, random_rotation, seeds, state
+
+EPS = 2.0**-52
+BOUND = 100 * EPS  # times the condition
+JOINT = cd.Revolute(axis=(0, 0, 1))
+
+
+@cache
+def harsh_tree(seed: int) -> cd.Model:
+    """Three bodies of 1e-9 to 1e9 kg and 1e-6 to 1e6 m, one after another."""
+    rng = np.random.default_rng([7, seed])
+    m, near = cd.Mechanism(f"harsh {seed}", gravity=rng.uniform(-10, 10, 3)), "ground"
+    for k in range(3):
+        mass, length = 10 ** rng.uniform(-9, 9), 10 ** rng.uniform(-6, 6)
+        inertia = 0.3 * mass * length**2 * random_inertia(rng)
+        body = m.body(f"b{k}", mass=mass, com=length * rng.uniform(-0.5, 0.5, 3), inertia=inertia)
+        kind = KINDS[str(rng.choice([name for name in KINDS if name != "rigid"]))](rng)
+        at, child_at = (cd.Pose(length * rng.uniform(-0.5, 0.5, 3), random_rotation(rng)) for _ in range(2))
+        near = m.joint(f"j{k}", kind, near, body, at=at, child_at=child_at) and body
+    return m.build()
+
+
+def four_bar(masses: tuple[float, float, float], size: float, lengths: tuple[float, ...] = (1, 3, 2.5, 3)) -> cd.Model:
+    """A four-bar linkage of given masses; the lengths are of crank, coupler, rocker and base, times the size, m."""
+    m = cd.Mechanism(f"four-bar {masses} {size} {lengths}", gravity=(0, -9.81, 0))
+    a, b, c, d = (size * x for x in lengths)
+    for name, mass, x in zip(("crank", "coupler", "rocker"), masses, (a, b, c), strict=True):
+        m.body(name, mass=mass, com=(x / 2, 0, 0), inertia=mass * x**2 / 12 * np.array([1e-3, 1, 1]))
+    m.joint("A", JOINT, m.ground, "crank", start=1.0)
+    m.joint("B", JOINT, "crank", "coupler", at=(a, 0, 0), start=-0.5)
+    m.joint("D", JOINT, m.ground, "rocker", at=(d, 0, 0), start=1.5)
+    m.joint("C", JOINT, "coupler", "rocker", at=(b, 0, 0), child_at=(c, 0, 0))
+    return m.build()
+
+
+def elastic(stiffness: float, length: float, kind: cd.model.joint.JointType, gravity: float = 0.0) -> cd.Model:
+    """A kilogram on a spring from the origin."""
+    m = cd.Mechanism("elastic", gravity=(0, -gravity, 0))
+    m.body("b", mass=1.0, inertia=(1e-3, 1e-3, 1e-3))
+    m.joint("j", kind, m.ground, "b")
+    m.spring("s", m.ground, "b", stiffness=stiffness, length=length)
+    return m.build()
+
+
+@pytest.mark.parametrize("seed", [2, 6, 11])
+@settings(max_examples=4)
+@given(draw=seeds)
+def test_trees(seed, draw):
+    """Mass matrix, forces and energy to a few units of rounding; accelerations to the condition of the mass matrix."""
+    model = harsh_tree(seed)
+    q, v, tau, _ = state(model, draw)
+    (M,) = exact(graph_of(model, "mass_matrix"), q)
+    size = np.sqrt(np.diag(M))  # each coordinate by the inertia it moves, so that all are in the same unit
+    v, tau = v / size, tau * size
+    assert np.abs((cd.mass_matrix(model, q) - M) / np.outer(size, size)).max() <= 100 * EPS
+    (a,) = exact(graph_of(model, "forward_dynamics"), q, v, tau)
+    (held,) = exact(graph_of(model, "gravity_force"), q)
+    (bias,) = exact(graph_of(model, "bias_force"), q, v)
+    scale = sum(np.linalg.norm(x) for x in (size * a, tau / size, held / size, (bias - held) / size))
+    (force,) = exact(graph_of(model, "inverse_dynamics"), q, v, a)
+    assert np.linalg.norm((cd.inverse_dynamics(model, q, v, a) - force) / size) <= 100 * EPS * scale
+    (energy,) = exact(graph_of(model, "kinetic_energy"), q, v)
+    assert abs(cd.kinetic_energy(model, q, v) - energy[0]) <= 100 * EPS * (size * v) @ (size * v)
+    for formulation in ("spatial", "newton_euler"):
+        found = cd.forward_dynamics(model, q, v, tau, formulation=formulation)
+        assert np.linalg.norm(size * (found - a)) <= BOUND * cd.condition(model, q) * scale
+
+
+@pytest.mark.parametrize(
+    ("masses", "size"),
+    [((1, 1, 1), 1e-6), ((1, 1, 1), 1e6), ((1e3, 1e-3, 1e3), 1), ((1e-9, 1, 1e9), 1), ((1e9, 1e-9, 1e9), 1)],
+)
+def test_loops(masses, size):
+    """Accelerations to the condition that `cd.condition` tells, or a warning; the loop itself to rounding."""
+    model = four_bar(masses, size)
+    q, v = cd.assemble(model, None, np.ones(3))
+    assert np.abs(cd.constraint_residual(model, q)).max() <= 20 * EPS * size
+    right = exact_accelerations(model, "spatial", q, v, np.zeros(3))
+    for formulation in ("spatial", "absolute", "points"):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            a = cd.forward_dynamics(model, q, v, formulation=formulation)
+        k = cd.condition(model, q, formulation=formulation)
+        assert bool(said) == bool(k >= TOO_LARGE)
+        assert said or np.abs(a - right).max() <= BOUND * k * np.abs(right).max()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        cd.simulate(four_bar(masses, size), 1e-9, q, v, samples=2)
+    assert bool(said) == (cd.condition(model, q) >= TOO_LARGE)
+
+
+@settings(max_examples=10)
+@given(scale=st.sampled_from([1e-6, 1e-3, 1e3, 1e6]))
+def test_condition_has_no_units(scale):
+    """It stays when lengths and masses are told in other units, and is never below one."""
+    model, other = four_bar((1, 2, 3), 1.0), four_bar((scale, 2 * scale, 3 * scale), scale)
+    q, _ = cd.assemble(model)
+    k = cd.condition(model, np.tile(q, (2, 1)))
+    assert (k >= 1).all()
+    np.testing.assert_allclose(cd.condition(other, q), k[0], rtol=1e-6)
+
+
+def test_dead_point():
+    """A rhombus almost flat is as right as the condition says, which is infinite when flat; that answer is the limit."""
+    model = four_bar((1, 1, 1), 1.0, (1, 1, 1, 1))
+    for angle in (1e-2, 1e-5, 1e-8):
+        q, v = cd.assemble(model, [angle, -angle, angle], np.ones(3), hold=["A"])
+        right = exact_accelerations(model, "spatial", q, v, np.zeros(3))
+        for formulation in ("spatial", "absolute", "points"):
+            a = cd.forward_dynamics(model, q, v, formulation=formulation)
+            k = cd.condition(model, q, formulation=formulation)
+            assert k > 0.1 / angle
+            assert np.abs(a - right).max() <= min(BOUND * k, 1e-6) * np.abs(right).max()
+    assert cd.condition(model, np.zeros(3)) == np.inf
+    flat = cd.forward_dynamics(model, np.zeros(3), np.zeros(3))
+    np.testing.assert_allclose(flat, cd.forward_dynamics(model, [1e-9, -1e-9, 1e-9], np.zeros(3)), rtol=1e-6)
+
+
+@settings(max_examples=10)
+@given(off=st.sampled_from([1e-8, 1e-6, 1e-3, -1e-3, 1.0]), draw=seeds)
+def test_quaternions_off_unit_length(off, draw):
+    """Any multiple of a quaternion is the same rotation: dynamics do not see its length; `simulate` refuses it."""
+    model = floating_model(0)
+    q, v, tau, _ = state(model, draw)
+    scaled = q.copy()
+    scaled[3:7] *= 1 + off
+    for name in ("forward_dynamics", "inverse_dynamics"):
+        right = getattr(cd, name)(model, q, v, tau)
+        np.testing.assert_allclose(getattr(cd, name)(model, scaled, v, tau), right, atol=1e-11 * np.abs(right).max())
+    np.testing.assert_allclose(cd.body_poses(model, scaled), cd.body_poses(model, q), atol=1e-14)
+    if abs(off) > 1e-7:
+        with pytest.raises(cd.InputError, match="must be 1"):
+            cd.simulate(model, 0.1, scaled, v)
+
+
+def test_no_number_is_flagged():
+    """NumPy's warning of floating point comes with every NaN that no NaN caused, in lanes and in one row alike."""
+    model = floating_model(0)
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        assert np.isnan(cd.body_poses(model, np.zeros(model.nq))).any()
+    arm = harsh_tree(2)
+    q, v, tau, _ = state(arm, 1, 40)
+    for rows in (0, slice(None)):
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+            cd.forward_dynamics(arm, q[rows], 1e250 * v[rows], tau[rows])
+    with pytest.raises(cd.SimulationError, match="finite"):
+        cd.simulate(arm, 1.0, q[0], 1e150 * v[0], samples=2)
+
+
+def test_huge_angles():
+    """After 1e8 rad the answer is that of the angle given, to rounding."""
+    model = four_bar((1, 2, 3), 1.0)
+    q, v = cd.assemble(model, None, np.ones(3))
+    q = q + 2 * np.pi * np.array([1.6e7, -1.6e7, 1.6e6])  # rounds to 1.5e-8 rad: the loop opens by as much
+    right = exact_accelerations(model, "spatial", q, v, np.zeros(3))
+    for formulation in ("spatial", "newton_euler"):
+        a = cd.forward_dynamics(model, q, v, formulation=formulation)
+        assert np.abs(a - right).max() <= BOUND * cd.condition(model, q) * np.abs(right).max()
+
+
+@settings(max_examples=20)
+@given(x=st.floats(-7, 6).map(lambda e: 10.0**e), stretch=st.floats(0.1, 1))
+def test_springs_of_any_length(x, stretch):
+    """Force and energy of springs from a ten-thousandth of a millimetre to 1000 km; finite at no length at all."""
+    model = elastic(1e4, 1.0, cd.Prismatic(axis=(1, 0, 0))).free("s.length").at({"s.length": x * (1 - stretch)})
+    np.testing.assert_allclose(cd.forward_dynamics(model, [x], [0.0]), [-1e4 * x * stretch], rtol=20 * EPS / stretch)
+    np.testing.assert_allclose(cd.potential_energy(model, [x]), 5e3 * (x * stretch) ** 2, rtol=40 * EPS / stretch)
+    assert cd.forward_dynamics(model, [0.0], [1.0]) == 0
+
+
+def test_stiffness():
+    """With 1e12 N/m: vibrations as in the closed form, slow motion by alpha, or a run that says why not."""
+    model = elastic(1e12, 1.0, cd.Prismatic(axis=(1, 0, 0)))
+    for method in ("gear", "dormand_prince"):
+        run = cd.simulate(model, 2e-5, [1.001], [0.0], method=method, samples=2)
+        np.testing.assert_allclose(run.q[-1], 1 + 1e-3 * np.cos(20.0), atol=1e-7)
+    swinging = elastic(1e12, 1.0, cd.Planar((0, 0, 1), (1, 0, 0)), gravity=9.81)
+    rigid = cd.Mechanism("rigid", gravity=(0, -9.81, 0))
+    rigid.joint("j", JOINT, rigid.ground, rigid.body("b", mass=1.0, com=(1, 0, 0), inertia=(1e-9, 1e-9, 1e-9)))
+    angle = cd.simulate(rigid.build(), 0.5, [0.0], [0.0], samples=2).q[-1, 0]
+    run = cd.simulate(swinging, 0.5, [1.0, 0, 0], method="alpha", step=1e-3, samples=2)
+    np.testing.assert_allclose(run.q[-1, :2], [np.cos(angle), np.sin(angle)], atol=1e-4)
+    for method, settings_ in (("rk4", {"step": 1e-3}), ("dormand_prince", {"most_steps": 2000})):
+        with pytest.raises(cd.SimulationError, match="steps"):
+            cd.simulate(swinging, 0.5, [1.0, 0, 0], method=method, samples=2, **settings_)
