@@ -69,7 +69,14 @@ def _guided(atheris: object, name: str, seconds: float, seed: int, out: Path) ->
             sys.stdout.flush()
             os._exit(_told(watch, name, time.monotonic() - start, out, "atheris"))
 
-    options = [f"-seed={seed}", "-max_len=6000", "-rss_limit_mb=0", "-timeout=60", "-print_final_stats=0", "-verbosity=0"]
+    options = [
+        f"-seed={seed}",
+        "-max_len=6000",
+        "-rss_limit_mb=0",
+        "-timeout=60",
+        "-print_final_stats=0",
+        "-verbosity=0",
+    ]
     atheris.Setup([sys.argv[0], *options, f"-dict={words}", str(corpus)], one)  # type: ignore[attr-defined]
     atheris.Fuzz()  # type: ignore[attr-defined]
     return 0

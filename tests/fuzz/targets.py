@@ -118,12 +118,28 @@ def _files(*patterns: str) -> Callable[[], Iterator[bytes]]:
 
 
 def _expressions() -> Iterator[bytes]:
-    yield from (b"1 + 2*t", b"2.5 [N/m]*q", b"if(t < 1, sin(2*pi*t), 0)", b"-2^-2", b"9^9^9^9", b"min(q[0], v[1, 2], 3 mm)")
+    yield from (
+        b"1 + 2*t",
+        b"2.5 [N/m]*q",
+        b"if(t < 1, sin(2*pi*t), 0)",
+        b"-2^-2",
+        b"9^9^9^9",
+        b"min(q[0], v[1, 2], 3 mm)",
+    )
     yield from (b"and(t >= 0, not(t > 1))", b"atan2(1e308, 1e-308)", b"sqrt(-1)", b"10^10^10", b"1e999", b"mod(7, 0)")
 
 
 def _units() -> Iterator[bytes]:
-    yield from (b"1 m", b"35 mm", b"1e300 km^99", b"2 N*m/rad", b"1 kg m^2", b"3 N/(m s)", b"5 rev^99*rev^99", b"1 ((m^9)^9)^9")
+    yield from (
+        b"1 m",
+        b"35 mm",
+        b"1e300 km^99",
+        b"2 N*m/rad",
+        b"1 kg m^2",
+        b"3 N/(m s)",
+        b"5 rev^99*rev^99",
+        b"1 ((m^9)^9)^9",
+    )
 
 
 def _meshes() -> Iterator[bytes]:
@@ -146,13 +162,23 @@ def _mesh_seeds() -> Iterator[bytes]:
 
 
 NUMBERS = ("0", "-1", "1e999999", "-1e308", "1e-320", "nan", "inf", "0x10", "1_0", "1e60", "٣", "1 2 3")
-XML = ("<!DOCTYPE x>", "<![CDATA[", "&#0;", "&lt;", "&#xD800;", "<?xml version='1.0' encoding='utf-16'?>", "/>", "</", '="')
+XML = (
+    "<!DOCTYPE x>",
+    "<![CDATA[",
+    "&#0;",
+    "&lt;",
+    "&#xD800;",
+    "<?xml version='1.0' encoding='utf-16'?>",
+    "/>",
+    "</",
+    '="',
+)
 TARGETS = {
     "urdf": Target(
         urdf,
         _files("src/cardan/data/*.urdf", "tests/broken/urdf/*.urdf", "tests/broken/slight/*.urdf"),
-        (*NUMBERS, *XML, *"link joint inertial origin mass inertia axis limit dynamics mimic parent child".split(),
-         *"revolute continuous prismatic planar fixed floating xyz rpy ixx multiplier offset lower upper".split()),
+        (*NUMBERS, *XML, *["link", "joint", "inertial", "origin", "mass", "inertia", "axis", "limit", "dynamics", "mimic", "parent", "child"],
+         *["revolute", "continuous", "prismatic", "planar", "fixed", "floating", "xyz", "rpy", "ixx", "multiplier", "offset", "lower", "upper"]),
     ),
     "native": Target(
         native,
@@ -164,13 +190,13 @@ TARGETS = {
         mjcf,
         _files("tests/data/*.xml", "tests/data/*/*.xml", "tests/broken/mjcf/*.xml"),
         (*NUMBERS, *XML, '<include file="in.xml"/>', '<mesh name="m" file="m.obj"/>', '<mesh name="m" file="../m.obj"/>',
-         *"body joint geom site frame default class childclass inertial connect weld keyframe qpos compiler".split(),
-         *"hinge slide ball free sphere box capsule cylinder ellipsoid mesh euler axisangle zaxis fromto".split()),
+         *["body", "joint", "geom", "site", "frame", "default", "class", "childclass", "inertial", "connect", "weld", "keyframe", "qpos", "compiler"],
+         *["hinge", "slide", "ball", "free", "sphere", "box", "capsule", "cylinder", "ellipsoid", "mesh", "euler", "axisangle", "zaxis", "fromto"]),
     ),
     "mesh": Target(mesh, _mesh_seeds, (*NUMBERS, "\nf ", "\nv ", "1//2", "-1", "solid", "\xff\xff\xff\x7f")),
     "expression": Target(
         expression, _expressions,
-        (*NUMBERS, *"( ) [ ] , + - * / ^ ** < <= == != sin sqrt min if and not atan2 pi t q[0] mm [N/m]".split()),
+        (*NUMBERS, *["(", ")", "[", "]", ",", "+", "-", "*", "/", "^", "**", "<", "<=", "==", "!=", "sin", "sqrt", "min", "if", "and", "not", "atan2", "pi", "t", "q[0]", "mm", "[N/m]"]),
     ),
-    "units": Target(units, _units, (*"m kg s rad N J W Pa min h deg rev rpm tonne in ft lb lbf ( ) * / ^ ² ³ µ · ^99 ^-99".split(),)),
+    "units": Target(units, _units, (*["m", "kg", "s", "rad", "N", "J", "W", "Pa", "min", "h", "deg", "rev", "rpm", "tonne", "in", "ft", "lb", "lbf", "(", ")", "*", "/", "^", "²", "³", "µ", "·", "^99", "^-99"],)),
 }  # fmt: skip

@@ -15,6 +15,8 @@ from cardan.errors import FileError
 
 LARGEST = 80_000
 """Nodes of a file; a mechanism of a thousand bodies has less than half of it."""
+CALCULATED = 500_000
+"""Characters of all expressions of a file; reading ten takes about as long as reading an entry."""
 DEEPEST = 20
 """Levels of a file; the format needs eight."""
 
@@ -103,6 +105,7 @@ class _Composer:
 
     def __init__(self, yaml: Any, events: Iterator[Any], source: str) -> None:
         self.yaml, self.events, self.source, self.count = yaml, events, source, 0
+        self.calculated = 0
 
     def document(self) -> Node:
         next(self.events)  # the stream begins
@@ -130,6 +133,9 @@ class _Composer:
         mark = event.start_mark
         line, column = mark.line + 1, mark.column + 1
         if kind is self.yaml.ScalarEvent:
+            self.calculated += len(event.value) if event.value.lstrip()[:1] == "=" else 0
+            if self.calculated > CALCULATED:
+                raise self.error(event, f"the expressions of the file have more than {CALCULATED} characters")
             return Scalar(event.value, not event.style, line, column, mark.line == event.end_mark.line)
         if kind is self.yaml.SequenceStartEvent:
             items, end = [], self.yaml.SequenceEndEvent
