@@ -121,7 +121,7 @@ def test_condition_has_no_units(scale):
 
 
 def test_dead_point():
-    """A rhombus almost flat is as right as the condition says, which is infinite when flat; that answer is the limit."""
+    """A rhombus almost flat is as right as the condition says; when flat that is infinite, the answer the limit."""
     model = four_bar((1, 1, 1), 1.0, (1, 1, 1, 1))
     for angle in (1e-2, 1e-5, 1e-8):
         q, v = cd.assemble(model, [angle, -angle, angle], np.ones(3), hold=["A"])
