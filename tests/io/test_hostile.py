@@ -45,7 +45,7 @@ def flood(name: str, count: int) -> str:
 
 
 def xml(top: str, unit: Callable[[int], str], attribute: str, number: str) -> dict[str, Attack]:
-    """Attacks on a format of XML: its top element, element k of it, text with a value of an attribute, and of a number."""
+    """Attacks on a format of XML: its top element, element k of it, elements with the words NAME and NUMBER."""
 
     def robot(inside: str) -> str:
         return f"<{top}>{inside}</{top}>"
@@ -140,6 +140,8 @@ MJCF |= {
     "a long vertex": lambda: f'<mujoco><asset><mesh name="m" vertex="{"1" * 10**7} 0 0"/></asset>{BODY}</mujoco>',
 }
 HEAD = "cardan: 1\nname: x\n"
+P = "p" * 49
+NAMES = [f"{P}{k}" for k in range(30_000)]
 NATIVE: dict[str, Attack] = {
     "powers of powers of units": lambda: HEAD + "bodies: {a: {mass: 1 ((((Mg^99)^99)^99)^99)^99}}\n",
     "units beyond numbers": lambda: HEAD + "bodies: {a: {mass: 1e300 Gg^40}}\n",
@@ -149,7 +151,7 @@ NATIVE: dict[str, Attack] = {
     "a long exponent": lambda: HEAD + f"bodies: {{a: {{mass: 1e{'9' * 2_000_000} kg}}}}\n",
     "parameters": lambda: HEAD + "parameters:\n" + "".join(f"  p{k}: {k}\n" for k in range(30_000)) + "bodies: {}\n",
     "expressions": lambda: HEAD + "parameters:\n" + "".join(f"  p{k}: ={SUM}\n" for k in range(900)) + "bodies: {}\n",
-    "names in expressions": lambda: HEAD + "parameters:\n" + "".join(f"  {'p' * 50}{k}: 1\n" for k in range(30_000)) + f"  x: ={'p' * 49}q\n",
+    "names in expressions": lambda: HEAD + "parameters:\n" + "".join(map("  {}: 1\n".format, NAMES)) + f"  x: ={P}q\n",
     "bodies": lambda: HEAD + "bodies:\n" + "".join(f"  b{k}: {{}}\n" for k in range(30_000)),
     "strange bodies": lambda: HEAD + "bodies:\n" + "".join(f"  b{k}: {{nass: 1}}\n" for k in range(8_000)),
     "a long name": lambda: HEAD + f"bodies: {{? {'x' * 3_000_000} : {{nass: 1}}}}\n",
@@ -215,7 +217,8 @@ def links(folder: Path) -> dict[str, Path]:
         (folder / f"zero.{suffix}").symlink_to("/dev/zero")
         if suffix == "stl":
             os.mkfifo(folder / "pipe.stl")
-    names = ("out", "zero", "pipe", "loop", "../outside/secret", "/etc/secret", "..", ".", "a/../../outside/secret", "C:/secret", "..\\\\secret", "x" * 5000)  # fmt: skip
+    names = ["out", "zero", "pipe", "loop", "..", ".", "C:/secret", "..\\\\secret", "/etc/secret", "x" * 5000]
+    names += ["../outside/secret", "a/../../outside/secret"]
     for name in names:
         for suffix, text in (
             ("xml", '<include file="{}"/>'),

@@ -176,7 +176,8 @@ def _msh(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _obj(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
     """Wavefront: lines `v x y z`, and `f a b c ...` with polygons cut into triangles from their first corner."""
-    points, faces = [], []
+    points: list[list[float]] = []
+    faces: list[list[int]] = []
     if data.count(b"\n") + data.count(b"\r") > 10 * TRIANGLES:
         raise ValueError(f"it has more than {10 * TRIANGLES} lines")
     for line in data.splitlines():
@@ -193,7 +194,8 @@ def _obj(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
             faces += [[corners[0], corners[k], corners[k + 1]] for k in range(1, len(corners) - 1)]
     if any(len(point) != 3 for point in points):
         raise ValueError("a vertex has fewer than 3 numbers")
-    array = np.array(points, dtype=np.float32).astype(float).reshape(-1, 3)
+    with np.errstate(over="ignore"):  # beyond single precision: not finite, and refused as such
+        array = np.array(points, dtype=np.float32).astype(float).reshape(-1, 3)
     return array, np.array(faces, dtype=np.int64) if faces else None
 
 
