@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import cardan as cd
 from cardan.analysis.condition import TOO_LARGE
-from cardan.kernels.evaluate import graph_of
+from cardan.formulation import general
+from cardan.integrate.independence import kept_rows
+from cardan.kernels.evaluate import function_of, graph_of
 from cardan.mechanisms import random_inertia
 
 from ..exact import exact, exact_accelerations
@@ -107,6 +109,17 @@ def test_loops(masses, size):
         warnings.simplefilter("always")
         cd.simulate(four_bar(masses, size), 1e-9, q, v, samples=2)
     assert bool(said) == (cd.condition(model, q) >= TOO_LARGE)
+
+
+def test_reactions():
+    """Forces of the joints to the condition too."""
+    model = four_bar((1e3, 1e-3, 1e3), 1.0)
+    q, v = cd.assemble(model, None, np.ones(3))
+    for key in ("spatial", "absolute"):
+        graph = function_of(model, general.reactions(model, key, kept_rows(model, key)))
+        (right,) = exact(graph, q, v, np.zeros(3), np.zeros((3, 6)))
+        error = np.abs(cd.reactions(model, q, v, formulation=key) - right)[:, 3:].max()
+        assert error <= BOUND * cd.condition(model, q, formulation=key) * np.abs(right[:, 3:]).max()
 
 
 @settings(max_examples=10)
