@@ -59,7 +59,7 @@ def xml(top: str, unit: Callable[[int], str], attribute: str, number: str) -> di
     return {
         "entities": lambda: f'<!DOCTYPE r [<!ENTITY l0 "ha">{LAUGHS}]>' + with_name("&l9;"),
         "a long entity": lambda: f'<!DOCTYPE r [<!ENTITY a "{"x" * 10**5}">]>' + robot("&a;" * 10**5),
-        "an external entity": lambda: '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + with_name("&x;"),
+        "an external entity": lambda: '<!DOCTYPE r [<!ENTITY x SYSTEM "../secret.txt">]>' + with_name("&x;"),
         "an external type": lambda: f'<!DOCTYPE {top} SYSTEM "http://localhost/x.dtd">' + robot(""),
         "a parameter entity": lambda: '<!DOCTYPE r [<!ENTITY % p SYSTEM "x.dtd"> %p;]>' + robot(""),
         "nesting": lambda: robot("<a>" * 200_000),
