@@ -101,7 +101,7 @@ def simulate(
     key = formulation_key(formulation, frame)
     if row_count(model.unbound):
         require_motion(model.unbound)
-        warn_of_condition(model, key)
+    warn_of_condition(model, key)
     events = tuple(events)
     trace_events(model, events)
     batch, states = _states(model, q0, v0, tau, start, assemble)
