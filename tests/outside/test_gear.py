@@ -31,7 +31,7 @@ def go(stepper: Stepper, times: np.ndarray, q: np.ndarray, v: np.ndarray) -> lis
     return arrivals
 
 
-TIGHT = {"spatial": (1e-13, 1e-13), "absolute": (1e-12, 1e-13), "points": (1e-13, 1e-14)}
+TIGHT = dict.fromkeys(("spatial", "absolute", "points"), (1e-13, 1e-14))
 
 
 @pytest.mark.parametrize("formulation", TIGHT)
