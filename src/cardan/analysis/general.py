@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cardan.analysis.redundancy import require_motion
 from cardan.formulation import general
 from cardan.formulation.general import is_plain as is_plain
 from cardan.formulation.native import formulation_key as formulation_key
 from cardan.formulation.power import multipliers
 from cardan.integrate.assemble import time_argument as time_argument
-from cardan.integrate.independence import kept_rows
-from cardan.integrate.planarity import find_plane
 from cardan.kernels.evaluate import compile_quantity
 from cardan.model.model import Model
 
@@ -54,12 +51,17 @@ def _kernel(model: Model, key: str, what: str, loaded: bool) -> Any:
     place = ("general", key, what, loaded)
     if place not in model.kernels:
         if key == "points":
+            from cardan.integrate.planarity import find_plane
+
             find_plane(model)
         if what in ("equations", "inverse"):
             write = general.equations_of_motion if what == "equations" else general.inverse_dynamics
             quantity, note = write(model, key), ""
         else:
-            from cardan.analysis.condition import warn_of_condition  # which needs the equations of this file
+            # here, since the condition needs the equations of this file, and since plain trees need none of them
+            from cardan.analysis.condition import warn_of_condition
+            from cardan.analysis.redundancy import require_motion
+            from cardan.integrate.independence import kept_rows
 
             require_motion(model)
             warn_of_condition(model, key)

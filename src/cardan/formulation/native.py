@@ -10,9 +10,10 @@ describe it, see `formulation.points_native`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from types import SimpleNamespace
-from uuid import uuid4
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from cardan.algebra.rotation import (
     rotation_of_quaternion,
 )
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.formulation import absolute, points_native, relative
+from cardan.formulation import absolute, relative
 from cardan.formulation.angles import counted
 from cardan.formulation.armature import refuse_armature
 from cardan.formulation.constrained import (
@@ -73,7 +74,7 @@ def add_formulation(name: str, build: Callable[[Model, Matrix, Matrix, Loads], P
     """
     if name in BUILDERS:
         raise InputError(f"formulation {name!r} is Cardan's own; give yours another name")
-    key = f"{name} {uuid4().hex}"
+    key = f"{name} {os.urandom(16).hex()}"
     BUILDERS[key] = build
     TREE.add(key)
     ADDED[name] = key
@@ -82,7 +83,7 @@ def add_formulation(name: str, build: Callable[[Model, Matrix, Matrix, Loads], P
 def sizes(model: Model, key: str) -> tuple[int, int]:
     """How many coordinates and rates a formulation has."""
     if key == "points":
-        return (points_native.size(model),) * 2
+        return (_points().size(model),) * 2
     n = len(model.separate.tree.links)
     return (model.nq, model.nv) if key in TREE else (7 * n, 6 * n)
 
@@ -94,7 +95,7 @@ def system(model: Model, key: str, inputs: Inputs) -> Five:
     """
     if key == "points":
         refuse_armature(model, key)
-        return points_native.system(model, inputs)
+        return _points().system(model, inputs)
     q, v, tau, wrenches, t = (inputs[name] for name in ("q", "v", "tau", "wrenches", "t"))
     if key in TREE:
         p = build_parts(model, key, q, v, tau, wrenches, t)
@@ -182,7 +183,7 @@ def lift(model: Model, key: str, inputs: Inputs) -> Five:
     import casadi as ca
 
     if key == "points":
-        return points_native.lift(model, inputs)
+        return _points().lift(model, inputs)
     pose, twist = body_motion(model.separate, nodes_of(model, key, inputs["q"], inputs["v"]))
     last = ca.SX([[0, 0, 0, 1]])
     poses = [ca.vertcat(ca.horzcat(*pose(b)), last) for b in range(model.nb)]
@@ -195,7 +196,7 @@ def lift(model: Model, key: str, inputs: Inputs) -> Five:
 def project(model: Model, key: str, inputs: Inputs) -> Five:
     """The other way: coordinates and rates from poses (nb, 16) and twists (nb, 6) of all bodies."""
     if key == "points":
-        return points_native.project(model, inputs)
+        return _points().project(model, inputs)
     apart = model.separate
     at = links_from_bodies(apart, inputs)
     q, v = [], []
@@ -242,3 +243,10 @@ def _relative_joint(model: Model, i: int, q: Matrix, v: Matrix) -> tuple[Matrix,
 
 def _frame(key: str) -> str:
     return "body" if key == "absolute_body" else "fixed"
+
+
+def _points() -> Any:
+    """The planar formulation's own coordinates, read when first asked for: the quickest first call needs none of it."""
+    from cardan.formulation import points_native
+
+    return points_native

@@ -14,7 +14,6 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
 import sys
 import time
 from contextlib import suppress
@@ -155,7 +154,7 @@ def _sealed(digest: bytes, payload: bytes) -> bytes:
 def _secret(path: Path) -> bytes:
     """The user's secret, made on first use."""
     with PrivateFolder(path.parent, make=True) as place:
-        new = secrets.token_bytes(_DIGEST)
+        new = os.urandom(_DIGEST)
         try:
             found = place.read(path.name)
         except FileNotFoundError:

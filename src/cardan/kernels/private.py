@@ -8,7 +8,6 @@ and guards the user's own folders itself, paths are used.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import sys
 import time
@@ -121,7 +120,7 @@ class _Written:
     """A new file on the disk, under a name of its own until the end of the block."""
 
     def __init__(self, folder: PrivateFolder, data: bytes) -> None:
-        self.folder, self.data, self.name = folder, data, _NEW + secrets.token_hex(8)
+        self.folder, self.data, self.name = folder, data, _NEW + os.urandom(8).hex()
 
     def __enter__(self) -> str:
         at, name = self.folder._descriptor, self.folder._name(self.name)
