@@ -69,7 +69,7 @@ def quaternions(model: Model, key: str) -> tuple[int, ...]:
     if key == "points":
         return ()
     if key in native.TREE:
-        return tuple(link.q.stop - 4 for link in model.tree.links if link.kind.nq != link.kind.nv)
+        return tuple(at.start for at in model.quaternions)
     return tuple(7 * i + 3 for i in range(len(model.separate.tree.links)))
 
 

@@ -11,7 +11,7 @@ from cardan.errors import InputError
 from cardan.integrate.alpha_kernels import STARTED, Recipe, layout_of
 from cardan.integrate.crossing import locate
 from cardan.integrate.events import Event
-from cardan.integrate.marching import LONGEST_CALL
+from cardan.integrate.lanes import Lanes
 from cardan.integrate.stepper import Arrival, Outcome
 from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
@@ -19,7 +19,7 @@ from cardan.model.model import Model
 LONGER = 10.0  # times as long as the last step: its `a` tells nothing of one
 
 
-class Alpha:
+class Alpha(Lanes):
     """Integrates a model by the generalised-alpha method, in any formulation; fills `integrate.stepper.Stepper`.
 
     Args:
@@ -58,9 +58,7 @@ class Alpha:
         self.recipe = Recipe(model, layout_of(model, key), events, sum(p.shape[-1] for p in self.parameters))
         self.march = self.recipe.march()
         self.names = tuple(self.recipe.sizes)
-        self.limit = 64
-        self.s: dict[str, np.ndarray] = {}
-        self.resting: np.ndarray | None = None
+        super().__init__()
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
@@ -74,19 +72,9 @@ class Alpha:
             self.s["outcome"][self.resting] = Outcome.RESTING
         self.s |= self._started()
 
-    def rest(self, systems: np.ndarray) -> None:
-        """Leave some systems, a mask (B,), where they are."""
-        self.resting = systems if self.resting is None else self.resting | systems
-        self.s["outcome"] = np.where(systems, Outcome.RESTING, self.s["outcome"])
-
     def settled(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The samples as they are: each step ends on the constraints."""
         return q, v, np.zeros(t.shape, dtype=bool)
-
-    def advance(self, t: float) -> Arrival:
-        """Go on to a time."""
-        with np.errstate(all="ignore"):  # what is not a number is an outcome, not a warning
-            return self._advance(t)
 
     def _advance(self, t: float) -> Arrival:
         s = self.s
@@ -140,11 +128,7 @@ class Alpha:
                 going &= s["outcome"] == Outcome.ARRIVED
             if not going.any():
                 return s
-            seconds = perf_counter() - began
-            if seconds < LONGEST_CALL / 2:
-                self.limit *= 2
-            elif seconds > LONGEST_CALL:
-                self.limit = max(self.limit // 2, 1)
+            self._pace(perf_counter() - began)
 
     def _locate(self) -> None:
         """Find the events inside the steps that met them; each system ends just past its earliest one."""

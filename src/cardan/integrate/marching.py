@@ -10,19 +10,19 @@ import numpy as np
 from cardan.integrate.crossing import locate
 from cardan.integrate.events import Event
 from cardan.integrate.explicit import Method
+from cardan.integrate.lanes import Lanes
 from cardan.integrate.motion import Motion
 from cardan.integrate.stepper import Arrival, Outcome
 from cardan.integrate.steps import Recipe
 from cardan.kernels.evaluate import kernel_of, parameter_arguments
 
-LONGEST_CALL = 0.05  # s: between two calls of a kernel an interruption is heard
 NEWTON_STEPS = np.asarray(3.0)  # at a sample; the gap left is the square of the last one seen
 OPEN = 1e-6  # m or rad: a gap that they should have closed
 
 STATE = ("t", "q", "v", "a", "h", "e", "steps", "outcome", "event", "g")
 
 
-class Marching:
+class Marching(Lanes):
     """An explicit integrator at work.
 
     Args:
@@ -58,9 +58,7 @@ class Marching:
         self.tau, self.step, self.threads = tau, step, threads
         self.tolerances = tuple(np.asarray(x, dtype=float) for x in (rtol, atol, longest))
         self.march = self.recipe.march
-        self.limit = 64
-        self.s: dict[str, np.ndarray] = {}
-        self.resting: np.ndarray | None = None
+        super().__init__()
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
@@ -75,16 +73,6 @@ class Marching:
         self._look()
         if self.method.adaptive and self.step is None:
             self.s["h"] = self._first_step()
-
-    def rest(self, systems: np.ndarray) -> None:
-        """Leave some systems, a mask (B,), where they are."""
-        self.resting = systems if self.resting is None else self.resting | systems
-        self.s["outcome"] = np.where(systems, Outcome.RESTING, self.s["outcome"])
-
-    def advance(self, t: float) -> Arrival:
-        """Go on to a time."""
-        with np.errstate(all="ignore"):  # what is not a number is an outcome, not a warning
-            return self._advance(t)
 
     def _advance(self, t: float) -> Arrival:
         s = self.s
@@ -130,11 +118,7 @@ class Marching:
                 going &= ~spent
             if not going.any():
                 return
-            seconds = perf_counter() - began
-            if seconds < LONGEST_CALL / 2:
-                self.limit *= 2
-            elif seconds > LONGEST_CALL:
-                self.limit = max(self.limit // 2, 1)
+            self._pace(perf_counter() - began)
 
     def _left(self) -> int:
         """Steps that no system may exceed."""

@@ -130,10 +130,8 @@ class Graphs:
         import casadi as ca
 
         q = ca.SX(q)
-        for link in self.motion.model.tree.links:
-            if link.kind.nq != link.kind.nv:
-                at = slice(link.q.stop - 4, link.q.stop)
-                q[at] = q[at] / ca.norm_2(q[at])
+        for at in self.motion.model.quaternions:
+            q[at] = q[at] / ca.norm_2(q[at])
         return q
 
     def correction(self, t: Matrix, q: Matrix, loads: Loads) -> Correction:

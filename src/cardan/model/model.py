@@ -142,14 +142,18 @@ class Model:
                 q[link.q] = guess
         return q
 
+    @cached_property
+    def quaternions(self) -> tuple[slice, ...]:
+        """Where in `q` unit quaternions are: the last four coordinates of a joint that has more of them than rates."""
+        turning = [link for link in self.tree.links if link.kind.nq != link.kind.nv]
+        return tuple(slice(link.q.stop - 4, link.q.stop) for link in turning)
+
     def random_state(self, rng: np.random.Generator, *batch: int) -> tuple[np.ndarray, np.ndarray]:
         """Draw q (..., nq), any quaternion of unit length, and v (..., nv), for trials and tests."""
         q, v = rng.uniform(-np.pi, np.pi, (*batch, self.nq)), rng.standard_normal((*batch, self.nv))
-        for link in self.tree.links:
-            if link.kind.nq != link.kind.nv:
-                at = slice(link.q.stop - 4, link.q.stop)
-                quaternion = rng.standard_normal((*batch, 4))
-                q[..., at] = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
+        for at in self.quaternions:
+            quaternion = rng.standard_normal((*batch, 4))
+            q[..., at] = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
         return q, v
 
     @cached_property

@@ -84,7 +84,7 @@ def interpolate(
     h = h[:, None]
     start = [q0, h * rates(model, q0, v0), h * h * second(q0, v0, a0)]
     end = [h * h * second(q1, v1, a1), h * rates(model, q1, v1), q1]
-    for at in quaternions(model):
+    for at in model.quaternions:
         # q and -q are one orientation: take the nearer
         sign = np.where((q0[:, at] * q1[:, at]).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
         for part in end:
@@ -94,17 +94,12 @@ def interpolate(
     values = np.stack([*start, *end], axis=1)
     q = np.einsum("mk,mki->mi", powers @ HERMITE.T, values)
     qdot = np.einsum("mk,mki->mi", slopes @ HERMITE.T, values) / np.where(h > 0, h, 1.0)
-    for at in quaternions(model):
+    for at in model.quaternions:
         size = np.linalg.norm(q[:, at], axis=-1, keepdims=True)
         q[:, at] /= size
         qdot[:, at] /= size
     v = _kernel(model, "velocity_of_rates")(q, qdot)
     return close_loops(model, q, v, t)
-
-
-def quaternions(model: Model) -> list[slice]:
-    """Where in q the quaternions are."""
-    return [slice(link.q.stop - 4, link.q.stop) for link in model.tree.links if link.kind.nq != link.kind.nv]
 
 
 def close_loops(model: Model, q: np.ndarray, v: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

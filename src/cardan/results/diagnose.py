@@ -22,7 +22,7 @@ SINGULAR = 1e-6
 
 def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> None:
     """Refuse a start that leaves loops open or breaks velocity constraints; q (B, nq), v (B, nv)."""
-    for at in quaternions(model):
+    for at in model.quaternions:
         length = np.linalg.norm(q[:, at], axis=1)
         worst = int(np.argmax(np.abs(length - 1)))
         if abs(length[worst] - 1) > CLOSED:
@@ -55,11 +55,6 @@ def extent(model: Model) -> float:
     """The mechanism's size, m: the farthest that a joint is placed from a body's origin, at least 1e-3."""
     reach = [float(np.linalg.norm(at.position)) for joint in model.joints for at in (joint.at, joint.child_at)]
     return max([1e-3, *reach])
-
-
-def quaternions(model: Model) -> list[slice]:
-    """Where in q the quaternions are."""
-    return [slice(link.q.stop - 4, link.q.stop) for link in model.tree.links if link.kind.nq != link.kind.nv]
 
 
 def why(
