@@ -70,7 +70,7 @@ def redundancy(model: Model) -> Redundancy:
         return Redundancy(model.name, kutzbach, 0, 0, model.nv, ())
     J = [scaled_rows(model, q) for q in generic_configurations(model)]
     ranks = [len(pivots(matrix)) for matrix in J]
-    best = ranks.index(usual(ranks))
+    best = usual(ranks)
     groups = _dependent_groups(J[best], row_names(model))
     return Redundancy(model.name, kutzbach, n, ranks[best], model.nv - ranks[best], groups)
 

@@ -15,7 +15,7 @@ from cardan.formulation import dae, native
 from cardan.integrate import alpha_step
 from cardan.integrate.alpha_step import Coefficients, Control, Equations, Layout, Linear, Point, State, Unknown
 from cardan.integrate.events import Event, trace_events
-from cardan.integrate.independence import generic_configurations, pivots, scaled, usual
+from cardan.integrate.independence import generic_configurations, scaled, usual_pivots
 from cardan.integrate.motion import Loads
 from cardan.integrate.planarity import find_plane
 from cardan.integrate.steps import compiled
@@ -194,12 +194,11 @@ def _layout_of(model: Model, key: str) -> Layout:
     for q in generic_configurations(model):
         own = (q, still) if into is None else into(q, still, *nominal)
         M, _, J, _, _, G, _, N = (np.array(x) for x in state(0.0, *own, still, *nominal))
-        found.append((pivots(scaled(J)), pivots(scaled(G @ N))) if len(J) else ([], []))
+        found.append((scaled(J), scaled(G @ N)))
         inertias.append(M)
-    rank = usual([len(rows) for rows, _ in found])
-    rows, places = next(pair for pair in found if len(pair[0]) == rank)
+    rows, places = usual_pivots([J for J, _ in found], [G for _, G in found])
     lent = np.max([_lent(M) for M in inertias], axis=0, initial=0.0)
-    return Layout(key, *native.sizes(model, key), tuple(sorted(rows)), tuple(sorted(places)), tuple(lent.tolist()))
+    return Layout(key, *native.sizes(model, key), tuple(rows), tuple(places), tuple(lent.tolist()))
 
 
 def _lent(M: np.ndarray) -> np.ndarray:

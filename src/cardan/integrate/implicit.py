@@ -10,7 +10,7 @@ import numpy as np
 
 from cardan.formulation import dae, native
 from cardan.formulation.contract import Quantity
-from cardan.integrate.independence import generic_configurations, pivots, scaled, usual
+from cardan.integrate.independence import generic_configurations, scaled, usual_pivots
 from cardan.kernels.evaluate import FreeKernel, compile_quantity, function_of, parameter_arguments
 from cardan.kernels.kernel import Kernel
 from cardan.model.model import Model
@@ -76,12 +76,11 @@ class System:
         for q in generic_configurations(self.model):
             tail = self.tail(q, still, *parameter_arguments(self.model))
             _, _, J, _, _, G, _, N = self.state(np.asarray(0.0), *self.own(q, still, tail), *tail)
-            found.append((pivots(scaled(J)), pivots(scaled(G @ N))) if len(J) else ([], []))
-        rank = usual([len(rows) for rows, _ in found])
-        rows, places = next(pair for pair in found if len(pair[0]) == rank)
+            found.append((scaled(J), scaled(G @ N)))
+        rows, places = usual_pivots([J for J, _ in found], [G for _, G in found])
         sizes = native.sizes(self.model, self.key)
         unit = dae.quaternions(self.model, self.key)
-        return dae.Layout(self.key, form, *sizes, tuple(sorted(rows)), tuple(sorted(places)), unit)
+        return dae.Layout(self.key, form, *sizes, tuple(rows), tuple(places), unit)
 
     def start(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """`y` and `y'` (n,) at a consistent state: accelerations and multipliers that satisfy the equations."""

@@ -33,9 +33,7 @@ def _independent_rows(model: Model, formulation: str) -> list[int]:
         matrices = [scaled_rows(model, q) for q in generic_configurations(model)]
     else:
         matrices = [scaled(_rows_at(model, formulation, q)) for q in generic_configurations(model)]
-    chosen = [pivots(J) for J in matrices]
-    rank = usual([len(rows) for rows in chosen])
-    return sorted(next(rows for rows in chosen if len(rows) == rank))
+    return usual_pivots(matrices)[0]
 
 
 def kept_rows(model: Model, formulation: str) -> list[int]:
@@ -72,9 +70,7 @@ def position_rows(model: Model) -> list[int]:
         derivative = constraint_kernels(model)[0]
         found = [derivative(q, *time_argument(model, 0.0))[1] for q in generic_configurations(model)]
         size = max(1.0, *(float(np.abs(G).max()) for G in found))
-        chosen = [pivots(scaled(G, size)) for G in found]
-        rank = usual([len(rows) for rows in chosen])
-        model.kernels["position rows"] = sorted(next(rows for rows in chosen if len(rows) == rank))
+        model.kernels["position rows"] = usual_pivots([scaled(G, size) for G in found])[0]
     return list(model.kernels["position rows"])
 
 
@@ -88,9 +84,16 @@ def _rows_at(model: Model, formulation: str, q: np.ndarray) -> np.ndarray:
     return np.asarray(J)
 
 
+def usual_pivots(*families: list[np.ndarray]) -> list[list[int]]:
+    """Rows that span each family's matrices, one a configuration, all chosen where the first has its usual rank."""
+    chosen = [[pivots(J) for J in matrices] for matrices in families]
+    place = usual([len(rows) for rows in chosen[0]])
+    return [sorted(rows[place]) for rows in chosen]
+
+
 def usual(ranks: list[int]) -> int:
-    """The rank met most often: a lower one is a special position, a higher one a configuration not quite closed."""
-    return max(set(ranks), key=lambda rank: (ranks.count(rank), rank))
+    """Where the rank met most often is: a lower one is a special position, a higher one not quite a closed one."""
+    return ranks.index(max(set(ranks), key=lambda rank: (ranks.count(rank), rank)))
 
 
 def generic_configurations(model: Model) -> list[np.ndarray]:
@@ -163,6 +166,8 @@ def pivots(J: np.ndarray) -> list[int]:
     """Rows that span the row space, by QR with pivoting."""
     from scipy.linalg import qr
 
+    if J.size == 0:
+        return []
     _, R, order = qr(J.T, mode="economic", pivoting=True)
     size = np.abs(np.diag(R))
     return [int(k) for k in order[: int((size > SMALL).sum())]]
