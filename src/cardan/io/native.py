@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cardan.errors import FileError, ModelError, UnknownNameError, nearest
+from cardan.errors import FileError, nearest
 from cardan.io import law, schema
 from cardan.io.arithmetic import Quantity
 from cardan.io.document import List, Scalar, Table, described, parse_yaml
@@ -21,7 +21,7 @@ from cardan.io.forms import Each, along
 from cardan.io.policy import Policy, Word
 from cardan.io.schema import Entries
 from cardan.io.spot import Spot
-from cardan.io.text import BODIES, read_text
+from cardan.io.text import BODIES, placing, read_text
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.joint import (
@@ -64,15 +64,9 @@ class Description:
             model = self.mechanism.build(snapping=snapping)
             return model.free(*self.free) if self.free else model
 
-    @contextmanager
-    def naming(self) -> Iterator[None]:
+    def naming(self) -> AbstractContextManager[None]:
         """Put file and line before what the builder says is wrong."""
-        try:
-            yield
-        except FileError:
-            raise
-        except (ModelError, UnknownNameError) as error:
-            raise FileError(f"{self.source}: {self._line(str(error))}{error}") from None
+        return placing(lambda sentence: f"{self.source}: {self._line(sentence)}{sentence}")
 
     def _line(self, sentence: str) -> str:
         """The line of the entry that a sentence speaks of, or of the element."""
@@ -185,12 +179,10 @@ class _Reader:
         for name, node in self.section(section).entries.items():
             yield name, replace(self.top, node=node, owner=f"{singular} {name!r}", what="")
 
-    @contextmanager
-    def adding(self, spot: Spot, owner: str) -> Iterator[None]:
+    def adding(self, spot: Spot, owner: str) -> AbstractContextManager[None]:
         """Add an element to the mechanism: what the builder refuses is told with its place."""
         self.result.places.setdefault(owner, spot)
-        with self.result.naming():
-            yield
+        return self.result.naming()
 
     def body(self, name: str, spot: Spot) -> None:
         values = entries_of(spot, schema.BODIES)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from cardan.errors import FileError
+from cardan.errors import FileError, ModelError, UnknownNameError
 
 SIZE_LIMIT = 16 * 2**20
 """Largest model file that is read, bytes; a robot is a tenth of it."""
@@ -53,6 +55,17 @@ def _near(path: Path) -> str:
     """Tell where the path stops existing, as the tail of a sentence."""
     folder = next((p for p in path.parents if p.is_dir()), None)
     return "" if folder is None or folder == path.parent else f"; its folder {str(path.parent)!r} does not exist"
+
+
+@contextmanager
+def placing(placed: Callable[[str], str]) -> Iterator[None]:
+    """Turn what the model says is wrong into an error of the file: `placed` puts its place before the sentence."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (ModelError, UnknownNameError) as error:
+        raise FileError(placed(str(error))) from None
 
 
 def write_text(path: Path, text: str, overwrite: bool = False) -> None:

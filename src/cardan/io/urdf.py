@@ -11,18 +11,18 @@ Source: the URDF specification of ROS, pages robot, link, inertial, joint.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from cardan.errors import FileError, InputError, ModelError, UnknownNameError, nearest
+from cardan.errors import FileError, InputError, ModelError, nearest
 from cardan.io.element import Element, parse_xml
 from cardan.io.policy import Policy, Word
-from cardan.io.text import BODIES, read_text
+from cardan.io.text import BODIES, placing, read_text
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Free, JointType, Planar, Prismatic, Revolute, Rigid
@@ -102,18 +102,15 @@ def check_root(root: object) -> None:
         raise InputError(f"root must be 'fixed' or 'free', got {root!r}; free is for a floating base")
 
 
-@contextmanager
-def naming(where: Element | str, bodies: str = "link") -> Iterator[None]:
+def naming(where: Element | str, bodies: str = "link") -> AbstractContextManager[None]:
     """Put file and line before what the model says is wrong, and call bodies as the file does."""
-    try:
-        yield
-    except FileError:
-        raise
-    except (ModelError, UnknownNameError) as error:
-        sentence = str(error)
+
+    def placed(sentence: str) -> str:
         if sentence.startswith("body "):
             sentence = f"{bodies} " + sentence.removeprefix("body ")
-        raise FileError(f"{where if isinstance(where, str) else where.place}: {sentence}") from None
+        return f"{where if isinstance(where, str) else where.place}: {sentence}"
+
+    return placing(placed)
 
 
 def _named(robot: Element, tag: str, policy: Policy) -> dict[str, Element]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cardan.errors import FileError, ModelError, UnknownNameError, nearest
+from cardan.errors import FileError, nearest
 from cardan.io.element import LARGEST, MOST, Element, parse_nodes, shortened, walk
-from cardan.io.text import BODIES, SIZE_LIMIT, read_text
+from cardan.io.text import BODIES, SIZE_LIMIT, placing, read_text
 
 ELEMENTS = 60_000
 """Elements of a model, with those of the files that it includes."""
@@ -99,15 +99,9 @@ class Item(Element):
                     f"<{self.tag}> has no element <{child.tag}> in MJCF{nearest(child.tag, elements)}"
                 )
 
-    @contextmanager
-    def naming(self) -> Iterator[None]:
+    def naming(self) -> AbstractContextManager[None]:
         """Put file and line before what the builder says is wrong."""
-        try:
-            yield
-        except FileError:
-            raise
-        except (ModelError, UnknownNameError) as error:
-            raise FileError(f"{self.source}: line {self.line}: {error}") from None
+        return placing(lambda sentence: f"{self.source}: line {self.line}: {sentence}")
 
 
 def _called(node: Any) -> str:
