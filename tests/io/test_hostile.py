@@ -180,6 +180,7 @@ MESHES: dict[str, tuple[str, Attack]] = {
     "triangles": ("stl", lambda: bytes(80) + struct.pack("<I", 330_000) + bytes(50 * 330_000)),
     "a false count": ("stl", lambda: bytes(80) + b"\xff" * 54),
     "empty": ("stl", lambda: b""),
+    "signalling NaN": ("stl", lambda: bytes(80) + struct.pack("<I", 4) + (b"\x01\x00\xa0\x7f" * 12 + bytes(2)) * 4),
     "negative counts": ("msh", lambda: struct.pack("<4i", -1, -1, -1, 2**31 - 1)),
     "no vertices": ("msh", lambda: struct.pack("<4i", 0, 0, 0, 0)),
     "vertices": ("obj", lambda: "v 0 0 0\n" * 600_000),

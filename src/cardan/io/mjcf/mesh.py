@@ -141,7 +141,7 @@ def _read_file(item: Item, file: Path, name: str) -> tuple[np.ndarray, np.ndarra
     if reader is None:
         raise item.error(f"its file {name!r} is of a kind that is not read; known: {', '.join(readers)}")
     try:
-        with file.open("rb") as opened:
+        with file.open("rb") as opened, np.errstate(invalid="ignore"):  # a NaN is refused when all is read
             return reader(opened.read(SIZE_LIMIT))
     except FileError:
         raise
