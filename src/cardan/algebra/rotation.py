@@ -125,17 +125,16 @@ def rotation_log(R: Matrix) -> Matrix:
 def quaternion_of_rotation(R: Matrix) -> Matrix:
     """Quaternion of a rotation matrix: of its four forms the one with the largest pivot (Shepperd, 1978)."""
     trace = R[0, 0] + R[1, 1] + R[2, 2]
-    forms = [(trace, vector(1 + trace, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]))]
+    pivot, best = trace, [1 + trace, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         entries = [R[k, j] - R[j, k], 0, 0, 0]
         entries[1 + i] = 1 + 2 * R[i, i] - trace
         entries[1 + j] = R[i, j] + R[j, i]
         entries[1 + k] = R[i, k] + R[k, i]
-        forms.append((R[i, i], vector(*entries)))
-    pivot, best = forms[0]
-    for other, form in forms[1:]:
-        best = stack(*(vector(where(other > pivot, form[n], best[n])) for n in range(4)))
-        pivot = where(other > pivot, other, pivot)
+        larger = R[i, i] > pivot
+        best = [where(larger, ours, theirs) for ours, theirs in zip(entries, best, strict=True)]
+        pivot = where(larger, R[i, i], pivot)
+    best = vector(*best)
     return best / sqrt(dot(best, best))
 
 

@@ -241,7 +241,7 @@ class Mechanism(Elements):
                 )
         forced = [j for j, joint in enumerate(joints) if joint.name in cut]
         chosen = choose_tree(bodies, joints, forced)
-        cuts = tuple(j for j in range(len(joints)) if j not in set(chosen))
+        cuts = tuple(sorted({*range(len(joints))} - {*chosen}))
         for joint in (joints[j] for j in cuts if joints[j].armature is not None):
             raise ModelError(
                 f"joint {joint.name!r}: it has armature, but it closes a loop and has no coordinate of its own; name "

@@ -69,7 +69,8 @@ class Pose:
             rotation = _orthonormal(numbers("pose", "rotation", self.rotation, (3, 3)))
         else:
             rotation = np.eye(3)
-        quaternion = quaternion_of_rotation(rotation)
+        turned = not (rotation == np.eye(3)).all()  # most frames are not
+        quaternion = quaternion_of_rotation(rotation) if turned else np.array([1.0, 0.0, 0.0, 0.0])
         for array in (position, rotation, quaternion):
             array.flags.writeable = False
         object.__setattr__(self, "position", position)
