@@ -119,7 +119,11 @@ class Recipe:
         state = State(*(ca.SX.sym(name, size) for name, size in zip(names, sizes, strict=True)))
         p = [ca.SX.sym("p", self.parameters)] if self.parameters else []
         loads = Loads(ca.SX.sym("tau", model.nv), p)
-        return self.motion.graphs(), state, loads, [loads.tau, *p]
+        return self._graphs, state, loads, [loads.tau, *p]
+
+    @cached_property
+    def _graphs(self) -> Graphs:
+        return self.motion.graphs()
 
     def _events(self, t: Any, q: Any, v: Any, loads: Loads) -> Any:
         return trace_events(self.motion.model, self.events)(t, q, v, *loads.parameters)
