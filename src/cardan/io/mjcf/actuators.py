@@ -72,6 +72,8 @@ class Actuators:
         if affine is None:
             return
         gain, bias = affine
+        if self._is_turned(item, joint, gear):
+            return
         along = gear[:1] if joint.type in SCALAR else gear[:3] if joint.type == "ball" else gear[[3, 4, 5, 0, 1, 2]]
         control, force = (self._range(item, word) for word in ("ctrl", "force"))
         law = {"kind": item.tag, "gear": along, "gain": gain, "bias": bias, "control": control, "force": force}
@@ -80,6 +82,18 @@ class Actuators:
             self.lose(
                 f"{item.owner} ({item.tag}): its servo law on joint {joint.name!r}, data only; tau is yours to give"
             )
+
+    def _is_turned(self, item: Item, joint: JointItem, gear: np.ndarray) -> bool:
+        """Whether it pulls along axes of the parent or the world, which turn in those of the joint's rates; lost."""
+        turning = {"ball": gear[:3], "free": gear[3:]}.get(joint.type, gear[:0])
+        shifting = gear[:3] if joint.type == "free" else gear[:0]
+        turned = shifting.any() or (turning.any() and not item.has("joint"))
+        if turned:
+            self.lose(
+                f"{item.owner} ({item.tag}): its force on {joint.item.owner} ({joint.type}) along axes that do not turn "
+                "with the body"
+            )
+        return bool(turned)
 
     def _law(self, item: Item) -> tuple[float, np.ndarray] | None:
         """Gain and bias of the force, if it is affine in control, length and speed."""

@@ -84,12 +84,11 @@ class Joints:
             reference = np.array([*body.at.position, *body.at.quaternion])
             self._align(item)
         elif kind == "ball":
-            turning = [
-                other for other, _ in body.joints if other.tag == "joint" and other.get("type", "hinge") != "slide"
-            ]
-            if len(turning) > 1:
+            later = [other for other, _ in body.joints]
+            later = later[1 + next(k for k, other in enumerate(later) if other is item) :]
+            if any(other.tag == "joint" and other.get("type", "hinge") != "slide" for other in later):
                 raise item.error(
-                    "a body with a ball joint has no other joint that turns; put it into a body of its own"
+                    "in a body with a ball joint no other joint that turns comes after it; put it into a body of its own"
                 )
             reference = np.array([1.0, 0.0, 0.0, 0.0])
         else:
@@ -145,7 +144,7 @@ class Joints:
 
     def _add_one(self, mechanism: Mechanism, joint: JointItem, parent: str, child: str, at: Pose, frame: Pose) -> None:
         item, kind = joint.item, joint.type
-        local = frame.position + frame.rotation @ item.up_to("pos", (0.0, 0.0, 0.0)) if kind != "free" else np.zeros(3)
+        local = frame.position + frame.rotation @ _three(item, "pos", (0.0, 0.0, 0.0)) if kind != "free" else np.zeros(3)
         F, M = at @ Pose(local), Pose(local)
         if kind == "free":
             type: JointType = Free()
@@ -153,7 +152,7 @@ class Joints:
         elif kind == "ball":
             type = Spherical()
         else:
-            axis = frame.rotation @ unit(item, "axis", item.up_to("axis", (0.0, 0.0, 1.0)))
+            axis = frame.rotation @ unit(item, "axis", _three(item, "axis", (0.0, 0.0, 1.0)))
             type = Revolute(axis=axis) if kind == "hinge" else Prismatic(axis=axis)
             ref = float(joint.reference[0])
             if ref:  # the coordinate is `ref` where the file's configuration has none
@@ -221,6 +220,10 @@ class Joints:
             K = [k] * 3 + ([k] * 3 if joint.type == "free" else [0.0] * 3)
             at = joint.body.at if joint.type == "free" else F
             mechanism.bushing(free_name(f"{name} spring", self.all), parent, child, stiffness=K, at1=at, at2=M)
+
+
+def _three(item: Item, attribute: str, default: tuple[float, float, float]) -> np.ndarray:
+    return item.numbers(attribute, 3) if item.has(attribute) else np.array(default)
 
 
 def _in_world_axes(armature: float) -> Any:

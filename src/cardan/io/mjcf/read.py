@@ -23,8 +23,8 @@ from cardan.io.mjcf.equality import Equalities, Places
 from cardan.io.mjcf.joints import JointItem, Joints
 from cardan.io.mjcf.mesh import Meshes
 from cardan.io.mjcf.options import Options
-from cardan.io.mjcf.placement import pose_of, to_z, unit
-from cardan.io.mjcf.solids import Inertial, inertial_of, merged, require_mass
+from cardan.io.mjcf.placement import unit
+from cardan.io.mjcf.solids import SHAPES, Inertial, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.text import Folder, Item, read_tree
 from cardan.io.mjcf.world import BodyItem, World, free_name
 from cardan.io.text import read_text
@@ -35,6 +35,7 @@ SECTIONS = (
     "compiler", "option", "size", "statistic", "visual", "default", "extension", "asset", "worldbody", "deformable",
     "contact", "tendon", "equality", "actuator", "sensor", "custom", "keyframe",
 )  # fmt: skip
+SITES = (*SHAPES, "mesh")
 KEY = ("act", "ctrl", "mpos", "mquat", "name", "plastic", "qpos", "qvel", "time")
 
 
@@ -178,19 +179,13 @@ class _Reader:
                     continue
                 if name in found:
                     raise item.error("the name is given to two sites; site names must differ")
-                at = frame @ self._site_pose(item)
+                at = frame @ place(item, item.choice("type", SITES, "sphere"), self.options.angles)
                 found[name] = k, at
                 own = free_name(f"{name} site" if name in taken else name, taken)
                 taken.add(own)
                 with item.naming():
                     m.frame(own, self.names[id(body)], at=at)
         return found
-
-    def _site_pose(self, item: Item) -> Pose:
-        if not item.has("fromto"):
-            return pose_of(item, self.options.angles)
-        ends = item.numbers("fromto", 6)
-        return Pose((ends[:3] + ends[3:]) / 2, to_z(unit(item, "fromto", ends[3:] - ends[:3])))
 
     # Keyframes.
 

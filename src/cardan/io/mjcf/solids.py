@@ -192,7 +192,7 @@ def solid(geom: Geom, angles: Angles, meshes: Meshes) -> Inertial:
             raise item.error(f"its {name} is negative: {item.number(name):g}")
     if kind == "sdf":
         raise item.error("the inertia of a signed distance field is made by a plugin; give the body an <inertial>")
-    at = geom.frame @ _place(item, kind, angles)
+    at = geom.frame @ place(item, kind, angles)
     if kind == "mesh":
         size, com, I = meshes.unit_solid(item)
         at = Pose(at.position + at.rotation @ com, at.rotation)
@@ -205,13 +205,16 @@ def solid(geom: Geom, angles: Angles, meshes: Meshes) -> Inertial:
     return Inertial(mass, at.position, mass * (at.rotation @ I @ at.rotation.T))
 
 
-def _place(item: Item, kind: str, angles: Angles) -> Pose:
+def place(item: Item, kind: str, angles: Angles) -> Pose:
+    """Where a geom or a site is: its z axis points from the second point of `fromto` to the first."""
     if not item.has("fromto"):
         return pose_of(item, angles)
+    if item.has("pos") and item.numbers("pos", 3).any():
+        raise item.error("it has both 'pos' and 'fromto' (one may be that of its class); give its place once")
     if kind not in LONG:
-        raise item.error(f"'fromto' places geoms of type {', '.join(LONG)}, and this is a {kind}")
+        raise item.error(f"'fromto' places a {item.tag} of type {', '.join(LONG)}, and this is a {kind}")
     ends = item.numbers("fromto", 6)
-    along = ends[3:] - ends[:3]
+    along = ends[:3] - ends[3:]
     length = float(np.linalg.norm(along))
     if length < SMALLEST:
         raise item.error(f"the two points of 'fromto' coincide: {item.get('fromto')!r}")

@@ -1,0 +1,76 @@
+"""Random files as other programs read them: the same numbers, or a refusal by both."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import cardan as cd
+
+from .random_mjcf import MAIN, files
+
+mujoco = pytest.importorskip("mujoco")
+
+from .mujoco_twin import differences  # noqa: E402
+
+HINGE, SOLID = '<joint name="j"/>', '<geom size="0.1" pos="0.3 0.1 0"/>'
+BALL = '<body name="b" euler="20 30 40"><joint name="j" type="ball"/><geom size="0.1" pos="0.3 0.1 0"/></body>'
+FREE = BALL.replace('"ball"', '"free"')
+
+
+def world(inside: str, after: str = "", before: str = "") -> dict[str, str]:
+    return {MAIN: f"<mujoco>{before}<worldbody>{inside}</worldbody>{after}</mujoco>"}
+
+
+def body(inside: str = "", after: str = "", before: str = "") -> dict[str, str]:
+    return world(f'<body name="b" euler="10 20 30">{HINGE}{SOLID}{inside}</body>', after, before)
+
+
+# Files that were read wrongly once, as small as they get.
+FOUND = {
+    "site from one point to another": body('<site name="s" fromto="0 0 0 1 1 0" type="box" size="0.1"/>'),
+    "actuator along axes of the parent": world(
+        BALL, '<actuator><motor name="m" jointinparent="j" gear="1 2 3"/></actuator>'
+    ),
+    "actuator along axes of the world": world(
+        FREE, '<actuator><motor name="m" joint="j" gear="1 2 3 4 5 6"/></actuator>'
+    ),
+    "hinge and then ball": world(
+        f'<body><joint axis="1 0 0" pos="0 0 1"/><joint type="ball" pos="0 0.2 0"/>{SOLID}</body>'
+    ),
+}
+# Mistakes that MuJoCo refuses and that were passed over once.
+MISTAKES = {
+    "axis of two numbers": world(f'<body><joint axis="1 0"/>{SOLID}</body>'),
+    "place of two numbers": world(f'<body><joint pos="1 0"/>{SOLID}</body>'),
+    "anchor of two numbers": body(after='<equality><connect body1="b" anchor="1 0"/></equality>'),
+    "relpose of three numbers": body(after='<equality><weld body1="b" relpose="1 0 0"/></equality>'),
+    "site at a place and between points": body('<site name="s" type="box" pos="1 0 0" fromto="0 0 0 1 1 0"/>'),
+    "geom at a place and between points": body('<geom type="box" size="1" pos="1 0 0" fromto="0 0 0 1 1 0"/>'),
+    "sphere between points": body('<site name="s" fromto="0 0 0 1 1 0"/>'),
+    "ball and then hinge": world(f'<body><joint type="ball"/><joint pos="0 0.2 0"/>{SOLID}</body>'),
+}
+
+
+def put(texts: dict[str, str], folder: Path) -> Path:
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return folder / MAIN
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_is_as_in_mujoco(name: str, tmp_path: Path) -> None:
+    errors = differences(put(FOUND[name], tmp_path))
+    assert max(errors.values()) < 1e-10, errors
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_what_mujoco_refuses_is_refused(name: str, tmp_path: Path) -> None:
+    path = put(MISTAKES[name], tmp_path)
+    with pytest.raises(ValueError, match="rror"):
+        mujoco.MjModel.from_xml_path(str(path))
+    with pytest.raises(cd.FileError):
+        cd.load(path)
