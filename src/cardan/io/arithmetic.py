@@ -17,7 +17,7 @@ from cardan.io.expression import Call, ExpressionError, Name, Node, Number
 from cardan.io.units import PLAIN, Dimension, UnitError, described, read_unit, to_si
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Quantity:
     """A number in SI units; `dimension` is None where it is not known. A `bare` number was written without unit."""
 
@@ -38,9 +38,9 @@ def evaluate(node: Node, lookup: Lookup) -> Value:
     if isinstance(node, Name):
         return Quantity(math.pi, PLAIN, bare=True) if node.name == "pi" and not node.index else lookup(node)
     values = [evaluate(argument, lookup) for argument in node.arguments]
-    if not all(isinstance(value, Quantity) for value in values):
-        return _symbolic(node.function, values)
-    return _numeric(node, values)
+    if all([isinstance(value, Quantity) for value in values]):
+        return _numeric(node, values)
+    return _symbolic(node.function, values)
 
 
 def _number(node: Number) -> Quantity:
@@ -73,15 +73,17 @@ ANGLES = {"asin", "acos", "atan", "atan2"}
 
 def _numeric(node: Call, values: list[Quantity]) -> Quantity:
     try:
-        number = float(NUMERIC[node.function](*(value.value for value in values)))
+        number = float(NUMERIC[node.function](*[value.value for value in values]))
     except (ValueError, ZeroDivisionError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         shown = ", ".join(f"{value.value:g}" for value in values)
         sign = "the sign" if node.function == "neg" else repr(node.function)
         raise ExpressionError(f"{sign} of {shown} has no finite value", node.span)
-    dimension = _dimension(node, values)
-    return Quantity(number, dimension, all(value.bare for value in values) and node.function not in ANGLES)
+    if all([value.bare for value in values]):
+        angle = node.function in ANGLES
+        return Quantity(number, (0, 0, 0, 1) if angle else PLAIN, bare=not angle)
+    return Quantity(number, _dimension(node, values))
 
 
 def _dimension(node: Call, values: list[Quantity]) -> Dimension | None:

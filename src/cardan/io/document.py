@@ -15,8 +15,8 @@ from cardan.errors import FileError
 
 LARGEST = 80_000
 """Nodes of a file; a mechanism of a thousand bodies has less than half of it."""
-CALCULATED = 500_000
-"""Characters of all expressions of a file; reading ten takes about as long as reading an entry."""
+CALCULATED = 100_000
+"""Characters of all expressions of a file; each may be an operation, which on symbols takes five microseconds."""
 DEEPEST = 20
 """Levels of a file; the format needs eight."""
 

@@ -46,7 +46,8 @@ BINDING = {**dict.fromkeys(COMPARISONS, 1), "+": 2, "-": 2, "*": 3, "/": 3, "neg
 ATOM = 6
 
 _TOKEN = re.compile(
-    rf"(?P<number>{UNSIGNED})|(?P<name>[A-Za-z_]\w*)|(?P<sign>\*\*|<=|>=|==|!=|[-+*/^()\[\],<>])", re.ASCII
+    rf"[ \t\r\n]*(?:(?P<number>{UNSIGNED})|(?P<name>[A-Za-z_]\w*)|(?P<sign>\*\*|<=|>=|==|!=|[-+*/^()\[\],<>]))",
+    re.ASCII,
 )
 _BLANK = re.compile(r"[ \t\r\n]*")
 Span = tuple[int, int]
@@ -60,7 +61,7 @@ class ExpressionError(ValueError):
         self.span = span
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Number:
     """A number as written, and its unit."""
 
@@ -69,7 +70,7 @@ class Number:
     span: Span = field(default=(0, 0), compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Name:
     """A variable, a parameter or a constant; an entry of it where it has several."""
 
@@ -78,7 +79,7 @@ class Name:
     span: Span = field(default=(0, 0), compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Call:
     """A function of the table or an operator (`neg` is the sign) and its arguments; `depth` counts levels."""
 
@@ -291,7 +292,10 @@ class _Parser:
         return self.call(sign, (left, right), left.span[0])
 
     def call(self, function: str, arguments: tuple[Node, ...], start: int) -> Call:
-        depth = 1 + max(argument.depth if isinstance(argument, Call) else 0 for argument in arguments)
+        depth = 1
+        for argument in arguments:
+            if isinstance(argument, Call) and argument.depth >= depth:
+                depth = argument.depth + 1
         if depth > DEEPEST:
             raise self.too_deep()
         return self.counted(Call(function, arguments, (start, self.last), depth))
@@ -324,17 +328,18 @@ class _Parser:
     def advance(self) -> None:
         """Go to the next token; `last` is where the one before ended."""
         self.last = self.at
-        start = self.blank()
-        if start == len(self.text):
-            self.kind, self.word, self.start, self.at = "end", "", start, start
+        match = _TOKEN.match(self.text, self.at)
+        if match is not None:
+            self.kind = kind = match.lastgroup or ""
+            self.word, (self.start, self.at) = match[kind], match.span(kind)
             return
-        match = _TOKEN.match(self.text, start)
-        if match is None:
+        start = self.blank()
+        if start < len(self.text):
             sign = self.text[start]
             raise ExpressionError(
                 f"the character {sign!r} has no place in an expression{HINTS.get(sign, '')}", (start, start + 1)
             )
-        self.kind, self.word, self.start, self.at = match.lastgroup or "", match[0], start, match.end()
+        self.kind, self.word, self.start, self.at = "end", "", start, start
 
     def blank(self) -> int:
         """Where the blanks here end."""

@@ -42,20 +42,28 @@ class Law:
     where: dict[str, Spot] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Read the trees and try them on symbols, so that what is wrong is said now."""
-        self.trees = {name: spot.expression() for name, spot in self.where.items() if spot.is_expression}
-        self.laws = [spot.expression() if spot.is_expression else None for spot in self.outputs]
-        self(**symbols(self.variables))
+        """Try them on symbols, so that what is wrong is said now."""
+        import casadi as ca
+
+        own = symbols(self.variables)
+        self.results = self._read(own)
+        graphs = [result for result in self.results if not isinstance(result, float)]
+        self.graph = ca.Function("law", list(own.values()), graphs)
 
     def __call__(self, **values: Any) -> list[Any]:
         """Give a list of numbers and graphs."""
+        graphs = iter(self.graph.call([values[name] for name in self.variables]))
+        return [result if isinstance(result, float) else next(graphs) for result in self.results]
+
+    def _read(self, values: dict[str, Any]) -> list[Any]:
+        """Read the expressions, from these values of the variables."""
         local: dict[str, Value] = {}
         lookup = self._lookup(values, local)
         for name, spot in self.where.items():
-            local[name] = spot.evaluated(self.trees[name], lookup) if name in self.trees else spot.quantity()
+            local[name] = spot.evaluated(spot.expression(), lookup) if spot.is_expression else spot.quantity()
         results = []
-        for spot, tree, quantity in zip(self.outputs, self.laws, self.quantities, strict=True):
-            value = spot.quantity(quantity) if tree is None else spot.evaluated(tree, lookup)
+        for spot, quantity in zip(self.outputs, self.quantities, strict=True):
+            value = spot.evaluated(spot.expression(), lookup) if spot.is_expression else spot.quantity(quantity)
             results.append(spot.checked(value, quantity) if isinstance(value, Quantity) else value)
         return results
 
