@@ -55,9 +55,8 @@ def test_joints_have_mujocos_coordinates_and_start_where_the_file_has_them() -> 
 
 
 def test_sites_are_frames_and_a_name_taken_by_a_body_is_told_apart(tmp_path: Path) -> None:
-    model = load(
-        tmp_path, body(f'{HINGE}{BALL}<site name="b" pos="1 2 3"/><site name="s" fromto="0 0 0 0 0 2"/>', name="b")
-    )
+    sites = '<site name="b" pos="1 2 3"/><site name="s" type="box" fromto="0 0 0 0 0 2"/>'
+    model = load(tmp_path, body(f"{HINGE}{BALL}{sites}", name="b"))
     assert model.frame_names == ("b site", "s")
     close(model.frames[0].at.position, [1, 2, 3])
     close(model.frames[1].at.position, [0, 0, 1])

@@ -41,6 +41,16 @@ FOUND = {
     "hinge and then ball": world(
         f'<body><joint axis="1 0 0" pos="0 0 1"/><joint type="ball" pos="0 0.2 0"/>{SOLID}</body>'
     ),
+    "rotation of a class in a class that has another": body(
+        before='<default><site zaxis="1 2 3"/><default class="k"><site quat="1 2 3 4"/></default></default>',
+        inside='<site name="s" class="k"/>',
+    ),
+    "servo of a class with another": body(
+        before='<default><position kp="3" kv="2"/><default class="k"><general gainprm="5"/></default></default>',
+        after='<actuator><velocity name="v" joint="j"/><general name="g" joint="j"/>'
+        '<general name="m" joint="j" class="k"/><general name="d" joint="j" biastype="affine" biasprm="1 -3 2"/>'
+        '</actuator>',
+    ),
 }
 # Mistakes that MuJoCo refuses and that were passed over once.
 MISTAKES = {
@@ -51,6 +61,7 @@ MISTAKES = {
     "site at a place and between points": body('<site name="s" type="box" pos="1 0 0" fromto="0 0 0 1 1 0"/>'),
     "geom at a place and between points": body('<geom type="box" size="1" pos="1 0 0" fromto="0 0 0 1 1 0"/>'),
     "sphere between points": body('<site name="s" fromto="0 0 0 1 1 0"/>'),
+    "one element twice in a class": body(before='<default><joint damping="1"/><joint damping="2"/></default>'),
     "ball and then hinge": world(f'<body><joint type="ball"/><joint pos="0 0.2 0"/>{SOLID}</body>'),
 }
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import nearest
-from cardan.io.mjcf.defaults import ACTUATORS, Defaults
+from cardan.io.mjcf.defaults import ACTUATORS, MAIN, Defaults
 from cardan.io.mjcf.joints import SCALAR, JointItem, Joints
+from cardan.io.mjcf.laws import Law
 from cardan.io.mjcf.text import Item
 
 SHARED = (
@@ -53,12 +54,13 @@ class Actuators:
             return
         if joint not in self.joints.all:
             raise item.error(f"its joint {joint!r} is not a joint of this file{nearest(joint, self.joints.all)}")
-        self._on_joint(item, name, self.joints.all[joint])
+        law = defaults.laws.get(given.get("class") or MAIN, Law()).after(given)
+        self._on_joint(item, name, self.joints.all[joint], law)
 
     def _target(self, item: Item) -> str:
         return next((what for what in ("tendon", "site", "body", "cranksite") if item.has(what)), "thing not named")
 
-    def _on_joint(self, item: Item, name: str, joint: JointItem) -> None:
+    def _on_joint(self, item: Item, name: str, joint: JointItem, law: Law) -> None:
         gear = item.up_to("gear", (1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
         rotor = item.number_or("armature", 0.0) if item.has("armature") else 0.0
         damping = item.up_to("damping", (0.0, 0.0, 0.0))
@@ -68,16 +70,16 @@ class Actuators:
             joint.armature += rotor * float(gear[0]) ** 2
             if self.flags["damper"]:
                 joint.damping = joint.damping + damping * float(gear[0]) ** 2
-        affine = self._law(item)
-        if affine is None:
+        if law.affine is None:
+            self.lose(f"{item.owner} ({item.tag}): its law, which {law.why_not}")
             return
-        gain, bias = affine
+        gain, bias = law.affine
         if self._is_turned(item, joint, gear):
             return
         along = gear[:1] if joint.type in SCALAR else gear[:3] if joint.type == "ball" else gear[[3, 4, 5, 0, 1, 2]]
         control, force = (self._range(item, word) for word in ("ctrl", "force"))
-        law = {"kind": item.tag, "gear": along, "gain": gain, "bias": bias, "control": control, "force": force}
-        self.all.append((name, joint.name, law))
+        own = {"kind": item.tag, "gear": along, "gain": gain, "bias": bias, "control": control, "force": force}
+        self.all.append((name, joint.name, own))
         if bias.any():
             self.lose(
                 f"{item.owner} ({item.tag}): its servo law on joint {joint.name!r}, data only; tau is yours to give"
@@ -95,26 +97,6 @@ class Actuators:
             )
         return bool(turned)
 
-    def _law(self, item: Item) -> tuple[float, np.ndarray] | None:
-        """Gain and bias of the force, if it is affine in control, length and speed."""
-        if item.tag == "motor":
-            return 1.0, np.zeros(3)
-        if item.tag == "velocity":
-            kv = item.number_or("kv", 1.0)
-            return kv, np.array([0.0, 0.0, -kv])
-        if item.tag == "position" and not (item.has("dampratio") or item.has("timeconst")):
-            kp, kv = item.number_or("kp", 1.0), item.number_or("kv", 0.0)
-            return kp, np.array([0.0, -kp, -kv])
-        types = [
-            item.get(what, default)
-            for what, default in zip(("dyntype", "gaintype", "biastype"), ("none", "fixed", "none"), strict=True)
-        ]
-        if item.tag == "general" and types[:2] == ["none", "fixed"] and types[2] in ("none", "affine"):
-            gain = float(_first(item, "gainprm", (1.0,))[0])
-            return gain, _first(item, "biasprm", (0.0, 0.0, 0.0)) * (types[2] == "affine")
-        self.lose(f"{item.owner} ({item.tag}): its law, which is not affine in control, length and speed")
-        return None
-
     def _range(self, item: Item, word: str) -> tuple[float, float] | None:
         said = item.choice(f"{word}limited", ("true", "false", "auto"), "auto")
         if said == "false" or not item.has(f"{word}range") or (said == "auto" and not self.autolimits):
@@ -122,10 +104,3 @@ class Actuators:
         lower, upper = item.numbers(f"{word}range", 2)
         return float(lower), float(upper)
 
-
-def _first(item: Item, attribute: str, default: tuple[float, ...]) -> np.ndarray:
-    """The first few of many numbers."""
-    if not item.has(attribute):
-        return np.array(default)
-    given = item.several(attribute, 1, 20)
-    return np.array([*given, *default[len(given) :]])[: len(default)]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cardan.errors import nearest
+from cardan.io.mjcf.laws import Law
+from cardan.io.mjcf.placement import ROTATIONS
 from cardan.io.mjcf.text import Item
 
 MAIN = "main"
@@ -25,10 +27,11 @@ CLASSES, SETTINGS = 2000, 100
 
 
 class Defaults:
-    """Every class: for each kind of element the attributes it sets."""
+    """Every class: for each kind of element the attributes it sets, and the law of actuators."""
 
     def __init__(self, top: Item) -> None:
         self.classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
+        self.laws: dict[str, Law] = {}
         ahead = [(item, "") for item in reversed(list(_sections(top)))]
         while ahead:
             item, parent = ahead.pop()
@@ -38,15 +41,20 @@ class Defaults:
             own = self.classes.setdefault(name, dict(inherited))
             if len(self.classes) > CLASSES:
                 raise item.error(f"the file has more than {CLASSES} defaults classes; no more are read")
-            inner = []
+            law = self.laws.setdefault(name, self.laws[parent] if parent else Law())
+            inner, seen = [], set()
             for child in item.children:
                 if child.tag == "default":
                     inner.append((child, name))
                 elif child.tag not in ELEMENTS:
                     raise child.error(f"<default> has no element <{child.tag}> in MJCF{nearest(child.tag, ELEMENTS)}")
+                elif child.tag in seen:
+                    raise child.error(f"<default> has <{child.tag}> twice; a class gives it once")
                 else:
+                    seen.add(child.tag)
                     kind = _kind(child.tag)
-                    own[kind] = {**own.get(kind, {}), **child.own}
+                    own[kind] = {**_replaced(own.get(kind, {}), child), **child.own}
+                    law = self.laws[name] = law.after(child) if kind == "actuator" else law
                     if len(own[kind]) > SETTINGS:
                         raise child.error(f"its class sets more than {SETTINGS} attributes of <{child.tag}>")
             ahead += reversed(inner)
@@ -82,6 +90,12 @@ class Defaults:
 
 def _sections(top: Item) -> list[Item]:
     return [item for item in top.children if item.tag == "default"]
+
+
+def _replaced(inherited: Mapping[str, str], child: Item) -> Mapping[str, str]:
+    """What is inherited, but for a rotation if the class has its own, in whatever form."""
+    turned = any(name in child.own for name in ROTATIONS)
+    return {name: value for name, value in inherited.items() if not (turned and name in ROTATIONS)}
 
 
 def _kind(tag: str) -> str:

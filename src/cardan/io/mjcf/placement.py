@@ -37,7 +37,6 @@ def rotation_of(item: Item, angles: Angles) -> np.ndarray:
         raise item.error(f"<{item.tag}> gives its rotation as {' and as '.join(map(repr, own))}; give it once")
     if not given:
         return np.eye(3)
-    # an alternative goes before the quaternion where the defaults have both
     how = given[-1]
     if how == "quat":
         return rotation_of_quaternion(unit(item, how, item.numbers(how, 4)))

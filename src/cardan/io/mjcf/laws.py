@@ -1,0 +1,70 @@
+"""The law of an actuator as its classes and itself make it, one element after the other.
+
+`general` changes the numbers that it gives; `motor`, `position` and `velocity` begin anew, but that the last two take
+the numbers of a class that has the same element. Where it is another one MuJoCo has rules of its own, and the law is
+not read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cardan.io.mjcf.text import Item
+
+GENERAL = ("dyntype", "gaintype", "biastype", "gainprm", "biasprm")
+SERVOS = ("position", "velocity")
+
+
+@dataclass(frozen=True)
+class Law:
+    """Force `gain u + bias . (1, length, speed)`; `kind` is the element it comes from, `odd` why it is another law."""
+
+    kind: str = ""
+    gain: float = 1.0
+    bias: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    types: tuple[str, str, str] = ("none", "fixed", "none")
+    odd: str = ""
+
+    def after(self, item: Item) -> Law:
+        """The law with what an element says, which has no defaults of its own."""
+        kind = item.tag
+        if kind == "general":
+            return self._general(item) if any(item.has(name) for name in GENERAL) else self
+        if kind == "motor":
+            return Law(kind)
+        if kind not in SERVOS:
+            return Law(kind, odd="is not affine in control, length and speed")
+        if self.kind not in ("", "motor", kind):
+            return Law(kind, odd=f"mixes <{kind}> with <{self.kind}> of its class")
+        old = self if self.kind == kind else Law()
+        if kind == "velocity":
+            kv = item.number_or("kv", old.gain)
+            return Law(kind, kv, (0.0, 0.0, -kv), ("none", "fixed", "affine"))
+        kp, kv = item.number_or("kp", old.gain), item.number_or("kv", -old.bias[2])
+        odd = next((f"has {name!r}" for name in ("dampratio", "timeconst") if item.has(name)), old.odd)
+        return Law(kind, kp, (0.0, -kp, -kv), ("none", "fixed", "affine"), odd)
+
+    def _general(self, item: Item) -> Law:
+        types = tuple(item.get(name, old) for name, old in zip(GENERAL[:3], self.types, strict=True))
+        gain = float(item.several("gainprm", 1, 20)[0]) if item.has("gainprm") else self.gain
+        given = item.several("biasprm", 1, 20)[:3] if item.has("biasprm") else ()
+        bias = (*map(float, given), *self.bias[len(given) :])
+        return replace(self, kind="general", gain=gain, bias=bias, types=types)
+
+    @property
+    def affine(self) -> tuple[float, np.ndarray] | None:
+        """Gain and bias, if it is affine in control, length and speed."""
+        return None if self.why_not else (self.gain, np.array(self.bias) * (self.types[2] == "affine"))
+
+    @property
+    def why_not(self) -> str:
+        """Why it is not affine, if it is not."""
+        if self.odd:
+            return self.odd
+        if self.types not in (("none", "fixed", "none"), ("none", "fixed", "affine")):
+            return "is not affine in control, length and speed"
+        if self.types[2] == "affine" and self.bias[2] > 0 and self.gain == -self.bias[1]:
+            return "has a damping ratio, which MuJoCo takes 'biasprm' for if it begins as that of a servo"
+        return ""
