@@ -287,3 +287,59 @@ def test_names_that_xml_cannot_hold_are_refused(tmp_path: Path) -> None:
     with pytest.raises(cd.ModelError, match=r"frame 'bell \\x07': .* XML"):
         cd.save(m, tmp_path / "b.urdf")
     assert not (tmp_path / "b.urdf").exists()
+
+
+def star(count: int, chained: bool = False) -> cd.Model:
+    """Bodies on hinges, all on ground or each on the one before."""
+    m = cd.Mechanism("star")
+    last = m.ground
+    for k in range(count):
+        m.body(f"b{k}", mass=1.0, inertia=np.eye(3))
+        m.joint(f"j{k}", cd.Revolute(), last, f"b{k}")
+        last = f"b{k}" if chained else m.ground
+    return m.build()
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml"])
+def test_what_load_would_not_read_is_told(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits are meant for hostile files; a file beyond them is for other programs, and `strict` refuses it."""
+    from cardan.io import mjcf, mjcf_write, urdf, urdf_write
+
+    monkeypatch.setattr(urdf, "BODIES", 4)
+    monkeypatch.setattr(urdf_write, "BODIES", 4)
+    monkeypatch.setitem(mjcf.text.COUNTED, "body", 4)
+    assert mjcf_write.COUNTED is mjcf.text.COUNTED
+    for count in (2, 3, 4, 5):
+        path = tmp_path / f"{count}.{suffix}"
+        losses = cd.save(star(count), path)
+        if any("more than load reads" in loss for loss in losses):
+            with pytest.raises(cd.FileError, match="at most 4 are read"):
+                cd.load(path)
+            with pytest.raises(cd.FileError, match="more than load reads"):
+                cd.save(star(count), path, overwrite=True, strict=True)
+        else:
+            assert cd.load(path).nv == count
+    assert losses
+
+
+def test_a_native_file_that_load_would_not_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cardan.io import document, native, write
+
+    for place, name, value in ((document, "LARGEST", 20), (native, "BODIES", 2), (write, "SIZE_LIMIT", 200)):
+        with monkeypatch.context() as lowered:
+            lowered.setattr(place, name, value)
+            with pytest.raises(cd.ModelError, match=r"'star': its file could not be read again: .*read"):
+                cd.save(star(3), tmp_path / "star.yaml")
+    assert not list(tmp_path.iterdir())
+    cd.save(star(3), tmp_path / "star.yaml")
+
+
+def test_bodies_nested_deeper_than_mujoco_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cardan.io import outline
+
+    monkeypatch.setattr(outline, "DEEPEST", 43)
+    model = star(41, chained=True)
+    with pytest.raises(cd.ModelError, match="nested 44 levels deep"):
+        cd.save(model, tmp_path / "chain.xml")
+    assert cd.save(model, tmp_path / "chain.urdf") == []
+    assert cd.save(star(40, chained=True), tmp_path / "chain.xml") == []

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from cardan.io.mjcf.text import COUNTED, ELEMENTS
 from cardan.io.outline import Branch, add, branches, check_names, document, finite_data, name_of, unlike, words
 from cardan.model.body import Body, Joint
 from cardan.model.force import TORSION, Coupling, Force
@@ -63,7 +64,7 @@ def write_mjcf(model: Model) -> tuple[str, list[str]]:
     writer = _Writer(model.settled())
     root = writer.mujoco()
     losses = [*writer.losses, *_losses(model)]
-    return document(root, model, losses), losses
+    return document(root, model, losses, {**COUNTED, "*": ELEMENTS}), losses
 
 
 def _losses(model: Model) -> Iterator[str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -16,6 +17,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from cardan.errors import ModelError
+from cardan.io.element import walk
+from cardan.io.text import SIZE_LIMIT
 from cardan.model.body import Joint, JointData
 from cardan.model.force import Coupling
 from cardan.model.graph import GROUND
@@ -38,6 +41,8 @@ MOTIONS: dict[str, tuple[Motion, ...]] = {
 }
 """Joint kinds that are single motions one after the other: from `F` to `M`, along or about axes of the moving frame."""
 COMMUTING = ("cylindrical", "screw")
+DEEPEST = 500
+"""Levels of an XML file that MuJoCo reads; writing them takes as many calls."""
 NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -151,11 +156,42 @@ def add(parent: Node, tag: str, /, **attributes: str) -> Node:
     return ElementTree.SubElement(parent, tag, attributes)
 
 
-def document(root: Node, model: Model, losses: list[str]) -> str:
-    """The text of an XML file that begins with what it does not say."""
+def document(root: Node, model: Model, losses: list[str], most: Mapping[str, int]) -> str:
+    """The text of an XML file that begins with what it does not say; `most` elements of a tag are read by `load`."""
+    depth = _depth(root)
+    if depth > DEEPEST:
+        raise ModelError(
+            f"model {model.name!r}: its bodies would be nested {depth} levels deep, and such a file is read down to "
+            f"{DEEPEST}; save it as .yaml or .urdf"
+        )
+    losses += _beyond(root, most)
     ElementTree.indent(root)
     lines = [f"{model.name}, written by Cardan. SI units: m, kg, s, rad, N."]
     if losses:
         lines += ["This format cannot say, or says otherwise:", *(f"- {loss}" for loss in losses)]
-    text = re.sub("-(?=-)", "- ", "\n     ".join(lines))  # two dashes would end the comment
-    return f'<?xml version="1.0" encoding="utf-8"?>\n<!-- {text} -->\n{ElementTree.tostring(root, "unicode")}\n'
+    head = re.sub("-(?=-)", "- ", "\n     ".join(lines))  # two dashes would end the comment
+    text = f'<?xml version="1.0" encoding="utf-8"?>\n<!-- {head} -->\n{ElementTree.tostring(root, "unicode")}\n'
+    if len(text.encode("utf-8", "replace")) > SIZE_LIMIT:
+        losses.append(f"the file has more than {SIZE_LIMIT / 2**20:.0f} MiB, {OTHERS}")
+    return text
+
+
+OTHERS = "which is more than load reads; other programs may"
+
+
+def _beyond(root: Node, most: Mapping[str, int]) -> Iterator[str]:
+    """What is too much for `load`, whose limits are meant for hostile files."""
+    count = Counter(node.tag for node in walk(root))
+    count["*"] = count.total()
+    for tag, limit in most.items():
+        if count[tag] > limit:
+            what = "elements" if tag == "*" else f"elements <{tag}>"
+            yield f"the file has {count[tag]} {what}, more than {limit}, {OTHERS}"
+
+
+def _depth(root: Node) -> int:
+    """Levels of a tree of elements."""
+    depth, level = 0, [root]
+    while level:
+        depth, level = depth + 1, [child for node in level for child in node]
+    return depth

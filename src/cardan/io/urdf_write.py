@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from cardan.algebra.rotation import rotation_to_axis
+from cardan.io.element import ELEMENTS
 from cardan.io.outline import (
     Branch,
     X,
@@ -32,6 +33,7 @@ from cardan.io.outline import (
     unlike,
     words,
 )
+from cardan.io.text import BODIES
 from cardan.io.urdf import INERTIA, UNLIMITED
 from cardan.model.body import Joint, JointData
 from cardan.model.graph import GROUND
@@ -58,7 +60,7 @@ def write_urdf(model: Model) -> tuple[str, list[str]]:
     writer = _Writer(model.settled())
     writer.losses += _losses(model)
     root = writer.robot()
-    return document(root, model, writer.losses), writer.losses
+    return document(root, model, writer.losses, {"link": BODIES, "*": ELEMENTS}), writer.losses
 
 
 def _losses(model: Model) -> Iterator[str]:

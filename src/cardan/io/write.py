@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from cardan.errors import ModelError
+from cardan.errors import FileError, ModelError
 from cardan.io.expression import Name
 from cardan.io.forms import AXES
 from cardan.io.law import OF_BODY
-from cardan.io.native import JOINT_TYPES, read_native
+from cardan.io.native import JOINT_TYPES, SIZE_LIMIT, Description, read_native
 from cardan.io.schema import VERSION
 from cardan.io.traced import Text, Untranslatable, as_expressions
 from cardan.io.yaml_text import block, number
@@ -43,13 +43,24 @@ def write_native(mechanism: Mechanism | Model) -> str:
     if isinstance(mechanism, Model):
         mechanism.require_one("save")
     text = _written(mechanism)
-    again = read_native(text)
+    again = _read_again(mechanism.name, text)
     same = _written(again.mechanism, again.free)
     if same != text:
         pairs = zip(text.splitlines(), same.splitlines(), strict=False)
         line = next((a.strip() for a, b in pairs if a != b), "its length")
         raise ModelError(f"mechanism {mechanism.name!r}: it cannot be written without loss; what differs is {line!r}")
     return text
+
+
+def _read_again(name: str, text: str) -> Description:
+    """What `load` makes of the text; what it would refuse, hostile files in mind, is not written."""
+    try:
+        if (size := len(text.encode("utf-8", "replace"))) > SIZE_LIMIT:
+            raise FileError(f"native text: it has {size / 2**20:.0f} MiB, and {SIZE_LIMIT / 2**20:.0f} are read")
+        return read_native(text)
+    except FileError as error:
+        why = str(error).removeprefix("native text: ")
+        raise ModelError(f"mechanism {name!r}: its file could not be read again: {why}") from None
 
 
 def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
