@@ -164,10 +164,10 @@ def _loops(twin: Twin) -> dict[str, float]:
     t = [0.0] if model.depends_on_time else []
     phi, _ = function_of(model, residual(model))(q, *t)
     J, _ = function_of(model, constraint_rows(model))(q, *t)
+    ours, open = (float(np.abs(x).max(initial=0.0)) for x in (phi, data.efc_pos))
+    if data.nefc == row_count(model):  # MuJoCo leaves out what holds things that cannot move
+        assert (ours < 1e-9) == (open < 1e-9), f"residuals {ours:g} and {open:g}"
     J = np.array(J)
-    moving = np.abs(J).max(axis=1) > 1e-12  # MuJoCo leaves out what holds things that cannot move
-    ours, open = (float(np.abs(x).max(initial=0.0)) for x in (np.array(phi).ravel()[moving], data.efc_pos))
-    assert (ours < 1e-9) == (open < 1e-9), f"residuals {ours:g} and {open:g}"
     return {"loops": _spaces_apart(J @ T, data.efc_J.reshape(data.nefc, model.nv))} if open < 1e-9 else {}
 
 

@@ -133,8 +133,7 @@ class _File:
             if pen.some(10):
                 self._rotation(geom)
         if pen.some(20):
-            site = add(node, "site", pos=pen.vector(3))
-            self._rotation(site)
+            self._rotation(add(node, "site"))
         if pen.some(20):
             add(node, "equality", active=pen.pick("true", "false"))
         if pen.some(30):
@@ -278,7 +277,7 @@ class _File:
             self.sites.append(pen.pick(*NAMES).format(f"site{len(self.sites)}"))
             site = add(node, "site", name=self.sites[-1])
             self._choose_class(site)
-            if pen.some(20):
+            if pen.some(10):
                 site.attrib |= {"fromto": pen.ends(), "type": "capsule", "size": "0.1"}
             else:
                 self._pose(site)

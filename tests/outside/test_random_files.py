@@ -41,6 +41,13 @@ FOUND = {
     "hinge and then ball": world(
         f'<body><joint axis="1 0 0" pos="0 0 1"/><joint type="ball" pos="0 0.2 0"/>{SOLID}</body>'
     ),
+    "first of several numbers over those of a class": body(
+        before='<default><joint damping="1 2 3" stiffness="1 2 3"/><geom size="0.1 0.2 0.3"/><motor gear="1 2 3"/>'
+        '<default class="k"><joint damping="4 5"/><geom size="0.05"/></default></default>',
+        inside='<geom type="box" class="k"/><body name="c"><joint name="d" stiffness="7" class="k" pos="0.1 0 0"/>'
+        '<geom type="box" size="0.2 0.1"/></body><body name="e"><joint name="f" type="ball"/><geom size="0.3"/></body>',
+        after='<actuator><motor name="m" joint="f" gear="5"/></actuator>',
+    ),
     "rotation of a class in a class that has another": body(
         before='<default><site zaxis="1 2 3"/><default class="k"><site quat="1 2 3 4"/></default></default>',
         inside='<site name="s" class="k"/>',
@@ -62,6 +69,14 @@ MISTAKES = {
     "geom at a place and between points": body('<geom type="box" size="1" pos="1 0 0" fromto="0 0 0 1 1 0"/>'),
     "sphere between points": body('<site name="s" fromto="0 0 0 1 1 0"/>'),
     "one element twice in a class": body(before='<default><joint damping="1"/><joint damping="2"/></default>'),
+    "word that no class has": body(before='<default><joint dampin="1"/></default>'),
+    "word that no motor has": body(after='<actuator><motor joint="j" kp="3"/></actuator>'),
+    "gain of a servo": body(after='<actuator><position joint="j" gainprm="3"/></actuator>'),
+    "motor of nothing": body(after="<actuator><motor/></actuator>"),
+    "two rotations in a class": body(before='<default><geom euler="1 2 3" quat="1 2 3 4"/></default>'),
+    "flags twice": body(before='<option><flag gravity="disable"/><flag gravity="enable"/></option>'),
+    "springdamper of one number": world(f'<body><joint springdamper="1"/>{SOLID}</body>'),
+    "group range of one number": body(before='<compiler inertiagrouprange="1"/>'),
     "ball and then hinge": world(f'<body><joint type="ball"/><joint pos="0 0.2 0"/>{SOLID}</body>'),
 }
 

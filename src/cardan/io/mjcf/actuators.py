@@ -12,20 +12,7 @@ from cardan.io.mjcf.defaults import ACTUATORS, MAIN, Defaults
 from cardan.io.mjcf.joints import SCALAR, JointItem, Joints
 from cardan.io.mjcf.laws import Law
 from cardan.io.mjcf.text import Item
-
-SHARED = (
-    "actdim", "actearly", "actlimited", "actrange", "armature", "biasprm", "biastype", "body", "class", "cranklength",
-    "cranksite", "ctrllimited", "ctrlrange", "damping", "delay", "dynprm", "dyntype", "ffrange", "forcelimited",
-    "forcerange", "gainprm", "gaintype", "gear", "group", "inheritrange", "input", "interp", "joint", "jointinparent",
-    "lengthrange", "name", "nsample", "refsite", "site", "slidersite", "tendon", "user", "velrange",
-)  # fmt: skip
-OWN: dict[str, tuple[str, ...]] = {
-    "position": ("kp", "kv", "dampratio", "timeconst"),
-    "velocity": ("kv",),
-    "motor": (),
-    "general": (),
-}
-"""Kinds whose force is `gain u + bias . (1, length, speed)`, and the attributes they add."""
+from cardan.io.mjcf.vocabulary import LAWS, SHARED, TARGETS
 
 
 class Actuators:
@@ -46,19 +33,21 @@ class Actuators:
         if name in self.names:
             raise item.error("the name is given to two actuators; their names must differ")
         self.names[name] = item
-        if given.tag in OWN:
-            given.check((*SHARED, *OWN[given.tag]))
+        if given.tag in LAWS:
+            given.check((*SHARED, *LAWS[given.tag]))
+        targets = [what for what in TARGETS if given.has(what)]
+        if not targets and given.tag in LAWS:
+            raise given.error('it acts on nothing; name what it drives, such as joint="..."')
+        if targets[1:] not in ([], ["cranksite"]):
+            raise given.error(f"it acts on a {targets[0]} and on a {targets[1]}; name one of them")
         joint = item.get("joint") or item.get("jointinparent")
         if not joint:
-            self.lose(f"{item.owner} ({item.tag}), which acts on no joint but on a {self._target(item)}")
+            self.lose(f"{item.owner} ({item.tag}), which acts on no joint but on a {(*targets, 'thing not named')[0]}")
             return
         if joint not in self.joints.all:
             raise item.error(f"its joint {joint!r} is not a joint of this file{nearest(joint, self.joints.all)}")
         law = defaults.laws.get(given.get("class") or MAIN, Law()).after(given)
         self._on_joint(item, name, self.joints.all[joint], law)
-
-    def _target(self, item: Item) -> str:
-        return next((what for what in ("tendon", "site", "body", "cranksite") if item.has(what)), "thing not named")
 
     def _on_joint(self, item: Item, name: str, joint: JointItem, law: Law) -> None:
         gear = item.up_to("gear", (1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
@@ -80,6 +69,8 @@ class Actuators:
         control, force = (self._range(item, word) for word in ("ctrl", "force"))
         own = {"kind": item.tag, "gear": along, "gain": gain, "bias": bias, "control": control, "force": force}
         self.all.append((name, joint.name, own))
+        if item.number_or("inheritrange", 0.0) and control is None:
+            self.lose(f"{item.owner} ({item.tag}): its range of control, taken from its joint's by 'inheritrange'")
         if bias.any():
             self.lose(
                 f"{item.owner} ({item.tag}): its servo law on joint {joint.name!r}, data only; tau is yours to give"

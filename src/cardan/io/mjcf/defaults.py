@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from cardan.errors import nearest
 from cardan.io.mjcf.laws import Law
 from cardan.io.mjcf.placement import ROTATIONS
-from cardan.io.mjcf.text import Item
+from cardan.io.mjcf.text import Item, overlaid
+from cardan.io.mjcf.vocabulary import of_default
 
 MAIN = "main"
 ACTUATORS = (
@@ -52,8 +53,10 @@ class Defaults:
                     raise child.error(f"<default> has <{child.tag}> twice; a class gives it once")
                 else:
                     seen.add(child.tag)
-                    kind = _kind(child.tag)
-                    own[kind] = {**_replaced(own.get(kind, {}), child), **child.own}
+                    known, kind = of_default(child.tag), _kind(child.tag)
+                    if known is not None:
+                        child.check(known)
+                    own[kind] = overlaid(_replaced(own.get(kind, {}), child), child.own)
                     law = self.laws[name] = law.after(child) if kind == "actuator" else law
                     if len(own[kind]) > SETTINGS:
                         raise child.error(f"its class sets more than {SETTINGS} attributes of <{child.tag}>")
@@ -94,7 +97,9 @@ def _sections(top: Item) -> list[Item]:
 
 def _replaced(inherited: Mapping[str, str], child: Item) -> Mapping[str, str]:
     """What is inherited, but for a rotation if the class has its own, in whatever form."""
-    turned = any(name in child.own for name in ROTATIONS)
+    turned = [name for name in ROTATIONS if name in child.own]
+    if len(turned) > 1:
+        raise child.error(f"it gives its rotation as {' and as '.join(map(repr, turned))}; give it once")
     return {name: value for name, value in inherited.items() if not (turned and name in ROTATIONS)}
 
 

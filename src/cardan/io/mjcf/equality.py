@@ -95,7 +95,7 @@ class Equalities:
             item.text("body1")
             one, two = self.places.body(item, "body1"), self.places.body(item, "body2")
             between = self.places.at[one].inverse @ self.places.at[two]
-            anchor = Pose(item.numbers("anchor", 3) if item.has("anchor") else np.zeros(3))
+            anchor = Pose(item.exactly("anchor", (0.0, 0.0, 0.0)))
             if weld:
                 F, M = self._relative(item, between, anchor), anchor
             else:
@@ -113,7 +113,7 @@ class Equalities:
 
     def _relative(self, item: Item, between: Pose, anchor: Pose) -> Pose:
         """The weld's frame on body1: as the file says, or where body2 is."""
-        given = item.numbers("relpose", 7) if item.has("relpose") else np.zeros(7)
+        given = item.exactly("relpose", (0.0,) * 7)
         if not given[3:].any():
             return between @ anchor
         return Pose(given[:3], rotation_of_quaternion(unit(item, "relpose", given[3:])))

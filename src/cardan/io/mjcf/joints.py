@@ -116,7 +116,7 @@ class Joints:
         damping, stiffness = (item.up_to(name, (0.0, 0.0, 0.0)) for name in ("damping", "stiffness"))
         joint.damping = damping if self.flags["damper"] else np.zeros(3)
         joint.stiffness = stiffness if self.flags["spring"] else np.zeros(3)
-        if (item.up_to("springdamper", (0.0, 0.0)) > 0).all():
+        if (item.exactly("springdamper", (0.0, 0.0)) > 0).all():
             self.losses.append(f"{item.owner}: 'springdamper', a spring that MuJoCo fits to the inertia it feels")
             joint.damping = joint.stiffness = np.zeros(3)
         if item.number_or("springyield", 0.0) > 0:
@@ -144,7 +144,7 @@ class Joints:
 
     def _add_one(self, mechanism: Mechanism, joint: JointItem, parent: str, child: str, at: Pose, frame: Pose) -> None:
         item, kind = joint.item, joint.type
-        local = frame.position + frame.rotation @ _three(item, "pos", (0.0, 0.0, 0.0)) if kind != "free" else np.zeros(3)
+        local = frame.position + frame.rotation @ item.exactly("pos", (0.0, 0.0, 0.0)) if kind != "free" else np.zeros(3)
         F, M = at @ Pose(local), Pose(local)
         if kind == "free":
             type: JointType = Free()
@@ -152,7 +152,7 @@ class Joints:
         elif kind == "ball":
             type = Spherical()
         else:
-            axis = frame.rotation @ unit(item, "axis", _three(item, "axis", (0.0, 0.0, 1.0)))
+            axis = frame.rotation @ unit(item, "axis", item.exactly("axis", (0.0, 0.0, 1.0)))
             type = Revolute(axis=axis) if kind == "hinge" else Prismatic(axis=axis)
             ref = float(joint.reference[0])
             if ref:  # the coordinate is `ref` where the file's configuration has none
@@ -220,10 +220,6 @@ class Joints:
             K = [k] * 3 + ([k] * 3 if joint.type == "free" else [0.0] * 3)
             at = joint.body.at if joint.type == "free" else F
             mechanism.bushing(free_name(f"{name} spring", self.all), parent, child, stiffness=K, at1=at, at2=M)
-
-
-def _three(item: Item, attribute: str, default: tuple[float, float, float]) -> np.ndarray:
-    return item.numbers(attribute, 3) if item.has(attribute) else np.array(default)
 
 
 def _in_world_axes(armature: float) -> Any:

@@ -48,8 +48,8 @@ class Law:
 
     def _general(self, item: Item) -> Law:
         types = tuple(item.get(name, old) for name, old in zip(GENERAL[:3], self.types, strict=True))
-        gain = float(item.several("gainprm", 1, 20)[0]) if item.has("gainprm") else self.gain
-        given = item.several("biasprm", 1, 20)[:3] if item.has("biasprm") else ()
+        gain = float(item.several("gainprm", 1, 10)[0]) if item.has("gainprm") else self.gain
+        given = item.several("biasprm", 1, 10)[:3] if item.has("biasprm") else ()
         bias = (*map(float, given), *self.bias[len(given) :])
         return replace(self, kind="general", gain=gain, bias=bias, types=types)
 

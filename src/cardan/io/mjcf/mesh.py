@@ -65,10 +65,10 @@ class Meshes:
 
     def _measure(self, item: Item) -> Unit:
         points, faces = self._points(item)
-        scale = item.up_to("scale", (1.0, 1.0, 1.0))
-        quaternion = item.up_to("refquat", (1.0, 0.0, 0.0, 0.0))
+        scale = item.exactly("scale", (1.0, 1.0, 1.0))
+        quaternion = item.exactly("refquat", (1.0, 0.0, 0.0, 0.0))
         R = rotation_of_quaternion(quaternion / max(float(np.linalg.norm(quaternion)), 1e-300))
-        points = (points - item.up_to("refpos", (0.0, 0.0, 0.0))) @ R * scale
+        points = (points - item.exactly("refpos", (0.0, 0.0, 0.0))) @ R * scale
         how = item.choice("inertia", INERTIAS, "legacy")
         if faces is None or how == "convex":
             faces = _hull(item, points)

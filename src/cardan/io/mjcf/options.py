@@ -40,6 +40,8 @@ class Options:
             item.check(COMPILER, ("lengthrange",))
         for item in options:
             item.check(OPTION, ("flag",))
+            if len(item.children) > 1:
+                raise item.error("it has two <flag> elements; give all flags in one")
         self._compile(_last(top, compilers))
         self._choose(_last(top, options), [flag for item in options for flag in item.children])
 
@@ -52,7 +54,7 @@ class Options:
             raise item.error(f"'eulerseq' must be three letters of xyzXYZ, got {sequence!r}")
         self.angles = Angles(unit, sequence)
         self.autolimits = item.yes("autolimits", True)
-        first, last = item.up_to("inertiagrouprange", (0.0, 5.0))
+        first, last = item.exactly("inertiagrouprange", (0.0, 5.0))
         self.rules = Rules(
             item.choice("inertiafromgeom", ("true", "false", "auto"), "auto"),
             (int(first), int(last)),
@@ -72,7 +74,9 @@ class Options:
             for name in FLAGS:
                 if flag.has(name):
                     on = flag.choice(name, ("enable", "disable"), "enable") == "enable"
-                    self.flags |= {name: on} if name in READ_FLAGS else {}
+                    # older files switch springs and dampers by one flag
+                    names = ("spring", "damper") if name == "passive" else (name,)
+                    self.flags |= {name: on for name in names if name in READ_FLAGS}
         given = item.numbers("gravity", 3) if item.has("gravity") else np.array([0.0, 0.0, -9.81])
         self.gravity = given if self.flags["gravity"] else np.zeros(3)
         for what in ("density", "viscosity"):

@@ -27,13 +27,29 @@ COUNTED = {"body": BODIES, "geom": 4 * BODIES, "site": 4 * BODIES, "joint": 2 * 
 """How many of the elements that cost most may be in a model."""
 
 
+LONGEST = 8
+PARTIAL = ("stiffness", "damping", "size", "gear")
+"""Attributes of several numbers, of which an element or a class may give the first few and inherit the others."""
+
+
+def overlaid(inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Attributes over those that are inherited."""
+    result = {**inherited, **own}
+    for name in PARTIAL:
+        if name in inherited and name in own:
+            # what is too long is left for the reader of the numbers to refuse
+            first, rest = own[name].split(None, LONGEST), inherited[name].split(None, LONGEST)[:LONGEST]
+            result[name] = " ".join([*first, *rest[len(first) :]])
+    return result
+
+
 class Item(Element):
     """An element of an MJCF file: `attributes` are its own over those of its defaults class; `line` is where it is."""
 
     def __init__(self, node: Any, owner: str = "", defaults: Mapping[str, str] | None = None) -> None:
         merged = node
         if defaults:
-            merged = type(node)(node.tag, {**defaults, **node.attrib})
+            merged = type(node)(node.tag, overlaid(defaults, node.attrib))
             merged.line, merged.file = node.line, node.file
             merged.extend(list(node))
         super().__init__(merged, str(node.file), owner or _called(merged), Counter())
@@ -87,6 +103,10 @@ class Item(Element):
             return np.array(default, dtype=float)
         given = self.several(attribute, 1, len(default))
         return np.array([*given, *default[len(given) :]], dtype=float)
+
+    def exactly(self, attribute: str, default: Sequence[float]) -> np.ndarray:
+        """As many numbers as the default has, all of them, or the default."""
+        return self.numbers(attribute, len(default)) if self.has(attribute) else np.array(default, dtype=float)
 
     def check(self, attributes: Sequence[str], elements: Sequence[str] | None = None) -> None:
         """Refuse attributes, and elements inside, that the format does not have here."""

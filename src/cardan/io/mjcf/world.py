@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cardan.io.mjcf.defaults import Defaults
-from cardan.io.mjcf.placement import ROTATIONS, Angles, pose_of
+from cardan.io.mjcf.placement import Angles, pose_of
 from cardan.io.mjcf.solids import Geom
 from cardan.io.mjcf.text import Item
+from cardan.io.mjcf.vocabulary import ATTRIBUTES
 from cardan.model.pose import Pose
 
 WORLD = "world"
-POSED = ("pos", *ROTATIONS)
 INSIDE = (
     "inertial", "joint", "freejoint", "geom", "attach", "site", "camera", "light", "plugin", "flexcomp", "body",
     "frame", "replicate", "composite",
@@ -25,29 +25,6 @@ MAKERS = {
     "flexcomp": "makes bodies of its own",
     "composite": "makes bodies of its own",
 }
-ATTRIBUTES: dict[str, tuple[str, ...]] = {
-    "worldbody": (),
-    "frame": ("name", "childclass", *POSED),
-    "body": ("name", "childclass", "fuse", "gravcomp", "mocap", "simple", "sleep", "user", *POSED),
-    "inertial": ("mass", "diaginertia", "fullinertia", *POSED),
-    "freejoint": ("name", "group", "align"),
-    "joint": (
-        "actuatorfrclimited", "actuatorfrcrange", "actuatorgravcomp", "armature", "axis", "class", "damping",
-        "frictionloss", "group", "limited", "margin", "name", "pos", "range", "ref", "solimpfriction", "solimplimit",
-        "solreffriction", "solreflimit", "springdamper", "springref", "springyield", "stiffness", "type", "user",
-    ),
-    "geom": (
-        "adhesion", "axisangle", "castshadow", "class", "conaffinity", "condim", "contype", "density", "euler",
-        "fitscale", "fluidcoef", "fluidshape", "friction", "fromto", "gap", "group", "hfield", "margin", "mass",
-        "material", "mesh", "name", "pos", "priority", "quat", "rgba", "shellinertia", "size", "solimp", "solmix",
-        "solref", "surfacevel", "type", "user", "xyaxes", "zaxis",
-    ),
-    "site": (
-        "axisangle", "class", "euler", "fromto", "group", "material", "mesh", "name", "pos", "quat", "rgba", "size",
-        "type", "user", "xyaxes", "zaxis",
-    ),
-}  # fmt: skip
-
 
 @dataclass(eq=False)
 class BodyItem:
