@@ -110,19 +110,36 @@ def first_stage(graphs: Graphs, q: Matrix, v: Matrix, a: Matrix, loads: Loads) -
 
 def argument(method: Method, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
     """Time, `q_i` and `v_i` of stage i; the number of the stage may be a symbol."""
-    h = step.h
     weights = [pick(method.A[:, j], i) for j in range(method.stages)]
+    return step.t + pick(method.c, i) * step.h, *moved(step, weights)
+
+
+def moved(step: Step, weights: Sequence[Scalar]) -> tuple[Matrix, Matrix]:
+    """`q + h sum_j w_j kq_j`, and the same of v, over the stages so far."""
     q, v = step.q, step.v
     for w, (kq, kv) in zip(weights, step.K, strict=False):
         if is_symbol(w) or w != 0:
-            q, v = q + (h * w) * kq, v + (h * w) * kv
-    return step.t + pick(method.c, i) * h, q, v
+            q, v = q + (step.h * w) * kq, v + (step.h * w) * kv
+    return q, v
+
+
+def estimate(method: Method, step: Step) -> tuple[Matrix, Matrix]:
+    """`h sum_j e_j kq_j`, and the same of v: the error of the step; zero where the method does not know it."""
+    still = Step(step.t, zeros(step.q.shape[0], None, step.q), zeros(step.v.shape[0], None, step.v), step.h, step.K)
+    return moved(still, [] if method.e is None else list(method.e))
 
 
 def stage(graphs: Graphs, method: Method, step: Step, i: int | Scalar, loads: Loads) -> tuple[Matrix, Matrix]:
     """`k_i`."""
     t, q, v = argument(method, step, i)
     return graphs.rates(q, v, loads), graphs.accelerations(t, q, v, loads)
+
+
+def kept(k: Matrix, K: Matrix, i: Scalar) -> Matrix:
+    """The stages' `K`, a column each, with `k` in column i, which is a symbol."""
+    import casadi as ca
+
+    return ca.horzcat(*(where(i == j, k, K[:, j]) for j in range(K.shape[1])))
 
 
 @dataclass
@@ -137,18 +154,10 @@ class Result:
 
 def result(graphs: Graphs, method: Method, step: Step, loads: Loads) -> Result:
     """State after the step, on the manifold, and of its error what is along the manifold."""
-    q, v = step.q, step.v
+    q, v = moved(step, list(method.b))
     if method is EULER:
-        v = v + step.h * step.K[0][1]
-        q = graphs.plus(q, step.h * v, loads)
-    else:
-        for b, (kq, kv) in zip(method.b, step.K, strict=True):
-            if b:
-                q, v = q + (step.h * b) * kq, v + (step.h * b) * kv
-    eq, ev = zeros(q.shape[0], None, q), zeros(v.shape[0], None, v)
-    for e, (kq, kv) in zip(method.e if method.e is not None else (), step.K, strict=False):
-        if e:
-            eq, ev = eq + (step.h * e) * kq, ev + (step.h * e) * kv
+        q = graphs.plus(step.q, step.h * v, loads)
+    eq, ev = estimate(method, step)
     q = graphs.normalised(q)
     if graphs.motion.projects:
         c = graphs.correction(step.t + step.h, q, loads)
@@ -158,13 +167,13 @@ def result(graphs: Graphs, method: Method, step: Step, loads: Loads) -> Result:
     return Result(q, v, eq, ev)
 
 
-def error(step: Step, new: Result, rtol: Scalar, atol: Scalar) -> Scalar:
-    """Estimated error of the step, mean square, in units of what is allowed."""
+def measure(step: Step, new: Result, rtol: Scalar, atol: Scalar) -> tuple[Scalar, Scalar]:
+    """Sums over the entries: of the error's squares in units of what is allowed, and of the state's magnitudes."""
     import casadi as ca
 
     before, after = stack(step.q, step.v), stack(new.q, new.v)
     ratio = stack(new.eq, new.ev) / (atol + rtol * ca.fmax(ca.fabs(before), ca.fabs(after)))
-    return ca.sqrt(ca.sumsqr(ratio) / max(ratio.shape[0], 1))
+    return ca.sumsqr(ratio), ca.norm_1(after)
 
 
 def pick(values: np.ndarray, i: int | Scalar) -> Scalar:
@@ -228,23 +237,38 @@ def is_going(s: State, control: Control) -> Scalar:
     return ca.logic_and(s.t < control.end, s.outcome == Outcome.ARRIVED)
 
 
-def commit(
+@dataclass
+class Verdict:
+    """On a step: whether it is kept, and what a march carries on beside position, velocity and acceleration."""
+
+    keep: Scalar
+    t: Scalar
+    h: Scalar
+    e: Scalar
+    steps: Scalar
+    outcome: Scalar
+    event: Scalar
+    g: Matrix
+
+
+def judge(
     method: Method,
     s: State,
     control: Control,
-    step: Step,
-    new: Result,
+    h: Scalar,
+    squares: Scalar,
+    size: Scalar,
     g: Matrix,
     directions: np.ndarray,
-) -> tuple[State, Scalar]:
-    """The state after a step: kept, or tried again with a shorter one; and whether the lane goes on."""
+    count: int,
+) -> Verdict:
+    """Keep a step of length h, or try again with a shorter one; `squares` and `size` are of `count` entries."""
     import casadi as ca
 
-    q, v = new.q, new.v
-    going, h = is_going(s, control), step.h
-    finite = ca.norm_1(q) + ca.norm_1(v) <= LARGEST  # false where it is not a number
+    going = is_going(s, control)
+    finite = size <= LARGEST  # false where it is not a number
     if method.adaptive:
-        e = error(step, new, control.rtol, control.atol)
+        e = ca.sqrt(squares / max(count, 1))
         finite = ca.logic_and(finite, e <= LARGEST)
         good = ca.logic_and(finite, e <= 1)
         last, tiny = ca.fmax(s.e, 1e-4), ca.fmax(e, 1e-10)
@@ -260,23 +284,46 @@ def commit(
         good, h_next, e = finite, s.h, s.e
         failed = where(finite, 0.0, float(Outcome.NOT_A_NUMBER))
     crossed, which = crossing(s.g, g, directions)
+    met = ca.logic_and(good, crossed)
     keep = ca.logic_and(going, ca.logic_and(good, ca.logic_not(crossed)))
     arrived = h >= control.end - s.t
-    t = where(keep, where(arrived, control.end, s.t + h), s.t)
-    stopped = where(ca.logic_and(good, crossed), float(Outcome.EVENT), failed)
-    outcome = where(going, stopped, s.outcome)
-    after = State(
-        t,
-        where(keep, q, s.q),
-        where(keep, v, s.v),
-        where(keep, step.K[-1][1], s.a) if method.adaptive else s.a,
+    return Verdict(
+        keep,
+        where(keep, where(arrived, control.end, s.t + h), s.t),
         # at an event the length of the step that met it is kept, to look for the event inside
-        where(going, where(ca.logic_and(good, crossed), h, h_next), s.h),
+        where(going, where(met, h, h_next), s.h),
         where(keep, e, s.e),
         s.steps + where(keep, 1.0, 0.0),
-        outcome,
-        where(ca.logic_and(going, ca.logic_and(good, crossed)), which, s.event),
+        where(going, where(met, float(Outcome.EVENT), failed), s.outcome),
+        where(ca.logic_and(going, met), which, s.event),
         where(keep, g, s.g) if g.shape[0] else g,
+    )
+
+
+def commit(
+    method: Method,
+    s: State,
+    control: Control,
+    step: Step,
+    new: Result,
+    g: Matrix,
+    directions: np.ndarray,
+) -> tuple[State, Scalar]:
+    """The state after a step, and whether the lane goes on."""
+    squares, size = measure(step, new, control.rtol, control.atol)
+    n = new.q.shape[0] + new.v.shape[0]
+    to = judge(method, s, control, step.h, squares, size, g, directions, n)
+    after = State(
+        to.t,
+        where(to.keep, new.q, s.q),
+        where(to.keep, new.v, s.v),
+        where(to.keep, step.K[-1][1], s.a) if method.adaptive else s.a,
+        to.h,
+        to.e,
+        to.steps,
+        to.outcome,
+        to.event,
+        to.g,
     )
     return after, is_going(after, control)
 

@@ -56,7 +56,8 @@ class Motion:
     @property
     def key(self) -> str:
         """What tells this motion's graphs from those of another of the same model."""
-        return f"{self.formulation} rows {self.rows} {self.tree_rows} baumgarte {self.baumgarte}"
+        rolled = " looped" if self.looped else ""
+        return f"{self.formulation}{rolled} rows {self.rows} {self.tree_rows} baumgarte {self.baumgarte}"
 
     @property
     def projects(self) -> bool:

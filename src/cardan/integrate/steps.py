@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.matrix import where
 from cardan.integrate import explicit
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.explicit import Control, Method, State, Step
 from cardan.integrate.motion import Graphs, Loads, Motion
+from cardan.integrate.rolled import roll
 from cardan.kernels.kernel import Kernel, compile_program
-from cardan.kernels.march import Loop, March
+from cardan.kernels.march import March
 from cardan.kernels.program import Port, Program
 from cardan.model.model import Model
 
@@ -136,43 +136,30 @@ class Recipe:
 
         graphs, s, loads, data = self._symbols()
         method, first = self.method, int(self.method.adaptive)
+        if graphs.loop is not None:
+            return roll(graphs, method, self.events, whole=finish_of == self._whole_step)
         state, control, h, finish = finish_of(graphs, s, loads)
         known = explicit.first_stage(graphs, s.q, s.v, s.a, loads) if first else None
-        if graphs.loop is None and graphs.forward.n_instructions() * (method.stages - first) <= UNROLLED:
+        if graphs.forward.n_instructions() * (method.stages - first) <= UNROLLED:
             step = Step(s.t, s.q, s.v, h, [known] if known else [])
             for i in range(first, method.stages):
                 step.K.append(explicit.stage(graphs, method, step, i, loads))
             after, busy = finish(step)
             return March(((ca.Function("step", [*state, *control, *data], [*after, busy]), 1),), len(state))
         kq, kv = ca.SX.sym("kq", s.q.shape[0], method.stages), ca.SX.sym("kv", s.v.shape[0], method.stages)
-        number, length = ca.SX.sym("i"), ca.SX.sym("length")
-        at = [ca.SX.sym("at_q", s.q.shape[0]), ca.SX.sym("at_v", s.v.shape[0]), ca.SX.sym("at_a", s.v.shape[0])]
-        step = Step(s.t, s.q, s.v, length, [(kq[:, k], kv[:, k]) for k in range(method.stages)])
-        inputs = [*state, number, length, kq, kv, *at, *control, *data]
+        number, size = ca.SX.sym("i"), ca.SX.sym("length")
+        step = Step(s.t, s.q, s.v, size, [(kq[:, k], kv[:, k]) for k in range(method.stages)])
+        inputs = [*state, number, size, kq, kv, *control, *data]
         # stages to come are zero: their weights are, but zero times what memory held may not be a number
         column = known or (ca.SX.zeros(s.q.shape[0]), ca.SX.zeros(s.v.shape[0]))
         filled = [ca.horzcat(k, ca.SX.zeros(k.shape[0], method.stages - 1)) for k in column]
-        opening = ca.Function("begin", inputs, [*state, first, h, *filled, *at, 0])
-
-        def kept(k: tuple[Any, Any]) -> Any:
-            """The stage's `k` in its columns, and on to the next stage."""
-            columns = [
-                ca.horzcat(*(where(number == j, new, K[:, j]) for j in range(method.stages)))
-                for new, K in zip(k, (kq, kv), strict=True)
-            ]
-            return ca.Function("stage", inputs, [*state, number + 1, length, *columns, *at, 0])
-
-        if graphs.loop is None:
-            middle: Any = kept(explicit.stage(graphs, method, step, number, loads))
-        else:
-            _, q, v = explicit.argument(method, step, number)
-            aim = ca.Function("aim", inputs, [*state, number, length, kq, kv, q, v, at[2], 0])
-            here = len(state) + 4
-            loop = Loop(graphs.loop, (here, here + 1, here + 3 + len(control)), (here + 2,))
-            middle = (aim, loop, kept((graphs.rates(at[0], at[1], loads), at[2])))
+        opening = ca.Function("begin", inputs, [*state, first, h, *filled, 0])
+        k = explicit.stage(graphs, method, step, number, loads)
+        columns = [explicit.kept(new, K, number) for new, K in zip(k, (kq, kv), strict=True)]
+        middle = ca.Function("stage", inputs, [*state, number + 1, size, *columns, 0])
         after, busy = finish(step)
-        closing = ca.Function("finish", inputs, [*after, number, length, kq, kv, *at, busy])
-        return March(((opening, 1), (middle, method.stages - first), (closing, 1)), len(state), 4 + len(at))
+        closing = ca.Function("finish", inputs, [*after, number, size, kq, kv, busy])
+        return March(((opening, 1), (middle, method.stages - first), (closing, 1)), len(state), 4)
 
     def _whole_step(self, graphs: Graphs, s: State, loads: Loads) -> Any:
         """State, controls, the length of the step, and what to do at its end: judge it."""

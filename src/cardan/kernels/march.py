@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from cardan.errors import CardanError
 from cardan.kernels.graph import Graph, read
 from cardan.kernels.llvm import Module, print_body
 from cardan.kernels.looped import Schedule, count_operations, print_looped, state_size
@@ -27,17 +28,36 @@ class Loop:
     writes: tuple[int, ...]
 
 
+BUSY = -1  # the number of what says whether a lane goes on, among what a piece writes
+
+
+@dataclass(frozen=True)
+class Each:
+    """A graph as a piece of a step, of some of its arguments, by number; run for `count` elements in turn.
+
+    For element i an argument of `count` rows is its row i; any other is the whole of it. What one element writes, the
+    next one reads: so sums are taken.
+    """
+
+    graph: Any
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    count: int = 1
+
+
 @dataclass(frozen=True)
 class March:
     """The recorded parts of a step, each with how often it runs, and how many of their inputs are state and scratch.
 
-    A part is a graph, or several pieces in order: graphs of the same arguments, and loops over a large model. The
-    first part is, or begins with, a graph.
+    A part is a graph of all arguments, or several pieces in order: such graphs, loops over a large model, and graphs
+    for each element. `arguments` are the numbers in each argument of the step, where the first piece is not a graph of
+    them all.
     """
 
     parts: tuple[tuple[Any, int], ...]
     carried: int
     scratch: int = 0
+    arguments: tuple[int, ...] = ()
 
     @property
     def pieces(self) -> list[tuple[tuple[Any, ...], int]]:
@@ -47,12 +67,12 @@ class March:
     @property
     def sizes(self) -> list[int]:
         """Numbers in each port of the state and of the scratch."""
-        return self._sizes[: self.carried + self.scratch]
+        return self.argument_sizes[: self.carried + self.scratch]
 
     @property
     def data(self) -> list[int]:
         """Numbers in each port that only comes in."""
-        return self._sizes[self.carried + self.scratch :]
+        return self.argument_sizes[self.carried + self.scratch :]
 
     @property
     def input_sizes(self) -> list[int]:
@@ -65,9 +85,14 @@ class March:
         return self.sizes[: self.carried]
 
     @property
-    def _sizes(self) -> list[int]:
+    def argument_sizes(self) -> list[int]:
+        """Numbers in each argument of the step: state, scratch, data."""
         first = self.pieces[0][0][0]
-        return [int(first.numel_in(k)) for k in range(first.n_in())]
+        return list(self.arguments) or [int(first.numel_in(k)) for k in range(first.n_in())]
+
+    def sizes_of(self, piece: Each) -> list[int]:
+        """Numbers in each argument that a piece reads or writes."""
+        return [1 if k == BUSY else self.argument_sizes[k] for k in (*piece.reads, *piece.writes)]
 
     @property
     def state(self) -> int:
@@ -80,10 +105,17 @@ class March:
         total: Counter[str] = Counter()
         for part, times in self.pieces:
             for piece in part:
-                each = count_operations(piece.schedule) if isinstance(piece, Loop) else read(piece).operations()
-                for op, count in each.items():
+                for op, count in _operations(piece).items():
                     total[op] += times * count
         return dict(total)
+
+
+def _operations(piece: Any) -> dict[str, int]:
+    if isinstance(piece, Loop):
+        return count_operations(piece.schedule)
+    if isinstance(piece, Each):
+        return {op: piece.count * count for op, count in read(piece.graph).operations().items()}
+    return read(piece).operations()
 
 
 def print_march(march: March, module: Module) -> None:
@@ -112,8 +144,10 @@ def print_march(march: March, module: Module) -> None:
         "again:",
         "  %count = phi i64 [0, %entry], [%next, %judge]",
     ]
+    printed: dict[Any, str] = {}
     for k, (part, times) in enumerate(march.pieces):
-        calls = [_call(f"part{k}.{j}", piece, module, [*places[:own], *data], places) for j, piece in enumerate(part)]
+        named = [(f"part{k}.{j}", piece) for j, piece in enumerate(part)]
+        calls = [_call(name, piece, march, module, printed, [*places[:own], *data], places) for name, piece in named]
         lines += _repeated(k, times, calls)
     lines += [
         "  br label %judge",
@@ -140,18 +174,68 @@ def _changes(graph: Graph) -> Graph:
     return Graph(graph.op, graph.args, outputs)
 
 
-def _call(symbol: str, piece: Any, module: Module, arguments: list[str], results: list[str]) -> str:
-    """Define a piece; the line that calls it."""
-    if isinstance(piece, Loop):
-        print_looped(piece.schedule, len(piece.reads), len(piece.writes), module, symbol)
-        given = [arguments[k] for k in (*piece.reads, *piece.writes)]
-        return f"  call void @{symbol}({', '.join([*given, 'ptr %loop'])})"
+def _call(
+    symbol: str,
+    piece: Any,
+    march: March,
+    module: Module,
+    printed: dict[Any, str],
+    arguments: list[str],
+    results: list[str],
+) -> str:
+    """Define a piece, if none that is printed does the same with other arguments; the line that calls it."""
+    if isinstance(piece, (Loop, Each)):
+        given = [*(arguments[k] for k in piece.reads), *(results[k] for k in piece.writes)]
+        if isinstance(piece, Loop):
+            given.append("ptr %loop")
+            key: Any = id(piece.schedule)
+            if key not in printed:
+                print_looped(piece.schedule, len(piece.reads), len(piece.writes), module, symbol)
+        else:
+            key = (id(piece.graph), piece.count, *march.sizes_of(piece))
+            if key not in printed:
+                _print_each(symbol, piece, march.sizes_of(piece), module)
+        return f"  call void @{printed.setdefault(key, symbol)}({', '.join(given)})"
     t = module.lanes
     print_body(
         _changes(read(piece)), symbol, t.width, t.scalar, module=module, inputs=len(arguments), outputs=len(results),
         in_place=True,
     )  # fmt: skip
     return f"  call void @{symbol}({', '.join([*arguments, *results])})"
+
+
+def _print_each(symbol: str, piece: Each, sizes: list[int], module: Module) -> None:
+    """Define a loop over the elements, and what it does for one."""
+    t, graph = module.lanes, piece.graph
+    n, m = len(piece.reads), len(piece.writes)
+    print_body(graph, f"{symbol}.one", t.width, t.scalar, module=module, inputs=n, outputs=m, in_place=True)
+    rows = [int(graph.numel_in(k)) for k in range(n)] + [int(graph.numel_out(k)) for k in range(m)]
+    lines, given = [], []
+    for k, (row, size) in enumerate(zip(rows, sizes, strict=True)):
+        if size == row:
+            given.append(f"ptr %p{k}")
+            continue
+        if size != row * piece.count:
+            raise CardanError(f"{graph.name()}: an argument of {size} numbers is not {piece.count} rows of {row}")
+        lines += [f"  %o{k} = mul i64 %i, {row}", f"  %e{k} = getelementptr {t.vector}, ptr %p{k}, i64 %o{k}"]
+        given.append(f"ptr %e{k}")
+    module.functions[symbol] = "\n".join(
+        [
+            f"define internal void @{symbol}({', '.join(f'ptr %p{k}' for k in range(n + m))}) {{",
+            "entry:",
+            "  br label %again",
+            "again:",
+            "  %i = phi i64 [0, %entry], [%next, %again]",
+            *lines,
+            f"  call void @{symbol}.one({', '.join(given)})",
+            "  %next = add i64 %i, 1",
+            f"  %more = icmp slt i64 %next, {piece.count}",
+            "  br i1 %more, label %again, label %done",
+            "done:",
+            "  ret void",
+            "}",
+        ]
+    )
 
 
 def _repeated(k: int, times: int, calls: list[str]) -> list[str]:

@@ -1,0 +1,43 @@
+"""Steps of large trees, which loop over links and coordinates, agree with steps written out for all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cardan as cd
+from cardan.kernels import evaluate
+
+from ..trees import TREES, state, tree_mechanism
+
+METHODS = {"rk4": {"step": 1e-3}, "euler": {"step": 1e-3}, "dormand_prince": {}}
+
+
+def both(monkeypatch: pytest.MonkeyPatch, seed: int, **options: object) -> list[cd.Trajectory]:
+    runs = []
+    for limit in (evaluate.LOOP_PAST, 0):
+        monkeypatch.setattr(evaluate, "LOOP_PAST", limit)
+        model = tree_mechanism(seed, 7).build()
+        assert evaluate.is_large(model) == (limit == 0)
+        q, v, tau, _ = state(model, seed, 5)
+        runs.append(cd.simulate(model, 0.05, q, 0.3 * v, tau=tau, samples=11, **options))
+    return runs
+
+
+@pytest.mark.parametrize(("method", "seed"), [("rk4", 0), ("euler", 1), *(("dormand_prince", k) for k in range(0, TREES, 2))])
+def test_steps(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All joint kinds, systems of a batch at different steps."""
+    written, rolled = both(monkeypatch, seed, method=method, **METHODS[method])
+    for name in ("q", "v", "a"):
+        one, other = getattr(written, name), getattr(rolled, name)
+        np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-9 * np.abs(one).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_events(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event on the way is met at the same time."""
+    turn = cd.Event("turn", lambda s: s.t - 0.0123 + 1e-3 * s.v[0], action="stop")
+    written, rolled = both(monkeypatch, 1, method=method, events=[turn], **METHODS[method])
+    assert (np.nanmax(rolled.time, axis=-1) < 0.05).all()
+    np.testing.assert_allclose(rolled.time, written.time, rtol=1e-9)
+    np.testing.assert_allclose(rolled.q, written.q, rtol=1e-8, atol=1e-8)
