@@ -182,17 +182,28 @@ native/zero_axis.yaml | line 12: joint 'A': axis (0.0, 0.0, 0.0) has no directio
 native/zero_inertia_on_its_axis.yaml | line 5: body 'arm': ... has no inertia along ... joint 'A' (revolute) would ...
 mjcf/actuator_on_no_joint.xml | line 9: actuator 'a': its joint 'k' is not a joint of this file; known: 'j'
 mjcf/attribute_misspelt.xml | line 5: joint 'j': <joint> has no attribute 'axes' in MJCF; did you mean 'axis'?
+mjcf/axis_of_four.xml | line 6: joint 'j': 'axis' of <joint> must be 3 numbers, ... got 4: '0 1 0 0'
+mjcf/axis_of_two.xml | line 6: joint 'j': 'axis' of <joint> must be 3 numbers, separated by blanks, got 2: '0 1'
+mjcf/ball_range.xml | line 6: joint 'j': 'range' of a ball joint is from 0 to the largest angle, got '1 2'; begin
+mjcf/class_axis_of_two.xml | line 3: ...'axis' of <joint> must be 3 numbers, ... got 2: '0 1'
 mjcf/class_unknown.xml | line 5: joint 'j': class 'leg' is not a defaults class; known: 'main'
 mjcf/connect_to_nowhere.xml | line 9: connect 'connect_1': body2 'c' is not a body of this file; known: 'world', 'b'
+mjcf/control_reversed.xml | line 9: actuator 'u': 'ctrlrange' must go from the smaller ... got '2 -3'; exchange them
 mjcf/couples_nothing.xml | line 9: joint 'joint_1': joint2 'k' is not a joint of this file; known: 'j'
 mjcf/element_misspelt.xml | line 5: jiont 'j': <body> has no element <jiont> in MJCF; did you mean 'joint'?
 mjcf/entities.xml | the XML declares a document type ... not need and which are never read; remove the <!DOCTYPE
+mjcf/euler_of_two.xml | line 4: body 'b': 'euler' of <body> must be 3 numbers, ... got 2: '1 0'
 mjcf/free_and_hinge.xml | line 5: joint 'b_0': a body with a free joint has no other joint; remove the others
 mjcf/free_joint_inside.xml | line 8: joint 'c': a free joint is for bodies directly in the world; use slide, hinge
+mjcf/fromto_of_three.xml | line 5: <geom>: 'fromto' of <geom> must be 6 numbers, ... got 3: '0 0 1'
+mjcf/full_inertia_of_three.xml | line 5: <inertial>: 'fullinertia' of <inertial> must be 6 numbers, ... got 3: '1 1 1'
+mjcf/gear_of_seven.xml | line 9: motor 'u': 'gear' of <motor> must be from 1 to 6 numbers, got 7: '1 0
 mjcf/global_coordinates.xml | line 2: <compiler>: coordinate="global" is no longer part of MJCF; save the model
+mjcf/gravity_of_one.xml | line 3: <option>: 'gravity' of <option> must be 3 numbers, ... got 1: '-9.81'
 mjcf/include_of_no_file.xml | line 2: <include>: its file 'none.xml': there is no such file
 mjcf/include_outside.xml | line 2: <include>: its file '../../conftest.py' is outside the folder ... only files inside
-mjcf/inertia_not_positive.xml | line 4: <inertial>: 'fullinertia' is not ... its least principal value is -4
+mjcf/inertia_not_positive.xml | line 4: <inertial>: 'fullinertia' is not ... principal value is -4 ...; check signs
+mjcf/inertia_of_four.xml | line 5: <inertial>: 'diaginertia' of <inertial> must be 3 numbers, ... got 4: '1 1 1 0'
 mjcf/inertia_of_two.xml | line 4: <inertial>: 'diaginertia' of <inertial> ... separated by blanks, got 2: '1 1'
 mjcf/joint_on_the_world.xml | line 3: joint 'j': the world cannot move: put <joint> into a body
 mjcf/keyframe_too_short.xml | line 9: key 'home': 'qpos' of <key> must be from 1 to 1 numbers, got 3: '1 2 3'
@@ -201,24 +212,33 @@ mjcf/mass_nan.xml | line 4: <inertial>: 'mass' of <inertial> must be finite, got
 mjcf/massless_moving_body.xml | line 3: body 'b': it moves, and has mass 0 kg ...; both must be positive: give it
 mjcf/mesh_of_no_file.xml | line 3: mesh 'hull': there is no file 'none.stl', looked for at ...none.stl'
 mjcf/mismatched_tags.xml | line 3, column 3: the XML is malformed: mismatched tag
-mjcf/negative_armature.xml | line 5: joint 'j': its armature is negative: -1
-mjcf/negative_damping.xml | line 5: joint 'j': its stiffness and damping must not be negative, got 0 and -1
-mjcf/negative_friction.xml | line 5: joint 'j': its frictionloss is negative: -1
-mjcf/negative_mass.xml | line 4: <inertial>: its mass is negative: -1
+mjcf/negative_armature.xml | line 5: joint 'j': its armature is negative: -1; it is an inertia: give 0 or more
+mjcf/negative_damping.xml | line 5: joint 'j': its damping is negative: -1; it would feed energy ...: give 0
+mjcf/negative_density.xml | line 5: <geom>: its density is negative: -1; give 0 for a geom without mass
+mjcf/negative_friction.xml | line 5: joint 'j': its frictionloss is negative: -1; it would feed ...: give 0 or more
+mjcf/negative_mass.xml | line 4: <inertial>: its mass is negative: -1 kg; a body has positive mass: check
+mjcf/negative_stiffness.xml | line 6: joint 'j': its stiffness is negative: -1; such a spring pushes away ...: give 0
 mjcf/no_body.xml | line 1: mujoco: it has no <body>, only things that do not move; there is no mechanism in it
 mjcf/no_mass.xml | line 4: <inertial>: <inertial> has no attribute 'mass'; give it
 mjcf/position_nan.xml | line 3: body 'b': 'pos' of <body> must be finite, got 'nan'; leave out what is unknown or
-mjcf/quaternion_zero.xml | line 3: body 'b': 'quat' of <body> has no direction: '0 0 0 0'
+mjcf/position_of_two.xml | line 4: body 'b': 'pos' of <body> must be 3 numbers, ... got 2: '0 1'
+mjcf/quaternion_of_three.xml | line 4: body 'b': 'quat' of <body> must be 4 numbers, ... got 3: '1 0 0'
+mjcf/quaternion_zero.xml | line 3: body 'b': 'quat' of <body> has no direction: '0 0 0 0'; give numbers
 mjcf/range_missing.xml | line 5: joint 'j': 'limited' is true and there is no 'range'; give it
-mjcf/range_reversed.xml | line 5: joint 'j': 'range' must go from the smaller to the larger number, got '1 -1'
+mjcf/range_of_one.xml | line 6: joint 'j': 'range' of <joint> must be 2 numbers, ... got 1: '1'
+mjcf/range_reversed.xml | line 5: joint 'j': 'range' must go from the smaller ..., got '1 -1'; exchange them
 mjcf/rotation_given_twice.xml | line 3: body 'b': <body> gives its rotation as 'quat' and as 'euler'; give it once
 mjcf/sdf_inside.xml | the top element is <sdf>, and must be <mujoco>; is it another format?
+mjcf/size_of_four.xml | line 5: <geom>: 'size' of <geom> must be from 1 to 3 numbers, got 4: '1 1 1 1'
+mjcf/size_of_two.xml | line 5: <geom>: a box has 3 positive numbers as size, got '1 1'
 mjcf/triangle_rule.xml | body 'b': ... triangle rule: 5 > 1 + 1 (...; did you give it about
 mjcf/two_bodies_of_a_name.xml | line 6: body 'b': the name is given to two bodies
 mjcf/two_inertials.xml | line 5: <inertial>: the body has two <inertial> elements; remove one
 mjcf/two_joints_of_a_name.xml | line 6: joint 'j': the name is given to two joints; joint names must differ
 mjcf/type_misspelt.xml | line 5: joint 'j': 'type' of <joint> must be one of free, ball, slide, hinge, got 'revolute'
-mjcf/zero_axis.xml | line 5: joint 'j': 'axis' of <joint> has no direction: '0 0 0'
+mjcf/xyaxes_of_three.xml | line 4: body 'b': 'xyaxes' of <body> must be 6 numbers, ... got 3: '1 0 0'
+mjcf/zaxis_of_two.xml | line 4: body 'b': 'zaxis' of <body> must be 3 numbers, ... got 2: '1 0'
+mjcf/zero_axis.xml | line 5: joint 'j': 'axis' of <joint> has no direction: '0 0 0'; give numbers
 mjcf/zero_inertia.xml | line 3: body 'b': it moves, ... least principal moment of inertia of 0 kg m^2 ...: give it
 builder/armature_of_a_cut_joint.txt | joint 'C': it has ... and has no coordinate of its own; name another joint
 builder/armature_of_two.txt | joint 'B': armature must be 3 numbers, got (1, 2) of shape (2,)
@@ -242,10 +262,10 @@ builder/inertia_axes_stretch.txt | body 'b': ... not a rotation matrix, R^T R = 
 builder/joint_from_none.txt | joint 'B': parent None is not a body; known: 'ground', 'arm'
 builder/mass_given_negative_at_a_value.txt | parameter 'arm.mass' must be above 0, got -1 kg
 builder/motion_that_jumps.txt | motion 'm': its rate at t = 0 is inf; give a function smooth from t = 0 on
-builder/policy_for_mjcf.txt | load: policy is for .urdf, .yaml, .yml files; 'mjcf/no_body.xml' is not one
 builder/policy_unknown.txt | policy must be 'strict', 'warn' or 'repair', got 'lenient'
 builder/pose_of_nan.txt | pose: position must be finite, got (nan, 0, 0)
 builder/quaternion_of_the_wrong_order.txt | pose: ... 1.5] has length 1.73205, not 1; normalise it, and
+builder/repair_of_a_gross_breach.txt | mjcf/triangle_rule.xml: ... triangle rule: 5 > 1 + 1
 builder/root_unknown.txt | root must be 'fixed' or 'free', got 'floating'; free is for a floating base
 builder/save_of_a_number.txt | save: a Mechanism or a Model is saved, got int
 builder/save_over_a_file.txt | urdf/negative_mass.urdf: there is such a file already; pass overwrite=True to
@@ -266,7 +286,7 @@ cli/no_states.txt | Invalid value for '--states': Input should be greater than o
 cli/no_such_file.txt | no_such_robot.urdf: there is no such file
 cli/no_such_mechanism.txt | 'pendulm' is neither a file nor a mechanism of the catalogue; did you mean 'pendulum'?
 cli/root_unknown.txt | --root must be fixed or free, got 'floating'
-cli/simulate_backwards.txt | duration must be a positive number of seconds, got -1.0 from 0.0
+cli/simulate_backwards.txt | duration must be a positive number of seconds, got -1.0
 cli/simulate_unknown_method.txt | method 'rk5' is not an integrator; did you mean 'rk4'?
 cli/states_in_words.txt | Invalid value for '--states': Input should be a ... to parse string as an integer
 cli/two_files.txt | Got unexpected extra argument(s) (four_bar)

@@ -34,6 +34,20 @@ not_symmetric.yaml | entries differ by 0.02 | the rules hold | repaired: the nea
 quaternion.yaml | has length 0.989949, not 1 | | repaired: normalised
 rotation.yaml | not a rotation matrix, R^T R = 1 is off by 0.0201 | | repaired: the nearest rotation
 limits_reversed.yaml | its lower limit 1 is above its upper limit -1 | kept as given | repaired: exchanged
+triangle.xml | triangle rule: 2.02 > 1 + 1 | kept as given | repaired: the nearest that a body can have
+triangle_gross.xml | triangle rule: 5 > 1 + 1 | kept as given |
+slightly_negative.xml | least principal value is -0.01 kg m^2 | | repaired: the nearest that a body can have
+negative_inertia.xml | its least principal value is -0.5 kg m^2 | |
+negative_mass.xml | its mass is negative: -1 kg | |
+range_reversed.xml | must go from the smaller to the larger number, got '1 -1' | kept as given | repaired: exchanged
+range_of_nothing.xml | 'range' must go from the smaller to the larger number, got '1 1' | kept as given |
+infinite_range.xml | 'range' of <joint> must be finite, got 'inf' | read as no limit | repaired: no limit
+control_reversed.xml | 'ctrlrange' must go from the smaller | kept as given | repaired: exchanged
+negative_damping.xml | its damping is negative: -0.5 | kept as given |
+negative_damping_of_a_ball.xml | its damping is negative: -0.5 | kept as given |
+negative_stiffness.xml | its stiffness is negative: -2 | kept as given |
+negative_friction.xml | its frictionloss is negative: -0.1 | kept as given |
+negative_armature.xml | its armature is negative: -0.01 | |
 """
 ROWS = [[part.strip() for part in line.split("|")] for line in SLIGHTLY.strip().splitlines()]
 
@@ -79,8 +93,15 @@ def test_values_after_a_repair() -> None:
     close(slightly("quaternion.urdf", "repair").joint("j").at.position, [1, 2, 3], 0)
     turned = cd.Pose(rpy=(0, 0, np.pi / 2)).rotation
     close(slightly("rotation.yaml", "repair").joint("A").at.rotation, turned, 1e-15)
-    close(slightly("triangle.urdf", "warn").body("b").inertia, np.diag([1, 1, 2.02]), 0)
-    close(slightly("triangle.urdf", "repair").body("b").inertia, np.diag([1.01, 1.01, 2.02]), 1e-15)
+    for file in ("triangle.urdf", "triangle.xml"):
+        close(slightly(file, "warn").body("b").inertia, np.diag([1, 1, 2.02]), 0)
+        close(slightly(file, "repair").body("b").inertia, np.diag([1.01, 1.01, 2.02]), 1e-15)
+    check_inertia("b", 1.0, slightly("slightly_negative.xml", "repair").body("b").inertia)
+    turned = slightly("range_reversed.xml", "repair").joint("j").data
+    assert (turned.lower, turned.upper) == (-1, 1)
+    half = slightly("infinite_range.xml", "warn").joint("j").data
+    assert (half.lower, half.upper) == (-1, None)
+    assert slightly("control_reversed.xml", "repair").actuators[0].control == (-3, 2)
 
 
 def test_an_inertia_that_is_kept_survives_saving(tmp_path: Path) -> None:
@@ -122,6 +143,9 @@ ODD = {
     "link_called_ground.urdf": "note: link 'ground' is called 'ground_' here",
     "axis_not_of_unit_length.urdf": "nv = 1",
     "unknown_elements.urdf": "note: <transmission> in <robot> was not read (1 time)",
+    "quaternion_not_of_unit_length.xml": "nv = 1",
+    "range_of_zero.xml": "nv = 1",
+    "inertia_that_the_file_balances.xml": "nv = 1",
 }
 
 

@@ -21,7 +21,7 @@ NATIVE = (".yaml", ".yml")
 DOWN = (0.0, 0.0, -9.81)
 # What a format takes besides gravity and snapping.
 TAKES: dict[str, tuple[str, ...]] = {
-    ".urdf": ("root", "mimic", "policy"), ".xml": ("folder",), ".yaml": ("parameters", "policy"),
+    ".urdf": ("root", "mimic", "policy"), ".xml": ("folder", "policy"), ".yaml": ("parameters", "policy"),
     ".yml": ("parameters", "policy"),
 }  # fmt: skip
 
@@ -52,8 +52,8 @@ def load(
         parameters: of a `.yaml` file, values that replace those of its parameters: SI numbers, or text with a unit.
         folder: of an MJCF file, the folder that included files and meshes may be in; the file's own by default.
         strict: whether a loss is an error.
-        policy: of a `.urdf` or `.yaml` file, what is done where it breaks a rule: "strict" refuses the file, "warn"
-            keeps what it says where one can compute with that, "repair" mends slight breaches; the notes tell.
+        policy: what is done where a file breaks a rule: "strict" refuses the file, "warn" keeps what it says where one
+            can compute with that, "repair" mends slight breaches; the notes tell.
 
     """
     read, bodies = _reader(path, root, gravity, mimic, parameters, folder, policy)
@@ -160,7 +160,8 @@ def _reader(
     if suffix in NATIVE:
         return lambda: read_native(file, parameters=parameters, gravity=gravity, policy=policy), "body"
     if suffix == ".xml":
-        return lambda: read_mjcf(file, gravity=gravity, folder=None if folder is None else _path(folder)), "body"
+        inside = None if folder is None else _path(folder)
+        return lambda: read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"
     if suffix != ".urdf":
         read_text(file)  # a file that cannot be read at all says so first
         known = ", ".join((".urdf", ".xml", *NATIVE))

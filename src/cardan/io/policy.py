@@ -65,23 +65,23 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _exchanged(data: JointData) -> JointData:
-    return replace(data, lower=data.upper, upper=data.lower)
+def _exchanged(limits: tuple[float, float]) -> tuple[float, float] | None:
+    lower, upper = limits
+    return (upper, lower) if lower != upper else None
 
 
 AS_GIVEN = Way("kept as given", _same)
+NEAREST = Way("repaired: the nearest that a body can have", _nearest_inertia)
 RULES: dict[str, Rule] = {
-    "inertia": Rule(
-        "an inertia is symmetric, not negative along any axis, and obeys the triangle rule", AS_GIVEN,
-        Way("repaired: the nearest that a body can have", _nearest_inertia),
-    ),
+    "inertia": Rule("an inertia is symmetric and obeys the triangle rule", AS_GIVEN, NEAREST),
+    "sign of inertia": Rule("an inertia is not negative along any axis", None, NEAREST),
     "quaternion": Rule("a quaternion has length 1", None, Way("repaired: normalised", _normalised)),
     "rotation": Rule("a rotation matrix is one", None, Way("repaired: the nearest rotation", _nearest_rotation)),
     "order of limits": Rule("a lower limit is below the upper one", AS_GIVEN, Way("repaired: exchanged", _exchanged)),
     "sign of limits": Rule(
         "limits of speed and effort are not negative", AS_GIVEN, Way("repaired: the magnitude taken", abs)
     ),
-    "sign of friction": Rule("damping and friction are not negative", AS_GIVEN, None),
+    "sign of friction": Rule("damping, friction and stiffness are not negative", AS_GIVEN, None),
     "infinite limit": Rule("a limit is finite", Way("read as no limit", _same), Way("repaired: no limit", _same)),
     "twins": Rule(
         "no two links or joints have one name", None,
@@ -125,7 +125,8 @@ class Policy:
         if data.lower is not None and data.upper is not None and data.lower > data.upper:
             both = f"its lower limit {data.lower:g} is above its upper limit {data.upper:g}{hint}"
             fault = error(f"{both}; exchange them")
-            data = self.settle("order of limits", fault, data)
+            lower, upper = self.settle("order of limits", fault, (data.lower, data.upper))
+            data = replace(data, lower=lower, upper=upper)
         for name in ("damping", "friction"):
             if getattr(data, name) < 0:
                 fault = error(f"its {name} is negative: {getattr(data, name):g}; it would feed energy into the joint")

@@ -18,8 +18,8 @@ from cardan.io.mjcf.vocabulary import LAWS, SHARED, TARGETS
 class Actuators:
     """Reads the actuators of a file; their rotors and dampers go to the joints."""
 
-    def __init__(self, joints: Joints, autolimits: bool, flags: dict[str, bool], lose: Callable[[str], None]) -> None:
-        self.joints, self.autolimits, self.flags, self.lose = joints, autolimits, flags, lose
+    def __init__(self, joints: Joints, flags: dict[str, bool], lose: Callable[[str], None]) -> None:
+        self.joints, self.flags, self.lose = joints, flags, lose
         self.all: list[tuple[str, str, dict[str, Any]]] = []
         self.names: dict[str, Item] = {}
 
@@ -83,15 +83,11 @@ class Actuators:
         turned = shifting.any() or (turning.any() and not item.has("joint"))
         if turned:
             self.lose(
-                f"{item.owner} ({item.tag}): its force on {joint.item.owner} ({joint.type}) along axes that do not turn "
-                "with the body"
+                f"{item.owner} ({item.tag}): its force on {joint.item.owner} ({joint.type}) along axes that do not "
+                "turn with the body"
             )
         return bool(turned)
 
     def _range(self, item: Item, word: str) -> tuple[float, float] | None:
-        said = item.choice(f"{word}limited", ("true", "false", "auto"), "auto")
-        if said == "false" or not item.has(f"{word}range") or (said == "auto" and not self.autolimits):
-            return None
-        lower, upper = item.numbers(f"{word}range", 2)
-        return float(lower), float(upper)
-
+        lower, upper = self.joints.limits(item, f"{word}limited", f"{word}range")
+        return (lower, upper) if lower is not None and upper is not None else None

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from cardan.errors import FileError
 from cardan.io.mjcf.placement import Angles, turn, unit
 from cardan.io.mjcf.text import Item
 from cardan.io.mjcf.world import BodyItem, World, free_name
+from cardan.io.policy import Policy
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Free, JointType, Prismatic, Revolute, Rigid, Spherical
@@ -22,6 +24,12 @@ from cardan.model.pose import Pose
 
 TYPES = ("free", "ball", "slide", "hinge")
 SCALAR = ("slide", "hinge")
+NEGATIVE = {
+    "damping": "it would feed energy into the joint",
+    "frictionloss": "it would feed energy into the joint",
+    "stiffness": "such a spring pushes away from its rest",
+}
+"""What is wrong with a negative number."""
 
 
 @dataclass(eq=False)
@@ -46,8 +54,8 @@ class JointItem:
 class Joints:
     """Reads the joints of all bodies and adds them, and their springs and dampers, to a mechanism."""
 
-    def __init__(self, world: World, angles: Angles, autolimits: bool, flags: dict[str, bool]) -> None:
-        self.world, self.angles, self.autolimits, self.flags = world, angles, autolimits, flags
+    def __init__(self, world: World, angles: Angles, autolimits: bool, flags: dict[str, bool], policy: Policy) -> None:
+        self.world, self.angles, self.autolimits, self.flags, self.policy = world, angles, autolimits, flags, policy
         self.all: dict[str, JointItem] = {}
         self.of_body: dict[int, list[JointItem]] = {}
         self.limited = self.rubbing = 0
@@ -88,7 +96,8 @@ class Joints:
             later = later[1 + next(k for k, other in enumerate(later) if other is item) :]
             if any(other.tag == "joint" and other.get("type", "hinge") != "slide" for other in later):
                 raise item.error(
-                    "in a body with a ball joint no other joint that turns comes after it; put it into a body of its own"
+                    "in a body with a ball joint no other joint that turns comes after it; put it into a body of "
+                    "its own"
                 )
             reference = np.array([1.0, 0.0, 0.0, 0.0])
         else:
@@ -112,7 +121,7 @@ class Joints:
         item = joint.item
         joint.armature = item.number_or("armature", 0.0)
         if joint.armature < 0:
-            raise item.error(f"its armature is negative: {joint.armature:g}")
+            raise item.error(f"its armature is negative: {joint.armature:g}; it is an inertia: give 0 or more")
         damping, stiffness = (item.up_to(name, (0.0, 0.0, 0.0)) for name in ("damping", "stiffness"))
         joint.damping = damping if self.flags["damper"] else np.zeros(3)
         joint.stiffness = stiffness if self.flags["spring"] else np.zeros(3)
@@ -129,7 +138,7 @@ class Joints:
         joints = self.of_body.get(id(body), [])
         if not joints:
             with body.item.naming():
-                mechanism.body(name, **own)
+                self.policy.add_body(mechanism, name, body.item.error, **own)
                 mechanism.joint(free_name(f"{name} fixed", self.all), Rigid(), parent, name, at=body.at)
             return
         at, carrier = body.at, parent
@@ -138,13 +147,18 @@ class Joints:
             last = k == len(joints) - 1
             child = name if last else free_name(f"{name} / {joint.name}", self.world.names)
             with joint.item.naming():
-                mechanism.body(child, **(own if last else {}))
+                if last:
+                    self.policy.add_body(mechanism, child, body.item.error, **own)
+                else:
+                    mechanism.body(child)
                 self._add_one(mechanism, joint, carrier, child, at, frames[id(joint.item)])
             at, carrier = Pose(), child
 
     def _add_one(self, mechanism: Mechanism, joint: JointItem, parent: str, child: str, at: Pose, frame: Pose) -> None:
         item, kind = joint.item, joint.type
-        local = frame.position + frame.rotation @ item.exactly("pos", (0.0, 0.0, 0.0)) if kind != "free" else np.zeros(3)
+        local = (
+            frame.position + frame.rotation @ item.exactly("pos", (0.0, 0.0, 0.0)) if kind != "free" else np.zeros(3)
+        )
         F, M = at @ Pose(local), Pose(local)
         if kind == "free":
             type: JointType = Free()
@@ -173,28 +187,61 @@ class Joints:
             return JointData()
         given["friction"] = item.number_or("frictionloss", 0.0)
         given["damping"] = float(joint.damping[0])
-        if given["friction"] < 0:
-            raise item.error(f"its frictionloss is negative: {given['friction']:g}")
+        self._check_sign(item, "frictionloss", given["friction"])
         self.rubbing += given["friction"] > 0 and self.flags["frictionloss"]
-        if self._is_limited(item, "limited", "range") and joint.type != "free":
-            lower, upper = item.numbers("range", 2) * self.scale(joint.type)
-            if lower >= upper:
-                raise item.error(f"'range' must go from the smaller to the larger number, got {item.get('range')!r}")
-            given |= {"lower": float(lower), "upper": float(upper)}
-            self.limited += self.flags["limit"]
-        if self._is_limited(item, "actuatorfrclimited", "actuatorfrcrange") and joint.type in SCALAR:
-            given["effort"] = float(np.abs(item.numbers("actuatorfrcrange", 2)).max())
+        lower, upper = self.limits(item, "limited", "range") if joint.type != "free" else (None, None)
+        if joint.type == "ball" and lower:
+            raise item.error(
+                f"'range' of a ball joint is from 0 to the largest angle, got {item.get('range')!r}; begin with 0"
+            )
+        scale = self.scale(joint.type)
+        for name, limit in (("lower", lower), ("upper", upper)):
+            given |= {name: limit * scale} if limit is not None else {}
+        self.limited += (lower, upper) != (None, None) and self.flags["limit"]
+        efforts = self.limits(item, "actuatorfrclimited", "actuatorfrcrange") if joint.type in SCALAR else ()
+        if efforts and None not in efforts:
+            given["effort"] = max(abs(limit) for limit in efforts if limit is not None)
         return JointData(**given)
+
+    def _check_sign(self, item: Item, what: str, value: float) -> None:
+        """A number that should not be negative, by the rules."""
+        if value < 0:
+            fault = item.error(f"its {what} is negative: {value:g}; {NEGATIVE[what]}: give 0 or more")
+            self.policy.settle("sign of friction", fault, value)
+
+    def limits(self, item: Item, attribute: str, range: str) -> tuple[float | None, float | None]:
+        """Lower and upper limit, in the file's units; None where there is none."""
+        if not self._is_limited(item, attribute, range):
+            return None, None
+        lower, upper = (self._limit(item, range, word) for word in item.words(range, 2))
+        if lower is not None and upper is not None and lower >= upper:
+            fault = item.error(
+                f"{range!r} must go from the smaller to the larger number, got {item.get(range)!r}; exchange them"
+            )
+            return self.policy.settle("order of limits", fault, (lower, upper))
+        return lower, upper
+
+    def _limit(self, item: Item, range: str, word: str) -> float | None:
+        """One limit; None where an infinite one stands for none."""
+        try:
+            return item.read(range, word)
+        except FileError as fault:
+            if word.lstrip("+-").lower() not in ("inf", "infinity"):
+                raise
+            self.policy.settle("infinite limit", fault, None)
+            return None
 
     def _is_limited(self, item: Item, attribute: str, range: str) -> bool:
         """Whether a range holds: as the file says, or because there is one."""
         said = item.choice(attribute, ("true", "false", "auto"), "auto")
+        # the default range, from 0 to 0, is none
+        given = item.has(range) and not all(word.strip("+-0.") == "" for word in item.words(range, 2))
         if said == "auto":
-            if item.has(range) and not self.autolimits:
+            if given and not self.autolimits:
                 raise item.error(
                     f'{range!r} is given without {attribute!r}, and <compiler autolimits="false"> forbids that'
                 )
-            return item.has(range)
+            return given
         if said == "true" and not item.has(range):
             raise item.error(f"{attribute!r} is true and there is no {range!r}; give it")
         return said == "true"
@@ -202,19 +249,23 @@ class Joints:
     def _act(self, mechanism: Mechanism, joint: JointItem, parent: str, child: str, F: Pose, M: Pose) -> None:
         """Springs and dampers along a joint."""
         item, name = joint.item, joint.name
-        (k, *more_k), (c, *more_c) = joint.stiffness, joint.damping
-        if min(k, c) < 0:
-            raise item.error(f"its stiffness and damping must not be negative, got {k:g} and {c:g}")
+        k, c = float(joint.stiffness[0]), float(joint.damping[0])
+        self._check_sign(item, "stiffness", k)
+        self._check_sign(item, "damping", c)
         if joint.type in SCALAR:
             rest = item.number_or("springref", 0.0) * self.scale(joint.type)
-            if k or c:
+            stiffness, damping = joint.stiffness.copy(), joint.damping.copy()
+            if (k or c) and min(k, c) >= 0:
                 mechanism.torsion(free_name(f"{name} spring", self.all), name, stiffness=k, rest=rest, damping=c)
-            if any(more_k) or any(more_c):
-                mechanism.drive(free_name(f"{name} law", self.all), name, _polynomial(more_k, more_c, rest))
+                stiffness[0] = damping[0] = 0.0
+            if stiffness.any() or damping.any():
+                mechanism.drive(free_name(f"{name} law", self.all), name, _polynomial(stiffness, damping, rest))
             return
-        if any(more_k) or any(more_c):
+        if joint.stiffness[1:].any() or joint.damping[1:].any():
             self.losses.append(f"joint {name!r} ({joint.type}): second and third powers of its stiffness or damping")
-        if c:
+        if c < 0:
+            mechanism.drive(free_name(f"{name} damping", self.all), name, lambda t, q, v: -c * v)
+        elif c:
             mechanism.friction(free_name(f"{name} damping", self.all), name, viscous=c)
         if k:
             K = [k] * 3 + ([k] * 3 if joint.type == "free" else [0.0] * 3)
@@ -233,13 +284,13 @@ def _in_world_axes(armature: float) -> Any:
     return law
 
 
-def _polynomial(k: list[float], c: list[float], rest: float) -> Any:
-    """Second and third powers of stretch and speed."""
+def _polynomial(k: np.ndarray, c: np.ndarray, rest: float) -> Any:
+    """First, second and third powers of stretch and speed."""
 
     def law(t: Any, q: Any, v: Any) -> Any:
         import casadi as ca
 
         x = q - rest
-        return -(k[0] * x**2 + k[1] * x**3) - (c[0] * v * ca.fabs(v) + c[1] * v**3)
+        return -(k[0] * x + k[1] * x**2 + k[2] * x**3) - (c[0] * v + c[1] * v * ca.fabs(v) + c[2] * v**3)
 
     return law

@@ -57,7 +57,9 @@ def unit(item: Item, what: str, vector: np.ndarray) -> np.ndarray:
     """A vector or quaternion of unit length."""
     length = float(np.linalg.norm(vector))
     if length < SMALLEST:
-        raise item.error(f"{what!r} of <{item.tag}> has no direction: {item.get(what)!r}")
+        raise item.error(
+            f"{what!r} of <{item.tag}> has no direction: {item.get(what)!r}; give numbers that are not all 0"
+        )
     return vector / length
 
 

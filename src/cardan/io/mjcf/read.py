@@ -27,6 +27,7 @@ from cardan.io.mjcf.placement import unit
 from cardan.io.mjcf.solids import SHAPES, Inertial, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.text import Folder, Item, read_tree
 from cardan.io.mjcf.world import BodyItem, World, free_name
+from cardan.io.policy import Policy, Word
 from cardan.io.text import read_text
 from cardan.model.builder import Mechanism
 from cardan.model.pose import Pose
@@ -39,24 +40,29 @@ SITES = (*SHAPES, "mesh")
 KEY = ("act", "ctrl", "mpos", "mquat", "name", "plastic", "qpos", "qvel", "time")
 
 
-def read_mjcf(path: Path, *, gravity: Any = None, folder: Path | None = None) -> Mechanism:
+def read_mjcf(path: Path, *, gravity: Any = None, folder: Path | None = None, policy: Word = "strict") -> Mechanism:
     """Read an MJCF file into a mechanism.
 
     Args:
         path: the file.
         gravity: acceleration of free fall (3,), m/s^2, in ground axes; what the file says by default.
         folder: the folder that included files and meshes may be in; the file's own by default.
+        policy: what is done with a breach of a rule: "strict" refuses it, "warn" keeps it, "repair" mends it.
 
     """
+    rules = Policy(policy)
     allowed = Folder(path.parent if folder is None else folder)
-    return _Reader(path, read_tree(path, read_text(path), allowed), allowed, gravity).read()
+    mechanism = _Reader(path, read_tree(path, read_text(path), allowed), allowed, gravity, rules).read()
+    for note in rules.notes:
+        mechanism.note(note.removeprefix(f"{path}: "))
+    return mechanism
 
 
 class _Reader:
     """From the elements of a file to a mechanism, section by section."""
 
-    def __init__(self, path: Path, top: Item, folder: Folder, gravity: Any) -> None:
-        self.top = top
+    def __init__(self, path: Path, top: Item, folder: Folder, gravity: Any, policy: Policy) -> None:
+        self.top, self.policy = top, policy
         top.check(("model",), SECTIONS)
         self.options = options = Options(top)
         self.defaults = Defaults(top)
@@ -67,7 +73,7 @@ class _Reader:
         self.world = World(top, self.defaults, options.angles)
         if len(self.world.bodies) == 1:
             raise top.error("it has no <body>, only things that do not move; there is no mechanism in it")
-        self.joints = Joints(self.world, options.angles, options.autolimits, options.flags)
+        self.joints = Joints(self.world, options.angles, options.autolimits, options.flags, policy)
         self.mechanism = m = Mechanism(top.get("model") or path.stem, gravity=(0.0, 0.0, 0.0))
         with top.naming():
             m.gravity = _gravity(options, gravity)
@@ -80,7 +86,7 @@ class _Reader:
     def read(self) -> Mechanism:
         """Add everything."""
         m, options = self.mechanism, self.options
-        actuators = Actuators(self.joints, options.autolimits, options.flags, m.lose)
+        actuators = Actuators(self.joints, options.flags, m.lose)
         for item in self.section("actuator"):
             actuators.add(item, self.defaults)
         self._add_bodies()
@@ -127,7 +133,9 @@ class _Reader:
         for body in self.world.bodies[1:]:
             given, frame = body.inertial or (None, Pose())
             inertials.append(
-                inertial_of(body.item, given, frame, body.geoms, options.rules, options.angles, self.meshes)
+                inertial_of(
+                    body.item, given, frame, body.geoms, options.rules, options.angles, self.meshes, self.policy
+                )
             )
         total = sum(own.mass for own in inertials)
         if options.total_mass > 0 and total > 0:

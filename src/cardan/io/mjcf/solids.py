@@ -19,6 +19,7 @@ from cardan.errors import FileError
 from cardan.io.mjcf.mesh import Meshes
 from cardan.io.mjcf.placement import Angles, pose_of, rotation_of, to_z
 from cardan.io.mjcf.text import Item
+from cardan.io.policy import Policy
 from cardan.model.pose import Pose
 
 SMALLEST = 1e-15
@@ -143,40 +144,42 @@ class Geom:
 
 
 def inertial_of(body: Item, given: Item | None, frame: Pose, geoms: Sequence[Geom], rules: Rules, angles: Angles,
-                meshes: Meshes) -> Inertial:  # fmt: skip
+                meshes: Meshes, policy: Policy) -> Inertial:  # fmt: skip
     """Mass and inertia of a body: what it says, or what its geoms make."""
     chosen = [geom for geom in geoms if rules.groups[0] <= geom.item.integer("group", 0) <= rules.groups[1]]
-    result = None if given is None else _read(given, frame, rules, angles)
+    result = None if given is None else _read(given, frame, rules, angles, policy)
     if rules.from_geoms == "true" or (rules.from_geoms == "auto" and given is None):
         parts = [part for geom in chosen if (part := solid(geom, angles, meshes)).mass > SMALLEST]
         result = merged(parts) if parts else result
     return bounded(body, result or NOTHING, rules)
 
 
-def _read(item: Item, frame: Pose, rules: Rules, angles: Angles) -> Inertial:
+def _read(item: Item, frame: Pose, rules: Rules, angles: Angles, policy: Policy) -> Inertial:
     """An `<inertial>`."""
     if not item.has("pos"):
         raise item.error("it has no attribute 'pos', the centre of mass; give it, such as pos=\"0 0 0\"")
     mass = item.number("mass")
     if mass < 0:
-        raise item.error(f"its mass is negative: {mass:g}")
+        raise item.error(f"its mass is negative: {mass:g} kg; a body has positive mass: check the sign")
     at = frame @ pose_of(item, angles)
     if item.has("fullinertia") == item.has("diaginertia"):
         both = item.has("fullinertia")
         raise item.error(f"it needs {'only one of' if both else 'one of'} 'diaginertia' and 'fullinertia'")
     if item.has("diaginertia"):
-        moments = item.numbers("diaginertia", 3)
-        I = np.diag(moments)
+        I = np.diag(item.numbers("diaginertia", 3))
     else:
         if rotation_of(item, angles).tolist() != np.eye(3).tolist():
             raise item.error("'fullinertia' refers to the body's axes; remove the rotation of <inertial>")
         xx, yy, zz, xy, xz, yz = item.numbers("fullinertia", 6)
         I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        moments = np.linalg.eigvalsh(I)
-        if rules.least_inertia <= 0 and moments[0] <= 0:
-            raise item.error(f"'fullinertia' is not positive definite: its least principal value is {moments[0]:g}")
-    if moments.min() < 0 and rules.least_inertia <= 0:
-        raise item.error(f"'diaginertia' has a negative value: {item.get('diaginertia')!r}")
+    least = float(np.linalg.eigvalsh(I)[0])
+    if rules.least_inertia <= 0 and (least < 0 or (least == 0 and item.has("fullinertia"))):
+        name = "fullinertia" if item.has("fullinertia") else "diaginertia"
+        fault = item.error(
+            f"{name!r} is not positive: its least principal value is {least:g} kg m^2; check signs, or the point it is "
+            "given about"
+        )
+        I = policy.settle("sign of inertia", fault, I)
     return Inertial(mass, at.position, at.rotation @ I @ at.rotation.T)
 
 
@@ -189,7 +192,7 @@ def solid(geom: Geom, angles: Angles, meshes: Meshes) -> Inertial:
         return NOTHING
     for name in ("mass", "density"):
         if item.has(name) and item.number(name) < 0:
-            raise item.error(f"its {name} is negative: {item.number(name):g}")
+            raise item.error(f"its {name} is negative: {item.number(name):g}; give 0 for a geom without mass")
     if kind == "sdf":
         raise item.error("the inertia of a signed distance field is made by a plugin; give the body an <inertial>")
     at = geom.frame @ place(item, kind, angles)

@@ -17,6 +17,7 @@ import numpy as np
 
 from cardan.errors import FileError, nearest
 from cardan.io.element import LARGEST, MOST, Element, parse_nodes, shortened, walk
+from cardan.io.mjcf.counts import EXACTLY, UP_TO
 from cardan.io.text import BODIES, SIZE_LIMIT, placing, read_text
 
 ELEMENTS = 60_000
@@ -89,13 +90,28 @@ class Item(Element):
 
     def several(self, attribute: str, least: int, most: int, *, largest: float = LARGEST) -> np.ndarray:
         """From `least` to `most` finite numbers that must be there."""
+        return self.numbers(attribute, self._few(attribute, least, most), largest=largest)
+
+    def _few(self, attribute: str, least: int, most: int) -> int:
+        """How many numbers there are; fewer or more than this are refused."""
         count = len(self.text(attribute).split(None, max(most, MOST)))
         if not least <= count <= most:
             raise self.error(
                 f"{attribute!r} of <{self.tag}> must be from {least} to {most} numbers, "
                 f"got {count}{' or more' * (count > MOST)}: {shortened(self.get(attribute))}"
             )
-        return self.numbers(attribute, count, largest=largest)
+        return count
+
+    def words(self, attribute: str, count: int) -> list[str]:
+        """So many words, numbers or not, that must be there."""
+        words = self.text(attribute).split(None, MOST)
+        if len(words) != count:
+            self.numbers(attribute, count)  # refuses them
+        return words
+
+    def read(self, attribute: str, word: str) -> float:
+        """The finite number that a word of an attribute is."""
+        return self._read(attribute, word)
 
     def up_to(self, attribute: str, default: Sequence[float]) -> np.ndarray:
         """As many numbers as the default has; those that are missing at the end are those of the default."""
@@ -109,10 +125,16 @@ class Item(Element):
         return self.numbers(attribute, len(default)) if self.has(attribute) else np.array(default, dtype=float)
 
     def check(self, attributes: Sequence[str], elements: Sequence[str] | None = None) -> None:
-        """Refuse attributes, and elements inside, that the format does not have here."""
+        """Refuse attributes, and elements inside, that the format does not have here, and wrong counts of numbers."""
         for name in self.own:
             if name not in attributes:
                 raise self.error(f"<{self.tag}> has no attribute {name!r} in MJCF{nearest(name, attributes)}")
+            if self.tag == "flag" or not self.get(name):  # attributes of <flag> are words
+                continue
+            if name in EXACTLY:
+                self.words(name, EXACTLY[name])
+            elif name in UP_TO:
+                self._few(name, 1, UP_TO[name])
         for child in self.node if elements is not None else ():
             if elements is not None and child.tag not in elements:
                 raise Item(child).error(

@@ -26,6 +26,7 @@ MAKERS = {
     "composite": "makes bodies of its own",
 }
 
+
 @dataclass(eq=False)
 class BodyItem:
     """A body as the file has it: `name` as in the file or made up, `at` its pose in the parent's frame."""
