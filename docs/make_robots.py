@@ -34,7 +34,7 @@ Pinocchio too. Every robot that loads is written as URDF and read again, with th
 
 ## Files that break a rule
 
-`cd.load(file, policy=...)` says what is done where a `.urdf` or `.yaml` file breaks a rule. What was kept or repaired
+`cd.load(file, policy=...)` says what is done where a file of any format breaks a rule. What was kept or repaired
 is in `model.notes` and in `model.report()`. A repair is for slight breaches: a number that is off by up to 5 % of its
 size. Rules that are not in the table are enforced under every policy: no file makes a body of negative mass, and
 no inertia that is negative along an axis is kept.
@@ -44,7 +44,7 @@ no inertia that is negative along an axis is kept.
 {rules}
 
 A quaternion or a rotation matrix within 0.1 % is rounding and is normalised under every policy, as axes of any length
-are. Inertias of parts that are fixed to others are judged together, see
+are, and in MJCF quaternions of any length but 0, as that format says. Inertias of parts that are fixed to others are judged together, see
 [decision 0007](decisions/0007-odd-inertias-are-judged-as-links.md).
 
 ## Writing URDF and MJCF
