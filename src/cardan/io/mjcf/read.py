@@ -142,11 +142,13 @@ class _Reader:
             scale = options.total_mass / total
             inertials = [Inertial(own.mass * scale, own.com, own.inertia * scale) for own in inertials]
         self._require_masses(inertials)
+        carried = self._some_are_carried()
         for body, own in zip(self.world.bodies[1:], inertials, strict=True):
             parent = self.names[id(self.world.bodies[body.parent])]
             solid = {"mass": own.mass, "com": own.com, "inertia": own.inertia}
             self.joints.add(self.mechanism, body, parent, self.names[id(body)], solid)
-            self._compensate(body, own)
+            if carried:
+                self._compensate(body, own)
 
     def _require_masses(self, inertials: list[Inertial]) -> None:
         """What moves must have mass: a body, with all that is fixed to it."""
@@ -165,6 +167,12 @@ class _Reader:
             error = require_mass(body.item, whole.mass, whole.inertia)
             if error is not None:
                 raise error
+
+    def _some_are_carried(self) -> bool:
+        """Whether MuJoCo looks at `gravcomp`: some body has it positive, and not all passive forces are switched off."""
+        flags = self.options.flags
+        given = [body.item.number_or("gravcomp", 0.0) for body in self.world.bodies[1:]]
+        return any(part > 0 for part in given) and (flags["spring"] or flags["damper"])
 
     def _compensate(self, body: BodyItem, own: Inertial) -> None:
         """A force that carries part of a body's weight."""
