@@ -10,6 +10,7 @@ Source: MuJoCo's documentation, XML reference and modeling.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from cardan.io.mjcf.joints import JointItem, Joints
 from cardan.io.mjcf.mesh import Meshes
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.placement import unit
-from cardan.io.mjcf.solids import SHAPES, Inertial, inertial_of, merged, place, require_mass
+from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.text import Folder, Item, read_tree
 from cardan.io.mjcf.world import BodyItem, World, free_name
 from cardan.io.policy import Policy, Word
@@ -132,11 +133,11 @@ class _Reader:
         inertials = []
         for body in self.world.bodies[1:]:
             given, frame = body.inertial or (None, Pose())
-            inertials.append(
-                inertial_of(
-                    body.item, given, frame, body.geoms, options.rules, options.angles, self.meshes, self.policy
-                )
+            own = inertial_of(
+                body.item, given, frame, body.geoms, options.rules, options.angles, self.meshes, self.policy
             )
+            # what `boundmass` gives to a body of nothing is as far from its frame as that is from its parent's
+            inertials.append(replace(own, com=body.at.position) if own.com is NOTHING.com else own)
         total = sum(own.mass for own in inertials)
         if options.total_mass > 0 and total > 0:
             scale = options.total_mass / total
