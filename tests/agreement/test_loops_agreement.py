@@ -253,7 +253,7 @@ def projected(model: cd.Model, poses: np.ndarray, twists: np.ndarray) -> tuple[n
 
 
 CUTS: dict[str, tuple[str, ...]] = {
-    "four_bar": ("B",),
+    "four_bar": ("D",),
     "slider_crank": ("guide",),
     "five_bar": ("A",),
     "rscr": ("cylinder",),

@@ -26,7 +26,7 @@ from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.force import Coupling, Force
-from cardan.model.graph import GROUND, choose_tree
+from cardan.model.graph import GROUND, choose_tree, joints_to_keep, notes_on_turns
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import Kind
 from cardan.model.model import Model
@@ -98,7 +98,8 @@ def _cut(thing: Mechanism | Model) -> list[str]:
     """Joints to cut; of a model only where they are not those that would be chosen anyway."""
     if isinstance(thing, Mechanism):
         return list(thing.cut)
-    chosen = set(choose_tree(thing.bodies, thing.joints))
+    keep = joints_to_keep(thing.joints, thing.forces, thing.couplings)
+    chosen = set(choose_tree(thing.bodies, thing.joints, keep=keep))
     cuts = tuple(j for j in range(len(thing.joints)) if j not in chosen)
     return [] if cuts == thing.cuts else [thing.joints[j].name for j in thing.cuts]
 
@@ -106,8 +107,10 @@ def _cut(thing: Mechanism | Model) -> list[str]:
 def _notes(thing: Mechanism | Model) -> list[str]:
     """What the user should know, without the sentences that `build` adds by itself."""
     whys = [why.partition(";")[0] for body in thing.bodies if (why := _doubt(body))]
-    doubts = {why + end for why in whys for end in (SETTLED, KEPT)}
-    return [note for note in thing.notes if isinstance(thing, Mechanism) or note not in doubts]
+    added = {why + end for why in whys for end in (SETTLED, KEPT)}
+    if isinstance(thing, Model):
+        added |= set(notes_on_turns(thing.joints, thing.cuts, thing.forces))
+    return [note for note in thing.notes if isinstance(thing, Mechanism) or note not in added]
 
 
 def _states(thing: Mechanism | Model) -> Entries:

@@ -13,7 +13,16 @@ from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
 from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.elements import Elements, dimensions, frozen, read_armature, read_name
-from cardan.model.graph import GROUND, Tree, check_mobility, choose_tree, grow_tree, merged_inertia
+from cardan.model.graph import (
+    GROUND,
+    Tree,
+    check_mobility,
+    choose_tree,
+    grow_tree,
+    joints_to_keep,
+    merged_inertia,
+    notes_on_turns,
+)
 from cardan.model.hypertext import mechanism_html, thumbnail
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
@@ -240,7 +249,9 @@ class Mechanism(Elements):
                     f"mechanism {self.name!r}: cut {name!r} is not a joint{nearest(name, self._joints)}"
                 )
         forced = [j for j, joint in enumerate(joints) if joint.name in cut]
-        chosen = choose_tree(bodies, joints, forced)
+        forces = tuple(force.traced(joints) for force in self.forces)
+        couplings = tuple(coupling.traced() for coupling in self.couplings)
+        chosen = choose_tree(bodies, joints, forced, joints_to_keep(joints, forces, couplings))
         cuts = tuple(sorted({*range(len(joints))} - {*chosen}))
         for joint in (joints[j] for j in cuts if joints[j].armature is not None):
             raise ModelError(
@@ -248,11 +259,9 @@ class Mechanism(Elements):
                 "another joint of the loop in cut"
             )
         tree = grow_tree(bodies, joints, chosen, snapping)
-        notes = (*self._notes, *self._settle_doubts(bodies, tree))
-        holding = {*cuts, *(j for coupling in self._couplings.values() for j in coupling.joints)}
+        notes = (*self._notes, *self._settle_doubts(bodies, tree), *notes_on_turns(joints, cuts, forces))
+        holding = {*cuts, *(j for coupling in couplings for j in coupling.joints)}
         check_mobility(tree, joints, {b for j in holding for b in (joints[j].parent, joints[j].child) if b != GROUND})
-        forces = tuple(force.traced(joints) for force in self.forces)
-        couplings = tuple(coupling.traced() for coupling in self.couplings)
         model = Model(
             self.name, frozen(self.gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings
         )

@@ -26,6 +26,7 @@ from cardan.algebra.number import expression, scalar
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import ModelError
 from cardan.model.body import Joint
+from cardan.model.values import floats
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
 # changes by less than 1e-16 of itself where the ends are a ten-thousandth of a millimetre apart.
@@ -82,6 +83,13 @@ class Force:
     def depends_on_time(self) -> bool:
         """Whether time appears in the law."""
         return _depends_on_time(self.function)
+
+    @property
+    def depends_on_coordinates(self) -> bool:
+        """Whether the law, once traced, is along a joint and depends on where the joint is."""
+        if self.kind.on != "joint":
+            return False
+        return bool(np.any(self.numbers.get("stiffness", 0.0))) or _depends(self.function, 1)
 
     def traced(self, joints: Sequence[Joint]) -> Force:
         """The same element with the user's function, if any, as a graph; refuse one that is not a force law."""
@@ -329,8 +337,9 @@ def trace(
                 f"{owner}: its function cannot be traced, {type(error).__name__}: {why}; it is run once on CasADi "
                 "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
             ) from error
-    if listed and (not isinstance(value, list | tuple | np.ndarray) or len(value) != len(sizes)):
-        count = f"{len(value)} of them" if isinstance(value, list | tuple | np.ndarray) else f"one {_shown(value)}"
+    several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    if listed and (not several or len(value) != len(sizes)):
+        count = f"{len(value)} of them" if several else f"one {_shown(value)}"
         raise ModelError(
             f"{owner}: its function must return a list of {len(sizes)} wrenches of 6 numbers, one for each of its "
             f"bodies, got {count}"
@@ -357,7 +366,9 @@ def _column(owner: str, value: Any, n: int) -> Any:
     import casadi as ca
 
     def flat(part: Any) -> Any:
-        return ca.vertcat(*map(flat, part)) if isinstance(part, list | tuple | np.ndarray) and np.ndim(part) else part
+        if isinstance(part, np.ndarray | np.generic) and part.dtype != object:
+            return floats(part)[()]  # of other kinds CasADi makes what it likes; of long doubles, a crash
+        return ca.vertcat(*map(flat, part)) if isinstance(part, list | tuple | np.ndarray) and len(part) else part
 
     wanted = "a number" if n == 1 else f"{n} numbers"
     try:
@@ -366,11 +377,13 @@ def _column(owner: str, value: Any, n: int) -> Any:
         raise ModelError(f"{owner}: its function must return {wanted}, got {_shown(value)}") from None
     if sorted(column.shape) != [1, n]:
         raise ModelError(f"{owner}: its function must return {wanted}, got {_shown(value)} of shape {column.shape}")
+    if column.is_constant() and np.isinf(ca.DM(column).full()).any():
+        raise ModelError(f"{owner}: its result is not finite: {_shown(value)}")
     return ca.vec(ca.densify(column))  # zeros are numbers: two ways to write one law give one graph
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) < 60 else f"{text[:56]} ..."
 
 
@@ -404,4 +417,9 @@ def plain_symbols() -> Iterator[None]:
 
 def _depends_on_time(function: Any) -> bool:
     """Whether the first argument of a traced function, time, appears in a result."""
-    return function is not None and any(function.jac_sparsity(k, 0).nnz() for k in range(function.n_out()))
+    return _depends(function, 0)
+
+
+def _depends(function: Any, argument: int) -> bool:
+    """Whether an argument of a traced function appears in a result."""
+    return function is not None and any(function.jac_sparsity(k, argument).nnz() for k in range(function.n_out()))

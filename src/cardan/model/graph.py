@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from cardan.algebra.number import nominal, plain, scalar
 from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
 from cardan.errors import ModelError
 from cardan.model.body import Body, Joint
+from cardan.model.force import Coupling, Force
 from cardan.model.joint import RIGID, Kind, reversed_kind
 from cardan.model.pose import Pose
 from cardan.model.transform import joint_transform
@@ -62,6 +63,11 @@ class Tree:
     nq: int
     nv: int
 
+    @cached_property
+    def mobility(self) -> tuple[dict[int, str], float]:
+        """What `judge_mobility` finds."""
+        return judge_mobility(self)
+
     def coordinate_ancestor(self) -> list[int]:
         """For each velocity coordinate the one next above it on the way to the root, or -1."""
         above: list[int] = []
@@ -87,27 +93,29 @@ class Tree:
         return h.hexdigest()
 
 
-def choose_tree(bodies: Sequence[Body], joints: Sequence[Joint], cut: Sequence[int] = ()) -> list[int]:
-    """Choose tree joints: each next joint is the one with most constraint rows, then the nearest to ground.
+def choose_tree(
+    bodies: Sequence[Body], joints: Sequence[Joint], cut: Sequence[int] = (), keep: Collection[int] = ()
+) -> list[int]:
+    """Choose tree joints: first those to `keep`, then by most constraint rows, then nearest to ground.
 
-    The joints left over are cut; a cut joint costs as many equations as it has constraint rows. Joints in `cut` are
-    cut whatever they cost.
+    The joints left over are cut; a cut joint costs as many equations as it has constraint rows, and its angles are
+    known up to whole turns only. Joints in `cut` are cut whatever they cost.
     """
     touching: dict[int, list[int]] = {}
     for j, joint in enumerate(joints):
         for end in (joint.parent, joint.child) if j not in cut else ():
             touching.setdefault(end, []).append(j)
     depth = {GROUND: 0}
-    queue: list[tuple[int, int, int]] = []
+    queue: list[tuple[bool, int, int, int]] = []
     chosen = []
 
     def reach(body: int) -> None:
         for j in touching.get(body, ()):
-            heapq.heappush(queue, (-joints[j].kind.freedoms_removed, depth[body], j))
+            heapq.heappush(queue, (j not in keep, -joints[j].kind.freedoms_removed, depth[body], j))
 
     reach(GROUND)
     while queue:
-        _, d, j = heapq.heappop(queue)
+        *_, d, j = heapq.heappop(queue)
         ends = [b for b in (joints[j].parent, joints[j].child) if b not in depth]
         if ends:
             depth[ends[0]] = d + 1
@@ -124,6 +132,23 @@ def choose_tree(bodies: Sequence[Body], joints: Sequence[Joint], cut: Sequence[i
                 f"{body.name!r})"
             )
     return chosen
+
+
+def joints_to_keep(joints: Sequence[Joint], forces: Sequence[Force], couplings: Sequence[Coupling]) -> set[int]:
+    """Joints to have coordinates of their own if possible: something depends on those, whole turns included."""
+    keep = {j for j, joint in enumerate(joints) if joint.armature is not None}
+    keep |= {force.on[0] for force in forces if force.depends_on_coordinates}
+    return keep.union(*(coupling.joints for coupling in couplings))
+
+
+def notes_on_turns(joints: Sequence[Joint], cuts: Collection[int], forces: Sequence[Force]) -> list[str]:
+    """A note for each force that reads the angle of a cut joint, whose turns are not counted."""
+    return [
+        f"{force.owner}: its joint {joints[force.on[0]].name!r} closes a loop, so that its angle is known within half "
+        "a turn of zero only; name another joint of the loop in cut if it goes further"
+        for force in forces
+        if force.depends_on_coordinates and force.on[0] in cuts and "rad" in joints[force.on[0]].kind.q_units
+    ]
 
 
 def grow_tree(
@@ -212,15 +237,21 @@ def check_mobility(tree: Tree, joints: Sequence[Joint], held_bodies: set[int]) -
 
 
 def weightless_links(tree: Tree) -> dict[int, str]:
-    """Links whose joint can move without moving any inertia, and why.
+    """Links whose joint can move without moving any inertia, and why."""
+    return tree.mobility[0]
+
+
+def judge_mobility(tree: Tree, seed: int = 0) -> tuple[dict[int, str], float]:
+    """Links whose joint moves no inertia, and why; and how many times less than all it carries the others move.
 
     At one arbitrary configuration, tips first: composite inertia `IC` gives the size to compare with, and articulated
     inertia `IA` what is left to move when the joints beyond give way. Free numbers count with their nominal values.
     """
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     IC = [nominal(link.I) for link in tree.links]
     IA = list(IC)
     found: dict[int, str] = {}
+    least = 1.0
     for i in reversed(range(len(tree.links))):
         link = tree.links[i]
         q = link.kind.plus(np.array(link.kind.neutral), rng.uniform(-1, 1, link.kind.nv))
@@ -229,12 +260,20 @@ def weightless_links(tree: Tree) -> dict[int, str]:
         D = S.T @ IA[i] @ S + np.diag(A)
         if link.kind.nv and not (A > 0).all() and not _moves_inertia(S, D, IC[i]):
             found[i] = "has no mass" if IC[i][3, 3] == 0 else "has no inertia along a motion of that joint"
+        elif link.kind.nv:
+            least = min(least, _smallest_share(D, S.T @ IC[i] @ S + np.diag(A)))
         if link.parent != GROUND:
             X = joint_transform(link.kind, q, link.E, nominal(link.r))
             left = IA[i] if i in found else IA[i] - IA[i] @ S @ np.linalg.solve(D, S.T @ IA[i])
             IC[link.parent] = IC[link.parent] + X.congruence(IC[i])
             IA[link.parent] = IA[link.parent] + X.congruence(left)
-    return found
+    return found, 1 / least if least > 0 else np.inf
+
+
+def _smallest_share(D: np.ndarray, whole: np.ndarray) -> float:
+    """The least eigenvalue of `D` where the diagonal of `whole` is one."""
+    size = np.sqrt(np.diag(whole))
+    return float(D[0, 0] / whole[0, 0] if len(D) == 1 else np.linalg.eigvalsh(D / np.outer(size, size))[0])
 
 
 def _moves_inertia(S: np.ndarray, D: np.ndarray, IC: np.ndarray) -> bool:
