@@ -21,7 +21,7 @@ from cardan.io.forms import Each, along
 from cardan.io.policy import Policy, Word
 from cardan.io.schema import Entries
 from cardan.io.spot import Spot
-from cardan.io.text import BODIES, placing, read_text
+from cardan.io.text import BODIES, placing, read_text, too_many_states
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.joint import (
@@ -127,6 +127,8 @@ class _Reader:
         }  # fmt: skip
         if len(self.section("bodies").entries) > BODIES:
             raise self.top.error(f"the file has more than {BODIES} bodies; no more are read")
+        if why := too_many_states(len(self.section("states").entries), len(self.section("joints").entries)):
+            raise self.top.error(why)
         for section, add in sections.items():
             for name, spot in self.named(section):
                 add(name, spot)

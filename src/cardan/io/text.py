@@ -15,6 +15,9 @@ SIZE_LIMIT = 16 * 2**20
 BODIES = 5000
 """Most bodies of a file; each takes about a millisecond to read. `Mechanism` itself has no such limit."""
 
+STATES = 100_000
+"""Most joints of all named states of a file together; each state has every joint."""
+
 
 def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
     """Read a UTF-8 text file of at most `limit` bytes."""
@@ -55,6 +58,13 @@ def _near(path: Path) -> str:
     """Tell where the path stops existing, as the tail of a sentence."""
     folder = next((p for p in path.parents if p.is_dir()), None)
     return "" if folder is None or folder == path.parent else f"; its folder {str(path.parent)!r} does not exist"
+
+
+def too_many_states(states: int, joints: int) -> str:
+    """Why named states are not read, or nothing."""
+    if states * joints <= STATES:
+        return ""
+    return f"it has {states} states of {joints} joints each; at most {STATES} are read, joints of all states together"
 
 
 @contextmanager

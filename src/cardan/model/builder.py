@@ -248,7 +248,8 @@ class Mechanism(Elements):
                 raise UnknownNameError(
                     f"mechanism {self.name!r}: cut {name!r} is not a joint{nearest(name, self._joints)}"
                 )
-        forced = [j for j, joint in enumerate(joints) if joint.name in cut]
+        named = {*cut}
+        forced = [j for j, joint in enumerate(joints) if joint.name in named]
         forces = tuple(force.traced(joints) for force in self.forces)
         couplings = tuple(coupling.traced() for coupling in self.couplings)
         chosen = choose_tree(bodies, joints, forced, joints_to_keep(joints, forces, couplings))

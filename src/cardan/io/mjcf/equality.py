@@ -67,6 +67,8 @@ class Equalities:
     def __init__(self, mechanism: Mechanism, joints: Joints, places: Places, lose: Callable[[str], None]) -> None:
         self.mechanism, self.joints, self.places, self.lose = mechanism, joints, places, lose
         self.count = 0
+        self.taken = {joint.name for joint in mechanism.joints}
+        self.laws = {*(x.name for x in mechanism.forces), *(x.name for x in mechanism.couplings)}
 
     def add(self, given: Item, defaults: Defaults) -> None:
         """Add one constraint."""
@@ -104,8 +106,8 @@ class Equalities:
                 F, M = anchor, Pose((between.inverse @ anchor).position)
         if one == two:
             raise item.error("it holds a body to itself; name two bodies")
-        taken = {joint.name for joint in self.mechanism.joints}
-        joint = free_name(name, taken)
+        joint = free_name(name, self.taken)
+        self.taken.add(joint)
         self.mechanism.joint(
             joint, Rigid() if weld else Spherical(), self.places.name(one), self.places.name(two), at=F, child_at=M
         )
@@ -128,8 +130,8 @@ class Equalities:
                 raise item.error(f"{attribute} {joint!r} is {self.joints.all[joint].type}; it must be slide or hinge")
         a = item.up_to("polycoef", (0.0, 1.0, 0.0, 0.0, 0.0))
         y0 = float(self.joints.all[first].reference[0])
-        taken = {*(x.name for x in self.mechanism.forces), *(x.name for x in self.mechanism.couplings)}
-        name = free_name(name, taken)
+        name = free_name(name, self.laws)
+        self.laws.add(name)
         if not second:
             self.mechanism.motion(name, first, y0 + float(a[0]))
         elif np.any(a[2:]):

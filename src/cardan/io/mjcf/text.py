@@ -18,13 +18,14 @@ import numpy as np
 from cardan.errors import FileError, nearest
 from cardan.io.element import LARGEST, MOST, Element, parse_nodes, shortened, walk
 from cardan.io.mjcf.counts import EXACTLY, UP_TO
-from cardan.io.text import BODIES, SIZE_LIMIT, placing, read_text
+from cardan.io.text import BODIES, SIZE_LIMIT, placing, read_text, too_many_states
 
 ELEMENTS = 60_000
 """Elements of a model, with those of the files that it includes."""
 INCLUDES, SECTIONS = 500, 2000
 """Files that a model may include, and sections that it may have, with those of the files."""
 COUNTED = {"body": BODIES, "geom": 4 * BODIES, "site": 4 * BODIES, "joint": 2 * BODIES, "frame": 4 * BODIES}
+COUNTED |= dict.fromkeys(("weld", "connect", "key"), BODIES)
 """How many of the elements that cost most may be in a model."""
 
 
@@ -209,6 +210,8 @@ def _check_counts(top: Any, source: str) -> None:
     for tag, most in COUNTED.items():
         if counts[tag] > most:
             raise FileError(f"{source}: the model has {counts[tag]} elements <{tag}>; at most {most} are read")
+    if why := too_many_states(counts["key"], counts["joint"] + counts["freejoint"]):
+        raise FileError(f"{source}: {why}")
 
 
 def _included(
