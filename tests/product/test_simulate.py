@@ -138,7 +138,7 @@ BAD = [
     ({"samples": 1}, "samples must be 2 or more"),
     ({"samples": [0.5, 0.2]}, "sample times must be a row of increasing numbers"),
     ({"samples": [3.0]}, "sample times must lie between 0 s and 1 s"),
-    ({"rtol": 0.0}, "rtol must be positive, got 0.0"),
+    ({"rtol": 0.0}, "rtol must be a positive number, got 0.0"),
     ({"failures": "ignore"}, "failures must be 'raise' or 'keep', got 'ignore'"),
     ({"formulation": "spacial"}, "did you mean 'spatial'?"),
     ({"events": [cd.Event("x", lambda s: s.q)] * 2}, "event 'x' is given twice"),

@@ -15,6 +15,7 @@ from cardan.errors import InputError
 from cardan.formulation.jacobian import frame_jacobian
 from cardan.kernels.evaluate import compile_quantity, is_large, kernel_of
 from cardan.model.model import Model
+from cardan.model.values import array
 
 
 def body_poses(model: Model, q: Any, *, formulation: str = "spatial", threads: int | None = None) -> Any:
@@ -36,14 +37,19 @@ def body_accelerations(model: Model, q: Any, v: Any, a: Any, *, threads: int | N
 def frame_pose(model: Model, frame: str, q: Any) -> Any:
     """Pose (..., 4, 4) of a body or named frame in ground axes."""
     if frame == "ground":
-        return np.broadcast_to(np.eye(4), (*np.shape(q)[:-1], 4, 4))
+        return _fixed(model, q, np.eye(4))
     if frame in model.frame_names:
         found = model.frames[model.frame_names.index(frame)]
         at = found.at.matrix
         if found.body < 0:
-            return np.broadcast_to(at, (*np.shape(q)[:-1], 4, 4))
+            return _fixed(model, q, at)
         return body_poses(model, q)[..., found.body, :, :] @ at
     return body_poses(model, q)[..., model.body_index(frame), :, :]
+
+
+def _fixed(model: Model, q: Any, pose: np.ndarray) -> np.ndarray:
+    """The pose of what does not move, at every q."""
+    return np.array(np.broadcast_to(pose, (*array("frame_pose", "q", q, model.nq).shape[:-1], 4, 4)))
 
 
 def jacobian(model: Model, frame: str, q: Any, *, axes: str = "body") -> Any:

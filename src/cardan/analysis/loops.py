@@ -6,7 +6,7 @@ SI units.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from cardan.errors import InputError
 from cardan.integrate.assemble import constraint_kernels
 from cardan.model.hypertext import html_table
 from cardan.model.model import Model
+from cardan.model.values import one
 
 
 def constraint_residual(model: Model, q: Any, *, t: Any = 0.0) -> Any:
@@ -58,6 +59,7 @@ def undetermined_reactions(model: Model, q: Any, *, t: Any = 0.0) -> np.ndarray:
     """Mask (number of joints, 6), True where redundancy leaves a reaction's component undetermined at `q` (nq,)."""
     key = "absolute_body"
     model.require_one("undetermined_reactions")
+    q = one("undetermined_reactions", "q", q, model.nq)
     still = np.zeros(model.nv)
     J = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))[2]
     U, s, _ = np.linalg.svd(J)
@@ -124,6 +126,7 @@ class Actuation:
 def actuation(model: Model, q: Any, driven: Sequence[str]) -> Actuation:
     """Judge a choice of driven joints at a configuration `q` (nq,)."""
     model.require_one("actuation")
+    q = one("actuation", "q", q, model.nq)
     B, J = _drive_matrix(model, driven), np.asarray(constraint_jacobian(model, q))
     freedoms = model.nv - _rank(J)
     commanded = _rank(np.concatenate([B, J.T], axis=1)) - _rank(J)
@@ -134,12 +137,16 @@ def drive_forces(model: Model, q: Any, force: Any, driven: Sequence[str], t: Any
     """Drives `tau` (..., nv) of the joints `driven` that, with constraint forces, give a `force` (..., nv)."""
     B = _drive_matrix(model, driven)
     J = np.asarray(constraint_jacobian(model, q, t=t))
+    if not np.isfinite(J).all():
+        raise InputError("inverse_dynamics: some q or t gives constraints that are not finite; look for nan and inf")
     # what is left of a force after the constraints have borne their part; the smallest drives that give it
     P = np.eye(model.nv) - np.linalg.pinv(J, rcond=1e-10) @ J
     wanted = P @ np.asarray(force)[..., None]
     found = np.linalg.pinv(P @ B, rcond=1e-10) @ wanted
-    left = np.abs(P @ B @ found - wanted).max(initial=0.0)
-    if left > 1e-7 * max(1.0, float(np.abs(force).max(initial=0.0))):
+    left = np.abs(P @ B @ found - wanted).max(axis=(-2, -1), initial=0.0)
+    size = np.abs(force).max(axis=-1, initial=1.0)
+    if (left > 1e-7 * size).any():
+        left = left.max()
         names = ", ".join(repr(name) for name in driven) or "no joint"
         raise InputError(
             f"inverse_dynamics: model {model.name!r} has {redundancy(model).freedoms} freedoms, and driving {names} "
@@ -149,6 +156,9 @@ def drive_forces(model: Model, q: Any, force: Any, driven: Sequence[str], t: Any
 
 
 def _drive_matrix(model: Model, driven: Sequence[str]) -> np.ndarray:
+    driven = (driven,) if isinstance(driven, str) else driven
+    if not isinstance(driven, Iterable):
+        raise InputError(f"driven must be a list of joint names, got {driven!r}")
     columns = [k for name in driven for k in range(*model.v_slice(name).indices(model.nv))]
     return np.eye(model.nv)[:, columns]
 

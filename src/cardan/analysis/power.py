@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from cardan.analysis.general import formulation_key, multiplier_kernel, time_argument
+from cardan.errors import InputError
 from cardan.formulation.power import element_power
 from cardan.integrate.assemble import constraint_kernels
 from cardan.kernels.evaluate import compile_quantity
 from cardan.model.model import Model
+from cardan.model.values import array
 
 
 def power(model: Model, q: Any, v: Any, tau: Any = None, *, t: Any = 0.0) -> Any:
@@ -22,10 +24,14 @@ def power(model: Model, q: Any, v: Any, tau: Any = None, *, t: Any = 0.0) -> Any
     It is that of the drives `tau`, of prescribed motions, and of the force elements less what their own potential
     energy takes up: springs give none, dampers and friction take it away.
     """
-    shape = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1], np.shape(tau)[:-1], np.shape(t))
-    total = np.zeros(shape)
-    if tau is not None:
-        total = total + np.einsum("...i,...i", np.asarray(v), np.asarray(tau))
+    q, v, t = array("power", "q", q, model.nq), array("power", "v", v, model.nv), array("power", "t", t)
+    tau = None if tau is None else array("power", "tau", tau, model.nv)
+    try:
+        drives = np.zeros(model.nv) if tau is None else tau
+        total = np.zeros(np.broadcast_shapes(q.shape[:-1], t.shape)) + np.einsum("...i,...i", v, drives)
+    except ValueError:
+        shapes = f"q {q.shape}, v {v.shape}, tau {drives.shape}, t {t.shape}"
+        raise InputError(f"power: the batches do not fit together: {shapes}") from None
     if model.forces:
         if "element_power" not in model.kernels:
             model.kernels["element_power"] = compile_quantity(model, element_power(model), "spatial")

@@ -58,7 +58,7 @@ def formulation_key(formulation: str, frame: str = "fixed") -> str:
     """The name under which a formulation is built, from the words that the user gives."""
     if frame not in FRAMES:
         raise InputError(f"frame must be 'fixed' or 'body', got {frame!r}")
-    if formulation in ADDED:
+    if isinstance(formulation, str) and formulation in ADDED:
         return ADDED[formulation]
     known = [name for name in BUILDERS if name != "absolute_body" and name not in ADDED.values()] + list(ADDED)
     if formulation not in known:

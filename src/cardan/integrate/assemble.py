@@ -6,16 +6,17 @@ manifolds. Velocities: the smallest change that satisfies `J v = beta`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from cardan.algebra.number import nominal
-from cardan.errors import ModelError
+from cardan.errors import InputError, ModelError
 from cardan.formulation.general import constraint_rows, residual
 from cardan.kernels.evaluate import compile_quantity, kernel_of
 from cardan.model.model import Model
+from cardan.model.values import batch, number
 
 TOLERANCE = 1e-12
 ITERATIONS = 200
@@ -46,14 +47,21 @@ def assemble(
         q (..., nq) and v (..., nv) with every loop closed.
 
     """
-    q = np.array(model.start() if q is None else q, dtype=float)
-    v = np.zeros((*q.shape[:-1], model.nv)) if v is None else np.array(v, dtype=float)
+    q = model.start() if q is None else batch("assemble", "q", q, model.nq)
+    v = np.zeros((*q.shape[:-1], model.nv)) if v is None else batch("assemble", "v", v, model.nv)
+    t, tolerance = number("assemble", "t", t, "of seconds"), number("assemble", "tolerance", tolerance, least=0)
     free = np.ones(model.nv, dtype=bool)
-    for joint in hold:
+    for joint in _names(hold):
         free[model.v_slice(joint)] = False
-    q = np.array(np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], model.batch), model.nq)))
+    try:
+        rows = np.broadcast_shapes(q.shape[:-1], model.batch)
+        np.broadcast_shapes(rows, v.shape[:-1])
+    except ValueError:
+        shapes = f"q {q.shape}, v {v.shape}, values of parameters {model.batch}"
+        raise InputError(f"assemble: the batches do not fit together: {shapes}") from None
+    q = np.array(np.broadcast_to(q, (*rows, model.nq)))
     for row in np.ndindex(q.shape[:-1]):
-        q[row] = _place(model.one_of(row), q[row], free, t, tolerance)
+        q[row] = _place(model.one_of(row), q[row], free, t, tolerance, row)
         if model.values is not None and (model.cuts or model.couplings):
             _require_same_rank(model.one_of(row), q[row], row)
     moving = np.broadcast_to(v, (*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), model.nv))
@@ -73,8 +81,19 @@ def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
     return (np.asarray(t, dtype=float),) if model.depends_on_time else ()
 
 
-def _place(model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: float) -> np.ndarray:
-    """Close one configuration."""
+def _names(hold: Any) -> Sequence[str]:
+    """Names of joints: a list of them, or one."""
+    if isinstance(hold, str):
+        return (hold,)
+    if not isinstance(hold, Iterable):
+        raise InputError(f"assemble: hold must be a list of joint names, got {hold!r}")
+    return list(hold)
+
+
+def _place(
+    model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: float, row: tuple[int, ...]
+) -> np.ndarray:
+    """Close one configuration, that of a row of the batch."""
     if not model.cuts and not model.couplings:
         return q
     evaluate, _ = constraint_kernels(model)
@@ -102,7 +121,7 @@ def _place(model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: f
             weight *= 4
     if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance * max(1.0, _reach(model)):
         return q  # as far as rounding allows
-    raise _cannot(model, phi)
+    raise _cannot(model, phi, row)
 
 
 def _polished(
@@ -137,8 +156,9 @@ def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> Non
         )
 
 
-def _cannot(model: Model, phi: np.ndarray) -> ModelError:
+def _cannot(model: Model, phi: np.ndarray, row: tuple[int, ...]) -> ModelError:
     """Name the joint or coupling with the largest gap."""
+    where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
     gaps, first = {}, 0
     for j in model.cuts:
         k = model.joints[j].kind.freedoms_removed
@@ -149,8 +169,8 @@ def _cannot(model: Model, phi: np.ndarray) -> ModelError:
         first += 1
     worst = max(gaps, key=lambda name: gaps[name])
     return ModelError(
-        f"model {model.name!r} cannot be assembled: {worst} stays open by {gaps[worst]:.3g} (m and rad together); "
-        "check lengths and placements, or give joints a better `start`"
+        f"model {model.name!r} cannot be assembled{where}: {worst} stays open by {gaps[worst]:.3g} (m and rad "
+        "together); check lengths and placements, or give joints a better `start`"
     )
 
 
@@ -162,9 +182,11 @@ def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarr
     missing = beta - (J @ v[..., None])[..., 0]
     moved = np.array(v)
     moved[..., free] += (np.linalg.pinv(J[..., free], rcond=1e-10) @ missing[..., None])[..., 0]
-    left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(initial=0.0)
+    left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(axis=-1, initial=0.0)
     what = "with the held joints' rates as given" if not free.all() else "with its prescribed motions"
-    if left > 1e-8 * max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(beta).max(initial=0.0))):
+    speed = np.maximum(np.abs(v).max(axis=-1, initial=1.0), np.abs(beta).max(axis=-1, initial=1.0))
+    if not (left <= 1e-8 * speed).all():
+        left = left.max()
         raise ModelError(
             f"model {model.name!r} cannot move like that: {what}, a constraint is broken by {left:.3g} (m/s and rad/s "
             "together); hold fewer joints, or give rates and motions that fit"

@@ -8,13 +8,15 @@ from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, constant, is_symbol
 from cardan.algebra.rotation import cross
-from cardan.errors import InputError
+from cardan.errors import CardanError, InputError
 from cardan.formulation.loops import MOTION
 from cardan.formulation.recursion import run
 from cardan.kernels.evaluate import symbolic
+from cardan.model.elements import read_name
 from cardan.model.force import plain_symbols
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
+from cardan.model.values import one
 
 ACTIONS = ("stop", "record")
 
@@ -37,6 +39,7 @@ class Event:
     direction: int = 0
 
     def __post_init__(self) -> None:
+        read_name("event", self.name)
         if self.action not in ACTIONS:
             raise InputError(f"event {self.name!r}: action must be 'stop' or 'record', got {self.action!r}")
         if self.direction not in (-1, 0, 1):
@@ -67,14 +70,14 @@ class Moment:
     def position(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
         """Position (3,) of a point of a body or frame, in ground components, m."""
         link, pose = self.model.placement(body)
-        at = constant(pose.position + pose.rotation @ list(point))
+        at = constant(pose.position + pose.rotation @ one("position", "point", point, 3))
         node = self._node(link)
         return at if node is None else node.r0 + node.R @ at
 
     def velocity(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
         """Velocity (3,) of a point of a body or frame, in ground components, m/s."""
         link, pose = self.model.placement(body)
-        at = constant(pose.position + pose.rotation @ list(point))
+        at = constant(pose.position + pose.rotation @ one("velocity", "point", point, 3))
         node = self._node(link)
         if node is None:
             return at * 0
@@ -105,8 +108,8 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
         try:
             with plain_symbols():
                 value = event.when(moment)
-        except InputError:
-            raise
+        except CardanError as error:
+            raise InputError(f"event {event.name!r}: {error}") from None
         except Exception as error:
             raise InputError(
                 f"event {event.name!r}: its expression failed on symbols: {type(error).__name__}: {error}; use "
@@ -115,6 +118,26 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
         if not is_symbol(value) or value.shape != (1, 1):
             what = f"shape {value.shape}" if is_symbol(value) else repr(value)
             raise InputError(f"event {event.name!r}: its expression must be a scalar of the moment, got {what}")
+        _require_crossing(event, value)
         values.append(value)
     g = ca.vertcat(*values) if values else ca.SX(0, 1)
+    known = ca.vertcat(t, q, v, p)
+    for event, value in zip(events, values, strict=True):
+        for symbol in ca.symvar(value):
+            if not ca.depends_on(known, symbol):
+                raise InputError(f"event {event.name!r}: its expression has the symbol {symbol}, not of the moment")
     return ca.Function("events", [t, q, v, *([p] if model.parameters else [])], [g])
+
+
+def _require_crossing(event: Event, value: Any) -> None:
+    """Refuse what is true or false: it is never below zero, so that it would pass through zero unseen."""
+    import casadi as ca
+
+    entry = value.elements()[0] if value.nnz() else None
+    if entry is None or entry.is_constant():
+        raise InputError(f"event {event.name!r}: its expression is always {value}; it must change with the moment")
+    if entry.op() in (ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR):
+        raise InputError(
+            f"event {event.name!r}: its expression is a condition, true or false, and never passes through zero; give "
+            "a difference, as s.t - 1.5 for s.t > 1.5"
+        )

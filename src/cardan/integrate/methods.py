@@ -17,6 +17,7 @@ from cardan.integrate.motion import Motion
 from cardan.integrate.stepper import Stepper
 from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
+from cardan.model.values import number, whole
 
 IMPLICIT = ("gear", "alpha", "bdf", "adams")
 OWN = (*METHODS, *IMPLICIT)
@@ -40,17 +41,34 @@ class Request:
     form: str
     threads: int | None
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that are none."""
+        number("simulate", "rtol", self.rtol, above=0)
+        number("simulate", "atol", self.atol, above=0)
+        if not np.array_equal(self.longest, np.inf):
+            number("simulate", "longest_step", self.longest, "of seconds", above=0)
+        number("simulate", "damping", self.damping, least=0, most=1)
+        if self.baumgarte is not None:
+            number("simulate", "baumgarte", self.baumgarte, "of 1/s", least=0)
+        for name, count in (("most_steps", self.most), ("threads", self.threads)):
+            if count is not None:
+                whole("simulate", name, count)
+
 
 def require_method(method: str, step: float | None) -> None:
     """Refuse a method that is not one, and a fixed-step method without its step."""
     names = (*METHODS, *IMPLICIT)
-    if method not in names:
+    if not isinstance(method, str) or method not in names:
         raise UnknownNameError(f"method {method!r} is not an integrator{nearest(method, names)}")
-    if step is not None and not (np.isfinite(step) and step > 0):
-        raise InputError(f"simulate: step must be a positive number of seconds, got {step!r}")
-    fixed = method == "alpha" or (method in METHODS and not METHODS[method].adaptive)
-    if step is None and fixed:
+    if step is not None:
+        number("simulate", "step", step, "of seconds", above=0)
+    if step is None and not chooses_steps(method):
         raise InputError(f"simulate: method {method!r} takes steps of one length; give it, e.g. step=1e-3 (s)")
+
+
+def chooses_steps(method: str) -> bool:
+    """Whether a method chooses the length of its steps."""
+    return METHODS[method].adaptive if method in METHODS else method != "alpha"
 
 
 def add_method(method: Method) -> None:
@@ -76,9 +94,6 @@ def add_method(method: Method) -> None:
 
 def make_stepper(model: Model, request: Request, tau: np.ndarray) -> Stepper:
     """The integrator for a model, or a batch of them by its parameters, with drives `tau` (B, nv)."""
-    for name, value in (("rtol", request.rtol), ("atol", request.atol), ("longest_step", request.longest)):
-        if not value > 0:
-            raise InputError(f"simulate: {name} must be positive, got {value!r}")
     if request.baumgarte is not None and request.method not in METHODS:
         raise InputError(
             f"simulate: baumgarte goes with {', '.join(METHODS)}; {request.method!r} keeps loops its own way"

@@ -20,6 +20,7 @@ from cardan.model.force import Force
 from cardan.model.graph import grow_tree
 from cardan.model.inertia import faults_of_inertia
 from cardan.model.pose import Pose
+from cardan.model.values import floats, shown
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
@@ -73,9 +74,9 @@ class Parameter:
     def read(self, value: Any) -> np.ndarray:
         """Values (..., size) from what the user gives, (..., *shape), checked against the rule."""
         try:
-            array = np.array(value, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(f"parameter {self.name!r}: its values must be numbers, got {value!r}") from None
+            array = floats(value)
+        except TypeError:
+            raise InputError(f"parameter {self.name!r}: its values must be numbers, got {shown(value)}") from None
         if self.rule == INERTIA and array.shape[-2:] == (3, 3):
             array = self._from_matrices(array)
         n = len(self.shape)
@@ -159,6 +160,8 @@ class Parameters:
 
     def vector(self, values: Mapping[str, Any], start: np.ndarray) -> np.ndarray:
         """`p` (..., size) from values by name, each (..., *shape); the others are those of `start` (..., size)."""
+        if not isinstance(values, Mapping):
+            raise InputError(f"parameters: values must be a dict of names and numbers, got {shown(values)}")
         given = {name: self[name].read(value) for name, value in values.items()}
         shapes = {"the values before": start.shape[:-1], **{name: a.shape[:-1] for name, a in given.items()}}
         try:
@@ -201,11 +204,16 @@ def find_parameter(model: Model, name: str) -> Parameter:
     """The number that a name means, with its nominal value."""
     if name == "gravity":
         return Parameter(name, "m/s^2", (3,), model.gravity, ANY, ("model", 0, "gravity"))
-    element, _, what = str(name).rpartition(".")
+    if not isinstance(name, str):
+        raise InputError(f"model {model.name!r}: free takes names one by one, as text, got {shown(name)}")
+    element, _, what = name.rpartition(".")
     groups: dict[str, Sequence[Any]] = {"body": model.bodies, "joint": model.joints, "force": model.forces}
     owners = [(sort, k, x) for sort, group in groups.items() for k, x in enumerate(group) if x.name == element]
     if not owners:
-        known = ["gravity", *(f"{x.name}.{what}" for group in groups.values() for x in group)]
+        known = [
+            "gravity",
+            *(f"{x.name}.{f}" for sort, group in groups.items() for x in group for f in _fields(sort, x)),
+        ]
         raise UnknownNameError(
             f"model {model.name!r}: parameter {name!r} names no body, joint or force element; write 'element.field' "
             f"or 'gravity'{nearest(name, known)}"

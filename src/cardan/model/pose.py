@@ -11,6 +11,7 @@ import numpy as np
 from cardan.algebra.number import is_free
 from cardan.algebra.rotation import quaternion_of_rotation, rotation_of_quaternion, rotation_of_rpy
 from cardan.errors import ModelError
+from cardan.model.values import floats, shown
 
 ArrayLike = Sequence[Any] | np.ndarray
 
@@ -21,20 +22,14 @@ ROUNDING = 1e-3
 def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Read an array of finite numbers of a given shape, or say in one sentence why it is not."""
     try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {_shown(value)}") from None
+        array = floats(value)
+    except TypeError:
+        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {shown(value)}") from None
     if array.shape != shape:
-        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {_shown(value)} of shape {array.shape}")
+        raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {shown(value)} of shape {array.shape}")
     if not np.isfinite(array).all():
-        raise ModelError(f"{owner}: {what} must be finite, got {_shown(value)}")
+        raise ModelError(f"{owner}: {what} must be finite, got {shown(value)}")
     return array
-
-
-def _shown(value: Any) -> str:
-    """A value on one line, not too long."""
-    text = repr(value.tolist() if isinstance(value, np.ndarray) else value).replace("\n", " ")
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def _described(shape: tuple[int, ...]) -> str:

@@ -12,7 +12,7 @@ from cardan.errors import CardanError, InputError
 from cardan.formulation.general import row_count
 from cardan.integrate.assemble import constraint_kernels
 from cardan.integrate.independence import kept_rows, row_names, scaled_rows
-from cardan.integrate.methods import Request
+from cardan.integrate.methods import Request, chooses_steps
 from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
 
@@ -36,15 +36,16 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
     phi, _ = constraint_kernels(model)[0](q, *time_argument(model, t))
     worst, row = map(int, np.unravel_index(int(np.argmax(np.abs(phi))), phi.shape))
     help = "give assemble=True, or q0, v0 = cd.assemble(model, q0, v0)"
-    if np.abs(phi[worst, row]) > CLOSED * size:
+    if not np.abs(phi[worst, row]) <= CLOSED * size:
         raise InputError(
             f"simulate: the start does not close {_owner(model, row)}: a gap of {np.abs(phi[worst, row]):.3g} "
             f"(m or rad){_which(len(q), worst)}; {help}"
         )
     J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
     missing = np.abs((J @ v[..., None])[..., 0] - beta)
-    worst, row = map(int, np.unravel_index(int(np.argmax(missing)), missing.shape))
-    if missing[worst, row] > CLOSED * size * max(1.0, float(np.abs(v).max(initial=0.0))):
+    speeds = np.maximum(1.0, np.abs(v).max(axis=1, initial=0.0))
+    worst, row = map(int, np.unravel_index(int(np.argmax(missing / speeds[:, None])), missing.shape))
+    if not missing[worst, row] <= CLOSED * size * speeds[worst]:
         raise InputError(
             f"simulate: the velocities at the start break {_owner(model, row)}: by {missing[worst, row]:.3g} "
             f"(m/s or rad/s){_which(len(q), worst)}; {help}"
@@ -69,7 +70,8 @@ def why(
 ) -> str:
     """The cause, as measured at the last good state (nq,), (nv,), and what to try."""
     if outcome is Outcome.STEPS and request.most is not None:
-        return f"{request.most} steps were not enough; allow more with most_steps, or loosen rtol and atol"
+        other = "loosen rtol and atol" if chooses_steps(request.method) else f"steps longer than {request.step:g} s"
+        return f"{request.most} steps were not enough; allow more with most_steps, or {other}"
     with np.errstate(all="ignore"):
         blamed = _not_finite(model, t, q, v, tau)
         if blamed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from cardan.integrate.methods import SERIAL, Request, make_stepper, require_meth
 from cardan.integrate.stepper import Outcome
 from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
+from cardan.model.values import batch, floats, number, one, shown
 from cardan.results.diagnose import require_consistent, why
 from cardan.results.progress import Bar
 from cardan.results.quantities import with_values
@@ -29,6 +30,7 @@ from cardan.results.trajectory import Trajectory
 
 CHUNK = 16_384  # systems that march together: their states stay in the cache
 ROOM = 4 << 30  # bytes of samples kept in memory; more must be asked for, or stored
+MOST_SAMPLES = 10_000_000
 
 
 def simulate(
@@ -97,24 +99,27 @@ def simulate(
 
     """
     require_method(method, step)
+    start = number("simulate", "start", start, "of seconds")
+    duration = number("simulate", "duration", duration, "of seconds", above=0)
     times = _times(start, duration, samples)
     key = formulation_key(formulation, frame)
     if row_count(model.unbound):
         require_motion(model.unbound)
     warn_of_condition(model, key)
-    events = tuple(events)
+    events, breaks = _events(events), _listed("breaks", breaks)
+    breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
     trace_events(model, events)
-    batch, states = _states(model, q0, v0, tau, start, assemble)
+    systems, states = _states(model, q0, v0, tau, start, assemble)
     if failures not in ("raise", "keep"):
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
-    settings: dict[str, Any] = {"rtol": rtol, "atol": atol, "start": start, "duration": float(duration)}
+    settings: dict[str, Any] = {"rtol": rtol, "atol": atol, "start": start, "duration": duration}
     if step is not None:
         settings["step"] = step
     request = Request(
         key, method, step, rtol, atol, longest_step, most_steps, events, baumgarte, damping, form, threads
     )
     about = {"method": method, "formulation": formulation, "frame": frame, "settings": settings}
-    job = _Job(model, request, batch, times, tuple(map(float, breaks)), about, failures == "keep")
+    job = _Job(model, request, systems, times, breaks, about, failures == "keep")
     with Bar(progress, model.name, start, float(times[-1]), len(states.q)) as bar:
         if store is not None:
             return _stored(job, states, store, overwrite, bar)
@@ -219,8 +224,9 @@ class _Job:
         model = self.model if here.parameters is None else with_values(self.model, here.parameters[0])
         cause = why(model, self.request, Outcome(kept.outcome[first]), kept.words, t, kept.q[first, at],
                     kept.v[first, at], here.tau[0])  # fmt: skip
-        who = "" if not self.batch else f", system {first} and {len(failed) - 1} more" if len(failed) > 1 else (
-            f", system {first}")  # fmt: skip
+        system = tuple(map(int, np.unravel_index(first, self.batch))) if len(self.batch) > 1 else first
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        who = f", system {system}{more}" if self.batch else ""
         raise SimulationError(f"simulation of {self.model.name!r}{who} ended at t = {t:.6g} s: {cause}", run, t)
 
 
@@ -280,21 +286,45 @@ def _joined(parts: list[Samples], systems: int) -> Samples:
 
 def _times(start: float, duration: float, samples: Any) -> np.ndarray:
     """Times of the samples, the start and the end among them."""
-    if not (np.isfinite(duration) and duration > 0 and np.isfinite(start)):
-        raise InputError(f"simulate: duration must be a positive number of seconds, got {duration!r} from {start!r}")
-    if isinstance(samples, int | np.integer):
+    if not start + duration / 2 > start:
+        raise InputError(
+            f"simulate: a duration of {duration:g} s is lost in the rounding of a start at {start:g} s; start at 0"
+        )
+    if isinstance(samples, int | np.integer) and not isinstance(samples, bool):
         if samples < 2:
             raise InputError(f"simulate: samples must be 2 or more, or a list of times, got {samples}")
+        if samples > MOST_SAMPLES:
+            raise InputError(f"simulate: samples must be at most {MOST_SAMPLES}, or a list of times, got {samples}")
         return np.linspace(start, start + duration, int(samples))
-    times = np.asarray(samples, dtype=float)
+    try:
+        times = floats(samples)
+    except TypeError:
+        times = np.zeros(())
     if times.ndim != 1 or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
-        raise InputError("simulate: sample times must be a row of increasing numbers, s")
+        raise InputError(
+            f"simulate: sample times must be a row of increasing numbers, s, or how many, got {shown(samples)}"
+        )
     if len(times) and (times[0] < start or times[-1] > start + duration):
         raise InputError(
             f"simulate: sample times must lie between {start:g} s and {start + duration:g} s, got {times[0]:g} to "
             f"{times[-1]:g}"
         )
     return np.unique(np.concatenate([[start], times, [start + duration]]))
+
+
+def _listed(what: str, values: Any) -> list[Any]:
+    """What should be a list."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(f"simulate: {what} must be a list, got {shown(values)}")
+    return list(values)
+
+
+def _events(events: Any) -> tuple[Event, ...]:
+    listed = tuple(_listed("events", events))
+    for event in listed:
+        if not isinstance(event, Event):
+            raise InputError(f"simulate: events must be a list of cd.Event(name, when), got {shown(event)} in it")
+    return listed
 
 
 def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool) -> tuple[tuple[int, ...], _States]:
@@ -304,35 +334,27 @@ def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bo
     given = {"q0": (q0, model.nq), "v0": (v0, model.nv), "tau": (tau, model.nv)}
     arrays = {}
     for name, (value, size) in given.items():
-        if value is None:
-            continue
-        try:
-            array = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(f"simulate: {name} must be numbers of shape (..., {size}), got {value!r}") from None
-        if array.ndim == 0 or array.shape[-1] != size:
-            raise InputError(f"simulate: {name} must have the shape (..., {size}), got {array.shape}")
-        if not np.isfinite(array).all():
-            at = tuple(int(k[0]) for k in np.nonzero(~np.isfinite(array)))
-            raise InputError(f"simulate: {name}{list(at)} is {array[at]}; every entry must be a finite number")
-        arrays[name] = array
+        if value is not None:
+            arrays[name] = batch("simulate", name, value, size)
     values = [p for p in parameter_arguments(model) if model.values is not None]
     try:
-        batch = np.broadcast_shapes(*(a.shape[:-1] for a in (*arrays.values(), *values)))
+        systems = np.broadcast_shapes(*(a.shape[:-1] for a in (*arrays.values(), *values)))
     except ValueError:
         shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
         raise InputError(f"simulate: the batches do not fit together: {shapes}") from None
+    if 0 in systems:
+        raise InputError(f"simulate: the batch is empty, of shape {systems}; there is nothing to simulate")
     own = model.start() if "q0" not in arrays else arrays["q0"]
     v = arrays.get("v0", np.zeros(model.nv))
     if assemble or "q0" not in arrays:
         own, v = assembled(model, own, v, t=start)
     q, v, drives = (
-        np.ascontiguousarray(np.broadcast_to(a, (*batch, a.shape[-1]))).reshape(-1, a.shape[-1])
+        np.ascontiguousarray(np.broadcast_to(a, (*systems, a.shape[-1]))).reshape(-1, a.shape[-1])
         for a in (own, v, arrays.get("tau", np.zeros(model.nv)))
     )
-    p = np.broadcast_to(values[0], (*batch, values[0].shape[-1])).reshape(len(q), -1) if values else None
+    p = np.broadcast_to(values[0], (*systems, values[0].shape[-1])).reshape(len(q), -1) if values else None
     require_consistent(model if p is None else with_values(model, p), q, v, start)
-    return batch, _States(q, v, drives, p)
+    return systems, _States(q, v, drives, p)
 
 
 def _require_room(model: Model, systems: int, times: int) -> None:

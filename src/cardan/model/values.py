@@ -1,0 +1,95 @@
+"""What users give as numbers, read strictly: what is none is refused in one sentence, never turned into one.
+
+NumPy would read text as a number, drop imaginary parts, take the number under a mask, count days of a date.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import InputError
+
+NO_NUMBERS = (str, bytes, bool, complex, np.bool_, np.complexfloating, type(None))
+
+
+def floats(value: Any) -> np.ndarray:
+    """A copy in float64; TypeError for text, booleans, complex numbers, dates, masked entries and ragged rows."""
+    if np.ma.is_masked(value):
+        raise TypeError("some entries are masked")
+    try:
+        found = np.asarray(value)
+        if found.dtype == object and not any(isinstance(x, NO_NUMBERS) for x in found.flat):
+            return found.astype(float)
+    except Exception as error:  # whatever an object may raise that is asked for its array
+        raise TypeError(f"no array: {error}") from None
+    if found.dtype.kind not in "fiu":
+        raise TypeError(f"{found.dtype} is no kind of number")
+    return found.astype(float)
+
+
+def shown(value: Any) -> str:
+    """A value on one line, not too long."""
+    text = " ".join(repr(value.tolist() if isinstance(value, np.ndarray) else value).split())
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def array(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
+    """An array (..., *shape) of numbers."""
+    wanted = f"(..., {', '.join(map(str, shape))})"
+    try:
+        found = floats(value)
+    except TypeError:
+        raise InputError(f"{owner}: {what} must be numbers of shape {wanted}, got {shown(value)}") from None
+    if found.shape[max(found.ndim - len(shape), 0) :] != shape:
+        raise InputError(f"{owner}: {what} must have the shape {wanted}, got {found.shape}")
+    return found
+
+
+def batch(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
+    """An array (..., *shape) of finite numbers."""
+    found = array(owner, what, value, *shape)
+    if not np.isfinite(found).all():
+        at = tuple(int(k[0]) for k in np.nonzero(~np.isfinite(found)))
+        raise InputError(f"{owner}: {what}{list(at)} is {found[at]}; every entry must be a finite number")
+    return found
+
+
+def one(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
+    """An array of exactly this shape, of finite numbers."""
+    found = batch(owner, what, value, *shape)
+    if found.shape != shape:
+        raise InputError(f"{owner}: {what} must have the shape {shape}, got {found.shape}; give one at a time")
+    return found
+
+
+def number(
+    owner: str,
+    what: str,
+    value: Any,
+    unit: str = "",
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+) -> float:
+    """A finite number within bounds; `unit` is said after "number", as in "of seconds"."""
+    try:
+        found = floats(value)
+        x = float(found) if found.ndim == 0 else math.nan
+    except TypeError:
+        x = math.nan
+    if math.isfinite(x) and x > above and least <= x <= most:
+        return x
+    kind = "a positive number" if above == 0 else "a finite number"
+    bounds = f" from {least:g} to {most:g}" if most < math.inf else f", {least:g} or more" if least > -math.inf else ""
+    raise InputError(f"{owner}: {what} must be {kind}{' ' * bool(unit)}{unit}{bounds}, got {shown(value)}")
+
+
+def whole(owner: str, what: str, value: Any, *, least: int = 1) -> int:
+    """A whole number, not below the least."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{owner}: {what} must be a whole number, {least} or more, got {shown(value)}")
+    return int(value)
