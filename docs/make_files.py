@@ -11,19 +11,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.mjcf import PACKAGES, compare, models, packaged  # noqa: E402
+from tests.mjcf import PACKAGES, compare, inertia_apart, models, packaged  # noqa: E402
 
 import cardan as cd  # noqa: E402
 
 PAGE = ROOT / "docs" / "files.md"
+WORST = ("without", "with", "compiled", "inertia")
 START, END = "<!-- table -->", "<!-- end of table -->"
 
 
 def main() -> None:
     """Load every model of every package, compare it, and write the rows."""
     rows = [
-        "| package | files | loaded | worst difference, without and with meshes | not loaded, and why |",
-        "|---|---|---|---|---|",
+        "| package | files | loaded | worst difference: without meshes | with meshes | with meshes, MuJoCo's inertias "
+        "| of the inertias | not loaded, and why |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for package in PACKAGES:
         row = _row(package)
@@ -39,25 +41,34 @@ def _row(package: str) -> str:
     files = list(models(package))
     if not files:
         return ""
-    loaded, worst, refused = 0, {False: 0.0, True: 0.0}, Counter[str]()
+    loaded, worst, refused = 0, dict.fromkeys(WORST, 0.0), Counter[str]()
     for _, path in files:
         why = _why_not(path, folder)
         if why:
             refused[why] += 1
             continue
         loaded += 1
-        meshes = "<mesh" in path.read_text()
         try:
-            worst[meshes] = max(worst[meshes], *compare(path, folder=folder).values())
+            for what, difference in _differences(path, folder).items():
+                worst[what] = max(worst[what], difference)
         except ValueError as error:
             print(f"{path}: MuJoCo itself does not compile it: {str(error).splitlines()[0]}")
     reasons = "; ".join(f"{count}: {why}" for why, count in refused.most_common())
-    difference = f"{worst[False]:.0e}, {worst[True]:.0e}" if worst[True] else f"{worst[False]:.0e}"
+    differences = " | ".join(f"{worst[what]:.0e}" if worst[what] else "" for what in WORST)
     try:
         name = f"{package} {version(package)}"
     except PackageNotFoundError:
         name = package
-    return f"| {name} | {len(files)} | {loaded} | {difference} | {reasons} |"
+    return f"| {name} | {len(files)} | {loaded} | {differences} | {reasons} |"
+
+
+def _differences(path: Path, folder: Path) -> dict[str, float]:
+    """The largest difference from MuJoCo; with meshes, also with its inertias in place of ours, and of the two."""
+    largest = max(compare(path, folder=folder).values())
+    if "<mesh" not in path.read_text():
+        return {"without": largest}
+    compiled = max(compare(path, folder=folder, compiled=True).values())
+    return {"with": largest, "compiled": compiled, "inertia": inertia_apart(path, folder=folder)}
 
 
 def _why_not(path: Path, folder: Path) -> str:

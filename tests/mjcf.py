@@ -27,6 +27,8 @@ PACKAGES = {
     "mujoco-mjx": ("mujoco.mjx", "test_data"),
     "mujoco": ("mujoco", "testdata"),
 }
+SAME_FRAME, SAME_AXES = 1, (1, 3)
+"""What MuJoCo writes into `body_sameframe`: of the frame of inertia, all or its axes are those of the body."""
 UNLIKE = ("tendon", "springdamper", "fluid")
 """Losses that act on a mechanism that touches nothing: its forces cannot be compared."""
 
@@ -44,12 +46,15 @@ def packaged(name: str) -> tuple[Path, list[Path]]:
     return folder, sorted((folder / inside).rglob("*.xml"))
 
 
-def compare(path: Path, seed: int = 0, **given: Any) -> dict[str, float]:
-    """Relative differences: total mass, mass matrix, bias force, poses of bodies, and the sum of smooth forces."""
+def compare(path: Path, seed: int = 0, *, compiled: bool = False, **given: Any) -> dict[str, float]:
+    """Relative differences: total mass, mass matrix, bias force, poses of bodies, and the sum of smooth forces.
+
+    With `compiled`, our bodies have the inertias that MuJoCo has compiled, instead of those that we read.
+    """
     import mujoco
 
     theirs = mujoco.MjModel.from_xml_path(str(path))
-    model = cd.load(path, **given)
+    model = with_inertias(path, theirs, **given) if compiled else cd.load(path, **given)
     assert (model.nq, model.nv) == (theirs.nq, theirs.nv), f"{model} is not {theirs.nq}, {theirs.nv}"
     total = max(theirs.body_mass.sum(), 1e-300)
     errors = {"mass": abs(model.total_mass - theirs.body_mass.sum()) / total if model.total_mass else 0.0}
@@ -78,6 +83,41 @@ def compare(path: Path, seed: int = 0, **given: Any) -> dict[str, float]:
             T.T @ M @ (_acceleration(model, q, v) - carried), data.qfrc_passive - data.qfrc_bias, size
         )
     return errors
+
+
+def inertias(theirs: Any, *, used: bool = False) -> list[tuple[float, np.ndarray, np.ndarray]]:
+    """Mass, centre of mass and inertia about it of every compiled body, in its own axes.
+
+    Where the frame of inertia is nearly that of the body, MuJoCo says so and computes as if it were: so it is `used`.
+    """
+    found = []
+    for k in range(1, theirs.nbody):
+        e, com, same = theirs.body_iquat[k], theirs.body_ipos[k], used * theirs.body_sameframe[k]
+        R = np.eye(3) if same in SAME_AXES else cd.Pose(quaternion=e / np.linalg.norm(e)).rotation
+        I = R @ np.diag(theirs.body_inertia[k]) @ R.T
+        found.append((float(theirs.body_mass[k]), com * (same != SAME_FRAME), I))
+    return found
+
+
+def with_inertias(path: Path, theirs: Any, **given: Any) -> cd.Model:
+    """Our model with the inertias of a compiled one."""
+    mechanism = cd.load_mechanism(path, **given)
+    own = [body for body in mechanism.bodies if " / " not in body.name]
+    for body, (m, c, I) in zip(own, inertias(theirs, used=True), strict=True):
+        mechanism._bodies[body.name] = replace(body, mass=m, com=c, inertia=I)
+    return mechanism.build()
+
+
+def inertia_apart(path: Path, **given: Any) -> float:
+    """The largest difference of a body's inertia from the compiled one, relative to that body's."""
+    import mujoco
+
+    ours = [body for body in cd.load(path, **given).bodies if " / " not in body.name]
+    worst = 0.0
+    for body, (m, c, I) in zip(ours, inertias(mujoco.MjModel.from_xml_path(str(path))), strict=True):
+        assert abs(body.mass - m) <= 1e-12 * m and np.abs(body.com - c).max() <= 1e-12
+        worst = max(worst, _apart(body.inertia, I, 0.0))
+    return worst
 
 
 def _rates(model: cd.Model, theirs: Any, data: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

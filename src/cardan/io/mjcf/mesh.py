@@ -84,7 +84,7 @@ class Meshes:
         if item.has("builtin") or any(child.tag == "plugin" for child in item.children):
             raise item.error("a mesh that MuJoCo generates is not read; give the body an <inertial>")
         if item.has("vertex"):
-            points = _numbers(item, "vertex", float).reshape(-1, 3)
+            points = _single(_numbers(item, "vertex", float)).reshape(-1, 3)
             faces = _numbers(item, "face", int).reshape(-1, 3) if item.has("face") else None
         else:
             name = item.text("file").replace("\\", "/")
@@ -194,9 +194,14 @@ def _obj(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
             faces += [[corners[0], corners[k], corners[k + 1]] for k in range(1, len(corners) - 1)]
     if any(len(point) != 3 for point in points):
         raise ValueError("a vertex has fewer than 3 numbers")
-    with np.errstate(over="ignore"):  # beyond single precision: not finite, and refused as such
-        array = np.array(points, dtype=np.float32).astype(float).reshape(-1, 3)
+    array = _single(np.array(points, dtype=float)).reshape(-1, 3)
     return array, np.array(faces, dtype=np.int64) if faces else None
+
+
+def _single(numbers: np.ndarray) -> np.ndarray:
+    """Numbers as a mesh holds them, of single precision; those beyond it are not finite, and refused as such."""
+    with np.errstate(over="ignore"):
+        return numbers.astype(np.float32).astype(float)
 
 
 def _hull(item: Item, points: np.ndarray) -> np.ndarray:
