@@ -273,7 +273,7 @@ builder/save_to_no_folder.txt | no/such/folder/arm.urdf: cannot be written, No s
 builder/save_to_unknown_format.txt | arm.sdf: suffix ... of a file that can be written; use .yaml, .urdf
 builder/save_what_urdf_cannot_say.txt | arm.urdf: the format ... 't': URDF has no force elements; left out
 builder/spring_of_negative_length.txt | spring 's': length must not be negative, got -1; it would feed energy in
-builder/start_of_two_for_one.txt | joint 'B': start must be 1 numbers, got (1, 2) of shape (2,)
+builder/start_of_two_for_one.txt | joint 'B': start must be 1 number, got (1, 2) of shape (2,)
 builder/start_quaternion_far_off.txt | joint 'B': start: ... 1., 1., 1.] has length 2, not 1; normalise it, and
 builder/wrench_on_ground.txt | wrench 'w': it acts on the ground, which does not move; name a body
 cli/bad_native.txt | native/zero_axis.yaml: line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero

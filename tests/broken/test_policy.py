@@ -137,7 +137,7 @@ def test_a_word_that_is_no_policy() -> None:
 # What is odd but right: read as it is meant, and told where that is not plain.
 
 ODD = {
-    "link_with_two_parents.urdf": "loops: 1 cut joints",
+    "link_with_two_parents.urdf": "loops: 1 cut joint",
     "mimics_a_fixed_joint.urdf": "joint 'bc' mimics 'ab', but 'ab' is fixed and has no angle or stroke; ignored",
     "placeholder_inertia.urdf": "note: body 'sensor': inertia about the centre of mass breaks the triangle rule",
     "link_called_ground.urdf": "note: link 'ground' is called 'ground_' here",

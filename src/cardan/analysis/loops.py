@@ -19,7 +19,7 @@ from cardan.errors import InputError
 from cardan.integrate.assemble import constraint_kernels
 from cardan.model.hypertext import html_table
 from cardan.model.model import Model
-from cardan.model.values import one
+from cardan.model.values import counted, one
 
 
 def constraint_residual(model: Model, q: Any, *, t: Any = 0.0) -> Any:
@@ -149,8 +149,8 @@ def drive_forces(model: Model, q: Any, force: Any, driven: Sequence[str], t: Any
         left = left.max()
         names = ", ".join(repr(name) for name in driven) or "no joint"
         raise InputError(
-            f"inverse_dynamics: model {model.name!r} has {redundancy(model).freedoms} freedoms, and driving {names} "
-            f"cannot give these accelerations: a force of {left:.3g} (N m and N) is left over; drive more joints"
+            f"inverse_dynamics: model {model.name!r} has {counted(redundancy(model).freedoms, 'freedom')}, and driving "
+            f"{names} cannot give these accelerations: a force of {left:.3g} (N m and N) is left over; drive more joints"
         )
     return (B @ found)[..., 0]
 

@@ -14,6 +14,7 @@ from cardan.kernels.evaluate import kernel_of
 from cardan.model.graph import weightless_links
 from cardan.model.hypertext import html_table
 from cardan.model.model import Model
+from cardan.model.values import counted
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class Redundancy:
     def __str__(self) -> str:
         """A few lines."""
         lines = [
-            f"{self.model}: {self.freedoms} freedoms (Gruebler-Kutzbach count {self.kutzbach}); "
-            f"{self.rows} constraint rows of rank {self.rank}"
+            f"{self.model}: {counted(self.freedoms, 'freedom')} (Gruebler-Kutzbach count {self.kutzbach}); "
+            f"{counted(self.rows, 'constraint row')} of rank {self.rank}"
         ]
         lines += [f"  depend on one another: {', '.join(group)}" for group in self.groups]
         return "\n".join(lines)

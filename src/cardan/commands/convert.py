@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cardan.commands.source import Changes, File, Force, Json, Root, read_model
+from cardan.model.values import bodies_and_joints, counted
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
@@ -43,7 +44,10 @@ def convert(
     if as_json:
         print(json.dumps(report, indent=1))
     else:
-        print(f"{file} -> {out}: {report['bodies']} bodies, {report['joints']} joints, {report['forces']} forces")
+        print(
+            f"{file} -> {out}: {bodies_and_joints(report['bodies'], report['joints'])}, "
+            f"{counted(report['forces'], 'force')}"
+        )
         for what in report["lost"] or ["nothing"]:
             print(f"lost: {what}")
         if report["same"] is not None:

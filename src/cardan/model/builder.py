@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +29,13 @@ from cardan.model.joint import JointType, Kind
 from cardan.model.model import Model
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
 from cardan.model.state import State
+from cardan.model.values import bodies_and_joints
 
 SNAPPING = 1e-12  # see docs/decisions/0003
+
+
+class _NotBuiltError(ModelError, AttributeError):
+    """A mechanism was given where a model belongs."""
 
 
 class Mechanism(Elements):
@@ -153,6 +158,8 @@ class Mechanism(Elements):
             at, child_at = at @ axes, child_at @ axes
         guess = None if start is None else frozen(_read_start(owner, type.kind, start))
         rotor = read_armature(owner, armature, type.kind)
+        if data is not None and not isinstance(data, JointData):
+            raise ModelError(f"{owner}: data must be cd.JointData(...), got {data!r}")
         data = data or JointData()
         self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data, guess, rotor)
         return name
@@ -187,6 +194,9 @@ class Mechanism(Elements):
         read_name("state", name)
         if name in self._states:
             raise ModelError(f"{owner}: the name is taken by another state; state names must differ")
+        for what, given in (("q", q), ("v", v)):
+            if not isinstance(given, Mapping) and (what == "q" or given is not None):
+                raise ModelError(f"{owner}: {what} must be a dict of joints and their numbers, got {given!r}")
         for joint in (*q, *(v or {})):
             if joint not in self._joints:
                 raise UnknownNameError(
@@ -223,7 +233,7 @@ class Mechanism(Elements):
         if name in self._actuators:
             raise ModelError(f"{owner}: the name is taken by another actuator; actuator names must differ")
         on = self._joint(owner, joint)[1]
-        along = frozen(np.broadcast_to(numbers(owner, "gear", gear, np.shape(gear)), on.nv))
+        along = frozen(np.broadcast_to(numbers(owner, "gear", gear, (on.nv,) if dimensions(gear) else ()), on.nv))
         ranges = [None if r is None else tuple(numbers(owner, "range", r, (2,)).tolist()) for r in (control, force)]
         gain, bias = float(numbers(owner, "gain", gain, ())), frozen(numbers(owner, "bias", bias, (3,)))
         self._actuators[name] = Actuator(name, kind, joint, along, gain, bias, ranges[0], ranges[1])
@@ -243,8 +253,10 @@ class Mechanism(Elements):
         bodies, joints = self.bodies, self.joints
         if not bodies:
             raise ModelError(f"mechanism {self.name!r}: it has no body; add one with body(...)")
+        if isinstance(cut, str) or not isinstance(cut, Iterable):
+            raise ModelError(f"mechanism {self.name!r}: cut must be a list of joint names, got {cut!r}")
         for name in cut:
-            if name not in self._joints:
+            if not isinstance(name, str) or name not in self._joints:
                 raise UnknownNameError(
                     f"mechanism {self.name!r}: cut {name!r} is not a joint{nearest(name, self._joints)}"
                 )
@@ -263,8 +275,9 @@ class Mechanism(Elements):
         notes = (*self._notes, *self._settle_doubts(bodies, tree), *notes_on_turns(joints, cuts, forces))
         holding = {*cuts, *(j for coupling in couplings for j in coupling.joints)}
         check_mobility(tree, joints, {b for j in holding for b in (joints[j].parent, joints[j].child) if b != GROUND})
+        gravity = numbers(f"mechanism {self.name!r}", "gravity", self.gravity, (3,))
         model = Model(
-            self.name, frozen(self.gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings
+            self.name, frozen(gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings
         )
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         return replace(model, losses=tuple(self._losses), states=states, actuators=self.actuators)
@@ -286,7 +299,13 @@ class Mechanism(Elements):
 
     def __repr__(self) -> str:
         """One line."""
-        return f"Mechanism({self.name!r}, {len(self._bodies)} bodies, {len(self._joints)} joints)"
+        return f"Mechanism({self.name!r}, {bodies_and_joints(len(self._bodies), len(self._joints))})"
+
+    def __getattr__(self, name: str) -> Any:
+        """Say of what only a model has that the mechanism is not built yet."""
+        if name in Model.__dict__ or name in Model.__dataclass_fields__:
+            raise _NotBuiltError(f"mechanism {self.__dict__.get('name')!r} is not built yet; give mechanism.build()")
+        raise AttributeError(f"a Mechanism has no attribute {name!r}")
 
     def _repr_html_(self) -> str:
         facts = [("bodies", f"{len(self._bodies)}"), ("joints", f"{len(self._joints)}")]

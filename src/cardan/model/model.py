@@ -19,6 +19,7 @@ from cardan.model.hypertext import VIEWS, mechanism_html, thumbnail
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.state import State
+from cardan.model.values import bodies_and_joints, counted, shown, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -150,6 +151,10 @@ class Model:
 
     def random_state(self, rng: np.random.Generator, *batch: int) -> tuple[np.ndarray, np.ndarray]:
         """Draw q (..., nq), any quaternion of unit length, and v (..., nv), for trials and tests."""
+        if not isinstance(rng, np.random.Generator):
+            raise InputError(f"random_state: rng must be a np.random.default_rng(seed), got {shown(rng)}")
+        for size in batch:
+            whole("random_state", "batch", size, least=0)
         q, v = rng.uniform(-np.pi, np.pi, (*batch, self.nq)), rng.standard_normal((*batch, self.nv))
         for at in self.quaternions:
             quaternion = rng.standard_normal((*batch, 4))
@@ -235,8 +240,12 @@ class Model:
         """The model at one entry of a batch with which the values of its free numbers broadcast."""
         if self.values is None or not self.batch:
             return self
-        own = index[len(index) - len(self.batch) :]
-        return self._bound(self.values[tuple(0 if n == 1 else i for i, n in zip(own, self.batch, strict=True))])
+        index = index if isinstance(index, tuple) else (index,)
+        own = index[max(len(index) - len(self.batch), 0) :]
+        try:
+            return self._bound(self.values[tuple(0 if n == 1 else i for i, n in zip(own, self.batch, strict=True))])
+        except (IndexError, ValueError):
+            raise InputError(f"one_of: {index} is no place in a batch of shape {self.batch}") from None
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -291,12 +300,12 @@ class Model:
         """Describe the model: counts, tree, cuts, notes."""
         removed = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
         lines = [
-            f"{self.name}: {self.nb} bodies, {len(self.joints)} joints, {self.unbound.total_mass:.6g} kg",
-            f"tree: {len(self.tree.links)} moving links, nq = {self.nq}, nv = {self.nv}",
+            f"{self.name}: {bodies_and_joints(self.nb, len(self.joints))}, {self.unbound.total_mass:.6g} kg",
+            f"tree: {counted(len(self.tree.links), 'moving link')}, nq = {self.nq}, nv = {self.nv}",
         ]
         lines += [f"  {row}" for row in self.tree_rows()]
         if self.cuts:
-            lines.append(f"loops: {len(self.cuts)} cut joints, {removed} constraint equations")
+            lines.append(f"loops: {counted(len(self.cuts), 'cut joint')}, {counted(removed, 'constraint equation')}")
             lines += [f"  cut {self.joints[j].name!r} ({self.joints[j].kind.name})" for j in self.cuts]
         if self.forces:
             lines.append(f"forces: {', '.join(f'{force.name} ({force.kind.name})' for force in self.forces)}")
@@ -361,7 +370,7 @@ class Model:
         """One line."""
         free = f", free: {', '.join(self.parameters.names)}" if self.parameters else ""
         loops = f", {len(self.cuts)} cuts" if self.cuts else ""
-        return f"Model({self.name!r}, {self.nb} bodies, nq={self.nq}, nv={self.nv}{loops}{free})"
+        return f"Model({self.name!r}, {counted(self.nb, 'body')}, nq={self.nq}, nv={self.nv}{loops}{free})"
 
     def _body_placement(self, index: int) -> tuple[int, Pose]:
         return (GROUND, Pose()) if index == GROUND else (self.tree.body_link[index], self.tree.body_pose[index])

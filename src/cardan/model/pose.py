@@ -33,7 +33,7 @@ def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.nda
 
 
 def _described(shape: tuple[int, ...]) -> str:
-    return "a number" if shape == () else f"{' x '.join(map(str, shape))} numbers"
+    return "a number" if shape == () else f"{' x '.join(map(str, shape))} number{'s' * (shape != (1,))}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +75,8 @@ class Pose:
 
     def __matmul__(self, inner: Pose) -> Pose:
         """Chain two poses: `A_B @ B_C` is `A_C`."""
+        if not isinstance(inner, Pose):
+            raise ModelError(f"pose: @ chains it with another cd.Pose, got {shown(inner)}")
         return Pose(self.position + self.rotation @ inner.position, self.rotation @ inner.rotation)
 
     @property

@@ -48,6 +48,17 @@ def array(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
     return found
 
 
+def counted(n: int, what: str) -> str:
+    """A number of things: "1 body", "2 bodies"."""
+    several = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{n} {what if n == 1 else several}"
+
+
+def bodies_and_joints(bodies: int, joints: int) -> str:
+    """How large a mechanism is, in words."""
+    return f"{counted(bodies, 'body')}, {counted(joints, 'joint')}"
+
+
 def batch(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
     """An array (..., *shape) of finite numbers."""
     found = array(owner, what, value, *shape)

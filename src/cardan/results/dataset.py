@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.errors import UnknownNameError
 from cardan.model.model import Model
 from cardan.results.quantities import QUANTITIES, STATES, Labels, labels_of, unit_at, with_values
 from cardan.results.record import About, EventRecord, as_index
@@ -29,10 +30,19 @@ FORMAT = 1
 TABLE = {**STATES, **QUANTITIES}
 
 
+def unique(names: Iterable[Any]) -> tuple[str, ...]:
+    """Names of quantities, each once."""
+    names = tuple(names)
+    for name in names:
+        if not isinstance(name, str):
+            raise UnknownNameError(f"trajectory: quantities are named one by one, as text, got {name!r}")
+    return tuple(dict.fromkeys(names))
+
+
 def dataset(run: Trajectory, names: Iterable[str]) -> xr.Dataset:
     """The states of a run and the quantities named."""
     systems, when = _systems(run.batch), "time" if run.time.ndim == 1 else "sample"
-    names = dict.fromkeys(names)
+    names = unique(names)
     arrays = {name: run.quantity(name) for name in ("q", "v", *names)}
     made = {name: variable(run._about.labels, name, (*systems, when), value) for name, value in arrays.items()}
     if run.tau is not None:
@@ -168,7 +178,7 @@ def table(run: Trajectory, names: Iterable[str]) -> pd.DataFrame:
     for system, index in zip(_systems(run.batch), np.nonzero(keep), strict=False):
         columns[system] = index
     columns["time"] = np.broadcast_to(run.time, keep.shape)[keep]
-    for name in ("q", "v", *dict.fromkeys(names)):
+    for name in ("q", "v", *unique(names)):
         rows, quantity = run.quantity(name)[keep], TABLE[name]
         for place in np.ndindex(rows.shape[1:]):
             along = (_name(labels, axis, k) for axis, k in zip(quantity.axes, place, strict=True))

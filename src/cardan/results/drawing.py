@@ -60,6 +60,8 @@ def draw(
         overwrite: whether an existing file may be replaced.
 
     """
+    if not isinstance(model, Model):
+        raise InputError(f"draw: give a model, as mechanism.build() makes it, got {type(model).__name__}")
     model.require_one("draw")
     require_file(path, size)
     shape, poses = shape_of(model), _poses(model, q)
@@ -90,7 +92,9 @@ def strobe(
         raise InputError("draw: t has no time; give one or several, s, or leave it out")
     poses = body_poses(model, np.atleast_2d(run.at(np.atleast_1d(t))[0]))
     shape = shape_of(model)
-    paths = [run.position(*_traced(point)) for point in trace]
+    if not isinstance(trace, Sequence):
+        raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {trace!r}")
+    paths = [run.position(*_traced(point)) for point in ((trace,) if isinstance(trace, str) else trace)]
     scene = composition.begin(model, shape, np.concatenate([poses, run.poses]), view)
     for k, one in enumerate(poses[:-1]):
         scene.ghost, scene.opacity = True, 0.18 + 0.3 * k / max(len(poses) - 1, 1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import FileError
+from cardan.errors import FileError, InputError
 from cardan.model.model import Model
 from cardan.results.dataset import FORMAT, dataset, run_of, table
 from cardan.results.netcdf import NetCDF
@@ -41,9 +41,16 @@ def whole_file(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
+def named(path: Any) -> Path:
+    """A file by its name, which is text or a path."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path must be the name of a file, got {path!r}")
+    return Path(path)
+
+
 def begin_file(path: str | os.PathLike[str], overwrite: bool) -> Path:
     """Make an empty temporary file beside the target."""
-    target = Path(path)
+    target = named(path)
     if target.is_dir():
         raise FileError(f"{target}: it is a folder; give the name of a file")
     if target.exists() and not overwrite:
@@ -108,6 +115,8 @@ def load_run(path: str | os.PathLike[str], model: Model | None = None) -> Trajec
     Arrays are read from the file when first asked for. Without the model there is what the file holds; with it, which
     must be the one that was simulated, everything can be computed.
     """
+    if model is not None and not isinstance(model, Model):
+        raise InputError(f"load_run: model must be the model that was simulated, got {type(model).__name__}")
     data = _open(path)
     name, stated = os.fspath(path), data.attrs
     if "cardan_run" not in stated:
@@ -143,7 +152,7 @@ def _same_values(data: Any, model: Model) -> bool:
 def _open(path: str | os.PathLike[str]) -> Any:
     import xarray as xr
 
-    if not Path(path).is_file():
+    if not named(path).is_file():
         raise FileError(f"{os.fspath(path)}: there is no such file")
     try:
         return xr.open_dataset(path, engine="h5netcdf", cache=False, decode_times=False)

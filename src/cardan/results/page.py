@@ -21,6 +21,7 @@ from cardan.errors import FileError, InputError
 from cardan.integrate.assemble import assemble
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
+from cardan.model.values import one
 from cardan.results.dataset import table
 from cardan.results.files import whole_file
 from cardan.results.quantities import QUANTITIES, STATES
@@ -118,9 +119,7 @@ def _still(model: Model, q: Any) -> Trajectory:
     model.require_one("page")
     if q is None:
         q = assemble(model)[0]
-    q = np.asarray(q, dtype=float)
-    if q.shape != (model.nq,):
-        raise InputError(f"page: q of model {model.name!r} must have the shape ({model.nq},), got {q.shape}")
+    q = one("page", "q", q, model.nq)
     return Trajectory(model, np.zeros(1), q[None], np.zeros((1, model.nv)))
 
 

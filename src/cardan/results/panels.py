@@ -5,7 +5,7 @@ Numbers are those of the run, in SI units; angles may be shown in degrees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,7 +77,7 @@ def panels_of(run: Trajectory, names: Sequence[str], choice: Choice) -> list[Pan
         names = [*names, "reactions"]
     found = []
     for name in names:
-        if name not in PANELS:
+        if not isinstance(name, str) or name not in PANELS:
             raise UnknownNameError(f"plot: {name!r} is not a panel{nearest(name, PANELS)}")
         found += PANELS[name](run, choice)
     return found
@@ -91,7 +91,11 @@ def turned(values: np.ndarray, unit: str, angle: str) -> tuple[np.ndarray, str]:
 
 
 def _names(names: Sequence[str] | str) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Iterable):
+        raise InputError(f"plot: joints and reactions must be lists of joint names, got {names!r}")
+    return tuple(names)
 
 
 def _is_constrained(run: Trajectory) -> bool:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import io
 import os
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cardan.errors import FileError, InputError, nearest
-from cardan.results.files import whole_file
+from cardan.results.files import named, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,7 +68,7 @@ def look() -> Any:
 def require_size(size: Any) -> None:
     """Refuse a size that is not two lengths in inches."""
     try:
-        width, height = (float(length) for length in size or (1.0, 1.0))
+        width, height = (float(length) for length in ((1.0, 1.0) if size is None else size))
     except (TypeError, ValueError):
         width = height = 0.0
     if not (0.2 < width < 200 and 0.2 < height < 200):
@@ -128,7 +127,7 @@ def require_file(path: str | os.PathLike[str] | None, size: Any) -> None:
 
 def kind_of(path: str | os.PathLike[str]) -> str:
     """The kind of a picture's file, refused if it is none of those known."""
-    kind = Path(path).suffix.lower().removeprefix(".")
+    kind = named(path).suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise FileError(
             f"{os.fspath(path)}: a picture's name ends in .png, .svg or .pdf, this one in {'.' + kind!r}"

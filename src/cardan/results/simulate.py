@@ -186,8 +186,8 @@ class _Job:
         return Trajectory(
             self.model,
             kept.t[:, :most].reshape(shape) if short else self.times[:most],
-            kept.q[:, :most].reshape(*shape, -1),
-            kept.v[:, :most].reshape(*shape, -1),
+            _for_good(kept.q[:, :most].reshape(*shape, -1)),
+            _for_good(kept.v[:, :most].reshape(*shape, -1)),
             tau=states.tau.reshape(*batch, -1) if states.tau.any() else None,
             events=self.records(kept, batch),
             outcome=np.array([_word(o) for o in kept.outcome]).reshape(batch),
@@ -310,6 +310,12 @@ def _times(start: float, duration: float, samples: Any) -> np.ndarray:
             f"{times[-1]:g}"
         )
     return np.unique(np.concatenate([[start], times, [start + duration]]))
+
+
+def _for_good(array: np.ndarray) -> np.ndarray:
+    """An array that nobody will change any more, so that a run need not copy it."""
+    array.flags.writeable = False
+    return array
 
 
 def _listed(what: str, values: Any) -> list[Any]:

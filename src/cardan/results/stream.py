@@ -16,7 +16,7 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.results.dataset import event_variables, header, parameter_variables, variable
-from cardan.results.files import SYSTEM_ERRORS, begin_file, cannot_write, finish_file, load_run
+from cardan.results.files import SYSTEM_ERRORS, begin_file, cannot_write, finish_file, load_run, named
 from cardan.results.netcdf import NetCDF
 from cardan.results.quantities import labels_of, with_values
 from cardan.results.record import About, EventRecord, as_index
@@ -62,7 +62,7 @@ class Store:
         if batch_size < 1:
             raise InputError(f"store: batch_size must be at least 1, got {batch_size}")
         model = model if values is None else with_values(model, np.asarray(values, dtype=float))
-        self.path, self.model, self.batch_size = Path(path), model, int(batch_size)
+        self.path, self.model, self.batch_size = named(path), model, int(batch_size)
         self._about = About(labels_of(model), method, formulation, frame, dict(settings or {}), {})
         self._time = None if np.ndim(time) == 0 else np.array(time, dtype=float)
         self.samples = int(time) if self._time is None else len(self._time)

@@ -11,6 +11,7 @@ import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.model.model import Model
+from cardan.model.values import floats, one, shown
 from cardan.results import files
 from cardan.results.dataset import dataset, table
 from cardan.results.dense import states_at
@@ -63,6 +64,8 @@ class Trajectory(Pictures):
         settings: Mapping[str, Any] | None = None,
         statistics: Mapping[str, Any] | None = None,
     ) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"trajectory: model must be a cd.Model, got {type(model).__name__}")
         about = About(labels_of(model), method, formulation, frame, dict(settings or {}), dict(statistics or {}))
         arrays = {"time": _numbers("time", time), "q": _numbers("q", q), "v": _numbers("v", v)}
         drives = None if tau is None else _numbers("tau", tau)
@@ -96,6 +99,8 @@ class Trajectory(Pictures):
             )
         if shape[-2] == 0:
             raise InputError("trajectory: it has no samples; give at least one")
+        if np.isnan(self.time).all():
+            raise InputError("trajectory: time is nan at every sample; give at least one, s")
         if (np.diff(self.time, axis=-1) < 0).any():
             raise InputError("trajectory: time must not decrease along a run")
         if tau is not None and tuple(tau.shape) not in ((nv,), (*self.batch, nv)):
@@ -106,6 +111,8 @@ class Trajectory(Pictures):
             raise InputError(f"trajectory: outcome must have the batch shape {self.batch}, got {words.shape}")
         self._outcome = words
         self.events: tuple[EventRecord, ...] = tuple(events)
+        if not all(isinstance(event, EventRecord) for event in self.events):
+            raise InputError(f"trajectory: events must be cd.EventRecord, got {shown(self.events)}")
         """The events met, in the order given."""
         return self
 
@@ -178,7 +185,7 @@ class Trajectory(Pictures):
         """An entry of the table by name: "q", "v", "a", "poses", "energy", "position_residual", ..."""
         if name in ("q", "v"):
             return self.q if name == "q" else self.v
-        if name not in QUANTITIES:
+        if not isinstance(name, str) or name not in QUANTITIES:
             known = ("q", "v", *QUANTITIES)
             raise UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{nearest(name, known)}")
         if name not in self._computed:
@@ -310,9 +317,7 @@ class Trajectory(Pictures):
 
     def _point(self, name: str, point: Any) -> tuple[int, np.ndarray]:
         """The body (-1 is ground) that carries a body's or frame's point, and the point in its axes."""
-        model, p = self._require("position"), np.asarray(point, dtype=float)
-        if p.shape != (3,):
-            raise InputError(f"trajectory: a point has three components, got the shape {p.shape}")
+        model, p = self._require("position"), one("trajectory", "point", point, 3)
         if name in model.frame_names:
             frame = model.frames[model.frame_names.index(name)]
             return frame.body, frame.at.position + frame.at.rotation @ p
@@ -433,10 +438,12 @@ class Trajectory(Pictures):
 
 
 def _numbers(what: str, value: Any) -> np.ndarray:
+    if type(value) is np.ndarray and value.dtype == np.float64 and not value.flags.writeable:
+        return value  # nobody can change it any more; of all else a copy
     try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"trajectory: {what} must be an array of numbers, got {type(value).__name__}") from None
+        return floats(value)
+    except TypeError:
+        raise InputError(f"trajectory: {what} must be an array of numbers, got {shown(value)}") from None
 
 
 def _squeezed(array: np.ndarray) -> np.ndarray:

@@ -70,7 +70,7 @@ class Viewer:
         self._model = thing if isinstance(thing, Model) else thing.model
         try:
             self._server = _Server((HOST, port), _handler(self))
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, TypeError) as error:
             raise FileError(f"view: port {port} cannot be used, {error}; give another, or 0 for any free one") from None
         self.url = f"http://{HOST}:{self._server.server_port}/"
         """Address of the page."""
