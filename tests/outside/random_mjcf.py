@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element as Node
 
 from hypothesis import strategies as st
 
-from .pen import Pen, add
+from ..pen import Pen, add
 
 MAIN = "model.xml"
 SIZES = {"sphere": 1, "capsule": 2, "ellipsoid": 3, "cylinder": 2, "box": 3}
@@ -62,6 +62,9 @@ class _File:
             self._actuator()
         if pen.some(20):
             self._keyframe()
+        if pen.some(20):  # sections may come in any order
+            self.root.append(self.root[0])
+            del self.root[0]
         return self._include()
 
     # What holds for the whole file.
@@ -241,7 +244,8 @@ class _File:
             if pen.some(percent):
                 joint.set(name, write())
         if pen.some(percent // 2):
-            low = pen.decimal(0.1, 1.5) if pen.some(50) and joint.get("type") != "ball" else 0.0  # a ball's range is from 0
+            ball = joint.get("type") == "ball"  # its range is from 0
+            low = pen.decimal(0.1, 1.5) if not ball and pen.some(50) else 0.0
             joint.set("range", f"{-low * self.unit:g} {pen.decimal(0.1, 1.5) * self.unit:g}")
             if self.limited or pen.some(30):
                 joint.set("limited", pen.pick("true", "false"))
@@ -261,7 +265,9 @@ class _File:
             self._rotation(inertial)
             inertial.set("diaginertia", pen.pick("1 1 1", "0.3 0.4 0.5", "0.03 0.015 0.02", "0.2 0.1 0.3"))
         else:
-            inertial.set("fullinertia", pen.pick("0.3 0.4 0.5 0.1 0 0.05", "1 2 2.5 0 0 0", "0.02 0.02 0.01 0 -0.005 0"))
+            inertial.set(
+                "fullinertia", pen.pick("0.3 0.4 0.5 0.1 0 0.05", "1 2 2.5 0 0 0", "0.02 0.02 0.01 0 -0.005 0")
+            )
 
     def _things(self, node: Node, childclass: str, least: int = 0) -> None:
         """Geoms and sites, some of them in frames."""
@@ -301,8 +307,8 @@ class _File:
     def _geom_numbers(self, geom: Node, percent: int) -> None:
         pen = self.pen
         for name, values in (
-            ("density", ("500", "20", "80", "0")), ("mass", ("1", "0.2", "3", "0")), ("group", ("0", "1", "2", "3", "5")),
-            ("shellinertia", ("true", "false")), ("contype", ("0", "1")), ("conaffinity", ("0", "1")),
+            ("density", ("500", "20", "80", "0")), ("mass", ("1", "0.2", "3", "0")),
+            ("group", ("0", "1", "2", "3", "5")), ("shellinertia", ("true", "false")), ("contype", ("0", "1")), ("conaffinity", ("0", "1")),
         ):  # fmt: skip
             if pen.some(percent):
                 geom.set(name, pen.pick(*values))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 import cardan as cd
 
-from .random_mjcf import MAIN, files
+from .random_mjcf import MAIN
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -48,6 +46,15 @@ FOUND = {
         '<geom type="box" size="0.2 0.1"/></body><body name="e"><joint name="f" type="ball"/><geom size="0.3"/></body>',
         after='<actuator><motor name="m" joint="f" gear="5"/></actuator>',
     ),
+    "weight that is not carried, as it is negative": world(f'<body gravcomp="-1"><joint type="slide"/>{SOLID}</body>'),
+    "weight that is not carried, as passive forces are off": world(
+        f'<body gravcomp="1"><joint type="slide"/>{SOLID}</body>',
+        before='<option><flag spring="disable" damper="disable"/></option>',
+    ),
+    "least mass of bodies of nothing": body(
+        '<body pos="1 2 3" euler="30 0 0"><body pos="4 5 6"/><geom mass="0" size="1"/></body>',
+        before='<compiler boundmass="0.1"/>',
+    ),
     "rotation of a class in a class that has another": body(
         before='<default><site zaxis="1 2 3"/><default class="k"><site quat="1 2 3 4"/></default></default>',
         inside='<site name="s" class="k"/>',
@@ -56,7 +63,7 @@ FOUND = {
         before='<default><position kp="3" kv="2"/><default class="k"><general gainprm="5"/></default></default>',
         after='<actuator><velocity name="v" joint="j"/><general name="g" joint="j"/>'
         '<general name="m" joint="j" class="k"/><general name="d" joint="j" biastype="affine" biasprm="1 -3 2"/>'
-        '</actuator>',
+        "</actuator>",
     ),
 }
 # Mistakes that MuJoCo refuses and that were passed over once.

@@ -10,7 +10,7 @@ Source: MuJoCo's documentation, XML reference.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from cardan.io.mjcf.text import COUNTED, ELEMENTS
 from cardan.io.outline import Branch, add, branches, check_names, document, finite_data, name_of, unlike, words
-from cardan.model.body import Body, Joint
+from cardan.model.body import Body, Joint, JointData
 from cardan.model.force import TORSION, Coupling, Force
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
@@ -74,6 +74,11 @@ def _losses(model: Model) -> Iterator[str]:
             yield f"joint {joint.name!r}: a ball of MJCF has no start, {words(joint.start)}; left out"
         if joint.data.velocity is not None:
             yield f"joint {joint.name!r}: MJCF has no limit of speed, {joint.data.velocity:g}; left out"
+        rest = replace(finite_data(joint), velocity=None)
+        if joint.kind.nv > 1 and rest != JointData():
+            yield f"joint {joint.name!r} ({joint.kind.name}): its limits and friction, which are data, are left out"
+        elif rest.mimic is not None and not any(joint is model.joints[c.joints[0]] for c in model.couplings):
+            yield f"joint {joint.name!r}: that it mimics {rest.mimic[0]!r} is data, and would act; left out"
     if model.actuators:
         yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: left out"
     if model.states:
@@ -231,6 +236,9 @@ class _Writer:
             )
         own = [(v[0],), ()] if branch.kind == "screw" else [(k,) for k in v]
         if branch.backwards and branch.kind in ("universal", "planar"):
+            self.losses.append(
+                f"joint {joint.name!r}: it is met from its child; its coordinates come in the opposite order"
+            )
             own.reverse()
         q0 = [0.0] * len(parts) if joint.start is None else [float(x) for x in joint.start]
         if branch.kind == "screw":
@@ -352,7 +360,7 @@ class _Writer:
             node.set("actuatorfrcrange", words((-data.effort, data.effort)))
         if data.friction:
             node.set("frictionloss", words(data.friction))
-        if data.damping and "damping" not in node.attrib:
+        if data.damping and words(data.damping) != node.get("damping"):
             self.losses.append(f"joint {joint.name!r}: its damping {data.damping:g} is data and would act; left out")
 
     def _site(self, name: str, body: int, at: Pose) -> None:

@@ -72,6 +72,9 @@ def read_urdf(
         source, stem, text = str(path), path.stem, read_text(path)
     robot = parse_xml(text, source, "robot", "robot")
     mechanism = Mechanism(robot.node.get("name", "").strip() or stem, gravity=gravity)
+    version = robot.node.get("version", "1.0").strip()
+    if version.partition(".")[0] != "1":
+        raise robot.error(f"its version is {version!r}, and what is read is URDF 1; write it as that")
     links, joints = _named(robot, "link", rules), _named(robot, "joint", rules)
     if not links:
         raise robot.error("it has no <link>; a robot needs one link at least")
