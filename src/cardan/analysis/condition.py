@@ -3,26 +3,28 @@
 `M vdot + J^T lam = f`, `J vdot = gamma` are solved through `M` and `A = J M^-1 J^T`. Both are judged with a unit
 diagonal, so that metres, radians and units of mass do not count: of all scalings this is nearly the best (A. van der
 Sluis, Numerische Mathematik 14 (1969) 14-23), and elimination without pivoting errs by its condition, not by that of
-the matrix as it is (J. W. Demmel, LAPACK working note 14, 1989). Docs: docs/weather.md.
+the matrix as it is (J. W. Demmel, LAPACK working note 14, 1989). Recursions along a tree are as good or better,
+see `analysis.flag`. Docs: docs/weather.md.
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from cardan.analysis.flag import TOO_LARGE, say, some_values, warn_of_tree
 from cardan.analysis.general import equations_kernel, formulation_key, time_argument
+from cardan.errors import ModelError
 from cardan.formulation.absolute import is_light
+from cardan.integrate.assemble import assemble
 from cardan.integrate.independence import generic_configurations, kept_rows, row_matrix, row_sizes
-from cardan.kernels.evaluate import graph_of, is_large, kernel_of
+from cardan.kernels.evaluate import graph_of, is_large, kernel_of, parameter_arguments
 from cardan.model.graph import weightless_links
 from cardan.model.model import Model
 
-# Past this the stated bound, 100 * 2.2e-16 times the condition, is more than a thousandth.
-TOO_LARGE = 5e10
-WIDEST = 400  # unknowns up to which a new kernel is judged
+WIDEST = 2400  # unknowns up to which a new kernel is judged
+RECURSIVE = ("spatial", "newton_euler")
 
 
 def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str = "spatial", frame: str = "fixed") -> Any:
@@ -40,49 +42,55 @@ def _condition(model: Model, q: Any, t: Any, key: str) -> Any:
     still = np.zeros(model.nv)
     M, _, J, *_ = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))
     rows = kept_rows(model, key)
-    return _of_saddle(M, J[..., rows, :], _sizes(model, key, rows), lent=_lends(model, key))
+    found = _of_saddle(M, J[..., rows, :], _sizes(model, key, rows), lent=_lends(model, key))
+    return found * _turns(model, q) if key == "points" else found
+
+
+def _turns(model: Model, q: Any) -> Any:
+    """Turns, at least one, of the joint (...,) that has turned most: lines of points are at sums of angles."""
+    angles = [unit == "rad" for link in model.tree.links for unit in link.kind.q_units]
+    return np.maximum(np.abs(np.asarray(q)[..., angles]).max(axis=-1, initial=0.0) / (2 * np.pi), 1.0)
 
 
 def warn_of_condition(model: Model, key: str) -> None:
-    """Warn, once for a model and a formulation, if its constrained equations are too badly conditioned for float64.
+    """Warn, once for a model and a formulation, if its equations are too badly conditioned for float64.
 
-    Recursions along a tree are left in peace: there the bound holds with much to spare.
+    Of free parameters the values count that are met first, of a batch some.
     """
-    model = model.unbound
-    place = ("condition", key)
-    if place in model.kernels:
+    if _is_recursive(model, key):
+        warn_of_tree(model, key)
         return
-    model.kernels[place] = True
-    if _is_recursive(model, key) or is_large(model) or model.parameters or 6 * len(model.tree.links) > WIDEST:
-        return
-    found = min(float(k) for k in _at_generic(model, key))
-    if not found < TOO_LARGE:
-        warnings.warn(
-            f"model {model.name!r}: its equations in formulation {key!r} magnify rounding {found:.1g} times "
-            "(cd.condition), so accelerations and reactions may have no correct digit; masses or lengths differ too "
-            f"much along a chain of joints{'' if key == 'spatial' else '; spatial may do better'}",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+    kernels, place = model.unbound.kernels, ("condition", key)
+    if place not in kernels:
+        kernels[place] = True
+        say(model, key, max(_at_generic(one, key) for one in some_values(model)), TOO_LARGE)
 
 
-def _at_generic(model: Model, key: str) -> list[Any]:
-    """The condition at configurations that nothing singles out, without compiling what is not needed anyway."""
-    configurations = generic_configurations(model)
-    if key not in ("spatial", "newton_euler"):
-        return [_condition(model, q, 0.0, key) for q in configurations]
-    mass, rows = graph_of(model, "mass_matrix"), kept_rows(model, key)
-    found, lent = [], _lends(model, key)
-    for q in configurations[:2]:
-        M = np.array(mass(q))
-        found.append(
-            _of_saddle(M, row_matrix(model, q)[rows], _sizes(model, key, rows), lent=lent) if rows else _of_mass(M)
-        )
-    return found
+def _at_generic(model: Model, key: str) -> float:
+    """The least condition at configurations that nothing singles out, without compiling what is not needed anyway."""
+    if 6 * len(model.tree.links) > WIDEST:
+        return 1.0
+    configurations, large = generic_configurations(model), 6 * len(model.tree.links) > WIDEST / 6
+    found = []
+    for q in configurations[:1] if large else configurations[:2] if key in RECURSIVE else configurations:
+        try:
+            at = q if model.values is None else assemble(model, q)[0]
+        except ModelError:
+            continue  # other lengths do not close there
+        found.append(float(_in_tree(model, at, key) if key in RECURSIVE else _condition(model, at, 0.0, key)))
+    return min(found, default=1.0)
+
+
+def _in_tree(model: Model, q: np.ndarray, key: str) -> Any:
+    """The condition in tree coordinates, from the parts that closing loops needs."""
+    mass = kernel_of(model, "mass_matrix") if is_large(model) else graph_of(model, "mass_matrix")
+    M = np.array(mass(q) if is_large(model) else mass(q, *parameter_arguments(model)))
+    rows = kept_rows(model, key)
+    return _of_saddle(M, row_matrix(model, q)[rows], _sizes(model, key, rows), lent=_lends(model, key))
 
 
 def _is_recursive(model: Model, key: str) -> bool:
-    return key in ("spatial", "newton_euler") and not (model.cuts or model.couplings)
+    return key in RECURSIVE and not (model.cuts or model.couplings)
 
 
 def _of_mass(M: np.ndarray) -> Any:
@@ -100,14 +108,14 @@ def _of_mass(M: np.ndarray) -> Any:
 
 def _lends(model: Model, key: str) -> bool:
     """Whether a formulation lends inertia to links that have none, which the constraints then hold."""
-    if key in ("spatial", "newton_euler"):
+    if key in RECURSIVE:
         return bool(weightless_links(model.tree))
     return any(is_light(link) for link in model.tree.links)
 
 
 def _sizes(model: Model, key: str, rows: list[int]) -> np.ndarray:
     """What rows are computed from. Along a tree they are sums that may cancel; elsewhere they are never short."""
-    return row_sizes(model)[rows] if key in ("spatial", "newton_euler") else np.zeros(len(rows))
+    return row_sizes(model)[rows] if key in RECURSIVE else np.zeros(len(rows))
 
 
 def _of_saddle(M: np.ndarray, J: np.ndarray, sizes: np.ndarray, *, lent: bool) -> Any:

@@ -55,7 +55,22 @@ def joint_rows(kind: Kind, R: Matrix, p: Matrix, v_c: Matrix, v_p: Matrix) -> Jo
 
 
 def dual(S: Matrix) -> Matrix:
-    """The forces `W = S (S^T S)^-1` (6, nv) that do unit work on the joint's coordinates, one by one."""
-    if S.shape[1] == 0:
-        return zeros(6, 0, S)
-    return ldl_solve(ldl_factor(S.T @ S), S.T).T
+    """The forces `W` (6, nv), `W^T S = 1`, that do unit work on the joint's coordinates, one by one.
+
+    Shifts and turns are inverted apart: together, `S (S^T S)^-1` would square the metres between them.
+    """
+    n = S.shape[1]
+    shifts = [k for k in range(n) if S[:3, k].is_zero()]
+    turns = [k for k in range(n) if k not in shifts]
+    if not (shifts and turns):
+        return _left_inverse(S).T if n else zeros(6, 0, S)
+    moment, force = _left_inverse(S[:3, turns]).T, _left_inverse(S[3:, shifts]).T
+    W = zeros(6, n, S)
+    W[:3, turns], W[3:, shifts] = moment, force
+    W[:3, shifts] = -(moment @ (S[3:, turns].T @ force))
+    return W
+
+
+def _left_inverse(S: Matrix) -> Matrix:
+    """`(S^T S)^-1 S^T`."""
+    return ldl_solve(ldl_factor(S.T @ S), S.T)

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cardan.algebra.linsolve import ldl_factor, ldl_solve, tree_factor, tree_solve
+from cardan.algebra.linsolve import tree_factor, tree_solve
 from cardan.algebra.matrix import Matrix, as_graph, constant, eye, mirrored, segment, stack, zeros
 from cardan.algebra.rotation import cross
 from cardan.algebra.spatial import Transform, shifted, turned
+from cardan.formulation.constraint import dual
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.model.graph import GROUND
 from cardan.model.model import Model
@@ -153,7 +154,7 @@ def _project(model: Model, inputs: Inputs) -> list[Matrix]:
         S = as_graph(link.kind.S(q_i), like)
         relative = v_i - joint_transform(link.kind, q_i, E, r) @ v_p
         q.append(q_i)
-        v.append(ldl_solve(ldl_factor(S.T @ S), S.T @ relative) if link.kind.nv else zeros(0, None, like))
+        v.append(dual(S).T @ relative)
     return [stack(*q) if q else zeros(0, None, like), stack(*v) if v else zeros(0, None, like)]
 
 

@@ -59,7 +59,7 @@ def write_parts(model: Model, planar: PlanarModel, motion: Motion, loads: Loads,
     rows += _coupling_rows(model, planar, motion, loads, own)
     acting = _loads(model, planar, motion, loads, own)
     J = ca.vertcat(ca.SX(0, places.n), *(places.work(motion, row.acts) for row in rows))
-    gamma, phi = (ca.vertcat(ca.SX(0, 1), *values) for values in zip(*((r.gamma, r.phi) for r in rows), strict=True))
+    gamma, phi = (ca.vertcat(ca.SX(0, 1), *(getattr(r, name) for r in rows)) for name in ("gamma", "phi"))
     M, f = constant(places.M), _contract_force(planar, motion, places, acting)
     solved: dict[str, tuple[Matrix, Answer]] = {}
 

@@ -123,7 +123,7 @@ def _nudged(model: Model, q: np.ndarray, rng: np.random.Generator) -> np.ndarray
     if length > 1e-9:
         wish = along
     return np.asarray(
-        kernel_of(model, "plus")(q, rng.uniform(0.15, 0.3) * wish / max(float(np.abs(wish).max()), 1e-300))
+        kernel_of(model, "plus")(q, rng.uniform(0.15, 0.3) * wish / max(float(np.abs(wish).max(initial=0.0)), 1e-300))
     )
 
 

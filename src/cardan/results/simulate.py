@@ -16,11 +16,12 @@ from cardan.formulation.general import row_count
 from cardan.integrate.assemble import assemble as assembled
 from cardan.integrate.driver import Samples, drive
 from cardan.integrate.events import Event, trace_events
-from cardan.integrate.methods import SERIAL, Request, make_stepper, require_method
+from cardan.integrate.methods import SERIAL, Request, chooses_steps, make_stepper, require_method
 from cardan.integrate.stepper import Outcome
 from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
+from cardan.results.audit import warn_of_energy
 from cardan.results.diagnose import require_consistent, why
 from cardan.results.progress import Bar
 from cardan.results.quantities import with_values
@@ -124,7 +125,8 @@ def simulate(
         if store is not None:
             return _stored(job, states, store, overwrite, bar)
         _require_room(model, len(states.q), len(times))
-        return job.run(states, bar)
+        run = job.run(states, bar)
+    return warn_of_energy(run, rtol, atol) if chooses_steps(method) else run
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,293 @@
+"""A judge of answers in bad weather: their errors beside exact ones, in units of rounding times the condition."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import cardan as cd
+from cardan.analysis.condition import TOO_LARGE
+from cardan.kernels import evaluate
+from cardan.kernels.evaluate import FreeKernel, graph_of
+from cardan.model.force import TORSION
+from cardan.model.transform import joint_transform
+
+from ..exact import exact
+from .weather_mechanisms import Weather, built, freed
+
+EPS = 2.0**-52
+BOUND = 100.0  # times rounding and condition
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An answer: its error in units of rounding times the condition, and what was said about it."""
+
+    what: str
+    ratio: float
+    condition: float
+    said: str
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the answer is finite."""
+        return bool(np.isfinite(self.ratio))
+
+    @property
+    def is_past_promise(self) -> bool:
+        """Whether the condition is larger than any that a bound is promised for."""
+        return bool(self.condition >= TOO_LARGE)
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it keeps the bound, or a flag says that it may not."""
+        return bool(self.said) or self.ratio <= BOUND
+
+
+@dataclass(frozen=True)
+class Pull:
+    """A spring on a body (-1 is none): its force, N, the arm about the centre of mass, m, what it gives coordinates."""
+
+    body: int
+    force: float
+    arm: float
+    along: np.ndarray
+
+
+class Interpreted:
+    """A stand-in for a compiled kernel: CasADi's interpreter on the same graph, row by row."""
+
+    def __init__(self, program: Any) -> None:
+        self.program, self.function = program, None
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        ports, outputs = self.program.inputs, self.program.outputs
+        self.function = self.function or self.program.record()
+        arrays = [np.asarray(a, dtype=float) for a in args]
+        batch = np.broadcast_shapes(*(a.shape[: a.ndim - len(p.shape)] for p, a in zip(ports, arrays, strict=True)))
+        arrays = [np.broadcast_to(a, (*batch, *p.shape)) for p, a in zip(ports, arrays, strict=True)]
+        results = [np.empty((*batch, *p.shape)) for p in outputs]
+        for row in np.ndindex(batch):
+            found = self.function.call([a[row] for a in arrays])
+            for result, value, port in zip(results, found, outputs, strict=True):
+                result[row] = np.array(value).reshape(port.shape)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Nothing is compiled in here: what models evaluate is interpreted."""
+    compiling = evaluate.compile_program
+    evaluate.compile_program = Interpreted  # type: ignore[assignment, misc]
+    try:
+        yield
+    finally:
+        evaluate.compile_program = compiling
+
+
+def _kept(model: cd.Model, name: str, key: str = "spatial") -> Any:
+    """The graph of a quantity that the model has computed before."""
+    short = {"forward_dynamics": "forward", "inverse_dynamics": "inverse"}.get(name, name)
+    places = ((key, name), ("general", key, short, False), ("general", key, short, True))
+    kernel = next(model.kernels[place] for place in places if place in model.kernels)
+    kernel = kernel.kernel if isinstance(kernel, FreeKernel) else kernel
+    return kernel.function if isinstance(kernel, Interpreted) else kernel.program.record()
+
+
+@dataclass
+class Judge:
+    """Answers of one mechanism through the public functions; its kernels may be interpreted, nothing else changes."""
+
+    w: Weather
+    said: dict[str, str] = field(default_factory=dict)
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """Every quantity in every formulation that can express the mechanism."""
+        try:
+            self.plain, self.q = built(self.w)
+            self.model = freed(self.w, self.plain) if self.w.free else self.plain
+            self._prepare()
+        except cd.CardanError as error:
+            yield Verdict("refused", 0.0, 1.0, str(error))
+            return
+        model, q, v, a, tau = self.model, self.q, self.v, self.a, self.tau
+        if not self.loops:
+            answer = self._heard("mass matrix", lambda: cd.mass_matrix(model, q))
+            yield self._judged("mass matrix", "", answer, (q,), self._of_mass)
+            answer = self._heard("inverse dynamics", lambda: cd.inverse_dynamics(model, q, v, a))
+            yield self._judged("inverse dynamics", "", answer, (q, v, a), self._of_force)
+        answer = self._heard("kinetic energy", lambda: cd.kinetic_energy(model, q, v))
+        yield self._judged("kinetic energy", "", answer, (q, v), self._of_energy)
+        for key in self.w.keys:
+            try:
+                moved = self._heard(key, partial(cd.forward_dynamics, model, q, v, tau, formulation=key))
+                held = self._heard(key, partial(cd.reactions, model, q, v, tau, formulation=key))
+                condition = float(cd.condition(model, q, formulation=key))
+            except cd.CardanError as error:
+                yield Verdict(f"{key} cannot", 0.0, 1.0, str(error))
+                continue
+            error = self._of_bodies if key in ("absolute", "points") else self._of_acceleration
+            yield self._judged("accelerations", key, moved, (q, v, tau), error, condition)
+            yield self._judged("reactions", key, held, (q, v, tau), self._of_reaction, condition)
+
+    def _prepare(self) -> None:
+        """State and sizes: each coordinate by the root of the inertia that it moves, so that all have one unit."""
+        model, q, w = self.model, self.q, self.w
+        rng = np.random.default_rng([w.seed, 2])
+        self.loops = bool(model.cuts)
+        (M,) = exact(graph_of(self.plain, "mass_matrix"), q)
+        self.size, self.own = np.sqrt(np.diag(M.reshape(model.nv, model.nv))), self._own()
+        self.v = w.speed * rng.standard_normal(model.nv) / self.size
+        self.tau = rng.standard_normal(model.nv) * self.size
+        if self.loops:
+            J = cd.constraint_jacobian(model, q) / self.size
+            J = J / np.maximum(np.linalg.norm(J, axis=1, keepdims=True), 1e-300)
+            free = np.linalg.svd(J)[2][np.linalg.matrix_rank(J, 1e-9) :]
+            self.v = free.T @ (free @ (self.v * self.size)) / self.size
+        self._heard("spatial", lambda: cd.forward_dynamics(model, q, self.v, self.tau))
+        (self.a,) = self._exact("forward_dynamics", "spatial", q, self.v, self.tau)
+        self.drives = np.abs(self.tau)
+        terms = [self.size * self.a, self.tau / self.size]
+        springs, places = self._springs(), cd.body_poses(self.plain, q)[:, :3, 3]
+        self.length = max(*(part.length for part in w.parts), float(np.linalg.norm(places, axis=-1).max()))
+        self.scale = sum(float(np.linalg.norm(x)) for x in (*terms, *(pull.along for pull in springs)))
+        self.force = max([*self._weights(), *(pull.force for pull in springs), *self._drives(shifts=True)])
+        self.moment = max([self.force * self.length, *self._drives(shifts=False)])
+        self.scale += self._moving()
+        self.bodies = self._moving() + self._bodies(springs)
+
+    def _own(self) -> np.ndarray:
+        """Each coordinate by the root of the inertia of the lighter of the two bodies that it moves apart."""
+        links, own = self.plain.separate.tree.links, np.zeros(self.plain.nv)
+        for link in links:
+            q = self.q[link.q]
+            S, X = np.asarray(link.kind.S(q), dtype=float), joint_transform(link.kind, q, link.E, link.r)
+            sides = [link.I] if link.parent < 0 else [link.I, X.inverse.congruence(links[link.parent].I)]
+            own[link.v] = np.sqrt(np.min([np.diag(S.T @ I @ S) for I in sides], axis=0))
+        return own
+
+    def _weights(self) -> list[float]:
+        """What gravity, acceleration and turning axes, w x v, exert on each body, N."""
+        model = self.plain
+        twists = np.linalg.norm(np.asarray(cd.body_twists(model, self.q, self.v)).reshape(-1, 2, 3), axis=-1)
+        gravity = float(np.linalg.norm(model.gravity))
+        self.turning = [float(w) for w, _ in twists]
+        rates = np.asarray(cd.body_accelerations(model, self.q, self.v, self.a)).reshape(-1, 2, 3)
+        self.given = [float(x) for x in np.linalg.norm(rates[:, 0], axis=-1)]
+        arms = [float(np.linalg.norm(body.com)) for body in model.bodies]
+        rates = np.linalg.norm(rates, axis=-1)
+        return [
+            float(body.mass * (gravity + w * (v + w * arm) + a + dw * arm))
+            for body, arm, (w, v), (dw, a) in zip(model.bodies, arms, twists, rates, strict=True)
+        ]
+
+    def _drives(self, *, shifts: bool) -> list[float]:
+        """Drives and springs of joints along shifts, N, or turns, N m."""
+        units = [unit for link in self.model.tree.links for unit in link.kind.v_units]
+        return [float(x) for x, unit in zip(self.drives, units, strict=True) if (unit == "m/s") == shifts]
+
+    def _moving(self) -> float:
+        """What weight, acceleration and velocity by themselves would give the bodies, were they free."""
+        total = 0.0
+        for body, weight, w, dw in zip(self.plain.bodies, self._weights(), self.turning, self.given, strict=True):
+            moments = np.linalg.eigvalsh(body.inertia)
+            total += weight / np.sqrt(body.mass) + moments[-1] * (w**2 + dw) / np.sqrt(moments[0])
+        return float(total)
+
+    def _springs(self) -> list[Pull]:
+        """Springs stretched by all that they measure."""
+        model, found = self.plain, []
+        poses = cd.body_poses(model, self.q)
+        for force in model.forces:
+            k = float(np.max(force.numbers["stiffness"]))
+            if force.kind is TORSION:
+                at = next(link for link in model.tree.links if link.joint == force.on[0])
+                along = np.zeros(model.nv)
+                along[at.v] = k * (np.abs(self.q[at.q]) + np.abs(force.numbers["rest"]))
+                found.append(Pull(-1, 0.0, 0.0, along / self.size))
+                self.drives += along
+                continue
+            moved = [(i, b) for i, b in enumerate(force.on, start=1) if b >= 0]
+            ends = [poses[b][:3, 3] + poses[b][:3, :3] @ force.numbers[f"at{i}"] for i, b in moved]
+            pull = k * (max(float(np.linalg.norm(x)) for x in ends) + float(force.numbers["length"]))
+            for i, b in moved:
+                J = np.linalg.norm(cd.jacobian(model, model.bodies[b].name, self.q).reshape(2, 3, -1), axis=1)
+                along = pull * (J[1] + J[0] * np.linalg.norm(force.numbers[f"at{i}"])) / self.size
+                arm = float(np.linalg.norm(force.numbers[f"at{i}"] - model.bodies[b].com))
+                found.append(Pull(b, pull, arm, along))
+        return found
+
+    def _bodies(self, springs: list[Pull]) -> float:
+        """What every force by itself would give the bodies that it acts on, were they free."""
+        model = self.plain
+        total = 0.0
+
+        def give(b: int, moment: float, force: float, arm: float) -> float:
+            if b < 0:
+                return 0.0
+            least = float(np.linalg.eigvalsh(model.bodies[b].inertia)[0])
+            return (moment + arm * force) / np.sqrt(least) + force / np.sqrt(model.bodies[b].mass)
+
+        for pull in springs:
+            total += give(pull.body, 0.0, pull.force, pull.arm)
+        for link in model.tree.links:
+            joint = model.joints[link.joint]
+            tau = np.abs(self.drives[link.v])
+            turns = np.array([unit == "rad/s" for unit in link.kind.v_units], dtype=bool)
+            moment, force = float(tau[turns].sum()), float(tau[~turns].sum())
+            for b, at in ((joint.parent, joint.at), (joint.child, joint.child_at)):
+                com = np.zeros(3) if b < 0 else model.bodies[b].com
+                total += give(b, moment, force, float(np.linalg.norm(at.position - com)))
+        return total
+
+    def _judged(self, what: str, key: str, found: np.ndarray, args: tuple[np.ndarray, ...],
+                error: Callable[[np.ndarray, np.ndarray], float], condition: float = 1.0) -> Verdict:  # fmt: skip
+        quantity = {"accelerations": "forward_dynamics"}.get(what, what.replace(" ", "_"))
+        right = self._exact(quantity, key or "spatial", *args)[0].reshape(np.shape(found))
+        name, said = f"{what}, {key}" if key else what, self.said.get(key or what, "")
+        if not (np.isfinite(found).all() and np.isfinite(right).all()):
+            return Verdict(name, np.inf, condition, said)
+        ratio = error(np.asarray(found), right) / (EPS * condition) if condition < TOO_LARGE else 0.0
+        return Verdict(name, float(ratio), condition, said)
+
+    def _exact(self, quantity: str, key: str, *args: np.ndarray) -> list[np.ndarray]:
+        graph = _kept(self.model, quantity, key)
+        values = evaluate.parameter_arguments(self.model)
+        loads = [np.zeros((self.model.nb, 6))] * (graph.n_in() - len(args) - len(values))
+        return exact(graph, *args, *loads, *values)
+
+    def _heard(self, key: str, answer: Callable[[], Any]) -> Any:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            result = answer()
+        if said:
+            self.said[key] = str(said[0].message)
+        return result
+
+    def _of_mass(self, found: np.ndarray, right: np.ndarray) -> float:
+        return float(np.abs((found - right) / np.outer(self.size, self.size)).max(initial=0.0))
+
+    def _of_force(self, found: np.ndarray, right: np.ndarray) -> float:
+        return float(np.linalg.norm((found - right) / self.size)) / max(self.scale, 1e-300)
+
+    def _of_energy(self, found: np.ndarray, right: np.ndarray) -> float:
+        moving = float(np.linalg.norm(self.size * self.v)) ** 2
+        return float(np.abs(found - right).max()) / max(moving, 1e-300)
+
+    def _of_acceleration(self, found: np.ndarray, right: np.ndarray) -> float:
+        return float(np.linalg.norm(self.size * (found - right))) / max(self.scale, 1e-300)
+
+    def _of_bodies(self, found: np.ndarray, right: np.ndarray) -> float:
+        return float(np.linalg.norm(self.own * (found - right))) / max(self.bodies, 1e-300)
+
+    def _of_reaction(self, found: np.ndarray, right: np.ndarray) -> float:
+        force = max(float(np.abs(right[:, 3:]).max()), self.force, 1e-300)
+        moment = max(float(np.abs(right[:, :3]).max()), self.moment, force * self.length)
+        error = np.abs(found - right)
+        return float(max(error[:, :3].max() / moment, error[:, 3:].max() / force))
