@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardan.analysis import large
+from cardan.analysis.flag import warn_of_tree
 from cardan.analysis.general import (
     formulation_key,
     forward_kernel,
@@ -54,6 +55,7 @@ def forward_dynamics(
     if needs_general(model, formulation):
         kernel = forward_kernel(model, formulation_key(formulation, frame), wrenches is not None)
         return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)
+    warn_of_tree(model, formulation)
     if formulation != "spatial" and is_large(model):
         return _given(out, large.solve_forward(model, q, v, tau, wrenches, formulation))
     name = "forward_dynamics" if wrenches is None else "forward_dynamics_loaded"
