@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
+
+OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that a terminal obeys instead of showing them, that turn the line round, or are none."""
+
+
+def visible(text: str, keep: str = "") -> str:
+    """Text of others with such characters, but for those in `keep`, written out as in Python."""
+    return OBEYED.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
 
 
 class CardanError(Exception):
@@ -23,12 +32,14 @@ class FileError(ModelError):
     """A file cannot be read or written: the message names the file and, in it, the element.
 
     What a file says may be of any length; the middle of a message that would pass `LONGEST` characters is left out.
+    Characters that a terminal would obey are written out.
     """
 
     LONGEST = 3000
 
     def __init__(self, message: str = "") -> None:
         half = self.LONGEST // 2
+        message = visible(message, keep="\n")
         super().__init__(message if len(message) <= self.LONGEST else f"{message[:half]} ... {message[-half:]}")
 
 

@@ -76,4 +76,8 @@ def _latex(expression: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    return re.sub(r"([_&%#$^{}])", r"\\\1", text)
+    """A name of anybody's: no character of it is a command."""
+    return re.sub(r"[_&%#$^{}~\\]", lambda found: WRITTEN.get(found[0], f"\\{found[0]}"), text)
+
+
+WRITTEN = {"\\": r"$\backslash$", "~": r"$\sim$", "^": r"\^{}"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cardan.errors import FileError, nearest
+from cardan.errors import FileError, nearest, visible
 from cardan.io import law, schema
 from cardan.io.arithmetic import Quantity
 from cardan.io.document import List, Scalar, Table, described, parse_yaml
@@ -133,9 +133,9 @@ class _Reader:
             for name, spot in self.named(section):
                 add(name, spot)
         for loss in self.head.get("losses", ()):
-            m.lose(loss)
+            m.lose(visible(loss))
         for note in (*self.head.get("notes", ()), *self.top.policy.notes):
-            m.note(note.removeprefix(f"{self.top.source}: "))
+            m.note(visible(note.removeprefix(f"{self.top.source}: ")))
         m.cut = tuple(self.head.get("cut", ()))
         m.snapping = self.head.get("snapping", SNAPPING)
         result.free = tuple(self.head.get("free", ()))
@@ -282,6 +282,8 @@ class _Reader:
         wrenches = spot.inner(spot.table("").entries["wrenches"], "wrenches").items()
         if len(wrenches) != len(bodies):
             raise spot.error(f"has {len(bodies)} bodies and {len(wrenches)} wrenches; give one for each")
+        if len(bodies) > len(self.mechanism.bodies):
+            raise spot.error(f"has {len(bodies)} bodies, and there are {len(self.mechanism.bodies)}; name each once")
         zero = Scalar("0", True, spot.node.line, spot.node.column)
         outputs, quantities = [], []
         for wrench in wrenches:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.errors import ModelError, UnknownNameError, nearest
+from cardan.errors import OBEYED, ModelError, UnknownNameError, nearest
 from cardan.model.body import Joint
 from cardan.model.force import (
     BUSHING,
@@ -297,6 +297,8 @@ def read_name(what: str, name: object) -> str:
     """Read a name, which is text with something in it."""
     if not isinstance(name, str) or not name.strip():
         raise ModelError(f"{what}: a name must be a non-empty string, got {name!r}")
+    if found := OBEYED.search(name):
+        raise ModelError(f"{what} {name!r}: its name has the control character {found[0]!r}; leave it out")
     return name
 
 

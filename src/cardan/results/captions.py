@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,7 +73,8 @@ def add_names(at: Axes, scene: Scene, shape: Shape, poses: np.ndarray, per_inch:
         middle = _clear_place(anchor, half, boxes, drawn, scene.unit, per_inch)
         boxes.append((middle - half, middle + half))
         x, y, style = *map(float, middle), "normal" if colour == INK else "italic"
-        at.text(x, y, name, color=colour, fontsize=FONT, ha="center", va="center", style=style, gid="name")
+        where: dict[str, Any] = {"ha": "center", "va": "center", "gid": "name"}
+        at.text(x, y, name, color=colour, fontsize=FONT, style=style, parse_math=False, **where)
     if boxes:
         pad = 0.06 * per_inch
         _widen(at, np.min([low for low, _ in boxes], axis=0) - pad, np.max([high for _, high in boxes], axis=0) + pad)

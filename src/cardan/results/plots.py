@@ -153,6 +153,11 @@ def _require(lines: Any, path: str | os.PathLike[str] | None, size: Any) -> None
 
 
 def _finished(figure: Figure, path: str | os.PathLike[str] | None, overwrite: bool) -> Figure:
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):  # a name with signs of the dollar is a name, not a formula
+        if isinstance(text, Text) and "$" in text.get_text():
+            text.set_parse_math(False)
     if path is not None:
         save_figure(figure, path, overwrite)
     return figure
