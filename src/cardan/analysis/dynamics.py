@@ -99,7 +99,7 @@ def inverse_dynamics(
     kernel = inverse_kernel(model, formulation_key(formulation, frame))
     loads = (np.zeros((model.nb, 6), _kind(q)),) if wrenches is None else loads
     force = kernel(q, v, a, *loads, *time_argument(model, t), threads=threads)
-    return _given(out, force if driven is None else drive_forces(model, q, force, driven, t))
+    return _given(out, force if driven is None else drive_forces(model, q, v, a, force, driven, t))
 
 
 def mass_matrix(
@@ -174,6 +174,11 @@ def _given(out: Any, result: np.ndarray) -> np.ndarray:
     """The result, in the caller's array if there is one."""
     if out is None:
         return result
+    if not isinstance(out, np.ndarray) or out.shape != result.shape or not out.flags.writeable:
+        got = f"one of shape {out.shape}" if isinstance(out, np.ndarray) else f"a {type(out).__name__}"
+        raise InputError(f"out must be an array of shape {result.shape} that can be written to, got {got}")
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise InputError(f"out has dtype {out.dtype}, which cannot hold {result.dtype}")
     out[...] = result
     return out
 

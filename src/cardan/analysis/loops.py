@@ -133,12 +133,13 @@ def actuation(model: Model, q: Any, driven: Sequence[str]) -> Actuation:
     return Actuation(freedoms, B.shape[1], commanded)
 
 
-def drive_forces(model: Model, q: Any, force: Any, driven: Sequence[str], t: Any = 0.0) -> np.ndarray:
+def drive_forces(model: Model, q: Any, v: Any, a: Any, force: Any, driven: Sequence[str], t: Any = 0.0) -> np.ndarray:
     """Drives `tau` (..., nv) of the joints `driven` that, with constraint forces, give a `force` (..., nv)."""
     B = _drive_matrix(model, driven)
     J = np.asarray(constraint_jacobian(model, q, t=t))
     if not np.isfinite(J).all():
         raise InputError("inverse_dynamics: some q or t gives constraints that are not finite; look for nan and inf")
+    _require_possible(model, q, v, a, t)
     # what is left of a force after the constraints have borne their part; the smallest drives that give it
     P = np.eye(model.nv) - np.linalg.pinv(J, rcond=1e-10) @ J
     wanted = P @ np.asarray(force)[..., None]
@@ -150,9 +151,24 @@ def drive_forces(model: Model, q: Any, force: Any, driven: Sequence[str], t: Any
         names = ", ".join(repr(name) for name in driven) or "no joint"
         raise InputError(
             f"inverse_dynamics: model {model.name!r} has {counted(redundancy(model).freedoms, 'freedom')}, and driving "
-            f"{names} cannot give these accelerations: a force of {left:.3g} (N m and N) is left over; drive more joints"
+            f"{names} cannot give these accelerations: a force of {left:.3g} (N m and N) is left; drive more joints"
         )
     return (B @ found)[..., 0]
+
+
+def _require_possible(model: Model, q: Any, v: Any, a: Any, t: Any) -> None:
+    """Refuse accelerations that would open a loop, `J a` far from `gamma`: no drive gives them."""
+    still = np.zeros(model.nv)
+    _, _, J, gamma, _ = equations_kernel(model, "spatial")(
+        q, v, still, np.zeros((model.nb, 6)), *time_argument(model, t)
+    )
+    off = np.abs((J @ np.asarray(a)[..., None])[..., 0] - gamma).max(axis=-1, initial=0.0)
+    size = ((np.abs(J) @ np.abs(a)[..., None])[..., 0] + np.abs(gamma)).max(axis=-1, initial=1e-9)
+    if (off > 1e-3 * size).any():
+        raise InputError(
+            f"inverse_dynamics: model {model.name!r} cannot accelerate like that: a loop or coupling would break by "
+            f"{np.max(off):.3g} (m/s^2 or rad/s^2); give accelerations that fit, as cd.forward_dynamics does"
+        )
 
 
 def _drive_matrix(model: Model, driven: Sequence[str]) -> np.ndarray:

@@ -16,7 +16,7 @@ from cardan.errors import InputError, ModelError
 from cardan.formulation.general import constraint_rows, residual
 from cardan.kernels.evaluate import compile_quantity, kernel_of
 from cardan.model.model import Model
-from cardan.model.values import batch, number
+from cardan.model.values import array, batch, number
 
 TOLERANCE = 1e-12
 ITERATIONS = 200
@@ -78,7 +78,9 @@ def constraint_kernels(model: Model) -> tuple[Any, Any]:
 
 def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
     """The argument for time, where the model has one."""
-    return (np.asarray(t, dtype=float),) if model.depends_on_time else ()
+    if not model.depends_on_time:
+        return ()
+    return (np.asarray(t),) if isinstance(t, float) else (array("time", "t", t),)
 
 
 def _names(hold: Any) -> Sequence[str]:

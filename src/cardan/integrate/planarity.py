@@ -28,7 +28,9 @@ def is_planar(model: Model) -> bool:
     """Whether a mechanism moves in a plane."""
     try:
         find_plane(model)
-    except ModelError:
+    except ModelError as error:
+        if isinstance(error, AttributeError):  # it is no model yet
+            raise
         return False
     return True
 

@@ -25,6 +25,8 @@ def _fault(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any]
         return f"takes {len(ports)} arrays ({', '.join(port.name for port in ports)}), got {len(args)}"
     arrays = []
     for port, arg in zip(ports, args, strict=True):
+        if np.ma.is_masked(arg):
+            return f"{port.name} has masked entries; fill them, or leave their rows out"
         try:
             array = np.asarray(arg)
         except ValueError as error:

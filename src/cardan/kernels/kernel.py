@@ -22,6 +22,7 @@ from cardan.kernels.program import Port, Program
 from cardan.kernels.threads import get_threads, run_together
 
 _FLOAT64, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
+_OWN = frozenset((np.ndarray, np.float64, tuple))  # what NumPy makes of plain arrays
 _LLVM_TYPE: dict[np.dtype[Any], str] = {_FLOAT64: "double", _FLOAT32: "float"}
 
 # A second thread pays above this many nanoseconds of work; one operation of one row takes about this long.
@@ -124,18 +125,21 @@ class Kernel:
                     and args[-1].size <= limit
                     and len(args) == self._arity
                 ):
-                    return self._fast(*args) if out is None else self._fast(*args, out=out)
-            except (AttributeError, IndexError):
+                    result = self._fast(*args) if out is None else self._fast(*args, out=out)
+                    if type(result) in _OWN:  # of a masked array or a Series the ufunc makes its own kind of thing
+                        return result
+            except (AttributeError, IndexError, NotImplementedError):
                 pass  # not arrays
             except (ValueError, TypeError) as error:
-                raise explain(self.program, args, out, _FLOAT64, str(error)) from None
+                if all(type(a) is np.ndarray for a in args):
+                    raise explain(self.program, args, out, _FLOAT64, str(error)) from None
         return self._general(args, out, threads)
 
     def _general(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
         """Any arguments: lists, float32, first calls, large batches."""
         dtype = _common_dtype(args)
         ports = self.program.inputs
-        if threads is not None and threads < 1:
+        if threads is not None and not (isinstance(threads, int | np.integer) and threads >= 1):
             raise InputError(f"{self.program.name}: {threads} threads cannot compute anything; give 1 or more")
         try:
             arrays = [_as_array(a, dtype) for a in args]
@@ -246,8 +250,12 @@ def _common_dtype(args: Sequence[Any]) -> np.dtype[Any]:
 
 def _as_array(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
     """An array as it is; numbers and lists in the precision of the arrays beside them."""
-    if isinstance(value, np.ndarray):
+    if type(value) is np.ndarray:
         return value
+    if isinstance(value, np.ndarray):
+        if np.ma.is_masked(value):
+            raise ValueError("some entries are masked; fill them, or leave them out")
+        return np.asarray(value)
     array = np.asarray(value)
     return array.astype(dtype) if np.can_cast(array.dtype, _FLOAT64, "safe") else array
 

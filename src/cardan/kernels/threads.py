@@ -27,8 +27,8 @@ def set_threads(count: int | None) -> None:
     None returns to the default: `CARDAN_NUM_THREADS`, or every core this process may use.
     """
     global _count
-    if count is not None and count < 1:
-        raise InputError(f"set_threads: {count} threads cannot compute anything; give 1 or more")
+    if count is not None and not (isinstance(count, int) and count >= 1):
+        raise InputError(f"set_threads: {count!r} threads cannot compute anything; give 1 or more")
     _count = count
 
 

@@ -38,7 +38,7 @@ def shown(value: Any) -> str:
 
 def array(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
     """An array (..., *shape) of numbers."""
-    wanted = f"(..., {', '.join(map(str, shape))})"
+    wanted = f"({', '.join(('...', *map(str, shape)))})"
     try:
         found = floats(value)
     except TypeError:
