@@ -80,7 +80,7 @@ class Actuators:
         """Whether it pulls along axes of the parent or the world, which turn in those of the joint's rates; lost."""
         turning = {"ball": gear[:3], "free": gear[3:]}.get(joint.type, gear[:0])
         shifting = gear[:3] if joint.type == "free" else gear[:0]
-        turned = shifting.any() or (turning.any() and not item.has("joint"))
+        turned = shifting.any() or (turning.any() and (joint.moved or not item.has("joint")))
         if turned:
             self.lose(
                 f"{item.owner} ({item.tag}): its force on {joint.item.owner} ({joint.type}) along axes that do not "

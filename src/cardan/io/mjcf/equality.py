@@ -96,6 +96,10 @@ class Equalities:
         else:
             item.text("body1")
             one, two = self.places.body(item, "body1"), self.places.body(item, "body2")
+            for joint in self.joints.all.values():
+                if joint.moved and joint.body in (self.places.world.bodies[one], self.places.world.bodies[two]):
+                    self.lose(f"{item.owner}: MuJoCo has it in the principal axes of {joint.body.name!r} ('align')")
+                    return
             between = self.places.at[one].inverse @ self.places.at[two]
             anchor = Pose(item.exactly("anchor", (0.0, 0.0, 0.0)))
             if weld:

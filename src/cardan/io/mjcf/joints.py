@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError
-from cardan.io.mjcf.placement import Angles, turn, unit
+from cardan.io.mjcf.options import Options
+from cardan.io.mjcf.placement import turn, unit
 from cardan.io.mjcf.text import Item
 from cardan.io.mjcf.world import BodyItem, World, free_name
 from cardan.io.policy import Policy
@@ -34,7 +35,10 @@ NEGATIVE = {
 
 @dataclass(eq=False)
 class JointItem:
-    """A joint as it stands in the mechanism: `reference` is its coordinate in the configuration of the file."""
+    """A joint as it stands in the mechanism: `reference` is its coordinate in the configuration of the file.
+
+    It is `moved` if MuJoCo has the body's frame, and so all that refers to it, at the principal axes.
+    """
 
     item: Item
     name: str
@@ -44,6 +48,7 @@ class JointItem:
     armature: float = 0.0
     damping: np.ndarray = field(default_factory=lambda: np.zeros(3))
     stiffness: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    moved: bool = False
 
     @property
     def nv(self) -> int:
@@ -54,8 +59,11 @@ class JointItem:
 class Joints:
     """Reads the joints of all bodies and adds them, and their springs and dampers, to a mechanism."""
 
-    def __init__(self, world: World, angles: Angles, autolimits: bool, flags: dict[str, bool], policy: Policy) -> None:
-        self.world, self.angles, self.autolimits, self.flags, self.policy = world, angles, autolimits, flags, policy
+    def __init__(self, world: World, options: Options, policy: Policy) -> None:
+        self.world, self.policy = world, policy
+        self.angles, self.autolimits, self.flags = options.angles, options.autolimits, options.flags
+        self.align = options.align
+        self.carrying = {id(world.bodies[body.parent]) for body in world.bodies[1:]}
         self.all: dict[str, JointItem] = {}
         self.of_body: dict[int, list[JointItem]] = {}
         self.limited = self.rubbing = 0
@@ -90,7 +98,6 @@ class Joints:
             if len(body.joints) > 1:
                 raise item.error("a body with a free joint has no other joint; remove the others")
             reference = np.array([*body.at.position, *body.at.quaternion])
-            self._align(item)
         elif kind == "ball":
             later = [other for other, _ in body.joints]
             later = later[1 + next(k for k, other in enumerate(later) if other is item) :]
@@ -105,16 +112,28 @@ class Joints:
         joint = JointItem(item, name, kind, body, reference)
         if item.tag == "joint":
             self._read_numbers(joint)
+        if kind == "free":
+            self._align(joint)
         return joint
 
     def scale(self, kind: str) -> float:
         """SI units in one unit of the file, along a coordinate."""
         return 1.0 if kind in ("slide", "free") else self.angles.unit
 
-    def _align(self, item: Item) -> None:
-        if item.tag == "freejoint" and item.choice("align", ("true", "false", "auto"), "auto") == "true":
+    def _align(self, joint: JointItem) -> None:
+        """Whether MuJoCo moves the frame of a free body that carries no other; here it stays."""
+        item, auto = joint.item, joint.item.tag == "joint"
+        said = "auto" if auto else item.choice("align", ("true", "false", "auto"), "auto")
+        joint.moved = said == "true" or (said == "auto" and self.align)
+        joint.moved &= id(joint.body) not in self.carrying
+        if joint.moved:
             self.notes.append(
-                f"{item.owner} asks for its body's frame to be moved to the principal axes; it stays as the file has it"
+                f"{item.owner}: MuJoCo moves its body's frame to the principal axes ('align'); it stays as the file "
+                "has it"
+            )
+        if joint.moved and (joint.armature or joint.damping.any() or joint.stiffness.any()):
+            self.losses.append(
+                f"{item.owner}: that its armature, spring and damper act in the principal axes of its body ('align')"
             )
 
     def _read_numbers(self, joint: JointItem) -> None:

@@ -74,7 +74,7 @@ class _Reader:
         self.world = World(top, self.defaults, options.angles)
         if len(self.world.bodies) == 1:
             raise top.error("it has no <body>, only things that do not move; there is no mechanism in it")
-        self.joints = Joints(self.world, options.angles, options.autolimits, options.flags, policy)
+        self.joints = Joints(self.world, options, policy)
         self.mechanism = m = Mechanism(top.get("model") or path.stem, gravity=(0.0, 0.0, 0.0))
         with top.naming():
             m.gravity = _gravity(options, gravity)
@@ -105,10 +105,6 @@ class _Reader:
             m.note("equality constraints are soft in MuJoCo and hold exactly here; 'solref' and 'solimp' are not read")
         for k, item in enumerate(self.section("keyframe")):
             self._keyframe(item, k)
-        if options.align and any(joint.type == "free" for joint in self.joints.all.values()):
-            m.note(
-                "'alignfree' would move frames of free bodies to their principal axes; they stay as the file has them"
-            )
         for sentence in self.joints.notes:
             m.note(sentence)
         for sentence in (*self.joints.losses, *self._losses()):
@@ -213,6 +209,10 @@ class _Reader:
         name = item.get("name") or f"key_{number}"
         item.owner = f"key {name!r}"
         joints = list(self.joints.all.values())
+        moved = [joint.name for joint in joints if joint.moved]
+        if moved and (item.has("qpos") or item.has("qvel")):
+            self.mechanism.lose(f"{item.owner}: MuJoCo has {moved[0]!r} of it in the principal axes of its body ('align')")
+            return
         q0 = np.concatenate([joint.reference for joint in joints]) if joints else np.zeros(0)
         q = item.up_to("qpos", list(q0)) if item.has("qpos") else q0
         v = item.up_to("qvel", [0.0] * sum(joint.nv for joint in joints)) if item.has("qvel") else None
