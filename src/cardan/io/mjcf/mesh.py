@@ -30,6 +30,8 @@ FILES = 64 * 2**20
 """Bytes of all mesh files together that are read for one model."""
 TRIANGLES = 200_000
 """Triangles of a mesh, and a third of its vertices; MuJoCo reads no more from an STL file."""
+HULL = 150_000
+"""Most vertices of a mesh whose convex hull is wanted, which takes about a second."""
 
 Triangles = np.ndarray  # (n, 3, 3): triangle, corner, component
 Unit = tuple[float, np.ndarray, np.ndarray]
@@ -210,6 +212,8 @@ def _hull(item: Item, points: np.ndarray) -> np.ndarray:
 
     if item.has("maxhullvert") and item.integer("maxhullvert", -1) > 0:
         raise item.error("'maxhullvert' simplifies the hull in a way that is not known; give the body an <inertial>")
+    if len(points) > HULL:
+        raise item.error(f"it has {len(points)} vertices; a convex hull is made of at most {HULL}: simplify it")
     try:
         hull: Any = ConvexHull(points)
     except QhullError:
