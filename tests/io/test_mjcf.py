@@ -95,6 +95,15 @@ def test_actuators_are_data_and_give_their_rotors_to_the_joints() -> None:
     close(model.joint("ja").armature, [0.25 * 4])
 
 
+def test_copies_are_numbered_and_take_their_actuators_along() -> None:
+    model = cd.load(OWN / "replicate.xml")
+    assert [a.name for a in model.actuators][:4] == ["lift-0", "grip0-0", "grip1-0", "lift-1"]
+    assert [a.joint for a in model.actuators][:4] == ["swing-0", "bend0-0", "bend1-0", "swing-1"]
+    assert model.frame_names == ("tip-0", "tip-1", "tip-2")
+    assert len(model.couplings) == 6 and len(model.bodies) == 20
+    close(model.states["spread"].q[:5], [0.1, 0.2, 0.3, 0.4, 0])
+
+
 def test_what_is_lost_is_listed_and_refused_if_strict() -> None:
     path = OWN / "lossy.xml"
     model = cd.load(path)
@@ -205,6 +214,13 @@ def test_nesting_may_be_deep(tmp_path: Path) -> None:
 
 HAS_ONE = body(HINGE + BALL)
 MESH = body(HINGE + '<geom type="mesh" mesh="m"/>')
+ARM = f"<body>{HINGE}{BALL}</body>"
+
+
+def copies(count: str, inside: str, deep: int = 1) -> str:
+    return f'<worldbody>{f"""<replicate count="{count}">""" * deep}{inside}{"</replicate>" * deep}</worldbody>'
+
+
 WRONG = [
     ('<worldbody><joint name="j"/></worldbody>', r"joint 'j': the world cannot move: put <joint> into a body"),
     ("<woldbody/>", r"<mujoco> has no element <woldbody> in MJCF; did you mean 'worldbody'\?"),
@@ -238,7 +254,14 @@ WRONG = [
     (HAS_ONE + '<actuator><motor joint="k"/></actuator>', r"its joint 'k' is not a joint of this file"),
     (HAS_ONE + '<keyframe><key qpos="1 2"/></keyframe>', r"'qpos' of <key> must be from 1 to 1 numbers"),
     ("<worldbody><geom/></worldbody>", r"it has no <body>, only things that do not move"),
-    ('<worldbody><replicate count="3"><body/></replicate></worldbody>', r"<replicate> makes copies of bodies"),
+    ('<worldbody><flexcomp/></worldbody>', r"<flexcomp> makes bodies of its own, which is not read"),
+    (copies("1e9", ARM), r"1e\+09 copies of 3 elements are more than the 60000 read; make fewer"),
+    (copies("6000", ARM), r"its 6000 copies hold more than 5000 elements <body>; no more are read, make fewer"),
+    (copies("9", ARM, 8), r"its 9 copies hold more than 5000 elements <body>"),
+    (copies("1", ARM, 9), r"more than 8 <replicate> elements are in one another"),
+    (copies("2", HINGE), r"<joint> is in <replicate>, and in no body of it; put it into a body"),
+    (copies("-1", ARM), r"'count' must not be negative, got -1"),
+    (copies("2", ARM) + '<actuator><motor joint="j2"/></actuator>', r"its joint 'j2' is not a joint"),
     ('<default><default><geom/></default></default>' + body(HINGE + BALL), r"a nested <default> needs one"),
     ('<default class="x"/>' + body(HINGE + BALL), r"the class of a top-level <default> is 'main', got 'x'"),
     (body('<joint name="j" armature="-1"/>' + BALL), r"joint 'j': its armature is negative: -1"),

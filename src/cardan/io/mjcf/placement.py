@@ -44,7 +44,7 @@ def rotation_of(item: Item, angles: Angles) -> np.ndarray:
         x, y, z, angle = item.numbers(how, 4)
         return turn(unit(item, how, np.array([x, y, z])), angle * angles.unit)
     if how == "euler":
-        return _euler(item.numbers(how, 3) * angles.unit, angles.sequence)
+        return euler(item.numbers(how, 3) * angles.unit, angles.sequence)
     if how == "xyaxes":
         numbers = item.numbers(how, 6)
         x = unit(item, how, numbers[:3])
@@ -79,7 +79,7 @@ def to_z(z: np.ndarray) -> np.ndarray:
     return turn(axis, float(np.arctan2(sine, z[2])))
 
 
-def _euler(angles: np.ndarray, sequence: str) -> np.ndarray:
+def euler(angles: np.ndarray, sequence: str) -> np.ndarray:
     """Turns in order, about axes that turn along (small letters) or stay (capitals)."""
     total = np.array([1.0, 0.0, 0.0, 0.0])
     for angle, letter in zip(angles, sequence, strict=True):

@@ -25,6 +25,7 @@ from cardan.io.mjcf.joints import JointItem, Joints
 from cardan.io.mjcf.mesh import Meshes
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.placement import unit
+from cardan.io.mjcf.replicate import expand
 from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.text import Folder, Item, read_tree
 from cardan.io.mjcf.world import BodyItem, World, free_name
@@ -66,6 +67,7 @@ class _Reader:
         self.top, self.policy = top, policy
         top.check(("model",), SECTIONS)
         self.options = options = Options(top)
+        expand(top, options.angles)
         self.defaults = Defaults(top)
         self.meshes = Meshes(path.parent, folder, options.mesh_directory, options.strip)
         for asset in self.section("asset"):
@@ -166,7 +168,7 @@ class _Reader:
                 raise error
 
     def _some_are_carried(self) -> bool:
-        """Whether MuJoCo looks at `gravcomp`: some body has it positive, and not all passive forces are switched off."""
+        """Whether MuJoCo looks at `gravcomp`: some body has it positive, and not all passive forces are off."""
         flags = self.options.flags
         given = [body.item.number_or("gravcomp", 0.0) for body in self.world.bodies[1:]]
         return any(part > 0 for part in given) and (flags["spring"] or flags["damper"])

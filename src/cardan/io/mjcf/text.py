@@ -198,11 +198,11 @@ def read_tree(path: Path, text: str, folder: Folder) -> Item:
             ahead.append(node)
         else:
             ahead += inner
-    _check_counts(top, str(path))
+    check_counts(top, str(path))
     return Item(top, "mujoco")
 
 
-def _check_counts(top: Any, source: str) -> None:
+def check_counts(top: Any, source: str) -> None:
     """Refuse a model of unreasonable size before work is put into it."""
     if len(top) > SECTIONS:
         raise FileError(f"{source}: the model has {len(top)} sections; at most {SECTIONS} are read")

@@ -21,7 +21,6 @@ INSIDE = (
 )  # fmt: skip
 MAKERS = {
     "attach": "takes bodies from another file",
-    "replicate": "makes copies of bodies",
     "flexcomp": "makes bodies of its own",
     "composite": "makes bodies of its own",
 }
