@@ -67,6 +67,7 @@ class Equalities:
     def __init__(self, mechanism: Mechanism, joints: Joints, places: Places, lose: Callable[[str], None]) -> None:
         self.mechanism, self.joints, self.places, self.lose = mechanism, joints, places, lose
         self.count = 0
+        self.moved = {id(joint.body) for joint in joints.all.values() if joint.moved}
         self.taken = {joint.name for joint in mechanism.joints}
         self.laws = {*(x.name for x in mechanism.forces), *(x.name for x in mechanism.couplings)}
 
@@ -96,9 +97,9 @@ class Equalities:
         else:
             item.text("body1")
             one, two = self.places.body(item, "body1"), self.places.body(item, "body2")
-            for joint in self.joints.all.values():
-                if joint.moved and joint.body in (self.places.world.bodies[one], self.places.world.bodies[two]):
-                    self.lose(f"{item.owner}: MuJoCo has it in the principal axes of {joint.body.name!r} ('align')")
+            for body in (self.places.world.bodies[one], self.places.world.bodies[two]):
+                if id(body) in self.moved:
+                    self.lose(f"{item.owner}: MuJoCo has it in the principal axes of {body.name!r} ('align')")
                     return
             between = self.places.at[one].inverse @ self.places.at[two]
             anchor = Pose(item.exactly("anchor", (0.0, 0.0, 0.0)))
