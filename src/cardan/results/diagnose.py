@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,9 @@ from cardan.model.model import Model
 
 CLOSED = 1e-8  # of the mechanism's size: a gap beyond it is not rounding
 SINGULAR = 1e-6
+# CasADi's operations with which a function can have a corner.
+CORNERED = ("OP_LT", "OP_LE", "OP_EQ", "OP_NE", "OP_NOT", "OP_AND", "OP_OR", "OP_FLOOR", "OP_CEIL", "OP_SIGN",
+            "OP_FABS", "OP_FMIN", "OP_FMAX", "OP_FMOD", "OP_REMAINDER", "OP_IF_ELSE_ZERO")  # fmt: skip
 
 
 def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> None:
@@ -50,6 +54,50 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
             f"simulate: the velocities at the start break {_owner(model, row)}: by {missing[worst, row]:.3g} "
             f"(m/s or rad/s){_which(len(q), worst)}; {help}"
         )
+
+
+def require_smooth_motions(model: Model, begin: float, end: float) -> None:
+    """Refuse a prescribed motion whose value or rate jumps between two times, s: no finite force makes it."""
+    moved = [c for c in model.couplings if c.function is not None]
+    if not moved:
+        return
+    import casadi as ca
+
+    cornered = {getattr(ca, name) for name in CORNERED}
+    for coupling in moved:
+        law = coupling.function
+        if cornered.isdisjoint(law.instruction_id(k) for k in range(law.n_instructions())):
+            continue
+        t = ca.SX.sym("t")
+        rows = ca.Function("g", [t], list(coupling.rows(t)))
+        for k, what in enumerate(("value", "rate")):
+            found = _jump(
+                lambda times, g=rows, k=k: [np.array(y).ravel() for y in g(times[None])[k : k + 2]], begin, end
+            )
+            if found is not None:
+                raise InputError(
+                    f"simulate: {coupling.owner}: its {what} jumps from {found[1]:.4g} to {found[2]:.4g} at t = "
+                    f"{found[0]:.6g} s; no finite force moves a joint like that: round the corner, as with tanh, or "
+                    "push the joint with a drive"
+                )
+
+
+def _jump(law: Callable[[np.ndarray], list[np.ndarray]], begin: float, end: float) -> tuple[float, ...] | None:
+    """Where a function, given with its derivative, jumps: the time, and its values before and after."""
+    t = np.linspace(begin, end, 2001)
+    y, slope = law(t)
+    defect = np.abs(np.diff(y) - np.diff(t) * (slope[1:] + slope[:-1]) / 2)
+    for k in np.argsort(-np.nan_to_num(defect))[:5]:
+        low, high = t[k], t[k + 1]
+        while high - low > 1e-13 * max(abs(begin), abs(end)):
+            middle = (low + high) / 2
+            a, b, c = law(np.array([low, middle, high]))[0]
+            low, high = (low, middle) if abs(b - a) > abs(c - b) else (middle, high)
+        aside = 1e-9 * (end - begin)  # at a corner itself a derivative may be anything
+        a, b = law(np.array([max(low - aside, begin), min(high + aside, end)]))[0]
+        if abs(b - a) > 1e-4 * max(float(np.ptp(y)), 1e-12):
+            return float(high), float(a), float(b)
+    return None
 
 
 def extent(model: Model) -> float:

@@ -22,7 +22,7 @@ from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.results.audit import warn_of_energy
-from cardan.results.diagnose import require_consistent, why
+from cardan.results.diagnose import require_consistent, require_smooth_motions, why
 from cardan.results.progress import Bar
 from cardan.results.quantities import with_values
 from cardan.results.record import EventRecord
@@ -104,6 +104,7 @@ def simulate(
     duration = number("simulate", "duration", duration, "of seconds", above=0)
     times = _times(start, duration, samples)
     key = formulation_key(formulation, frame)
+    require_smooth_motions(model, start, start + duration)
     if row_count(model.unbound):
         require_motion(model.unbound)
     warn_of_condition(model, key)
