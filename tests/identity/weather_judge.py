@@ -141,6 +141,7 @@ class Judge:
         model, q, w = self.model, self.q, self.w
         rng = np.random.default_rng([w.seed, 2])
         self.loops = bool(model.cuts)
+        model.kernels["closed"] = True  # what is open is judged too, not only flagged
         (M,) = exact(graph_of(self.plain, "mass_matrix"), q)
         self.size, self.own = np.sqrt(np.diag(M.reshape(model.nv, model.nv))), self._own()
         self.v = w.speed * rng.standard_normal(model.nv) / self.size

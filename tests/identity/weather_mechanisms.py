@@ -43,6 +43,7 @@ class Weather:
     torsion: tuple[tuple[int, float], ...] = ()
     closing: str = ""
     bent: float = 0.0
+    gap: float = 0.0
     angle: float = 1.0
     drift: float = 0.0
     speed: float = 1.0
@@ -58,6 +59,7 @@ def powers(low: float, high: float) -> st.SearchStrategy[float]:
 
 seeds = st.integers(0, 2**16)
 masses, lengths, stiffness = powers(-9, 9), powers(-6, 6), powers(0, 12)
+gaps = st.sampled_from([0.0, 0.0, 0.0, 1e-6, 0.1])
 common = {
     "angle": st.sampled_from([1.0, 1.0, 1e3, 1e8]),
     "drift": st.sampled_from([0.0, 1e-12, -1e-8, 1e-3, -0.5, 1.0]),
@@ -94,7 +96,7 @@ def rings(draw: st.DrawFn) -> Weather:
         names, closings = [*names, "free"], [k for k in KINDS if k not in ("free", "rigid")]
     parts = tuple(Part(name, k, False, draw(masses), draw(lengths), draw(seeds)) for k, name in enumerate(names))
     closing = draw(st.sampled_from(closings))
-    return Weather(parts, (), (), closing, **{name: draw(s) for name, s in common.items()})
+    return Weather(parts, (), (), closing, gap=draw(gaps), **{name: draw(s) for name, s in common.items()})
 
 
 @st.composite
@@ -108,7 +110,7 @@ def linkages(draw: st.DrawFn) -> Weather:
     )
     bent = draw(st.one_of(st.just(1.0), st.integers(3, 12).map(lambda e: 10.0**-e)))
     closing = draw(st.sampled_from(list(PLANAR)))
-    return Weather(parts, (), (), closing, bent, **{name: draw(s) for name, s in common.items()})
+    return Weather(parts, (), (), closing, bent, draw(gaps), **{name: draw(s) for name, s in common.items()})
 
 
 # Mechanisms.
@@ -116,8 +118,13 @@ def linkages(draw: st.DrawFn) -> Weather:
 
 def built(w: Weather) -> tuple[cd.Model, np.ndarray]:
     """The model, and a configuration of it; refusals are errors of Cardan."""
-    if w.bent:
-        return _linkage(w)
+    model, q = _linkage(w) if w.bent else _tree_or_ring(w)
+    for link in model.tree.links:
+        q[link.q] += w.gap * np.array([unit == "rad" for unit in link.kind.q_units])
+    return model, q
+
+
+def _tree_or_ring(w: Weather) -> tuple[cd.Model, np.ndarray]:
     m = _chain(w)
     if not w.closing:
         model = m.build()

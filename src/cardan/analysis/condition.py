@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.flag import TOO_LARGE, say, some_values, warn_of_tree
+from cardan.analysis.flag import TOO_LARGE, say, some_values, warn_of_tree, warn_outside
 from cardan.analysis.general import equations_kernel, formulation_key, time_argument
 from cardan.errors import ModelError
 from cardan.formulation.absolute import is_light
-from cardan.integrate.assemble import assemble
+from cardan.formulation.general import row_count
+from cardan.integrate.assemble import assemble, constraint_kernels
 from cardan.integrate.independence import generic_configurations, kept_rows, row_matrix, row_sizes
 from cardan.kernels.evaluate import graph_of, is_large, kernel_of, parameter_arguments
 from cardan.model.graph import weightless_links
 from cardan.model.model import Model
 
 WIDEST = 2400  # unknowns up to which a new kernel is judged
+OPEN = 1e-4  # of the mechanism's size: a gap beyond it is no drift
 RECURSIVE = ("spatial", "newton_euler")
 
 
@@ -64,6 +66,21 @@ def warn_of_condition(model: Model, key: str) -> None:
     if place not in kernels:
         kernels[place] = True
         say(model, key, max(_at_generic(one, key) for one in some_values(model)), TOO_LARGE)
+
+
+def warn_of_gap(model: Model, q: Any, t: Any) -> None:
+    """Warn if the configurations that a model's dynamics are first asked for leave loops wide open."""
+    model.kernels["closed"] = True
+    if not row_count(model):
+        return
+    phi = constraint_kernels(model)[0](np.asarray(q, dtype=float), *time_argument(model, t))[0]
+    gap = float(np.nanmax(np.abs(phi), initial=0.0))
+    if gap > OPEN * float(np.max(row_sizes(model.unbound), initial=1e-9)):
+        warn_outside(
+            f"model {model.name!r}: loops or couplings are open by {gap:.3g} (m or rad) at the q given, so what is "
+            "computed is that of the equations there, in each formulation its own; close them with cd.assemble, look "
+            "with cd.constraint_residual (only a model's first call looks)"
+        )
 
 
 def _at_generic(model: Model, key: str) -> float:

@@ -52,13 +52,16 @@ def some_values(model: Model) -> list[Model]:
 def say(model: Model, key: str, found: float, limit: float) -> None:
     """Warn where the user called, if that is too much."""
     if not found < limit:
-        warnings.warn(
+        warn_outside(
             f"model {model.name!r}: its equations in formulation {key!r} magnify rounding {found:.1g} times "
             "(cd.condition), so accelerations and reactions may have no correct digit; masses or lengths differ too "
-            f"much along a chain of joints{'' if key in ('spatial', 'newton_euler') else '; spatial may do better'}",
-            RuntimeWarning,
-            stacklevel=_depth() + 1,
+            f"much along a chain of joints{'' if key in ('spatial', 'newton_euler') else '; spatial may do better'}"
         )
+
+
+def warn_outside(text: str) -> None:
+    """Warn at the line of somebody else's code that called."""
+    warnings.warn(text, RuntimeWarning, stacklevel=_depth() + 1)
 
 
 def _depth() -> int:

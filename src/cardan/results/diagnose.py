@@ -171,7 +171,7 @@ def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.nd
         alone = "at this state" if ahead == 0 else f"{ahead:g} s further on"
         for force in model.forces:
             try:
-                rest = replace(model, forces=tuple(f for f in model.forces if f is not force), kernels={})
+                rest = replace(model, forces=tuple(f for f in model.forces if f is not force), kernels={"closed": True})
                 fine = np.isfinite(forward_dynamics(rest, there, v, tau, t=t + ahead)).all()
             except CardanError:
                 continue

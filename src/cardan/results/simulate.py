@@ -108,6 +108,7 @@ def simulate(
     if row_count(model.unbound):
         require_motion(model.unbound)
     warn_of_condition(model, key)
+    model.kernels["closed"] = True  # the start is looked at here, and refused if it is open
     events, breaks = _events(events), _listed("breaks", breaks)
     breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
     trace_events(model, events)

@@ -1,0 +1,149 @@
+"""Bad weather, drawn: every answer keeps its bound, or a warning or an error says that it does not.
+
+`python -m tests.identity.weather` draws more; what it found is here as examples.
+"""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import Phase, example, given, settings
+
+import cardan as cd
+from cardan.analysis.flag import TREE_TOO_LARGE
+from cardan.mechanisms import chain
+
+from .test_weather import elastic, four_bar
+from .weather_judge import Judge, interpreted
+from .weather_mechanisms import Part, Weather, linkages, rings, trees
+
+SIX = Part("free", 0, True, 1e3, 8e3, 1225)
+FOUND = (
+    # met backwards and kilometres away, turns and shifts are of unlike size
+    Weather((SIX,), keys=("spatial", "relative")),
+    Weather((replace(SIX, kind="planar"),), keys=("absolute", "points")),
+    # nothing moves
+    Weather((Part("rigid", 0, False, 1.0, 1.0, 0),), keys=("spatial", "absolute", "relative", "points")),
+    # 1e8 rad, where lines of points are at sums of angles
+    Weather((Part("planar", 0, True, 0.25, 5e-4, 211),), angle=1e8, seed=536, keys=("spatial", "points")),
+    # a light body that carries much far away, in absolute coordinates
+    Weather((Part("universal", 0, False, 1e3, 1e-5, 934), Part("screw", 1, False, 1e-9, 1e5, 8)), angle=1e3,
+            keys=("absolute",)),
+)  # fmt: skip
+FEW = {"phases": [Phase.explicit, Phase.generate]}  # a failure names itself; shrinking takes minutes
+
+
+def verdicts(w: Weather) -> None:
+    """Judge; what is not a number once more with kernels, since only these can flag it."""
+    with interpreted():
+        found = list(Judge(w).verdicts())
+    if not all(v.is_number for v in found):
+        found = list(Judge(w).verdicts())
+    assert [v for v in found if not v.is_fine] == []
+
+
+def test_found():
+    """What longer searches have found."""
+    for w in FOUND:
+        verdicts(w)
+
+
+@settings(max_examples=10, **FEW)
+@given(w=trees())
+def test_trees(w):
+    """Trees of all joint kinds, on springs or not."""
+    verdicts(w)
+
+
+@settings(max_examples=4, **FEW)
+@given(w=rings())
+def test_rings(w):
+    """Chains closed by a joint of any kind."""
+    verdicts(w)
+
+
+@settings(max_examples=5, **FEW)
+@given(w=linkages())
+def test_linkages(w):
+    """Linkages, near dead points too, closed or open."""
+    verdicts(w)
+
+
+@settings(max_examples=2, **FEW)
+@given(w=trees(most=3))
+@example(w=Weather((Part("revolute", 0, False, 1e3, 1.0, 3), Part("spherical", 1, True, 1e-3, 10.0, 4))))
+def test_compiled(w):
+    """The whole way, kernels included."""
+    assert [v for v in Judge(w).verdicts() if not v.is_fine] == []
+
+
+def hammer(light: float) -> cd.Mechanism:
+    """A ton turns on a light body that turns on a ton: what the light one's joint moves is hardly anything."""
+    m = cd.Mechanism(f"hammer {light}")
+    for name, mass, x in (("base", 1e3, 0.5), ("handle", light, 0.5), ("head", 1e3, 0.0)):
+        m.body(name, mass=mass, com=(x, 0, 0), inertia=mass * np.array([0.01, 0.1, 0.1]))
+    for name, near, far, x in (("a", m.ground, "base", 0), ("b", "base", "handle", 1), ("c", "handle", "head", 0)):
+        m.joint(name, cd.Revolute(axis=(0, 1, 0)), near, far, at=(x, 0, 0))
+    return m
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("formulation", ["spatial", "newton_euler"])
+def test_flag_of_trees(formulation):
+    """A tree that magnifies rounding too much says so, once; the one that does not is quiet."""
+    q, v = np.array([0.3, 0.4, 0.5]), np.zeros(3)
+    with interpreted():
+        cd.forward_dynamics(hammer(1e-3).build(), q, v, formulation=formulation)
+        model = hammer(1e-9).build()
+        assert cd.condition(model, q) > TREE_TOO_LARGE
+        with pytest.warns(RuntimeWarning, match="magnify rounding") as said:
+            cd.forward_dynamics(model, q, v, formulation=formulation)
+        assert said[0].filename == __file__
+        cd.forward_dynamics(model, q, v, formulation=formulation)
+        with pytest.warns(RuntimeWarning, match="magnify rounding"):
+            cd.simulate(hammer(1e-9).build(), 1e-3, q, method="rk4", step=1e-3, samples=2, formulation=formulation)
+
+
+@pytest.mark.filterwarnings("error")
+def test_flag_of_values():
+    """Values of free parameters are judged where they are met first, of a batch several."""
+    q, v = np.array([0.3, 0.4, 0.5]), np.zeros(3)
+    light = {"handle.mass": np.array([1.0, 1e-9]), "handle.inertia": np.outer([1.0, 1e-9], [0.01, 0.1, 0.1, 0, 0, 0])}
+    bar, masses = four_bar((1, 1, 1), 1.0), {"crank": 1e9, "coupler": 1e-9, "rocker": 1e9}
+    extreme = {f"{name}.mass": mass for name, mass in masses.items()}
+    extreme |= {f"{name}.inertia": mass * bar.body(name).inertia for name, mass in masses.items()}
+    with interpreted():
+        cd.forward_dynamics(hammer(1.0).build().free("handle.mass").at({"handle.mass": [0.5, 2.0]}), q, v)
+        with pytest.warns(RuntimeWarning, match="magnify rounding"):
+            cd.forward_dynamics(hammer(1.0).build().free("handle.mass", "handle.inertia").at(light), q, v)
+        at = bar.free(*extreme).at(extreme)
+        with pytest.warns(RuntimeWarning, match="magnify rounding"):
+            cd.forward_dynamics(at, cd.assemble(at)[0], v)
+
+
+@pytest.mark.filterwarnings("error")
+def test_flag_of_large_models():
+    """Long uniform chains are no alarm, though their mass matrix is badly conditioned: the recursion is exact."""
+    model = chain(200).build()
+    assert model.tree.mobility[1] < 1e-2 * TREE_TOO_LARGE
+
+
+def test_flag_of_open_loops():
+    """A model's first call warns of a wide gap; a closed one is quiet."""
+    q, v = cd.assemble(four_bar((1, 1, 1), 1.0))
+    with interpreted(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cd.forward_dynamics(four_bar((1, 1, 1), 1.0), q + 1e-6, v)
+        for ask in (cd.forward_dynamics, cd.reactions):
+            model = four_bar((1, 1, 1), 1.0)
+            with pytest.warns(RuntimeWarning, match="open by"):
+                ask(model, q + 0.1, v)
+            ask(model, q + 0.1, v)
+
+
+def test_energy_of_loose_runs():
+    """A run that carries energy away over many loose steps says so; a tight one, and one at rest, do not."""
+    swinging = elastic(1e12, 1.0, cd.Planar((0, 0, 1), (1, 0, 0)), gravity=9.81)
+    with pytest.warns(RuntimeWarning, match="energy exchanged is not accounted for"):
+        cd.simulate(swinging, 0.4, [1.0, 0, 0], method="gear", rtol=1e-5, atol=1e-5, samples=51)
