@@ -38,14 +38,18 @@ class Pen:
 
     def number(self, size: float = 1.0) -> str:
         """A number of either sign, as text."""
-        return f"{round(size * self.draw(st.integers(-97, 97)) / 97, 3):g}"
+        number = round(size * self.draw(st.integers(-97, 97)) / 97, 3)
+        form = self.draw(st.integers(0, 39))
+        return {37: f"{number:+.3f}", 38: f"{number:.3e}", 39: f"{number:g}".replace("0.", ".", 1)}.get(
+            form, f"{number:g}"
+        )
 
     def vector(self, count: int, size: float = 1.0, *, zero: bool = True) -> str:
         """Several numbers, as text; unless they may all be zero the first is not."""
         numbers = [self.number(size) for _ in range(count)]
         if not zero and float(numbers[0]) == 0:
             numbers[0] = "1"
-        return " ".join(numbers)
+        return self.pick(*[" "] * 20, "  ", "\t", "\n").join(numbers)
 
     def positives(self, count: int) -> str:
         """Several numbers above zero."""

@@ -42,6 +42,7 @@ class _File:
         self.bodies: list[str] = []
         self.joints: list[tuple[str, str]] = []
         self.sites: list[str] = []
+        self.meshes: list[str] = []
         self.left = 0
 
     def write(self) -> dict[str, str]:
@@ -49,6 +50,8 @@ class _File:
         pen = self.pen
         self._compiler()
         self._option()
+        if pen.some(10):
+            self._mesh()
         if pen.some(50):
             self._defaults()
         world = add(self.root, "worldbody")
@@ -81,7 +84,7 @@ class _File:
             ("inertiafromgeom", ("true", "false", "auto")), ("balanceinertia", ("true", "false")),
             ("boundmass", ("0.5", "0.001")), ("boundinertia", ("0.1", "0.0001")), ("settotalmass", ("3", "-1")),
             ("inertiagrouprange", ("0 2", "1 4", "2 2")), ("autolimits", ("true", "false")),
-            ("fusestatic", ("true", "false")), ("discardvisual", ("true",)), ("coordinate", ("local",)),
+            ("fusestatic", ("true", "false")), ("discardvisual", ("true",)), ("coordinate", ("local",)), ("alignfree", ("true",)),
         ):  # fmt: skip
             if pen.some(10):
                 own[name] = pen.pick(*values)
@@ -101,6 +104,22 @@ class _File:
             for name in ("gravity", "spring", "damper", "equality", "limit", "contact", "frictionloss", "constraint"):
                 if pen.some(20):
                     flag.set(name, pen.pick("disable", "enable"))
+
+    def _mesh(self) -> None:
+        """A wedge or a box of points, whose convex hull is the solid."""
+        pen, asset = self.pen, add(self.root, "asset")
+        wedge, box = (
+            "0 0 0  0.4 0 0  0 0.3 0  0 0 0.5",
+            "0 0 0 0.1 0 0 0 0.2 0 0.1 0.2 0 0 0 0.3 0.1 0 0.3 0 0.2 0.3 0.1 0.2 0.3",
+        )
+        mesh = add(asset, "mesh", name="mesh", vertex=pen.pick(wedge, box))
+        for name, values in (
+            ("scale", ("2 2 2", "1 2 0.5", "-1 1 1")), ("refpos", ("0.1 0.2 0.3",)), ("refquat", ("1 2 3 4",)),
+            ("inertia", ("convex", "exact", "legacy", "shell")),
+        ):  # fmt: skip
+            if pen.some(25):
+                mesh.set(name, pen.pick(*values))
+        self.meshes.append("mesh")
 
     def _defaults(self) -> None:
         top = add(self.root, "default")
@@ -226,6 +245,8 @@ class _File:
                 joint.set("type", "free")
                 if pen.some(50):
                     joint.tag, joint.attrib = "freejoint", {k: v for k, v in joint.attrib.items() if k == "name"}
+                    if pen.some(10):
+                        joint.set("align", pen.pick("true", "false", "auto"))
             if joint.tag == "joint":
                 self._joint_numbers(joint, 30)
             kind = self._known(joint, "joint", own, "type", "hinge") if joint.tag == "joint" else "free"
@@ -251,6 +272,10 @@ class _File:
                 joint.set("limited", pen.pick("true", "false"))
         if pen.some(percent // 6):
             joint.set("springdamper", pen.positives(2))
+        if pen.some(percent // 4):
+            joint.set("actuatorfrcrange", "-3 2")
+            if self.limited or pen.some(30):
+                joint.set("actuatorfrclimited", pen.pick("true", "false"))
         if pen.some(percent // 6):
             joint.set("actuatorgravcomp", pen.pick("true", "false"))
 
@@ -295,7 +320,10 @@ class _File:
             geom.set("type", pen.pick(*SIZES))
         kind = self._known(geom, "geom", childclass, "type", "sphere")
         count = SIZES[kind]
-        if kind in LONG and pen.some(30):
+        if self.meshes and pen.some(40):
+            geom.attrib |= {"type": "mesh", "mesh": self.meshes[0]}
+            self._pose(geom)
+        elif kind in LONG and pen.some(30):
             geom.set("fromto", pen.ends())
             geom.set("size", pen.sizes(pen.pick(1, count)))
         else:

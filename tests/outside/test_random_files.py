@@ -55,6 +55,9 @@ FOUND = {
         '<body pos="1 2 3" euler="30 0 0"><body pos="4 5 6"/><geom mass="0" size="1"/></body>',
         before='<compiler boundmass="0.1"/>',
     ),
+    "least inertia of bodies of nothing": body(
+        '<body pos="1 2 3" euler="30 0 0"/>', before='<compiler boundinertia="0.1"/>'
+    ),
     "rotation of a class in a class that has another": body(
         before='<default><site zaxis="1 2 3"/><default class="k"><site quat="1 2 3 4"/></default></default>',
         inside='<site name="s" class="k"/>',
@@ -84,6 +87,10 @@ MISTAKES = {
     "flags twice": body(before='<option><flag gravity="disable"/><flag gravity="enable"/></option>'),
     "springdamper of one number": world(f'<body><joint springdamper="1"/>{SOLID}</body>'),
     "group range of one number": body(before='<compiler inertiagrouprange="1"/>'),
+    "shell of a mesh by its geom": body(
+        '<geom type="mesh" mesh="m" shellinertia="true"/>',
+        before='<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>',
+    ),
     "ball and then hinge": world(f'<body><joint type="ball"/><joint pos="0 0.2 0"/>{SOLID}</body>'),
 }
 

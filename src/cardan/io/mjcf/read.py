@@ -131,9 +131,7 @@ class _Reader:
         inertials = []
         for body in self.world.bodies[1:]:
             given, frame = body.inertial or (None, Pose())
-            own = inertial_of(
-                body.item, given, frame, body.geoms, options.rules, options.angles, self.meshes, self.policy
-            )
+            own = inertial_of(given, frame, body.geoms, options.rules, options.angles, self.meshes, self.policy)
             # what `boundmass` gives to a body of nothing is as far from its frame as that is from its parent's
             inertials.append(replace(own, com=body.at.position) if own.com is NOTHING.com else own)
         total = sum(own.mass for own in inertials)
@@ -144,7 +142,9 @@ class _Reader:
         carried = self._some_are_carried()
         for body, own in zip(self.world.bodies[1:], inertials, strict=True):
             parent = self.names[id(self.world.bodies[body.parent])]
-            solid = {"mass": own.mass, "com": own.com, "inertia": own.inertia}
+            solid: dict[str, Any] = {"mass": own.mass, "com": own.com, "inertia": own.inertia}
+            if own.mass == 0 and own.inertia.any():  # what `boundinertia` gives to a body of nothing
+                solid["judge"] = "link"
             self.joints.add(self.mechanism, body, parent, self.names[id(body)], solid)
             if carried:
                 self._compensate(body, own)

@@ -143,15 +143,15 @@ class Geom:
         return self.item.choice("type", TYPES, "sphere")
 
 
-def inertial_of(body: Item, given: Item | None, frame: Pose, geoms: Sequence[Geom], rules: Rules, angles: Angles,
-                meshes: Meshes, policy: Policy) -> Inertial:  # fmt: skip
+def inertial_of(given: Item | None, frame: Pose, geoms: Sequence[Geom], rules: Rules, angles: Angles, meshes: Meshes,
+                policy: Policy) -> Inertial:  # fmt: skip
     """Mass and inertia of a body: what it says, or what its geoms make."""
     chosen = [geom for geom in geoms if rules.groups[0] <= geom.item.integer("group", 0) <= rules.groups[1]]
     result = None if given is None else _read(given, frame, rules, angles, policy)
     if rules.from_geoms == "true" or (rules.from_geoms == "auto" and given is None):
         parts = [part for geom in chosen if (part := solid(geom, angles, meshes)).mass > SMALLEST]
         result = merged(parts) if parts else result
-    return bounded(body, result or NOTHING, rules)
+    return bounded(result or NOTHING, rules)
 
 
 def _read(item: Item, frame: Pose, rules: Rules, angles: Angles, policy: Policy) -> Inertial:
@@ -197,6 +197,8 @@ def solid(geom: Geom, angles: Angles, meshes: Meshes) -> Inertial:
         raise item.error("the inertia of a signed distance field is made by a plugin; give the body an <inertial>")
     at = geom.frame @ place(item, kind, angles)
     if kind == "mesh":
+        if item.has("shellinertia") and item.yes("shellinertia"):
+            raise item.error("'shellinertia' is not for meshes; give inertia=\"shell\" to the <mesh>")
         size, com, I = meshes.unit_solid(item)
         at = Pose(at.position + at.rotation @ com, at.rotation)
     elif item.has("mesh"):
@@ -250,7 +252,7 @@ def merged(parts: Sequence[Inertial]) -> Inertial:
     return Inertial(mass, com, (I + I.T) / 2)
 
 
-def bounded(body: Item, given: Inertial, rules: Rules) -> Inertial:
+def bounded(given: Inertial, rules: Rules) -> Inertial:
     """Lower bounds on mass and principal moments, and moments that break the triangle rule made equal."""
     result = given if given.mass >= rules.least_mass else replace(given, mass=rules.least_mass)
     moments, axes = np.linalg.eigh(result.inertia)
@@ -260,8 +262,6 @@ def bounded(body: Item, given: Inertial, rules: Rules) -> Inertial:
         changed = np.full(3, changed.mean())
     if changed is not moments and not np.array_equal(changed, moments):
         result = replace(result, inertia=axes @ np.diag(changed) @ axes.T)
-    if result.mass == 0 and result.inertia.any():
-        raise body.error("it has inertia but no mass; give its mass, or no inertia")
     return result
 
 
