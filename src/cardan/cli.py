@@ -37,10 +37,14 @@ def main() -> None:
         try:
             app(prog_name="cardan")
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it is None where the shell has closed it
+                sys.stdout.flush()
     except CardanError as error:
         say_error(str(error))
         sys.exit(1 if isinstance(error, SimulationError) else 2)
+    except MemoryError:
+        say_error("there is not enough memory for that; ask for less")
+        sys.exit(1)
     except OSError as error:  # a full disk, or who read the output has gone; then there is nobody to tell
         if not isinstance(error, BrokenPipeError):
             say_error(f"{error.filename or 'the output'}: {error.strerror or error}")

@@ -19,6 +19,7 @@ from cardan.integrate.planarity import in_plane, is_planar
 from cardan.kernels.evaluate import is_large
 from cardan.model.hypertext import html_table
 from cardan.model.model import Model
+from cardan.model.values import number, whole
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10
     (power, rates) have a looser one. Reactions are compared where redundant constraints leave them determined.
     """
     model.require_one("check")
-    rng = np.random.default_rng(seed)
+    states, bound = whole("check", "states", states), number("check", "bound", bound, above=0)
+    rng = np.random.default_rng(whole("check", "seed", seed, least=0))
     q, v = consistent_states(model, rng, states)
     tau = rng.standard_normal((states, model.nv))
     wrenches = rng.standard_normal((states, model.nb, 6))

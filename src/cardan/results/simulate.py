@@ -102,6 +102,7 @@ def simulate(
     require_method(method, step)
     start = number("simulate", "start", start, "of seconds")
     duration = number("simulate", "duration", duration, "of seconds", above=0)
+    _require_steps(method, step, longest_step, start, duration)
     times = _times(start, duration, samples)
     key = formulation_key(formulation, frame)
     require_smooth_motions(model, start, start + duration)
@@ -314,6 +315,15 @@ def _times(start: float, duration: float, samples: Any) -> np.ndarray:
             f"{times[-1]:g}"
         )
     return np.unique(np.concatenate([[start], times, [start + duration]]))
+
+
+def _require_steps(method: str, step: float | None, longest: Any, start: float, duration: float) -> None:
+    """Refuse steps so short that adding one to the time does not change it: the run would never end."""
+    for name, value in (("step", None if chooses_steps(method) else step), ("longest_step", longest)):
+        if isinstance(value, float | int) and 0 < value < 1e-15 * max(abs(start), abs(start + duration)):
+            raise InputError(
+                f"simulate: a {name} of {value:g} s is lost in the rounding of t = {start + duration:g} s; take longer"
+            )
 
 
 def _for_good(array: np.ndarray) -> np.ndarray:
