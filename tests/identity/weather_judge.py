@@ -254,7 +254,7 @@ class Judge:
         name, said = f"{what}, {key}" if key else what, self.said.get(key or what, "")
         if not (np.isfinite(found).all() and np.isfinite(right).all()):
             return Verdict(name, np.inf, condition, said)
-        ratio = error(np.asarray(found), right) / (EPS * condition) if condition < TOO_LARGE else 0.0
+        ratio = error(np.asarray(found), right) / (EPS * min(condition, TOO_LARGE))
         return Verdict(name, float(ratio), condition, said)
 
     def _exact(self, quantity: str, key: str, *args: np.ndarray) -> list[np.ndarray]:

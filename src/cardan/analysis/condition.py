@@ -68,12 +68,26 @@ def warn_of_condition(model: Model, key: str) -> None:
         say(model, key, max(_at_generic(one, key) for one in some_values(model)), TOO_LARGE)
 
 
-def warn_of_gap(model: Model, q: Any, t: Any) -> None:
-    """Warn if the configurations that a model's dynamics are first asked for leave loops wide open."""
-    model.kernels["closed"] = True
+def warn_at_first(model: Model, key: str, q: Any, t: Any) -> None:
+    """Look at the first configuration that a formulation is asked for: warn of loops wide open, or near singular."""
+    model.kernels["first", key] = True
+    if not row_count(model) and key in RECURSIVE:
+        return
+    q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
+    if "closed" not in model.kernels:
+        model.kernels["closed"] = True
+        _warn_of_gap(model, q, t)
+    shared, place = model.unbound.kernels, ("condition at", key)
+    if place not in shared and q.size and np.isfinite(q).all() and 6 * len(model.tree.links) <= WIDEST:
+        shared[place] = True
+        one = model.one_of((0,) * len(model.batch))
+        say(model, key, _at(one, key, q.reshape(-1, model.nq)[0], t.flat[0]), TOO_LARGE, " at the q given")
+
+
+def _warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
     if not row_count(model):
         return
-    phi = constraint_kernels(model)[0](np.asarray(q, dtype=float), *time_argument(model, t))[0]
+    phi = constraint_kernels(model)[0](q, *time_argument(model, t))[0]
     gap = float(np.nanmax(np.abs(phi), initial=0.0))
     if gap > OPEN * float(np.max(row_sizes(model.unbound), initial=1e-9)):
         warn_outside(
@@ -94,14 +108,28 @@ def _at_generic(model: Model, key: str) -> float:
             at = q if model.values is None else assemble(model, q)[0]
         except ModelError:
             continue  # other lengths do not close there
-        found.append(float(_in_tree(model, at, key) if key in RECURSIVE else _condition(model, at, 0.0, key)))
+        found.append(_at(model, key, at, 0.0))
     return min(found, default=1.0)
+
+
+def _at(model: Model, key: str, q: np.ndarray, t: Any) -> float:
+    """The condition at one configuration."""
+    try:
+        with np.errstate(all="ignore"):
+            return float(_in_tree(model, q, key) if key in RECURSIVE else _condition(model, q, t, key))
+    except np.linalg.LinAlgError:
+        return np.inf
 
 
 def _in_tree(model: Model, q: np.ndarray, key: str) -> Any:
     """The condition in tree coordinates, from the parts that closing loops needs."""
-    mass = kernel_of(model, "mass_matrix") if is_large(model) else graph_of(model, "mass_matrix")
-    M = np.array(mass(q) if is_large(model) else mass(q, *parameter_arguments(model)))
+    if is_large(model):
+        M = np.asarray(kernel_of(model, "mass_matrix")(q))
+    else:
+        kernels = model.unbound.kernels
+        if "mass graph" not in kernels:
+            kernels["mass graph"] = graph_of(model, "mass_matrix")
+        M = np.array(kernels["mass graph"](q, *parameter_arguments(model)))
     rows = kept_rows(model, key)
     return _of_saddle(M, row_matrix(model, q)[rows], _sizes(model, key, rows), lent=_lends(model, key))
 

@@ -45,7 +45,7 @@ def forward_dynamics(
 
     With loops or couplings the state should be consistent (`cd.assemble`). Where q leaves them open the answer is that
     of the same equations there, by which the gap does not accelerate: `cd.constraint_residual` tells the gap, and a
-    model's first call warns of a wide one; later calls do not look, for speed. `formulation` is "spatial",
+    formulation's first call warns of a wide one; later calls do not look, for speed. `formulation` is "spatial",
     "newton_euler", "absolute" (with `frame` "fixed" or "body" for its angular rates) or "relative"; `t` is time, s.
     """
     if tau is None:
@@ -55,11 +55,12 @@ def forward_dynamics(
         return kernel(q, v, tau, out=out, threads=threads)
     loads = () if wrenches is None else (wrenches,)
     if needs_general(model, formulation):
-        kernel = forward_kernel(model, formulation_key(formulation, frame), wrenches is not None)
-        if "closed" not in model.kernels:
-            from cardan.analysis.condition import warn_of_gap  # which plain trees do without
+        key = formulation_key(formulation, frame)
+        kernel = forward_kernel(model, key, wrenches is not None)
+        if ("first", key) not in model.kernels:
+            from cardan.analysis.condition import warn_at_first  # which plain trees do without
 
-            warn_of_gap(model, q, t)
+            warn_at_first(model, key, q, t)
         return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)
     warn_of_tree(model, formulation)
     if formulation != "spatial" and is_large(model):

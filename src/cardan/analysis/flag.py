@@ -49,13 +49,14 @@ def some_values(model: Model) -> list[Model]:
     return [model.one_of(tuple(map(int, np.unravel_index(row, model.batch)))) for row in rows]
 
 
-def say(model: Model, key: str, found: float, limit: float) -> None:
+def say(model: Model, key: str, found: float, limit: float, where: str = "") -> None:
     """Warn where the user called, if that is too much."""
     if not found < limit:
         warn_outside(
-            f"model {model.name!r}: its equations in formulation {key!r} magnify rounding {found:.1g} times "
+            f"model {model.name!r}: its equations in formulation {key!r} magnify rounding {found:.1g} times{where} "
             "(cd.condition), so accelerations and reactions may have no correct digit; masses or lengths differ too "
-            f"much along a chain of joints{'' if key in ('spatial', 'newton_euler') else '; spatial may do better'}"
+            f"much along a chain of joints{', or loops are near a dead point' * bool(where)}"
+            f"{'' if key in ('spatial', 'newton_euler') else '; spatial may do better'}"
         )
 
 

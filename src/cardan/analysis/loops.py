@@ -48,15 +48,16 @@ def reactions(
     It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
     included. Components that redundant constraints leave undetermined are one possible answer;
     `undetermined_reactions` tells which they are. Where q leaves loops open (`cd.constraint_residual`) the answer is
-    that of the same equations there; a model's first call warns of a wide gap.
+    that of the same equations there; the first call warns of a wide gap.
     """
     tau = np.zeros(model.nv) if tau is None else tau
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
-    kernel = reaction_kernel(model, formulation_key(formulation, frame))
-    if "closed" not in model.kernels:
-        from cardan.analysis.condition import warn_of_gap  # which needs this layer's kernels
+    key = formulation_key(formulation, frame)
+    kernel = reaction_kernel(model, key)
+    if ("first", key) not in model.kernels:
+        from cardan.analysis.condition import warn_at_first  # which needs this layer's kernels
 
-        warn_of_gap(model, q, t)
+        warn_at_first(model, key, q, t)
     return kernel(q, v, tau, wrenches, *time_argument(model, t))
 
 
