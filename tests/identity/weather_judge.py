@@ -132,9 +132,11 @@ class Judge:
             except cd.CardanError as error:
                 yield Verdict(f"{key} cannot", 0.0, 1.0, str(error))
                 continue
-            error = self._of_bodies if key in ("absolute", "points") else self._of_acceleration
+            apart = key in ("absolute", "points")  # bodies by themselves
+            error = self._of_bodies if apart else self._of_acceleration
             yield self._judged("accelerations", key, moved, (q, v, tau), error, condition)
-            yield self._judged("reactions", key, held, (q, v, tau), self._of_reaction, condition)
+            error = self._of_reaction_apart if apart else self._of_reaction
+            yield self._judged("reactions", key, held, (q, v, tau), error, condition)
 
     def _prepare(self) -> None:
         """State and sizes: each coordinate by the root of the inertia that it moves, so that all have one unit."""
@@ -170,7 +172,7 @@ class Judge:
             q = self.q[link.q]
             S, X = np.asarray(link.kind.S(q), dtype=float), joint_transform(link.kind, q, link.E, link.r)
             sides = [link.I] if link.parent < 0 else [link.I, X.inverse.congruence(links[link.parent].I)]
-            own[link.v] = np.sqrt(np.min([np.diag(S.T @ I @ S) for I in sides], axis=0))
+            own[link.v] = np.sqrt(np.maximum(np.min([np.diag(S.T @ I @ S) for I in sides], axis=0), 0.0))
         return own
 
     def _weights(self) -> list[float]:
@@ -288,7 +290,16 @@ class Judge:
         return float(np.linalg.norm(self.own * (found - right))) / max(self.bodies, 1e-300)
 
     def _of_reaction(self, found: np.ndarray, right: np.ndarray) -> float:
-        force = max(float(np.abs(right[:, 3:]).max()), self.force, 1e-300)
-        moment = max(float(np.abs(right[:, :3]).max()), self.moment, force * self.length)
+        return self._beside(found, right, self.force, self.moment)
+
+    def _of_reaction_apart(self, found: np.ndarray, right: np.ndarray) -> float:
+        """Beside what holds bodies, the lighter at each joint, against all that acts on them."""
+        ends = [(joint.parent, joint.child) for joint in self.plain.joints]
+        lighter = max(min(self.plain.bodies[b].mass for b in pair if b >= 0) for pair in ends)
+        return self._beside(found, right, max(self.force, self.bodies * np.sqrt(lighter)), self.moment)
+
+    def _beside(self, found: np.ndarray, right: np.ndarray, force: float, moment: float) -> float:
+        force = max(float(np.abs(right[:, 3:]).max()), force, 1e-300)
+        moment = max(float(np.abs(right[:, :3]).max()), moment, force * self.length)
         error = np.abs(found - right)
         return float(max(error[:, :3].max() / moment, error[:, 3:].max() / force))
