@@ -104,6 +104,39 @@ def test_copies_are_numbered_and_take_their_actuators_along() -> None:
     close(model.states["spread"].q[:5], [0.1, 0.2, 0.3, 0.4, 0])
 
 
+def test_what_is_attached_brings_its_classes_actuators_and_units() -> None:
+    model = cd.load(OWN / "attach.xml")
+    names = [a.name for a in model.actuators]
+    assert names[:5] == ["spin", "push", "left-raise", "left-bend", "right-bend"]  # parents first, then as attached
+    assert names[5:7] == ["more-raise0", "more-bend0"] and names[-1] == "pair-one-bend_1"
+    assert [a.gear.tolist() for a in model.actuators][:5] == [[5], [5], [3], [4], [4]]
+    close(model.joint("turn").data.upper, np.pi / 2)  # the file's angles are degrees, those of the part radians
+    close(model.joint("left-shoulder").data.upper, 1.0)
+    assert any("<keyframe> of" in note and "is not read" in note for note in model.notes)
+
+
+def test_models_that_are_attached_stay_in_the_folder_and_out_of_circles(tmp_path: Path) -> None:
+    def attach(inside: str, file: str = "part.xml") -> str:
+        return f'<asset><model name="p" file="{file}"/></asset><worldbody>{inside}</worldbody>'
+
+    one = '<attach model="p" body="b" prefix="x-"/>'
+    arm = f'<body name="b">{HINGE}{BALL}</body>'
+    (tmp_path / "part.xml").write_text(f"<mujoco><worldbody>{arm}</worldbody></mujoco>")
+    assert load(tmp_path, attach(one)).joint_names == ("x-j",)
+    for inside, sentence in (
+        (attach(one, "../part.xml"), r"model 'p': its file '\.\./part\.xml' is outside the folder"),
+        (attach(one, "none.xml"), r"model 'p': its file 'none\.xml': there is no such file"),
+        (attach(one, "m.xml"), r"model 'p': its file 'm\.xml' takes bodies from itself, in a circle"),
+        (attach('<attach model="p" body="c" prefix=""/>'), r"its body 'c' is not one of .*; known: 'b'"),
+        (attach('<attach model="q" prefix=""/>'), r"its model 'q' is not an asset; known: 'p'"),
+        (attach('<attach model="p"/>'), r"<attach> has no attribute 'prefix'; give it"),
+        (attach(one * 2), r"body 'x-b': the name is given to two bodies"),
+        (attach(one * 2001), r"more than 2000 <attach> elements"),
+    ):
+        with pytest.raises(cd.FileError, match=sentence):
+            load(tmp_path, inside)
+
+
 def test_what_is_lost_is_listed_and_refused_if_strict() -> None:
     path = OWN / "lossy.xml"
     model = cd.load(path)

@@ -66,6 +66,8 @@ class Defaults:
         item.check(("class",))
         name = item.get("class")
         if not parent:
+            if getattr(item.node, "root", False):  # of an attached model
+                return name
             if name not in ("", MAIN):
                 raise item.error(f"the class of a top-level <default> is {MAIN!r}, got {name!r}; nest it in one")
             return MAIN

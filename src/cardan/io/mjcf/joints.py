@@ -108,7 +108,7 @@ class Joints:
                 )
             reference = np.array([1.0, 0.0, 0.0, 0.0])
         else:
-            reference = np.array([item.number_or("ref", 0.0) * self.scale(kind)])
+            reference = np.array([item.number_or("ref", 0.0) * self.scale(kind, item)])
         joint = JointItem(item, name, kind, body, reference)
         if item.tag == "joint":
             self._read_numbers(joint)
@@ -116,9 +116,9 @@ class Joints:
             self._align(joint)
         return joint
 
-    def scale(self, kind: str) -> float:
+    def scale(self, kind: str, item: Item) -> float:
         """SI units in one unit of the file, along a coordinate."""
-        return 1.0 if kind in ("slide", "free") else self.angles.unit
+        return 1.0 if kind in ("slide", "free") else (item.origin.angles if item.origin else self.angles).unit
 
     def _align(self, joint: JointItem) -> None:
         """Whether MuJoCo moves the frame of a free body that carries no other; here it stays."""
@@ -213,7 +213,7 @@ class Joints:
             raise item.error(
                 f"'range' of a ball joint is from 0 to the largest angle, got {item.get('range')!r}; begin with 0"
             )
-        scale = self.scale(joint.type)
+        scale = self.scale(joint.type, item)
         for name, limit in (("lower", lower), ("upper", upper)):
             given |= {name: limit * scale} if limit is not None else {}
         self.limited += (lower, upper) != (None, None) and self.flags["limit"]
@@ -256,7 +256,7 @@ class Joints:
         # the default range, from 0 to 0, is none
         given = item.has(range) and not all(word.strip("+-0.") == "" for word in item.words(range, 2))
         if said == "auto":
-            if given and not self.autolimits:
+            if given and not (item.origin.autolimits if item.origin else self.autolimits):
                 raise item.error(
                     f'{range!r} is given without {attribute!r}, and <compiler autolimits="false"> forbids that'
                 )
@@ -272,7 +272,7 @@ class Joints:
         self._check_sign(item, "stiffness", k)
         self._check_sign(item, "damping", c)
         if joint.type in SCALAR:
-            rest = item.number_or("springref", 0.0) * self.scale(joint.type)
+            rest = item.number_or("springref", 0.0) * self.scale(joint.type, item)
             stiffness, damping = joint.stiffness.copy(), joint.damping.copy()
             if (k or c) and min(k, c) >= 0:
                 mechanism.torsion(free_name(f"{name} spring", self.all), name, stiffness=k, rest=rest, damping=c)

@@ -90,8 +90,11 @@ class Meshes:
             faces = _numbers(item, "face", int).reshape(-1, 3) if item.has("face") else None
         else:
             name = item.text("file").replace("\\", "/")
-            name = Path(name).name if self.strip else name
-            file = self.folder.find(item, self.base / self.directory, name)
+            base, strip = self.base / self.directory, self.strip
+            if item.origin:
+                base, strip = item.origin.base / item.origin.mesh_directory, item.origin.strip
+            name = Path(name).name if strip else name
+            file = self.folder.find(item, base, name)
             self.left -= size_of(item, file, name)
             if self.left < 0:
                 raise item.error(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from cardan.io.mjcf.placement import Angles
@@ -30,10 +32,11 @@ READ_FLAGS = ("constraint", "contact", "damper", "equality", "frictionloss", "gr
 
 
 class Options:
-    """Choices of a file that concern dynamics; `losses` are those that cannot be kept."""
+    """Choices of a file that concern dynamics; `losses` are those that cannot be kept, `base` the file's folder."""
 
     def __init__(self, top: Item) -> None:
         self.losses: list[str] = []
+        self.base = Path()
         compilers = [item for item in top.children if item.tag == "compiler"]
         options = [item for item in top.children if item.tag == "option"]
         for item in compilers:

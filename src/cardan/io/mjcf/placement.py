@@ -38,6 +38,7 @@ def rotation_of(item: Item, angles: Angles) -> np.ndarray:
     if not given:
         return np.eye(3)
     how = given[-1]
+    angles = item.origin.angles if item.origin else angles
     if how == "quat":
         return rotation_of_quaternion(unit(item, how, item.numbers(how, 4)))
     if how == "axisangle":

@@ -19,25 +19,22 @@ import numpy as np
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import nearest
 from cardan.io.mjcf.actuators import Actuators
+from cardan.io.mjcf.attach import Attacher
 from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.equality import Equalities, Places
 from cardan.io.mjcf.joints import JointItem, Joints
 from cardan.io.mjcf.mesh import Meshes
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.placement import unit
-from cardan.io.mjcf.replicate import expand
 from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.text import Folder, Item, read_tree
+from cardan.io.mjcf.vocabulary import TOP
 from cardan.io.mjcf.world import BodyItem, World, free_name
 from cardan.io.policy import Policy, Word
 from cardan.io.text import read_text
 from cardan.model.builder import Mechanism
 from cardan.model.pose import Pose
 
-SECTIONS = (
-    "compiler", "option", "size", "statistic", "visual", "default", "extension", "asset", "worldbody", "deformable",
-    "contact", "tendon", "equality", "actuator", "sensor", "custom", "keyframe",
-)  # fmt: skip
 SITES = (*SHAPES, "mesh")
 KEY = ("act", "ctrl", "mpos", "mquat", "name", "plastic", "qpos", "qvel", "time")
 
@@ -65,9 +62,10 @@ class _Reader:
 
     def __init__(self, path: Path, top: Item, folder: Folder, gravity: Any, policy: Policy) -> None:
         self.top, self.policy = top, policy
-        top.check(("model",), SECTIONS)
+        top.check(("model",), TOP)
         self.options = options = Options(top)
-        expand(top, options.angles)
+        self.attached = Attacher(path, folder)
+        self.attached.expand(top, path, options.angles)
         self.defaults = Defaults(top)
         self.meshes = Meshes(path.parent, folder, options.mesh_directory, options.strip)
         for asset in self.section("asset"):
@@ -107,7 +105,7 @@ class _Reader:
             m.note("equality constraints are soft in MuJoCo and hold exactly here; 'solref' and 'solimp' are not read")
         for k, item in enumerate(self.section("keyframe")):
             self._keyframe(item, k)
-        for sentence in self.joints.notes:
+        for sentence in (*dict.fromkeys(self.attached.notes), *self.joints.notes):
             m.note(sentence)
         for sentence in (*self.joints.losses, *self._losses()):
             m.lose(sentence)
@@ -131,7 +129,9 @@ class _Reader:
         inertials = []
         for body in self.world.bodies[1:]:
             given, frame = body.inertial or (None, Pose())
-            own = inertial_of(given, frame, body.geoms, options.rules, options.angles, self.meshes, self.policy)
+            own = inertial_of(
+                given, frame, body.geoms, (body.item.origin or options).rules, options.angles, self.meshes, self.policy
+            )
             # what `boundmass` gives to a body of nothing is as far from its frame as that is from its parent's
             inertials.append(replace(own, com=body.at.position) if own.com is NOTHING.com else own)
         total = sum(own.mass for own in inertials)
@@ -213,7 +213,9 @@ class _Reader:
         joints = list(self.joints.all.values())
         moved = [joint.name for joint in joints if joint.moved]
         if moved and (item.has("qpos") or item.has("qvel")):
-            self.mechanism.lose(f"{item.owner}: MuJoCo has {moved[0]!r} of it in the principal axes of its body ('align')")
+            self.mechanism.lose(
+                f"{item.owner}: MuJoCo has {moved[0]!r} of it in the principal axes of its body ('align')"
+            )
             return
         q0 = np.concatenate([joint.reference for joint in joints]) if joints else np.zeros(0)
         q = item.up_to("qpos", list(q0)) if item.has("qpos") else q0

@@ -57,6 +57,7 @@ class Item(Element):
         super().__init__(merged, str(node.file), owner or _called(merged), Counter())
         self.own: Mapping[str, str] = node.attrib
         self.line: int = node.line
+        self.origin: Any = getattr(node, "origin", None)  # options of the model that it is attached from, if it is
 
     def error(self, sentence: str) -> FileError:
         """Make the exception that says what is wrong here."""

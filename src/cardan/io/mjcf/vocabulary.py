@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from cardan.io.mjcf.placement import ROTATIONS
 
+TOP = (
+    "compiler", "option", "size", "statistic", "visual", "default", "extension", "asset", "worldbody", "deformable",
+    "contact", "tendon", "equality", "actuator", "sensor", "custom", "keyframe",
+)  # fmt: skip
+"""Sections of a file."""
 POSED = ("pos", *ROTATIONS)
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "worldbody": (),

@@ -20,7 +20,6 @@ INSIDE = (
     "frame", "replicate", "composite",
 )  # fmt: skip
 MAKERS = {
-    "attach": "takes bodies from another file",
     "flexcomp": "makes bodies of its own",
     "composite": "makes bodies of its own",
 }
