@@ -246,21 +246,32 @@ builder/body_added_twice.txt | body 'arm': the name is taken; bodies and frames 
 builder/bushing_of_five.txt | bushing 'b': stiffness must be 6 numbers, got (1, 1, 1, 1, 1) of shape (5,)
 builder/coupling_of_a_ball.txt | coupling 'c': joint 'B' (spherical) has 3 coordinates; it must have one
 builder/coupling_of_text.txt | coupling 'c': coefficients must be a dict of joint names and numbers, got 'A = B'
+builder/cut_as_text.txt | mechanism 'm': cut must be a list of joint names, got 'A'
 builder/cut_of_no_joint.txt | mechanism 'm': cut 'Z' is not a joint; known: 'A'
 builder/cut_that_frees_a_body.txt | body 'hand': it has no joint, with 'B' cut; connect it, for a floating body
+builder/drive_of_infinity.txt | drive 'd': its result is not finite: inf
 builder/drive_of_no_coordinate.txt | drive 'd': joint 'B' (rigid) has no coordinate to act along
 builder/drive_of_two_for_one.txt | drive 'd': its function must return a number, got [1, 2] of shape (2, 1)
 builder/drive_that_branches.txt | drive 'd': its function cannot ... CasADi SXElem symbolic expression; it is run
 builder/drive_with_math_sin.txt | drive 'd': its function cannot ... float() of the symbol SX(q); it is run
 builder/force_on_two_of_a_name.txt | damper 's': the name is taken; forces, motions and couplings must differ in name
 builder/forces_of_one_for_two.txt | user force 'u': its function must ... each of its bodies, got 1 of them
+builder/free_as_list.txt | model 'm': free takes names one by one, as text, got ['arm.mass']
+builder/free_number_of_a_leg.txt | parameter 'leg.mass' names no body, ... or 'gravity'; did you mean 'arm.mass'?
 builder/free_number_of_no_body.txt | model 'm': ... no body, joint or force element; write 'element.field' or
 builder/free_twice.txt | model 'm': parameter 'arm.mass' is free already; name it once
 builder/friction_smoothed_by_zero.txt | friction 'f': smoothing must be above 0, got 0; it is the speed over which
+builder/gear_of_two.txt | actuator 'a': gear must be 1 number, got (1, 2) of shape (2,)
 builder/gravity_in_words.txt | mechanism 'm': gravity must be 3 numbers, got 'down'
+builder/gravity_set_to_nan.txt | mechanism 'm': gravity must be finite, got (0, nan, 0)
+builder/hold_of_no_list.txt | assemble: hold must be a list of joint names, got 5
 builder/inertia_axes_stretch.txt | body 'b': ... not a rotation matrix, R^T R = 1 is off by 3
+builder/joint_data_as_dict.txt | joint 'A': data must be cd.JointData(...), got {'damping': 1}
 builder/joint_from_none.txt | joint 'B': parent None is not a body; known: 'ground', 'arm'
+builder/mass_as_text.txt | body 'arm': mass must be a number, got '2'
+builder/mass_complex.txt | body 'arm': mass must be a number, got (2+1j)
 builder/mass_given_negative_at_a_value.txt | parameter 'arm.mass' must be above 0, got -1 kg
+builder/mechanism_not_built.txt | mechanism 'm' is not built yet; give mechanism.build()
 builder/motion_that_jumps.txt | motion 'm': its rate at t = 0 is inf; give a function smooth from t = 0 on
 builder/policy_unknown.txt | policy must be 'strict', 'warn' or 'repair', got 'lenient'
 builder/pose_of_nan.txt | pose: position must be finite, got (nan, 0, 0)
@@ -275,7 +286,11 @@ builder/save_what_urdf_cannot_say.txt | arm.urdf: the format ... 't': URDF has n
 builder/spring_of_negative_length.txt | spring 's': length must not be negative, got -1; it would feed energy in
 builder/start_of_two_for_one.txt | joint 'B': start must be 1 number, got (1, 2) of shape (2,)
 builder/start_quaternion_far_off.txt | joint 'B': start: ... 1., 1., 1.] has length 2, not 1; normalise it, and
+builder/state_of_nothing.txt | state 's': q must be a dict of joints and their numbers, got None
+builder/stiffness_true.txt | torsion 't': stiffness must be a number, got True
+builder/values_as_list.txt | parameters: values must be a dict of names and numbers, got [2.0]
 builder/wrench_on_ground.txt | wrench 'w': it acts on the ground, which does not move; name a body
+builder/wrenches_of_no_list.txt | user force 'u': its function must return a list of 1 ... got one array(1.)
 cli/bad_native.txt | native/zero_axis.yaml: line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero
 cli/bad_robot.txt | urdf/negative_mass.urdf: line 2: link 'a': mass is negative: -1 kg; a body has positive mass,
 cli/convert_to_unknown_format.txt | arm.sdf: suffix '.sdf' is not that of a file that can be written; use .yaml, .urdf
@@ -286,9 +301,11 @@ cli/no_states.txt | Invalid value for '--states': Input should be greater than o
 cli/no_such_file.txt | no_such_robot.urdf: there is no such file
 cli/no_such_mechanism.txt | 'pendulm' is neither a file nor a mechanism of the catalogue; did you mean 'pendulum'?
 cli/root_unknown.txt | --root must be fixed or free, got 'floating'
+cli/samples_beyond_memory.txt | samples must be at most 10000000, or a list of times, got 99999999999
 cli/simulate_backwards.txt | duration must be a positive number of seconds, got -1.0
 cli/simulate_unknown_method.txt | method 'rk5' is not an integrator; did you mean 'rk4'?
 cli/states_in_words.txt | Invalid value for '--states': Input should be a ... to parse string as an integer
+cli/step_lost_in_rounding.txt | a step of 1e-30 s is lost in the rounding of t = 1 s; take longer
 cli/two_files.txt | Got unexpected extra argument(s) (four_bar)
 cli/unknown_command.txt | No such command 'solve'.
 cli/unknown_option.txt | No such option: --verbose

@@ -12,7 +12,18 @@ import numpy as np
 
 from cardan.errors import InputError
 
-NO_NUMBERS = (str, bytes, bool, complex, np.bool_, np.complexfloating, type(None))
+NO_NUMBERS = (
+    str,
+    bytes,
+    bool,
+    complex,
+    type(None),
+    np.bool_,
+    np.complexfloating,
+    np.datetime64,
+    np.timedelta64,
+    np.void,
+)
 
 
 def floats(value: Any) -> np.ndarray:
