@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError, ModelError
-from cardan.io.expression import Name
 from cardan.io.forms import AXES
-from cardan.io.law import OF_BODY
+from cardan.io.law_write import force_entries, motion_entries
 from cardan.io.native import JOINT_TYPES, SIZE_LIMIT, Description, read_native
 from cardan.io.schema import VERSION
-from cardan.io.traced import Text, Untranslatable, as_expressions
 from cardan.io.yaml_text import block, number
 from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
@@ -349,7 +347,7 @@ def _force(force: Force, body_name: Any, joints: tuple[Joint, ...]) -> Entries:
         for side in ("1", "2"):
             values[f"at{side}"] = Pose(values.pop(f"at{side}"), rotation=values.pop(f"rotation{side}"))
     if force.function is not None:
-        return entries | _law_entries(force, kind, body_name, joints)
+        return entries | force_entries(force, body_name, joints)
     for key, value in values.items():
         if key in NEEDED.get(kind, ()) or not _is_default(key, value):
             entries[key] = _pose(value) if isinstance(value, Pose) else _compact(value, kind)
@@ -371,75 +369,15 @@ def _compact(value: np.ndarray, kind: str) -> Any:
     return _numbers(value)
 
 
-def _law_entries(force: Force, kind: str, body_name: Any, joints: tuple[Joint, ...]) -> Entries:
-    """The function of a drive or of a user's force as expressions."""
-    traced = force.traced(joints) if not _is_graph(force.function) else force
-    if kind == "drive":
-        text = _expressions(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind))
-        efforts = [_calculated(effort) for effort in text.outputs[0]]
-        return {"effort": efforts[0] if len(efforts) == 1 else efforts} | _where(text)
-    count = len(force.on)
-    text = _expressions(traced.owner, traced.function, lambda port, k: _force_variable(count, port, k))
-    wrenches = []
-    for column in text.outputs:
-        six = [_calculated(x) for x in column]
-        parts = {"moment": six[:3], "force": six[3:]}
-        wrenches.append({key: part for key, part in parts.items() if part != ["0"] * 3})
-    return {"bodies": [body_name(b) for b in force.on], "wrenches": wrenches} | _where(text)
-
-
-def _is_graph(function: Any) -> bool:
-    return type(function).__module__.partition(".")[0] == "casadi"
-
-
-def _drive_variable(kind: Kind) -> Any:
-    def variable(port: int, k: int) -> Name:
-        if port == 0:
-            return Name("t")
-        many = (kind.nq if port == 1 else kind.nv) > 1
-        return Name("q" if port == 1 else "v", (k,) if many else ())
-
-    return variable
-
-
-def _force_variable(count: int, port: int, k: int) -> Name:
-    """Arguments of a traced force: time, then rotation and position of each body, then the twists."""
-    rotation, position, twist = OF_BODY
-    if port == 0:
-        return Name("t")
-    if port > 2 * count:
-        return Name(f"{twist}{port - 2 * count}", (k,))
-    body = (port + 1) // 2
-    return Name(f"{rotation}{body}", (k % 3, k // 3)) if port % 2 else Name(f"{position}{body}", (k,))
-
-
 def _constraint(coupling: Coupling, joints: list[str]) -> Entries:
     if coupling.what == "motion":
         entries: Entries = {"type": "motion", "joint": joints[coupling.joints[0]]}
         if coupling.function is None:
             return entries | {"value": number(coupling.offset)}
-        traced = coupling if _is_graph(coupling.function) else coupling.traced()
-        text = _expressions(coupling.owner, traced.function, lambda port, k: Name("t"))
-        return entries | {"value": f"={text.outputs[0][0]}"} | _where(text)
+        return entries | motion_entries(coupling)
     pairs = zip(coupling.joints, coupling.coefficients, strict=True)
     entries = {"type": "coupling", "coefficients": {joints[j]: number(c) for j, c in pairs}}
     return entries if _same(coupling.offset, 0.0) else entries | {"offset": number(coupling.offset)}
-
-
-def _expressions(owner: str, function: Any, variable: Any) -> Text:
-    try:
-        return as_expressions(function, variable)
-    except Untranslatable as error:
-        raise ModelError(f"{owner}: its function cannot be written as expressions: {error}") from None
-
-
-def _calculated(text: str) -> str:
-    """An expression with the sign that begins it; a plain number needs none."""
-    return text if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", text) else f"={text}"
-
-
-def _where(text: Text) -> Entries:
-    return {"where": {name: f"={value}" for name, value in text.where.items()}} if text.where else {}
 
 
 def _numbers(array: np.ndarray) -> Any:
