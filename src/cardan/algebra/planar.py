@@ -69,7 +69,13 @@ def particles(name: str, *, mass: float, com: Any, inertia: float, r3: Any, m3: 
     `com` (2,) is its centre of mass and `r3` (2,) the place of particle 3, m; particle 1 is at the origin. The mass
     `m3` (kg) is free but for `m3 r3 != mass com` and `m3 |r3|^2 != inertia`; left out, one is chosen.
     """
-    rG, r3 = (np.asarray(x, dtype=float).reshape(2) for x in (com, r3))
+    try:
+        rG, r3 = (np.asarray(x, dtype=float).reshape(2) for x in (com, r3))
+        finite = np.isfinite([mass, *rG, inertia, *r3, 0.0 if m3 is None else m3]).all()
+    except (TypeError, ValueError):
+        finite = False
+    if not finite:
+        raise ModelError(f"body {name!r}: mass, inertia, m3 and the pairs com and r3 must be finite numbers")
     square = float(r3 @ r3)
     size = max(float(np.abs(rG).max()), float(np.sqrt(inertia / mass)) if mass > 0 and inertia > 0 else 0.0)
     if square <= (SMALL * size) ** 2 or square == 0:
@@ -99,6 +105,12 @@ def rod_particles(name: str, *, mass: float, length: float, com: float, inertia:
 
     `mass` in kg, `length` and `com` (from particle 1) in m, `inertia` in kg m^2 about particle 1.
     """
+    try:
+        finite = np.isfinite([mass, length, com, inertia]).all()
+    except (TypeError, ValueError):
+        finite = False
+    if not finite:
+        raise ModelError(f"body {name!r}: mass, length, com and inertia must be finite numbers")
     if not length > 0:
         raise ModelError(f"body {name!r}: its primary particles 1 and 3 must be apart, the rod's length is {length} m")
     m2 = 4 * (mass * length * com - inertia) / length**2  # AT(1)

@@ -19,7 +19,7 @@ from cardan.model.body import Body, Joint
 from cardan.model.force import Force
 from cardan.model.graph import grow_tree
 from cardan.model.inertia import faults_of_inertia
-from cardan.model.pose import Pose
+from cardan.model.pose import LARGEST, Pose
 from cardan.model.values import floats, shown
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class Parameter:
     def _check(self, values: np.ndarray) -> None:
         """Refuse what is not finite or breaks the rule; name the first such value."""
         self._refuse(~np.isfinite(values).all(-1), values, "must be finite")
+        self._refuse((np.abs(values) > LARGEST).any(-1), values, "is too large to compute with; check units")
         if self.rule == POSITIVE:
             self._refuse((values <= 0).any(-1), values, "must be above 0")
         elif self.rule == NOT_NEGATIVE:

@@ -19,6 +19,9 @@ ArrayLike = Sequence[Any] | np.ndarray
 ROUNDING = 1e-3
 
 
+LARGEST = 1e100  # beyond this, squares overflow
+
+
 def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Read an array of finite numbers of a given shape, or say in one sentence why it is not."""
     try:
@@ -29,6 +32,8 @@ def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.nda
         raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {shown(value)} of shape {array.shape}")
     if not np.isfinite(array).all():
         raise ModelError(f"{owner}: {what} must be finite, got {shown(value)}")
+    if array.size and (largest := float(np.abs(array).max())) > LARGEST:
+        raise ModelError(f"{owner}: {what} {largest:g} is too large to compute with; check units")
     return array
 
 

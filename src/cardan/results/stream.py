@@ -15,6 +15,7 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.model.model import Model
+from cardan.model.values import array, batch, whole
 from cardan.results.dataset import event_variables, header, parameter_variables, variable
 from cardan.results.files import SYSTEM_ERRORS, begin_file, cannot_write, finish_file, load_run, named
 from cardan.results.netcdf import NetCDF
@@ -59,13 +60,14 @@ class Store:
         settings: Mapping[str, Any] | None = None,
         overwrite: bool = False,
     ) -> None:
-        if batch_size < 1:
-            raise InputError(f"store: batch_size must be at least 1, got {batch_size}")
+        if not isinstance(model, Model):
+            raise InputError(f"store: model must be a cd.Model, got {type(model).__name__}")
+        whole("store", "batch_size", batch_size)
         model = model if values is None else with_values(model, np.asarray(values, dtype=float))
         self.path, self.model, self.batch_size = named(path), model, int(batch_size)
         self._about = About(labels_of(model), method, formulation, frame, dict(settings or {}), {})
-        self._time = None if np.ndim(time) == 0 else np.array(time, dtype=float)
-        self.samples = int(time) if self._time is None else len(self._time)
+        self._time = None if np.ndim(time) == 0 else batch("store", "time", time)
+        self.samples = whole("store", "time, a number of samples,", time) if self._time is None else len(self._time)
         """Number of samples of each system."""
         if self._time is not None and self._time.ndim != 1:
             raise InputError(f"store: time must have the shape (n,), got {self._time.shape}")
@@ -97,9 +99,10 @@ class Store:
         `time` (k, n) where the systems have times of their own; `outcome` a word for each of the k systems; `events`
         with the number of their system in the whole batch.
         """
-        parts = {"q": np.asarray(q, dtype=float), "v": np.asarray(v, dtype=float)}
+        whole("store", "first", first, least=0)
+        parts = {"q": array("store", "q", q), "v": array("store", "v", v)}
         if self._time is None:
-            parts["time"] = np.asarray(np.nan if time is None else time, dtype=float)
+            parts["time"] = array("store", "time", np.nan if time is None else time)
         elif time is not None:
             raise InputError("store: all systems share the times it was made with; make it with the number of samples")
         k = len(parts["q"]) if parts["q"].ndim else 0
