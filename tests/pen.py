@@ -17,8 +17,8 @@ def add(outer: Node, tag: str, **attributes: str) -> Node:
 class Pen:
     """Every draw is small, so that what is found shrinks: no chance taken, first choices, zeros."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
-        self.draw = draw
+    def __init__(self, draw: st.DrawFn, blanks: tuple[str, ...] = (" ",)) -> None:
+        self.draw, self.blanks = draw, blanks
 
     def pick(self, *options: Any) -> Any:
         """One of several."""
@@ -49,7 +49,7 @@ class Pen:
         numbers = [self.number(size) for _ in range(count)]
         if not zero and float(numbers[0]) == 0:
             numbers[0] = "1"
-        return self.pick(*[" "] * 20, "  ", "\t", "\n").join(numbers)
+        return self.pick(*self.blanks).join(numbers)
 
     def positives(self, count: int) -> str:
         """Several numbers above zero."""

@@ -28,7 +28,7 @@ ACTUATORS = ("motor", "position", "velocity", "general")
 @st.composite
 def files(draw: st.DrawFn) -> dict[str, str]:
     """The text of each file of a model; the main one is `model.xml`."""
-    return _File(Pen(draw)).write()
+    return _File(Pen(draw, (*[" "] * 20, "  ", "\t", "\n"))).write()
 
 
 class _File:
@@ -84,7 +84,8 @@ class _File:
             ("inertiafromgeom", ("true", "false", "auto")), ("balanceinertia", ("true", "false")),
             ("boundmass", ("0.5", "0.001")), ("boundinertia", ("0.1", "0.0001")), ("settotalmass", ("3", "-1")),
             ("inertiagrouprange", ("0 2", "1 4", "2 2")), ("autolimits", ("true", "false")),
-            ("fusestatic", ("true", "false")), ("discardvisual", ("true",)), ("coordinate", ("local",)), ("alignfree", ("true",)),
+            ("fusestatic", ("true", "false")), ("discardvisual", ("true",)), ("coordinate", ("local",)),
+            ("alignfree", ("true",)),
         ):  # fmt: skip
             if pen.some(10):
                 own[name] = pen.pick(*values)
@@ -336,7 +337,8 @@ class _File:
         pen = self.pen
         for name, values in (
             ("density", ("500", "20", "80", "0")), ("mass", ("1", "0.2", "3", "0")),
-            ("group", ("0", "1", "2", "3", "5")), ("shellinertia", ("true", "false")), ("contype", ("0", "1")), ("conaffinity", ("0", "1")),
+            ("group", ("0", "1", "2", "3", "5")), ("shellinertia", ("true", "false")),
+            ("contype", ("0", "1")), ("conaffinity", ("0", "1")),
         ):  # fmt: skip
             if pen.some(percent):
                 geom.set(name, pen.pick(*values))

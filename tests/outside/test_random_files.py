@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-import cardan as cd
+from .random_mjcf import MAIN, files
+from .random_urdf import robots
 
-from .random_mjcf import MAIN
+pytest.importorskip("mujoco")
+pytest.importorskip("pinocchio")
 
-mujoco = pytest.importorskip("mujoco")
-
-from .mujoco_twin import differences  # noqa: E402
+from .random_files import compare_mjcf, compare_urdf
 
 HINGE, SOLID = '<joint name="j"/>', '<geom size="0.1" pos="0.3 0.1 0"/>'
 BALL = '<body name="b" euler="20 30 40"><joint name="j" type="ball"/><geom size="0.1" pos="0.3 0.1 0"/></body>'
@@ -95,22 +95,23 @@ MISTAKES = {
 }
 
 
-def put(texts: dict[str, str], folder: Path) -> Path:
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    return folder / MAIN
+def test_what_was_found_is_as_in_mujoco() -> None:
+    outcomes = {name: compare_mjcf(texts) for name, texts in FOUND.items()}
+    assert set(outcomes.values()) == {"they agree"}, outcomes
 
 
-@pytest.mark.parametrize("name", FOUND)
-def test_what_was_found_is_as_in_mujoco(name: str, tmp_path: Path) -> None:
-    errors = differences(put(FOUND[name], tmp_path))
-    assert max(errors.values()) < 1e-10, errors
+def test_what_mujoco_refuses_is_refused() -> None:
+    outcomes = {name: compare_mjcf(texts) for name, texts in MISTAKES.items()}
+    assert set(outcomes.values()) == {"both refuse it"}, outcomes
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_what_mujoco_refuses_is_refused(name: str, tmp_path: Path) -> None:
-    path = put(MISTAKES[name], tmp_path)
-    with pytest.raises(ValueError, match="rror"):
-        mujoco.MjModel.from_xml_path(str(path))
-    with pytest.raises(cd.FileError):
-        cd.load(path)
+@given(files())
+@settings(max_examples=40)
+def test_random_mjcf_is_as_in_mujoco(texts: dict[str, str]) -> None:
+    compare_mjcf(texts)
+
+
+@given(robots(), st.sampled_from(["fixed", "free"]))
+@settings(max_examples=25)
+def test_random_urdf_is_as_in_pinocchio(text: str, root: str) -> None:
+    compare_urdf(text, root)
