@@ -47,11 +47,11 @@ class Law:
         return Law(kind, kp, (0.0, -kp, -kv), ("none", "fixed", "affine"), odd)
 
     def _general(self, item: Item) -> Law:
-        types = tuple(item.get(name, old) for name, old in zip(GENERAL[:3], self.types, strict=True))
+        first, second, third = (item.get(name, old) for name, old in zip(GENERAL[:3], self.types, strict=True))
         gain = float(item.several("gainprm", 1, 10)[0]) if item.has("gainprm") else self.gain
         given = item.several("biasprm", 1, 10)[:3] if item.has("biasprm") else ()
-        bias = (*map(float, given), *self.bias[len(given) :])
-        return replace(self, kind="general", gain=gain, bias=bias, types=types)
+        a, b, c = (*map(float, given), *self.bias[len(given) :])
+        return replace(self, kind="general", gain=gain, bias=(a, b, c), types=(first, second, third))
 
     @property
     def affine(self) -> tuple[float, np.ndarray] | None:

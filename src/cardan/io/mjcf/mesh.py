@@ -45,6 +45,7 @@ class Meshes:
         self.items: dict[str, Item] = {}
         self.done: dict[str, Unit] = {}
         self.left = FILES
+        self.fit_aabb = False
 
     def add(self, item: Item) -> None:
         """Take up an asset; it is called as its file if it has no name."""

@@ -67,7 +67,7 @@ class Options:
         )
         self.total_mass = item.number_or("settotalmass", -1.0)
         self.mesh_directory = item.get("meshdir") or item.get("assetdir")
-        self.strip = item.yes("strippath")
+        self.strip, self.fit_aabb = item.yes("strippath"), item.yes("fitaabb")
         self.align = item.yes("alignfree")
 
     def _choose(self, item: Item, flags: list[Item]) -> None:

@@ -68,6 +68,7 @@ class _Reader:
         self.attached.expand(top, path, options.angles)
         self.defaults = Defaults(top)
         self.meshes = Meshes(path.parent, folder, options.mesh_directory, options.strip)
+        self.meshes.fit_aabb = options.fit_aabb
         for asset in self.section("asset"):
             if asset.tag == "mesh":
                 self.meshes.add(self.defaults.of(asset))

@@ -16,6 +16,7 @@ import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import FileError
+from cardan.io.mjcf.fit import fitted
 from cardan.io.mjcf.mesh import Meshes
 from cardan.io.mjcf.placement import Angles, pose_of, rotation_of, to_z
 from cardan.io.mjcf.text import Item
@@ -202,9 +203,11 @@ def solid(geom: Geom, angles: Angles, meshes: Meshes) -> Inertial:
         size, com, I = meshes.unit_solid(item)
         at = Pose(at.position + at.rotation @ com, at.rotation)
     elif item.has("mesh"):
-        raise item.error(f"a {kind} fitted to a mesh is not read; give the body an <inertial>, or the geom a size")
+        own, sizes = fitted(item, kind, meshes)
+        size, moments = _unit_solid(item, kind, sizes)
+        at, I = at @ own, np.diag(moments)
     else:
-        size, moments = _unit_solid(item, kind)
+        size, moments = _unit_solid(item, kind, _sizes(item, kind))
         I = np.diag(moments)
     mass = item.number("mass") if item.has("mass") else size * item.number_or("density", DENSITY)
     return Inertial(mass, at.position, mass * (at.rotation @ I @ at.rotation.T))
@@ -226,15 +229,20 @@ def place(item: Item, kind: str, angles: Angles) -> Pose:
     return Pose((ends[:3] + ends[3:]) / 2, to_z(along / length))
 
 
-def _unit_solid(item: Item, kind: str) -> tuple[float, np.ndarray]:
-    """Volume (or area) of a primitive, and its principal moments for unit mass."""
-    count, make, shell = SHAPES[kind]
+def _sizes(item: Item, kind: str) -> np.ndarray:
+    """Sizes of a primitive: radius, half lengths."""
+    count = SHAPES[kind][0]
     size = item.up_to("size", (0.0, 0.0, 0.0))
     if item.has("fromto"):
         ends = item.numbers("fromto", 6)
         half = float(np.linalg.norm(ends[3:] - ends[:3])) / 2
         size = np.array([size[0], half, 0.0]) if count == 2 else np.array([size[0], size[0], half])
-    size = size[:count]
+    return size[:count]
+
+
+def _unit_solid(item: Item, kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
+    """Volume (or area) of a primitive, and its principal moments for unit mass."""
+    count, make, shell = SHAPES[kind]
     if (size <= 0).any():
         raise item.error(f"a {kind} has {count} positive numbers as size, got {item.get('size')!r}")
     if item.yes("shellinertia"):
