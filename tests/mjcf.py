@@ -112,7 +112,7 @@ def inertia_apart(path: Path, **given: Any) -> float:
     """The largest difference of a body's inertia from the compiled one, relative to that body's."""
     import mujoco
 
-    ours = [body for body in cd.load(path, **given).bodies if " / " not in body.name]
+    ours = [body for body in cd.load_mechanism(path, **given).bodies if " / " not in body.name]
     worst = 0.0
     for body, (m, c, I) in zip(ours, inertias(mujoco.MjModel.from_xml_path(str(path))), strict=True):
         assert abs(body.mass - m) <= 1e-12 * m and np.abs(body.com - c).max() <= 1e-12

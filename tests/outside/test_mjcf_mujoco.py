@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.io.mjcf.counts import EXACTLY, UP_TO
 from cardan.io.mjcf.mesh import measure
 
 from ..mjcf import OWN, PACKAGES, compare, inertia_apart, inertias, models, packaged
@@ -95,6 +96,51 @@ def _principal(I: np.ndarray, tolerance: float) -> np.ndarray:
 def test_what_is_kept_of_a_file_that_breaks_a_rule_acts_as_in_mujoco(name: str) -> None:
     errors = compare(OWN.parents[1] / "broken" / "slight" / f"{name}.xml", policy="warn")
     assert "forces" in errors and max(errors.values()) < 1e-12, errors
+
+
+# An element with an attribute, {}, and those that it may have, each with as many numbers as it must or may have.
+HINGE, BALL = '<joint name="j" axis="0 1 0"/>', '<geom size="0.1"/>'
+WORLD = "<worldbody><body>{}</body></worldbody>"
+POSED = "pos=0 1 2; quat=1 0 0 1; euler=1 2 3; axisangle=1 0 0 1; xyaxes=1 0 0 0 1 0; zaxis=0 1 1"
+NUMBERS = {
+    f"<worldbody><body {{}}>{HINGE}{BALL}</body></worldbody>": f"{POSED}; gravcomp=1",
+    f"<worldbody><frame {{}}><body>{HINGE}{BALL}</body></frame></worldbody>": POSED,
+    WORLD.format(f'{HINGE}<geom size="0.1" {{}}/>'): f"{POSED}; mass=1; density=1; friction=1 1 1; solref=1 1; "
+    "margin=1; solimp=.9 .9 .1 .5 2; rgba=1 1 1 1; group=1; condim=3; contype=1; conaffinity=1; priority=1; "
+    "solmix=1; gap=1",
+    WORLD.format(f"{HINGE}{BALL}<site {{}}/>"): f"{POSED}; size=1 1 1; rgba=1 1 1 1; group=1",
+    WORLD.format(f'{HINGE}<geom type="capsule" size="1" {{}}/>'): "fromto=0 0 0 1 1 1",
+    WORLD.format(f'{HINGE}<geom type="box" {{}}/>'): "size=1 2 3",
+    WORLD.format(f'{HINGE}<inertial mass="1" pos="0 0 0" {{}}/>'): "diaginertia=1 1 1; fullinertia=1 1 1 0 0 0",
+    WORLD.format(BALL + '<joint name="j" {}/>'): "pos=0 1 2; axis=0 1 2; armature=1; damping=1 1 1; stiffness=1 1 1; "
+    "range=-1 1; ref=1; springref=1; frictionloss=1; springdamper=1 1; actuatorfrcrange=-1 1; margin=1; group=1; "
+    "solreflimit=1 1; solimplimit=.9 .9 .1 .5 2; solreffriction=1 1; solimpfriction=.9 .9 .1 .5 2",
+    "<option {}/>" + WORLD.format(HINGE + BALL): "gravity=0 0 1; timestep=1; wind=1 1 1; magnetic=1 1 1; density=1; "
+    "viscosity=1; impratio=1; o_margin=1; o_solref=1 1; o_solimp=.9 .9 .1 .5 2; o_friction=1 1 1 1 1",
+    "<compiler {}/>" + WORLD.format(HINGE + BALL): "boundmass=1; boundinertia=1; settotalmass=1; inertiagrouprange=0 3",
+    WORLD.format(HINGE + BALL) + '<actuator><general joint="j" {}/></actuator>': "gear=1 1 1 1 1 1; ctrlrange=-1 1; "
+    "forcerange=-1 1; armature=1; damping=1 1 1; gainprm=1 1 1 1 1 1 1 1 1 1; biasprm=1 1 1 1 1 1 1 1 1 1",
+}  # fmt: skip
+
+
+def test_numbers_too_many_or_too_few_are_refused_where_mujoco_refuses_them(tmp_path: Path) -> None:
+    file = tmp_path / "m.xml"
+    unlike, known = [], EXACTLY | UP_TO
+    for template, attributes in NUMBERS.items():
+        for attribute, _, value in (each.strip().partition("=") for each in attributes.split("; ")):
+            words = value.split()
+            assert len(words) == known[attribute], attribute
+            for given in (words[:-1], words, [*words, "1"]):
+                numbers = " ".join(given)
+                file.write_text("<mujoco>" + template.format(f'{attribute}="{numbers}"') + "</mujoco>")
+                try:
+                    cd.load_mechanism(file)
+                    ours = True
+                except cd.FileError:
+                    ours = False
+                if given and ours != (_size(file) > 0):
+                    unlike.append(f"{template} with {attribute} = {given}: {ours} here")
+    assert not unlike
 
 
 def _size(path: Path) -> int:
