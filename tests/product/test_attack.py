@@ -207,6 +207,27 @@ def test_a_mechanism_where_a_model_belongs_says_so_and_can_be_copied() -> None:
         assert other.build().key == m.build().key
 
 
+def test_equations_as_functions_take_what_they_have() -> None:
+    f = cd.equations(pendulum()).sympy(simplify=False).function("f")
+    for given, words in (
+        ((Z, Z, Z), "there is no tau in these equations"),
+        ((Z, [1.0]), r"v must have the shape \(2,\), got \(1,\)"),
+        ((Z, Z, None, 0.0, {"mass": 2.0}), "'mass' is no symbol of a parameter"),
+    ):
+        with pytest.raises(cd.CardanError, match=words):
+            f(*given)
+
+
+def test_an_event_stops_a_live_run_too() -> None:
+    with cd.view(pendulum(), live=True, open_browser=False) as viewer:
+        run = viewer.simulate(1.0, Z, pace=None, events=[cd.Event("late", lambda s: s.t - 0.1)])
+        with pytest.raises(cd.InputError, match="pace must be a positive number, got 0"):
+            viewer.simulate(1.0, Z, pace=0)
+        with pytest.raises(cd.InputError, match="a run of one system of model 'double_pendulum' can be added"):
+            viewer.add(cd.simulate(loop()[0], 0.1, samples=2))
+    assert run.time[-1] == pytest.approx(0.1) and [event.name for event in run.events] == ["late"]
+
+
 def test_counts_are_written_as_one_says_them() -> None:
     model = loop()[0]
     assert "loops: 1 cut joint, 5 constraint equations" in model.report()

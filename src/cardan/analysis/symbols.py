@@ -24,6 +24,7 @@ from cardan.formulation import native
 from cardan.kernels.graph import Graph, read
 from cardan.model.model import Model
 from cardan.model.parameter import with_numbers
+from cardan.model.values import number, one
 
 if TYPE_CHECKING:
     from cardan.analysis.equations import Equations
@@ -87,16 +88,25 @@ class Symbols:
         numeric = sympy.lambdify(own, self.matrix(name), modules="numpy", cse=True)
 
         def function(q: Any, v: Any = None, tau: Any = None, t: float = 0.0, values: Mapping[Any, float] = {}) -> Any:
-            rates = np.zeros(len(self.v)) if v is None else v
-            drives = np.zeros(len(self.tau)) if tau is None else tau
-            now = {**self.values, **values}
+            q = one("function", "q", q, len(self.q))
+            rates = np.zeros(len(self.v)) if v is None else one("function", "v", v, len(self.v))
+            if tau is not None and not len(self.tau):
+                raise InputError("function: there is no tau in these equations; name the joints in sympy(drives=[...])")
+            drives = np.zeros(len(self.tau)) if tau is None else one("function", "tau", tau, len(self.tau))
+            t = number("function", "t", t, "of seconds")
+            for symbol in values:
+                if symbol not in letters:
+                    raise UnknownNameError(
+                        f"function: {symbol!r} is no symbol of a parameter{nearest(symbol, map(str, letters))}"
+                    )
+            now = {x: number("function", str(x), value) for x, value in {**self.values, **values}.items()}
             return numeric(q, rates, drives, t, [now[x] for x in letters], np.ravel(rotations(q)))
 
         return function
 
     def matrix(self, name: str) -> Any:
         """One of M, f, J, gamma, phi, N."""
-        if name not in MATRICES:
+        if not isinstance(name, str) or name not in MATRICES:
             raise UnknownNameError(f"{name!r} is no part of the equations{nearest(name, MATRICES)}")
         return getattr(self, name)
 
@@ -104,7 +114,7 @@ class Symbols:
         """How many operations a reader sees: of one matrix, or of all."""
         import sympy
 
-        return int(sum(sympy.count_ops(self.matrix(x)) for x in ([name] if name else MATRICES)))
+        return int(sum(sympy.count_ops(self.matrix(x)) for x in (MATRICES if name is None else [name])))
 
     def latex(self, name: str | None = None) -> str:
         """LaTeX of one matrix, or of the whole with its legend."""

@@ -81,10 +81,13 @@ def batch(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
 
 def one(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
     """An array of exactly this shape, of finite numbers."""
-    found = batch(owner, what, value, *shape)
+    try:
+        found = floats(value)
+    except TypeError:
+        raise InputError(f"{owner}: {what} must be numbers of shape {shape}, got {shown(value)}") from None
     if found.shape != shape:
-        raise InputError(f"{owner}: {what} must have the shape {shape}, got {found.shape}; give one at a time")
-    return found
+        raise InputError(f"{owner}: {what} must have the shape {shape}, got {found.shape}")
+    return batch(owner, what, found, *shape)
 
 
 def number(

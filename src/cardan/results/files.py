@@ -45,6 +45,8 @@ def named(path: Any) -> Path:
     """A file by its name, which is text or a path."""
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"path must be the name of a file, got {path!r}")
+    if "\0" in os.fspath(path):
+        raise InputError(f"path must be the name of a file, without null characters, got {path!r}")
     return Path(path)
 
 

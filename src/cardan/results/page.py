@@ -98,6 +98,8 @@ def sampled(run: Trajectory, names: Sequence[str] = (), moves: bool = True) -> S
     keep = _kept(run)
     poses = run.poses[keep]
     if not moves:
+        for name in names:
+            run.quantity(name)  # refuses a name that is none
         return Sampled(run.time[keep], poses, np.zeros((len(keep), len(run.model.joints), 6)), [])
     plots = [plot for name in names or CURVES for plot in _plots(run, name, keep)]
     return Sampled(run.time[keep], poses, _in_ground_axes(run, poses, keep), plots)

@@ -361,6 +361,7 @@ def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bo
         systems = np.broadcast_shapes(*(a.shape[:-1] for a in (*arrays.values(), *values)))
     except ValueError:
         shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
+        shapes += f", values of parameters {model.batch}" if model.batch else ""
         raise InputError(f"simulate: the batches do not fit together: {shapes}") from None
     if 0 in systems:
         raise InputError(f"simulate: the batch is empty, of shape {systems}; there is nothing to simulate")

@@ -19,6 +19,7 @@ import numpy as np
 
 from cardan.errors import FileError, InputError
 from cardan.model.model import Model
+from cardan.model.values import number
 from cardan.results.page import encoded, html, sampled
 from cardan.results.simulate import simulate
 from cardan.results.trajectory import Trajectory
@@ -81,6 +82,8 @@ class Viewer:
         """Append the samples of a run, which goes on where the last one ended, to a live page."""
         if not self._live:
             raise InputError("view: the page is not live, nothing can be added; open it with live=True")
+        if not isinstance(run, Trajectory) or run.batch or run.model.key != self._model.key:
+            raise InputError(f"view: a run of one system of model {self._model.name!r} can be added, got {run!r}")
         self._send(f"data: {json.dumps(encoded(sampled(run, self._names)))}\n\n".encode())
 
     def simulate(
@@ -104,6 +107,12 @@ class Viewer:
             how: what else `cd.simulate` takes: method, formulation, rtol, ...
 
         """
+        duration = number("simulate", "duration", duration, "of seconds", above=0)
+        start = number("simulate", "start", start, "of seconds")
+        if pace is not None:
+            number("view", "pace", pace, above=0)
+        if any(x is not None and np.ndim(x) > 1 for x in (q0, v0)):
+            raise InputError("view: a live page shows one system; give q0 and v0 of one, not of a batch")
         count = max(int(np.ceil(duration / PIECE)), 1)
         ends = start + duration * np.arange(1, count + 1) / count
         began, parts, t = time.monotonic(), [], start
@@ -113,6 +122,8 @@ class Viewer:
             parts.append(run)
             self.add(run)
             q0, v0, t = run.q[-1], run.v[-1], float(run.time[-1])
+            if str(run.outcome):  # an event has stopped it
+                break
             if pace is not None:
                 time.sleep(max((t - start) / pace - (time.monotonic() - began), 0.0))
         time_, q, v = (
@@ -122,7 +133,7 @@ class Viewer:
         last = parts[-1]
         return Trajectory(
             self._model, time_, q, v, tau=last.tau, method=last.method, formulation=last.formulation, frame=last.frame,
-            settings=last.settings,
+            settings=last.settings, events=[event for run in parts for event in run.events], outcome=last.outcome,
         )  # fmt: skip
 
     def finish(self) -> None:
