@@ -92,7 +92,7 @@ class _Run:
         self.progress, self.atol = Progress(t), self._tolerance(q, v)
         self.course = Course(self._solver, self.progress, t, y, yp)
         F = np.zeros_like(y)
-        self.system.residual(t, y, yp, self.soft, *self.tail, F)
+        self.system.residual(t, y, yp, np.zeros_like(self.soft), *self.tail, F)  # softness is no conflict
         if not np.isfinite(F).all():
             self.course.not_finite()
         elif np.abs(F).max() > CONSISTENT * max(1.0, float(np.abs(y).max()), float(np.abs(yp).max())):
