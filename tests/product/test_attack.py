@@ -240,3 +240,10 @@ def test_a_law_may_return_any_kind_of_number(value: Any) -> None:
     m = double_pendulum()
     m.drive("d", "pivot", lambda t, q, v: value)
     assert np.array_equal(cd.forward_dynamics(m.build(), Z, Z), cd.forward_dynamics(pendulum(), Z, Z, [0.5, 0.0]))
+
+
+def test_plots_say_which_reactions_are_undetermined() -> None:
+    door = cd.simulate(cd.mechanisms.two_hinge_door().build(), 0.1, samples=2)
+    assert any("of lower, z, undetermined" in at.get_ylabel() for at in door.plot(reactions=["lower"]).axes)
+    flat = cd.simulate(loop()[0], 0.1, samples=2).plot("reactions")  # across its plane, and zero
+    assert not any("undetermined" in text.get_text() for text in flat.findobj(match=lambda x: hasattr(x, "get_text")))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cardan.analysis.loops import undetermined_reactions
+from cardan.analysis.redundancy import redundancy
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.results.quantities import STATES, WRENCH
 
@@ -150,26 +152,47 @@ def _momentum(run: Trajectory, choice: Choice) -> list[Panel]:
 
 
 def _reactions(run: Trajectory, choice: Choice) -> list[Panel]:
-    """Components of chosen joints, those that are not zero; sizes for all joints where none is chosen."""
+    """Components of chosen joints, those that are not zero; sizes for all joints where none is chosen.
+
+    What redundant constraints leave undetermined is drawn too, as one possible answer, and called so.
+    """
+    joints, unknown = run._about.labels.joint, _undetermined(run)
     if not choice.reactions:
-        joints, wrenches = run._about.labels.joint, run.reactions
+        wrenches = run.reactions
         sizes = {w: np.linalg.norm(wrenches[..., at], axis=-1) for w, at in (("force", FORCE), ("moment", MOMENT))}
         largest = float(np.nanmax(np.abs(wrenches), initial=0.0))
+        unknown &= np.nanmax(np.abs(wrenches) * unknown, initial=0.0) > ROUNDING * largest  # none where all are zero
         return [
-            Panel(f"reaction {what}", UNIT[what], {joint: size[..., k] for k, joint in enumerate(joints)})
-            for what, size in sizes.items()
+            Panel(
+                f"reaction {what}",
+                UNIT[what],
+                {_marked(joint, unknown[k, at].any()): size[..., k] for k, joint in enumerate(joints)},
+            )
+            for (what, size), at in zip(sizes.items(), (FORCE, MOMENT), strict=True)
             if np.nanmax(size, initial=0.0) > ROUNDING * largest
         ]
     found = []
     for joint in choice.reactions:
-        wrench = run.reaction(joint)
+        wrench, loose = run.reaction(joint), unknown[joints.index(joint)]
         sizes = np.nanmax(np.abs(wrench), axis=tuple(range(wrench.ndim - 1)))
         for what, at in (("force", FORCE), ("moment", MOMENT)):
             if sizes[at].max() > ROUNDING * sizes.max():
                 kept = [k for k in range(6)[at] if sizes[k] > ROUNDING * sizes[at].max()]
-                lines = {WRENCH[k].split()[1]: wrench[..., k] for k in kept}
+                lines = {_marked(WRENCH[k].split()[1], loose[k]): wrench[..., k] for k in kept}
                 found.append(Panel(f"{what} of {joint}", UNIT[what], lines))
     return found
+
+
+def _marked(name: str, undetermined: bool) -> str:
+    return f"{name}, undetermined" if undetermined else name
+
+
+def _undetermined(run: Trajectory) -> np.ndarray:
+    """Mask (joints, 6) of what redundant constraints leave undetermined, at the first sample."""
+    model = run._model
+    if model is None or model.batch or not (model.cuts or model.couplings) or not redundancy(model).redundant:
+        return np.zeros((len(run._about.labels.joint), 6), dtype=bool)
+    return undetermined_reactions(model, run.q.reshape(-1, model.nq)[0], t=float(run.time.flat[0]))
 
 
 FORCE, MOMENT = slice(3, 6), slice(0, 3)
