@@ -95,6 +95,17 @@ def _box_shell(a: float, b: float, c: float) -> tuple[float, np.ndarray]:
     return _together(*pairs)
 
 
+def _ellipsoid_shell(a: float, b: float, c: float) -> tuple[float, np.ndarray]:
+    """A layer as thick everywhere along the axes, of MuJoCo's thickness; its area is Thomsen's approximation."""
+    p, d = 1.6075, 1e-6
+    area = 4 * pi * (((a * b) ** p + (a * c) ** p + (b * c) ** p) / 3) ** (1 / p)
+    outer = (a + d) * (b + d) * (c + d)
+    layer = d * (a * b + a * c + b * c + d * (a + b + c) + d * d)  # the difference of the two, without rounding
+    squares = np.array([b * b + c * c, a * a + c * c, a * a + b * b])
+    grown = 2 * d * np.array([b + c + d, a + c + d, a + b + d])
+    return area, (squares + outer / layer * grown) / 5
+
+
 def _tube(r: float, h: float) -> tuple[float, np.ndarray]:
     across = (6 * r * r + 4 * h * h) / 12
     return 4 * pi * r * h, np.array([across, across, r * r])
@@ -119,12 +130,10 @@ def _together(*parts: tuple[float, np.ndarray]) -> tuple[float, np.ndarray]:
 
 
 # type: how many sizes, and how they make a solid and a shell
-SHAPES: dict[
-    str, tuple[int, Callable[..., tuple[float, np.ndarray]], Callable[..., tuple[float, np.ndarray]] | None]
-] = {
+SHAPES: dict[str, tuple[int, Callable[..., tuple[float, np.ndarray]], Callable[..., tuple[float, np.ndarray]]]] = {
     "sphere": (1, _sphere, _sphere_shell),
     "capsule": (2, _capsule, _capsule_shell),
-    "ellipsoid": (3, _ellipsoid, None),
+    "ellipsoid": (3, _ellipsoid, _ellipsoid_shell),
     "cylinder": (2, _cylinder, _cylinder_shell),
     "box": (3, _box, _box_shell),
 }
@@ -246,8 +255,6 @@ def _unit_solid(item: Item, kind: str, size: np.ndarray) -> tuple[float, np.ndar
     if (size <= 0).any():
         raise item.error(f"a {kind} has {count} positive numbers as size, got {item.get('size')!r}")
     if item.yes("shellinertia"):
-        if shell is None:
-            raise item.error(f"the inertia of a shell of type {kind} is not known; give the body an <inertial>")
         make = shell
     return make(*map(float, size))
 
