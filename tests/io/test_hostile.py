@@ -143,6 +143,7 @@ MJCF |= {
     "vertices": lambda: f'<mujoco><asset><mesh name="m" vertex="{"1 " * 2_000_000}"/></asset>{BODY}</mujoco>',
     "keys": lambda: f"<mujoco>{MANY}<keyframe>{'<key/>' * 4_000}</keyframe></mujoco>",
     "more keys": lambda: f"<mujoco>{MANY}<keyframe>{'<key/>' * 40_000}</keyframe></mujoco>",
+    "joints of a body": lambda: f"<mujoco><worldbody><body>{'<joint/>' * 9_000}<geom/></body></worldbody></mujoco>",
     "welds": lambda: f"<mujoco>{MANY}<equality>{WELD * 50_000}</equality></mujoco>",
     "a name that a terminal obeys": lambda: (
         '<mujoco><worldbody><body name="&#x9b;31m"><joint/></body></worldbody></mujoco>'

@@ -25,6 +25,8 @@ from cardan.model.pose import Pose
 
 TYPES = ("free", "ball", "slide", "hinge")
 SCALAR = ("slide", "hinge")
+MOST = 6
+"""Rates of a body that MuJoCo allows."""
 NEGATIVE = {
     "damping": "it would feed energy into the joint",
     "frictionloss": "it would feed energy into the joint",
@@ -70,6 +72,8 @@ class Joints:
         self.losses: list[str] = []
         self.notes: list[str] = []
         for body in world.bodies[1:]:
+            if len(body.joints) > MOST:
+                raise body.item.error(f"it has {len(body.joints)} joints; a body has {MOST} rates at most in MuJoCo")
             for item, _ in body.joints:
                 name = item.get("name")
                 if name and name in self.all:
