@@ -46,6 +46,7 @@ control_reversed.xml | 'ctrlrange' must go from the smaller | kept as given | re
 negative_damping.xml | its damping is negative: -0.5 | kept as given |
 negative_damping_of_a_ball.xml | its damping is negative: -0.5 | kept as given |
 negative_stiffness.xml | its stiffness is negative: -2 | kept as given |
+negative_stiffness_of_a_ball.xml | its stiffness is negative: -2 | |
 negative_friction.xml | its frictionloss is negative: -0.1 | kept as given |
 negative_armature.xml | its armature is negative: -0.01 | |
 """

@@ -226,10 +226,12 @@ class Joints:
             given["effort"] = max(abs(limit) for limit in efforts if limit is not None)
         return JointData(**given)
 
-    def _check_sign(self, item: Item, what: str, value: float) -> None:
-        """A number that should not be negative, by the rules."""
+    def _check_sign(self, item: Item, what: str, value: float, kept: bool = True) -> None:
+        """A number that should not be negative, by the rules; `kept` is whether one could compute with it."""
         if value < 0:
             fault = item.error(f"its {what} is negative: {value:g}; {NEGATIVE[what]}: give 0 or more")
+            if not kept:
+                raise fault
             self.policy.settle("sign of friction", fault, value)
 
     def limits(self, item: Item, attribute: str, range: str) -> tuple[float | None, float | None]:
@@ -273,7 +275,7 @@ class Joints:
         """Springs and dampers along a joint."""
         item, name = joint.item, joint.name
         k, c = float(joint.stiffness[0]), float(joint.damping[0])
-        self._check_sign(item, "stiffness", k)
+        self._check_sign(item, "stiffness", k, joint.type in SCALAR)
         self._check_sign(item, "damping", c)
         if joint.type in SCALAR:
             rest = item.number_or("springref", 0.0) * self.scale(joint.type, item)
