@@ -1,6 +1,7 @@
 """Names and sentences of others: what a browser, a terminal, TeX or matplotlib would obey is only shown."""
 
 import re
+from http.client import HTTPConnection
 
 import numpy as np
 import pytest
@@ -85,3 +86,15 @@ def test_sentences_of_a_file(tmp_path):
     with pytest.raises(cd.FileError, match=r"\\x1b") as caught:
         cd.load(path)
     assert not OBEYED.search(str(caught.value).replace("\n", ""))
+
+
+def test_of_hosts():
+    """The viewer answers to the names of this computer, not to a page of the net that took its address."""
+    with cd.view(model_of("plain"), open_browser=False) as viewer:
+        address = viewer.url.split("/")[2]
+        port = address.partition(":")[2]
+        for host, status in ((address, 200), (f"localhost:{port}", 200), (f"evil.example:{port}", 403), ("", 403)):
+            connection = HTTPConnection(address, timeout=10)
+            connection.request("GET", "/", headers={"Host": host})
+            assert connection.getresponse().status == status
+            connection.close()

@@ -192,8 +192,10 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
         """Answers with the page, and with the stream of samples."""
 
         def do_GET(self) -> None:
-            """One request."""
-            if self.path == "/":
+            """One request; one for another name is from a page of the net that gave its own name this address."""
+            if self.headers.get("Host", "").partition(":")[0] not in (HOST, "localhost"):
+                self.send_error(403)
+            elif self.path == "/":
                 self._begin("text/html; charset=utf-8", len(viewer._page))
                 self.wfile.write(viewer._page)
             elif self.path == "/stream":
