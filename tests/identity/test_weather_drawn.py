@@ -30,6 +30,10 @@ FOUND = (
     # a light body that carries much far away, in absolute coordinates
     Weather((Part("universal", 0, False, 1e3, 1e-5, 934), Part("screw", 1, False, 1e-9, 1e5, 8)), angle=1e3,
             keys=("absolute",)),
+    # a dead point whose constraints do not depend on each other, but are small beside what they are computed from
+    Weather((Part("revolute", 0, False, 0.1, 2.5, 0), Part("revolute", 1, False, 1e-9, 0.63, 0),
+             Part("revolute", 0, False, 1e-8, 1.0, 0)), closing="spherical", bent=1e-4, angle=1e3, seed=464,
+            keys=("spatial",)),
 )  # fmt: skip
 FEW = {"phases": [Phase.explicit, Phase.generate]}  # a failure names itself; shrinking takes minutes
 

@@ -19,7 +19,7 @@ from cardan.errors import ModelError
 from cardan.formulation.absolute import is_light
 from cardan.formulation.general import row_count
 from cardan.integrate.assemble import assemble, constraint_kernels
-from cardan.integrate.independence import generic_configurations, kept_rows, row_matrix, row_sizes
+from cardan.integrate.independence import generic_configurations, kept_rows, row_matrix, row_names, row_sizes
 from cardan.kernels.evaluate import graph_of, is_large, kernel_of, parameter_arguments
 from cardan.model.graph import weightless_links
 from cardan.model.model import Model
@@ -159,8 +159,16 @@ def _lends(model: Model, key: str) -> bool:
 
 
 def _sizes(model: Model, key: str, rows: list[int]) -> np.ndarray:
-    """What rows are computed from. Along a tree they are sums that may cancel; elsewhere they are never short."""
-    return row_sizes(model)[rows] if key in RECURSIVE else np.zeros(len(rows))
+    """What entries of the rows (rows, nv) are computed from; nothing where they are never short.
+
+    Along a tree they are sums that may cancel: arms of forces have the mechanism's size, directions that of one.
+    """
+    if key not in RECURSIVE:
+        return np.zeros((len(rows), 1))
+    names = [row_names(model)[row] for row in rows]
+    turning = np.array([unit == "rad/s" for link in model.tree.links for unit in link.kind.v_units], dtype=bool)
+    along = np.array([0.0 if ": moment" in name else 1.0 for name in names])
+    return np.where(turning, row_sizes(model)[rows][:, None], along[:, None])
 
 
 def _of_saddle(M: np.ndarray, J: np.ndarray, sizes: np.ndarray, *, lent: bool) -> Any:
@@ -178,8 +186,9 @@ def _of_saddle(M: np.ndarray, J: np.ndarray, sizes: np.ndarray, *, lent: bool) -
     half = (J / size[..., None, :]) @ axes / np.sqrt(np.maximum(values, 1e-300))[..., None, :]  # half @ half.T is A
     half = half / np.maximum(np.linalg.norm(half, axis=-1, keepdims=True), 1e-300)
     singular = np.linalg.svd(half, compute_uv=False)
-    with np.errstate(divide="ignore"):
-        lost = np.maximum(sizes / np.linalg.norm(J, axis=-1), 1.0).max(axis=-1, initial=1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weighed, rough = (np.linalg.norm(x / size[..., None, :], axis=-1) for x in (J, np.where(J != 0, sizes, 0.0)))
+        lost = np.where(weighed > 0, np.maximum(rough / weighed, 1.0), np.inf).max(axis=-1, initial=1.0)
         of_rows = lost * (singular[..., 0] / singular[..., -1]) ** 2 if J.shape[-2] else np.ones_like(of_mass)
     return np.where(sound, np.maximum(of_mass, of_rows), np.inf)[()]
 
