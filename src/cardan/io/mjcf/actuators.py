@@ -34,7 +34,7 @@ class Actuators:
             raise item.error("the name is given to two actuators; their names must differ")
         self.names[name] = item
         if given.tag in LAWS:
-            given.check((*SHARED, *LAWS[given.tag]))
+            given.check((*SHARED, *LAWS[given.tag]), ())
         targets = [what for what in TARGETS if given.has(what)]
         if not targets and given.tag in LAWS:
             raise given.error('it acts on nothing; name what it drives, such as joint="..."')

@@ -55,7 +55,7 @@ class Defaults:
                     seen.add(child.tag)
                     known, kind = of_default(child.tag), _kind(child.tag)
                     if known is not None:
-                        child.check(known)
+                        child.check(known, ())
                     own[kind] = overlaid(_replaced(own.get(kind, {}), child), child.own)
                     law = self.laws[name] = law.after(child) if kind == "actuator" else law
                     if len(own[kind]) > SETTINGS:

@@ -78,7 +78,7 @@ class Equalities:
             return
         if given.tag not in ATTRIBUTES:
             raise given.error(f"<equality> has no element <{given.tag}> in MJCF{nearest(given.tag, ATTRIBUTES)}")
-        given.check(ATTRIBUTES[given.tag])
+        given.check(ATTRIBUTES[given.tag], ())
         item = Item(given.node, "", defaults.values(given.get("class") or "main", "connect"))
         defaults.check(given, "class", given.get("class") or "main")
         self.count += 1

@@ -73,7 +73,7 @@ class Options:
     def _choose(self, item: Item, flags: list[Item]) -> None:
         self.flags = dict.fromkeys(READ_FLAGS, True)
         for flag in flags:
-            flag.check(FLAGS)
+            flag.check(FLAGS, ())
             for name in FLAGS:
                 if flag.has(name):
                     on = flag.choice(name, ("enable", "disable"), "enable") == "enable"

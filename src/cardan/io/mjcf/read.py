@@ -145,7 +145,7 @@ class _Reader:
             parent = self.names[id(self.world.bodies[body.parent])]
             solid: dict[str, Any] = {"mass": own.mass, "com": own.com, "inertia": own.inertia}
             if own.mass == 0 and own.inertia.any():  # what `boundinertia` gives to a body of nothing
-                solid["judge"] = "link"
+                solid["judge"] = "nothing"
             self.joints.add(self.mechanism, body, parent, self.names[id(body)], solid)
             if carried:
                 self._compensate(body, own)
@@ -208,7 +208,7 @@ class _Reader:
     def _keyframe(self, item: Item, number: int) -> None:
         if item.tag != "key":
             raise item.error(f"<keyframe> has no element <{item.tag}> in MJCF{nearest(item.tag, ('key',))}")
-        item.check(KEY)
+        item.check(KEY, ())
         name = item.get("name") or f"key_{number}"
         item.owner = f"key {name!r}"
         joints = list(self.joints.all.values())

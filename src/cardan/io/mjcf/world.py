@@ -77,7 +77,7 @@ class World:
                 f"<{item.tag}> {MAKERS[item.tag]}, which is not read; save the compiled model as MJCF first"
             )
         if item.tag in ATTRIBUTES:
-            item.check(ATTRIBUTES[item.tag], INSIDE if item.tag in ("body", "frame") else None)
+            item.check(ATTRIBUTES[item.tag], INSIDE if item.tag in ("body", "frame") else ("plugin",))
         if item.tag not in ("body", "frame"):
             self._put(item, place)
             return None
