@@ -71,7 +71,7 @@ def particles(name: str, *, mass: float, com: Any, inertia: float, r3: Any, m3: 
     """
     try:
         rG, r3 = (np.asarray(x, dtype=float).reshape(2) for x in (com, r3))
-        finite = np.isfinite([mass, *rG, inertia, *r3, 0.0 if m3 is None else m3]).all()
+        finite = bool(np.isfinite([mass, *rG, inertia, *r3, 0.0 if m3 is None else m3]).all())
     except (TypeError, ValueError):
         finite = False
     if not finite:
@@ -106,7 +106,7 @@ def rod_particles(name: str, *, mass: float, length: float, com: float, inertia:
     `mass` in kg, `length` and `com` (from particle 1) in m, `inertia` in kg m^2 about particle 1.
     """
     try:
-        finite = np.isfinite([mass, length, com, inertia]).all()
+        finite = bool(np.isfinite([mass, length, com, inertia]).all())
     except (TypeError, ValueError):
         finite = False
     if not finite:

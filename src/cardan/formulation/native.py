@@ -72,6 +72,8 @@ def add_formulation(name: str, build: Callable[[Model, Matrix, Matrix, Loads], P
     `build(model, q, v, loads)` writes them over symbols. Its key is another one each time, so that no kernel kept in
     memory or on disk is taken for what the function says now.
     """
+    if not isinstance(name, str) or not name.strip() or not callable(build):
+        raise InputError(f"add_formulation: a name and a function are added, got {name!r} and {build!r}")
     if name in BUILDERS:
         raise InputError(f"formulation {name!r} is Cardan's own; give yours another name")
     key = f"{name} {os.urandom(16).hex()}"

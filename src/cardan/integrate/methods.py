@@ -16,6 +16,7 @@ from cardan.integrate.marching import Marching
 from cardan.integrate.motion import Motion
 from cardan.integrate.stepper import Stepper
 from cardan.kernels.evaluate import parameter_arguments
+from cardan.model.elements import read_name
 from cardan.model.model import Model
 from cardan.model.values import number, whole
 
@@ -76,7 +77,11 @@ def add_method(method: Method) -> None:
 
     With an error estimate `e` it chooses its steps; its last stage must then be the first of the next step.
     """
-    owner, A, b, e = f"method {method.name!r}", method.A, method.b, method.e
+    if not isinstance(method, Method):
+        raise InputError(f"add_method: a Method(name, order, A, b) is added, got {method!r}")
+    owner, A, b, e = f"method {read_name('method', method.name)!r}", method.A, method.b, method.e
+    if not all(isinstance(x, np.ndarray) and np.isfinite(x).all() for x in (A, b, *(() if e is None else (e,)))):
+        raise InputError(f"{owner}: A, b and e must be NumPy arrays of finite numbers")
     if method.name in OWN:
         raise InputError(f"{owner} is Cardan's own; give yours another name")
     if A.shape != (len(b), len(b)) or np.triu(A).any():

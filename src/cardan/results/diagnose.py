@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -71,9 +71,7 @@ def require_smooth_motions(model: Model, begin: float, end: float) -> None:
         t = ca.SX.sym("t")
         rows = ca.Function("g", [t], list(coupling.rows(t)))
         for k, what in enumerate(("value", "rate")):
-            found = _jump(
-                lambda times, g=rows, k=k: [np.array(y).ravel() for y in g(times[None])[k : k + 2]], begin, end
-            )
+            found = _jump(rows, k, begin, end)
             if found is not None:
                 raise InputError(
                     f"simulate: {coupling.owner}: its {what} jumps from {found[1]:.4g} to {found[2]:.4g} at t = "
@@ -82,8 +80,12 @@ def require_smooth_motions(model: Model, begin: float, end: float) -> None:
                 )
 
 
-def _jump(law: Callable[[np.ndarray], list[np.ndarray]], begin: float, end: float) -> tuple[float, ...] | None:
-    """Where a function, given with its derivative, jumps: the time, and its values before and after."""
+def _jump(rows: Any, k: int, begin: float, end: float) -> tuple[float, ...] | None:
+    """Where result k of a function, whose derivative is the next one, jumps: the time, and values before and after."""
+
+    def law(times: np.ndarray) -> list[np.ndarray]:
+        return [np.array(y).ravel() for y in rows(times[None])[k : k + 2]]
+
     t = np.linspace(begin, end, 2001)
     y, slope = law(t)
     defect = np.abs(np.diff(y) - np.diff(t) * (slope[1:] + slope[:-1]) / 2)

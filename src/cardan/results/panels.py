@@ -166,7 +166,7 @@ def _reactions(run: Trajectory, choice: Choice) -> list[Panel]:
             Panel(
                 f"reaction {what}",
                 UNIT[what],
-                {_marked(joint, unknown[k, at].any()): size[..., k] for k, joint in enumerate(joints)},
+                {_marked(joint, bool(unknown[k, at].any())): size[..., k] for k, joint in enumerate(joints)},
             )
             for (what, size), at in zip(sizes.items(), (FORCE, MOMENT), strict=True)
             if np.nanmax(size, initial=0.0) > ROUNDING * largest
@@ -178,7 +178,7 @@ def _reactions(run: Trajectory, choice: Choice) -> list[Panel]:
         for what, at in (("force", FORCE), ("moment", MOMENT)):
             if sizes[at].max() > ROUNDING * sizes.max():
                 kept = [k for k in range(6)[at] if sizes[k] > ROUNDING * sizes[at].max()]
-                lines = {_marked(WRENCH[k].split()[1], loose[k]): wrench[..., k] for k in kept}
+                lines = {_marked(WRENCH[k].split()[1], bool(loose[k])): wrench[..., k] for k in kept}
                 found.append(Panel(f"{what} of {joint}", UNIT[what], lines))
     return found
 
