@@ -95,6 +95,12 @@ MISTAKES = {
     "site in a class of geoms": body(before='<default><geom><site pos="1 2 3"/></geom></default>'),
     "motor in a motor": body(after='<actuator><motor joint="j"><motor joint="j"/></motor></actuator>'),
     "weld in a weld": body(after='<equality><weld body1="b"><weld body1="b"/></weld></equality>'),
+    "word that no mesh has": body(before='<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1" scal="2"/></asset>'),
+    "motor of a joint without a name": body(after='<actuator><motor joint=""/></actuator>'),
+    "two constraints of one name": body(
+        after='<equality><joint name="e" joint1="j"/><connect name="e" body1="b" anchor="0 0 0"/></equality>'
+    ),
+    "constraint of a class that is not there": body(after='<equality><joint class="nix" joint1="j"/></equality>'),
     "ball and then hinge": world(f'<body><joint type="ball"/><joint pos="0 0.2 0"/>{SOLID}</body>'),
 }
 

@@ -35,7 +35,7 @@ class Actuators:
         self.names[name] = item
         if given.tag in LAWS:
             given.check((*SHARED, *LAWS[given.tag]), ())
-        targets = [what for what in TARGETS if given.has(what)]
+        targets = [what for what in TARGETS if given.get(what)]
         if not targets and given.tag in LAWS:
             raise given.error('it acts on nothing; name what it drives, such as joint="..."')
         if targets[1:] not in ([], ["cranksite"]):

@@ -67,6 +67,7 @@ class Equalities:
     def __init__(self, mechanism: Mechanism, joints: Joints, places: Places, lose: Callable[[str], None]) -> None:
         self.mechanism, self.joints, self.places, self.lose = mechanism, joints, places, lose
         self.count = 0
+        self.names: set[str] = set()
         self.moved = {id(joint.body) for joint in joints.all.values() if joint.moved}
         self.taken = {joint.name for joint in mechanism.joints}
         self.laws = {*(x.name for x in mechanism.forces), *(x.name for x in mechanism.couplings)}
@@ -79,11 +80,14 @@ class Equalities:
         if given.tag not in ATTRIBUTES:
             raise given.error(f"<equality> has no element <{given.tag}> in MJCF{nearest(given.tag, ATTRIBUTES)}")
         given.check(ATTRIBUTES[given.tag], ())
-        item = Item(given.node, "", defaults.values(given.get("class") or "main", "connect"))
         defaults.check(given, "class", given.get("class") or "main")
+        item = Item(given.node, "", defaults.values(given.get("class") or "main", "connect"))
         self.count += 1
         name = item.get("name") or f"{item.tag}_{self.count}"
         item.owner = f"{item.tag} {name!r}"
+        if name in self.names:
+            raise item.error("the name is given to two constraints; their names must differ")
+        self.names.add(name)
         if not item.yes("active", True):
             self.lose(f"{item.owner}, which is not active in the file and is left out")
             return

@@ -22,6 +22,7 @@ from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import FileError, nearest
 from cardan.io.element import LONGEST
 from cardan.io.mjcf.text import Folder, Item
+from cardan.io.mjcf.vocabulary import ATTRIBUTES
 from cardan.io.text import SIZE_LIMIT
 
 INERTIAS = ("convex", "exact", "legacy", "shell")
@@ -49,6 +50,7 @@ class Meshes:
 
     def add(self, item: Item) -> None:
         """Take up an asset; it is called as its file if it has no name."""
+        item.check(ATTRIBUTES["mesh"], ("plugin",))
         name = item.get("name") or Path(item.get("file").replace("\\", "/")).stem
         if not name:
             raise item.error("it has neither 'name' nor 'file'; give one")

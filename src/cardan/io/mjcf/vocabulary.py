@@ -31,6 +31,10 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "axisangle", "class", "euler", "fromto", "group", "material", "mesh", "name", "pos", "quat", "rgba", "size",
         "type", "user", "xyaxes", "zaxis",
     ),
+    "mesh": (
+        "builtin", "class", "content_type", "face", "file", "inertia", "material", "maxhullvert", "name", "normal",
+        "octree", "params", "refpos", "refquat", "scale", "smoothnormal", "texcoord", "vertex",
+    ),
 }  # fmt: skip
 TARGETS = ("joint", "jointinparent", "tendon", "site", "body", "slidersite", "cranksite")
 """What an actuator acts on."""
