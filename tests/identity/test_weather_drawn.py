@@ -34,6 +34,10 @@ FOUND = (
     Weather((Part("revolute", 0, False, 0.1, 2.5, 0), Part("revolute", 1, False, 1e-9, 0.63, 0),
              Part("revolute", 0, False, 1e-8, 1.0, 0)), closing="spherical", bent=1e-4, angle=1e3, seed=464,
             keys=("spatial",)),
+    # closing a loop of 1000 km with a part of 30 micrometres
+    Weather((Part("revolute", 0, False, 0.8, 6e5, 18540), Part("revolute", 1, False, 2500.0, 2e5, 5740),
+             Part("universal", 2, False, 2.5e-4, 3e-5, 22023)), closing="spherical", angle=1e3, seed=2628,
+            keys=("spatial",)),
 )  # fmt: skip
 FEW = {"phases": [Phase.explicit, Phase.generate]}  # a failure names itself; shrinking takes minutes
 

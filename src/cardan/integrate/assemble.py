@@ -110,8 +110,9 @@ def _place(
         J = G[:, free]
         step = np.zeros(model.nv)
         # damping in proportion to the gap: off the closed positions an over-constrained loop has full rank, with a tiny
-        # singular value along its real freedom, and an undamped step would run away along it
-        step[free] = -J.T @ np.linalg.solve(J @ J.T + weight * gap * np.eye(len(phi)), phi)
+        # singular value along its real freedom, and an undamped step would run away along it; never below rounding
+        A = J @ J.T
+        step[free] = -J.T @ np.linalg.solve(A + max(weight * gap, 1e-14 * np.trace(A)) * np.eye(len(phi)), phi)
         length = float(np.linalg.norm(step))
         moved = plus(q, step * min(1.0, LONGEST_STEP / max(length, 1e-300)))
         new_phi, new_G = evaluate(moved, *at)
