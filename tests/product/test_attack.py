@@ -247,3 +247,19 @@ def test_plots_say_which_reactions_are_undetermined() -> None:
     assert any("of lower, z, undetermined" in at.get_ylabel() for at in door.plot(reactions=["lower"]).axes)
     flat = cd.simulate(loop()[0], 0.1, samples=2).plot("reactions")  # across its plane, and zero
     assert not any("undetermined" in text.get_text() for text in flat.findobj(match=lambda x: hasattr(x, "get_text")))
+
+
+@pytest.mark.parametrize(
+    "words", [{}, {"method": "rk4", "step": 1e-2}, {"method": "alpha", "step": 1e-3}, {"method": "gear"}]
+)
+def test_events_met_at_once_are_all_met(words: dict[str, Any]) -> None:
+    events = [
+        cd.Event("early", lambda s: s.t - 0.2, "record"),
+        cd.Event("low", lambda s: s.q[0], "record"),
+        cd.Event("down", lambda s: 3 * s.q[0], "record", -1),
+        cd.Event("up", lambda s: s.q[0], "stop", 1),
+        cd.Event("end", lambda s: -s.q[0], "stop"),
+    ]
+    run = cd.simulate(cd.mechanisms.pendulum().build(), 3.0, [0.5], samples=31, events=events, **words)
+    assert [event.name for event in run.events] == ["early", "low", "down", "end"]
+    assert run.outcome == "stopped at an event" and len({event.time for event in run.events[1:]}) == 1

@@ -54,6 +54,7 @@ class Alpha(Lanes):
             raise InputError(f"step must be a positive time in s, got {step!r}")
         self.model, self.tau, self.step, self.rho = model, tau, step, np.asarray(float(rho))
         self.events, self.threads, self.most = events, threads, most
+        self.crossed: np.ndarray | None = None
         self.parameters = parameter_arguments(model)
         self.recipe = Recipe(model, layout_of(model, key), events, sum(p.shape[-1] for p in self.parameters))
         self.march = self.recipe.march()
@@ -91,7 +92,7 @@ class Alpha(Lanes):
         s = self.s
         x, w = self._tree(s)
         outcome, event, steps = (s[name].astype(int) for name in ("outcome", "event", "steps"))
-        return Arrival(s["t"].copy(), x.copy(), w.copy(), outcome, event, steps)
+        return Arrival(s["t"].copy(), x.copy(), w.copy(), outcome, event, steps, crossed=self.crossed)
 
     def _lengthen(self, h: np.ndarray) -> None:
         """Take steps of another length from now on: `a` is `vdot` a part of a step later, so that it changes too."""
@@ -142,7 +143,10 @@ class Alpha(Lanes):
             return self._run({**start, "h": h}, start["t"] + h, False, tau, parameters)
 
         directions = np.array([event.direction for event in self.events])
-        far, which = locate(at, start, s["h"][rows], directions)
+        far, crossed = locate(at, start, s["h"][rows], directions)
+        which = np.argmax(crossed, axis=1)
+        self.crossed = np.zeros((B, len(directions)), dtype=bool)
+        self.crossed[rows] = crossed
         failed = far["outcome"] != Outcome.ARRIVED
         far |= {"outcome": np.where(failed, far["outcome"], Outcome.EVENT), "event": np.where(failed, -1, which)}
         for name, value in far.items():

@@ -12,7 +12,9 @@ States = dict[str, np.ndarray]
 def locate(
     at: Callable[[np.ndarray], States], start: States, h: np.ndarray, directions: np.ndarray
 ) -> tuple[States, np.ndarray]:
-    """States (n, ...) just past the earliest event of each system, and which event it is (n,).
+    """States (n, ...) just past the earliest event of each system, and which events (n, ne) are met there.
+
+    Events that are met at once are all told.
 
     `at(h)` gives the states after steps of lengths h (n,), s, from `start`; among them are the time `t` (n,) and the
     events' values `g` (n, ne). A step of the given length meets an event in every system.
@@ -41,7 +43,7 @@ def locate(
         side = np.where(beyond, np.maximum(side, 0) + 1, np.minimum(side, 0) - 1)
         weight_lo = np.where(beyond & (side > 1), 0.5 * weight_lo, np.where(beyond, weight_lo, 1.0))
         weight_hi = np.where(~beyond & (side < -1), 0.5 * weight_hi, np.where(beyond, 1.0, weight_hi))
-    return far, _first_crossed(g_lo, far["g"], directions)
+    return far, _crossed(g_lo, far["g"], directions)
 
 
 def _crossed(before: np.ndarray, after: np.ndarray, directions: np.ndarray) -> np.ndarray:

@@ -121,9 +121,10 @@ def _advance(stepper: Stepper, t: float, alive: np.ndarray, kept: Samples, stops
         ended = alive & (arrival.outcome > Outcome.EVENT) & (arrival.outcome != Outcome.RESTING)
         kept.words = kept.words or (arrival.words if ended.any() else "")
         for i in np.flatnonzero(met):
-            k = int(arrival.event[i])
-            kept.met.append(Met(k, int(i), float(arrival.t[i]), arrival.q[i].copy(), arrival.v[i].copy()))
-            ended[i] = stops[k]
+            here = [arrival.event[i]] if arrival.crossed is None else np.flatnonzero(arrival.crossed[i])
+            for k in map(int, here):
+                kept.met.append(Met(k, int(i), float(arrival.t[i]), arrival.q[i].copy(), arrival.v[i].copy()))
+                ended[i] |= stops[k]
         if ended.any():
             further = ended & (arrival.t > kept.t[np.arange(len(alive)), kept.count - 1])
             kept.add(further, arrival.t, arrival.q, arrival.v)

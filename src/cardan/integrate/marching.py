@@ -53,6 +53,7 @@ class Marching(Lanes):
         threads: int | None = None,
     ) -> None:
         self.method, self.motion, self.events, self.most = method, motion, events, most
+        self.crossed: np.ndarray | None = None
         self.parameters = parameter_arguments(motion.model)
         self.recipe = Recipe(motion, method, events, sum(p.shape[-1] for p in self.parameters))
         self.tau, self.step, self.threads = tau, step, threads
@@ -96,6 +97,7 @@ class Marching(Lanes):
             s["outcome"].astype(int),
             s["event"].astype(int),
             s["steps"].astype(int),
+            crossed=self.crossed,
         )
 
     def _run(self, t: float) -> None:
@@ -171,7 +173,9 @@ class Marching(Lanes):
             out = leap(*start.values(), h, tau, *parameters, one)
             return dict(zip(start, out, strict=True))
 
-        far, which = locate(at, start, s["h"][rows], directions)
-        for name, value in {**far, "event": which}.items():
+        far, crossed = locate(at, start, s["h"][rows], directions)
+        self.crossed = np.zeros((len(s["t"]), len(directions)), dtype=bool)
+        self.crossed[rows] = crossed
+        for name, value in {**far, "event": np.argmax(crossed, axis=1)}.items():
             s[name] = s[name].copy()
             s[name][rows] = value

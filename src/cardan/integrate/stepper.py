@@ -45,6 +45,8 @@ class Arrival:
     """Steps taken since `begin` (B,)."""
     words: str = ""
     """What an outside solver said when it gave up."""
+    crossed: np.ndarray | None = None
+    """All events (B, ne) met there at once."""
 
 
 class Stepper(Protocol):

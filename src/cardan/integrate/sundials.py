@@ -103,6 +103,7 @@ class Course:
         self.held = False
         self.t, self.y = t, start[0]
         self.outcome, self.event, self.words = Outcome.ARRIVED, -1, ""
+        self.crossed: np.ndarray | None = None
 
     def _step(self, t: float) -> Any:
         """Let the solver go to time `t`.
@@ -135,7 +136,8 @@ class Course:
             return
         self.t, self.y = float(result.t), result.y
         if result.status == EVENT_MET:
-            self.outcome, self.event = Outcome.EVENT, int(np.flatnonzero(result.i_events[-1])[0])
+            self.crossed = np.asarray(result.i_events[-1]) != 0
+            self.outcome, self.event = Outcome.EVENT, int(np.flatnonzero(self.crossed)[0])
         elif result.status < 0 and self.progress.nowhere is not None:
             self.not_finite()
         elif result.status < 0:
@@ -147,7 +149,7 @@ class Course:
 
     def reached(self, q: np.ndarray, v: np.ndarray, steps: int) -> Reached:
         """Where this is in the tree's coordinates."""
-        return Reached(self.t, q, v, steps, self.outcome, self.event, self.words)
+        return Reached(self.t, q, v, steps, self.outcome, self.event, self.words, self.crossed)
 
     def fail(self, outcome: Outcome, words: str) -> None:
         """Stop here."""
@@ -169,6 +171,7 @@ class Reached:
     outcome: Outcome = Outcome.RESTING
     event: int = -1
     words: str = ""
+    crossed: np.ndarray | None = None
 
 
 class Run(Protocol):
@@ -176,6 +179,12 @@ class Run(Protocol):
 
     def advance(self, t: float) -> Reached:
         """Move to time `t`, s, to an event, or as far as it goes."""
+
+
+def _together(crossed: list[np.ndarray | None]) -> np.ndarray | None:
+    """The events (B, ne) that systems met, none of those that met none."""
+    some = next((mask for mask in crossed if mask is not None), None)
+    return None if some is None else np.stack([some & False if mask is None else mask for mask in crossed])
 
 
 class Serial:
@@ -217,6 +226,7 @@ class Serial:
             np.array([x.event for x in r]),
             np.array([x.steps for x in r]),
             next((x.words for x in r if x.words), ""),
+            _together([x.crossed for x in r]),
         )
 
     def rest(self, systems: np.ndarray) -> None:

@@ -89,8 +89,8 @@ def _jump(rows: Any, k: int, begin: float, end: float) -> tuple[float, ...] | No
     t = np.linspace(begin, end, 2001)
     y, slope = law(t)
     defect = np.abs(np.diff(y) - np.diff(t) * (slope[1:] + slope[:-1]) / 2)
-    for k in np.argsort(-np.nan_to_num(defect))[:5]:
-        low, high = t[k], t[k + 1]
+    for i in np.argsort(-np.nan_to_num(defect))[:5]:
+        low, high = t[i], t[i + 1]
         while high - low > 1e-13 * max(abs(begin), abs(end)):
             middle = (low + high) / 2
             a, b, c = law(np.array([low, middle, high]))[0]
