@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.formulation.catalogue import FORMULATIONS
 from cardan.formulation.general import constraint_rows, residual, row_count
 from cardan.kernels.evaluate import function_of
 
@@ -21,6 +22,7 @@ from ..mjcf import UNLIKE, _acceleration, _apart, _evaluate, _rates
 mujoco = pytest.importorskip("mujoco")
 
 OFF = mujoco.mjtDisableBit
+POSES = FORMULATIONS["spatial"]["body_poses"]
 HINGE, SLIDE, BALL, FREE = (
     int(getattr(mujoco.mjtJoint, f"mjJNT_{name}")) for name in ("HINGE", "SLIDE", "BALL", "FREE")
 )
@@ -57,6 +59,7 @@ def differences(path: Path, seed: int = 0) -> dict[str, float]:
     found |= {"start": _start(twin), "limits": _limits(twin), "mass": _mass(twin), "keyframes": _keyframes(twin)}
     found |= _loops(twin)
     q, v = model.random_state(twin.rng)
+    found["gaps"] = _gaps(twin, q, v)
     twin.theirs.opt.disableflags |= OFF.mjDSBL_CONSTRAINT
     T, carried = twin.set(q, v)
     plain = replace(model, cuts=(), couplings=(), forces=(), kernels={})
@@ -176,6 +179,31 @@ def _loops(twin: Twin) -> dict[str, float]:
     J = np.array(J)
     J_theirs = data.efc_J.ravel()[: data.nefc * model.nv].reshape(-1, model.nv)
     return {"loops": _spaces_apart(J @ T, J_theirs)} if open < 1e-9 else {}
+
+
+def _gaps(twin: Twin, q: np.ndarray, v: np.ndarray) -> float:
+    """How far connects and welds that have a name are open at a state where they are: lengths, and half angles."""
+    model, theirs, data, worst = twin.model, twin.theirs, twin.data, 0.0
+    twin.set(q, v)
+    poses = np.array(function_of(replace(model, cuts=(), couplings=(), kernels={}), POSES)(q)).reshape(-1, 4, 4)
+    poses = np.concatenate([poses, [np.eye(4)]])  # ground is the last
+    for e in range(theirs.neq):
+        mine = [joint for joint in model.joints if theirs.eq(e).name == joint.name]
+        rows = (data.efc_id[: data.nefc] == e) & (data.efc_type[: data.nefc] == mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+        for coupling in model.couplings:
+            if coupling.name == theirs.eq(e).name and coupling.function is None and rows.any():
+                at = [model.q_slice(model.joint_names[j]).start for j in coupling.joints]
+                gap = coupling.coefficients @ q[at] - coupling.offset
+                worst = max(worst, abs(float(gap - data.efc_pos[: data.nefc][rows][0])))
+        if not mine or not rows.any():
+            continue
+        F, M = poses[mine[0].parent] @ mine[0].at.matrix, poses[mine[0].child] @ mine[0].child_at.matrix
+        open, between = data.efc_pos[: data.nefc][rows], np.linalg.inv(F) @ M
+        worst = max(worst, abs(float(np.linalg.norm(open[:3]) - np.linalg.norm(between[:3, 3]))))
+        if len(open) == 6:
+            half = np.sqrt(max(3.0 - np.trace(between[:3, :3]), 0.0)) / 2  # the sine of half the angle
+            worst = max(worst, abs(float(np.linalg.norm(open[3:])) - float(theirs.eq_data[e][10]) * float(half)))
+    return worst
 
 
 def _spaces_apart(A: np.ndarray, B: np.ndarray) -> float:

@@ -350,7 +350,7 @@ class _File:
         scalars = [name for name, kind in self.joints if name and kind in ("hinge", "slide")]
         for k in range(pen.whole(1, 2)):
             tag = pen.pick("connect", "weld", "joint")
-            own: dict[str, str] = {"name": f"equality{k}"} if pen.some(50) else {}
+            own: dict[str, str] = {} if pen.some(20) else {"name": f"equality{k}"}
             if tag == "joint" and scalars:
                 own["joint1"] = pen.pick(*scalars)
                 others = [name for name in scalars if name != own["joint1"]]

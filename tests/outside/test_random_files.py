@@ -58,6 +58,7 @@ FOUND = {
     "least inertia of bodies of nothing": body(
         '<body pos="1 2 3" euler="30 0 0"/></body><body><body/>', before='<compiler boundinertia="0.1"/>'
     ),
+    "weld that lets turn": world(FREE, '<equality><weld name="w" body1="b" torquescale="0"/></equality>'),
     "rotation of a class in a class that has another": body(
         before='<default><site zaxis="1 2 3"/><default class="k"><site quat="1 2 3 4"/></default></default>',
         inside='<site name="s" class="k"/>',

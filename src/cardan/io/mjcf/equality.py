@@ -96,6 +96,7 @@ class Equalities:
 
     def _loop(self, item: Item, name: str) -> None:
         weld = item.tag == "weld"
+        rigid = weld and item.number_or("torquescale", 1.0) != 0  # one that weighs turning with 0 holds a point
         if item.has("site1") or item.has("site2"):
             (one, F), (two, M) = self.places.site(item, "site1"), self.places.site(item, "site2")
         else:
@@ -118,7 +119,7 @@ class Equalities:
         joint = free_name(name, self.taken)
         self.taken.add(joint)
         self.mechanism.joint(
-            joint, Rigid() if weld else Spherical(), self.places.name(one), self.places.name(two), at=F, child_at=M
+            joint, Rigid() if rigid else Spherical(), self.places.name(one), self.places.name(two), at=F, child_at=M
         )
         self.mechanism.cut = (*self.mechanism.cut, joint)
 
