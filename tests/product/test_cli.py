@@ -279,7 +279,7 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("simulate four_bar --method rk", "did you mean 'rk4'?"),
         ("simulate four_bar --method rk4", "--step 1ms"),
         ("simulate four_bar --formulation pints", "did you mean 'points'?"),
-        ("simulate four_bar --rtol 0", "rtol must be positive"),
+        ("simulate four_bar --rtol 0", "rtol must be a positive number"),
         ("simulate four_bar --set cranc=1m", "did you mean 'crank'?"),
         ("simulate four_bar --set crank", "--set takes NAME=VALUE"),
         ("equations pendulum --name Q", "'Q' is no part of the equations"),
