@@ -38,6 +38,10 @@ FOUND = (
     Weather((Part("revolute", 0, False, 0.8, 6e5, 18540), Part("revolute", 1, False, 2500.0, 2e5, 5740),
              Part("universal", 2, False, 2.5e-4, 3e-5, 22023)), closing="spherical", angle=1e3, seed=2628,
             keys=("spatial",)),
+    # the same, of kilometres that are values of free parameters
+    Weather((Part("revolute", 0, False, 4e3, 8e3, 0), Part("revolute", 1, False, 1.6e-8, 4e4, 0),
+             Part("prismatic", 0, False, 2.5e-8, 4e3, 0)), closing="universal", bent=1e-12, gap=1e-6, seed=2083,
+            keys=("spatial",), free=True),
 )  # fmt: skip
 FEW = {"phases": [Phase.explicit, Phase.generate]}  # a failure names itself; shrinking takes minutes
 

@@ -110,7 +110,8 @@ def linkages(draw: st.DrawFn) -> Weather:
     )
     bent = draw(st.one_of(st.just(1.0), st.integers(3, 12).map(lambda e: 10.0**-e)))
     closing = draw(st.sampled_from(list(PLANAR)))
-    return Weather(parts, (), (), closing, bent, draw(gaps), **{name: draw(s) for name, s in common.items()})
+    w = Weather(parts, (), (), closing, bent, draw(gaps), **{name: draw(s) for name, s in common.items()})
+    return replace(w, keys=tuple(dict.fromkeys((*w.keys, "points"))))  # planar, all of them
 
 
 # Mechanisms.

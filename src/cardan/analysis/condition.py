@@ -89,7 +89,7 @@ def _warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
         return
     phi = constraint_kernels(model)[0](q, *time_argument(model, t))[0]
     gap = float(np.nanmax(np.abs(phi), initial=0.0))
-    if gap > OPEN * float(np.max(row_sizes(model.unbound), initial=1e-9)):
+    if gap > OPEN * float(np.max([row_sizes(one.settled()) for one in some_values(model)], initial=1e-9)):
         warn_outside(
             f"model {model.name!r}: loops or couplings are open by {gap:.3g} (m or rad) at the q given, so what is "
             "computed is that of the equations there, in each formulation its own; close them with cd.assemble, look "
@@ -168,7 +168,8 @@ def _sizes(model: Model, key: str, rows: list[int]) -> np.ndarray:
     names = [row_names(model)[row] for row in rows]
     turning = np.array([unit == "rad/s" for link in model.tree.links for unit in link.kind.v_units], dtype=bool)
     along = np.array([0.0 if ": moment" in name else 1.0 for name in names])
-    return np.where(turning, row_sizes(model)[rows][:, None], along[:, None])
+    sizes = np.max([row_sizes(one.settled()) for one in some_values(model)], axis=0)
+    return np.where(turning, sizes[rows][:, None], along[:, None])
 
 
 def _of_saddle(M: np.ndarray, J: np.ndarray, sizes: np.ndarray, *, lent: bool) -> Any:
