@@ -263,3 +263,10 @@ def test_events_met_at_once_are_all_met(words: dict[str, Any]) -> None:
     run = cd.simulate(cd.mechanisms.pendulum().build(), 3.0, [0.5], samples=31, events=events, **words)
     assert [event.name for event in run.events] == ["early", "low", "down", "end"]
     assert run.outcome == "stopped at an event" and len({event.time for event in run.events[1:]}) == 1
+
+
+@pytest.mark.parametrize("words", [{}, {"method": "rk4", "step": 1e-2}, {"method": "alpha", "step": 1e-2}])
+def test_an_event_at_a_break_is_met(words: dict[str, Any]) -> None:
+    stop = cd.Event("release", lambda s: s.t - 0.5)
+    run = cd.simulate(cd.mechanisms.pendulum().build(), 1.0, [0.5], samples=3, breaks=[0.5], events=[stop], **words)
+    assert run.time[-1] == pytest.approx(0.5, abs=1e-12) and [event.name for event in run.events] == ["release"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.integrate.alpha_kernels import STARTED, Recipe, layout_of
-from cardan.integrate.crossing import locate
+from cardan.integrate.crossing import locate, side_kept
 from cardan.integrate.events import Event
 from cardan.integrate.lanes import Lanes
 from cardan.integrate.stepper import Arrival, Outcome
@@ -64,6 +64,7 @@ class Alpha(Lanes):
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
         B = len(q)
+        before = self.s.get("g")
         steps = self.s["steps"] if self.s else np.zeros(B)
         x, w = np.array(q, dtype=float), np.array(v, dtype=float)
         self.s = {"t": np.full(B, float(t)), "x": x, "w": w, "h": np.full(B, self.step), "steps": steps}
@@ -72,6 +73,8 @@ class Alpha(Lanes):
         if self.resting is not None:
             self.s["outcome"][self.resting] = Outcome.RESTING
         self.s |= self._started()
+        if before is not None and "g" in self.s:
+            self.s["g"] = side_kept(before, self.s["g"])
 
     def settled(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The samples as they are: each step ends on the constraints."""

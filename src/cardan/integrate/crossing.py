@@ -46,6 +46,11 @@ def locate(
     return far, _crossed(g_lo, far["g"], directions)
 
 
+def side_kept(before: np.ndarray, now: np.ndarray) -> np.ndarray:
+    """Values of events (n, ne) at a new start: one that is just zero stays on its side, and is met."""
+    return np.where((now == 0) & (before != 0), np.copysign(5e-324, before), now)
+
+
 def _crossed(before: np.ndarray, after: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Which events (n, ne) changed sign as wanted."""
     up, down = (before < 0) & (after >= 0), (before > 0) & (after <= 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.integrate.crossing import locate
+from cardan.integrate.crossing import locate, side_kept
 from cardan.integrate.events import Event
 from cardan.integrate.explicit import Method
 from cardan.integrate.lanes import Lanes
@@ -64,6 +64,7 @@ class Marching(Lanes):
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
         B = len(q)
+        before = self.s.get("g")
         steps = self.s["steps"] if self.s else np.zeros(B)
         h = self.s["h"] if self.s else np.full(B, 0.0 if self.step is None else self.step)
         flat = {name: np.zeros(B) for name in ("e", "outcome")}
@@ -72,6 +73,8 @@ class Marching(Lanes):
         if self.resting is not None:
             self.s["outcome"][self.resting] = Outcome.RESTING
         self._look()
+        if before is not None:
+            self.s["g"] = side_kept(before, self.s["g"])
         if self.method.adaptive and self.step is None:
             self.s["h"] = self._first_step()
 
