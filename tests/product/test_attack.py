@@ -220,7 +220,7 @@ def test_equations_as_functions_take_what_they_have() -> None:
 
 def test_an_event_stops_a_live_run_too() -> None:
     with cd.view(pendulum(), live=True, open_browser=False) as viewer:
-        run = viewer.simulate(1.0, Z, pace=None, events=[cd.Event("late", lambda s: s.t - 0.1)])
+        run = viewer.simulate(0.3, Z, pace=None, events=[cd.Event("late", lambda s: s.t - 0.1)])
         with pytest.raises(cd.InputError, match="pace must be a positive number, got 0"):
             viewer.simulate(1.0, Z, pace=0)
         with pytest.raises(cd.InputError, match="a run of one system of model 'double_pendulum' can be added"):
