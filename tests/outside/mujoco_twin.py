@@ -178,7 +178,7 @@ def _loops(twin: Twin) -> dict[str, float]:
         assert (ours < 1e-9) == (open < 1e-9), f"residuals {ours:g} and {open:g}"
     J = np.array(J)
     J_theirs = data.efc_J.ravel()[: data.nefc * model.nv].reshape(-1, model.nv)
-    return {"loops": _spaces_apart(J @ T, J_theirs)} if open < 1e-9 else {}
+    return {"loops": _spaces_apart(J @ T, J_theirs)} if max(ours, open) < 1e-9 else {}
 
 
 def _gaps(twin: Twin, q: np.ndarray, v: np.ndarray) -> float:
@@ -201,8 +201,8 @@ def _gaps(twin: Twin, q: np.ndarray, v: np.ndarray) -> float:
         open, between = data.efc_pos[: data.nefc][rows], np.linalg.inv(F) @ M
         worst = max(worst, abs(float(np.linalg.norm(open[:3]) - np.linalg.norm(between[:3, 3]))))
         if len(open) == 6:
-            half = np.sqrt(max(3.0 - np.trace(between[:3, :3]), 0.0)) / 2  # the sine of half the angle
-            worst = max(worst, abs(float(np.linalg.norm(open[3:])) - float(theirs.eq_data[e][10]) * float(half)))
+            half = float(np.linalg.norm(cd.Pose(rotation=between[:3, :3]).quaternion[1:]))  # sine of half the angle
+            worst = max(worst, abs(float(np.linalg.norm(open[3:])) - float(theirs.eq_data[e][10]) * half))
     return worst
 
 

@@ -65,9 +65,15 @@ class _File:
             self._actuator()
         if pen.some(20):
             self._keyframe()
-        if pen.some(20):  # sections may come in any order
+        if pen.some(20):  # sections may come in any order, and in parts
             self.root.append(self.root[0])
             del self.root[0]
+        if pen.some(10) and len(world):
+            again = add(self.root, "worldbody")
+            again.append(world[-1])
+            world.remove(world[-1])
+        if pen.some(5):
+            add(self.root, "compiler", eulerseq="".join(pen.pick(*"xyzXYZ") for _ in range(3)))
         return self._include()
 
     # What holds for the whole file.
@@ -332,6 +338,8 @@ class _File:
             if pen.some(80) or not self._known(geom, "geom", childclass, "size", ""):
                 geom.set("size", pen.sizes(pen.pick(count, count, 3)))
         self._geom_numbers(geom, 15)
+        if geom.get("type") == "mesh":
+            geom.set("shellinertia", "false")  # the mesh says
 
     def _geom_numbers(self, geom: Node, percent: int) -> None:
         pen = self.pen
@@ -435,12 +443,12 @@ class _File:
                 key.set("qvel", pen.vector(nv))
 
     def _include(self) -> dict[str, str]:
-        """Whole sections, or some bodies, moved to a second file."""
+        """A section, a body or what is in one, moved to a second file."""
         pen, found = self.pen, {}
         if pen.some(20):
             inside = Node(pen.pick("mujoco", "mujocoinclude"))
-            outer = pen.pick(self.root, self.root.find("worldbody"))
-            assert outer is not None
+            bodies = [node for node in self.root.iter("body") if len(node)]
+            outer = pen.pick(self.root, *self.root.findall("worldbody"), *bodies)
             k = pen.whole(0, max(len(outer) - 1, 0))
             if len(outer):
                 inside.append(outer[k])
