@@ -75,7 +75,7 @@ def differences(path: Path, root: Root = "fixed", seed: int = 0) -> dict[str, fl
     rng = np.random.default_rng(seed)
     q, v = model.random_state(rng)
     x = rng.standard_normal(model.nv)
-    found = {"poses": _poses(model, twin, q, v), "names": float(_names_differ(model, twin))}
+    found = {"poses": _poses(model, twin, q, v), "names": float(_names_differ(model, twin)), "data": _data(model, twin)}
     if not model.nv:
         return found
     ours = [graph_of(model, name) for name in ("mass_matrix", "inverse_dynamics", "forward_dynamics")]
@@ -94,6 +94,21 @@ def _poses(model: cd.Model, twin: Twin, q: np.ndarray, v: np.ndarray) -> float:
     for name, pose in zip(model.body_names, poses, strict=True):
         theirs = twin.data.oMf[twin.pin.getFrameId(name, pin.FrameType.BODY)].homogeneous
         worst = max(worst, float(np.abs(pose - theirs).max()))
+    return worst
+
+
+def _data(model: cd.Model, twin: Twin) -> float:
+    """Limits, damping and friction of hinges and slides."""
+    worst, theirs = 0.0, twin.pin
+    for name, joint in list(zip(theirs.names, theirs.joints, strict=True))[1:]:
+        data = model.joint("root" if name == "root_joint" else name).data
+        if joint.nq != 1:
+            continue
+        q, v = joint.idx_q, joint.idx_v
+        pairs = [(data.lower, theirs.lowerPositionLimit[q]), (data.upper, theirs.upperPositionLimit[q])]
+        pairs += [(data.velocity, theirs.upperVelocityLimit[v]), (data.effort, theirs.upperEffortLimit[v])]
+        pairs += [(data.damping, theirs.damping[v]), (data.friction, theirs.upperDryFrictionLimit[v])]
+        worst = max(worst, *(abs(a - b) for a, b in pairs if a is not None))
     return worst
 
 

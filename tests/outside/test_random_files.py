@@ -117,12 +117,12 @@ def test_what_mujoco_refuses_is_refused() -> None:
 
 
 @given(files())
-@settings(max_examples=30)
+@settings(max_examples=60)
 def test_random_mjcf_is_as_in_mujoco(texts: dict[str, str]) -> None:
     compare_mjcf(texts)
 
 
 @given(robots(), st.sampled_from(["fixed", "free"]))
-@settings(max_examples=25)
+@settings(max_examples=40)
 def test_random_urdf_is_as_in_pinocchio(text: str, root: str) -> None:
     compare_urdf(text, root)
