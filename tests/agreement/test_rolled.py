@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,9 @@ def both(monkeypatch: pytest.MonkeyPatch, seed: int, **options: object) -> list[
     return runs
 
 
-@pytest.mark.parametrize(("method", "seed"), [("rk4", 0), ("euler", 1), *(("dormand_prince", k) for k in range(0, TREES, 2))])
+@pytest.mark.parametrize(
+    ("method", "seed"), [("rk4", 0), ("euler", 1), *product(["dormand_prince"], range(0, TREES, 2))]
+)
 def test_steps(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All joint kinds, systems of a batch at different steps."""
     written, rolled = both(monkeypatch, seed, method=method, **METHODS[method])

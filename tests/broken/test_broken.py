@@ -267,6 +267,9 @@ builder/gravity_set_to_nan.txt | mechanism 'm': gravity must be finite, got (0, 
 builder/hold_of_no_list.txt | assemble: hold must be a list of joint names, got 5
 builder/inertia_axes_stretch.txt | body 'b': ... not a rotation matrix, R^T R = 1 is off by 3
 builder/joint_data_as_dict.txt | joint 'A': data must be cd.JointData(...), got {'damping': 1}
+builder/joint_data_mimics_a_name.txt | joint 'A': mimic of its data must be None or (joint, multiplier, offset), got 'B'
+builder/joint_data_of_nan.txt | joint 'A': upper of its data must be a number or None, got nan
+builder/load_with_five_parameters.txt | load: parameters must be a dict of names and values, got 5
 builder/joint_from_none.txt | joint 'B': parent None is not a body; known: 'ground', 'arm'
 builder/mass_as_text.txt | body 'arm': mass must be a number, got '2'
 builder/mass_complex.txt | body 'arm': mass must be a number, got (2+1j)

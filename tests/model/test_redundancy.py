@@ -59,7 +59,7 @@ def test_counts_and_names(name: str) -> None:
     else:
         assert set(found.groups) == groups
     text = str(found)
-    assert f"{freedoms} freedoms (Gruebler-Kutzbach count {kutzbach})" in text
+    assert f"{freedoms} freedom{'s' * (freedoms != 1)} (Gruebler-Kutzbach count {kutzbach})" in text
     assert all(", ".join(group) in text for group in found.groups)
 
 

@@ -50,7 +50,7 @@ def load(
             as exactly that; 0 switches it off; what the file says, or 1e-12.
         mimic: of a URDF, whether joints that mimic another are coupled to it; otherwise that is data on the joint.
         parameters: of a `.yaml` file, values that replace those of its parameters: SI numbers, or text with a unit.
-        folder: of an MJCF file, the folder that files it includes or attaches, and meshes, may be in; its own by default.
+        folder: of an MJCF file, the folder in which its meshes and files that it includes may be; its own by default.
         strict: whether a loss is an error.
         policy: what is done where a file breaks a rule: "strict" refuses the file, "warn" keeps what it says where one
             can compute with that, "repair" mends slight breaches; the notes tell.
@@ -143,6 +143,8 @@ def _reader(
     file = _path(path)
     check_root(root)
     Policy(policy)  # a wrong word is told before the file is read
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InputError(f"load: parameters must be a dict of names and values, got {parameters!r}")
     suffix = file.suffix.lower()
     if suffix in (".xml", ".mjcf"):
         suffix = ".xml" if top_tag(read_text(file), str(file)) != "robot" else ".urdf"

@@ -160,7 +160,7 @@ class Mechanism(Elements):
         rotor = read_armature(owner, armature, type.kind)
         if data is not None and not isinstance(data, JointData):
             raise ModelError(f"{owner}: data must be cd.JointData(...), got {data!r}")
-        data = data or JointData()
+        data = _checked(owner, data or JointData())
         self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data, guess, rotor)
         return name
 
@@ -355,6 +355,20 @@ class Mechanism(Elements):
         read_name(what, name)
         if name == self.ground or name in self._bodies or name in self._frames:
             raise ModelError(f"{what} {name!r}: the name is taken; bodies and frames must have different names")
+
+
+def _checked(owner: str, data: JointData) -> JointData:
+    """What is said of a joint, if it is numbers: a limit is one or None, and no number that is none passes."""
+    for name in ("lower", "upper", "velocity", "effort", "damping", "friction"):
+        value = getattr(data, name)
+        optional = name not in ("damping", "friction")
+        if (value is None and optional) or (isinstance(value, float | int | np.number) and not np.isnan(value)):
+            continue
+        raise ModelError(f"{owner}: {name} of its data must be a number{' or None' * optional}, got {value!r}")
+    match data.mimic:
+        case None | (str(), float() | int(), float() | int()):
+            return data
+    raise ModelError(f"{owner}: mimic of its data must be None or (joint, multiplier, offset), got {data.mimic!r}")
 
 
 def _state_of(model: Model, q: Mapping[str, Any], v: Mapping[str, Any], time: float) -> State:

@@ -24,6 +24,8 @@ from cardan.model.values import bodies_and_joints, counted, shown, whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+INDENTED = 40  # levels of the tree that a report shows by indentation
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -344,7 +346,7 @@ class Model:
         return mechanism_html(f"Model {self.name!r}", facts, self.bodies, self.joints, thumbnail(self), self.cuts)
 
     def tree_rows(self) -> list[str]:
-        """The spanning tree, one row a link, indented by depth."""
+        """The spanning tree, one row a link, indented by depth; past some depth the depth is written as a number."""
         children: dict[int, list[int]] = {}
         for i, link in enumerate(self.tree.links):
             children.setdefault(link.parent, []).append(i)
@@ -362,7 +364,8 @@ class Model:
             else:
                 link = self.tree.links[i]
                 joint = f"{self.joints[link.joint].name} ({link.kind.name})"
-                rows.append(f"{'  ' * depth}{joint} -> {link.name}, {link.mass:.4g} kg{rigid}")
+                deep = "  " * depth if depth <= INDENTED else "  " * INDENTED + f"[{depth}] "
+                rows.append(f"{deep}{joint} -> {link.name}, {link.mass:.4g} kg{rigid}")
             stack += [(child, depth + 1) for child in reversed(children.get(i, ()))]
         return rows
 
