@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cardan as cd
+from cardan import mechanisms
 from cardan.analysis.condition import TOO_LARGE
 from cardan.formulation import general
 from cardan.integrate.independence import kept_rows
@@ -192,3 +193,16 @@ def test_stiffness():
     for method, settings_ in (("rk4", {"step": 1e-3}), ("dormand_prince", {"most_steps": 2000})):
         with pytest.raises(cd.SimulationError, match="steps"):
             cd.simulate(swinging, 0.5, [1.0, 0, 0], method=method, samples=2, **settings_)
+
+
+@pytest.mark.parametrize("formulation", ["spatial", "absolute", "points"])
+def test_the_condition_of_no_position_is_no_number(formulation: str) -> None:
+    """The other rows are as ever; and no values of free parameters are no trouble."""
+    model = mechanisms.four_bar().build()
+    q = np.array([model.start()] * 3)
+    q[1, 0], q[2, 1] = np.nan, np.inf
+    found = cd.condition(model, q, formulation=formulation)
+    assert found[0] == cd.condition(model, q[0], formulation=formulation)
+    assert np.isnan(found[1:]).all()
+    nothing = model.free("coupler.mass").at({"coupler.mass": np.empty(0)})
+    assert cd.forward_dynamics(nothing, q[0], np.zeros(model.nv), formulation=formulation).shape == (0, model.nv)

@@ -23,6 +23,7 @@ from cardan.integrate.independence import generic_configurations, kept_rows, row
 from cardan.kernels.evaluate import graph_of, is_large, kernel_of, parameter_arguments
 from cardan.model.graph import weightless_links
 from cardan.model.model import Model
+from cardan.model.values import array
 
 WIDEST = 2400  # unknowns up to which a new kernel is judged
 OPEN = 1e-4  # of the mechanism's size: a gap beyond it is no drift
@@ -34,8 +35,12 @@ def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str = "spatial
 
     The relative error of an answer in float64 stays within 100 * 2.2e-16 times this number while that is below 5e10;
     beyond, and at singular positions of loops, where it is large or infinite, do not trust digits. Near 1 is ideal.
+    NaN where q is not finite.
     """
-    return _condition(model, q, t, formulation_key(formulation, frame))
+    q = array("condition", "q", q, model.nq)
+    known = np.isfinite(q).all(axis=-1)
+    found = _condition(model, np.where(known[..., None], q, model.start()), t, formulation_key(formulation, frame))
+    return np.where(known, found, np.nan)[()]
 
 
 def _condition(model: Model, q: Any, t: Any, key: str) -> Any:
@@ -80,8 +85,13 @@ def warn_at_first(model: Model, key: str, q: Any, t: Any) -> None:
     shared, place = model.unbound.kernels, ("condition at", key)
     if place not in shared and q.size and np.isfinite(q).all() and 6 * len(model.tree.links) <= WIDEST:
         shared[place] = True
-        one = model.one_of((0,) * len(model.batch))
-        say(model, key, _at(one, key, q.reshape(-1, model.nq)[0], t.flat[0]), TOO_LARGE, " at the q given")
+        say(
+            model,
+            key,
+            _at(some_values(model)[0], key, q.reshape(-1, model.nq)[0], t.flat[0]),
+            TOO_LARGE,
+            " at the q given",
+        )
 
 
 def _warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:

@@ -42,9 +42,11 @@ def warn_of_tree(model: Model, key: str) -> None:
 
 
 def some_values(model: Model) -> list[Model]:
-    """The model at some of the values of its free parameters."""
+    """The model at some of the values of its free parameters; at nominal ones where there are none."""
     if not model.batch:
         return [model]
+    if 0 in model.batch:
+        return [model.unbound]
     rows = np.unique(np.linspace(0, np.prod(model.batch) - 1, SOME).astype(int))
     return [model.one_of(tuple(map(int, np.unravel_index(row, model.batch)))) for row in rows]
 
