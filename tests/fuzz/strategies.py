@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cardan.io import schema
 from cardan.io.expression import COMPARISONS, FUNCTIONS
 from cardan.io.mjcf.options import COMPILER
-from cardan.io.mjcf.read import SECTIONS
+from cardan.io.mjcf.vocabulary import TOP
 from cardan.io.mjcf.world import ATTRIBUTES, INSIDE
 from cardan.io.units import PREFIXES, TABLE
 
@@ -80,7 +80,7 @@ URDF = xml(
 )
 MJCF = xml(
     "mujoco",
-    [*SECTIONS, *INSIDE, "key", "mesh", "motor", "position", "connect", "weld", "flag", "include"],
+    [*TOP, *INSIDE, "key", "mesh", "motor", "position", "connect", "weld", "flag", "include"],
     sorted({*sum(ATTRIBUTES.values(), ()), *COMPILER, "qpos", "body1", "joint1", "file", "childclass"}),
     [
         "hinge",
