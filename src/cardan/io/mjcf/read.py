@@ -45,7 +45,7 @@ def read_mjcf(path: Path, *, gravity: Any = None, folder: Path | None = None, po
     Args:
         path: the file.
         gravity: acceleration of free fall (3,), m/s^2, in ground axes; what the file says by default.
-        folder: the folder that included files and meshes may be in; the file's own by default.
+        folder: the folder that files it includes or attaches, and meshes, may be in; its own by default.
         policy: what is done with a breach of a rule: "strict" refuses it, "warn" keeps it, "repair" mends it.
 
     """
