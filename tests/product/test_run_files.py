@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -225,6 +226,19 @@ def test_wrong_files_are_refused(tmp_path: Path) -> None:
     data.assign_attrs(cardan_run=99).to_netcdf(path, engine="h5netcdf")
     with pytest.raises(cd.FileError, match="it has layout 99, newer than this"):
         cd.load_run(path)
+    data.assign_attrs(cardan_run="new").to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(cd.FileError, match="it is damaged: the attribute 'cardan_run' is 'new', not a number"):
+        cd.load_run(path)
+
+
+def test_a_file_that_says_it_holds_more_than_it_can_is_refused(tmp_path: Path) -> None:
+    """Asking for its arrays would take the memory that it says."""
+    one().save(tmp_path / "run.nc")
+    with h5py.File(tmp_path / "run.nc", "a") as file:
+        flood = file.create_dataset("flood", shape=(2**28,), dtype="f8", chunks=(2**20,))
+        flood.make_scale("flood")
+    with pytest.raises(cd.FileError, match=r"NetCDF-4: .* bytes cannot hold the .* that it says"):
+        cd.load_run(tmp_path / "run.nc")
 
 
 def _saved(folder: Path) -> str:

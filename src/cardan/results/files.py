@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # What HDF5 raises when the system below it fails.
 SYSTEM_ERRORS = (OSError, RuntimeError)
+# Times the size of a file that its arrays may take: samples that no system reached take no room in it.
+INFLATED = 1000
 
 
 @contextlib.contextmanager
@@ -123,10 +125,11 @@ def load_run(path: str | os.PathLike[str], model: Model | None = None) -> Trajec
     name, stated = os.fspath(path), data.attrs
     if "cardan_run" not in stated:
         raise FileError(f"{name}: it is not a run saved by Cardan: the attribute 'cardan_run' is missing")
-    if int(stated["cardan_run"]) > FORMAT:
-        raise FileError(
-            f"{name}: it has layout {stated['cardan_run']}, newer than this Cardan's {FORMAT}; update Cardan"
-        )
+    layout = stated["cardan_run"]
+    if not isinstance(layout, int | np.integer):
+        raise FileError(f"{name}: it is damaged: the attribute 'cardan_run' is {layout!r}, not a number")
+    if layout > FORMAT:
+        raise FileError(f"{name}: it has layout {layout}, newer than this Cardan's {FORMAT}; update Cardan")
     if model is not None and model.key != stated.get("model_key"):
         raise FileError(
             f"{name}: it is a run of {stated.get('model')!r}, which differs from model {model.name!r} in numbers or "
@@ -157,7 +160,20 @@ def _open(path: str | os.PathLike[str]) -> Any:
     if not named(path).is_file():
         raise FileError(f"{os.fspath(path)}: there is no such file")
     try:
+        stated, size = _stated_size(path), named(path).stat().st_size
+        if stated > max(INFLATED * size, 2**30):
+            raise ValueError(f"{size:,} bytes cannot hold the {stated:,} that it says")
         return xr.open_dataset(path, engine="h5netcdf", cache=False, decode_times=False)
     except Exception as error:  # whatever the libraries below say of a file that is not theirs
         why = str(error).strip().partition("\n")[0]
         raise FileError(f"{os.fspath(path)}: it cannot be read as NetCDF-4: {why}") from error
+
+
+def _stated_size(path: str | os.PathLike[str]) -> int:
+    """Bytes of all arrays of an HDF5 file, as it says."""
+    import h5py
+
+    sizes: list[int] = []
+    with h5py.File(path) as file:
+        file.visititems(lambda _, item: sizes.append(item.nbytes if isinstance(item, h5py.Dataset) else 0))
+    return sum(sizes)
