@@ -21,6 +21,15 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def held() -> float:
+    """The memory that this process holds now, MB; where the system does not say, the most it ever held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return peak()
+    return pages * resource.getpagesize() / 2**20
+
+
 @dataclass
 class Watch:
     """Counts executions; `crashes` has, for each place that went wrong, the first input that led there."""
@@ -31,12 +40,11 @@ class Watch:
     read: int = 0
     slowest: float = 0.0
     crashes: dict[str, bytes] = field(default_factory=dict)
-    base: float = field(default_factory=peak)
 
     def run(self, data: bytes) -> None:
         """Read one input."""
         self.executions += 1
-        start = time.process_time()
+        before, highest, start = held(), peak(), time.process_time()
         try:
             self.target.read(data)
             self.read += 1
@@ -51,10 +59,9 @@ class Watch:
         self.slowest = max(self.slowest, took)
         if took > SECONDS and self.executions > 1:  # the first one imports
             self.crash(f"slow: {took:.0f} s or more", data)
-        grown = peak() - self.base
-        if grown > MEGABYTES:
+        grown = peak() - before  # beside what the fuzzer itself has gathered by now
+        if grown > MEGABYTES and peak() > highest:
             self.crash(f"memory: {grown // 100:.0f}00 MB more", data)
-            self.base = peak()
 
     def crash(self, what: str, data: bytes, more: str = "") -> None:
         """Keep the first input of each kind."""
