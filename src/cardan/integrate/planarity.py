@@ -52,7 +52,8 @@ def find_plane(model: Model) -> PlanarModel:
     found = home.kernels["plane"]
     if isinstance(found, ModelError):
         raise found
-    symbolic(home)[0].kernels["plane"] = found  # which graphs are written with
+    for written in (model, symbolic(home)[0]):  # which graphs are written with
+        written.kernels["plane"] = found
     return planar_model(home)
 
 
