@@ -13,7 +13,7 @@ from cardan.integrate.explicit import Method
 from cardan.integrate.lanes import Lanes
 from cardan.integrate.motion import Motion
 from cardan.integrate.stepper import Arrival, Outcome
-from cardan.integrate.steps import Recipe
+from cardan.integrate.steps import recipe_of
 from cardan.kernels.evaluate import kernel_of, parameter_arguments
 
 NEWTON_STEPS = np.asarray(3.0)  # at a sample; the gap left is the square of the last one seen
@@ -55,7 +55,7 @@ class Marching(Lanes):
         self.method, self.motion, self.events, self.most = method, motion, events, most
         self.crossed: np.ndarray | None = None
         self.parameters = parameter_arguments(motion.model)
-        self.recipe = Recipe(motion, method, events, sum(p.shape[-1] for p in self.parameters))
+        self.recipe = recipe_of(motion, method, events)
         self.tau, self.step, self.threads = tau, step, threads
         self.tolerances = tuple(np.asarray(x, dtype=float) for x in (rtol, atol, longest))
         self.march = self.recipe.march

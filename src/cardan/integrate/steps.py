@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -196,6 +196,19 @@ class Recipe:
     def _program(self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any) -> Kernel:
         facts = (self.motion.key, *self.method.facts)
         return compiled(self.motion.model, name, facts, self.events, inputs, outputs, record)
+
+
+def recipe_of(motion: Motion, method: Method, events: tuple[Event, ...]) -> Recipe:
+    """The kernels of an integrator; kept with the model where there are no events, which may be others each time."""
+    model = motion.model.unbound  # parameters are passed, not bound
+    place, kept = ("recipe", motion.key, method.name), model.kernels
+    if events or place not in kept or kept[place].method is not method:
+        recipe = Recipe(replace(motion, model=model), method, events, model.parameters.size if model.parameters else 0)
+        if events:
+            return recipe
+        kept[place] = recipe
+    found: Recipe = kept[place]
+    return found
 
 
 def compiled(

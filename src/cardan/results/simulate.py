@@ -112,7 +112,8 @@ def simulate(
     model.kernels["closed"] = True  # the start is looked at here, and refused if it is open
     events, breaks = _events(events), _listed("breaks", breaks)
     breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
-    trace_events(model, events)
+    if events:
+        trace_events(model, events)
     systems, states = _states(model, q0, v0, tau, start, assemble)
     if failures not in ("raise", "keep"):
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
