@@ -14,18 +14,11 @@ import numpy as np
 
 from cardan.analysis import large
 from cardan.analysis.flag import warn_of_tree
-from cardan.analysis.general import (
-    formulation_key,
-    forward_kernel,
-    inverse_kernel,
-    is_plain,
-    needs_general,
-    time_argument,
-)
-from cardan.analysis.loops import drive_forces
 from cardan.errors import InputError
 from cardan.kernels.evaluate import is_large, kernel_of
 from cardan.model.model import Model
+
+RECURSIVE = ("spatial", "newton_euler")
 
 
 def forward_dynamics(
@@ -54,14 +47,16 @@ def forward_dynamics(
     if kernel is not None:
         return kernel(q, v, tau, out=out, threads=threads)
     loads = () if wrenches is None else (wrenches,)
-    if needs_general(model, formulation):
-        key = formulation_key(formulation, frame)
-        kernel = forward_kernel(model, key, wrenches is not None)
+    if not (formulation in RECURSIVE and model.is_plain):
+        from cardan.analysis import general  # which plain trees do without: their first answer need not wait for it
+
+        key = general.formulation_key(formulation, frame)
+        kernel = general.forward_kernel(model, key, wrenches is not None)
         if ("first", key) not in model.kernels:
-            from cardan.analysis.condition import warn_at_first  # which plain trees do without
+            from cardan.analysis.condition import warn_at_first
 
             warn_at_first(model, key, q, t)
-        return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)
+        return kernel(q, v, tau, *loads, *general.time_argument(model, t), out=out, threads=threads)
     warn_of_tree(model, formulation)
     if formulation != "spatial" and is_large(model):
         return _given(out, large.solve_forward(model, q, v, tau, wrenches, formulation))
@@ -94,8 +89,7 @@ def inverse_dynamics(
         if kernel is not None:
             return kernel(q, v, a, out=out, threads=threads)
     loads = () if wrenches is None else (wrenches,)
-    recursive = formulation in ("spatial", "newton_euler")
-    if recursive and is_plain(model) and driven is None:
+    if formulation in RECURSIVE and model.is_plain and driven is None:
         name = "inverse_dynamics" if wrenches is None else "inverse_dynamics_loaded"
         return kernel_of(model, name, formulation)(q, v, a, *loads, out=out, threads=threads)
     if driven is None and (model.cuts or model.couplings):
@@ -103,9 +97,12 @@ def inverse_dynamics(
             f"inverse_dynamics: model {model.name!r} has loops or couplings; say which joints are driven, e.g. "
             f"driven=[{model.coordinate_names[0]!r}]"
         )
-    kernel = inverse_kernel(model, formulation_key(formulation, frame))
+    from cardan.analysis import general
+    from cardan.analysis.loops import drive_forces
+
+    kernel = general.inverse_kernel(model, general.formulation_key(formulation, frame))
     loads = (np.zeros((model.nb, 6), _kind(q)),) if wrenches is None else loads
-    force = kernel(q, v, a, *loads, *time_argument(model, t), threads=threads)
+    force = kernel(q, v, a, *loads, *general.time_argument(model, t), threads=threads)
     return _given(out, force if driven is None else drive_forces(model, q, v, a, force, driven, t))
 
 

@@ -17,11 +17,6 @@ from cardan.kernels.evaluate import compile_quantity
 from cardan.model.model import Model
 
 
-def needs_general(model: Model, formulation: str) -> bool:
-    """Whether a question goes beyond the recursions of a plain tree."""
-    return formulation not in ("spatial", "newton_euler") or not is_plain(model)
-
-
 def forward_kernel(model: Model, key: str, loaded: bool) -> Any:
     """Accelerations of the tree's coordinates."""
     return _kernel(model, key, "forward", loaded)

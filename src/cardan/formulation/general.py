@@ -20,7 +20,7 @@ from cardan.model.transform import configuration_rate
 
 def is_plain(model: Model) -> bool:
     """Whether a model is a tree without force elements or couplings."""
-    return not (model.cuts or model.forces or model.couplings)
+    return model.is_plain
 
 
 def row_count(model: Model) -> int:

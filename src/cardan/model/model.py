@@ -298,6 +298,11 @@ class Model:
                 "function takes one mechanism at a time; give one value of each"
             )
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a tree without force elements or couplings."""
+        return not (self.cuts or self.forces or self.couplings)
+
     def report(self) -> str:
         """Describe the model: counts, tree, cuts, notes."""
         removed = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
