@@ -16,7 +16,7 @@ from benchmarks.report import Run
 from benchmarks.tables import ns, scientific, table, times
 from benchmarks.timing import Block, interleave
 from cardan.analysis.check import consistent_states
-from cardan.analysis.general import forward_kernel, is_plain
+from cardan.analysis.general import forward_kernel
 from cardan.kernels.evaluate import kernel_of
 from cardan.mechanisms import andrews, n_four_bar
 
@@ -69,7 +69,7 @@ def _row(model: cd.Model, rounds: int, least: float) -> tuple[str, ...]:
     q, v = consistent_states(model, np.random.default_rng(0), 64)
     q, v = (np.tile(x, (ROWS // 64, 1)) for x in (q, v))
     tau = np.zeros_like(v)
-    plain = is_plain(model)
+    plain = model.is_plain
     spatial = kernel_of(model, "forward_dynamics") if plain else forward_kernel(model, "spatial", False)
     kernels = {"spatial": spatial, "points": forward_kernel(model, "points", False)}
     a = {name: kernel(q, v, tau) for name, kernel in kernels.items()}

@@ -11,7 +11,7 @@ import numpy as np
 from cardan.analysis import dynamics as dy
 from cardan.analysis import energy as en
 from cardan.analysis import kinematics as ki
-from cardan.analysis.general import equations_kernel, is_plain, time_argument
+from cardan.analysis.general import equations_kernel, time_argument
 from cardan.analysis.loops import constraint_jacobian, reactions, undetermined_reactions
 from cardan.integrate.assemble import assemble
 from cardan.integrate.independence import generic_configurations
@@ -95,7 +95,7 @@ def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10
     tau = rng.standard_normal((states, model.nv))
     wrenches = rng.standard_normal((states, model.nb, 6))
     rows = []
-    if is_plain(model):
+    if model.is_plain:
         rows += [Row(name, float(error(model, q, v, tau, wrenches)), bound) for name, error in IDENTITIES.items()]
         rows += [Row(name, float(error(model, q, v)), 1e-6) for name, error in DIFFERENCES.items()]
         for name, compare in AGREEMENT.items():

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.analysis.dynamics import RECURSIVE
 from cardan.analysis.flag import TOO_LARGE, say, some_values, warn_of_tree, warn_outside
 from cardan.analysis.general import equations_kernel, formulation_key, time_argument
 from cardan.errors import ModelError
@@ -27,7 +28,6 @@ from cardan.model.values import array
 
 WIDEST = 2400  # unknowns up to which a new kernel is judged
 OPEN = 1e-4  # of the mechanism's size: a gap beyond it is no drift
-RECURSIVE = ("spatial", "newton_euler")
 
 
 def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str = "spatial", frame: str = "fixed") -> Any:

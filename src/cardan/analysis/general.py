@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from cardan.formulation import general
-from cardan.formulation.general import is_plain as is_plain
 from cardan.formulation.native import formulation_key as formulation_key
 from cardan.formulation.power import multipliers
 from cardan.integrate.assemble import time_argument as time_argument

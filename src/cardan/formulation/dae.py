@@ -29,7 +29,7 @@ from cardan.formulation import native
 from cardan.formulation.angles import near, principal
 from cardan.formulation.catalogue import quantity
 from cardan.formulation.contract import PROJECT, Inputs, Quantity, Shape, fixed
-from cardan.formulation.general import forward_dynamics, is_plain
+from cardan.formulation.general import forward_dynamics
 from cardan.model.model import Model
 
 FORMS = ("stabilised", "index1")
@@ -139,7 +139,7 @@ def explicit(model: Model) -> Quantity:
     n = model.nq + model.nv
     shapes: dict[str, Shape] = {"t": (), "y": (n,), "tau": (model.nv,)}
     forward = (
-        quantity("spatial", "forward_dynamics") if is_plain(model) else forward_dynamics(model, "spatial", (), False)
+        quantity("spatial", "forward_dynamics") if model.is_plain else forward_dynamics(model, "spatial", (), False)
     )
 
     def write(model: Model, s: Inputs) -> list[Matrix]:

@@ -18,11 +18,6 @@ from cardan.model.model import Model
 from cardan.model.transform import configuration_rate
 
 
-def is_plain(model: Model) -> bool:
-    """Whether a model is a tree without force elements or couplings."""
-    return model.is_plain
-
-
 def row_count(model: Model) -> int:
     """Constraint rows in the tree's coordinates: those of the cut joints and one for each coupling."""
     return sum(model.joints[j].kind.freedoms_removed for j in model.cuts) + len(model.couplings)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.formulation.general import is_plain
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.explicit import METHODS, Method
 from cardan.integrate.independence import kept_rows, position_rows
@@ -137,7 +136,7 @@ def make_stepper(model: Model, request: Request, tau: np.ndarray) -> Stepper:
 def motion_of(model: Model, formulation: str, baumgarte: float | None = None) -> Motion:
     """The equations of a model for the explicit integrators."""
     free = model.unbound
-    plain = is_plain(free) and formulation in ("spatial", "newton_euler")
+    plain = free.is_plain and formulation in ("spatial", "newton_euler")
     rows = () if plain else tuple(kept_rows(free, formulation))
     return Motion(model, formulation, rows, tuple(position_rows(free)), baumgarte)
 

@@ -18,7 +18,7 @@ from cardan.algebra.matrix import Matrix, beside, mirrored
 from cardan.formulation.absolute import with_lent_inertia
 from cardan.formulation.catalogue import quantity
 from cardan.formulation.contract import PLUS, RATES, Inputs, Quantity, square
-from cardan.formulation.general import forward_dynamics, is_plain, residual
+from cardan.formulation.general import forward_dynamics, residual
 from cardan.formulation.looping import record_schedule
 from cardan.formulation.power import velocity_of_rates
 from cardan.formulation.recursion import unroll
@@ -68,13 +68,13 @@ class Motion:
     def looped(self) -> bool:
         """Whether the accelerations are a loop over the links, as those of large trees are."""
         model = self.model
-        return is_large(model) and is_plain(model) and self.formulation == "spatial" and not model.parameters
+        return is_large(model) and model.is_plain and self.formulation == "spatial" and not model.parameters
 
     def graphs(self) -> Graphs:
         """Record the graphs."""
         model = self.model
         loop = None
-        if is_plain(model) and self.formulation in ("spatial", "newton_euler"):
+        if model.is_plain and self.formulation in ("spatial", "newton_euler"):
             forward = quantity(self.formulation, "forward_dynamics")
             if self.looped:
                 assert forward.recursion is not None
