@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks.timing import Block
-from cardan.kernels.machine import host, load, to_object
+from cardan.machines.host import host, load, to_object
 
 CHAINS = 12  # independent multiply-adds in flight: more than latency times units on any x86 core, fewer than registers
 DEEP = 8  # multiply-adds of a chain in one turn of the loop

@@ -27,7 +27,7 @@ from benchmarks.report import Run
 from benchmarks.tables import NONE, ns, number, scientific, table, times
 from benchmarks.throughput import SINGLE_STATES, batch_size
 from benchmarks.timing import Block, Timing, calls, interleave
-from cardan.analysis.general import forward_kernel, reaction_kernel
+from cardan.functions.general import forward_kernel, reaction_kernel
 
 # Cardan's formulations, by the name that a kernel has.
 FORMULATIONS = {

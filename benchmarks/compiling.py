@@ -13,7 +13,7 @@ from statistics import median
 import cardan as cd
 from benchmarks.report import Run
 from benchmarks.tables import ms, number, table
-from cardan.kernels.evaluate import LOOP_PAST
+from cardan.structure.kernels import LOOP_PAST
 
 ROOT = Path(__file__).parents[1]
 BATCH = 1024

@@ -28,8 +28,8 @@ def main() -> None:
     if drive == "auto":
         cd.forward_dynamics(model, *arrays)
     else:
-        from cardan.formulation.catalogue import quantity
-        from cardan.kernels.evaluate import compile_quantity
+        from cardan.formulation.recursions import quantity
+        from cardan.structure.kernels import compile_quantity
 
         kernel = compile_quantity(model, quantity("spatial", "forward_dynamics"), "spatial", looped=drive == "looped")
         kernel(*arrays)

@@ -16,8 +16,8 @@ from benchmarks.robots import Robot, chain
 from benchmarks.tables import NONE, ns, number, table, times
 from benchmarks.throughput import batch_size
 from benchmarks.timing import Block, interleave
-from cardan.formulation.catalogue import quantity
-from cardan.kernels.evaluate import LOOP_PAST, compile_quantity
+from cardan.formulation.recursions import quantity
+from cardan.structure.kernels import LOOP_PAST, compile_quantity
 
 SIZES, UNROLLED_UP_TO = (10, 30, 64, 100, 300, 1000), 300
 QUICK_SIZES, QUICK_UNROLLED_UP_TO = (10, 30, 100), 30

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import cardan as cd
-from cardan.kernels.machine import host
+from cardan.machines.host import host
 
 
 def machine_text() -> str:

@@ -10,7 +10,7 @@ from benchmarks.robots import Robot
 from benchmarks.tables import ns, number, table
 from benchmarks.throughput import FUNCTIONS, Function, batch_block, batch_size
 from benchmarks.timing import interleave
-from cardan.kernels.evaluate import kernel_of
+from cardan.structure.kernels import kernel_of
 
 ADDS, MULTIPLIES = ("add", "sub", "twice"), ("mul", "sq")
 OTHERS = ("div", "inv", "sqrt", "sin", "cos")

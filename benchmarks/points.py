@@ -15,10 +15,10 @@ from benchmarks.operations import counted
 from benchmarks.report import Run
 from benchmarks.tables import ns, scientific, table, times
 from benchmarks.timing import Block, interleave
-from cardan.analysis.check import consistent_states
-from cardan.analysis.general import forward_kernel
-from cardan.kernels.evaluate import kernel_of
+from cardan.functions.check import consistent_states
+from cardan.functions.general import forward_kernel
 from cardan.mechanisms import andrews, n_four_bar
+from cardan.structure.kernels import kernel_of
 
 CHAINS, QUICK_CHAINS = (2, 4, 8, 16, 32, 64), (2, 8)
 WINDOWS, QUICK_WINDOWS = (1, 4, 16), (1, 4)

@@ -13,9 +13,9 @@ import numpy as np
 
 import cardan as cd
 from cardan.formulation.constrained import build_parts
-from cardan.integrate.planarity import find_plane
 from cardan.mechanisms import random_inertia
 from cardan.model.joint import JointType
+from cardan.structure.planarity import find_plane
 
 PAGE = Path(__file__).with_name("capability.md")
 JOINTS: dict[str, JointType] = {

@@ -13,8 +13,8 @@ import numpy as np
 
 import cardan as cd
 from cardan.formulation.constrained import build_parts
-from cardan.integrate.independence import kept_rows
-from cardan.kernels.graph import Graph, read
+from cardan.program.graph import Graph, read
+from cardan.structure.rows import kept_rows
 
 DIGITS = 60
 MORE = 20  # digits beyond, for angles of many turns

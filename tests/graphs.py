@@ -14,8 +14,8 @@ import numpy as np
 from scipy.linalg import qr
 
 import cardan as cd
-from cardan.formulation.catalogue import FORMULATIONS
 from cardan.formulation.constrained import build_parts
+from cardan.formulation.recursions import FORMULATIONS
 from cardan.model.transform import configuration_rate
 
 from .trees import KINDS, Rng, add_body, random_pose, random_rotation

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import cardan as cd
-from cardan.formulation.catalogue import FORMULATIONS
-from cardan.formulation.general import forward_dynamics
-from cardan.kernels.evaluate import function_of
+from cardan.formulation.dynamics import forward_dynamics
+from cardan.formulation.recursions import FORMULATIONS
+from cardan.structure.kernels import function_of
 
 OWN = Path(__file__).parent / "data" / "mjcf"
 # package on PyPI: where its models are, and the folder that their files stay in

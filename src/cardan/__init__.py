@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cardan.algebra.planar import Particles, particles, rod_particles
+from cardan.algebra.plane import Particles, particles, rod_particles
 from cardan.errors import (
     CardanError,
     FileError,
@@ -23,7 +23,7 @@ from cardan.model import inertia
 from cardan.model.actuator import Actuator
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
-from cardan.model.hypertext import VIEWS
+from cardan.model.html import VIEWS
 from cardan.model.joint import (
     Cylindrical,
     Free,
@@ -40,10 +40,17 @@ from cardan.model.pose import Pose
 from cardan.model.state import State
 
 if TYPE_CHECKING:
-    from cardan.analysis import textbook
-    from cardan.analysis.check import check
-    from cardan.analysis.condition import condition
-    from cardan.analysis.dynamics import (
+    from cardan.functions import textbook
+    from cardan.functions.check import check
+    from cardan.functions.constraints import (
+        Actuation,
+        actuation,
+        constraint_jacobian,
+        constraint_residual,
+        reactions,
+        undetermined_reactions,
+    )
+    from cardan.functions.dynamics import (
         bias_force,
         coriolis_matrix,
         forward_dynamics,
@@ -55,15 +62,15 @@ if TYPE_CHECKING:
         plus,
         rates,
     )
-    from cardan.analysis.energy import (
+    from cardan.functions.energy import (
         center_of_mass,
         centroidal_momentum,
         kinetic_energy,
         momentum,
         potential_energy,
     )
-    from cardan.analysis.equations import equations
-    from cardan.analysis.kinematics import (
+    from cardan.functions.equations import equations
+    from cardan.functions.kinematics import (
         body_accelerations,
         body_poses,
         body_twists,
@@ -71,22 +78,11 @@ if TYPE_CHECKING:
         jacobian,
         joint_axes,
     )
-    from cardan.analysis.loops import (
-        Actuation,
-        actuation,
-        constraint_jacobian,
-        constraint_residual,
-        reactions,
-        undetermined_reactions,
-    )
-    from cardan.analysis.power import multipliers, power
-    from cardan.analysis.redundancy import Redundancy, redundancy
-    from cardan.analysis.symbols import Symbols
-    from cardan.integrate.assemble import assemble
+    from cardan.functions.power import multipliers, power
     from cardan.integrate.events import Event, Moment
-    from cardan.integrate.planarity import in_plane, is_planar
     from cardan.io.load import load, load_mechanism, save
-    from cardan.kernels import get_threads, set_threads
+    from cardan.machines.ufunc.threads import get_threads, set_threads
+    from cardan.readable.symbols import Symbols
     from cardan.results.drawing import draw
     from cardan.results.files import load_run
     from cardan.results.page import page
@@ -95,34 +91,38 @@ if TYPE_CHECKING:
     from cardan.results.stream import Store
     from cardan.results.trajectory import Trajectory
     from cardan.results.view import Viewer, view
+    from cardan.structure.assemble import assemble
+    from cardan.structure.condition import condition
+    from cardan.structure.planarity import in_plane, is_planar
+    from cardan.structure.redundancy import Redundancy, redundancy
 
 __version__ = "0.1.0"
 
 # Where the names live that pull in heavier parts: imported when first used.
 _LAZY = {
-    "textbook": "analysis",
-    "check": "analysis.check",
-    "condition": "analysis.condition",
+    "textbook": "functions",
+    "check": "functions.check",
+    "condition": "structure.condition",
     **dict.fromkeys(
         ("bias_force", "coriolis_matrix", "forward_dynamics", "gravity_force", "inverse_dynamics",
-         "inverse_mass_matrix", "joint_wrenches", "mass_matrix", "plus", "rates"), "analysis.dynamics",
+         "inverse_mass_matrix", "joint_wrenches", "mass_matrix", "plus", "rates"), "functions.dynamics",
     ),
     **dict.fromkeys(
         ("center_of_mass", "centroidal_momentum", "kinetic_energy", "momentum", "potential_energy"),
-        "analysis.energy",
+        "functions.energy",
     ),
-    "equations": "analysis.equations",
-    "Symbols": "analysis.symbols",
-    **dict.fromkeys(("in_plane", "is_planar"), "integrate.planarity"),
+    "equations": "functions.equations",
+    "Symbols": "readable.symbols",
+    **dict.fromkeys(("in_plane", "is_planar"), "structure.planarity"),
     **dict.fromkeys(
         ("body_accelerations", "body_poses", "body_twists", "frame_pose", "jacobian", "joint_axes"),
-        "analysis.kinematics",
+        "functions.kinematics",
     ),
     **dict.fromkeys(
         ("Actuation", "actuation", "constraint_jacobian", "constraint_residual", "reactions",
-         "undetermined_reactions"), "analysis.loops",
+         "undetermined_reactions"), "functions.constraints",
     ),
-    **dict.fromkeys(("multipliers", "power"), "analysis.power"),
+    **dict.fromkeys(("multipliers", "power"), "functions.power"),
     "EventRecord": "results.record",
     "draw": "results.drawing",
     "page": "results.page",
@@ -133,11 +133,11 @@ _LAZY = {
     "Moment": "integrate.events",
     "Store": "results.stream",
     "Trajectory": "results.trajectory",
-    **dict.fromkeys(("Redundancy", "redundancy"), "analysis.redundancy"),
-    "assemble": "integrate.assemble",
+    **dict.fromkeys(("Redundancy", "redundancy"), "structure.redundancy"),
+    "assemble": "structure.assemble",
     **dict.fromkeys(("load", "load_mechanism", "save"), "io.load"),
-    "get_threads": "kernels",
-    "set_threads": "kernels",
+    "get_threads": "machines.ufunc.threads",
+    "set_threads": "machines.ufunc.threads",
 }  # fmt: skip
 
 __all__ = [
@@ -230,7 +230,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'cardan' has no attribute {name!r}")
     module = import_module(f"cardan.{_LAZY[name]}")
-    value = import_module(f"cardan.analysis.{name}") if name == "textbook" else getattr(module, name)
+    value = import_module(f"cardan.functions.{name}") if name == "textbook" else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -10,8 +10,8 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.analysis import check as module
-from cardan.analysis import dynamics
+from cardan.functions import check as module
+from cardan.functions import dynamics
 
 from ..trees import tree_model
 

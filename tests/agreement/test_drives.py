@@ -7,11 +7,11 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.analysis import large
-from cardan.formulation.catalogue import FORMULATIONS
-from cardan.formulation.contract import Quantity, port_shape
-from cardan.kernels import evaluate
-from cardan.kernels.evaluate import compile_quantity, function_of
+from cardan.formulation.quantity import Quantity, port_shape
+from cardan.formulation.recursions import FORMULATIONS
+from cardan.functions import large
+from cardan.structure import kernels as evaluate
+from cardan.structure.kernels import compile_quantity, function_of
 
 from ..trees import KINDS, TREES, close, kind_model, state, tree_model
 

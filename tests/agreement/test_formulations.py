@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 
 import cardan as cd
-from cardan.formulation.catalogue import FORMULATIONS
-from cardan.kernels.evaluate import graph_of
+from cardan.formulation.recursions import FORMULATIONS
+from cardan.structure.kernels import graph_of
 
 from ..trees import KINDS, TREES, close, floating_model, kind_model, seeds, state, tree_model
 

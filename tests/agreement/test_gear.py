@@ -11,10 +11,10 @@ import pytest
 import cardan as cd
 from cardan import mechanisms
 from cardan.errors import InputError, LoopError
-from cardan.integrate.gear import Gear
-from cardan.integrate.implicit import System
-from cardan.integrate.multistep import Multistep
 from cardan.integrate.stepper import Outcome
+from cardan.integrate.sundials.equations import System
+from cardan.integrate.sundials.gear import Gear
+from cardan.integrate.sundials.multistep import Multistep
 
 FORMULATIONS = [("spatial", "fixed"), ("newton_euler", "fixed"), ("absolute", "fixed"), ("absolute", "body"),
                 ("relative", "fixed"), ("points", "fixed")]  # fmt: skip

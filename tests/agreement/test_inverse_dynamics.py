@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import cardan as cd
-from cardan.analysis.check import consistent_states
+from cardan.functions.check import consistent_states
 from cardan.mechanisms import five_bar
 
 from ..trees import close, seeds, state, tree_model

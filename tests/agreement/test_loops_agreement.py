@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.formulation import general
-from cardan.formulation.catalogue import FORMULATIONS
+from cardan.formulation import dynamics as general
 from cardan.formulation.constrained import body_motion
-from cardan.formulation.contract import PROJECT
-from cardan.formulation.effect import body_effects
+from cardan.formulation.elements import body_effects
 from cardan.formulation.loops import MOTION
+from cardan.formulation.quantity import PROJECT
 from cardan.formulation.recursion import run
+from cardan.formulation.recursions import FORMULATIONS
 
 from ..graphs import WAYS, consistent_states, graph_mechanism, graph_model, interpreted, of_bodies, rates_of
 from ..trees import close

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 
 import cardan as cd
-from cardan.formulation import general
-from cardan.formulation.catalogue import FORMULATIONS
-from cardan.integrate.independence import kept_rows
-from cardan.kernels.evaluate import function_of, graph_of, parameter_arguments, symbolic
+from cardan.formulation import dynamics as general
+from cardan.formulation.recursions import FORMULATIONS
 from cardan.model.model import Model
+from cardan.structure.kernels import function_of, graph_of, parameter_arguments, symbolic
+from cardan.structure.rows import kept_rows
 
 from ..trees import Rng, close, seeds, tree_mechanism
 

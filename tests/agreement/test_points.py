@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import cardan as cd
-from cardan.analysis.check import consistent_states
-from cardan.integrate.planarity import in_plane, is_planar
-from cardan.kernels.evaluate import graph_of
+from cardan.functions.check import consistent_states
 from cardan.mechanisms import (
     CATALOGUE,
     andrews,
@@ -28,6 +26,8 @@ from cardan.mechanisms import (
     sundials_slider_crank,
 )
 from cardan.model.joint import JointType
+from cardan.structure.kernels import graph_of
+from cardan.structure.planarity import in_plane, is_planar
 
 from ..graphs import interpreted, of_bodies, rates_of
 from ..trees import Rng, close, random_inertia, random_rotation, seeds

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.analysis.check import consistent_states
+from cardan.functions.check import consistent_states
 
 from ..trees import close
 from .test_capability import make

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.analysis.check import consistent_states
+from cardan.functions.check import consistent_states
 from cardan.model.joint import JointType
 
 from ..trees import close, random_rotation

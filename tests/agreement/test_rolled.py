@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.kernels import evaluate
+from cardan.structure import kernels as evaluate
 
 from ..trees import TREES, state, tree_mechanism
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cardan as cd
-from cardan.integrate.alpha import Alpha
+from cardan.integrate.alpha.stepper import Alpha
 
 
 @cache

@@ -7,8 +7,8 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.analysis.loops import constraint_jacobian, constraint_residual
-from cardan.integrate.assemble import assemble
+from cardan.functions.constraints import constraint_jacobian, constraint_residual
+from cardan.structure.assemble import assemble
 
 from ..trees import close
 

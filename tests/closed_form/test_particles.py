@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cardan as cd
-from cardan.algebra.planar import Particles, across, carried, moment, particles, rod_particles
-from cardan.formulation.points_body import (
+from cardan.algebra.plane import Particles, across, carried, moment, particles, rod_particles
+from cardan.formulation.points.body import (
     angular_momentum,
     fixed_axis,
     kinetic_energy,

@@ -12,8 +12,8 @@ from sympy import cos, sin
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.analysis.equations import Equations
-from cardan.analysis.symbols import Symbols
+from cardan.functions.equations import Equations
+from cardan.readable.symbols import Symbols
 
 KEYS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative", "points")
 Derived = dict[str, sp.Matrix]

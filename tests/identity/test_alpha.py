@@ -12,7 +12,7 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.integrate.alpha import Alpha
+from cardan.integrate.alpha.stepper import Alpha
 from cardan.integrate.events import Event
 from cardan.integrate.stepper import Arrival, Outcome
 

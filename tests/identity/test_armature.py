@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.trees import close, seeds, state, tree_mechanism
 
 import cardan as cd
-from cardan.formulation.catalogue import FORMULATIONS
-from cardan.kernels.evaluate import compile_quantity
+from cardan.formulation.recursions import FORMULATIONS
+from cardan.structure.kernels import compile_quantity
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 import cardan as cd
 from cardan.algebra.spatial import crf, inertia_about_origin, rigid_inertia
 from cardan.formulation import spatial
-from cardan.formulation.contract import port_shape
+from cardan.formulation.quantity import port_shape
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.model.body import Body
 from cardan.model.joint import JointType

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.formulation.effect import (
+from cardan.formulation.elements import (
     body_effects,
     coupling_rows,
     joint_effects,

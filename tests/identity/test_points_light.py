@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 
 import cardan as cd
-from cardan.analysis.check import consistent_states
-from cardan.integrate.planarity import in_plane
+from cardan.functions.check import consistent_states
+from cardan.structure.planarity import in_plane
 
 from ..trees import close, seeds
 

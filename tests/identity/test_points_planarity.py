@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.analysis.check import consistent_states
-from cardan.formulation import general
-from cardan.integrate.planarity import in_plane, is_planar
-from cardan.kernels.evaluate import function_of
+from cardan.formulation import dynamics as general
+from cardan.functions.check import consistent_states
 from cardan.mechanisms import five_bar, four_bar, parallelogram, scotch_yoke
-from cardan.model.planar import planar_model
+from cardan.model.plane import planar_model
+from cardan.structure.kernels import function_of
+from cardan.structure.planarity import in_plane, is_planar
 
 from ..trees import close
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.analysis.condition import TOO_LARGE
-from cardan.formulation import general
-from cardan.integrate.independence import kept_rows
-from cardan.kernels.evaluate import function_of
+from cardan.formulation import dynamics as general
 from cardan.mechanisms import random_inertia
+from cardan.structure.condition import TOO_LARGE
+from cardan.structure.kernels import function_of
+from cardan.structure.rows import kept_rows
 
 from ..exact import exact, exact_accelerations
 from ..trees import KINDS, floating_model, random_rotation, seeds, state

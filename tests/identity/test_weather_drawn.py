@@ -11,8 +11,8 @@ import pytest
 from hypothesis import Phase, example, given, settings
 
 import cardan as cd
-from cardan.analysis.flag import TREE_TOO_LARGE
 from cardan.mechanisms import chain, scotch_yoke
+from cardan.structure.conditioning import TREE_TOO_LARGE
 
 from .test_weather import elastic, four_bar
 from .weather_judge import Judge, interpreted

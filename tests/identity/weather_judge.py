@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 import cardan as cd
-from cardan.analysis.condition import TOO_LARGE
-from cardan.kernels import evaluate
-from cardan.kernels.evaluate import FreeKernel, graph_of
 from cardan.model.force import TORSION
 from cardan.model.transform import joint_transform
+from cardan.structure import kernels as evaluate
+from cardan.structure.condition import TOO_LARGE
+from cardan.structure.kernels import FreeKernel, graph_of
 
 from ..exact import exact
 from .weather_mechanisms import Weather, built, freed

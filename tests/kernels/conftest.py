@@ -4,7 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from cardan.kernels import Port, Program, compile_program
+from cardan.machines.ufunc.kernel import compile_program
+from cardan.program.program import Port, Program
 
 
 def make_program(name, inputs, outputs, text, key=None):

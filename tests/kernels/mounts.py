@@ -126,7 +126,7 @@ def use_home(home):
 
 
 def said():
-    from cardan.kernels.cache import report
+    from cardan.machines.cache import report
 
     return report()
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardan.kernels import build, compile_program, machine
-from cardan.kernels import kernel as kernel_module
-from cardan.kernels.machine import host
+from cardan.machines import build
+from cardan.machines import host as machine
+from cardan.machines.host import host
+from cardan.machines.ufunc import kernel as kernel_module
+from cardan.machines.ufunc.kernel import compile_program
 
 from .conftest import make_kernel
 

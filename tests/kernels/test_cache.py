@@ -12,9 +12,9 @@ import pytest
 
 import cardan
 from cardan.errors import CardanError
-from cardan.kernels import cache as storage
-from cardan.kernels import compile_program
-from cardan.kernels.cache import _secret, report, secret_file
+from cardan.machines import cache as storage
+from cardan.machines.cache import _secret, report, secret_file
+from cardan.machines.ufunc.kernel import compile_program
 
 from .conftest import make_program
 
@@ -327,7 +327,8 @@ def test_off_switch(cache, monkeypatch):
 
 SCRIPT = """
 import sys, numpy as np
-from cardan.kernels import Port, Program, compile_program
+from cardan.program.program import Port, Program
+from cardan.machines.ufunc.kernel import compile_program
 
 def record():
     if sys.argv[1] == "warm":

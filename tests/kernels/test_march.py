@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from cardan.errors import CardanError
-from cardan.kernels import Port, Program, compile_program
-from cardan.kernels.llvm import LIBM
-from cardan.kernels.march import March
+from cardan.machines.llvm.body import LIBM
+from cardan.machines.llvm.march import March
+from cardan.machines.ufunc.kernel import compile_program
+from cardan.program.program import Port, Program
 
 from .conftest import make_kernel
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from cardan.errors import CardanError
-from cardan.kernels.graph import BINARY, UNARY, read
-from cardan.kernels.llvm import print_body
+from cardan.machines.llvm.body import print_body
+from cardan.program.graph import BINARY, UNARY, read
 
 from .conftest import make_kernel
 

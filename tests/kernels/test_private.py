@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cardan.kernels.private import NotPrivateError, PrivateFolder, remains
+from cardan.machines.private import NotPrivateError, PrivateFolder, remains
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSIX's")
 AS_ROOT = pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can give files away")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.kernels import machine
+from cardan.machines import host as machine
 from cardan.mechanisms import double_pendulum
 
 from .stampede import stampede

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from cardan.errors import InputError
-from cardan.kernels import compile_program, get_threads, machine, set_threads
-from cardan.kernels import kernel as kernel_module
-from cardan.kernels.threads import run_together
+from cardan.machines import host as machine
+from cardan.machines.ufunc import kernel as kernel_module
+from cardan.machines.ufunc.kernel import compile_program
+from cardan.machines.ufunc.threads import get_threads, run_together, set_threads
 
 from .conftest import make_kernel
 from .test_arrays import rows

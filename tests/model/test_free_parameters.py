@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cardan as cd
+from cardan.algebra.free_number import Number, nominal
 from cardan.algebra.matrix import constant
-from cardan.algebra.number import Number, nominal
 from cardan.model.model import Model
 
 

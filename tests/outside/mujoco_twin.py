@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.formulation.catalogue import FORMULATIONS
-from cardan.formulation.general import constraint_rows, residual, row_count
-from cardan.kernels.evaluate import function_of
+from cardan.formulation.dynamics import constraint_rows, residual, row_count
+from cardan.formulation.recursions import FORMULATIONS
+from cardan.structure.kernels import function_of
 
 from ..mjcf import UNLIKE, _acceleration, _apart, _evaluate, _rates
 

@@ -9,7 +9,7 @@ import pytest
 
 import cardan as cd
 from cardan.io.urdf import Root
-from cardan.kernels.evaluate import graph_of
+from cardan.structure.kernels import graph_of
 
 pin = pytest.importorskip("pinocchio")
 

@@ -12,9 +12,9 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.integrate.gear import Gear
-from cardan.integrate.multistep import Multistep
 from cardan.integrate.stepper import Arrival, Outcome, Stepper
+from cardan.integrate.sundials.gear import Gear
+from cardan.integrate.sundials.multistep import Multistep
 
 DATA = Path(__file__).parent / "data"
 

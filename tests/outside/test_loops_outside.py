@@ -12,7 +12,7 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.analysis.loops import constraint_jacobian, constraint_residual, reactions
+from cardan.functions.constraints import constraint_jacobian, constraint_residual, reactions
 
 DATA = Path(__file__).parent / "data"
 FORMULATIONS = [("spatial", "fixed"), ("newton_euler", "fixed"), ("absolute", "fixed"), ("absolute", "body"),

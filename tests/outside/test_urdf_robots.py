@@ -11,7 +11,7 @@ import cardan as cd
 from cardan.errors import FileError
 from cardan.io.urdf import read_urdf
 from cardan.io.urdf_write import write_urdf
-from cardan.kernels.evaluate import graph_of
+from cardan.structure.kernels import graph_of
 
 from ..io.test_export import mass_matrix, mass_matrix_of_mujoco, matched
 from .pinocchio_twin import Twin, mimic_differences

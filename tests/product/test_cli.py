@@ -16,8 +16,8 @@ import pytest
 
 import cardan as cd
 from cardan import cli, mechanisms
-from cardan.analysis.check import Report, Row
 from cardan.commands import source
+from cardan.functions.check import Report, Row
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,7 +165,7 @@ def test_a_failed_simulation_is_status_1_and_keeps_what_there_is(cardan: Cardan,
 def test_an_interrupted_simulation_is_status_130_and_keeps_what_there_is(
     cardan: Cardan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cardan.integrate.marching import Marching
+    from cardan.integrate.explicit.stepper import Marching
 
     real, calls = Marching.advance, []
 
@@ -331,7 +331,7 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
 
 def test_names_complete_in_a_shell() -> None:
     from cardan.formulation.native import formulation_key
-    from cardan.integrate.methods import OWN
+    from cardan.integrate.integrators import OWN
 
     assert source.complete_mechanism("four") == ["four_bar"]
     assert ("four_bar", "mechanism of the catalogue") in source.complete_file("fo")

@@ -12,8 +12,8 @@ import pytest
 
 import cardan as cd
 from cardan.formulation.native import add_formulation
-from cardan.integrate.explicit import METHODS, RK4
-from cardan.integrate.methods import add_method
+from cardan.integrate.explicit.step import METHODS, RK4
+from cardan.integrate.integrators import add_method
 from cardan.mechanisms import cart_pole, slider_crank
 from cardan.model.joint import JointType, reversed_kind
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.analysis.latex import _escaped
 from cardan.errors import OBEYED, visible
+from cardan.readable.latex import _escaped
 
 ATTACKS = (
     "</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>', "<!--",

@@ -11,9 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import cardan as cd
-from cardan.analysis.check import Report, Row
+from cardan.functions.check import Report, Row
 from cardan.mechanisms import CATALOGUE, four_bar, pendulum, stewart_platform
-from cardan.model.hypertext import html_table
+from cardan.model.html import html_table
 from cardan.results import paper
 from cardan.results.composition import add_bodies, add_joints, begin
 from cardan.results.plots import work

@@ -207,7 +207,7 @@ def test_of_a_batch_the_others_go_on() -> None:
 
 
 def test_an_interruption_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cardan.integrate.marching import Marching
+    from cardan.integrate.explicit.stepper import Marching
 
     real, calls = Marching.advance, []
 

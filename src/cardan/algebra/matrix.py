@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.number import Number, expression, is_free, plain
+from cardan.algebra.free_number import Number, expression, is_free, plain
 
 Matrix = Any  # numpy.ndarray or casadi.SX; vectors are 1-D arrays or SX columns
 Scalar = Any  # float or a 1x1 casadi.SX

@@ -13,7 +13,7 @@ from cardan.commands.source import Changes, File, Formulation, Frame, Json, Root
 from cardan.errors import InputError
 
 if TYPE_CHECKING:
-    from cardan.analysis.symbols import Symbols
+    from cardan.readable.symbols import Symbols
 
 NAMES = {
     "M": "mass matrix",

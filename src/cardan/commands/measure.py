@@ -41,7 +41,7 @@ def start_state(model: Model, start: Sequence[str], rate: Sequence[str]) -> tupl
     """
     if not start and not rate:
         return None, None
-    from cardan.integrate.assemble import assemble
+    from cardan.structure.assemble import assemble
 
     q, v = model.start(), np.zeros(model.nv)
     placed = [_place(model, "--start", text, q) for text in start]

@@ -19,16 +19,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cardan.algebra.free_number import nominal
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, block, constant, eye, stack, zeros
-from cardan.algebra.number import nominal
 from cardan.algebra.rotation import cross, skew
 from cardan.formulation.armature import Rotor, with_rotors
 from cardan.formulation.loops import Measured, measure
 from cardan.formulation.recursion import Nodes
-from cardan.formulation.saddle import solve_lent, solve_saddle
-from cardan.model.graph import GROUND, Link
+from cardan.formulation.solve import solve_lent, solve_saddle
 from cardan.model.model import Model
+from cardan.model.tree import GROUND, Link
 
 Couplings = tuple[tuple[dict[int, float], Matrix, Matrix, Matrix], ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi
 
 from cardan.algebra.matrix import Matrix, arctan2, cos, dot, sin, stack, where
-from cardan.formulation.contract import Inputs
+from cardan.formulation.quantity import Inputs
 from cardan.model.joint import Kind
 from cardan.model.model import Model
 

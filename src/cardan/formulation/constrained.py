@@ -18,8 +18,8 @@ from cardan.algebra.spatial import Transform
 from cardan.errors import UnknownNameError, nearest
 from cardan.formulation import absolute, newton_euler, relative, spatial
 from cardan.formulation.armature import less_rotors, refuse_armature, with_rotors
-from cardan.formulation.constraint import dual
-from cardan.formulation.effect import body_effects, coupling_rows, joint_effects
+from cardan.formulation.elements import body_effects, coupling_rows, joint_effects
+from cardan.formulation.joint_rows import dual
 from cardan.formulation.loops import (
     MOTION,
     Measured,
@@ -31,10 +31,10 @@ from cardan.formulation.loops import (
     work_along,
 )
 from cardan.formulation.recursion import Nodes, Recursion, run, unroll
-from cardan.formulation.saddle import solve_lent, solve_saddle
-from cardan.model.graph import GROUND, Link, weightless_links
+from cardan.formulation.solve import solve_lent, solve_saddle
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.tree import GROUND, Link, weightless_links
 
 Solver = Callable[[list[int]], tuple[Matrix, Matrix]]
 
@@ -272,7 +272,7 @@ def relative_parts(
 
 def _in_points(model: Model, q: Matrix, v: Matrix, loads: Loads) -> Parts:
     """Points of a planar mechanism."""
-    from cardan.formulation.points import parts_of_tree
+    from cardan.formulation.points.equations import parts_of_tree
 
     return parts_of_tree(model, q, v, loads)
 

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 from cardan.algebra.matrix import Matrix, constant, eye, segment
 from cardan.algebra.spatial import Transform, shifted, turned
-from cardan.formulation.contract import Inputs, Quantity
+from cardan.formulation.quantity import Inputs, Quantity
 from cardan.formulation.spatial import force_to_parent, joint
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
+from cardan.model.tree import GROUND
 
 
 def frame_jacobian(frame: str) -> Quantity:

@@ -24,9 +24,9 @@ from cardan.formulation.recursion import (
     ground_value,
 )
 from cardan.formulation.tracing import Call, LinkClass, Tracer, shared_places
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.regroup import regrouped_inertias
+from cardan.model.tree import GROUND
 
 # Past so many classes each joint kind becomes one class, its zeros and ones read from the arrays like other numbers.
 MANY_CLASSES = 12

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from cardan.algebra.matrix import Matrix, constant, zeros
 from cardan.algebra.spatial import Transform, shifted, turned
-from cardan.formulation.constraint import JointRows, joint_rows
+from cardan.formulation.joint_rows import JointRows, joint_rows
 from cardan.formulation.recursion import Node, Nodes, Recursion, Sweep
 from cardan.formulation.spatial import force_to_parent, pose, velocity
-from cardan.model.graph import GROUND, Tree
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.tree import GROUND, Tree
 
 
 def motion(b: Node, p: Node) -> None:

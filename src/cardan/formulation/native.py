@@ -40,9 +40,9 @@ from cardan.formulation.constrained import (
     relative_parts,
     with_elements,
 )
-from cardan.formulation.constraint import dual
-from cardan.formulation.contract import PLUS, Inputs, links_from_bodies
+from cardan.formulation.joint_rows import dual
 from cardan.formulation.loops import MOTION, measure
+from cardan.formulation.quantity import PLUS, Inputs, links_from_bodies
 from cardan.formulation.recursion import Nodes, run
 from cardan.model.joint import FREE
 from cardan.model.model import Model
@@ -249,6 +249,6 @@ def _frame(key: str) -> str:
 
 def _points() -> Any:
     """The planar formulation's own coordinates, read when first asked for: the quickest first call needs none of it."""
-    from cardan.formulation import points_native
+    from cardan.formulation.points import coordinates as points_native
 
     return points_native

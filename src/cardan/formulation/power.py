@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, dot, segment, zeros
 from cardan.formulation.constrained import body_motion, build_parts
-from cardan.formulation.contract import Inputs, Quantity, Shape, fixed, per_velocity
-from cardan.formulation.effect import body_effects, joint_effects, potential
+from cardan.formulation.elements import body_effects, joint_effects, potential
 from cardan.formulation.loops import MOTION, measure
+from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.recursion import run
 from cardan.model.model import Model
 from cardan.model.transform import configuration_rate

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, constant, segment, zeros
-from cardan.model.graph import GROUND, Link, Tree
 from cardan.model.model import Model
 from cardan.model.regroup import regrouped_inertias
+from cardan.model.tree import GROUND, Link, Tree
 
 Node = Any  # a body in a recursion: an object whose attributes are the book's symbols
 Step = Callable[[Node, Node], None]

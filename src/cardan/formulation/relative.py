@@ -20,10 +20,10 @@ import numpy as np
 from cardan.algebra.matrix import Matrix, as_graph, constant, matrix, segment, stack, zeros
 from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.formulation.armature import Rotor
-from cardan.formulation.constraint import dual
-from cardan.model.graph import Link, Tree
+from cardan.formulation.joint_rows import dual
 from cardan.model.joint import FREE, Kind
 from cardan.model.model import Model
+from cardan.model.tree import Link, Tree
 
 # Six freedoms, placed by a rotation matrix (rows of E) and a position instead of a quaternion: what the tree's own
 # coordinates give without a square root.

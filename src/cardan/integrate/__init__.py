@@ -1,1 +1,1 @@
-"""Putting a mechanism together, and (to come) moving it in time."""
+"""Motion in time: integrators, events, and the run that drives them."""

@@ -11,12 +11,12 @@ from cardan.algebra.rotation import cross
 from cardan.errors import CardanError, InputError
 from cardan.formulation.loops import MOTION
 from cardan.formulation.recursion import run
-from cardan.kernels.evaluate import symbolic
 from cardan.model.elements import read_name
 from cardan.model.force import plain_symbols
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
+from cardan.model.tree import GROUND
 from cardan.model.values import one
+from cardan.structure.kernels import symbolic
 
 ACTIONS = ("stop", "record")
 

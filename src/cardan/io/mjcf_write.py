@@ -20,9 +20,9 @@ from cardan.io.mjcf.text import COUNTED, ELEMENTS
 from cardan.io.outline import Branch, add, branches, check_names, document, finite_data, name_of, unlike, words
 from cardan.model.body import Body, Joint, JointData
 from cardan.model.force import TORSION, Coupling, Force
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.tree import GROUND
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element as Node

@@ -21,9 +21,9 @@ from cardan.io.element import walk
 from cardan.io.text import SIZE_LIMIT
 from cardan.model.body import Joint, JointData
 from cardan.model.force import Coupling
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.tree import GROUND
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element as Node

@@ -36,9 +36,9 @@ from cardan.io.outline import (
 from cardan.io.text import BODIES
 from cardan.io.urdf import INERTIA, UNLIMITED
 from cardan.model.body import Joint, JointData
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.tree import GROUND
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element as Node

@@ -24,11 +24,11 @@ from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.force import Coupling, Force
-from cardan.model.graph import GROUND, choose_tree, joints_to_keep, notes_on_turns
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import Kind
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.tree import GROUND, choose_tree, joints_to_keep, notes_on_turns
 
 ZERO = np.zeros(3)
 SETTLED, KEPT = "; with the bodies fixed to it the rules hold", "; kept as given"

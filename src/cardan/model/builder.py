@@ -13,7 +13,13 @@ from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
 from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.elements import Elements, dimensions, frozen, read_armature, read_name
-from cardan.model.graph import (
+from cardan.model.html import mechanism_html, thumbnail
+from cardan.model.inertia import check_inertia, read_inertia
+from cardan.model.joint import JointType, Kind
+from cardan.model.model import Model
+from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
+from cardan.model.state import State
+from cardan.model.tree import (
     GROUND,
     Tree,
     check_mobility,
@@ -23,12 +29,6 @@ from cardan.model.graph import (
     merged_inertia,
     notes_on_turns,
 )
-from cardan.model.hypertext import mechanism_html, thumbnail
-from cardan.model.inertia import check_inertia, read_inertia
-from cardan.model.joint import JointType, Kind
-from cardan.model.model import Model
-from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
-from cardan.model.state import State
 from cardan.model.values import bodies_and_joints
 
 SNAPPING = 1e-12  # see docs/decisions/0003

@@ -22,9 +22,9 @@ from cardan.model.force import (
     Force,
     ForceKind,
 )
-from cardan.model.graph import GROUND
 from cardan.model.joint import Kind
 from cardan.model.pose import numbers, read_pose
+from cardan.model.tree import GROUND
 
 
 class Elements:

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cardan.algebra.free_number import expression, scalar
 from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, sin, sqrt, stack, where, zeros
-from cardan.algebra.number import expression, scalar
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import ModelError
 from cardan.model.body import Joint

@@ -14,11 +14,11 @@ from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, n
 from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.force import Coupling, Force
-from cardan.model.graph import GROUND, Link, Tree, grow_tree
-from cardan.model.hypertext import VIEWS, mechanism_html, thumbnail
+from cardan.model.html import VIEWS, mechanism_html, thumbnail
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.state import State
+from cardan.model.tree import GROUND, Link, Tree, grow_tree
 from cardan.model.values import bodies_and_joints, counted, shown, whole
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import numpy as np
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Joint
 from cardan.model.force import Force
-from cardan.model.graph import grow_tree
 from cardan.model.inertia import faults_of_inertia
 from cardan.model.pose import LARGEST, Pose
+from cardan.model.tree import grow_tree
 from cardan.model.values import floats, shown
 
 if TYPE_CHECKING:

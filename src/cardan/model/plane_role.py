@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cardan.algebra.number import nominal
+from cardan.algebra.free_number import nominal
 from cardan.errors import ModelError
 from cardan.model.body import Joint
-from cardan.model.graph import GROUND
 from cardan.model.joint import Kind
 from cardan.model.model import Model
+from cardan.model.tree import GROUND
 
 FLAT = 1e-8  # largest sine of an angle that counts as none
 AWAY = (0.3, -0.5)  # rad or m: how far a joint is displaced

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.number import is_free
+from cardan.algebra.free_number import is_free
 from cardan.algebra.rotation import quaternion_of_rotation, rotation_of_quaternion, rotation_of_rpy
 from cardan.errors import ModelError
 from cardan.model.values import floats, shown

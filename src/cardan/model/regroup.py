@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from cardan.algebra.spatial import Transform, shifted, turned
-from cardan.model.graph import GROUND, Tree
 from cardan.model.joint import PRISMATIC, REVOLUTE, SPHERICAL, UNIVERSAL
+from cardan.model.tree import GROUND, Tree
 
 
 def regrouped_inertias(tree: Tree) -> list[np.ndarray]:

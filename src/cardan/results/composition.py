@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import InputError
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
+from cardan.model.tree import GROUND
 from cardan.results import signs
 from cardan.results.paper import COLOURS, INK
 from cardan.results.scene import Scene, View, ring

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.dynamics import rates
-from cardan.analysis.general import time_argument
 from cardan.errors import InputError
 from cardan.formulation.power import configuration_acceleration, velocity_of_rates
-from cardan.integrate.assemble import TOLERANCE, constraint_kernels
-from cardan.kernels.evaluate import compile_quantity, kernel_of
+from cardan.functions.dynamics import rates
+from cardan.functions.general import time_argument
 from cardan.model.model import Model
+from cardan.structure.assemble import TOLERANCE, constraint_kernels
+from cardan.structure.kernels import compile_quantity, kernel_of
 
 if TYPE_CHECKING:
     from cardan.results.trajectory import Trajectory

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.dynamics import forward_dynamics
-from cardan.analysis.general import time_argument
 from cardan.errors import CardanError, InputError
-from cardan.formulation.general import row_count
-from cardan.integrate.assemble import constraint_kernels
-from cardan.integrate.independence import kept_rows, row_names, scaled_rows
-from cardan.integrate.methods import Request, chooses_steps
+from cardan.formulation.dynamics import row_count
+from cardan.functions.dynamics import forward_dynamics
+from cardan.functions.general import time_argument
+from cardan.integrate.integrators import Request, chooses_steps
 from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
+from cardan.structure.assemble import constraint_kernels
+from cardan.structure.rows import kept_rows, row_names, scaled_rows
 
 CLOSED = 1e-8  # of the mechanism's size: a gap beyond it is not rounding
 SINGULAR = 1e-6
@@ -162,7 +162,7 @@ def why(
 
 def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> str:
     """Name the force element, or else the joint, whose value is not a number at the state or just after it."""
-    from cardan.kernels.evaluate import kernel_of
+    from cardan.structure.kernels import kernel_of
 
     plus = kernel_of(model, "plus")
     for ahead in (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 0.1):

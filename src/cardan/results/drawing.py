@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.kinematics import body_poses
-from cardan.analysis.loops import constraint_residual
 from cardan.errors import CardanError, InputError
-from cardan.integrate.assemble import assemble
+from cardan.functions.constraints import constraint_residual
+from cardan.functions.kinematics import body_poses
 from cardan.model.model import Model
 from cardan.results import composition
 from cardan.results.captions import add_captions, add_names
 from cardan.results.paper import COLOURS, look, new_figure, require_file, save_figure
 from cardan.results.scene import Scene, svg
 from cardan.results.shape import Shape, shape_of
+from cardan.structure.assemble import assemble
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError, InputError
-from cardan.integrate.assemble import assemble
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
+from cardan.model.tree import GROUND
 from cardan.model.values import one
 from cardan.results.dataset import table
 from cardan.results.files import whole_file
@@ -29,6 +28,7 @@ from cardan.results.shape import Point, Shape, place, pose_of
 from cardan.results.solid import Solid, arrow, joined
 from cardan.results.stage import FORCE, MOMENT, Part, Span, Stage, stage_of
 from cardan.results.trajectory import Trajectory
+from cardan.structure.assemble import assemble
 
 MOST_SAMPLES = 2000  # more are thinned out: between them the page interpolates
 CURVES = ("q", "v", "energy")  # what is plotted unless asked otherwise

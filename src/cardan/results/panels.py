@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cardan.analysis.loops import undetermined_reactions
-from cardan.analysis.redundancy import redundancy
 from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.functions.constraints import undetermined_reactions
 from cardan.results.quantities import STATES, WRENCH
+from cardan.structure.redundancy import redundancy
 
 if TYPE_CHECKING:
     from cardan.results.trajectory import Trajectory

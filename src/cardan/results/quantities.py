@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.dynamics import forward_dynamics
-from cardan.analysis.energy import kinetic_energy, momentum, potential_energy
-from cardan.analysis.general import time_argument
-from cardan.analysis.kinematics import body_poses, body_twists
-from cardan.analysis.loops import constraint_residual, reactions
-from cardan.analysis.power import multipliers, power
-from cardan.integrate.assemble import constraint_kernels
+from cardan.functions.constraints import constraint_residual, reactions
+from cardan.functions.dynamics import forward_dynamics
+from cardan.functions.energy import kinetic_energy, momentum, potential_energy
+from cardan.functions.general import time_argument
+from cardan.functions.kinematics import body_poses, body_twists
+from cardan.functions.power import multipliers, power
 from cardan.model.model import Model
+from cardan.structure.assemble import constraint_kernels
 
 XYZ = ("x", "y", "z")
 SCREW = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")

@@ -14,12 +14,12 @@ from itertools import combinations
 import numpy as np
 
 from cardan.errors import ModelError
-from cardan.integrate.planarity import find_plane
 from cardan.model.body import Body
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.plane_role import base_name
 from cardan.model.pose import Pose
+from cardan.model.tree import GROUND
+from cardan.structure.planarity import find_plane
 
 SYMBOL = 0.06  # size of a joint's mark, of the usual length of a body
 NEAR = 1e-6  # points nearer than this, of that length, are one

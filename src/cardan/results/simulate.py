@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.condition import warn_of_condition
-from cardan.analysis.general import formulation_key
-from cardan.analysis.redundancy import require_motion
 from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError
-from cardan.formulation.general import row_count
-from cardan.integrate.assemble import assemble as assembled
+from cardan.formulation.dynamics import row_count
+from cardan.functions.general import formulation_key
 from cardan.integrate.driver import Samples, drive
 from cardan.integrate.events import Event, trace_events
-from cardan.integrate.methods import SERIAL, Request, chooses_steps, make_stepper, require_method
+from cardan.integrate.integrators import SERIAL, Request, chooses_steps, make_stepper, require_method
 from cardan.integrate.stepper import Outcome
-from cardan.kernels.evaluate import parameter_arguments
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.results.audit import warn_of_energy
@@ -28,6 +24,10 @@ from cardan.results.quantities import with_values
 from cardan.results.record import EventRecord
 from cardan.results.stream import Store
 from cardan.results.trajectory import Trajectory
+from cardan.structure.assemble import assemble as assembled
+from cardan.structure.condition import warn_of_condition
+from cardan.structure.kernels import parameter_arguments
+from cardan.structure.redundancy import require_motion
 
 CHUNK = 16_384  # systems that march together: their states stay in the cache
 ROOM = 4 << 30  # bytes of samples kept in memory; more must be asked for, or stored

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cardan.algebra.rotation import rotation_to_axis
-from cardan.model.graph import GROUND
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.tree import GROUND
 from cardan.results.shape import ElementMark, JointMark, Point, Shape, shape_of
 from cardan.results.solid import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, joined, lathe, rod, tube
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cardan.model import hypertext
+from cardan.model import html as hypertext
 
 if TYPE_CHECKING:
     from cardan.results.trajectory import Trajectory

@@ -1,0 +1,1 @@
+"""The formulation `points`: planar mechanisms as particles."""

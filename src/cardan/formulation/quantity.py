@@ -1,0 +1,163 @@
+"""What every formulation provides, by the same names: the quantities of a mechanism as graphs.
+
+    M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q) v      phi(q,t) = 0
+
+A `Quantity` is one function of a model and its state. Most are a `Recursion`, which can be unrolled or looped,
+followed by a few operations on its result (`finish`); the others `write` their graph directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cardan.algebra.linsolve import tree_factor, tree_solve
+from cardan.algebra.matrix import Matrix, as_graph, constant, eye, mirrored, segment, stack, zeros
+from cardan.algebra.rotation import cross
+from cardan.algebra.spatial import Transform, shifted, turned
+from cardan.formulation.joint_rows import dual
+from cardan.formulation.recursion import Recursion, unroll
+from cardan.model.model import Model
+from cardan.model.transform import configuration_rate, joint_transform
+from cardan.model.tree import GROUND
+
+Shape = tuple[int, ...]
+Inputs = dict[str, Matrix]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A function of a model's state that a formulation can write down."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[tuple[str, Callable[[Model], Shape]], ...]
+    recursion: Recursion | None = None
+    finish: Callable[[Model, list[Matrix]], list[Matrix]] | None = None
+    write: Callable[[Model, Inputs], list[Matrix]] | None = None
+    shapes: dict[str, Shape] | None = None
+    """Shapes of the inputs where they are not those of `port_shape`."""
+
+    def input_shape(self, model: Model, port: str) -> Shape:
+        """Shape of an input array."""
+        return self.shapes[port] if self.shapes is not None else port_shape(model, port)
+
+    def graph(self, model: Model, inputs: Inputs) -> list[Matrix]:
+        """Record the quantity over symbols: one column a port, `wrenches` a matrix (nb, 6)."""
+        if self.write is not None:
+            return self.write(model, inputs)
+        assert self.recursion is not None
+        results = unroll(self.recursion, model, inputs)
+        return self.finish(model, results) if self.finish else results
+
+
+def port_shape(model: Model, port: str) -> Shape:
+    """Shape of an input array."""
+    sizes: dict[str, Shape] = {
+        "t": (),
+        "q": (model.nq,),
+        "v": (model.nv,),
+        "a": (model.nv,),
+        "tau": (model.nv,),
+        "wrenches": (model.nb, 6),
+        "poses": (model.nb, 16),
+        "twists": (model.nb, 6),
+    }
+    return sizes[port]
+
+
+def per_velocity(model: Model) -> Shape:
+    """(nv,)."""
+    return (model.nv,)
+
+
+def square(model: Model) -> Shape:
+    """(nv, nv)."""
+    return (model.nv, model.nv)
+
+
+def per_body(*shape: int) -> Callable[[Model], Shape]:
+    """(nb, ...)."""
+    return lambda model: (model.nb, *shape)
+
+
+def fixed(*shape: int) -> Callable[[Model], Shape]:
+    """A shape that does not depend on the model."""
+    return lambda model: shape
+
+
+def potential_of_moment(model: Model, mc: Matrix) -> Matrix:
+    """Potential energy (J) from the first moment (kg m) about the ground's origin, where it is zero."""
+    g = model.gravity
+    return -(g[0] * mc[0] + g[1] * mc[1] + g[2] * mc[2])
+
+
+def centroidal(h: Matrix, c: Matrix) -> Matrix:
+    """Momentum about the centre of mass `c` from momentum about the origin."""
+    return stack(h[:3] - cross(c, h[3:]), h[3:])
+
+
+def solve_joint_space(model: Model, H: Matrix, b: Matrix) -> Matrix:
+    """Solve `H x = b` along the tree, without fill-in."""
+    above = model.tree.coordinate_ancestor()
+    return tree_solve(tree_factor(H, above), above, b)
+
+
+def inverse_of(model: Model, H: Matrix) -> Matrix:
+    """Inverse of a joint-space inertia."""
+    return mirrored(solve_joint_space(model, H, eye(model.nv, H)))
+
+
+def _plus(model: Model, inputs: Inputs) -> list[Matrix]:
+    q, v = inputs["q"], inputs["v"]
+    parts = [link.kind.plus(segment(q, link.q), segment(v, link.v)) for link in model.tree.links if link.kind.nq]
+    return [stack(*parts) if parts else q]
+
+
+def _rates(model: Model, inputs: Inputs) -> list[Matrix]:
+    q, v = inputs["q"], inputs["v"]
+    parts = [
+        configuration_rate(link.kind, segment(q, link.q), segment(v, link.v))
+        for link in model.tree.links
+        if link.kind.nq
+    ]
+    return [stack(*parts) if parts else q]
+
+
+def links_from_bodies(model: Model, inputs: Inputs) -> dict[int, tuple[Matrix, Matrix, Matrix]]:
+    """Axes, origin and twist of every link and the ground, from `poses` (nb, 16) and `twists` (nb, 6) of the bodies."""
+    tree, like = model.tree, inputs["poses"]
+    at = {GROUND: (eye(3, like), zeros(3, None, like), zeros(6, None, like))}
+    for b in reversed(range(model.nb)):
+        if tree.body_link[b] == GROUND:
+            continue
+        row, pose = inputs["poses"][b, :], tree.body_pose[b].inverse
+        R_B = stack(*(row[4 * k : 4 * k + 3] for k in range(3)))
+        r_B = stack(*(row[4 * k + 3] for k in range(3)))
+        X = Transform((turned(constant(pose.rotation.T)), shifted(constant(pose.position))))
+        R = R_B @ constant(pose.rotation)
+        at[tree.body_link[b]] = R, r_B + R_B @ constant(pose.position), X @ inputs["twists"][b, :].T
+    return at
+
+
+def _project(model: Model, inputs: Inputs) -> list[Matrix]:
+    """Coordinates and rates of the tree from poses and twists of all bodies: each joint measured between its sides."""
+    tree, like = model.tree, inputs["poses"]
+    at = links_from_bodies(model, inputs)
+    q, v = [], []
+    for i, link in enumerate(tree.links):
+        R_p, r_p, v_p = at[link.parent]
+        R_i, r_i, v_i = at[i]
+        E, r = constant(link.E), constant(link.r)
+        R_F, r_F = R_p @ E.T, r_p + R_p @ r
+        q_i = link.kind.measure(R_F.T @ R_i, R_F.T @ (r_i - r_F))
+        S = as_graph(link.kind.S(q_i), like)
+        relative = v_i - joint_transform(link.kind, q_i, E, r) @ v_p
+        q.append(q_i)
+        v.append(dual(S).T @ relative)
+    return [stack(*q) if q else zeros(0, None, like), stack(*v) if v else zeros(0, None, like)]
+
+
+PROJECT = Quantity("project", ("poses", "twists"), (("q", lambda m: (m.nq,)), ("v", lambda m: (m.nv,))), write=_project)
+PLUS = Quantity("plus", ("q", "v"), (("q", lambda m: (m.nq,)),), write=_plus)
+RATES = Quantity("rates", ("q", "v"), (("qdot", lambda m: (m.nq,)),), write=_rates)

@@ -1,0 +1,1 @@
+"""What users call: functions of a model and its state, on arrays."""

@@ -1,0 +1,299 @@
+"""`cd.check(model)`: every identity and every formulation on one mechanism, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cardan.functions import dynamics as dy
+from cardan.functions import energy as en
+from cardan.functions import kinematics as ki
+from cardan.functions.constraints import constraint_jacobian, reactions, undetermined_reactions
+from cardan.functions.general import equations_kernel, time_argument
+from cardan.model.html import html_table
+from cardan.model.model import Model
+from cardan.model.values import number, whole
+from cardan.structure.assemble import assemble
+from cardan.structure.kernels import is_large
+from cardan.structure.planarity import in_plane, is_planar
+from cardan.structure.rows import generic_configurations
+
+
+@dataclass(frozen=True)
+class Row:
+    """One check: what was compared, the largest relative error, and the bound it must keep."""
+
+    name: str
+    error: float
+    bound: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error keeps the bound (a NaN does not)."""
+        return bool(self.error <= self.bound)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Result of `cd.check`."""
+
+    model: str
+    rows: tuple[Row, ...]
+    states: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether every row passed."""
+        return all(row.passed for row in self.rows)
+
+    def __str__(self) -> str:
+        """One line a check."""
+        width = max((len(row.name) for row in self.rows), default=0)
+        lines = [
+            f"{self.model}: {'all checks passed' if self.passed else 'CHECKS FAILED'} on {self.states} random states"
+        ]
+        lines += [
+            f"  {row.name:<{width}}  {row.error:8.1e}  {'ok' if row.passed else f'FAILED (bound {row.bound:.0e})'}"
+            for row in self.rows
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        verdict = "all checks passed" if self.passed else "CHECKS FAILED"
+        rows = [
+            (row.name, f"{row.error:.1e}", f"{row.bound:.0e}", "ok" if row.passed else "FAILED") for row in self.rows
+        ]
+        caption = f"{self.model}: {verdict} on {self.states} random states"
+        return html_table(caption, rows, ("check", "largest relative error", "bound", ""))
+
+
+# The formulations that check compares: the words that choose them.
+WAYS = (
+    ("spatial", "fixed"),
+    ("newton_euler", "fixed"),
+    ("absolute", "fixed"),
+    ("absolute", "body"),
+    ("relative", "fixed"),
+)
+# Past so many links the formulations with six coordinates a body are left out: their graphs take minutes to compile.
+SIX_COORDINATES_UP_TO = 16
+
+
+def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10) -> Report:
+    """Run every identity and compare every formulation at random consistent states.
+
+    Errors are relative to the largest number compared. `bound` is for well-conditioned models; differences in time
+    (power, rates) have a looser one. Reactions are compared where redundant constraints leave them determined.
+    """
+    model.require_one("check")
+    states, bound = whole("check", "states", states), number("check", "bound", bound, above=0)
+    rng = np.random.default_rng(whole("check", "seed", seed, least=0))
+    q, v = consistent_states(model, rng, states)
+    tau = rng.standard_normal((states, model.nv))
+    wrenches = rng.standard_normal((states, model.nb, 6))
+    rows = []
+    if model.is_plain:
+        rows += [Row(name, float(error(model, q, v, tau, wrenches)), bound) for name, error in IDENTITIES.items()]
+        rows += [Row(name, float(error(model, q, v)), 1e-6) for name, error in DIFFERENCES.items()]
+        for name, compare in AGREEMENT.items():
+            here, there = (compare(model, q, v, tau, wrenches, form) for form in ("spatial", "newton_euler"))
+            rows.append(Row(f"{name}: spatial = newton_euler", relative(here, there), bound))
+    else:
+        rows += _general_rows(model, q, v, tau, wrenches, bound)
+    rows += _formulation_rows(model, q, v, tau, wrenches, bound)
+    return Report(model.name, tuple(rows), len(q))
+
+
+def consistent_states(model: Model, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Random q (count, nq) and v (count, nv); with loops, a few configurations near the model's start."""
+    if not (model.cuts or model.couplings):
+        return model.random_state(rng, count)
+    generic = generic_configurations(model)
+    q = np.stack([generic[k % len(generic)] for k in range(count)])
+    return assemble(model, q, rng.standard_normal((count, model.nv)))
+
+
+def _general_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bound: float) -> list[Row]:
+    """Loops closed, and every body in balance, whatever acts on it."""
+    J = constraint_jacobian(model, q)
+    a = dy.forward_dynamics(model, q, v, tau, wrenches=wrenches)
+    M, f, _, gamma, phi = equations_kernel(model, "spatial")(q, v, tau, wrenches, *time_argument(model, 0.0))
+    force = (M @ a[..., None])[..., 0] - f
+    work = force - (np.swapaxes(J, -1, -2) @ np.linalg.pinv(np.swapaxes(J, -1, -2)) @ force[..., None])[..., 0]
+    rates = (J @ a[..., None])[..., 0] - gamma
+    scale = max(float(np.abs(f).max(initial=0.0)), 1e-300)
+    return [
+        Row("loops closed", float(np.abs(phi).max(initial=0.0)), bound),
+        Row(
+            "accelerations keep them closed",
+            float(np.abs(rates).max(initial=0.0)) / max(float(np.abs(a).max(initial=0.0)), 1.0),
+            1e-8,
+        ),
+        Row("M a - f is a constraint force", float(np.abs(work).max(initial=0.0)) / scale, 1e-8),
+    ]
+
+
+def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bound: float) -> list[Row]:
+    """Accelerations and determined reactions, every formulation against the first."""
+    few = slice(0, 8)
+    q, v, tau, wrenches = q[few], v[few], tau[few], wrenches[few]
+    ways: tuple[tuple[str, str], ...] = WAYS if len(model.separate.tree.links) <= SIX_COORDINATES_UP_TO else WAYS[:2]
+    has_rotors = any(joint.armature is not None for joint in model.joints)
+    ways += (("points", "fixed"),) if is_planar(model) and not is_large(model) and not has_rotors else ()
+    known = [~undetermined_reactions(model, row) for row in q[:3]]
+    determined = np.logical_and.reduce(known)
+    accelerations, forces = [], []
+    for formulation, frame in ways:
+        a = dy.forward_dynamics(model, q, v, tau, wrenches=wrenches, formulation=formulation, frame=frame)
+        f = reactions(model, q, v, tau, wrenches=wrenches, formulation=formulation, frame=frame)
+        accelerations.append(a)
+        forces.append(np.where(determined, f, 0.0))
+    rows = []
+    for k, (formulation, frame) in enumerate(ways[1:], 1):
+        name = formulation if formulation != "absolute" else f"absolute, {frame} frame"
+        rows.append(Row(f"accelerations: spatial = {name}", relative(accelerations[0], accelerations[k]), bound))
+        here = forces[0] if formulation != "points" else _in_plane(model, forces[0], determined)
+        there = forces[k] if formulation != "points" else _in_plane(model, forces[k], determined)
+        rows.append(Row(f"reactions: spatial = {name}", relative(here, there), bound))
+    return rows
+
+
+def _in_plane(model: Model, forces: np.ndarray, determined: np.ndarray) -> np.ndarray:
+    """The part of reactions that acts in the plane, where each component that it is made of is determined."""
+    P = in_plane(model)
+    known = (np.abs(P) @ ~determined[..., None])[..., 0] < 1e-9
+    return np.where(known, np.einsum("jab,...jb->...ja", P, forces), 0.0)
+
+
+def relative(a: Any, b: Any) -> float:
+    """Largest difference over the largest number."""
+    scale = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    difference = float(np.abs(np.asarray(a) - np.asarray(b)).max(initial=0.0))
+    return difference / scale if scale > 0 else difference
+
+
+def _inverse_of_forward(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    a = dy.forward_dynamics(model, q, v, tau, wrenches=wrenches)
+    return relative(dy.inverse_dynamics(model, q, v, a, wrenches=wrenches), tau)
+
+
+def _force_balance(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    a = dy.forward_dynamics(model, q, v, tau)
+    M, C = dy.mass_matrix(model, q), dy.bias_force(model, q, v)
+    return relative((M @ a[..., None])[..., 0] + C, tau)
+
+
+def _mass_symmetric(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    M = dy.mass_matrix(model, q)
+    smallest = np.linalg.eigvalsh(M)[..., 0] if model.nv else np.ones(1)
+    return relative(M, np.swapaxes(M, -1, -2)) if (smallest > 0).all() else np.inf
+
+
+def _inverse_mass(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    M, W = dy.mass_matrix(model, q), dy.inverse_mass_matrix(model, q)
+    return relative(M @ W, np.broadcast_to(np.eye(model.nv), M.shape))
+
+
+def _kinetic(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    M = dy.mass_matrix(model, q)
+    return relative(en.kinetic_energy(model, q, v), np.einsum("...i,...ij,...j", v, M, v) / 2)
+
+
+def _coriolis(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    C = dy.coriolis_matrix(model, q, v)
+    return relative((C @ v[..., None])[..., 0] + dy.gravity_force(model, q), dy.bias_force(model, q, v))
+
+
+def _twists(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    body = model.body_names[-1]
+    J = ki.jacobian(model, body, q)
+    return relative((J @ v[..., None])[..., 0], ki.body_twists(model, q, v)[..., -1, :])
+
+
+def _wrench_power(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    """External wrenches do the same work on bodies as on joints."""
+    zero = np.zeros_like(v)
+    with_, without = (dy.inverse_dynamics(model, q, v, zero, wrenches=w) for w in (wrenches, 0 * wrenches))
+    on_joints = ((without - with_) * v).sum(-1)
+    return relative(on_joints, (ki.body_twists(model, q, v) * wrenches).sum((-1, -2)))
+
+
+def _joint_drive(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
+    """Along a joint's freedoms its wrench is the drive."""
+    f = dy.joint_wrenches(model, q, v, tau)
+    force = dy.inverse_dynamics(model, q, v, tau)
+    got = np.zeros_like(force)
+    for link in model.tree.links:
+        kind = link.kind
+        if kind.bias is not None or kind.name.startswith("reversed"):
+            got[..., link.v] = force[..., link.v]  # S depends on q or is seen from the other side; the others suffice
+            continue
+        S = kind.S(np.array(kind.neutral))
+        got[..., link.v] = f[..., link.joint, :] @ S + (
+            0 if link.armature is None else link.armature * tau[..., link.v]
+        )
+    return relative(got, force)
+
+
+IDENTITIES: dict[str, Callable[..., float]] = {
+    "inverse of forward dynamics": _inverse_of_forward,
+    "M a + bias = tau": _force_balance,
+    "M symmetric, positive definite": _mass_symmetric,
+    "M times its inverse": _inverse_mass,
+    "kinetic energy = v M v / 2": _kinetic,
+    "C v + gravity = bias": _coriolis,
+    "Jacobian times v = twist": _twists,
+    "power of external wrenches": _wrench_power,
+    "joint wrench along S = tau": _joint_drive,
+}
+
+
+def _moved(model: Model, q: Any, v: Any, h: float) -> Any:
+    return dy.plus(model, q, h * v)
+
+
+def _power(model: Model, q: Any, v: Any, h: float = 1e-5) -> float:
+    """Along free motion kinetic and potential energy change by the same amount."""
+    a = dy.forward_dynamics(model, q, v)
+
+    def energy(h: float) -> Any:
+        # second order: the configuration moves with the velocity half way
+        there = dy.plus(model, q, h * v + h * h / 2 * a)
+        return en.kinetic_energy(model, there, v + h * a) + en.potential_energy(model, there)
+
+    M = dy.mass_matrix(model, q)
+    scale = np.abs(np.einsum("...i,...ij,...j", v, M, a)).max(initial=1e-300)
+    return float(np.abs(energy(h) - energy(-h)).max(initial=0.0) / (2 * h) / scale)
+
+
+def _skew(model: Model, q: Any, v: Any, h: float = 1e-5) -> float:
+    """Mdot - 2 C is skew-symmetric."""
+    Mdot = (dy.mass_matrix(model, _moved(model, q, v, h)) - dy.mass_matrix(model, _moved(model, q, v, -h))) / (2 * h)
+    C = dy.coriolis_matrix(model, q, v)
+    return relative(C + np.swapaxes(C, -1, -2), Mdot)
+
+
+def _gravity(model: Model, q: Any, v: Any, h: float = 1e-5) -> float:
+    """Gravity's power along v is the rate of potential energy."""
+    rate = en.potential_energy(model, _moved(model, q, v, h)) - en.potential_energy(model, _moved(model, q, v, -h))
+    return relative((dy.gravity_force(model, q) * v).sum(-1), rate / (2 * h))
+
+
+DIFFERENCES: dict[str, Callable[..., float]] = {
+    "energy along free motion": _power,
+    "Mdot - 2 C skew": _skew,
+    "gravity force = rate of potential": _gravity,
+}
+
+AGREEMENT: dict[str, Callable[..., Any]] = {
+    "joint forces": lambda m, q, v, tau, w, form: dy.inverse_dynamics(m, q, v, tau, wrenches=w, formulation=form),
+    "mass matrix": lambda m, q, v, tau, w, form: dy.mass_matrix(m, q, formulation=form),
+    "joint wrenches": lambda m, q, v, tau, w, form: dy.joint_wrenches(m, q, v, tau, wrenches=w, formulation=form),
+    "kinetic energy": lambda m, q, v, tau, w, form: en.kinetic_energy(m, q, v, formulation=form),
+    "momentum": lambda m, q, v, tau, w, form: en.momentum(m, q, v, formulation=form),
+    "poses": lambda m, q, v, tau, w, form: ki.body_poses(m, q, formulation=form),
+    "twists": lambda m, q, v, tau, w, form: ki.body_twists(m, q, v, formulation=form),
+}

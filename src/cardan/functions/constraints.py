@@ -1,0 +1,189 @@
+"""Closed loops on arrays: residuals, reactions, and inverse dynamics with chosen drives.
+
+Shapes: `q` (..., nq), `v`, `a`, `tau` (..., nv), `wrenches` (..., nb, 6), time `t` (...); leading axes broadcast.
+SI units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import InputError
+from cardan.functions.general import equations_kernel, formulation_key, reaction_kernel, time_argument
+from cardan.functions.kinematics import body_poses
+from cardan.model.html import html_table
+from cardan.model.model import Model
+from cardan.model.values import counted, one
+from cardan.structure.assemble import constraint_kernels
+from cardan.structure.redundancy import redundancy
+
+
+def constraint_residual(model: Model, q: Any, *, t: Any = 0.0) -> Any:
+    """How far the loops and couplings are from closed (..., nl): m and rad, zero at a consistent configuration."""
+    return constraint_kernels(model)[0](q, *time_argument(model, t))[0]
+
+
+def constraint_jacobian(model: Model, q: Any, *, t: Any = 0.0) -> Any:
+    """Rows `J` (..., nl, nv) of the velocity constraints `J v = beta` in the tree's coordinates, redundant ones too."""
+    return constraint_kernels(model)[1](q, *time_argument(model, t))[0]
+
+
+def reactions(
+    model: Model,
+    q: Any,
+    v: Any,
+    tau: Any = None,
+    *,
+    wrenches: Any = None,
+    t: Any = 0.0,
+    formulation: str = "spatial",
+    frame: str = "fixed",
+) -> Any:
+    """Wrench (..., number of joints, 6) that each joint, tree joint or cut, exerts on its child at a consistent state.
+
+    It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
+    included. Components that redundant constraints leave undetermined are one possible answer;
+    `undetermined_reactions` tells which they are. Where q leaves loops open (`cd.constraint_residual`) the answer is
+    that of the same equations there; the first call warns of a wide gap.
+    """
+    tau = np.zeros(model.nv) if tau is None else tau
+    wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
+    key = formulation_key(formulation, frame)
+    kernel = reaction_kernel(model, key)
+    if ("first", key) not in model.kernels:
+        from cardan.structure.condition import warn_at_first  # which needs this layer's kernels
+
+        warn_at_first(model, key, q, t)
+    return kernel(q, v, tau, wrenches, *time_argument(model, t))
+
+
+def undetermined_reactions(model: Model, q: Any, *, t: Any = 0.0) -> np.ndarray:
+    """Mask (number of joints, 6), True where redundancy leaves a reaction's component undetermined at `q` (nq,)."""
+    key = "absolute_body"
+    model.require_one("undetermined_reactions")
+    q = one("undetermined_reactions", "q", q, model.nq)
+    still = np.zeros(model.nv)
+    J = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))[2]
+    U, s, _ = np.linalg.svd(J)
+    rank = int((s > 1e-8 * max(float(s.max(initial=0.0)), 1e-300)).sum())
+    null = U[:, rank:]  # self-stress: multipliers that balance among themselves
+    mask = np.zeros((len(model.joints), 6), dtype=bool)
+    if null.shape[1]:
+        for j, at, T in _joint_spans(model, q):
+            mask[j] = np.abs(T @ null[at]).max(axis=1) > 1e-7
+    return mask
+
+
+def _joint_spans(model: Model, q: Any) -> list[tuple[int, slice, np.ndarray]]:
+    """For each joint with rows in absolute coordinates: its number, its rows, and T (6, rows) at q."""
+    settled = model.settled()
+    apart, poses = model.separate, body_poses(model, q)
+    spans, first = [], 0
+    for j, joint in enumerate(model.joints):
+        ends = [-1 if b < 0 else apart.tree.body_link[b] for b in (joint.parent, joint.child)]
+        if ends[0] == ends[1]:
+            continue
+        k = joint.kind.freedoms_removed
+        own = joint.kind.measure(*_pose_in_joint(settled, poses, j))
+        spans.append((j, slice(first, first + k), np.asarray(joint.kind.T(own))))
+        first += k
+    return spans
+
+
+def _pose_in_joint(model: Model, poses: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation and position of frame M in frame F, from the poses (nb, 4, 4) of all bodies."""
+    joint = model.joints[j]
+    F, M = (
+        (np.eye(4) if b < 0 else poses[b]) @ at.matrix
+        for b, at in ((joint.parent, joint.at), (joint.child, joint.child_at))
+    )
+    relative = np.linalg.inv(F) @ M
+    return relative[:3, :3], relative[:3, 3]
+
+
+@dataclass(frozen=True)
+class Actuation:
+    """Whether chosen drives can move a mechanism at will: its freedoms, and how many of them the drives command."""
+
+    freedoms: int
+    driven: int
+    commanded: int
+
+    @property
+    def kind(self) -> str:
+        """`exact`, `under` (some freedom has no drive) or `over` (some drives work against each other)."""
+        if self.commanded < self.freedoms:
+            return "under"
+        return "over" if self.driven > self.freedoms else "exact"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("freedoms", f"{self.freedoms}"),
+            ("driven", f"{self.driven}"),
+            ("commanded by the drives", f"{self.commanded}"),
+        ]
+        return html_table(f"Actuation: {self.kind}", rows)
+
+
+def actuation(model: Model, q: Any, driven: Sequence[str]) -> Actuation:
+    """Judge a choice of driven joints at a configuration `q` (nq,)."""
+    model.require_one("actuation")
+    q = one("actuation", "q", q, model.nq)
+    B, J = _drive_matrix(model, driven), np.asarray(constraint_jacobian(model, q))
+    freedoms = model.nv - _rank(J)
+    commanded = _rank(np.concatenate([B, J.T], axis=1)) - _rank(J)
+    return Actuation(freedoms, B.shape[1], commanded)
+
+
+def drive_forces(model: Model, q: Any, v: Any, a: Any, force: Any, driven: Sequence[str], t: Any = 0.0) -> np.ndarray:
+    """Drives `tau` (..., nv) of the joints `driven` that, with constraint forces, give a `force` (..., nv)."""
+    B = _drive_matrix(model, driven)
+    J = np.asarray(constraint_jacobian(model, q, t=t))
+    if not np.isfinite(J).all():
+        raise InputError("inverse_dynamics: some q or t gives constraints that are not finite; look for nan and inf")
+    _require_possible(model, q, v, a, t)
+    # what is left of a force after the constraints have borne their part; the smallest drives that give it
+    P = np.eye(model.nv) - np.linalg.pinv(J, rcond=1e-10) @ J
+    wanted = P @ np.asarray(force)[..., None]
+    found = np.linalg.pinv(P @ B, rcond=1e-10) @ wanted
+    left = np.abs(P @ B @ found - wanted).max(axis=(-2, -1), initial=0.0)
+    size = np.abs(force).max(axis=-1, initial=1.0)
+    if (left > 1e-7 * size).any():
+        left = left.max()
+        names = ", ".join(repr(name) for name in driven) or "no joint"
+        raise InputError(
+            f"inverse_dynamics: model {model.name!r} has {counted(redundancy(model).freedoms, 'freedom')}, and driving "
+            f"{names} cannot give these accelerations: a force of {left:.3g} (N m and N) is left; drive more joints"
+        )
+    return (B @ found)[..., 0]
+
+
+def _require_possible(model: Model, q: Any, v: Any, a: Any, t: Any) -> None:
+    """Refuse accelerations that would open a loop, `J a` far from `gamma`: no drive gives them."""
+    still = np.zeros(model.nv)
+    _, _, J, gamma, _ = equations_kernel(model, "spatial")(
+        q, v, still, np.zeros((model.nb, 6)), *time_argument(model, t)
+    )
+    off = np.abs((J @ np.asarray(a)[..., None])[..., 0] - gamma).max(axis=-1, initial=0.0)
+    size = ((np.abs(J) @ np.abs(a)[..., None])[..., 0] + np.abs(gamma)).max(axis=-1, initial=1e-9)
+    if (off > 1e-3 * size).any():
+        raise InputError(
+            f"inverse_dynamics: model {model.name!r} cannot accelerate like that: a loop or coupling would break by "
+            f"{np.max(off):.3g} (m/s^2 or rad/s^2); give accelerations that fit, as cd.forward_dynamics does"
+        )
+
+
+def _drive_matrix(model: Model, driven: Sequence[str]) -> np.ndarray:
+    driven = (driven,) if isinstance(driven, str) else driven
+    if not isinstance(driven, Iterable):
+        raise InputError(f"driven must be a list of joint names, got {driven!r}")
+    columns = [k for name in driven for k in range(*model.v_slice(name).indices(model.nv))]
+    return np.eye(model.nv)[:, columns]
+
+
+def _rank(A: np.ndarray) -> int:
+    return int(np.linalg.matrix_rank(A)) if A.size else 0

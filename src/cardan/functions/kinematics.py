@@ -1,0 +1,89 @@
+"""Where the bodies are and how they move: batched functions of a model.
+
+Shapes: `q` (..., nq), `v`, `a` (..., nv); leading axes broadcast. Bodies come in the order of `model.body_names`.
+Twists and accelerations are (angular, linear) in rad and m, in the body's own components.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import InputError
+from cardan.formulation.jacobian import frame_jacobian
+from cardan.functions import large
+from cardan.model.model import Model
+from cardan.model.values import array
+from cardan.structure.kernels import compile_quantity, is_large, kernel_of
+
+
+def body_poses(model: Model, q: Any, *, formulation: str = "spatial", threads: int | None = None) -> Any:
+    """Pose of every body in ground axes: homogeneous matrices (..., nb, 4, 4), lengths in m."""
+    flat = kernel_of(model, "body_poses", formulation)(q, threads=threads)
+    return flat.reshape(*flat.shape[:-1], 4, 4)
+
+
+def body_twists(model: Model, q: Any, v: Any, *, formulation: str = "spatial", threads: int | None = None) -> Any:
+    """Twist of every body (..., nb, 6), rad/s and m/s."""
+    return kernel_of(model, "body_twists", formulation)(q, v, threads=threads)
+
+
+def body_accelerations(model: Model, q: Any, v: Any, a: Any, *, threads: int | None = None) -> Any:
+    """Spatial acceleration of every body (..., nb, 6), rad/s^2 and m/s^2: the rate of change of its twist."""
+    return kernel_of(model, "body_accelerations")(q, v, a, threads=threads)
+
+
+def frame_pose(model: Model, frame: str, q: Any) -> Any:
+    """Pose (..., 4, 4) of a body or named frame in ground axes."""
+    if frame == "ground":
+        return _fixed(model, q, np.eye(4))
+    if frame in model.frame_names:
+        found = model.frames[model.frame_names.index(frame)]
+        at = found.at.matrix
+        if found.body < 0:
+            return _fixed(model, q, at)
+        return body_poses(model, q)[..., found.body, :, :] @ at
+    return body_poses(model, q)[..., model.body_index(frame), :, :]
+
+
+def _fixed(model: Model, q: Any, pose: np.ndarray) -> np.ndarray:
+    """The pose of what does not move, at every q."""
+    return np.array(np.broadcast_to(pose, (*array("frame_pose", "q", q, model.nq).shape[:-1], 4, 4)))
+
+
+def jacobian(model: Model, frame: str, q: Any, *, axes: str = "body") -> Any:
+    """Jacobian `J` (..., 6, nv) of a body or named frame: `J v` is its twist.
+
+    `axes="body"`: in the frame's own components; `axes="ground"`: angular velocity, and velocity of the frame's
+    origin, in ground components.
+    """
+    if axes not in ("body", "ground"):
+        raise InputError(f"jacobian: axes must be 'body' or 'ground', got {axes!r}")
+    J = large.jacobian(model, frame, q) if is_large(model) else _jacobian_kernel(model, frame)(q)
+    if axes == "ground":
+        R = frame_pose(model, frame, q)[..., :3, :3]
+        J = np.concatenate([R @ J[..., :3, :], R @ J[..., 3:, :]], axis=-2)
+    return J
+
+
+def joint_axes(model: Model, q: Any) -> Any:
+    """Twist (..., nv, 6) about the ground's origin, in ground components, due to a unit rate of each coordinate."""
+    return kernel_of(model, "joint_axes")(q)
+
+
+def _jacobian_kernel(model: Model, frame: str) -> Any:
+    kernel = model.kernels.get(("jacobian", frame))
+    if kernel is None:
+        model.placement(frame)  # an unknown name is refused before anything is compiled
+        name = f"spatial {_where(model, frame)}"
+        kernel = model.kernels["jacobian", frame] = compile_quantity(model, frame_jacobian(frame), name)
+    return kernel
+
+
+def _where(model: Model, name: str) -> str:
+    """What a Jacobian depends on beside the equations, which know no names: the body, and the pose of a frame on it."""
+    if name in model.frame_names:
+        frame = model.frames[model.frame_names.index(name)]
+        return f"{frame.body} {frame.at.matrix.tobytes().hex()}"
+    return "ground" if name == "ground" else str(model.body_names.index(name))

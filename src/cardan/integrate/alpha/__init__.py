@@ -1,0 +1,1 @@
+"""The generalised-alpha method."""

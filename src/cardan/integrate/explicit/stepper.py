@@ -1,0 +1,184 @@
+"""The stepper of the explicit integrators: marches of many systems at once, in lanes and threads."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from cardan.integrate.crossing import locate, side_kept
+from cardan.integrate.events import Event
+from cardan.integrate.explicit.kernels import recipe_of
+from cardan.integrate.explicit.motion import Motion
+from cardan.integrate.explicit.step import Method
+from cardan.integrate.lanes import Lanes
+from cardan.integrate.stepper import Arrival, Outcome
+from cardan.structure.kernels import kernel_of, parameter_arguments
+
+NEWTON_STEPS = np.asarray(3.0)  # at a sample; the gap left is the square of the last one seen
+OPEN = 1e-6  # m or rad: a gap that they should have closed
+
+STATE = ("t", "q", "v", "a", "h", "e", "steps", "outcome", "event", "g")
+
+
+class Marching(Lanes):
+    """An explicit integrator at work.
+
+    Args:
+        motion: the equations.
+        method: a row of `explicit.METHODS`.
+        tau: constant drives (B, nv) or (nv,).
+        step: length of a fixed step, s; for an adaptive method the first one, None to choose it.
+        rtol, atol: tolerances of an adaptive method.
+        longest: longest step, s.
+        events: what to look for.
+        most: largest number of steps.
+        threads: how many, None for the default.
+
+    """
+
+    def __init__(
+        self,
+        motion: Motion,
+        method: Method,
+        tau: np.ndarray,
+        *,
+        step: float | None,
+        rtol: float = 1e-8,
+        atol: float = 1e-10,
+        longest: float = np.inf,
+        events: tuple[Event, ...] = (),
+        most: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.method, self.motion, self.events, self.most = method, motion, events, most
+        self.crossed: np.ndarray | None = None
+        self.parameters = parameter_arguments(motion.model)
+        self.recipe = recipe_of(motion, method, events)
+        self.tau, self.step, self.threads = tau, step, threads
+        self.tolerances = tuple(np.asarray(x, dtype=float) for x in (rtol, atol, longest))
+        self.march = self.recipe.march
+        super().__init__()
+
+    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start at a state."""
+        B = len(q)
+        before = self.s.get("g")
+        steps = self.s["steps"] if self.s else np.zeros(B)
+        h = self.s["h"] if self.s else np.full(B, 0.0 if self.step is None else self.step)
+        flat = {name: np.zeros(B) for name in ("e", "outcome")}
+        self.s = {"t": np.full(B, float(t)), "q": np.array(q, dtype=float), "v": np.array(v, dtype=float), "h": h}
+        self.s |= {**flat, "steps": steps, "event": np.full(B, -1.0)}
+        if self.resting is not None:
+            self.s["outcome"][self.resting] = Outcome.RESTING
+        self._look()
+        if before is not None:
+            self.s["g"] = side_kept(before, self.s["g"])
+        if self.method.adaptive and self.step is None:
+            self.s["h"] = self._first_step()
+
+    def _advance(self, t: float) -> Arrival:
+        s = self.s
+        at_event = s["outcome"] == Outcome.EVENT
+        if at_event.any():
+            s["outcome"] = np.where(at_event, 0.0, s["outcome"])
+            s["event"] = np.full(len(at_event), -1.0)
+            self._look()
+        if not self.method.adaptive:
+            assert self.step is not None
+            left = t - s["t"]
+            s["h"] = left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0)
+        self._run(t)
+        if self.events and (self.s["outcome"] == Outcome.EVENT).any():
+            self._locate()
+        s = self.s
+        return Arrival(
+            s["t"].copy(),
+            s["q"].copy(),
+            s["v"].copy(),
+            s["outcome"].astype(int),
+            s["event"].astype(int),
+            s["steps"].astype(int),
+            crossed=self.crossed,
+        )
+
+    def _run(self, t: float) -> None:
+        """Call the kernel until every system has arrived, stopped or failed."""
+        names = STATE if self.events else STATE[:-1]
+        end = np.asarray(float(t))
+        while True:
+            began = perf_counter()
+            state = [self.s[name] for name in names]
+            limit = self.limit if self.most is None else min(self.limit, self._left())
+            out = self.march(
+                *state, end, *self.tolerances, self.tau, *self.parameters, np.asarray(float(limit)),
+                threads=self.threads,
+            )  # fmt: skip
+            self.s = dict(zip(names, out, strict=True))
+            going = (self.s["t"] < t) & (self.s["outcome"] == 0)
+            if self.most is not None and going.any():
+                spent = going & (self.s["steps"] >= self.most)
+                self.s["outcome"] = np.where(spent, Outcome.STEPS, self.s["outcome"])
+                going &= ~spent
+            if not going.any():
+                return
+            self._pace(perf_counter() - began)
+
+    def _left(self) -> int:
+        """Steps that no system may exceed."""
+        assert self.most is not None
+        return max(int(self.most - self.s["steps"][self.s["outcome"] == 0].max(initial=0)), 1)
+
+    def _look(self) -> None:
+        """Accelerations and events at the state there is."""
+        s = self.s
+        found: Any = self.recipe.observe(s["t"], s["q"], s["v"], self.tau, *self.parameters)
+        a, *g = found if self.events else (found,)
+        if self.motion.looped:
+            a = kernel_of(self.motion.model, "forward_dynamics")(s["q"], s["v"], self.tau)
+        s["a"] = np.array(a)
+        if g:
+            s["g"] = np.array(g[0])
+
+    def _first_step(self) -> np.ndarray:
+        """A cautious length (B,) for the first step: that of a hundredth of the state at its rate of change."""
+        rtol, atol, longest = self.tolerances
+        s = self.s
+        y = np.concatenate([s["q"], s["v"]], axis=1)
+        rate = np.concatenate([s["v"], s["a"]], axis=1)
+        d0 = np.sqrt(np.mean((y / (atol + rtol * np.abs(y))) ** 2, axis=1))
+        scale = atol + rtol * np.maximum(np.abs(rate), 1.0)
+        d1 = np.sqrt(np.mean((rate / scale) ** 2, axis=1))
+        h = np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / np.maximum(d1, 1e-300))
+        return np.minimum(np.clip(np.nan_to_num(h, nan=1e-6), 1e-6, 0.1), longest)
+
+    def settled(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """States closed well at times (B, n), and which samples (B, n) stayed open: Newton's method on all at once."""
+        if not self.motion.projects:
+            return q, v, np.zeros(t.shape, dtype=bool)
+        parameters = [p[..., None, :] for p in self.parameters]
+        with np.errstate(all="ignore"):
+            q, v, gap = self.recipe.settle(q, v, np.zeros_like(t), t, *parameters, NEWTON_STEPS, threads=self.threads)
+        return q, v, gap >= OPEN
+
+    def _locate(self) -> None:
+        """Find the events inside the steps that met them; each system ends just past its earliest one."""
+        s = self.s
+        rows = np.flatnonzero(s["outcome"] == Outcome.EVENT)
+        directions = np.array([event.direction for event in self.events])
+        start = {name: s[name][rows] for name in ("t", "q", "v", "a", "g")}
+        tau = np.broadcast_to(self.tau, (len(s["t"]), self.motion.model.nv))[rows]
+        parameters = [np.broadcast_to(p, (len(s["t"]), p.shape[-1]))[rows] for p in self.parameters]
+        leap, one = self.recipe.leap, np.asarray(1.0)
+
+        def at(h: np.ndarray) -> dict[str, np.ndarray]:
+            out = leap(*start.values(), h, tau, *parameters, one)
+            return dict(zip(start, out, strict=True))
+
+        far, crossed = locate(at, start, s["h"][rows], directions)
+        self.crossed = np.zeros((len(s["t"]), len(directions)), dtype=bool)
+        self.crossed[rows] = crossed
+        for name, value in {**far, "event": np.argmax(crossed, axis=1)}.items():
+            s[name] = s[name].copy()
+            s[name][rows] = value

@@ -1,0 +1,194 @@
+"""Compiled code on disk, found by the content it was compiled from.
+
+Loading machine code is running it. So the folder must be private to the user, and an entry carries a seal: a keyed
+digest of where it belongs and of what it holds, made with a secret of this user's that lies elsewhere. What was
+written by anything else, or for another kernel, or not to the end, is not loaded (docs/decisions/0019). Whatever goes
+wrong with the disk, the caller compiles in memory: the cache never fails a call.
+
+`python -m cardan.machines` tells where the cache is, and why it is not used if it is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from cardan.machines.host import host
+from cardan.machines.private import PrivateFolder, remains
+
+_BEGAN = time.time()
+_MAGIC = b"cardan kernel 2\n"
+_DIGEST = 32
+
+MOST_BYTES = 1 << 30  # in the folder; past this the entries that were not used for longest are removed, down to half
+_FORGOTTEN = 3600  # s: what is still unfinished after this will never be finished
+_RECENT = 86400  # s: an entry used within this is not marked as used again
+
+
+def folder() -> Path:
+    """Where entries lie: `CARDAN_CACHE_DIR`, or `cardan` in the user's cache folder."""
+    if path := os.environ.get("CARDAN_CACHE_DIR"):
+        return Path(path)
+    if sys.platform == "win32":
+        return _local_data() / "cardan" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "cardan"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cardan"
+
+
+def secret_file() -> Path:
+    """Where the secret lies: `CARDAN_SEAL`, or a file in the user's folder for what programs remember."""
+    if path := os.environ.get("CARDAN_SEAL"):
+        return Path(path)
+    if sys.platform == "win32":
+        return _local_data() / "cardan" / "seal"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "cardan" / "seal"
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "cardan" / "seal"
+
+
+def _local_data() -> Path:
+    return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+
+
+def enabled() -> bool:
+    """False when `CARDAN_CACHE=0` switches the cache off, or the text that makes code cannot be read."""
+    return os.environ.get("CARDAN_CACHE", "1") != "0" and _text() is not None
+
+
+def audited() -> bool:
+    """True when `CARDAN_CACHE=check` wants every entry compared with what would be compiled now."""
+    return os.environ.get("CARDAN_CACHE") == "check"
+
+
+_DESCRIBING = ("io", "commands", "mechanisms", "data", "__pycache__")
+
+
+@cache
+def _text() -> bytes | None:
+    """Digest of this package's source, but for the rooms that describe mechanisms and write no graphs or code.
+
+    None where it is not what this process runs: in a bundle without it, and where somebody has edited it meanwhile.
+    """
+    root = Path(__file__).parents[1]
+    seal = hashlib.sha256()
+    try:
+        rooms = [room for room in root.iterdir() if room.name not in _DESCRIBING]
+        sources = sorted(file for room in rooms for file in ([room] if room.suffix == ".py" else room.rglob("*.py")))
+        for source in sources:
+            text = source.read_bytes()
+            seal.update(f"{source.relative_to(root).as_posix()} {len(text)}\n".encode() + text)
+        edited = any(source.stat().st_mtime > _BEGAN for source in sources)
+    except OSError:
+        return None
+    return seal.digest() if sources and not edited else None
+
+
+@cache
+def _producer() -> bytes:
+    """Digest of what turns a model into code: this package, its tools, the processor."""
+    import llvmlite
+    import llvmlite.binding
+    import numpy
+
+    h = host()
+    tools = (numpy.__version__, llvmlite.__version__, llvmlite.binding.llvm_version_info, _casadi_version())
+    return hashlib.sha256(repr((_text(), tools, h.triple, h.cpu, h.features)).encode()).digest()
+
+
+def _casadi_version() -> str:
+    """CasADi's version, by the name of the folder that its installer left; `importlib.metadata` takes 10 ms for it."""
+    spec = find_spec("casadi")
+    if spec is None or spec.origin is None:
+        return ""
+    return " ".join(sorted(path.name for path in Path(spec.origin).parents[1].glob("casadi-*.dist-info")))
+
+
+def entry_digest(*parts: object) -> bytes:
+    """Digest of what identifies one piece of code, `parts` being strings and numbers."""
+    return hashlib.sha256(_producer() + json.dumps(parts).encode()).digest()
+
+
+def load_entry(digest: bytes) -> bytes | None:
+    """The payload stored under `digest`, or None where there is none to trust."""
+    if not enabled():
+        return None
+    name = digest.hex()
+    try:
+        with PrivateFolder(folder()) as place:
+            entry = place.read(name)
+            payload = entry[len(_MAGIC) + _DIGEST :]
+            if not hmac.compare_digest(entry, _sealed(digest, payload)):
+                return None
+            with suppress(OSError):
+                place.touch(name, _RECENT)
+            return payload
+    except (OSError, RuntimeError):  # the latter where there is no home folder
+        return None
+
+
+def store_entry(digest: bytes, payload: bytes) -> None:
+    """Store `payload` under `digest`, whole or not at all; do nothing where the folder cannot be used."""
+    if not enabled():
+        return
+    with suppress(OSError, RuntimeError), PrivateFolder(folder(), make=True) as place:
+        _tidy_once(place.path)
+        place.write(digest.hex(), _sealed(digest, payload))
+
+
+def _sealed(digest: bytes, payload: bytes) -> bytes:
+    """An entry: what it is, the seal, the payload."""
+    seal = hmac.digest(_secret(secret_file()), _MAGIC + digest + payload, "sha256")
+    return _MAGIC + seal + payload
+
+
+@cache
+def _secret(path: Path) -> bytes:
+    """The user's secret, made on first use."""
+    with PrivateFolder(path.parent, make=True) as place:
+        new = os.urandom(_DIGEST)
+        try:
+            found = place.read(path.name)
+        except FileNotFoundError:
+            with suppress(FileExistsError):  # another process was first
+                place.add(path.name, new)
+            found = place.read(path.name)
+        if len(found) != _DIGEST:  # a disk that failed; what was sealed with it is lost
+            place.write(path.name, new)
+            found = place.read(path.name)
+        return found
+
+
+@cache
+def _tidy_once(path: Path) -> None:
+    """Remove what killed processes left and, past `MOST_BYTES`, what was not used for longest; once a process."""
+    with PrivateFolder(path) as place:
+        files = sorted(place.files(), key=lambda file: file[1].st_mtime)
+        now, total = time.time(), sum(status.st_size for _, status in files)
+        room = total if total <= MOST_BYTES else MOST_BYTES // 2
+        for name, status in files:
+            lost = remains(name) and now - status.st_mtime > _FORGOTTEN
+            if lost or total > room:
+                place.remove(name)
+                total -= status.st_size
+
+
+def report() -> str:
+    """Where the cache is and what it holds, or why it is not used."""
+    if not enabled():
+        return "off: the source text is not here, or not as it was" if _text() is None else "off: CARDAN_CACHE=0"
+    try:
+        _secret(secret_file())
+        with PrivateFolder(folder(), make=True) as place:
+            sizes = [status.st_size for name, status in place.files() if not remains(name)]
+        return f"{folder()}: {len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB; sealed with {secret_file()}"
+    except (OSError, RuntimeError) as error:
+        return f"not used: {error}"

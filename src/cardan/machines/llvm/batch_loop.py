@@ -1,0 +1,407 @@
+"""The loop of a NumPy generalized ufunc around a body, printed as LLVM IR.
+
+NumPy hands rows at any stride; the body wants one vector of lanes per element. So W rows at a time are loaded
+as vectors and transposed in registers, the body runs, and its results are transposed back. Rows whose own
+elements are not contiguous, and the last rows of a batch that do not fill the lanes, go through a contiguous
+copy. Nothing outside a row is read or written.
+"""
+
+from __future__ import annotations
+
+from cardan.machines.host import few
+from cardan.machines.llvm.body import Module, print_body
+from cardan.machines.llvm.march import March, print_march
+from cardan.machines.llvm.schedule import Schedule, print_looped, state_size
+from cardan.machines.llvm.vector_math import Lanes
+from cardan.program.graph import Graph
+from cardan.program.program import Port, Program
+
+_LARGE = 256  # elements of a port past which its next rows are not asked for ahead
+_ON_STACK = 1 << 17  # bytes of scratch past which it comes from malloc: threads may have small stacks
+
+_COPY = """define internal void @copy(ptr %dst, i64 %dr, i64 %dm, i64 %dn, ptr %src, i64 %sr, i64 %sm,
+                           i64 %sn, i64 %rows, i64 %m, i64 %n) {{
+entry:
+  %some = icmp sgt i64 %rows, 0
+  br i1 %some, label %row, label %done
+row:
+  %r = phi i64 [0, %entry], [%r1, %row.next]
+  br label %outer
+outer:
+  %i = phi i64 [0, %row], [%i1, %outer.next]
+  br label %inner
+inner:
+  %j = phi i64 [0, %outer], [%j1, %inner]
+  %s0 = mul i64 %r, %sr
+  %s1 = mul i64 %i, %sm
+  %s2 = mul i64 %j, %sn
+  %s3 = add i64 %s0, %s1
+  %s4 = add i64 %s3, %s2
+  %d0 = mul i64 %r, %dr
+  %d1 = mul i64 %i, %dm
+  %d2 = mul i64 %j, %dn
+  %d3 = add i64 %d0, %d1
+  %d4 = add i64 %d3, %d2
+  %p = getelementptr i8, ptr %src, i64 %s4
+  %o = getelementptr i8, ptr %dst, i64 %d4
+  %x = load {s}, ptr %p, align 1
+  store {s} %x, ptr %o, align 1
+  %j1 = add i64 %j, 1
+  %jc = icmp slt i64 %j1, %n
+  br i1 %jc, label %inner, label %outer.next
+outer.next:
+  %i1 = add i64 %i, 1
+  %ic = icmp slt i64 %i1, %m
+  br i1 %ic, label %outer, label %row.next
+row.next:
+  %r1 = add i64 %r, 1
+  %rc = icmp slt i64 %r1, %rows
+  br i1 %rc, label %row, label %done
+done:
+  ret void
+}}"""
+
+# `direct`: the elements of a row are contiguous and the lanes are full
+_FETCH = """define internal void @fetch(ptr %lanes, ptr %buf, ptr %src, i64 %rows, i64 %step, i64 %m, i64 %sm,
+                            i64 %n, i64 %sn, i1 %direct) {{
+  %size = mul i64 %m, %n
+  br i1 %direct, label %go, label %stage
+go:
+  call void @gather(ptr %lanes, ptr %src, i64 %step, i64 %size)
+  ret void
+stage:
+  %rb = mul i64 %size, {b}
+  %nb = mul i64 %n, {b}
+  call void @copy(ptr %buf, i64 %rb, i64 %nb, i64 {b}, ptr %src, i64 %step, i64 %sm, i64 %sn,
+                  i64 %rows, i64 %m, i64 %n)
+  %used = mul i64 %rows, %rb
+  %rest = getelementptr i8, ptr %buf, i64 %used
+  %pad = sub i64 {w}, %rows
+  call void @copy(ptr %rest, i64 %rb, i64 %nb, i64 {b}, ptr %src, i64 0, i64 %sm, i64 %sn,
+                  i64 %pad, i64 %m, i64 %n)
+  call void @gather(ptr %lanes, ptr %buf, i64 %rb, i64 %size)
+  ret void
+}}"""
+
+_GIVE = """define internal void @give(ptr %lanes, ptr %buf, ptr %dst, i64 %rows, i64 %step, i64 %m, i64 %sm,
+                           i64 %n, i64 %sn, i1 %direct) {{
+  %size = mul i64 %m, %n
+  br i1 %direct, label %go, label %stage
+go:
+  call void @scatter(ptr %lanes, ptr %dst, i64 %step, i64 %size)
+  ret void
+stage:
+  %rb = mul i64 %size, {b}
+  %nb = mul i64 %n, {b}
+  call void @scatter(ptr %lanes, ptr %buf, i64 %rb, i64 %size)
+  call void @copy(ptr %dst, i64 %step, i64 %sm, i64 %sn, ptr %buf, i64 %rb, i64 %nb, i64 {b},
+                  i64 %rows, i64 %m, i64 %n)
+  ret void
+}}"""
+
+# one row is already in lanes of one: it is copied only where it is not contiguous
+_FETCH_ONE = """define internal void @fetch(ptr %lanes, ptr %buf, ptr %src, i64 %rows, i64 %step, i64 %m,
+                            i64 %sm, i64 %n, i64 %sn, i1 %direct) {{
+  br i1 %direct, label %done, label %stage
+stage:
+  %nb = mul i64 %n, {b}
+  call void @copy(ptr %lanes, i64 0, i64 %nb, i64 {b}, ptr %src, i64 0, i64 %sm, i64 %sn,
+                  i64 1, i64 %m, i64 %n)
+  br label %done
+done:
+  ret void
+}}"""
+
+_GIVE_ONE = """define internal void @give(ptr %lanes, ptr %buf, ptr %dst, i64 %rows, i64 %step, i64 %m,
+                           i64 %sm, i64 %n, i64 %sn, i1 %direct) {{
+  br i1 %direct, label %done, label %stage
+stage:
+  %nb = mul i64 %n, {b}
+  call void @copy(ptr %dst, i64 0, i64 %sm, i64 %sn, ptr %lanes, i64 0, i64 %nb, i64 {b},
+                  i64 1, i64 %m, i64 %n)
+  br label %done
+done:
+  ret void
+}}"""
+
+# which of the two loops takes the batch; %data holds their addresses, null while not compiled
+_CHOOSE = """define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {{
+  %n = load i64, ptr %dims
+  %row = load ptr, ptr %data
+  %at = getelementptr ptr, ptr %data, i64 1
+  %wide = load ptr, ptr %at
+  %no.row = icmp eq ptr %row, null
+  %no.wide = icmp eq ptr %wide, null
+  %few = icmp sle i64 %n, {few}
+  %prefer = or i1 %few, %no.wide
+  %not = xor i1 %no.row, true
+  %use.row = and i1 %prefer, %not
+  br i1 %use.row, label %one, label %many
+one:
+  tail call void %row(ptr %args, i64 %n, ptr %steps, ptr null)
+  ret void
+many:
+  tail call void %wide(ptr %args, i64 %n, ptr %steps, ptr %row)
+  ret void
+}}"""
+
+
+def _transpose(t: Lanes, name: list[str], lines: list[str], prefix: str) -> list[str]:
+    """Transpose W vectors of W lanes: stage s swaps the off-diagonal s x s blocks, s = 1, 2, 4, ..."""
+    w, v = t.width, t.vector
+    s = 1
+    while s < w:
+        new = list(name)
+        for i in range(w):
+            if i & s:
+                continue
+            low = [e if not e & s else w + e - s for e in range(w)]
+            high = [e + s if not e & s else w + e for e in range(w)]
+            for k, mask in ((i, low), (i | s, high)):
+                order = ", ".join(f"i32 {e}" for e in mask)
+                new[k] = f"%{prefix}{s}.{k}"
+                both = f"{v} {name[i]}, {v} {name[i | s]}"
+                lines.append(f"  {new[k]} = shufflevector {both}, <{w} x i32> <{order}>")
+        name = new
+        s *= 2
+    return name
+
+
+def _blocks(t: Lanes, symbol: str, block: list[str], narrow: list[str]) -> str:
+    """IR of a function over blocks of W columns, the last overlapping; `narrow` serves fewer columns."""
+    w = t.width
+    return "\n".join(
+        [
+            f"define internal void @{symbol}(ptr %lanes, ptr %rows, i64 %step, i64 %size) {{",
+            *("entry:", f"  %last = sub i64 %size, {w}", "  %less = icmp slt i64 %last, 0"),
+            *("  br i1 %less, label %narrow, label %wide", "narrow:", *narrow, "  ret void"),
+            *("wide:", "  %j = phi i64 [0, %entry], [%j2, %wide]", *block, f"  %j1 = add i64 %j, {w}"),
+            *("  %end = icmp sge i64 %j, %last", "  %over = icmp sgt i64 %j1, %last"),
+            *("  %j2 = select i1 %over, i64 %last, i64 %j1", "  br i1 %end, label %done, label %wide"),
+            *("done:", "  ret void", "}"),
+        ]
+    )
+
+
+def _addresses(t: Lanes, prefix: str, j: str) -> list[str]:
+    """Pointers to column `j` of each row (`r`) and to the lanes of each of W elements from `j` (`l`)."""
+    lines = []
+    for k in range(t.width):
+        lines += [
+            f"  %{prefix}o{k} = mul i64 %step, {k}",
+            f"  %{prefix}b{k} = getelementptr i8, ptr %rows, i64 %{prefix}o{k}",
+            f"  %{prefix}r{k} = getelementptr {t.scalar}, ptr %{prefix}b{k}, i64 {j}",
+            f"  %{prefix}e{k} = add i64 {j}, {k}",
+            f"  %{prefix}l{k} = getelementptr {t.vector}, ptr %lanes, i64 %{prefix}e{k}",
+        ]
+    return lines
+
+
+def _print_gather(module: Module) -> None:
+    """Define `@gather` and `@scatter`: W rows of `size` contiguous elements to and from lanes."""
+    t = module.lanes
+    w, v, a = t.width, t.vector, t.bytes * t.width
+    masked = (f"<{w} x i1>", f"@llvm.masked.load.{t.suffix}.p0", f"@llvm.masked.store.{t.suffix}.p0")
+    module.declarations.add(f"declare {v} {masked[1]}(ptr, i32, {masked[0]}, {v})")
+    module.declarations.add(f"declare void {masked[2]}({v}, ptr, i32, {masked[0]})")
+    numbers = ", ".join(f"i64 {k}" for k in range(w))
+    mask = [
+        f"  %size.0 = insertelement <{w} x i64> poison, i64 %size, i64 0",
+        f"  %size.v = shufflevector <{w} x i64> %size.0, <{w} x i64> poison, <{w} x i32> zeroinitializer",
+        f"  %mask = icmp ult <{w} x i64> <{numbers}>, %size.v",
+    ]
+
+    def both(prefix: str, j: str, load: str, store: str) -> list[str]:
+        lines = _addresses(t, prefix, j)
+        lines += ["  " + load.format(k=k, p=prefix) for k in range(w)]
+        names = _transpose(t, [f"%{prefix}x{k}" for k in range(w)], lines, prefix + "t")
+        return lines + ["  " + store.format(k=k, p=prefix, x=names[k]) for k in range(w)]
+
+    # the lanes have room for W elements past the end, so that a narrow port may write whole blocks there
+    load_row = f"%{{p}}x{{k}} = load {v}, ptr %{{p}}r{{k}}, align {t.bytes}"
+    some = f"(ptr %{{p}}r{{k}}, i32 {t.bytes}, {masked[0]} %mask, {v} zeroinitializer)"
+    load_some = f"%{{p}}x{{k}} = call {v} {masked[1]}{some}"
+    to_lanes = f"store {v} {{x}}, ptr %{{p}}l{{k}}, align {a}"
+    module.functions["gather"] = _blocks(
+        t, "gather", both("w", "%j", load_row, to_lanes), mask + both("n", "0", load_some, to_lanes)
+    )
+    load_lanes = f"%{{p}}x{{k}} = load {v}, ptr %{{p}}l{{k}}, align {a}"
+    to_row = f"store {v} {{x}}, ptr %{{p}}r{{k}}, align {t.bytes}"
+    to_some = f"call void {masked[2]}({v} {{x}}, ptr %{{p}}r{{k}}, i32 {t.bytes}, {masked[0]} %mask)"
+    module.functions["scatter"] = _blocks(
+        t, "scatter", both("w", "%j", load_lanes, to_row), mask + both("n", "0", load_lanes, to_some)
+    )
+
+
+class _Loop:
+    """The loop over rows of one program."""
+
+    def __init__(self, program: Program, module: Module, state: int = 0) -> None:
+        self.state = state  # numbers per lane that the body keeps to itself
+        self.inputs, self.outputs = program.inputs, program.outputs
+        self.ports = program.ports
+        self.t = module.lanes
+        self.module = module
+        self.lines: list[str] = []
+
+    def _scratch(self) -> int:
+        """Name the lane buffer and the copy buffer of each port in one scratch area; its size in bytes."""
+        t, offset = self.t, 0
+        for j, port in enumerate(self.ports):
+            for kind, items in (("lanes", (port.size + t.width) * t.width), ("buf", port.size * t.width)):
+                self.lines.append(f"  %{kind}{j} = getelementptr i8, ptr %scratch, i64 {offset}")
+                offset += -(-items * t.bytes // 64) * 64
+        self.lines.append(f"  %state = getelementptr i8, ptr %scratch, i64 {offset}")
+        return offset + self.state * t.width * t.bytes
+
+    def _describe(self, j: int, port: Port, axis: int) -> int:
+        """Load pointer, step and core strides of port `j`, and test for contiguous rows; the next axis."""
+        t, (m, n) = self.t, port.matrix
+        out = self.lines
+        out += [f"  %a{j} = getelementptr ptr, ptr %args, i64 {j}", f"  %base{j} = load ptr, ptr %a{j}"]
+        out += [f"  %s{j} = getelementptr i64, ptr %steps, i64 {j}", f"  %step{j} = load i64, ptr %s{j}"]
+        strides = {"sm": n * t.bytes, "sn": t.bytes}
+        for name in {0: [], 1: ["sn"], 2: ["sm", "sn"]}[len(port.shape)]:
+            out.append(f"  %{name}p{j} = getelementptr i64, ptr %steps, i64 {len(self.ports) + axis}")
+            out.append(f"  %{name}{j} = load i64, ptr %{name}p{j}")
+            out.append(f"  %{name}c{j} = icmp eq i64 %{name}{j}, {strides.pop(name)}")
+            axis += 1
+        for name, contiguous in strides.items():
+            out += [f"  %{name}{j} = add i64 0, {contiguous}", f"  %{name}c{j} = icmp eq i64 0, 0"]
+        # the stride along an axis of one element means nothing
+        one = {"sm": m == 1, "sn": n == 1}
+        tests = [f"%{name}c{j}" if not one[name] else "true" for name in ("sm", "sn")]
+        out.append(f"  %whole{j} = and i1 {tests[0]}, {tests[1]}")
+        return axis
+
+    def print(self, symbol: str) -> str:
+        """IR of `void @symbol(ptr args, i64 n, ptr steps, ptr row_loop)`."""
+        head = [f"define void @{symbol}(ptr %args, i64 %n, ptr %steps, ptr %row) {{", "entry:"]
+        size = self._scratch()
+        if size <= _ON_STACK:
+            scratch, free = [f"  %scratch = alloca i8, i64 {size}, align 64"], []
+        else:
+            self.module.declarations |= {"declare ptr @malloc(i64)", "declare void @free(ptr)"}
+            scratch = [
+                f"  %heap = call ptr @malloc(i64 {size + 64})",
+                "  %heap.i = ptrtoint ptr %heap to i64",
+                "  %heap.up = add i64 %heap.i, 64",
+                "  %heap.al = and i64 %heap.up, -64",
+                "  %scratch = inttoptr i64 %heap.al to ptr",
+            ]
+            free = ["  call void @free(ptr %heap)"]
+        axis = 0
+        for j, port in enumerate(self.ports):
+            axis = self._describe(j, port, axis)
+        head += [*scratch, f"  %shifted = alloca ptr, i64 {len(self.ports)}", *self.lines]
+        self.lines = []
+        w = self.t.width
+        self.lines += [
+            "  br label %head",
+            "head:",
+            "  %i = phi i64 [0, %entry], [%next, %work]",
+            "  %left = sub i64 %n, %i",
+            "  %any = icmp sgt i64 %left, 0",
+            "  br i1 %any, label %check, label %done",
+            "check:",
+            f"  %full = icmp sge i64 %left, {w}",
+            f"  %rows = select i1 %full, i64 {w}, i64 %left",
+            f"  %next = add i64 %i, {w}",
+        ]
+        if w > 1:
+            self._tail()
+        else:
+            self.lines += ["  br label %work", "work:"]
+        self._work()
+        return "\n".join(head + self.lines + ["  br label %head", "done:", *free, "  ret void", "}"])
+
+    def _tail(self) -> None:
+        """Leave the last few rows to the one-lane loop where it is there."""
+        p = len(self.ports)
+        self.lines += [
+            f"  %scant = icmp sle i64 %left, {few(self.t.width)}",
+            "  %have = icmp ne ptr %row, null",
+            "  %by.row = and i1 %scant, %have",
+            "  br i1 %by.row, label %tail, label %work",
+            "tail:",
+        ]
+        for j in range(p):
+            self.lines += [
+                f"  %to{j} = mul i64 %i, %step{j}",
+                f"  %tp{j} = getelementptr i8, ptr %base{j}, i64 %to{j}",
+                f"  %ta{j} = getelementptr ptr, ptr %shifted, i64 {j}",
+                f"  store ptr %tp{j}, ptr %ta{j}",
+            ]
+        self.lines += [
+            "  call void %row(ptr %shifted, i64 %left, ptr %steps, ptr null)",
+            "  br label %done",
+            "work:",
+        ]
+
+    def _call(self, what: str, j: int, port: Port) -> None:
+        m, n = port.matrix
+        self.lines.append(
+            f"  call void @{what}(ptr %lanes{j}, ptr %buf{j}, ptr %p{j}, i64 %rows, i64 %step{j}, "
+            f"i64 {m}, i64 %sm{j}, i64 {n}, i64 %sn{j}, i1 %direct{j})"
+        )
+
+    def _work(self) -> None:
+        """Fetch, compute, give: the pass over up to W rows."""
+        first_out = len(self.inputs)
+        for j, _ in enumerate(self.ports):
+            self.lines += [
+                f"  %o{j} = mul i64 %i, %step{j}",
+                f"  %p{j} = getelementptr i8, ptr %base{j}, i64 %o{j}",
+                f"  %direct{j} = and i1 %whole{j}, %full",
+                f"  %n{j} = mul i64 %next, %step{j}",
+                f"  %next{j} = getelementptr i8, ptr %base{j}, i64 %n{j}",
+            ]
+        name = "lanes"
+        if self.t.width == 1:
+            name = "where"
+            for j, _ in enumerate(self.ports):
+                self.lines.append(f"  %where{j} = select i1 %direct{j}, ptr %p{j}, ptr %lanes{j}")
+        for j, port in enumerate(self.inputs):
+            self._call("fetch", j, port)
+        places = [f"ptr %{name}{j}" for j in range(len(self.ports))]
+        if self.state:
+            places.append("ptr %state")
+        elif self.t.width > 1:
+            places += [f"ptr %next{j}" for j in range(len(self.ports))]
+        self.lines.append(f"  call void @body({', '.join(places)})")
+        for j, port in enumerate(self.outputs, first_out):
+            self._call("give", j, port)
+
+
+def _lines(port: Port, t: Lanes) -> int:
+    """Cache lines of the next W rows to ask for while the body runs; many would drive out its spills."""
+    return -(-port.size * t.bytes * t.width // 64) if port.size <= _LARGE else 0
+
+
+def print_loop(recorded: Graph | Schedule | March, program: Program, lanes: int, wide: int, dtype: str) -> str:
+    """A complete module: `@rows` takes `lanes` rows at a time, and `@loop`, which NumPy calls, chooses.
+
+    `lanes` is 1 or `wide`, the lanes of the host.
+    """
+    t = Lanes(dtype, lanes)
+    module = Module(t)
+    state = 0
+    if isinstance(recorded, Graph):
+        ahead = () if lanes == 1 else tuple(_lines(port, t) for port in program.ports)
+        print_body(recorded, "body", lanes, dtype, module=module, inputs=len(program.inputs), ahead=ahead)
+    elif isinstance(recorded, March):
+        print_march(recorded, module)
+        state = recorded.state
+    else:
+        print_looped(recorded, len(program.inputs), len(program.outputs), module)
+        state = max(state_size(recorded), 1)
+    sizes = {"s": t.scalar, "b": t.bytes, "w": lanes, "few": few(wide)}
+    texts = {"copy": _COPY, "fetch": _FETCH, "give": _GIVE, "loop": _CHOOSE}
+    if lanes == 1:
+        texts |= {"fetch": _FETCH_ONE, "give": _GIVE_ONE}
+    else:
+        _print_gather(module)
+    for name, text in texts.items():
+        module.functions[name] = text.format(**sizes)
+    module.functions["rows"] = _Loop(program, module, state).print("rows")
+    return module.text()

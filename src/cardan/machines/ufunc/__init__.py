@@ -1,0 +1,1 @@
+"""Compiled programs as NumPy generalized ufuncs."""

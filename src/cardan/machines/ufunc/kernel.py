@@ -1,0 +1,306 @@
+"""A program as a function of arrays.
+
+Picks the precision, compiles what the call needs, splits large batches over threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import InputError
+from cardan.machines.build import Builder
+from cardan.machines.host import compiling, few, host, load
+from cardan.machines.ufunc.explain import explain
+from cardan.machines.ufunc.gufunc import Loops, make_gufunc
+from cardan.machines.ufunc.threads import get_threads, run_together
+from cardan.program.program import Port, Program
+
+_FLOAT64, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
+_OWN = frozenset((np.ndarray, np.float64, tuple))  # what NumPy makes of plain arrays
+_LLVM_TYPE: dict[np.dtype[Any], str] = {_FLOAT64: "double", _FLOAT32: "float"}
+
+# A second thread pays above this many nanoseconds of work; one operation of one row takes about this long.
+_WORTH_SPLITTING = 200_000
+_NS_PER_OPERATION = 0.03
+
+# Between two pieces of about so much work an interruption is heard.
+_PIECE = 50_000_000
+
+
+def compile_program(program: Program) -> Kernel:
+    """A kernel of `program`. Nothing is recorded or compiled before the first call."""
+    return Kernel(program)
+
+
+class _Variant:
+    """The loops and the ufunc of one precision."""
+
+    def __init__(self, builder: Builder, dtype: np.dtype[Any]) -> None:
+        self.builder, self.dtype = builder, dtype
+        self.loops = Loops()
+        self.code: list[Any] = []
+        self.ufunc: np.ufunc | None = None
+
+    def ensure(self, wide: bool) -> np.ufunc:
+        """The ufunc, with the loop on the host's lanes (`wide`) or on one lane compiled."""
+        name = "wide" if wide else "row"
+        if not getattr(self.loops, name):
+            kind = _LLVM_TYPE[self.dtype]
+            code = self.builder.code(kind, host().lanes(kind) if wide else 1)
+            (loop, rows), held = load(code, "loop", "rows")
+            self.code.append(held)
+            if self.ufunc is None:
+                self.ufunc = self._make(loop)
+            setattr(self.loops, name, rows)  # last: by this other threads know that the ufunc is there
+        assert self.ufunc is not None
+        return self.ufunc
+
+    def _make(self, loop: int) -> np.ufunc:
+        program = self.builder.compiled
+        doc = ", ".join(p.name for p in program.inputs) + " -> " + ", ".join(p.name for p in program.outputs)
+        counts = len(program.inputs), len(program.outputs)
+        return make_gufunc(loop, self.loops, self.dtype, *counts, program.name, doc, program.signature, self.code)
+
+
+class Kernel:
+    """A compiled, batched function of arrays, one per input port, each `(..., *port.shape)`.
+
+    Batch axes broadcast as NumPy's do. The result is float32 where every array given is, else float64.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.signature = program.signature
+        self._builder = Builder(program)
+        self._variants = {dtype: _Variant(self._builder, dtype) for dtype in _LLVM_TYPE}
+        self._has_empty_ports = any(port.size == 0 for port in program.ports)
+        # float64 arrays of more elements than `_floor` and at most `_limit` go straight to `_fast`
+        self._fast: Any = None
+        self._floor = self._limit = 0
+        self._arity = len(program.inputs)  # NumPy would take one argument more as `out`
+
+    def __repr__(self) -> str:
+        """The name and the signature."""
+        return f"<kernel {self.program.name} {self.signature}>"
+
+    @property
+    def operations(self) -> dict[str, int]:
+        """How many of each operation the graph holds; records the graph if nothing was compiled yet."""
+        return self._builder.operations()
+
+    def prepare(self, dtype: Any = _FLOAT64) -> Kernel:
+        """Compile everything that calls with this dtype may need."""
+        self.ufunc(dtype)
+        return self
+
+    def ufunc(self, dtype: Any = _FLOAT64, *, wide: bool = True) -> np.ufunc:
+        """NumPy's own ufunc of this dtype, fully compiled, or (`wide=False`) as far as one row needs.
+
+        Ports without elements are not among its arguments.
+        """
+        dtype = np.dtype(dtype)
+        if dtype not in self._variants:
+            raise InputError(f"{self.program.name}: kernels compute in float64 or float32, not in {dtype}")
+        if not self._builder.compiled.outputs:
+            raise InputError(f"{self.program.name}: every result is empty, there is nothing to compile")
+        if wide:
+            self._ensure(dtype, wide=True)
+        return self._ensure(dtype, wide=False)
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        """Evaluate. `out` is an array, or a tuple of them; `threads` overrides the number of threads."""
+        if threads is None or threads == 1:
+            try:
+                # one float64 array makes the result float64; a batch only in a middle one just costs time
+                first, limit = args[0], self._limit
+                if (
+                    first.dtype is _FLOAT64
+                    and self._floor < first.size <= limit
+                    and args[-1].size <= limit
+                    and len(args) == self._arity
+                ):
+                    result = self._fast(*args) if out is None else self._fast(*args, out=out)
+                    if type(result) in _OWN:  # of a masked array or a Series the ufunc makes its own kind of thing
+                        return result
+            except (AttributeError, IndexError, NotImplementedError):
+                pass  # not arrays
+            except (ValueError, TypeError) as error:
+                if all(type(a) is np.ndarray for a in args):
+                    raise explain(self.program, args, out, _FLOAT64, str(error)) from None
+        return self._general(args, out, threads)
+
+    def _general(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
+        """Any arguments: lists, float32, first calls, large batches."""
+        dtype = _common_dtype(args)
+        ports = self.program.inputs
+        if threads is not None and not (isinstance(threads, int | np.integer) and threads >= 1):
+            raise InputError(f"{self.program.name}: {threads} threads cannot compute anything; give 1 or more")
+        try:
+            arrays = [_as_array(a, dtype) for a in args]
+            batch = _batch_shape(ports, arrays)
+        except ValueError as error:
+            raise explain(self.program, args, out, dtype, str(error)) from None
+        if self._has_empty_ports:
+            arrays, out, finish = self._drop_empty(arrays, batch, out, dtype)
+            if not self._builder.compiled.outputs:
+                return finish(())
+        else:
+            finish = None
+        rows = math.prod(batch)
+        ufunc = self._ensure(dtype, wide=rows > few(host().lanes(_LLVM_TYPE[dtype])))
+        try:
+            result = self._evaluate(ufunc, arrays, batch, out, dtype, threads)
+        except (ValueError, TypeError) as error:
+            raise explain(self.program, args, out, dtype, str(error)) from None
+        return finish(result if isinstance(result, tuple) else (result,)) if finish else result
+
+    def _ensure(self, dtype: np.dtype[Any], wide: bool) -> np.ufunc:
+        """Compile the loop asked for unless it is there; other threads wait."""
+        variant = self._variants[dtype]
+        if not (variant.loops.wide if wide else variant.loops.row):
+            with compiling:
+                variant.ensure(wide)
+            if dtype is _FLOAT64 and not self._has_empty_ports:
+                self._open_fast_path(variant)
+        assert variant.ufunc is not None
+        return variant.ufunc
+
+    def _open_fast_path(self, variant: _Variant) -> None:
+        """Let through what needs neither threads nor a loop that is still to be compiled."""
+        sizes = [port.size for port in self.program.inputs]
+        scant = few(host().lanes("double"))
+        self._floor = 0 if variant.loops.row else scant * sizes[0]
+        self._fast = variant.ufunc
+        self._limit = max(sizes) * (self._rows_worth_splitting() if variant.loops.wide else scant)
+
+    def _rows_worth_splitting(self) -> int:
+        rows = int(_WORTH_SPLITTING / self._ns_per_row)
+        return max(rows, 64 if self.program.repeats == 1 else host().lanes("double") + 1)
+
+    @property
+    def _ns_per_row(self) -> float:
+        work = sum(self.operations.values()) + sum(port.size for port in self.program.ports)
+        return _NS_PER_OPERATION * max(work, 1) * self.program.repeats
+
+    def _evaluate(
+        self,
+        ufunc: np.ufunc,
+        arrays: list[np.ndarray],
+        batch: tuple[int, ...],
+        out: Any,
+        dtype: np.dtype[Any],
+        threads: int | None,
+    ) -> Any:
+        count = threads or get_threads()
+        rows = math.prod(batch)
+        plain = partial(ufunc, *arrays, **({} if out is None else {"out": out}))
+        most = max(int(_PIECE / self._ns_per_row), 1)
+        if rows < self._rows_worth_splitting() or (count < 2 and rows <= most):
+            return plain()
+        ports = self._builder.compiled
+        results = _results(ports.outputs, batch, out, dtype, arrays)
+        if results is None:
+            return plain()
+        axis = max(range(len(batch)), key=lambda k: batch[k])
+        lanes = host().lanes(_LLVM_TYPE[dtype])
+        cuts = _cuts(batch[axis], count, lanes, most * batch[axis] // rows)
+        tasks: list[Callable[[], object]] = []
+        for lo, hi in pairwise(cuts):
+            part = partial(_slice, axis=axis - len(batch), lo=lo, hi=hi)
+            ins = [part(a, core=len(p.shape)) for p, a in zip(ports.inputs, arrays, strict=True)]
+            outs = tuple(part(a, core=len(p.shape)) for p, a in zip(ports.outputs, results, strict=True))
+            tasks.append(partial(ufunc, *ins, out=outs))
+        run_together(tasks, count)
+        return results if len(results) > 1 else results[0]
+
+    def _drop_empty(
+        self, arrays: list[np.ndarray], batch: tuple[int, ...], out: Any, dtype: np.dtype[Any]
+    ) -> tuple[list[np.ndarray], Any, Callable[[Sequence[Any]], Any]]:
+        """Arguments of the compiled program, and a function that puts its results among the empty ones."""
+        kept = [a for p, a in zip(self.program.inputs, arrays, strict=True) if p.size]
+        # the batch shape may come from an array that is left out
+        whole = np.broadcast_to(np.zeros((), dtype), batch)
+        if kept:
+            first = next(p for p in self.program.inputs if p.size)
+            kept[0] = np.broadcast_to(kept[0], batch + first.shape)
+        given: Sequence[Any] = out if isinstance(out, tuple) else (out,) * len(self.program.outputs)
+        pairs = list(zip(self.program.outputs, given, strict=True))
+
+        def finish(results: Sequence[Any]) -> Any:
+            left = iter(results)
+            every = tuple(
+                next(left) if p.size else np.empty(batch + p.shape, dtype) if o is None else o for p, o in pairs
+            )
+            return every if len(every) > 1 else every[0]
+
+        return kept or [whole], tuple(o for p, o in pairs if p.size), finish
+
+
+def _common_dtype(args: Sequence[Any]) -> np.dtype[Any]:
+    """float32 where every array is; numbers and lists follow the arrays, as Python numbers do in NumPy."""
+    dtypes = {a.dtype for a in args if isinstance(a, (np.ndarray, np.generic))}
+    return _FLOAT32 if dtypes == {_FLOAT32} else _FLOAT64
+
+
+def _as_array(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """An array as it is; numbers and lists in the precision of the arrays beside them."""
+    if type(value) is np.ndarray:
+        return value
+    if isinstance(value, np.ndarray):
+        if np.ma.is_masked(value):
+            raise ValueError("some entries are masked; fill them, or leave them out")
+        return np.asarray(value)
+    array = np.asarray(value)
+    return array.astype(dtype) if np.can_cast(array.dtype, _FLOAT64, "safe") else array
+
+
+def _batch_shape(ports: tuple[Port, ...], arrays: list[np.ndarray]) -> tuple[int, ...]:
+    """The broadcast of all axes before the core ones; ValueError where a core shape is wrong."""
+    batches = []
+    for port, array in zip(ports, arrays, strict=True):
+        split = array.ndim - len(port.shape)
+        if split < 0 or array.shape[split:] != port.shape:
+            raise ValueError("wrong core shape")
+        batches.append(array.shape[:split])
+    return np.broadcast_shapes(*batches)
+
+
+def _results(
+    ports: tuple[Port, ...], batch: tuple[int, ...], out: Any, dtype: np.dtype[Any], arrays: list[np.ndarray]
+) -> tuple[np.ndarray, ...] | None:
+    """Arrays to fill part by part; None where `out` is NumPy's affair: unfit, or overlapping an input."""
+    given = out if isinstance(out, tuple) else (out,) * len(ports)
+    if len(given) != len(ports):
+        return None
+    results = []
+    for port, array in zip(ports, given, strict=True):
+        if array is None:
+            array = np.empty(batch + port.shape, dtype)
+        elif (
+            not isinstance(array, np.ndarray)
+            or array.shape != batch + port.shape
+            or any(np.may_share_memory(array, a) for a in arrays)
+        ):
+            return None
+        results.append(array)
+    return tuple(results)
+
+
+def _cuts(size: int, parts: int, lanes: int, most: int) -> list[int]:
+    """Cut points of `size` rows into parts of whole lanes: `parts` of them, or more where these would pass `most`."""
+    share = -(-min(-(-size // parts), max(most, 1)) // lanes) * lanes
+    return [*range(0, size, share), size]
+
+
+def _slice(array: np.ndarray, *, axis: int, lo: int, hi: int, core: int) -> np.ndarray:
+    """Rows `lo` to `hi` along a batch axis (negative, from the last one), where the array has that axis."""
+    place = array.ndim - core + axis
+    if place < 0 or array.shape[place] == 1:
+        return array
+    return array[(slice(None),) * place + (slice(lo, hi),)]

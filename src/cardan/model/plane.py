@@ -1,0 +1,397 @@
+"""Whether a mechanism moves in a plane, and what it looks like there.
+
+Every link turns about the plane's normal `K` alone, so `K` is constant in the link's own axes. A link has a line, from
+its frame's origin P (the joint that carries it) to a second point Q, preferably its next joint; any other point is
+`P + nu d + lam K x d` with `d = Q - P`, and `(nu, lam)` never change. In the plane a joint is a pin (it turns), a
+slide, a float (both: no constraint), or rigid (`model.plane_role`). Units: m, rad, kg, kg m^2.
+
+Where each joint by itself keeps to the plane this is all that there is to know. A mechanism that only its loops keep
+there is described from a `Plane`: its normal, and one position of every joint (`integrate.planarity` finds it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardan.algebra.free_number import nominal, scalar
+from cardan.algebra.matrix import snap
+from cardan.errors import ModelError
+from cardan.model.joint import Kind
+from cardan.model.model import Model
+from cardan.model.plane_role import (
+    CUT_ROLES,
+    FLAT,
+    TREE_ROLES,
+    base_name,
+    child_name,
+    is_simple,
+    role_of_axis,
+    role_of_motion,
+)
+from cardan.model.pose import Pose
+from cardan.model.tree import GROUND, Link
+
+APART = 1e-9  # m: smallest distance between the two points of a line
+EXACT = 1e-12  # numbers so near to 0, 1 or -1 are that
+
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Axes of a link in its own components, x along its line, z the normal, and the line's length, m."""
+
+    axes: np.ndarray
+    length: float
+
+    def place(self, c: np.ndarray) -> Place:
+        """`(nu, lam)` of a point, or of a direction, in the link."""
+        nu, lam = snap(self.axes[:2] @ c / self.length, EXACT)
+        return scalar(nu), scalar(lam)
+
+    @property
+    def normal(self) -> np.ndarray:
+        """`K` in the link's components."""
+        return np.asarray(self.axes[2])
+
+
+@dataclass(frozen=True, eq=False)
+class PlanarLink:
+    """A link in the plane.
+
+    `at` is where its joint sits on the parent's line, `offset` the angle from the parent's line to its own at rest.
+    A joint coordinate k turns it by `turn[k]` and shifts it along `slide[k]`, a direction on the parent's line, or on
+    its own if the joint is met `backwards`. If its coordinates are more than that it has a `kind`, which tells where M
+    is in F; `seen` are the axes of the parent's line (rows) in F. `first` is mass times `(nu, lam)` of the centre of
+    mass; `inertia` is
+    about P; `rise` how far P is above the parent's, along the normal.
+    """
+
+    name: str
+    parent: int
+    joint: int
+    role: str
+    backwards: bool
+    kind: Kind | None
+    seen: np.ndarray
+    line: Line
+    at: Place
+    offset: float
+    turn: tuple[float, ...]
+    slide: tuple[Place, ...]
+    mass: float
+    first: Place
+    inertia: float
+    rise: float
+    q: slice
+    v: slice
+
+
+@dataclass(frozen=True, eq=False)
+class PlanarCut:
+    """A joint that closes a loop, between links `parent` and `child`; as in `PlanarLink`.
+
+    `simple` says that `turn` and `slide` are those of its own coordinates.
+    """
+
+    joint: int
+    role: str
+    parent: int
+    child: int
+    at: Place
+    child_at: Place
+    offset: float
+    turn: tuple[float, ...]
+    slide: tuple[Place, ...]
+    simple: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Where a mechanism keeps to a plane: `normal` (3,) in the ground's axes, and the pose of M in F of every joint."""
+
+    normal: np.ndarray
+    joints: tuple[tuple[np.ndarray, np.ndarray], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PlanarModel:
+    """A mechanism in its plane: axes of the ground (rows x, y, normal), gravity there, links and cuts."""
+
+    ground: Line
+    gravity: np.ndarray
+    links: tuple[PlanarLink, ...]
+    cuts: tuple[PlanarCut, ...]
+
+    def line(self, link: int) -> Line:
+        """The line of a link, or of the ground for -1."""
+        return self.ground if link == GROUND else self.links[link].line
+
+    @property
+    def own_rows(self) -> int:
+        """Constraint rows of the links themselves: a distance each, two more on a slide, none if rigid."""
+        return sum({"slide": 3, "rigid": 0}.get(link.role, 1) for link in self.links)
+
+
+def planar_model(model: Model) -> PlanarModel:
+    """A mechanism in its plane; if it leaves it, the error names the first joint that does.
+
+    What only loops keep in the plane is known here once `integrate.planarity.find_plane` has been asked.
+    """
+    if "planar" not in model.kernels:
+        model.kernels["planar"] = described(model, model.kernels.get("plane"))
+    found: PlanarModel = model.kernels["planar"]
+    return found
+
+
+def described(model: Model, plane: Plane | None) -> PlanarModel:
+    """A mechanism in its plane, by its joints' axes or from a known plane."""
+    ground = Line(_ground_axes(_normal(model) if plane is None else plane.normal), 1.0)
+    lines, links = {GROUND: ground}, []
+    for i, link in enumerate(model.tree.links):
+        above = lines[link.parent]
+        K, R, p = link.E @ above.normal, np.eye(3), np.zeros(3)
+        if plane is not None and not is_simple(link.kind, K):
+            R, p = plane.joints[link.joint]
+            R, p = (R.T, -(R.T @ p)) if link.kind.name.startswith("reversed") else (R, p)
+            role, u = role_of_motion(model, link.joint, link.kind, R, p, K)
+            lines[i] = _line(model, i, snap(R.T @ K, EXACT))
+            links.append(_measured_link(link, role, above, lines[i], (R, p, u)))
+            continue
+        role = role_of_axis(model, link.joint, TREE_ROLES, link.kind, K, ground.normal)
+        lines[i] = _line(model, i, K)
+        links.append(_planar_link(link, role, above, lines[i]))
+    cuts = tuple(_planar_cut(model, j, lines, plane) for j in model.cuts)
+    planar = PlanarModel(ground, ground.axes[:2] @ model.gravity, tuple(links), cuts)
+    for cut in cuts:
+        _require_rigid_loop(model, planar, cut)
+    return planar
+
+
+def in_plane(model: Model) -> np.ndarray:
+    """Projectors (number of joints, 6, 6): the part of a joint's wrench, in its own axes, that acts in the plane."""
+    planar = planar_model(model)
+    result = np.zeros((len(model.joints), 6, 6))
+    for j, joint in enumerate(model.joints):
+        i, M = placed(model, joint.child, joint.child_at)
+        K = M.rotation.T @ planar.line(i).normal
+        result[j, :3, :3] = np.outer(K, K)
+        result[j, 3:, 3:] = np.eye(3) - np.outer(K, K)
+    return result
+
+
+def placed(model: Model, body: int, at: Pose) -> tuple[int, Pose]:
+    """The link that carries a frame on a body, and where in it."""
+    return (GROUND, at) if body == GROUND else (model.tree.body_link[body], model.tree.body_pose[body] @ at)
+
+
+def _normal(model: Model) -> np.ndarray:
+    """The normal in ground axes: of the first joint that turns in a plane, else of the directions of the slides."""
+    turned = {GROUND: np.eye(3)}  # axes of the links that do not turn, in ground components
+    slides = []
+    for i, link in enumerate(model.tree.links):
+        if link.parent not in turned:
+            continue
+        R = turned[link.parent] @ link.E.T
+        name = base_name(link.kind)
+        if name in ("revolute", "planar"):
+            return upwards(R[:, 2])
+        if name == "prismatic":
+            slides.append(R[:, 2])
+            turned[i] = R
+    for j in model.cuts:
+        joint = model.joints[j]
+        i, F = placed(model, joint.parent, joint.at)
+        if joint.kind.name in ("revolute", "planar") and i in turned:
+            return upwards(turned[i] @ F.rotation[:, 2])
+    for k, u in enumerate(slides):
+        for w in slides[:k]:
+            if np.linalg.norm(np.cross(u, w)) > FLAT:
+                return upwards(np.cross(w, u) / np.linalg.norm(np.cross(w, u)))
+    return across_one(slides[0] if slides else np.zeros(3))
+
+
+def across_one(u: np.ndarray) -> np.ndarray:
+    """A normal across one direction, or none, as near to a coordinate axis as that allows."""
+    axis = np.eye(3)[[2, 1, 0]][int(np.argmin(np.abs(u[[2, 1, 0]])))]
+    return upwards((axis - u * (axis @ u)) / np.linalg.norm(axis - u * (axis @ u)))
+
+
+def upwards(K: np.ndarray) -> np.ndarray:
+    """The normal or its opposite: the one whose largest component is positive."""
+    K = snap(K / np.linalg.norm(K), EXACT)
+    return np.asarray(K * np.sign(K[np.argmax(np.abs(K))]))
+
+
+def _ground_axes(K: np.ndarray) -> np.ndarray:
+    """Rows x, y, K: x is as near to a coordinate axis as the plane allows."""
+    x = np.eye(3)[int(np.argmin(np.abs(K)))]
+    x = x - K * (K @ x)
+    x = snap(x / np.linalg.norm(x), EXACT)
+    return np.array([x, snap(np.cross(K, x), EXACT), K])
+
+
+def _line(model: Model, i: int, K: np.ndarray) -> Line:
+    """A link's line: to its next joint, else to a joint that closes a loop, else to the centre of mass, else any.
+
+    With free numbers it is the line at their nominal values: any line of the link describes it.
+    """
+    ends = [link.r for link in model.tree.links if link.parent == i and base_name(link.kind) == "revolute"]
+    for j in model.cuts:
+        for body, at in (
+            (model.joints[j].parent, model.joints[j].at),
+            (model.joints[j].child, model.joints[j].child_at),
+        ):
+            link, pose = placed(model, body, at)
+            ends += [pose.position] if link == i else []
+    ends.append(model.tree.links[i].com)
+    ends = [c - K * (K @ c) for c in map(nominal, ends)]
+    far = max(float(np.linalg.norm(c)) for c in ends)
+    for c in ends:
+        length = float(np.linalg.norm(c))
+        if length > max(APART, 1e-3 * far):
+            x = snap(c / length, EXACT)
+            return Line(np.array([x, snap(np.cross(K, x), EXACT), K]), length)
+    return Line(_ground_axes(K), 1.0)
+
+
+def _freedoms(kind: Kind, axes: np.ndarray, K: np.ndarray, line: Line) -> tuple[tuple[float, ...], tuple[Place, ...]]:
+    """How each coordinate of a joint turns and shifts; the joint's x, y, z are rows of `axes`, on the line's link."""
+    x, y, z = axes
+    none = (0.0, 0.0)
+    sign = float(snap(np.array(z @ K), EXACT))
+    table: dict[str, tuple[tuple[float, ...], tuple[Place, ...]]] = {
+        "revolute": ((sign,), (none,)),
+        "prismatic": ((0.0,), (line.place(z),)),
+        "planar": ((0.0, 0.0, sign), (line.place(x), line.place(y), none)),
+        "rigid": ((), ()),
+    }
+    return table[base_name(kind)]
+
+
+def _planar_link(link: Link, role: str, above: Line, line: Line) -> PlanarLink:
+    backwards = link.kind.name.startswith("reversed")
+    offset = _offset(link.E @ above.axes[0], link.E @ above.axes[1], line.axes[0])
+    if backwards and role == "float":
+        turn, slide = _freedoms(link.kind, np.eye(3), line.normal, line)
+    else:
+        turn, slide = _freedoms(link.kind, link.E, above.normal, above)
+    if backwards:
+        turn = tuple(-t for t in turn)
+        slide = slide if role == "float" else tuple((-a, -b) for a, b in slide)
+    seen, rise = above.axes @ link.E.T, scalar(above.normal @ link.r)
+    return PlanarLink(
+        link.name, link.parent, link.joint, role, backwards, None, seen, line, above.place(link.r), offset, turn, slide,
+        *_inertia(link, line), rise, link.q, link.v,
+    )  # fmt: skip
+
+
+def _measured_link(
+    link: Link, role: str, above: Line, line: Line, at: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> PlanarLink:
+    """A link whose joint has other coordinates than the plane's: from the pose of M in F, and a slide's direction."""
+    R, p, u = at
+    seen = above.axes @ link.E.T
+    offset = _offset(seen[0], seen[1], R @ line.axes[0])
+    place = above.place(link.r + (link.E.T @ p if role == "rigid" else 0.0))
+    turn = (1.0,) if role == "pin" else (0.0,)
+    rise = scalar(above.normal @ (link.r + link.E.T @ p))
+    return PlanarLink(
+        link.name, link.parent, link.joint, role, False, link.kind, seen, line, place, offset, turn,
+        (above.place(link.E.T @ u),), *_inertia(link, line), rise, link.q, link.v,
+    )  # fmt: skip
+
+
+def _inertia(link: Link, line: Line) -> tuple[float, Place, float]:
+    """Mass, first moment on the line, and inertia about P."""
+    nu, lam = line.place(link.com)
+    K = line.normal
+    off = link.com - K * (K @ link.com)
+    return link.mass, (link.mass * nu, link.mass * lam), scalar(K @ link.I_C @ K + link.mass * (off @ off))
+
+
+def _offset(ahead: np.ndarray, left: np.ndarray, own: np.ndarray) -> float:
+    """Angle from the parent's line, along `ahead`, to a link's own."""
+    return float(np.arctan2(own @ left, own @ ahead))
+
+
+def _planar_cut(model: Model, j: int, lines: dict[int, Line], plane: Plane | None) -> PlanarCut:
+    joint = model.joints[j]
+    (i, F), (c, M) = placed(model, joint.parent, joint.at), placed(model, joint.child, joint.child_at)
+    K_F, K_M = F.rotation.T @ lines[i].normal, M.rotation.T @ lines[c].normal
+    if plane is not None:
+        R, p = plane.joints[j]
+        role, u = role_of_motion(model, j, joint.kind, R, p, K_F)
+    else:
+        role, p, u = _role_of_axes(model, j, (K_F, K_M), lines[GROUND].normal), np.zeros(3), np.array([0.0, 0.0, 1.0])
+        R = _about_z(K_F, K_M) if joint.kind.name == "cylindrical" else np.eye(3)
+    # angle of the child's line to the parent's where the joint is closed
+    ahead, left = (F.rotation.T @ axis for axis in lines[i].axes[:2])
+    offset = _offset(ahead, left, R @ (M.rotation.T @ lines[c].axes[0]))
+    at = lines[i].place(F.position + (F.rotation @ p if role == "rigid" else 0.0))
+    simple = is_simple(joint.kind, K_F)
+    freedoms = ((0.0,), (lines[i].place(F.rotation @ u),))
+    turn, slide = _freedoms(joint.kind, F.rotation.T, lines[i].normal, lines[i]) if simple else freedoms
+    return PlanarCut(j, role, i, c, at, lines[c].place(M.position), offset, turn, slide, simple)
+
+
+def _role_of_axes(model: Model, j: int, K: tuple[np.ndarray, np.ndarray], normal: np.ndarray) -> str:
+    """What a cut joint is in the plane, seen alike from both of its sides."""
+    joint = model.joints[j]
+    role, _ = (role_of_axis(model, j, CUT_ROLES, joint.kind, own, normal) for own in K)
+    apart = float(np.linalg.norm(K[0] - K[1]))
+    if role in ("slide", "rigid") and joint.kind.name != "cylindrical" and apart > FLAT:
+        raise ModelError(
+            f"formulation 'points': joint {joint.name!r} ({joint.kind.name}) takes body {child_name(model, joint)!r} "
+            f"out of the plane; its two frames must see the normal alike, they differ by {apart:.4g}"
+        )
+    return role
+
+
+def _about_z(K_F: np.ndarray, K_M: np.ndarray) -> np.ndarray:
+    """Turn about z that takes one normal, across z, to the other; of normals along z none."""
+    if abs(K_F[2]) > 0.5:
+        return np.eye(3)
+    angle = np.arctan2(K_F[1], K_F[0]) - np.arctan2(K_M[1], K_M[0])
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
+
+
+def _require_rigid_loop(model: Model, planar: PlanarModel, cut: PlanarCut) -> None:
+    """Refuse a loop of parallel slides: nothing holds its bodies along them, and its equations say nothing."""
+    way = _loop(planar, cut)
+    if cut.role != "slide" or any(planar.links[i].role not in ("slide", "rigid") for i in way):
+        return
+    directions = [_angle(planar, cut.parent, cut.slide[-1])]
+    slides = [planar.links[i] for i in way if planar.links[i].role == "slide"]
+    directions += [_angle(planar, link.parent, link.slide[0]) for link in slides]
+    spread = max(abs(np.sin(a - directions[0])) for a in directions)
+    if spread <= FLAT:
+        raise ModelError(
+            f"formulation 'points': the loop closed by joint {model.joints[cut.joint].name!r} is singular: all of its "
+            f"{len(directions)} joints are prismatic and parallel (largest sine between them {spread:.2g}); one slide "
+            "must have another direction, or be a revolute joint"
+        )
+
+
+def _loop(planar: PlanarModel, cut: PlanarCut) -> list[int]:
+    """Links whose joints are in a cut's loop: on one way to the ground and not on the other."""
+    ways: list[set[int]] = []
+    for end in (cut.parent, cut.child):
+        way = set()
+        while end != GROUND:
+            way.add(end)
+            end = planar.links[end].parent
+        ways.append(way)
+    return sorted(ways[0] ^ ways[1])
+
+
+def _angle(planar: PlanarModel, i: int, direction: Place) -> float:
+    """Angle of a direction on a link's line to the ground's x axis, with every joint at rest."""
+    angle = float(np.arctan2(direction[1], direction[0]))
+    while i != GROUND:
+        angle += planar.links[i].offset
+        i = planar.links[i].parent
+    return angle

@@ -1,0 +1,283 @@
+"""From a graph of bodies and joints to a spanning tree of links, with the joints that are cut.
+
+A link is a set of bodies that rigid joints make one; its frame is the frame M of the joint that carries it, so
+that every joint moves along its canonical axes and the constants between joints are two: placement and inertia.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cardan.algebra.free_number import nominal, plain, scalar
+from cardan.algebra.matrix import snap
+from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
+from cardan.errors import ModelError
+from cardan.model.body import Body, Joint
+from cardan.model.force import Coupling, Force
+from cardan.model.joint import RIGID, Kind, reversed_kind
+from cardan.model.pose import Pose
+from cardan.model.transform import joint_transform
+
+GROUND = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """One node of the tree. `E`, `r` place its joint frame F in the parent link; `I` is 6x6 about its own origin."""
+
+    name: str
+    parent: int
+    joint: int
+    kind: Kind
+    E: np.ndarray
+    r: np.ndarray
+    mass: float
+    com: np.ndarray
+    I_C: np.ndarray
+    q: slice
+    v: slice
+    armature: np.ndarray | None = None
+
+    @cached_property
+    def I(self) -> np.ndarray:
+        """Inertia (6, 6) about the link's origin."""
+        I_O = inertia_about_origin(self.mass, self.com, self.I_C)
+        I: np.ndarray = rigid_inertia(self.mass, self.mass * self.com, I_O)
+        I.flags.writeable = False
+        return I
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Links in an order where parents come first; which link carries a body, and where in it."""
+
+    links: tuple[Link, ...]
+    body_link: tuple[int, ...]
+    body_pose: tuple[Pose, ...]
+    nq: int
+    nv: int
+
+    @cached_property
+    def mobility(self) -> tuple[dict[int, str], float]:
+        """What `judge_mobility` finds."""
+        return judge_mobility(self)
+
+    def coordinate_ancestor(self) -> list[int]:
+        """For each velocity coordinate the one next above it on the way to the root, or -1."""
+        above: list[int] = []
+        for link in self.links:
+            parent = link.parent
+            while parent != GROUND and self.links[parent].kind.nv == 0:
+                parent = self.links[parent].parent
+            last = self.links[parent].v.stop - 1 if parent != GROUND else -1
+            above += [last if k == 0 else link.v.start + k - 1 for k in range(link.kind.nv)]
+        return above
+
+    def digest(self) -> str:
+        """Hex digest of everything that enters the equations."""
+        h = hashlib.sha256()
+        for link in self.links:
+            h.update(f"{link.parent} {link.kind.identity} {link.q} {link.v}".encode())
+            for a in (link.E, link.r, np.array(link.mass), link.com, link.I_C):
+                h.update(np.ascontiguousarray(a).tobytes())
+            if link.armature is not None:
+                h.update(b"armature" + link.armature.tobytes())
+        for index, pose in zip(self.body_link, self.body_pose, strict=True):
+            h.update(f"{index}".encode() + pose.position.tobytes() + np.ascontiguousarray(pose.rotation).tobytes())
+        return h.hexdigest()
+
+
+def choose_tree(
+    bodies: Sequence[Body], joints: Sequence[Joint], cut: Sequence[int] = (), keep: Collection[int] = ()
+) -> list[int]:
+    """Choose tree joints: first those to `keep`, then by most constraint rows, then nearest to ground.
+
+    The joints left over are cut; a cut joint costs as many equations as it has constraint rows, and its angles are
+    known up to whole turns only. Joints in `cut` are cut whatever they cost.
+    """
+    touching: dict[int, list[int]] = {}
+    for j, joint in enumerate(joints):
+        for end in (joint.parent, joint.child) if j not in cut else ():
+            touching.setdefault(end, []).append(j)
+    depth = {GROUND: 0}
+    queue: list[tuple[bool, int, int, int]] = []
+    chosen = []
+
+    def reach(body: int) -> None:
+        for j in touching.get(body, ()):
+            heapq.heappush(queue, (j not in keep, -joints[j].kind.freedoms_removed, depth[body], j))
+
+    reach(GROUND)
+    while queue:
+        *_, d, j = heapq.heappop(queue)
+        ends = [b for b in (joints[j].parent, joints[j].child) if b not in depth]
+        if ends:
+            depth[ends[0]] = d + 1
+            chosen.append(j)
+            reach(ends[0])
+    for b, body in enumerate(bodies):
+        if b not in depth:
+            first = [joints[j].name for j in touching.get(b, ())]
+            why = f"its joint {first[0]!r} leads to no ground" if first else "it has no joint"
+            if cut:
+                why += f", with {', '.join(repr(joints[j].name) for j in cut)} cut"
+            raise ModelError(
+                f"body {body.name!r}: {why}; connect it, for a floating body with joint(..., cd.Free(), ground, "
+                f"{body.name!r})"
+            )
+    return chosen
+
+
+def joints_to_keep(joints: Sequence[Joint], forces: Sequence[Force], couplings: Sequence[Coupling]) -> set[int]:
+    """Joints to have coordinates of their own if possible: something depends on those, whole turns included."""
+    keep = {j for j, joint in enumerate(joints) if joint.armature is not None}
+    keep |= {force.on[0] for force in forces if force.depends_on_coordinates}
+    return keep.union(*(coupling.joints for coupling in couplings))
+
+
+def notes_on_turns(joints: Sequence[Joint], cuts: Collection[int], forces: Sequence[Force]) -> list[str]:
+    """A note for each force that reads the angle of a cut joint, whose turns are not counted."""
+    return [
+        f"{force.owner}: its joint {joints[force.on[0]].name!r} closes a loop, so that its angle is known within half "
+        "a turn of zero only; name another joint of the loop in cut if it goes further"
+        for force in forces
+        if force.depends_on_coordinates and force.on[0] in cuts and "rad" in joints[force.on[0]].kind.q_units
+    ]
+
+
+def grow_tree(
+    bodies: Sequence[Body],
+    joints: Sequence[Joint],
+    tree_joints: Sequence[int],
+    snapping: float,
+    merge: str = "all",
+) -> Tree:
+    """Lay out the links, in the order in which their joints were declared where the tree allows it.
+
+    `merge` says which rigid joints make two bodies one link: "all", "massless" (those with a massless body), or "none".
+    """
+    body_link: dict[int, int] = {GROUND: GROUND}
+    body_pose: dict[int, Pose] = {GROUND: Pose()}
+    members: dict[int, list[int]] = {}
+    outline: list[tuple[int, int, Kind, Pose]] = []  # parent link, joint, kind, pose of F in the parent link
+    waiting: dict[int, list[int]] = {}
+    for j in tree_joints:
+        waiting.setdefault(joints[j].parent, []).append(j)
+        waiting.setdefault(joints[j].child, []).append(j)
+    ready = list(waiting.get(GROUND, ()))
+    heapq.heapify(ready)
+    while ready:
+        j = heapq.heappop(ready)
+        joint = joints[j]
+        forward = joint.parent in body_link
+        near, far = (joint.parent, joint.child) if forward else (joint.child, joint.parent)
+        F, M = (joint.at, joint.child_at) if forward else (joint.child_at, joint.at)
+        base = body_link[near]
+        placement = body_pose[near] @ F
+        massless = any(b != GROUND and bodies[b].mass == 0 for b in (near, far))
+        if joint.kind is RIGID and (merge == "all" or (merge == "massless" and massless)):
+            body_link[far], body_pose[far] = base, placement @ M.inverse
+        else:
+            body_link[far], body_pose[far] = len(outline), M.inverse
+            outline.append((base, j, joint.kind if forward else reversed_kind(joint.kind), placement))
+        members.setdefault(body_link[far], []).append(far)
+        for k in waiting.get(far, ()):
+            if k != j:
+                heapq.heappush(ready, k)
+    nq = nv = 0
+    links = []
+    for index, (base, j, kind, placement) in enumerate(outline):
+        mass, com, I_C = merged_inertia(bodies, members[index], body_pose)
+        at = snap(placement.rotation.T, snapping), snap(placement.position, snapping)
+        own = slice(nq, nq + kind.nq), slice(nv, nv + kind.nv)
+        links.append(Link(bodies[members[index][0]].name, base, j, kind, *at, mass, com, I_C, *own, joints[j].armature))
+        nq, nv = nq + kind.nq, nv + kind.nv
+    count = range(len(bodies))
+    return Tree(tuple(links), tuple(body_link[b] for b in count), tuple(body_pose[b] for b in count), nq, nv)
+
+
+def merged_inertia(
+    bodies: Sequence[Body], members: Sequence[int], pose: Mapping[int, Pose] | Sequence[Pose]
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, centre of mass and inertia about it, in the link frame, of bodies moving as one."""
+    parts = []
+    for b in members:
+        R, body = pose[b].rotation, bodies[b]
+        parts.append((body.mass, pose[b].position + R @ body.com, R @ body.inertia @ R.T))
+    mass = scalar(sum(m for m, _, _ in parts))
+    com = sum((m * c for m, c, _ in parts), np.zeros(3)) / (mass or 1.0)
+    I_C = np.zeros((3, 3))
+    for m, c, I in parts:
+        I_C = I_C + inertia_about_origin(m, c - com, I)
+    return mass, plain(com), plain((I_C + I_C.T) / 2)
+
+
+def check_mobility(tree: Tree, joints: Sequence[Joint], held_bodies: set[int]) -> None:
+    """Refuse a joint that can move without moving any inertia: the mass matrix would be singular.
+
+    Links that a loop or a coupling holds, and those that carry them, are judged with the whole mechanism, later.
+    """
+    held = {tree.body_link[b] for b in held_bodies} - {GROUND}
+    for i in reversed(range(len(tree.links))):
+        if i in held and tree.links[i].parent != GROUND:
+            held.add(tree.links[i].parent)
+    for i, what in weightless_links(tree).items():
+        if i not in held:
+            link, joint = tree.links[i], joints[tree.links[i].joint]
+            raise ModelError(
+                f"body {link.name!r}: it, with all it carries, {what}, so joint {joint.name!r} ({joint.kind.name}) "
+                "would move nothing; give it mass and inertia, or a rigid joint"
+            )
+
+
+def weightless_links(tree: Tree) -> dict[int, str]:
+    """Links whose joint can move without moving any inertia, and why."""
+    return tree.mobility[0]
+
+
+def judge_mobility(tree: Tree, seed: int = 0) -> tuple[dict[int, str], float]:
+    """Links whose joint moves no inertia, and why; and how many times less than all it carries the others move.
+
+    At one arbitrary configuration, tips first: composite inertia `IC` gives the size to compare with, and articulated
+    inertia `IA` what is left to move when the joints beyond give way. Free numbers count with their nominal values.
+    """
+    rng = np.random.default_rng(seed)
+    IC = [nominal(link.I) for link in tree.links]
+    IA = list(IC)
+    found: dict[int, str] = {}
+    least = 1.0
+    for i in reversed(range(len(tree.links))):
+        link = tree.links[i]
+        q = link.kind.plus(np.array(link.kind.neutral), rng.uniform(-1, 1, link.kind.nv))
+        S = link.kind.S(q)
+        A = np.zeros(link.kind.nv) if link.armature is None else link.armature
+        D = S.T @ IA[i] @ S + np.diag(A)
+        if link.kind.nv and not (A > 0).all() and not _moves_inertia(S, D, IC[i]):
+            found[i] = "has no mass" if IC[i][3, 3] == 0 else "has no inertia along a motion of that joint"
+        elif link.kind.nv:
+            least = min(least, _smallest_share(D, S.T @ IC[i] @ S + np.diag(A)))
+        if link.parent != GROUND:
+            X = joint_transform(link.kind, q, link.E, nominal(link.r))
+            left = IA[i] if i in found else IA[i] - IA[i] @ S @ np.linalg.solve(D, S.T @ IA[i])
+            IC[link.parent] = IC[link.parent] + X.congruence(IC[i])
+            IA[link.parent] = IA[link.parent] + X.congruence(left)
+    return found, 1 / least if least > 0 else np.inf
+
+
+def _smallest_share(D: np.ndarray, whole: np.ndarray) -> float:
+    """The least eigenvalue of `D` where the diagonal of `whole` is one."""
+    size = np.sqrt(np.diag(whole))
+    return float(D[0, 0] / whole[0, 0] if len(D) == 1 else np.linalg.eigvalsh(D / np.outer(size, size))[0])
+
+
+def _moves_inertia(S: np.ndarray, D: np.ndarray, IC: np.ndarray) -> bool:
+    """Compare what a joint moves with the largest it could move, turn by turn and shift by shift."""
+    turning, mass = np.trace(IC[:3, :3]), IC[3, 3]
+    largest = np.sqrt(np.maximum(np.diag(S.T @ np.diag([turning] * 3 + [mass] * 3) @ S), 1e-300))
+    return bool(mass > 0 and np.linalg.eigvalsh(D / np.outer(largest, largest))[0] > 1e-13)

@@ -1,0 +1,216 @@
+"""Letters for a mechanism: its coordinates in each formulation, its parameters, as a textbook would call them.
+
+A name is what SymPy prints well: `thetadot_A` is a theta with a dot and an index. The index is left out where there is
+nothing to tell apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cardan.formulation import native
+from cardan.formulation.points.rows import Coordinates
+from cardan.model.model import Model
+from cardan.model.parameter import FIELDS, Parameter
+from cardan.model.plane import planar_model
+
+AXES = ("x", "y", "z")
+QUATERNION = tuple((f"e{k}", "quaternion", "1") for k in range(4))
+TURNING = tuple((f"omega_{x}", f"angular velocity along {x}", "rad/s") for x in AXES)
+PLACE = tuple((x, f"position along {x}", "m") for x in AXES)
+Letter = tuple[str, str, str]  # letter, what it is, unit
+
+# Coordinates and rates of each kind of joint; a rate left out is the coordinate's own.
+JOINTS: dict[str, tuple[tuple[Letter, ...], tuple[Letter, ...] | None]] = {
+    "revolute": ((("theta", "angle", "rad"),), None),
+    "screw": ((("theta", "angle", "rad"),), None),
+    "prismatic": ((("x", "displacement", "m"),), None),
+    "cylindrical": ((("theta", "angle", "rad"), ("x", "displacement", "m")), None),
+    "universal": ((("alpha", "first angle", "rad"), ("beta", "second angle", "rad")), None),
+    "planar": ((*PLACE[:2], ("theta", "angle", "rad")), None),
+    "spherical": (QUATERNION, TURNING),
+    "free": ((*PLACE, *QUATERNION), (*TURNING, *((f"v_{x}", f"velocity along {x}", "m/s") for x in AXES))),
+}
+# Letter of each number of an element.
+LETTERS = {
+    "mass": "m", "com": "c", "inertia": "I", "at": "l", "child_at": "l", "gravity": "g", "stiffness": "k",
+    "damping": "d", "length": "l0", "at1": "a", "at2": "b", "rest": "q0", "viscous": "d", "coulomb": "F_c",
+    "smoothing": "v0", "value": "w",
+}  # fmt: skip
+ENTRIES = ("xx", "yy", "zz", "xy", "xz", "yz")
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One entry of `q` or `v`: its name, what it means, its unit."""
+
+    name: str
+    meaning: str
+    unit: str
+
+
+def index_of(name: str) -> str:
+    """A name of the model as the index of a symbol."""
+    return re.sub(r"\W+", "", name) or "0"
+
+
+def coordinates(model: Model, key: str) -> tuple[list[Coordinate], list[Coordinate]]:
+    """The entries of `q` and of `v`."""
+    groups = list(_groups(model, key))
+    told = Counter(letter for _, q, _, _ in groups for letter, _, _ in q)
+    first: list[Coordinate] = []
+    second: list[Coordinate] = []
+    for owner, q, v, where in groups:
+        alone = all(told[letter] == 1 for letter, _, _ in q)
+        rates = v or tuple((f"{x}dot", f"rate of {x}", f"{unit}/s") for x, _, unit in q)
+        for entries, result in ((q, first), (rates, second)):
+            for letter, meaning, unit in entries:
+                name = letter if alone else f"{letter}_{index_of(owner)}"
+                result.append(Coordinate(name, f"{meaning} of {owner}{where}", unit))
+    return first, second
+
+
+def _groups(model: Model, key: str) -> Iterator[tuple[str, tuple[Letter, ...], tuple[Letter, ...] | None, str]]:
+    """For each part of `q`: whose it is, its entries, those of `v`, and where it is measured."""
+    if key == "points":
+        planar = planar_model(model)
+        for bar, own in zip(planar.links, Coordinates(planar).own, strict=True):
+            ends = ("P", "Q")[2 - (own.stop - own.start) // 2 :]
+            letters = [(f"{x}_{end}", f"{x} of point {end}", "m") for end in ends for x in ("x", "y")]
+            rates = [(f"{x}dot_{end}", f"rate of {x} of point {end}", "m/s") for end in ends for x in ("x", "y")]
+            yield bar.name, tuple(letters), tuple(rates), ""
+        return
+    for link in model.tree.links if key in native.TREE else model.separate.tree.links:
+        joint = model.joints[link.joint].name
+        if key == "relative":
+            yield joint, *JOINTS["free"], ", between its frames"
+        elif key in native.TREE:
+            kind = link.kind.name.removeprefix("reversed ")
+            yield joint, *JOINTS[kind.partition("(")[0]], ""
+        else:
+            velocities = tuple((f"{x}dot", f"velocity along {x}", "m/s") for x in AXES)
+            where = " in its axes" if key == "absolute_body" else ""
+            yield link.name, (*PLACE, *QUATERNION), (*TURNING, *velocities), where
+
+
+def quaternions(model: Model, key: str) -> list[tuple[str, int]]:
+    """Where quaternions begin in `q`, with an index for each."""
+    if key == "points":
+        return []
+    if key in native.TREE:
+        links = [link for link in model.tree.links if link.kind.nq != link.kind.nv]
+        places = [link.q.stop - 4 for link in links]
+    else:
+        links = list(model.separate.tree.links)
+        places = [7 * i + 3 for i in range(len(links))]
+    of = [model.joints[link.joint].name if key == "relative" else link.name for link in links]
+    return [(index_of(name) if len(links) > 1 else "", at) for name, at in zip(of, places, strict=True)]
+
+
+def every_parameter(model: Model) -> list[str]:
+    """Names of all the numbers that can be symbols and are not all zero."""
+    names = ["gravity"] if model.gravity.any() else []
+    names += [f"{b.name}.{what}" for b in model.bodies if b.mass for what in FIELDS["body"] if np.any(getattr(b, what))]
+    for joint in model.joints:
+        names += [f"{joint.name}.{what}" for what in FIELDS["joint"] if getattr(joint, what).position.any()]
+    for force in model.forces:
+        names += [f"{force.name}.{what}" for what in FIELDS.get(force.kind.name, ()) if force.numbers[what].any()]
+    return names
+
+
+@dataclass(frozen=True)
+class Component:
+    """One number of a parameter that becomes a symbol: `place` in `p`, key and name, what it means, value, sign.
+
+    The symbol is positive and carries the sign of the value before it, but for products of inertia.
+    """
+
+    place: int
+    parameter: str
+    key: str
+    name: str
+    meaning: str
+    unit: str
+    value: float
+    sign: int
+
+
+def components(model: Model, parameters: Sequence[Parameter]) -> list[Component]:
+    """The numbers that are not zero, each with a name of its own."""
+    found, first = [], 0
+    for parameter in parameters:
+        values = parameter.nominal.ravel()
+        nonzero = [k for k in range(values.size) if values[k]]
+        sort, _, what = parameter.place
+        for k in nonzero:
+            axis = _axis(what, values.size, k)
+            signed = what == "inertia" and k > 2
+            sign = -1 if values[k] < 0 and not signed else 1
+            letter, index = LETTERS[what], _owner_index(model, parameter)
+            shown = axis if what == "inertia" or len(nonzero) > 1 else ""
+            name = "_".join(part for part in (letter, index, shown) if part)
+            key = f"{parameter.name}.{axis}" if axis else parameter.name
+            meaning = what if sort == "model" else _meaning(model, parameter)
+            found.append(
+                Component(
+                    first + k, parameter.name, key, name, f"{meaning} {axis}".strip(), parameter.unit,
+                    float(values[k]) * sign, sign,
+                )
+            )  # fmt: skip
+        first += values.size
+    return _unlike(found)
+
+
+def _axis(what: str, size: int, k: int) -> str:
+    if size == 1:
+        return ""
+    return ENTRIES[k] if what == "inertia" else AXES[k] if size == 3 else f"{k + 1}"
+
+
+def _meaning(model: Model, parameter: Parameter) -> str:
+    """Mass of crank, say."""
+    sort, k, what = parameter.place
+    owner = parameter.name.rpartition(".")[0]
+    if sort == "joint":
+        body = model.joints[k].parent if what == "at" else model.joints[k].child
+        return f"place of {owner} on {model.bodies[body].name if body >= 0 else 'ground'}"
+    return f"{ {'com': 'centre of mass', 'inertia': 'moment of inertia'}.get(what, what) } of {owner}"
+
+
+def _owner_index(model: Model, parameter: Parameter) -> str:
+    """The index that tells a parameter from others of its letter: its body, joint or force element."""
+    sort, k, what = parameter.place
+    if sort == "model":
+        return ""
+    if sort == "body":
+        return index_of(model.bodies[k].name) if model.nb > 1 else ""
+    if sort == "force":
+        return index_of(model.forces[k].name) if len(model.forces) > 1 else ""
+    joint = model.joints[k]
+    body = joint.parent if what == "at" else joint.child
+    if body < 0:
+        return index_of(joint.name)
+    placed = [
+        (j.name, end)
+        for j in model.joints
+        for end, on, pose in (("at", j.parent, j.at), ("child_at", j.child, j.child_at))
+        if on == body and pose.position.any()
+    ]
+    own = index_of(model.bodies[body].name) if model.nb > 1 else ""
+    return own if len(placed) == 1 else f"{own}_{index_of(joint.name)}".strip("_")
+
+
+def _unlike(found: list[Component]) -> list[Component]:
+    """Equal names told apart by a number."""
+    seen: Counter[str] = Counter()
+    result = []
+    for component in found:
+        seen[component.name] += 1
+        n = seen[component.name]
+        result.append(component if n == 1 else replace(component, name=f"{component.name}_{n}"))
+    return result

@@ -1,0 +1,246 @@
+"""Equations that one can read: the graph of a formulation as SymPy expressions in the model's own letters.
+
+    M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q) v      phi(q,t) = 0
+
+It is the graph that kernels are made of, read back: nothing is derived a second time. Entries of the rotation matrices
+of quaternions are symbols of their own, with a definition each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cardan.algebra.free_number import Number
+from cardan.algebra.rotation import rotation_of_quaternion
+from cardan.errors import CardanError, InputError, UnknownNameError, nearest
+from cardan.formulation import native
+from cardan.model.model import Model
+from cardan.model.parameter import with_numbers
+from cardan.model.values import number, one
+from cardan.program.graph import Graph, read
+from cardan.readable.letters import Letters, Meaning, letters_of
+from cardan.readable.naming import Component, components, coordinates, every_parameter, quaternions
+from cardan.readable.reading import Reading, Turn, read_plain, read_short
+
+if TYPE_CHECKING:
+    from cardan.functions.equations import Equations
+
+MATRICES = ("M", "f", "J", "gamma", "phi", "N")
+# Operations of a graph that are simplified in about a minute at worst.
+MOST_OPERATIONS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Symbols:
+    """The equations of a model as SymPy matrices: `M vdot + J^T lam = f`, `J vdot = gamma`, `qdot = N v`, `phi = 0`.
+
+    `q`, `v` and `tau` are columns of symbols, `lam` the multipliers. `parameters` has the symbol of each number that
+    became one, by its name in the model; `meanings` tells what every symbol means, with value and unit. `definitions`
+    are entries of rotation matrices in terms of quaternions, which are of unit length.
+    """
+
+    title: str
+    M: Any
+    f: Any
+    J: Any
+    gamma: Any
+    phi: Any
+    N: Any
+    q: Any
+    v: Any
+    tau: Any
+    t: Any
+    parameters: dict[str, Any]
+    meanings: dict[Any, Meaning]
+    definitions: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[Any, float]:
+        """Value (SI units) of every parameter's symbol in the model."""
+        return {symbol: m.value for symbol, m in self.meanings.items() if m.value is not None}
+
+    @property
+    def lam(self) -> Any:
+        """Multipliers, one a row of `J`."""
+        import sympy
+
+        return sympy.Matrix([sympy.Symbol(f"lambda_{k + 1}") for k in range(self.J.shape[0])])
+
+    def explicit(self, name: str) -> Any:
+        """One of the matrices with the definitions put in: in `q`, `v`, time and parameters alone."""
+        return self.matrix(name).xreplace(self.definitions)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """One of the matrices as a function of arrays `(q, v, tau, t, values)`; all but `q` may be left out.
+
+        `values` are those of parameters, by symbol; the others have the model's.
+        """
+        import sympy
+
+        letters = list(self.values)
+        defined = sympy.Matrix(list(self.definitions.values()))
+        rotations = sympy.lambdify([list(self.q)], defined, modules="numpy") if self.definitions else lambda q: ()
+        own = [list(self.q), list(self.v), list(self.tau), self.t, letters, list(self.definitions)]
+        numeric = sympy.lambdify(own, self.matrix(name), modules="numpy", cse=True)
+
+        def function(q: Any, v: Any = None, tau: Any = None, t: float = 0.0, values: Mapping[Any, float] = {}) -> Any:
+            q = one("function", "q", q, len(self.q))
+            rates = np.zeros(len(self.v)) if v is None else one("function", "v", v, len(self.v))
+            if tau is not None and not len(self.tau):
+                raise InputError("function: there is no tau in these equations; name the joints in sympy(drives=[...])")
+            drives = np.zeros(len(self.tau)) if tau is None else one("function", "tau", tau, len(self.tau))
+            t = number("function", "t", t, "of seconds")
+            for symbol in values:
+                if symbol not in letters:
+                    raise UnknownNameError(
+                        f"function: {symbol!r} is no symbol of a parameter{nearest(symbol, map(str, letters))}"
+                    )
+            now = {x: number("function", str(x), value) for x, value in {**self.values, **values}.items()}
+            return numeric(q, rates, drives, t, [now[x] for x in letters], np.ravel(rotations(q)))
+
+        return function
+
+    def matrix(self, name: str) -> Any:
+        """One of M, f, J, gamma, phi, N."""
+        if not isinstance(name, str) or name not in MATRICES:
+            raise UnknownNameError(f"{name!r} is no part of the equations{nearest(name, MATRICES)}")
+        return getattr(self, name)
+
+    def operations(self, name: str | None = None) -> int:
+        """How many operations a reader sees: of one matrix, or of all."""
+        import sympy
+
+        return int(sum(sympy.count_ops(self.matrix(x)) for x in (MATRICES if name is None else [name])))
+
+    def latex(self, name: str | None = None) -> str:
+        """LaTeX of one matrix, or of the whole with its legend."""
+        from cardan.readable.latex import matrix_text, whole_text
+
+        return whole_text(self) if name is None else matrix_text(name, self.matrix(name))
+
+    def _repr_latex_(self) -> str:
+        return f"$$\\begin{{gathered}}\n{self.latex()}\n\\end{{gathered}}$$"
+
+    def __repr__(self) -> str:
+        """One line."""
+        sizes = f"{len(self.v)} rates, {self.J.shape[0]} constraints, {self.operations()} operations"
+        return f"Symbols({self.title!r}, {sizes})"
+
+
+def require_sympy() -> None:
+    """Say what to install where SymPy is missing."""
+    try:
+        import sympy  # noqa: F401
+    except ImportError:
+        raise CardanError(
+            "equations as symbols need SymPy, which is not installed: pip install 'cardan[symbols]'"
+        ) from None
+
+
+def symbols_of(
+    equations: Equations,
+    *,
+    symbols: str | Iterable[str] = "all",
+    names: Mapping[str, str] | None = None,
+    drives: Iterable[str] = (),
+    simplify: bool = True,
+) -> Symbols:
+    """Read the graph of some equations back as SymPy expressions; see `Equations.sympy`."""
+    require_sympy()
+    model, key = equations.model.unbound, equations.key
+    wanted = every_parameter(model) if symbols == "all" else _listed(symbols)
+    freed = model.free(*(name for name in wanted if name not in model.parameters.names))
+    found = components(freed, freed.parameters.items)
+    letters = letters_of(model, found, coordinates(model, key), list(drives), dict(names or {}))
+    function, shapes = _record(freed, key, found)
+    graph = read(function)
+    count = sum(graph.operations().values())
+    if simplify and count > MOST_OPERATIONS:
+        raise InputError(
+            f"equations of {model.name!r} in {key!r}: {count} operations are too many to simplify, the limit is "
+            f"{MOST_OPERATIONS}; ask with simplify=False, or for a formulation with fewer coordinates"
+        )
+    if not simplify:
+        letters = letters.renamed(_alone(letters, _in_graph(graph, letters)))
+        return _collected(f"{model.name}, {key}", read_plain(graph, letters, range(len(MATRICES))), shapes, letters)
+    reading = read_short(graph, letters, _turns(model, key, letters), [MATRICES.index("N")])
+    shorter = _alone(letters, set().union(*(x.free_symbols for x in reading.outputs.values())))
+    return _collected(f"{model.name}, {key}", reading.renamed(shorter), shapes, letters.renamed(shorter))
+
+
+def _in_graph(graph: Graph, letters: Letters) -> set[Any]:
+    """Symbols of the inputs that a graph reads."""
+    uses = graph.uses()
+    inputs = [args for op, args, n in zip(graph.op, graph.args, uses, strict=True) if op == "input" and n]
+    return set().union(*(letters.expression(*place).free_symbols for place in inputs))
+
+
+def _listed(symbols: str | Iterable[str]) -> list[str]:
+    if isinstance(symbols, str):
+        raise InputError(f"symbols must be 'all' or a list of parameter names such as ['crank.mass'], got {symbols!r}")
+    return list(symbols)
+
+
+def _record(freed: Model, key: str, found: list[Component]) -> tuple[Any, list[tuple[int, int]]]:
+    """The graph of the contract with some numbers as inputs, and of the rotation matrices in it."""
+    import casadi as ca
+
+    p = ca.SX.sym("p", max(len(found), 1))
+    values = freed.parameters.nominal.astype(object)
+    for k, c in enumerate(found):
+        values[c.place] = Number(c.sign * p[k], c.sign * c.value)
+    model = with_numbers(freed, values) if found else freed
+    nq, nv = native.sizes(model, key)
+    ports = {"q": (nq,), "v": (nv,), "tau": (model.nv,), "wrenches": (model.nb, 6), "t": (1,)}
+    inputs = {port: ca.SX.sym(port, *shape) for port, shape in ports.items()}
+    outputs = [*native.system(model, key, inputs)]
+    outputs.append(ca.jacobian(native.rates(model, key, inputs)[0], inputs["v"]))
+    turns = [rotation_of_quaternion(inputs["q"][at : at + 4]) for _, at in quaternions(model, key)]
+    return ca.Function("symbols", [*inputs.values(), p], [*outputs, *turns]), [out.shape for out in outputs]
+
+
+def _turns(model: Model, key: str, letters: Letters) -> list[Turn]:
+    """The rotation matrices of quaternions, with symbols for their entries."""
+    import sympy
+
+    found = []
+    for k, (index, at) in enumerate(quaternions(model, key)):
+        tail = f"_{index}" if index else ""
+        entries = [[sympy.Symbol(f"R{i}{j}{tail}") for j in (1, 2, 3)] for i in (1, 2, 3)]
+        found.append((len(MATRICES) + k, letters.q[at : at + 4], entries))
+    return found
+
+
+def _collected(title: str, reading: Reading, shapes: Sequence[tuple[int, int]], letters: Letters) -> Symbols:
+    """Put the entries into matrices, and say what the symbols in them mean."""
+    import sympy
+
+    matrices = {}
+    for port, (name, (rows, columns)) in enumerate(zip(MATRICES, shapes, strict=True)):
+        matrices[name] = sympy.Matrix(rows, columns, [reading.outputs[port, e] for e in range(rows * columns)])
+    used = reading.symbols
+    parameters = {c.key: p for c, p in zip(letters.components, letters.p, strict=True) if p.free_symbols & used}
+    meanings = {x: meaning for x, meaning in letters.meanings.items() if meaning.value is None or x in used}
+    meanings |= {x: Meaning("entry of a rotation matrix", None, "1") for x in reading.definitions}
+    return Symbols(
+        title, **matrices, q=sympy.Matrix(letters.q), v=sympy.Matrix(letters.v),
+        tau=sympy.Matrix([x for x in letters.tau if x.is_Symbol]), t=letters.t, parameters=parameters,
+        meanings=meanings, definitions=reading.definitions,
+    )  # fmt: skip
+
+
+def _alone(letters: Letters, used: set[Any]) -> dict[Any, Any]:
+    """Symbols without component for a moment of inertia that is the only one of its body in use."""
+    import sympy
+
+    bodies: dict[str, list[Any]] = {}
+    for c, p in zip(letters.components, letters.p, strict=True):
+        if p in used and p not in letters.named and c.parameter.endswith(".inertia"):
+            bodies.setdefault(c.parameter, []).append(p)
+    taken = {str(x) for x in used}
+    renamed = {own[0]: str(own[0]).rsplit("_", 1)[0] for own in bodies.values() if len(own) == 1}
+    return {old: sympy.Symbol(new) for old, new in renamed.items() if new not in taken}

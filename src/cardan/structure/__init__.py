@@ -1,0 +1,1 @@
+"""What a mechanism is at a configuration: assembly, rows kept, planarity, redundancy, condition."""

@@ -1,0 +1,197 @@
+"""Putting a mechanism together: from a rough guess to positions and velocities that keep every loop and coupling.
+
+Positions: damped least squares (Levenberg-Marquardt) on the position residual `phi`, moving on the joints' own
+manifolds. Velocities: the smallest change that satisfies `J v = beta`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.free_number import nominal
+from cardan.errors import InputError, ModelError
+from cardan.formulation.dynamics import constraint_rows, residual
+from cardan.model.model import Model
+from cardan.model.values import array, batch, number
+from cardan.structure.kernels import compile_quantity, kernel_of
+
+TOLERANCE = 1e-12
+ITERATIONS = 200
+LONGEST_STEP = 0.5  # rad or m, of the whole tree together
+
+
+def assemble(
+    model: Model,
+    q: Any = None,
+    v: Any = None,
+    *,
+    hold: Sequence[str] = (),
+    t: float = 0.0,
+    tolerance: float = TOLERANCE,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find a consistent state near a guess.
+
+    Args:
+        model: the mechanism; a tree without couplings is returned as it is. Values of free parameters (`Model.at`) are
+            a batch like that of q.
+        q: guess (..., nq), rad and m; the joints' `start` by default.
+        v: guess (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow.
+        hold: joints whose coordinates and rates stay as given.
+        t: time, s, for prescribed motions.
+        tolerance: largest residual allowed, m and rad.
+
+    Returns:
+        q (..., nq) and v (..., nv) with every loop closed.
+
+    """
+    q = model.start() if q is None else batch("assemble", "q", q, model.nq)
+    v = np.zeros((*q.shape[:-1], model.nv)) if v is None else batch("assemble", "v", v, model.nv)
+    t, tolerance = number("assemble", "t", t, "of seconds"), number("assemble", "tolerance", tolerance, least=0)
+    free = np.ones(model.nv, dtype=bool)
+    for joint in _names(hold):
+        free[model.v_slice(joint)] = False
+    try:
+        rows = np.broadcast_shapes(q.shape[:-1], model.batch)
+        np.broadcast_shapes(rows, v.shape[:-1])
+    except ValueError:
+        shapes = f"q {q.shape}, v {v.shape}, values of parameters {model.batch}"
+        raise InputError(f"assemble: the batches do not fit together: {shapes}") from None
+    q = np.array(np.broadcast_to(q, (*rows, model.nq)))
+    for row in np.ndindex(q.shape[:-1]):
+        q[row] = _place(model.one_of(row), q[row], free, t, tolerance, row)
+        if model.values is not None and (model.cuts or model.couplings):
+            _require_same_rank(model.one_of(row), q[row], row)
+    moving = np.broadcast_to(v, (*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), model.nv))
+    return q, _project_velocity(model, q, moving, free, t)
+
+
+def constraint_kernels(model: Model) -> tuple[Any, Any]:
+    """Compiled residual (phi, its derivative) and velocity rows (J, beta); kept with the model."""
+    if "residual" not in model.kernels:
+        model.kernels["residual"] = compile_quantity(model, residual(model), "spatial")
+        model.kernels["constraint_rows"] = compile_quantity(model, constraint_rows(model), "spatial")
+    return model.kernels["residual"], model.kernels["constraint_rows"]
+
+
+def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
+    """The argument for time, where the model has one."""
+    if not model.depends_on_time:
+        return ()
+    return (np.asarray(t),) if isinstance(t, float) else (array("time", "t", t),)
+
+
+def _names(hold: Any) -> Sequence[str]:
+    """Names of joints: a list of them, or one."""
+    if isinstance(hold, str):
+        return (hold,)
+    if not isinstance(hold, Iterable):
+        raise InputError(f"assemble: hold must be a list of joint names, got {hold!r}")
+    return list(hold)
+
+
+def _place(
+    model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: float, row: tuple[int, ...]
+) -> np.ndarray:
+    """Close one configuration, that of a row of the batch."""
+    if not model.cuts and not model.couplings:
+        return q
+    evaluate, _ = constraint_kernels(model)
+    plus = kernel_of(model, "plus")
+    at = time_argument(model, t)
+    phi, G = evaluate(q, *at)
+    weight = 1.0
+    for _ in range(ITERATIONS):
+        gap = float(np.linalg.norm(phi))
+        if np.abs(phi).max(initial=0.0) <= tolerance:
+            return _polished(model, q, phi, G, free, at)
+        J = G[:, free]
+        step = np.zeros(model.nv)
+        # damping in proportion to the gap: off the closed positions an over-constrained loop has full rank, with a tiny
+        # singular value along its real freedom, and an undamped step would run away along it; never below rounding
+        A = J @ J.T
+        step[free] = -J.T @ np.linalg.solve(A + max(weight * gap, 1e-14 * np.trace(A)) * np.eye(len(phi)), phi)
+        length = float(np.linalg.norm(step))
+        moved = plus(q, step * min(1.0, LONGEST_STEP / max(length, 1e-300)))
+        new_phi, new_G = evaluate(moved, *at)
+        if np.linalg.norm(new_phi) < gap:
+            q, phi, G, weight = moved, new_phi, new_G, max(weight / 4, 1e-6)
+        elif weight > 1e9 or length < 1e-15:
+            break
+        else:
+            weight *= 4
+    if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance * max(1.0, _reach(model)):
+        return q  # as far as rounding allows
+    raise _cannot(model, phi, row)
+
+
+def _polished(
+    model: Model, q: np.ndarray, phi: np.ndarray, G: np.ndarray, free: np.ndarray, at: tuple[Any, ...]
+) -> np.ndarray:
+    """Closed to rounding by one more step, undamped: a tolerance in metres is coarse for a mechanism of micrometres."""
+    if not phi.any():
+        return q
+    step = np.zeros(model.nv)
+    step[free] = -np.linalg.pinv(G[:, free], rcond=1e-6) @ phi
+    moved: np.ndarray = kernel_of(model, "plus")(q, step)
+    closer = np.linalg.norm(constraint_kernels(model)[0](moved, *at)[0]) < np.linalg.norm(phi)
+    return moved if closer else q
+
+
+def _reach(model: Model) -> float:
+    """The farthest that a joint is placed from a body's origin, m."""
+    ends = [at.position for joint in model.joints for at in (joint.at, joint.child_at)]
+    return float(np.max([np.linalg.norm(nominal(p)) for p in ends], initial=0.0))
+
+
+def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> None:
+    """Refuse values of free parameters with which constraints are independent that nominally are redundant."""
+    from cardan.structure.rows import independent_rows, pivots, scaled_rows
+
+    rank, usual = len(pivots(scaled_rows(model, q))), len(independent_rows(model, "spatial"))
+    if rank > usual:
+        where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
+        raise ModelError(
+            f"model {model.name!r}: with these values of its parameters{where} {rank} constraints are independent, "
+            f"nominally {usual}, so that the equations would leave some out; build it with such values from the start"
+        )
+
+
+def _cannot(model: Model, phi: np.ndarray, row: tuple[int, ...]) -> ModelError:
+    """Name the joint or coupling with the largest gap."""
+    where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
+    gaps, first = {}, 0
+    for j in model.cuts:
+        k = model.joints[j].kind.freedoms_removed
+        gaps[f"joint {model.joints[j].name!r}"] = float(np.linalg.norm(phi[first : first + k]))
+        first += k
+    for coupling in model.couplings:
+        gaps[coupling.owner] = abs(float(phi[first]))
+        first += 1
+    worst = max(gaps, key=lambda name: gaps[name])
+    return ModelError(
+        f"model {model.name!r} cannot be assembled{where}: {worst} stays open by {gaps[worst]:.3g} (m and rad "
+        "together); check lengths and placements, or give joints a better `start`"
+    )
+
+
+def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarray, t: float) -> np.ndarray:
+    """The smallest change of the free rates that makes `J v = beta`."""
+    if not model.cuts and not model.couplings:
+        return np.array(v)
+    J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
+    missing = beta - (J @ v[..., None])[..., 0]
+    moved = np.array(v)
+    moved[..., free] += (np.linalg.pinv(J[..., free], rcond=1e-10) @ missing[..., None])[..., 0]
+    left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(axis=-1, initial=0.0)
+    what = "with the held joints' rates as given" if not free.all() else "with its prescribed motions"
+    speed = np.maximum(np.abs(v).max(axis=-1, initial=1.0), np.abs(beta).max(axis=-1, initial=1.0))
+    if not (left <= 1e-8 * speed).all():
+        left = left.max()
+        raise ModelError(
+            f"model {model.name!r} cannot move like that: {what}, a constraint is broken by {left:.3g} (m/s and rad/s "
+            "together); hold fewer joints, or give rates and motions that fit"
+        )
+    return moved

@@ -1,0 +1,214 @@
+"""How far rounding is magnified: the condition of a mechanism's equations of motion.
+
+`M vdot + J^T lam = f`, `J vdot = gamma` are solved through `M` and `A = J M^-1 J^T`. Both are judged with a unit
+diagonal, so that metres, radians and units of mass do not count: of all scalings this is nearly the best (A. van der
+Sluis, Numerische Mathematik 14 (1969) 14-23), and elimination without pivoting errs by its condition, not by that of
+the matrix as it is (J. W. Demmel, LAPACK working note 14, 1989). Recursions along a tree are as good or better,
+see `analysis.flag`. Docs: docs/weather.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import ModelError
+from cardan.formulation.absolute import is_light
+from cardan.formulation.dynamics import row_count
+from cardan.functions.dynamics import RECURSIVE
+from cardan.functions.general import equations_kernel, formulation_key, time_argument
+from cardan.model.model import Model
+from cardan.model.tree import weightless_links
+from cardan.model.values import array
+from cardan.structure.assemble import assemble, constraint_kernels
+from cardan.structure.conditioning import TOO_LARGE, say, some_values, warn_of_tree, warn_outside
+from cardan.structure.kernels import graph_of, is_large, kernel_of, parameter_arguments
+from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, row_names, row_sizes
+
+WIDEST = 2400  # unknowns up to which a new kernel is judged
+OPEN = 1e-4  # of the mechanism's size: a gap beyond it is no drift
+
+
+def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str = "spatial", frame: str = "fixed") -> Any:
+    """How many times rounding is magnified (...,) in accelerations and reactions at configurations `q` (..., nq).
+
+    The relative error of an answer in float64 stays within 100 * 2.2e-16 times this number while that is below 5e10;
+    beyond, and at singular positions of loops, where it is large or infinite, do not trust digits. Near 1 is ideal.
+    NaN where q is not finite.
+    """
+    q = array("condition", "q", q, model.nq)
+    known = np.isfinite(q).all(axis=-1)
+    found = _condition(model, np.where(known[..., None], q, model.start()), t, formulation_key(formulation, frame))
+    return np.where(known, found, np.nan)[()]
+
+
+def _condition(model: Model, q: Any, t: Any, key: str) -> Any:
+    if _is_recursive(model, key):
+        return _of_mass(np.asarray(kernel_of(model, "mass_matrix", key)(q)))
+    still = np.zeros(model.nv)
+    M, _, J, *_ = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))
+    rows = kept_rows(model, key)
+    found = _of_saddle(M, J[..., rows, :], _sizes(model, key, rows), lent=_lends(model, key))
+    return found * _turns(model, q) if key == "points" else found
+
+
+def _turns(model: Model, q: Any) -> Any:
+    """Turns, at least one, of the joint (...,) that has turned most: lines of points are at sums of angles."""
+    angles = [unit == "rad" for link in model.tree.links for unit in link.kind.q_units]
+    return np.maximum(np.abs(np.asarray(q)[..., angles]).max(axis=-1, initial=0.0) / (2 * np.pi), 1.0)
+
+
+def warn_of_condition(model: Model, key: str) -> None:
+    """Warn, once for a model and a formulation, if its equations are too badly conditioned for float64.
+
+    Of free parameters the values count that are met first, of a batch some.
+    """
+    if _is_recursive(model, key):
+        warn_of_tree(model, key)
+        return
+    kernels, place = model.unbound.kernels, ("condition", key)
+    if place not in kernels:
+        kernels[place] = True
+        say(model, key, max(_at_generic(one, key) for one in some_values(model)), TOO_LARGE)
+
+
+def warn_at_first(model: Model, key: str, q: Any, t: Any) -> None:
+    """Look at the first configuration that a formulation is asked for: warn of loops wide open, or near singular."""
+    model.kernels["first", key] = True
+    if not row_count(model) and key in RECURSIVE:
+        return
+    q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
+    if "closed" not in model.kernels:
+        model.kernels["closed"] = True
+        _warn_of_gap(model, q, t)
+    shared, place = model.unbound.kernels, ("condition at", key)
+    if place not in shared and q.size and np.isfinite(q).all() and 6 * len(model.tree.links) <= WIDEST:
+        shared[place] = True
+        say(
+            model,
+            key,
+            _at(some_values(model)[0], key, q.reshape(-1, model.nq)[0], t.flat[0]),
+            TOO_LARGE,
+            " at the q given",
+        )
+
+
+def _warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
+    if not row_count(model):
+        return
+    phi = constraint_kernels(model)[0](q, *time_argument(model, t))[0]
+    gap = float(np.nanmax(np.abs(phi), initial=0.0))
+    if gap > OPEN * float(np.max([row_sizes(one.settled()) for one in some_values(model)], initial=1e-9)):
+        warn_outside(
+            f"model {model.name!r}: loops or couplings are open by {gap:.3g} (m or rad) at the q given, so what is "
+            "computed is that of the equations there, in each formulation its own; close them with cd.assemble, look "
+            "with cd.constraint_residual (only a model's first call looks)"
+        )
+
+
+def _at_generic(model: Model, key: str) -> float:
+    """The least condition at configurations that nothing singles out, without compiling what is not needed anyway."""
+    if 6 * len(model.tree.links) > WIDEST:
+        return 1.0
+    configurations, large = generic_configurations(model), 6 * len(model.tree.links) > WIDEST / 6
+    found = []
+    for q in configurations[:1] if large else configurations[:2] if key in RECURSIVE else configurations:
+        try:
+            at = q if model.values is None else assemble(model, q)[0]
+        except ModelError:
+            continue  # other lengths do not close there
+        found.append(_at(model, key, at, 0.0))
+    return min(found, default=1.0)
+
+
+def _at(model: Model, key: str, q: np.ndarray, t: Any) -> float:
+    """The condition at one configuration."""
+    try:
+        with np.errstate(all="ignore"):
+            return float(_in_tree(model, q, key) if key in RECURSIVE else _condition(model, q, t, key))
+    except np.linalg.LinAlgError:
+        return np.inf
+
+
+def _in_tree(model: Model, q: np.ndarray, key: str) -> Any:
+    """The condition in tree coordinates, from the parts that closing loops needs."""
+    if is_large(model):
+        M = np.asarray(kernel_of(model, "mass_matrix")(q))
+    else:
+        kernels = model.unbound.kernels
+        if "mass graph" not in kernels:
+            kernels["mass graph"] = graph_of(model, "mass_matrix")
+        M = np.array(kernels["mass graph"](q, *parameter_arguments(model)))
+    rows = kept_rows(model, key)
+    return _of_saddle(M, row_matrix(model, q)[rows], _sizes(model, key, rows), lent=_lends(model, key))
+
+
+def _is_recursive(model: Model, key: str) -> bool:
+    return key in RECURSIVE and not (model.cuts or model.couplings)
+
+
+def _of_mass(M: np.ndarray) -> Any:
+    """Condition of a symmetric matrix scaled to a unit diagonal; infinite where that is not positive definite."""
+    if M.shape[-1] == 0:
+        return np.ones(M.shape[:-2])
+    size = np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+    with np.errstate(all="ignore"):
+        scaled = M / (size[..., :, None] * size[..., None, :])
+    sound = np.isfinite(scaled).all(axis=(-2, -1))
+    values = np.linalg.eigvalsh(np.where(sound[..., None, None], scaled, np.eye(M.shape[-1])))
+    least = np.where(sound, values[..., 0], 0.0)
+    return np.where(least > 0, values[..., -1] / np.where(least > 0, least, 1.0), np.inf)[()]
+
+
+def _lends(model: Model, key: str) -> bool:
+    """Whether a formulation lends inertia to links that have none, which the constraints then hold."""
+    if key in RECURSIVE:
+        return bool(weightless_links(model.tree))
+    return any(is_light(link) for link in model.tree.links)
+
+
+def _sizes(model: Model, key: str, rows: list[int]) -> np.ndarray:
+    """What entries of the rows (rows, nv) are computed from; nothing where they are never short.
+
+    Along a tree they are sums that may cancel: arms of forces have the mechanism's size, directions that of one.
+    """
+    if key not in RECURSIVE:
+        return np.zeros((len(rows), 1))
+    names = [row_names(model)[row] for row in rows]
+    turning = np.array([unit == "rad/s" for link in model.tree.links for unit in link.kind.v_units], dtype=bool)
+    along = np.array([0.0 if ": moment" in name else 1.0 for name in names])
+    sizes = np.max([row_sizes(one.settled()) for one in some_values(model)], axis=0)
+    return np.where(turning, sizes[rows][:, None], along[:, None])
+
+
+def _of_saddle(M: np.ndarray, J: np.ndarray, sizes: np.ndarray, *, lent: bool) -> Any:
+    """The larger of the conditions of `M` and of `J M^-1 J^T`, whose rows may have lost digits already.
+
+    Where rows hold what has no inertia it is the condition of both together.
+    """
+    of_mass = np.asarray(_of_mass(M))
+    if lent:
+        return _of_both(M, J)
+    sound = of_mass < np.inf
+    size = np.sqrt(np.where(sound[..., None], np.diagonal(M, axis1=-2, axis2=-1), 1.0))
+    unit = np.where(sound[..., None, None], M / (size[..., :, None] * size[..., None, :]), np.eye(M.shape[-1]))
+    values, axes = np.linalg.eigh(unit)
+    half = (J / size[..., None, :]) @ axes / np.sqrt(np.maximum(values, 1e-300))[..., None, :]  # half @ half.T is A
+    half = half / np.maximum(np.linalg.norm(half, axis=-1, keepdims=True), 1e-300)
+    singular = np.linalg.svd(half, compute_uv=False)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weighed, rough = (np.linalg.norm(x / size[..., None, :], axis=-1) for x in (J, np.where(J != 0, sizes, 0.0)))
+        lost = np.where(weighed > 0, np.maximum(rough / weighed, 1.0), np.inf).max(axis=-1, initial=1.0)
+        of_rows = lost * (singular[..., 0] / singular[..., -1]) ** 2 if J.shape[-2] else np.ones_like(of_mass)
+    return np.where(sound, np.maximum(of_mass, of_rows), np.inf)[()]
+
+
+def _of_both(M: np.ndarray, J: np.ndarray) -> Any:
+    """Condition of the matrix of the whole system, its rows and columns scaled alike."""
+    size = np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+    size = np.where(size > 0, size, 1.0)
+    M, J = M / (size[..., :, None] * size[..., None, :]), J / size[..., None, :]
+    J = J / np.maximum(np.linalg.norm(J, axis=-1, keepdims=True), 1e-300)
+    zero = np.zeros((*J.shape[:-1], J.shape[-2]))
+    return np.linalg.cond(np.block([[M, np.swapaxes(J, -1, -2)], [J, zero]]))

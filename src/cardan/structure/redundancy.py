@@ -1,0 +1,144 @@
+"""Which constraints depend on one another: ranks at generic configurations, and freedoms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardan.errors import ModelError
+from cardan.formulation.dynamics import row_count
+from cardan.model.html import html_table
+from cardan.model.model import Model
+from cardan.model.tree import weightless_links
+from cardan.model.values import counted
+from cardan.structure.assemble import assemble
+from cardan.structure.kernels import kernel_of
+from cardan.structure.rows import SMALL, generic_configurations, pivots, row_names, scaled_rows, usual
+
+
+@dataclass(frozen=True)
+class Redundancy:
+    """What `cd.redundancy(model)` finds.
+
+    `kutzbach` is the Gruebler-Kutzbach count, six freedoms a body less the rows of every joint; `freedoms` the
+    number that really is, from the `rank` of the tree's constraint rows; `groups` lists sets of constraints that
+    depend on one another, by joint and direction; `redundant` how many rows too many there are.
+    """
+
+    model: str
+    kutzbach: int
+    rows: int
+    rank: int
+    freedoms: int
+    groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def redundant(self) -> int:
+        """Rows more than the rank."""
+        return self.rows - self.rank
+
+    def __str__(self) -> str:
+        """A few lines."""
+        lines = [
+            f"{self.model}: {counted(self.freedoms, 'freedom')} (Gruebler-Kutzbach count {self.kutzbach}); "
+            f"{counted(self.rows, 'constraint row')} of rank {self.rank}"
+        ]
+        lines += [f"  depend on one another: {', '.join(group)}" for group in self.groups]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("freedoms", f"{self.freedoms}"),
+            ("Gruebler-Kutzbach count", f"{self.kutzbach}"),
+            ("constraint rows", f"{self.rows}"),
+            ("their rank", f"{self.rank}"),
+            *(("depend on one another", ", ".join(group)) for group in self.groups),
+        ]
+        return html_table(f"Redundancy of {self.model!r}", rows)
+
+
+def redundancy(model: Model) -> Redundancy:
+    """Count freedoms at generic consistent configurations, and name the constraints that depend on one another.
+
+    Free parameters are at their nominal values.
+    """
+    model = model.unbound
+    n = row_count(model)
+    removed = sum(joint.kind.freedoms_removed for joint in model.joints) + len(model.couplings)
+    kutzbach = 6 * model.nb - removed
+    if n == 0:
+        return Redundancy(model.name, kutzbach, 0, 0, model.nv, ())
+    J = [scaled_rows(model, q) for q in generic_configurations(model)]
+    ranks = [len(pivots(matrix)) for matrix in J]
+    best = usual(ranks)
+    groups = _dependent_groups(J[best], row_names(model))
+    return Redundancy(model.name, kutzbach, n, ranks[best], model.nv - ranks[best], groups)
+
+
+def _dependent_groups(J: np.ndarray, names: list[str]) -> tuple[tuple[str, ...], ...]:
+    """Sets of rows tied together by a vanishing combination."""
+    U, s, _ = np.linalg.svd(J)
+    rank = int((s > SMALL).sum())
+    null = U[:, rank:]
+    tied = np.abs(null @ null.T) > 1e-6  # a projector: rows in different groups do not meet in it
+    left, groups = {k for k in range(len(names)) if tied[k, k]}, []
+    while left:
+        group, ahead = set(), [min(left)]
+        while ahead:
+            k = ahead.pop()
+            if k not in group:
+                group.add(k)
+                ahead += [m for m in left if tied[k, m]]
+        left -= group
+        groups.append(tuple(names[k] for k in sorted(group)))
+    return tuple(groups)
+
+
+def require_motion(model: Model) -> None:
+    """Refuse a mechanism that cannot move, whose motions conflict, or that can move without moving any inertia."""
+    model = model.unbound
+    if "moves" in model.kernels:
+        return
+    found = redundancy(model)
+    moved = any(c.depends_on_time for c in model.couplings)
+    if found.freedoms == 0 and not moved and model.nv > 0:
+        joints = ", ".join(repr(model.joints[j].name) for j in model.cuts)
+        raise ModelError(
+            f"model {model.name!r} is locked: {model.nv} coordinates of the tree and {found.rank} independent "
+            f"constraints leave no freedom (loops closed at {joints}); remove a joint, or give one more freedom"
+        )
+    if moved:
+        _require_consistent_motions(model)
+    if weightless_links(model.tree):
+        _require_inertia(model)
+    model.kernels["moves"] = True
+
+
+def _require_consistent_motions(model: Model) -> None:
+    """Prescribed motions must be possible, not only at the start."""
+    for t in (0.1, 0.37):
+        try:
+            assemble(model, generic_configurations(model)[0], t=t)
+        except ModelError as error:
+            names = ", ".join(repr(c.name) for c in model.couplings if c.depends_on_time)
+            raise ModelError(
+                f"model {model.name!r}: the prescribed motion {names} conflicts with the other constraints "
+                f"at t = {t:g} s: {error}"
+            ) from None
+
+
+def _require_inertia(model: Model) -> None:
+    """Every motion that the constraints allow must move some mass."""
+    q = generic_configurations(model)[0]
+    M = np.asarray(kernel_of(model, "mass_matrix")(q))
+    J = scaled_rows(model, q)
+    _, s, V = np.linalg.svd(J)
+    free = V[int((s > SMALL).sum()) :].T
+    values, vectors = np.linalg.eigh(free.T @ M @ free)
+    if values.size and values[0] <= 1e-12 * max(float(np.trace(M)), 1e-300):
+        k = int(np.argmax(np.abs(free @ vectors[:, 0])))
+        raise ModelError(
+            f"model {model.name!r}: joint {model.coordinate_names[k]!r} can move without moving any inertia, though "
+            "loops hold it; give a body of the loop mass and inertia"
+        )
