@@ -6,9 +6,11 @@ A joint connects frame F on the parent with frame M on the child. In canonical a
     S      6 x nv   velocity of M relative to F is `S v`
     bias   6        `Sdot v`, the rate of `S` along the motion, times `v`; None where `S` is constant in M
     T      6 x (6-nv)  spans the constraint forces, dual to S: `T^T S = 0`
-    phi    6 - nv   position residual from the pose of M in F (`R`, `p`); zero on the joint's motions
+    phi    6 - nv   position residual from the pose of M in F (`R`, `p`); zero on the joint's motions, where the rate
+                    of its row k is `T[:, k]^T v_r`, whatever the velocity `v_r` of M relative to F
     plus   nq       configuration after moving with constant `v` for unit time
-    measure  nq     configuration read off the pose of M in F (`R`, `p`), on the joint's motions
+    measure  nq     configuration read off the pose of M in F (`R`, `p`), on the joint's motions; the rate of its one
+                    coordinate, where it has one, is `W^T v_r` with `W = S (S^T S)^-1`
 
 Rates follow: `qdot = N(q) v` is the derivative of `plus`. Units: m, rad, and m/s, rad/s; angular part first.
 
@@ -110,8 +112,13 @@ FLIPPED = 1e-12
 
 
 def _tilt(R: Matrix) -> Matrix:
-    """The z axes are parallel: twice the tangent of half the angle between them, across it."""
-    return 2 * vector(R[0, 2], R[1, 2]) / (1 + R[2, 2] + FLIPPED)
+    """The z axes are parallel: twice the tangent of half the angle between them, about the x and y axes of M."""
+    return 2 * vector(R[2, 1], -R[2, 0]) / (1 + R[2, 2] + FLIPPED)
+
+
+def _across(R: Matrix, p: Matrix) -> Matrix:
+    """Distance from the z axis of F, along the x and y axes of M as they are where the z axes are parallel."""
+    return vector(R[0, 0] * p[0] + R[1, 0] * p[1], R[0, 0] * p[1] - R[1, 0] * p[0])
 
 
 def _no_turn(R: Matrix) -> Matrix:
@@ -139,11 +146,15 @@ def _screw_kind(pitch: float) -> Kind:
         c, s = cos(p[2] / h), sin(p[2] / h)
         return h * arctan2(s * R[0, 0] - c * R[1, 0], c * R[0, 0] + s * R[1, 0])
 
+    def turn(R: Matrix, p: Matrix) -> Matrix:
+        """Angle by the advance, corrected for a slip so that its rate is `W^T v_r`."""
+        return _angle(R) if h == 0 else p[2] / h - slip(R, p) / (h * (1 + h * h))
+
     return Kind(
         f"screw({h!r})", 1, 1, (0.0,),
         E=lambda q: turn_z(q[0]).T, r=lambda q: vector(0, 0, h * q[0]), S=lambda q: S, bias=None, T=lambda q: T,
-        phi=lambda R, p: stack(vector(p[0], p[1], slip(R, p)), _tilt(R)), plus=_add,
-        measure=lambda R, p: vector(_angle(R) if h == 0 else p[2] / h),
+        phi=lambda R, p: stack(_tilt(R), _across(R, p), vector(slip(R, p))), plus=_add,
+        measure=lambda R, p: vector(turn(R, p)),
         q_units=("rad",), v_units=("rad/s",),
     )  # fmt: skip
 
@@ -181,40 +192,40 @@ def _free_plus(q: Matrix, v: Matrix) -> Matrix:
 
 RIGID = Kind(
     "rigid", 0, 0, (), E=None, r=None, S=_unit(), bias=None, T=_unit(0, 1, 2, 3, 4, 5),
-    phi=lambda R, p: stack(p, _no_turn(R)), plus=_add, measure=lambda R, p: p[:0],
+    phi=lambda R, p: stack(_no_turn(R), p), plus=_add, measure=lambda R, p: p[:0],
 )  # fmt: skip
 REVOLUTE = Kind(
     "revolute", 1, 1, (0.0,), E=lambda q: turn_z(q[0]).T, r=None, S=_unit(2), bias=None, T=_unit(0, 1, 3, 4, 5),
-    phi=lambda R, p: stack(p, _tilt(R)), plus=_add, measure=lambda R, p: vector(_angle(R)),
+    phi=lambda R, p: stack(_tilt(R), R.T @ p), plus=_add, measure=lambda R, p: vector(_angle(R)),
     q_units=("rad",), v_units=("rad/s",),
 )  # fmt: skip
 PRISMATIC = Kind(
     "prismatic", 1, 1, (0.0,), E=None, r=lambda q: vector(0, 0, q[0]), S=_unit(5), bias=None,
-    T=_unit(0, 1, 2, 3, 4), phi=lambda R, p: stack(p[:2], _no_turn(R)), plus=_add, measure=lambda R, p: p[2:],
+    T=_unit(0, 1, 2, 3, 4), phi=lambda R, p: stack(_no_turn(R), p[:2]), plus=_add, measure=lambda R, p: p[2:],
     q_units=("m",), v_units=("m/s",),
 )  # fmt: skip
 CYLINDRICAL = Kind(
     "cylindrical", 2, 2, (0.0, 0.0), E=lambda q: turn_z(q[0]).T, r=lambda q: vector(0, 0, q[1]), S=_unit(2, 5),
-    bias=None, T=_unit(0, 1, 3, 4), phi=lambda R, p: stack(p[:2], _tilt(R)), plus=_add,
+    bias=None, T=_unit(0, 1, 3, 4), phi=lambda R, p: stack(_tilt(R), _across(R, p)), plus=_add,
     measure=lambda R, p: vector(_angle(R), p[2]),
     q_units=("rad", "m"), v_units=("rad/s", "m/s"),
 )  # fmt: skip
 UNIVERSAL = Kind(
     "universal", 2, 2, (0.0, 0.0), E=lambda q: (turn_x(q[0]) @ turn_y(q[1])).T, r=None, S=_universal_S,
     bias=lambda q, v: v[0] * v[1] * vector(-sin(q[1]), 0, cos(q[1]), 0, 0, 0), T=_universal_T,
-    phi=lambda R, p: stack(p, vector(R[0, 1])), plus=_add,
+    phi=lambda R, p: stack(vector(-R[0, 1]), R.T @ p), plus=_add,
     measure=lambda R, p: vector(arctan2(R[2, 1], R[1, 1]), arctan2(R[0, 2], R[0, 0])),
     q_units=("rad", "rad"), v_units=("rad/s", "rad/s"),
 )  # fmt: skip
 SPHERICAL = Kind(
     "spherical", 4, 3, (1.0, 0.0, 0.0, 0.0), E=lambda q: rotation_of_quaternion(q).T, r=None, S=_unit(0, 1, 2),
-    bias=None, T=_unit(3, 4, 5), phi=lambda R, p: p, plus=lambda q, v: quaternion_product(q, quaternion_exp(v)),
+    bias=None, T=_unit(3, 4, 5), phi=lambda R, p: R.T @ p, plus=lambda q, v: quaternion_product(q, quaternion_exp(v)),
     measure=lambda R, p: quaternion_of_rotation(R),
     q_units=("1",) * 4, v_units=("rad/s",) * 3,
 )  # fmt: skip
 PLANAR = Kind(
     "planar", 3, 3, (0.0, 0.0, 0.0), E=lambda q: turn_z(q[2]).T, r=lambda q: vector(q[0], q[1], 0), S=_planar_S,
-    bias=_planar_bias, T=_unit(0, 1, 5), phi=lambda R, p: stack(vector(p[2]), _tilt(R)), plus=_add,
+    bias=_planar_bias, T=_unit(0, 1, 5), phi=lambda R, p: stack(_tilt(R), vector(p[2])), plus=_add,
     measure=lambda R, p: vector(p[0], p[1], _angle(R)),
     q_units=("m", "m", "rad"), v_units=("m/s", "m/s", "rad/s"),
 )  # fmt: skip
@@ -388,7 +399,7 @@ def reversed_kind(kind: Kind) -> Kind:
         r=None if kind.r is None else shift,
         S=lambda q: -(X_FM(q) @ as_graph(kind.S(q), q)),
         bias=None if bias is None else lambda q, v: -(X_FM(q) @ bias(q, v)),
-        T=lambda q: X_FM(q).inverse.T @ as_graph(kind.T(q), q),
+        T=lambda q: -(X_FM(q).inverse.T @ as_graph(kind.T(q), q)),
         phi=lambda R, p: kind.phi(R.T, -(R.T @ p)), measure=lambda R, p: kind.measure(R.T, -(R.T @ p)),
         plus=kind.plus, q_units=kind.q_units, v_units=kind.v_units, reverses=kind,
     )  # fmt: skip
