@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         actuation,
         constraint_jacobian,
         constraint_residual,
+        multipliers,
         reactions,
         undetermined_reactions,
     )
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         kinetic_energy,
         momentum,
         potential_energy,
+        power,
     )
     from cardan.functions.equations import equations
     from cardan.functions.kinematics import (
@@ -78,7 +80,6 @@ if TYPE_CHECKING:
         jacobian,
         joint_axes,
     )
-    from cardan.functions.power import multipliers, power
     from cardan.integrate.events import Event, Moment
     from cardan.io.load import load, load_mechanism, save
     from cardan.machines.ufunc.threads import get_threads, set_threads
@@ -122,7 +123,8 @@ _LAZY = {
         ("Actuation", "actuation", "constraint_jacobian", "constraint_residual", "reactions",
          "undetermined_reactions"), "functions.constraints",
     ),
-    **dict.fromkeys(("multipliers", "power"), "functions.power"),
+    "multipliers": "functions.constraints",
+    "power": "functions.energy",
     "EventRecord": "results.record",
     "draw": "results.drawing",
     "page": "results.page",

@@ -1,266 +1,279 @@
 """Absolute coordinates: every body by itself, every joint as constraint equations with Lagrange multipliers.
 
 Notation of KJ: a body has the position `p_G` of its centre of mass and a quaternion; its rates are `u = (w, v_G)`
-with `v_G` in the fixed frame and the angular velocity either in the fixed frame (`frame="fixed"`, w) or in the body
-(`frame="body"`, w'). `R` takes body components to fixed ones (KJ's `[R_B]^T`). A prime means body components. `v =
-B u` is the body's twist about its origin, `c` its centre of mass in the body.
+with `v_G` in the fixed frame and the angular velocity either in the fixed frame (`absolute`, w) or in the body's own
+axes (`absolute_body`, w'). `R` takes link components to fixed ones (KJ's `[R_B]^T`). A prime means body components.
+`v = B u` is the link's twist about its origin, `c` its centre of mass in the link; `A` are the body's axes in the link,
+whose frame follows its joint.
 
     M u' + J^T lam = f        J u' = gamma        M = diag(I_G, m 1)
 
-The rows of `J` are those of `formulation.constraint`, in the joint's axes.
+The rows of `J` are those of `formulation.measured_joint`, in the joint's axes. Links are those of `Model.separate`.
 
 Equations: KJ(1), KJ(2), KJ(3), KJ(5)-(10); FX(A4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 
 import numpy as np
 
-from cardan.algebra.free_number import nominal
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, block, constant, eye, stack, zeros
-from cardan.algebra.rotation import cross, skew
-from cardan.formulation.armature import Rotor, with_rotors
-from cardan.formulation.loops import Measured, measure
+from cardan.algebra.rotation import (
+    cross,
+    quaternion_exp,
+    quaternion_of_rotation,
+    quaternion_product,
+    quaternion_rates,
+    rotation_of_quaternion,
+    skew,
+)
+from cardan.formulation.armature import Rotor, less_rotors, with_rotors
+from cardan.formulation.elements import Loads, on_links
+from cardan.formulation.formulation import (
+    AXES,
+    PLACE,
+    QUATERNION,
+    TURNING,
+    Formulation,
+    LetterGroup,
+    Parts,
+    all_drives,
+    completed,
+    joint_wrench,
+)
+from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
+from cardan.formulation.light import lent_to_links
+from cardan.formulation.measured_joint import dual
+from cardan.formulation.quantity import links_from_bodies
 from cardan.formulation.recursion import Nodes
-from cardan.formulation.solve import solve_lent, solve_saddle
+from cardan.formulation.rows import LinkRows
+from cardan.formulation.solve import Inverse, solve_constrained
+from cardan.formulation.spatial import JOINT_WRENCHES
 from cardan.model.model import Model
 from cardan.model.tree import GROUND, Link
 
-Couplings = tuple[tuple[dict[int, float], Matrix, Matrix, Matrix], ...]
 
-# A link is light if its inertia cannot be inverted: no mass, or a principal moment below this part of the largest.
-LIGHT = 1e-9
-LENT = 1e-6
+class Absolute(Formulation):
+    """Six coordinates a body from the ground, angular rates in the fixed frame."""
+
+    name = "absolute"
+    about = "six coordinates a body from the ground, joints are constraints"
+    in_body = False
+    """Whether angular rates are in the body's axes."""
+
+    def sizes(self, model: Model) -> tuple[int, int]:
+        """Seven coordinates and six rates a link."""
+        n = len(model.separate.tree.links)
+        return 7 * n, 6 * n
+
+    def quaternions(self, model: Model) -> list[tuple[str, int]]:
+        """One a link."""
+        return [(link.name, 7 * i + 3) for i, link in enumerate(model.separate.tree.links)]
+
+    def kinematics(self, model: Model, q: Matrix, v: Matrix, about: Matrix | None = None) -> Kinematics:
+        """From positions, quaternions and rates of the links."""
+        apart, links = model.separate, []
+        for i, link in enumerate(apart.tree.links):
+            c = constant(link.com)
+            R = rotation_of_quaternion(q[7 * i + 3 : 7 * i + 7]) @ constant(body_axes(apart, i).T)
+            twist = self.twist_matrix(apart, i, R) @ v[6 * i : 6 * i + 6]
+            links.append(SimpleNamespace(R=R, r0=q[7 * i : 7 * i + 3] - R @ c, v=twist))
+        ground = SimpleNamespace(R=eye(3, q), r0=zeros(3, None, q), v=zeros(6, None, q))
+        return Kinematics(apart, Nodes(links, [], ground), about=about)
+
+    def kinematics_of_tree(self, model: Model, q: Matrix, v: Matrix) -> Kinematics:
+        """Along the tree whose links are those with mass."""
+        return kinematics_of_tree(model.separate, q, v)
+
+    def twist_matrix(self, model: Model, i: int, R: Matrix) -> Matrix:
+        """`B` (6, 6) with `v = B u`, of link i at axes R."""
+        turn = constant(body_axes(model, i)) if self.in_body else R.T
+        c = constant(model.tree.links[i].com)
+        return block([[turn, zeros(3, 3, R)], [skew(c) @ turn, R.T]])
+
+    def own_rates(self, model: Model, i: int, R: Matrix, v: Matrix) -> Matrix:
+        """`u = (w, v_G)` from the twist of link i."""
+        c, w = constant(model.tree.links[i].com), v[:3]
+        turn = constant(body_axes(model, i).T) if self.in_body else R
+        return stack(turn @ w, R @ (v[3:] + cross(w, c)))
+
+    def equations(self, model: Model, kin: Kinematics, loads: Loads) -> Parts:
+        """Newton's and Euler's equations of every link, a row for every constraint of every joint."""
+        import casadi as ca
+
+        apart, n = kin.model, 6 * len(kin.model.tree.links)
+        joints = [j for j in range(len(apart.joints)) if kin.measured(j).parent != kin.measured(j).child]
+        driven = self._driven(kin, loads, joints)
+        gravity = constant(apart.gravity)
+        parts = [self._body(apart, i, kin, driven[i], gravity) for i in range(len(apart.tree.links))]
+        M, f = (ca.vertcat(*x) if k else ca.diagcat(*x) for k, x in enumerate(zip(*parts, strict=True)))
+        rotors = [self._rotor(kin, link) for link in apart.tree.links if link.armature is not None]
+        rows = self.constraint_rows(kin, loads, joints, n)
+        lent = lent_to_links(apart)
+        rates = stack(*(self.own_rates(apart, i, b.R, b.v) for i, b in enumerate(kin.nodes.links)))
+        whole = with_rotors(M, f, rotors)
+        return Parts(model, kin, loads, rates, *whole, rows, np.diag(lent) if lent.any() else None, (M, f, rotors))
+
+    def _body(self, model: Model, i: int, kin: Kinematics, wrench: Matrix, gravity: Matrix) -> tuple[Matrix, Matrix]:
+        """`M` (6, 6) and `f` (6,) of one link under a wrench about its origin, in its own components."""
+        link, R, v = model.tree.links[i], kin.nodes.links[i].R, kin.nodes.links[i].v
+        m, c, I = link.mass, constant(link.com), constant(link.I_C)
+        w = v[:3]
+        n_G = wrench[:3] - cross(c, wrench[3:]) - cross(w, I @ w)  # FX(A4)
+        f = R @ wrench[3:] + m * gravity
+        turn = constant(body_axes(model, i).T) if self.in_body else R
+        I, n_G = turn @ I @ turn.T, turn @ n_G
+        return block([[I, zeros(3, 3, R)], [zeros(3, 3, R), m * eye(3, R)]]), stack(n_G, f)
+
+    def _driven(self, kin: Kinematics, loads: Loads, joints: Sequence[int]) -> list[Matrix]:
+        """Wrenches on the links, with those of the joints' drives."""
+        total = on_links(kin.model, loads.wrenches)
+        for j in joints:
+            if j in loads.tau:
+                m = kin.measured(j)
+                for i, force in m.on_links(m.rows.W @ loads.tau[j]):
+                    if i != GROUND:
+                        total[i] = total[i] + force
+        return total
+
+    def _rotor(self, kin: Kinematics, link: Link) -> Rotor:
+        """Armature of a joint in the links' rates."""
+        _, row, rest = Formulation.coordinate(self, kin, link.joint)
+        assert link.armature is not None
+        return Rotor(constant(np.diag(link.armature)), row, rest)
+
+    def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
+        """Link by link; with `T`, KJ(2),(7),(8) in the fixed frame, KJ(3),(9),(10) in the body."""
+        J = type(kin.nodes.ground.R)(rows.forces[0][1].shape[1] if rows.forces else 0, 6 * len(kin.model.tree.links))
+        for i, force in rows.forces:
+            if i != GROUND:
+                J[:, 6 * i : 6 * i + 6] = force.T @ self.twist_matrix(kin.model, i, kin.nodes.links[i].R)
+        return J
+
+    def bias(self, kin: Kinematics, link: int) -> Matrix:
+        """`Bdot u`."""
+        c, v = constant(kin.model.tree.links[link].com), kin.nodes.links[link].v
+        w = v[:3]
+        return stack(zeros(3, None, v), -cross(w, v[3:] + cross(w, c)))
+
+    def solve(self, parts: Parts, kept: Sequence[int]) -> tuple[Matrix, Matrix]:
+        """Body by body; a rotor's acceleration is one more unknown, which a row holds to its joint's."""
+        import casadi as ca
+
+        M, f, rotors = parts.own
+        rows, n = parts.rows.kept(kept), M.shape[0]
+        lent = np.zeros(n) if parts.lent is None else np.diag(parts.lent)
+        own = [(i, float(r.A[i, i]), r) for r in rotors for i in range(r.A.shape[0]) if float(r.A[i, i])]
+        if not own:
+            return solve_constrained(body_by_body, M, lent, rows.J, f, rows.gamma)
+        k = len(own)
+        K: Matrix = ca.vertcat(*(r.K[i, :] for i, _, r in own))
+        J: Matrix = ca.blockcat([[rows.J, type(K)(len(kept), k)], [K, -eye(k, K)]])
+        gamma = stack(rows.gamma, *(-r.rest[i] for i, _, r in own))
+        A = np.array([a for _, a, _ in own])
+
+        def inverse(M: Matrix) -> Inverse:
+            bodies = body_by_body(M[:n, :n])
+            return lambda B: stack(bodies(B[:n, :]), constant(np.diag(1 / A)) @ B[n:, :])
+
+        whole = ca.diagcat(M, constant(np.diag(A)))
+        lent = np.concatenate([lent, np.zeros(k)])
+        udot, lam = solve_constrained(inverse, whole, lent, J, stack(f, zeros(k, None, K)), gamma)
+        return udot[:n], lam[: len(kept)]
+
+    def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:
+        """From the spatial accelerations of the links, joint by joint."""
+        kin, links = parts.kin, parts.kin.model.tree.links
+        a = [
+            self.twist_matrix(kin.model, i, b.R) @ vdot[6 * i : 6 * i + 6] + self.bias(kin, i)
+            for i, b in enumerate(kin.nodes.links)
+        ]
+        found = []
+        for i, (link, b) in enumerate(zip(links, kin.nodes.links, strict=True)):
+            carried = b.X @ a[link.parent] if link.parent != GROUND else zeros(6, None, vdot)
+            found.append(dual(b.S).T @ (a[i] - carried - b.c))
+        return stack(*found)
+
+    def wrenches(self, parts: Parts, vdot: Matrix, lam: Matrix) -> Matrix:
+        """Of every joint by its multipliers; of joints inside a link by balance."""
+        kin, rows, a = parts.kin, parts.rows, self.tree_accelerations(parts, vdot)
+        drives = less_rotors(kin.model, all_drives(parts, lam), a)
+        known = {}
+        for j, joint in enumerate(kin.model.joints):
+            if kin.measured(j).parent != kin.measured(j).child:
+                known[j] = joint_wrench(kin.measured(j), lam[rows.of(f"joint {joint.name!r}")], drives.get(j))
+        return completed(parts, known, lam, a, JOINT_WRENCHES)
+
+    def rates(self, model: Model, q: Matrix, v: Matrix) -> Matrix:
+        """Velocity of the centre of mass, and the rate of the quaternion."""
+        parts = []
+        for i in range(len(model.separate.tree.links)):
+            e, rate = q[7 * i + 3 : 7 * i + 7], v[6 * i : 6 * i + 6]
+            turn = rate[:3] if self.in_body else rotation_of_quaternion(e).T @ rate[:3]
+            parts.append(stack(rate[3:], quaternion_rates(e, turn)))
+        return stack(*parts) if parts else q
+
+    def plus(self, model: Model, q: Matrix, v: Matrix) -> Matrix:
+        """Position and orientation of every link by themselves."""
+        parts = []
+        for i in range(len(model.separate.tree.links)):
+            own, rate = q[7 * i : 7 * i + 7], v[6 * i : 6 * i + 6]
+            e, turn = own[3:7], quaternion_exp(rate[:3])
+            turned = quaternion_product(e, turn) if self.in_body else quaternion_product(turn, e)
+            parts.append(stack(own[:3] + rate[3:], turned))
+        return stack(*parts) if parts else q
+
+    def project(self, model: Model, poses: Matrix, twists: Matrix) -> tuple[Matrix, Matrix]:
+        """Centre of mass, orientation and rates of every link."""
+        apart, q, v = model.separate, [], []
+        at = links_from_bodies(apart, poses, twists)
+        for i, link in enumerate(apart.tree.links):
+            R, r, twist = at[i]
+            q.append(stack(r + R @ constant(link.com), quaternion_of_rotation(R @ constant(body_axes(apart, i)))))
+            v.append(self.own_rates(apart, i, R, twist))
+        return stack(*q), stack(*v)
+
+    def letters(self, model: Model) -> Iterator[LetterGroup]:
+        """Position, quaternion and rates of every link."""
+        velocities = tuple((f"{x}dot", f"velocity along {x}", "m/s") for x in AXES)
+        for link in model.separate.tree.links:
+            where = " in its axes" if self.in_body else ""
+            yield link.name, (*PLACE, *QUATERNION), (*TURNING, *velocities), where
 
 
-@dataclass(frozen=True)
-class System:
-    """Equations of motion in absolute coordinates.
+class AbsoluteBody(Absolute):
+    """Six coordinates a body from the ground, angular rates in the body's own axes."""
 
-    `M` (6n, 6n), `f` (6n,), `J` (nl, 6n), `gamma` (nl,), `phi` (nl,); `joints` has each joint's number and its rows.
-    `M` and `f` are those of the bodies; `rotors` come on top of them.
-    """
-
-    M: Matrix
-    f: Matrix
-    J: Matrix
-    gamma: Matrix
-    phi: Matrix
-    joints: tuple[tuple[int, slice], ...]
-    rotors: tuple[Rotor, ...] = ()
-
-    @property
-    def whole(self) -> tuple[Matrix, Matrix]:
-        """`M` and `f`, rotors included."""
-        return with_rotors(self.M, self.f, self.rotors)
+    name = "absolute_body"
+    about = "as absolute, with angular rates in the axes of each body"
+    in_body = True
 
 
-def rates(R: Matrix, c: Matrix, v: Matrix, frame: str) -> Matrix:
-    """`u = (w, v_G)` from a body's twist."""
-    w = v[:3]
-    v_G = R @ (v[3:] + cross(w, c))
-    return stack(w if frame == "body" else R @ w, v_G)
-
-
-def twist_matrix(R: Matrix, c: Matrix, frame: str) -> Matrix:
-    """`B` with `v = B u`."""
-    turn = eye(3, R) if frame == "body" else R.T
-    return block([[turn, zeros(3, 3, R)], [skew(c) @ turn, R.T]])
-
-
-def twist_rate(c: Matrix, v: Matrix) -> Matrix:
-    """`Bdot u`: what the twist's rate has besides `B u'`."""
-    w = v[:3]
-    return stack(zeros(3, None, v), -cross(w, v[3:] + cross(w, c)))
-
-
-def body_equations(
-    link: Link, R: Matrix, v: Matrix, wrench: Matrix, gravity: Matrix, frame: str
-) -> tuple[Matrix, Matrix]:
-    """`M` (6, 6) and `f` (6,) of one body under a wrench about its origin, in its own components."""
-    m, c, I = link.mass, constant(link.com), constant(link.I_C)
-    w = v[:3]
-    n_G = wrench[:3] - cross(c, wrench[3:]) - cross(w, I @ w)  # FX(A4)
-    f = R @ wrench[3:] + m * gravity
-    if frame == "fixed":
-        I, n_G = R @ I @ R.T, R @ n_G
-    return block([[I, zeros(3, 3, R)], [zeros(3, 3, R), m * eye(3, R)]]), stack(n_G, f)
-
-
-def absolute_system(
-    model: Model,
-    nodes: Nodes,
-    wrenches: list[Matrix],
-    tau: dict[int, Matrix],
-    frame: str,
-    couplings: Couplings = (),
-) -> System:
-    """The equations of all links of a model.
-
-    `nodes` have the links' pose and velocity, `wrenches` a force on each link in its components, `tau` the drives
-    of joints, `couplings` sums of joint coordinates that follow time.
-    """
+def body_by_body(M: Matrix) -> Inverse:
+    """`M^-1` of a matrix of 3x3 blocks, the second of each pair a multiple of one."""
     import casadi as ca
 
-    links, like = model.tree.links, nodes.ground.R
-    measured = {j: measure(model, nodes, j) for j in range(len(model.joints))}
-    measured = {j: m for j, m in measured.items() if m.parent != m.child}
-    driven = _with_drives(wrenches, measured, tau)
-    gravity = constant(model.gravity)
-    parts = [
-        body_equations(link, nodes.links[i].R, nodes.links[i].v, driven[i], gravity, frame)
-        for i, link in enumerate(links)
-    ]
-    J, gamma, phi = [zeros(0, 6 * len(links), like)], [zeros(0, None, like)], [zeros(0, None, like)]
-    joints, count = [], 0
-    for j, m in measured.items():
-        k = m.rows.T.shape[1]
-        J.append(_row(model, nodes, m, m.rows.T, frame))
-        gamma.append(m.rows.gamma - m.rows.T.T @ _velocity_terms(model, nodes, m))
-        phi.append(m.rows.phi)
-        joints.append((j, slice(count, count + k)))
-        count += k
-    for coefficients, g, _, gdd in couplings:
-        row, right, value = zeros(1, 6 * len(links), like), gdd, -g
-        for j, c in coefficients.items():
-            m = measured[j]
-            row = row + c * _row(model, nodes, m, m.rows.W, frame)
-            right = right - c * _coordinate_terms(model, nodes, m)
-            value = value + c * m.rows.q
-        J, gamma, phi = [*J, row], [*gamma, right], [*phi, value]
-    M, f = ca.diagcat(*(part[0] for part in parts)), ca.vertcat(*(part[1] for part in parts))
-    rotors = [
-        Rotor(
-            constant(np.diag(link.armature)),
-            _row(model, nodes, measured[link.joint], measured[link.joint].rows.W, frame),
-            _coordinate_terms(model, nodes, measured[link.joint]),
-        )
-        for link in links
-        if link.armature is not None
-    ]
-    return System(M, f, ca.vertcat(*J), ca.vertcat(*gamma), ca.vertcat(*phi), tuple(joints), tuple(rotors))
-
-
-def _with_drives(wrenches: list[Matrix], measured: dict[int, Measured], tau: dict[int, Matrix]) -> list[Matrix]:
-    """Wrenches on the links, with those of the joints' drives."""
-    total = list(wrenches)
-    for j, m in measured.items():
-        if j in tau:
-            drive = m.rows.W @ tau[j]
-            for i, on in ((m.child, m.X_c.T @ drive), (m.parent, -(m.X_p.T @ drive))):
-                if i != GROUND:
-                    total[i] = total[i] + on
-    return total
-
-
-def _row(model: Model, nodes: Nodes, m: Measured, force: Matrix, frame: str) -> Matrix:
-    """Rows of `J` for forces (6, k) in a joint; with T, KJ(2),(7),(8) in the fixed frame, KJ(3),(9),(10) in body."""
-    J = type(force)(force.shape[1], 6 * len(model.tree.links))
-    for i, X, sign in ((m.child, m.X_c, 1), (m.parent, m.X_p, -1)):
-        if i != GROUND:
-            B = twist_matrix(nodes.links[i].R, constant(model.tree.links[i].com), frame)
-            J[:, 6 * i : 6 * i + 6] = sign * (force.T @ (X @ B))
-    return J
-
-
-def _velocity_terms(model: Model, nodes: Nodes, m: Measured) -> Matrix:
-    """`a_c - a_p` at M when no rate changes."""
-    total = zeros(6, None, m.rows.T)
-    for i, X, sign in ((m.child, m.X_c, 1), (m.parent, m.X_p, -1)):
-        if i != GROUND:
-            total = total + sign * (X @ twist_rate(constant(model.tree.links[i].com), nodes.links[i].v))
-    return total
-
-
-def _coordinate_terms(model: Model, nodes: Nodes, m: Measured) -> Matrix:
-    """Accelerations of a joint's coordinates when no rate changes."""
-    return m.rows.W.T @ _velocity_terms(model, nodes, m) - m.rows.rate
-
-
-def solve(model: Model, system: System, rows: list[int]) -> tuple[Matrix, Matrix]:
-    """Rates `u'` and multipliers of the rows kept; the others are left out."""
-    if system.rotors:
-        return _solve_with_rotors(model, system, rows)
-    J, gamma = system.J[rows, :], system.gamma[rows]
-    M = lent_mass_matrix(model, system.M)
-    if M is system.M:
-        return solve_saddle(lambda B: _body_by_body(M, B), J, system.f, gamma)
-    return solve_lent(lambda B: _body_by_body(M, B), system.M, J, system.f, gamma)
-
-
-def _solve_with_rotors(model: Model, system: System, rows: list[int]) -> tuple[Matrix, Matrix]:
-    """The same with every rotor's acceleration as one more unknown, which a row holds to its joint's."""
-    import casadi as ca
-
-    n, kept = system.M.shape[0], len(rows)
-    own = [(i, float(r.A[i, i]), r) for r in system.rotors for i in range(r.A.shape[0]) if float(r.A[i, i])]
-    k = len(own)
-    K: Matrix = ca.vertcat(*(r.K[i, :] for i, _, r in own))
-    J: Matrix = ca.blockcat([[system.J[rows, :], type(K)(kept, k)], [K, -eye(k, K)]])
-    gamma = stack(system.gamma[rows], *(-r.rest[i] for i, _, r in own))
-    f = stack(system.f, zeros(k, None, K))
-    A = constant(np.diag([a for _, a, _ in own]))
-    inverse = constant(np.diag([1 / a for _, a, _ in own]))
-    heavy = lent_mass_matrix(model, system.M)
+    factors = [(ldl_factor(M[k : k + 3, k : k + 3]), M[k + 3, k + 3]) for k in range(0, M.shape[0], 6)]
 
     def apply(B: Matrix) -> Matrix:
-        result: Matrix = ca.vertcat(_body_by_body(heavy, B[:n, :]), inverse @ B[n:, :])
+        parts = []
+        for i, (turning, mass) in enumerate(factors):
+            parts += [ldl_solve(turning, B[6 * i : 6 * i + 3, :]), B[6 * i + 3 : 6 * i + 6, :] / mass]
+        result: Matrix = ca.vertcat(*parts)
         return result
 
-    if heavy is system.M:
-        udot, lam = solve_saddle(apply, J, f, gamma)
-    else:
-        udot, lam = solve_lent(apply, ca.diagcat(system.M, A), J, f, gamma)
-    return udot[:n], lam[:kept]
+    return apply
 
 
-def lent_mass_matrix(model: Model, M: Matrix) -> Matrix:
-    """`M` with a little inertia lent to every light link; `M` itself where there is none."""
-    light = [i for i, link in enumerate(model.tree.links) if is_light(link)]
-    if not light:
-        return M
-    M = type(M)(M)
-    mass, moment = lent_inertia(model)
-    for i in light:
-        for k in range(6 * i, 6 * i + 6):
-            M[k, k] = M[k, k] + (moment if k < 6 * i + 3 else mass)
-    return M
+def body_axes(model: Model, i: int) -> np.ndarray:
+    """Axes (3, 3) of a link's own body, the one with mass, in the link, whose frame follows its joint."""
+    members = [b for b, link in enumerate(model.tree.body_link) if link == i]
+    heaviest = max(members, key=lambda b: model.bodies[b].mass)
+    return np.asarray(model.tree.body_pose[heaviest].rotation)
 
 
-def _body_by_body(M: Matrix, B: Matrix) -> Matrix:
-    """`M^-1 B` for a matrix of 3x3 blocks."""
-    import casadi as ca
-
-    parts = []
-    for k in range(0, M.shape[0], 6):
-        parts.append(ldl_solve(ldl_factor(M[k : k + 3, k : k + 3]), B[k : k + 3, :]))
-        parts.append(B[k + 3 : k + 6, :] / M[k + 3, k + 3])
-    return ca.vertcat(*parts)
-
-
-def is_light(link: Link) -> bool:
-    """Whether a link's inertia cannot be inverted."""
-    moments = np.linalg.eigvalsh(nominal(link.I_C))
-    return link.mass == 0 or bool(moments[0] <= LIGHT * max(moments[-1], 1e-300))
-
-
-def lent_inertia(model: Model) -> tuple[float, float]:
-    """Mass (kg) and moment (kg m^2), a millionth of the usual link's, to lend to a light one."""
-    heavy = [link for link in model.tree.links if link.mass > 0]
-    mass = float(np.mean([nominal(link.mass) for link in heavy]))
-    return LENT * mass, LENT * float(np.mean([np.trace(nominal(link.I[:3, :3])) / 3 for link in heavy]))
-
-
-def with_lent_inertia(model: Model, links: Iterable[int]) -> Model:
-    """The model with a little inertia lent to some links."""
-    mass, moment = lent_inertia(model)
-    lent = set(links)
-    changed = [
-        replace(link, mass=link.mass + mass, I_C=link.I_C + moment * np.eye(3)) if i in lent else link
-        for i, link in enumerate(model.tree.links)
-    ]
-    return replace(model, tree=replace(model.tree, links=tuple(changed)), kernels={})
+ABSOLUTE, ABSOLUTE_BODY = Absolute(), AbsoluteBody()

@@ -1,39 +1,39 @@
-"""Quantities of any mechanism, with loops, force elements and couplings, in any formulation.
+"""Dynamics of any mechanism, with loops, force elements and couplings, in any formulation, at a state of the tree.
 
-Where a tree without elements has recursions of its own (`formulation.catalogue`), everything else is written here from
-`constrained.build_parts`: `rows` are the numbers of the constraint rows kept, an independent set.
+Where a plain tree has recursions of its own (`TreeFormulation.quantities`), everything else is written here from the
+contract: `rows` are the numbers of the constraint rows kept, an independent set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardan.algebra.matrix import Matrix, segment, zeros
-from cardan.formulation.constrained import Parts, body_motion, build_parts
-from cardan.formulation.elements import potential
-from cardan.formulation.loops import MOTION, measure
+from cardan.algebra.matrix import Matrix, zeros
+from cardan.formulation.elements import loads_at
+from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
-from cardan.formulation.recursion import run
 from cardan.model.model import Model
-from cardan.model.transform import configuration_rate
 
 
-def row_count(model: Model) -> int:
-    """Constraint rows in the tree's coordinates: those of the cut joints and one for each coupling."""
-    return sum(model.joints[j].kind.freedoms_removed for j in model.cuts) + len(model.couplings)
+def parts_at(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
+    """A formulation's equations at a state of the tree: `q`, `v`, and, zero if left out, `tau`, `wrenches`, `t`."""
+    q, v = inputs["q"], inputs["v"]
+    kin = formulation.kinematics_of_tree(model, q, v)
+    tau = inputs.get("tau", type(q)(model.nv, 1))
+    return formulation.equations(model, kin, loads_at(kin, tau, _wrenches(model, inputs), time_of(inputs)))
 
 
-def forward_dynamics(model: Model, formulation: str, rows: Sequence[int], loaded: bool) -> Quantity:
+def forward_dynamics(model: Model, formulation: Formulation, rows: Sequence[int], loaded: bool) -> Quantity:
     """Accelerations (nv,) of the tree's coordinates."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        parts = _parts(model, formulation, inputs)
-        return [parts.tree(parts.solve(list(rows))[0])]
+        parts = parts_at(model, formulation, inputs)
+        return [formulation.tree_accelerations(parts, formulation.solve(parts, rows)[0])]
 
-    return Quantity("forward_dynamics", _inputs(model, loaded), (("a", per_velocity),), write=write)
+    return Quantity("forward_dynamics", _ports(model, loaded), (("a", per_velocity),), write=write)
 
 
-def inverse_dynamics(model: Model, formulation: str) -> Quantity:
+def inverse_dynamics(model: Model, formulation: Formulation) -> Quantity:
     """Forces (nv,) along the tree's coordinates that give accelerations `a` (nv,), cut joints and couplings apart.
 
     With `u = S(q) v` the formulation's own rates on the tree's motions, `u' = S a + S' v` goes into its equations,
@@ -44,117 +44,117 @@ def inverse_dynamics(model: Model, formulation: str) -> Quantity:
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         q, v = inputs["q"], inputs["v"]
-        parts = _parts(model, formulation, {**inputs, "tau": type(q)(model.nv, 1)})
-        rate = ca.jtimes(parts.rates, v, inputs["a"]) + ca.jtimes(parts.rates, q, _configuration_rates(model, q, v))
-        return [ca.jtimes(parts.rates, v, parts.M @ rate - parts.f, True)]
+        parts = parts_at(model, formulation, {name: x for name, x in inputs.items() if name != "a"})
+        u = parts.rates
+        rate = ca.jtimes(u, v, inputs["a"]) + ca.jtimes(u, q, tree_rates(model, q, v))
+        return [ca.jtimes(u, v, parts.M @ rate - parts.f, True)]
 
-    inputs = ("q", "v", "a", "wrenches", *_time_port(model))
+    inputs = ("q", "v", "a", "wrenches", *time_port(model))
     return Quantity("inverse_dynamics", inputs, (("tau", per_velocity),), write=write)
 
 
-def reactions(model: Model, formulation: str, rows: Sequence[int]) -> Quantity:
+def reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
     """Wrench (number of joints, 6) of every joint on its child at M, as the mechanism moves under its loads."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        parts = _parts(model, formulation, inputs)
-        vdot, lam = parts.solve(list(rows))
-        every = type(lam)(parts.J.shape[0], 1)
-        for k, row in enumerate(rows):
-            every[row] = lam[k]
-        return [parts.wrenches(vdot, every)]
+        parts = parts_at(model, formulation, inputs)
+        vdot, lam = formulation.solve(parts, rows)
+        return [formulation.wrenches(parts, vdot, _every(parts, rows, lam))]
 
-    return Quantity("reactions", _inputs(model, True), (("f", _per_joint),), write=write)
+    return Quantity("reactions", _ports(model, True), (("f", _per_joint),), write=write)
 
 
-def equations_of_motion(model: Model, formulation: str) -> Quantity:
-    """`M`, `f`, `J`, `gamma` and `phi` in the formulation's own rates, at a state of the tree."""
-    import casadi as ca
-
-    q, v, tau = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("tau", model.nv)))
-    shapes = _parts(model, formulation, {"q": q, "v": v, "tau": tau})
-    n, nl = shapes.M.shape[0], shapes.J.shape[0]
+def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """`lam` (nl,) of a formulation's constraint rows; zero for those left out of `rows`."""
+    nl = len(shape_of(model, formulation).rows)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        parts = _parts(model, formulation, inputs)
-        return [parts.M, parts.f, parts.J, parts.gamma, parts.phi]
+        parts = parts_at(model, formulation, inputs)
+        return [_every(parts, rows, formulation.solve(parts, rows)[1])]
 
-    outputs = (("M", fixed(n, n)), ("f", fixed(n)), ("J", fixed(nl, n)), ("gamma", fixed(nl)), ("phi", fixed(nl)))
-    return Quantity("equations_of_motion", _inputs(model, True), outputs, write=write)
+    return Quantity("multipliers", _ports(model, False), (("lam", fixed(nl)),), write=write)
+
+
+def equations_of_motion(model: Model, formulation: Formulation) -> Quantity:
+    """`M`, `f`, `J`, `gamma`, `beta` and `phi` in the formulation's own rates, at a state of the tree."""
+    shapes = shape_of(model, formulation)
+    n, nl = shapes.M.shape[0], len(shapes.rows)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        parts = parts_at(model, formulation, inputs)
+        rows = parts.rows
+        return [parts.M, parts.f, rows.J, rows.gamma, rows.beta, rows.phi]
+
+    columns = tuple((name, fixed(nl)) for name in ("gamma", "beta", "phi"))
+    outputs = (("M", fixed(n, n)), ("f", fixed(n)), ("J", fixed(nl, n)), *columns)
+    return Quantity("equations_of_motion", _ports(model, True), outputs, write=write)
 
 
 def constraint_rows(model: Model) -> Quantity:
     """`J` (nl, nv) and `beta` (nl,) with `J v = beta` on consistent velocities, in the tree's coordinates."""
+    from cardan.formulation.spatial import SPATIAL
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        q = inputs["q"]
-        still = {"q": q, "v": type(q)(model.nv, 1), "tau": type(q)(model.nv, 1), **_only(inputs, "t")}
-        J = _parts(model, "spatial", still).J
-        beta = type(q).zeros(J.shape[0])
-        for k, coupling in enumerate(model.couplings):
-            beta[J.shape[0] - len(model.couplings) + k] = coupling.rows(_time(inputs))[1]
-        return [J, beta]
+        rows = parts_at(model, SPATIAL, _still(model, inputs)).rows
+        return [rows.J, rows.beta]
 
-    nl = row_count(model)
+    nl = len(model.rows)
     outputs = (("J", lambda m: (nl, m.nv)), ("beta", fixed(nl)))
-    return Quantity("constraint_rows", ("q", *_time_port(model)), outputs, write=write)
+    return Quantity("constraint_rows", ("q", *time_port(model)), outputs, write=write)
 
 
-def residual(model: Model) -> Quantity:
-    """Position residual `phi` (nl,) and its derivative (nl, nv) along the tree's rates."""
+def constraint_residual(model: Model) -> Quantity:
+    """Position residual `phi` (nl,) and its derivative (nl, nv) along the tree's rates; zero in rows at rate level."""
     import casadi as ca
+
+    from cardan.formulation.spatial import SPATIAL
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         q, v = inputs["q"], ca.SX.sym("v", model.nv)
-        still = {"q": q, "v": type(q)(model.nv, 1), "tau": type(q)(model.nv, 1), **_only(inputs, "t")}
-        phi = _parts(model, "spatial", still).phi
-        return [phi, ca.jacobian(ca.jtimes(phi, q, _configuration_rates(model, q, v)), v)]
+        phi = parts_at(model, SPATIAL, _still(model, inputs)).rows.phi
+        return [phi, ca.jacobian(ca.jtimes(phi, q, tree_rates(model, q, v)), v)]
 
-    nl = row_count(model)
+    nl = len(model.rows)
     outputs = (("phi", fixed(nl)), ("G", lambda m: (nl, m.nv)))
-    return Quantity("residual", ("q", *_time_port(model)), outputs, write=write)
+    return Quantity("constraint_residual", ("q", *time_port(model)), outputs, write=write)
 
 
-def element_potential() -> Quantity:
-    """Potential energy (J) of springs and the like."""
-
-    def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        q = inputs["q"]
-        nodes = run(MOTION, model, {"q": q, "v": type(q)(model.nv, 1)})
-        own = {link.joint: segment(q, link.q) for link in model.tree.links}
-        own |= {j: measure(model, nodes, j).rows.q for j in model.cuts}
-        return [potential(model, lambda j: own[j], body_motion(model, nodes)[0])]
-
-    return Quantity("element_potential", ("q",), (("V", fixed()),), write=write)
-
-
-def _configuration_rates(model: Model, q: Matrix, v: Matrix) -> Matrix:
-    """`qdot = N(q) v`."""
+def shape_of(model: Model, formulation: Formulation) -> Parts:
+    """A formulation's equations over throw-away symbols: their sizes and the labels of their rows."""
     import casadi as ca
 
-    moving = [link for link in model.tree.links if link.kind.nq]
-    return ca.vertcat(*(configuration_rate(k.kind, segment(q, k.q), segment(v, k.v)) for k in moving))
+    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    return parts_at(model, formulation, {"q": q, "v": v})
 
 
-def _parts(model: Model, formulation: str, inputs: Inputs) -> Parts:
-    q = inputs["q"]
-    wrenches = inputs.get("wrenches", type(q)(model.nb, 6))
-    return build_parts(model, formulation, q, inputs["v"], inputs["tau"], wrenches, _time(inputs))
-
-
-def _inputs(model: Model, loaded: bool) -> tuple[str, ...]:
-    return ("q", "v", "tau", *(("wrenches",) if loaded else ()), *_time_port(model))
-
-
-def _time_port(model: Model) -> tuple[str, ...]:
+def time_port(model: Model) -> tuple[str, ...]:
+    """The input for time, where the model depends on it."""
     return ("t",) if model.depends_on_time else ()
 
 
-def _time(inputs: Inputs) -> Matrix:
+def time_of(inputs: Inputs) -> Matrix:
+    """Time, zero where it is not an input."""
     return inputs["t"] if "t" in inputs else zeros(1, 1, inputs["q"])
 
 
-def _only(inputs: Inputs, name: str) -> Inputs:
-    return {name: inputs[name]} if name in inputs else {}
+def _every(parts: Parts, rows: Sequence[int], lam: Matrix) -> Matrix:
+    """Multipliers of all rows, zero for those left out."""
+    every = type(lam)(len(parts.rows), 1)
+    for k, row in enumerate(rows):
+        every[row] = lam[k]
+    return every
+
+
+def _still(model: Model, inputs: Inputs) -> Inputs:
+    return {**inputs, "v": type(inputs["q"])(model.nv, 1)}
+
+
+def _wrenches(model: Model, inputs: Inputs) -> Matrix:
+    return inputs["wrenches"] if "wrenches" in inputs else type(inputs["q"])(model.nb, 6)
+
+
+def _ports(model: Model, loaded: bool) -> tuple[str, ...]:
+    return ("q", "v", "tau", *(("wrenches",) if loaded else ()), *time_port(model))
 
 
 def _per_joint(model: Model) -> Shape:

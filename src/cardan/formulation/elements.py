@@ -1,102 +1,113 @@
-"""What force elements and couplings bring into the equations, whatever the coordinates.
+"""What acts on a mechanism: drives, wrenches, force elements and constraints of the user, whatever the coordinates.
 
 Notation: `t` time; `q`, `v` of a joint are its own coordinates and rates; a pose is `R`, `r`, the axes and origin of
 a body in ground components; a twist and a wrench have their angular part first, in body components at the body's
-origin; `tau` is a force along a joint's coordinates; `S` spans its motion. The laws are rows of `model.force`; here
-they are summed over the model.
-
-Source: RBDA section 3.5 for the wrench of a joint force, `Ta tau` with `Ta^T S = 1`.
+origin; `tau` is a force along a joint's coordinates. The laws are rows of `model.force`; here they are summed over the
+model at a `Kinematics`: where all links are and how they move.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from cardan.algebra.matrix import Matrix, Scalar, as_graph, eye, zeros
-from cardan.formulation.joint_rows import dual
-from cardan.model.force import BodyPose
-from cardan.model.joint import Kind
+from cardan.algebra.matrix import Matrix, Scalar, segment
+from cardan.formulation.kinematics import Kinematics
+from cardan.formulation.measured_joint import fixed_transform, frame_in_link
+from cardan.formulation.rows import LinkRows
+from cardan.model.constraint import Constraint
 from cardan.model.model import Model
+from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
 
-Of = Callable[[int], Matrix] | Mapping[int, Matrix]
-"""Something known of each joint or body, by its index."""
+
+@dataclass(frozen=True)
+class Loads:
+    """What acts: drives of joints by number, a wrench (6,) on every body (nb, 6) in its own components, at time `t`."""
+
+    tau: dict[int, Matrix]
+    wrenches: Matrix
+    t: Scalar
 
 
-class CouplingRow(NamedTuple):
-    """An equation `sum c_j q_j = g(t)`: the coefficients by joint, and `g` with its two time derivatives."""
+def loads_at(kin: Kinematics, tau: Matrix, wrenches: Matrix, t: Scalar) -> Loads:
+    """Drives `tau` (nv,) of the tree and wrenches (nb, 6) on the bodies, with those of the model's force elements."""
+    model = kin.model
+    drives = {link.joint: segment(tau, link.v) for link in model.tree.links if link.kind.nv}
+    for j, force in joint_forces(kin, t).items():
+        drives[j] = drives[j] + force if j in drives else force
+    loads = Loads(drives, wrenches, t)
+    return with_wrenches(loads, body_wrenches(kin, t))
 
-    name: str
-    coefficients: dict[int, float]
-    g: Scalar
-    gdot: Scalar
-    gddot: Scalar
+
+def with_wrenches(loads: Loads, more: dict[int, Matrix]) -> Loads:
+    """The same loads with more wrenches (6,) on bodies, by number."""
+    wrenches = type(loads.wrenches)(loads.wrenches)
+    for b, wrench in more.items():
+        wrenches[b, :] = wrenches[b, :] + wrench.T
+    return Loads(loads.tau, wrenches, loads.t)
 
 
-def joint_effects(model: Model, t: Scalar, q: Of, v: Of) -> dict[int, Matrix]:
-    """Force (nv of the joint) along the coordinates of each joint that has elements, tree joint or cut."""
-    q, v = _lookup(q), _lookup(v)
+def joint_forces(kin: Kinematics, t: Scalar) -> dict[int, Matrix]:
+    """Force along the coordinates of each joint that has elements, tree joint or cut."""
     total: dict[int, Matrix] = {}
-    for force in model.forces:
+    for force in kin.model.forces:
         if force.kind.on == "joint":
             j = force.on[0]
-            tau = force.kind.law(force, t, q(j), v(j))
+            tau = force.kind.law(force, t, *kin.joint(j))
             total[j] = total[j] + tau if j in total else tau
     return total
 
 
-def body_effects(model: Model, t: Scalar, pose: Of, twist: Of) -> dict[int, Matrix]:
+def body_wrenches(kin: Kinematics, t: Scalar) -> dict[int, Matrix]:
     """Wrench (6) on each body that has elements; what acts on the ground is left out."""
-    pose, twist = _lookup(pose), _lookup(twist)
     total: dict[int, Matrix] = {}
-    for force in model.forces:
+    for force in kin.model.forces:
         if force.kind.on == "bodies":
-            poses = _poses(pose, force.on)
-            twists = [zeros(6, None, poses[0].position) if b == GROUND else twist(b) for b in force.on]
-            for b, f in zip(force.on, force.kind.law(force, t, poses, twists), strict=True):
+            wrenches = force.kind.law(force, t, [kin.pose(b) for b in force.on], [kin.twist(b) for b in force.on])
+            for b, f in zip(force.on, wrenches, strict=True):
                 if b != GROUND:
                     total[b] = total[b] + f if b in total else f
     return total
 
 
-def coupling_rows(model: Model, t: Scalar) -> list[CouplingRow]:
-    """The equations between joint coordinates: couplings and prescribed motions."""
-    rows = []
-    for coupling in model.couplings:
-        coefficients = dict(zip(coupling.joints, map(float, coupling.coefficients), strict=True))
-        rows.append(CouplingRow(coupling.name, coefficients, *coupling.rows(t)))
-    return rows
-
-
-def potential(model: Model, q: Of, pose: Of) -> Scalar:
+def element_potential(kin: Kinematics) -> Scalar:
     """Potential energy (J) of springs along joints, between points, and of bushings; gravity's is not in it."""
     import casadi as ca
 
-    q, pose = _lookup(q), _lookup(pose)
     V = ca.SX(1, 1)
-    for force in model.forces:
+    for force in kin.model.forces:
         if force.kind.energy is not None:
-            V = V + force.kind.energy(force, q(force.on[0]) if force.kind.on == "joint" else _poses(pose, force.on))
+            where = kin.joint(force.on[0])[0] if force.kind.on == "joint" else [kin.pose(b) for b in force.on]
+            V = V + force.kind.energy(force, where)
     return V
 
 
-def joint_force_as_wrench(kind: Kind, q: Matrix, tau: Matrix) -> Matrix:
-    """Wrench (6) on the child at M whose power is `v^T tau`: `S (S^T S)^-1 tau`; its opposite acts on the parent.
-
-    Of all wrenches with that power it is the shortest; any other differs by a constraint force of the joint.
-    """
-    return dual(as_graph(kind.S(q), q)) @ tau
+def constraint_forces(kin: Kinematics, constraint: Constraint, t: Scalar) -> dict[int, Matrix]:
+    """Unit forces (6, 1) of a user's constraint on its bodies, in body components."""
+    forces = constraint.written(t, [kin.pose(b) for b in constraint.on], [kin.twist(b) for b in constraint.on])[0]
+    return {b: F for b, F in zip(constraint.on, forces, strict=True) if b != GROUND}
 
 
-def _lookup(of: Of) -> Callable[[int], Matrix]:
-    return of if callable(of) else of.__getitem__
+def constraint_rows(kin: Kinematics, constraint: Constraint, t: Scalar) -> LinkRows:
+    """The row of a user's constraint as forces on links."""
+    model = kin.model
+    poses, twists = [kin.pose(b) for b in constraint.on], [kin.twist(b) for b in constraint.on]
+    forces, gamma, beta, phi = constraint.written(t, poses, twists)
+    on_links: dict[int, Matrix] = {}
+    for b, F in zip(constraint.on, forces, strict=True):
+        i, at = frame_in_link(model, b, Pose())
+        if i != GROUND:
+            carried = fixed_transform(at).T @ F
+            on_links[i] = on_links[i] + carried if i in on_links else carried
+    labels = tuple(constraint.labels(model.joints))
+    none = type(gamma).zeros(1)
+    return LinkRows(labels, tuple(on_links.items()), gamma, beta, none if phi is None else phi, internal=False)
 
 
-def _poses(pose: Callable[[int], Matrix], bodies: tuple[int, ...]) -> list[BodyPose]:
-    """Poses of an element's bodies, the ground's being the identity."""
-    known = {b: BodyPose(*pose(b)) for b in bodies if b != GROUND}
-    if GROUND in bodies:
-        like = next(iter(known.values())).rotation
-        known[GROUND] = BodyPose(eye(3, like), zeros(3, None, like))
-    return [known[b] for b in bodies]
+def on_links(model: Model, wrenches: Matrix) -> list[Matrix]:
+    """Wrenches on bodies (nb, 6), gathered on their links."""
+    total = [type(wrenches)(6, 1) for _ in model.tree.links]
+    for b, i in enumerate(model.tree.body_link):
+        if i != GROUND:
+            total[i] = total[i] + fixed_transform(model.tree.body_pose[b]).T @ wrenches[b, :].T
+    return total

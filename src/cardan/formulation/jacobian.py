@@ -12,8 +12,9 @@ from types import SimpleNamespace
 
 from cardan.algebra.matrix import Matrix, constant, eye, segment
 from cardan.algebra.spatial import Transform, shifted, turned
+from cardan.formulation.kinematics import joint
 from cardan.formulation.quantity import Inputs, Quantity
-from cardan.formulation.spatial import force_to_parent, joint
+from cardan.formulation.spatial import force_to_parent
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 

@@ -16,7 +16,9 @@ from cardan.algebra.matrix import Matrix, as_graph, dot, eye, mirrored, stack, z
 from cardan.algebra.rotation import cross, skew
 from cardan.algebra.spatial import first_moment
 from cardan.formulation.armature import drive_force, not_carried, own_columns, rotor_energy, with_own
+from cardan.formulation.quantity import Quantity, per_body
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
+from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, solved, totals
 
 
 def joint(b: Node, p: Node) -> None:
@@ -227,3 +229,33 @@ BODY_TWISTS = Recursion(
     "body_twists", ("q", "qd"), _VELOCITY,
     (Sweep(_OUT, velocity), Sweep("bodies_down", body_twist)), (Output("v", "v", "body", (6,)),),
 )  # fmt: skip
+
+
+class NewtonEuler(TreeFormulation):
+    """Newton's and Euler's equations body by body with 3-D vectors, in the tree's coordinates."""
+
+    name = "newton_euler"
+    about = "three-dimensional vectors, joint coordinates"
+    has_recursions = True
+    inverse = INVERSE_DYNAMICS_LOADED
+    mass = MASS_MATRIX
+    joint_wrenches = JOINT_WRENCHES
+    quantities = quantity_table(
+        solved("forward_dynamics", INVERSE_DYNAMICS, MASS_MATRIX),
+        solved("forward_dynamics_loaded", INVERSE_DYNAMICS_LOADED, MASS_MATRIX),
+        *joint_space_quantities(INVERSE_DYNAMICS, INVERSE_DYNAMICS_LOADED, MASS_MATRIX),
+        *totals(
+            KINETIC_ENERGY, MOMENTUM, COMPOSITE_INERTIA,
+            moment=lambda model, results: results[:2],
+            spin=lambda model, results: [stack(*results)],
+        ),
+        Quantity(
+            "joint_wrenches", ("q", "v", "a", "wrenches"), (("f", lambda model: (len(model.tree.links), 6)),),
+            JOINT_WRENCHES,
+        ),
+        Quantity("body_poses", ("q",), (("pose", per_body(16)),), BODY_POSES),
+        Quantity("body_twists", ("q", "v"), (("v", per_body(6)),), BODY_TWISTS),
+    )  # fmt: skip
+
+
+NEWTON_EULER = NewtonEuler()

@@ -1,6 +1,4 @@
-"""What every formulation provides, by the same names: the quantities of a mechanism as graphs.
-
-    M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q) v      phi(q,t) = 0
+"""Functions of a mechanism's state that can be written down as graphs.
 
 A `Quantity` is one function of a model and its state. Most are a `Recursion`, which can be unrolled or looped,
 followed by a few operations on its result (`finish`); the others `write` their graph directly.
@@ -12,13 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cardan.algebra.linsolve import tree_factor, tree_solve
-from cardan.algebra.matrix import Matrix, as_graph, constant, eye, mirrored, segment, stack, zeros
+from cardan.algebra.matrix import Matrix, constant, eye, mirrored, stack, zeros
 from cardan.algebra.rotation import cross
 from cardan.algebra.spatial import Transform, shifted, turned
-from cardan.formulation.joint_rows import dual
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.model.model import Model
-from cardan.model.transform import configuration_rate, joint_transform
 from cardan.model.tree import GROUND
 
 Shape = tuple[int, ...]
@@ -108,56 +104,17 @@ def inverse_of(model: Model, H: Matrix) -> Matrix:
     return mirrored(solve_joint_space(model, H, eye(model.nv, H)))
 
 
-def _plus(model: Model, inputs: Inputs) -> list[Matrix]:
-    q, v = inputs["q"], inputs["v"]
-    parts = [link.kind.plus(segment(q, link.q), segment(v, link.v)) for link in model.tree.links if link.kind.nq]
-    return [stack(*parts) if parts else q]
-
-
-def _rates(model: Model, inputs: Inputs) -> list[Matrix]:
-    q, v = inputs["q"], inputs["v"]
-    parts = [
-        configuration_rate(link.kind, segment(q, link.q), segment(v, link.v))
-        for link in model.tree.links
-        if link.kind.nq
-    ]
-    return [stack(*parts) if parts else q]
-
-
-def links_from_bodies(model: Model, inputs: Inputs) -> dict[int, tuple[Matrix, Matrix, Matrix]]:
+def links_from_bodies(model: Model, poses: Matrix, twists: Matrix) -> dict[int, tuple[Matrix, Matrix, Matrix]]:
     """Axes, origin and twist of every link and the ground, from `poses` (nb, 16) and `twists` (nb, 6) of the bodies."""
-    tree, like = model.tree, inputs["poses"]
+    tree, like = model.tree, poses
     at = {GROUND: (eye(3, like), zeros(3, None, like), zeros(6, None, like))}
     for b in reversed(range(model.nb)):
         if tree.body_link[b] == GROUND:
             continue
-        row, pose = inputs["poses"][b, :], tree.body_pose[b].inverse
+        row, pose = poses[b, :], tree.body_pose[b].inverse
         R_B = stack(*(row[4 * k : 4 * k + 3] for k in range(3)))
         r_B = stack(*(row[4 * k + 3] for k in range(3)))
         X = Transform((turned(constant(pose.rotation.T)), shifted(constant(pose.position))))
         R = R_B @ constant(pose.rotation)
-        at[tree.body_link[b]] = R, r_B + R_B @ constant(pose.position), X @ inputs["twists"][b, :].T
+        at[tree.body_link[b]] = R, r_B + R_B @ constant(pose.position), X @ twists[b, :].T
     return at
-
-
-def _project(model: Model, inputs: Inputs) -> list[Matrix]:
-    """Coordinates and rates of the tree from poses and twists of all bodies: each joint measured between its sides."""
-    tree, like = model.tree, inputs["poses"]
-    at = links_from_bodies(model, inputs)
-    q, v = [], []
-    for i, link in enumerate(tree.links):
-        R_p, r_p, v_p = at[link.parent]
-        R_i, r_i, v_i = at[i]
-        E, r = constant(link.E), constant(link.r)
-        R_F, r_F = R_p @ E.T, r_p + R_p @ r
-        q_i = link.kind.measure(R_F.T @ R_i, R_F.T @ (r_i - r_F))
-        S = as_graph(link.kind.S(q_i), like)
-        relative = v_i - joint_transform(link.kind, q_i, E, r) @ v_p
-        q.append(q_i)
-        v.append(dual(S).T @ relative)
-    return [stack(*q) if q else zeros(0, None, like), stack(*v) if v else zeros(0, None, like)]
-
-
-PROJECT = Quantity("project", ("poses", "twists"), (("q", lambda m: (m.nq,)), ("v", lambda m: (m.nv,))), write=_project)
-PLUS = Quantity("plus", ("q", "v"), (("q", lambda m: (m.nq,)),), write=_plus)
-RATES = Quantity("rates", ("q", "v"), (("qdot", lambda m: (m.nq,)),), write=_rates)

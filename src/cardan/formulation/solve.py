@@ -15,31 +15,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cardan.algebra.matrix import Matrix, mirrored
+import numpy as np
+
+from cardan.algebra.linsolve import tree_factor, tree_solve
+from cardan.algebra.matrix import Matrix, constant, mirrored
+from cardan.model.model import Model
 
 REGULARISATION = 1e-12
 CORRECTIONS = 2
 LENT_CORRECTIONS = 3
 
-Solver = Callable[[Matrix, Matrix], tuple[Matrix, Matrix]]
+Inverse = Callable[[Matrix], Matrix]  # B -> M^-1 B
 
 
-def solve_saddle(
-    apply_inverse: Callable[[Matrix], Matrix], J: Matrix, f: Matrix, gamma: Matrix
+def solve_constrained(
+    inverse: Callable[[Matrix], Inverse], M: Matrix, lent: np.ndarray, J: Matrix, f: Matrix, gamma: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Accelerations and multipliers; `apply_inverse(B)` gives `M^-1 B`."""
-    return _solver(apply_inverse, J)(f, gamma)
+    """Accelerations and multipliers; `inverse(M)` applies the inverse of a matrix with the structure of `M`.
 
-
-def solve_lent(
-    apply_inverse: Callable[[Matrix], Matrix], M: Matrix, J: Matrix, f: Matrix, gamma: Matrix
-) -> tuple[Matrix, Matrix]:
-    """The same where `M` alone cannot be inverted: `apply_inverse` is that of `M` with a little inertia lent to it.
-
-    The answer is corrected for what was lent. Each correction leaves as little of the error as the lent inertia is
-    of the whole that moves; what constraints keep from moving along with it leaves nothing.
+    `lent` (nv,) is inertia lent to rates that have none by themselves (`formulation.light`); the answer is corrected
+    for it.
     """
-    solve = _solver(apply_inverse, J)
+    if not lent.any():
+        return _solver(inverse(M), J)(f, gamma)
+    solve = _solver(inverse(M + constant(np.diag(lent))), J)
     a, lam = solve(f, gamma)
     for _ in range(LENT_CORRECTIONS):
         da, dlam = solve(f - M @ a - J.T @ lam, gamma - J @ a)
@@ -47,7 +46,18 @@ def solve_lent(
     return a, lam
 
 
-def _solver(apply_inverse: Callable[[Matrix], Matrix], J: Matrix) -> Solver:
+def along_tree(model: Model) -> Callable[[Matrix], Inverse]:
+    """Invert a joint-space inertia by factoring it along the tree, without fill-in."""
+    above = model.tree.coordinate_ancestor()
+
+    def inverse(M: Matrix) -> Inverse:
+        factor = tree_factor(M, above)
+        return lambda B: tree_solve(factor, above, B)
+
+    return inverse
+
+
+def _solver(apply_inverse: Inverse, J: Matrix) -> Callable[[Matrix, Matrix], tuple[Matrix, Matrix]]:
     """Factor once; solve for any right-hand sides."""
     if J.shape[0] == 0:
         return lambda f, gamma: (apply_inverse(f), gamma)
@@ -63,20 +73,18 @@ def _solver(apply_inverse: Callable[[Matrix], Matrix], J: Matrix) -> Solver:
 
 
 def regularisation(A: Matrix) -> Matrix:
-    """What is added to the diagonal: a little of it, and one where it is nothing, for a row that vanishes there."""
+    """What is added to the diagonal: a little of it, and one where it is zero, for a row that vanishes there."""
     import casadi as ca
 
     diagonal = ca.diag(A)
     return REGULARISATION * diagonal + (diagonal == 0)
 
 
-def solve_semidefinite(A: Matrix, b: Matrix) -> Matrix:
-    """Solve `A x = b` for a symmetric positive semidefinite sparse matrix, bounded where it is singular."""
-    return semidefinite(A)(b)
-
-
 def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
-    """Factor such a matrix once, for any right-hand sides."""
+    """Factor a symmetric positive semidefinite sparse matrix once, for any right-hand sides.
+
+    Solutions stay bounded where it is singular.
+    """
     import casadi as ca
 
     E = regularisation(A)

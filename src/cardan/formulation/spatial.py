@@ -13,38 +13,25 @@ Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B1), FX(B3), FX(
 from __future__ import annotations
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, as_graph, mirrored, vector
+from cardan.algebra.matrix import Matrix, mirrored
 from cardan.algebra.spatial import (
     Transform,
     annihilating,
     crf,
     crf_bar,
     crm,
+    first_moment,
     inertial_force,
     kinetic_energy,
     shifted,
     turned,
 )
 from cardan.formulation.armature import drive_force, not_carried, own_columns, rotor_energy, with_own
+from cardan.formulation.kinematics import joint, pose, velocity
+from cardan.formulation.quantity import Quantity, per_body, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
-from cardan.model.transform import configuration_rate, joint_transform
-
-
-def joint(b: Node, p: Node) -> None:
-    """Transform and motion subspace of the joint."""
-    b.X = joint_transform(b.kind, b.q, b.E, b.r)
-    b.S = as_graph(b.kind.S(b.q), b.q)
-
-
-def velocity(b: Node, p: Node) -> None:
-    """Outwards: velocities, and the part of the acceleration that they cause."""
-    joint(b, p)
-    vJ = b.S @ b.qd
-    b.v = b.X @ p.v + vJ  # FX(C1)
-    b.c = crm(b.v) @ vJ
-    if b.kind.bias is not None:
-        b.c = b.c + b.kind.bias(b.q, b.qd)
-
+from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, totals
+from cardan.model.transform import configuration_rate
 
 # Inverse dynamics: the recursive Newton-Euler algorithm, RBDA table 5.1.
 
@@ -192,22 +179,6 @@ def momentum_in(b: Node, p: Node) -> None:
     composite_in(b, p)
 
 
-def pose(b: Node, p: Node) -> None:
-    """Outwards: axes and origin in ground components."""
-    joint(b, p)
-    b.R, b.r0 = p.R, p.r0
-    for F in reversed(b.X.factors):
-        b.R, b.r0 = _moved(b.R, b.r0, F)
-
-
-def _moved(R: Matrix, r0: Matrix, F: Matrix) -> tuple[Matrix, Matrix]:
-    """Axes and origin after a factor `[E 0; -E r x E]`, of which either E is 1 or r is 0."""
-    B = F[3:, :3]
-    if B.nnz():
-        return R, r0 + R @ vector(B[1, 2], B[2, 0], B[0, 1])  # B = -(r x)
-    return R @ F[:3, :3].T, r0
-
-
 def axes(b: Node, p: Node) -> None:
     """Outwards: each column of S as a twist about the ground's origin, in ground components."""
     pose(b, p)
@@ -337,3 +308,39 @@ BODY_ACCELERATIONS = Recursion(
     "body_accelerations", ("q", "qd", "qdd"), _MOTION,
     (Sweep(_OUT, acceleration_out), Sweep("bodies_down", body_acceleration)), (Output("a", "a", "body", (6,)),),
 )  # fmt: skip
+
+
+class Spatial(TreeFormulation):
+    """Featherstone's recursions with 6-D vectors, in the tree's coordinates."""
+
+    name = "spatial"
+    about = "six-dimensional vectors, joint coordinates"
+    has_recursions = True
+    inverse = INVERSE_DYNAMICS_LOADED
+    mass = MASS_MATRIX
+    forward = FORWARD_DYNAMICS_LOADED
+    joint_wrenches = JOINT_WRENCHES
+    quantities = quantity_table(
+        Quantity("forward_dynamics", ("q", "v", "tau"), (("a", per_velocity),), FORWARD_DYNAMICS),
+        Quantity(
+            "forward_dynamics_loaded", ("q", "v", "tau", "wrenches"), (("a", per_velocity),), FORWARD_DYNAMICS_LOADED
+        ),
+        *joint_space_quantities(INVERSE_DYNAMICS, INVERSE_DYNAMICS_LOADED, MASS_MATRIX),
+        Quantity("coriolis_matrix", ("q", "v"), (("C", square),), CORIOLIS_MATRIX),
+        *totals(
+            KINETIC_ENERGY, MOMENTUM, COMPOSITE_INERTIA,
+            moment=lambda model, results: [results[0][3, 3], first_moment(results[0])],
+            spin=lambda model, results: results[:1],
+        ),
+        Quantity(
+            "joint_wrenches", ("q", "v", "a", "wrenches"), (("f", lambda model: (len(model.tree.links), 6)),),
+            JOINT_WRENCHES,
+        ),
+        Quantity("body_poses", ("q",), (("pose", per_body(16)),), BODY_POSES),
+        Quantity("body_twists", ("q", "v"), (("v", per_body(6)),), BODY_TWISTS),
+        Quantity("joint_axes", ("q",), (("axes", lambda model: (model.nv, 6)),), JOINT_AXES),
+        Quantity("body_accelerations", ("q", "v", "a"), (("a", per_body(6)),), BODY_ACCELERATIONS),
+    )  # fmt: skip
+
+
+SPATIAL = Spatial()

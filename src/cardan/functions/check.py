@@ -8,22 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.registry import find_formulation
+from cardan.formulation.spatial import SPATIAL
 from cardan.functions import dynamics as dy
 from cardan.functions import energy as en
 from cardan.functions import kinematics as ki
-from cardan.functions.constraints import constraint_jacobian, reactions, undetermined_reactions
-from cardan.functions.general import equations_kernel, time_argument
+from cardan.functions.constraints import constraint_jacobian, constraint_residual, reactions, undetermined_reactions
 from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import number, whole
 from cardan.structure.assemble import assemble
-from cardan.structure.kernels import is_large
+from cardan.structure.kernels import equations_kernel, is_large, time_argument
 from cardan.structure.planarity import in_plane, is_planar
 from cardan.structure.rows import generic_configurations
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckRow:
     """One check: what was compared, the largest relative error, and the bound it must keep."""
 
     name: str
@@ -41,7 +43,7 @@ class Report:
     """Result of `cd.check`."""
 
     model: str
-    rows: tuple[Row, ...]
+    rows: tuple[CheckRow, ...]
     states: int
 
     @property
@@ -70,14 +72,8 @@ class Report:
         return html_table(caption, rows, ("check", "largest relative error", "bound", ""))
 
 
-# The formulations that check compares: the words that choose them.
-WAYS = (
-    ("spatial", "fixed"),
-    ("newton_euler", "fixed"),
-    ("absolute", "fixed"),
-    ("absolute", "body"),
-    ("relative", "fixed"),
-)
+# The formulations that check compares; planar ones join where the mechanism is planar.
+WAYS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
 # Past so many links the formulations with six coordinates a body are left out: their graphs take minutes to compile.
 SIX_COORDINATES_UP_TO = 16
 
@@ -96,11 +92,11 @@ def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10
     wrenches = rng.standard_normal((states, model.nb, 6))
     rows = []
     if model.is_plain:
-        rows += [Row(name, float(error(model, q, v, tau, wrenches)), bound) for name, error in IDENTITIES.items()]
-        rows += [Row(name, float(error(model, q, v)), 1e-6) for name, error in DIFFERENCES.items()]
+        rows += [CheckRow(name, float(error(model, q, v, tau, wrenches)), bound) for name, error in IDENTITIES.items()]
+        rows += [CheckRow(name, float(error(model, q, v)), 1e-6) for name, error in DIFFERENCES.items()]
         for name, compare in AGREEMENT.items():
-            here, there = (compare(model, q, v, tau, wrenches, form) for form in ("spatial", "newton_euler"))
-            rows.append(Row(f"{name}: spatial = newton_euler", relative(here, there), bound))
+            here, there = (compare(model, q, v, tau, wrenches, form) for form in WAYS[:2])
+            rows.append(CheckRow(f"{name}: spatial = newton_euler", relative(here, there), bound))
     else:
         rows += _general_rows(model, q, v, tau, wrenches, bound)
     rows += _formulation_rows(model, q, v, tau, wrenches, bound)
@@ -109,55 +105,52 @@ def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10
 
 def consistent_states(model: Model, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Random q (count, nq) and v (count, nv); with loops, a few configurations near the model's start."""
-    if not (model.cuts or model.couplings):
+    if not model.has_rows:
         return model.random_state(rng, count)
     generic = generic_configurations(model)
     q = np.stack([generic[k % len(generic)] for k in range(count)])
     return assemble(model, q, rng.standard_normal((count, model.nv)))
 
 
-def _general_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bound: float) -> list[Row]:
+def _general_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bound: float) -> list[CheckRow]:
     """Loops closed, and every body in balance, whatever acts on it."""
     J = constraint_jacobian(model, q)
     a = dy.forward_dynamics(model, q, v, tau, wrenches=wrenches)
-    M, f, _, gamma, phi = equations_kernel(model, "spatial")(q, v, tau, wrenches, *time_argument(model, 0.0))
+    M, f, _, gamma, _, phi = equations_kernel(model, SPATIAL)(q, v, tau, wrenches, *time_argument(model, 0.0))
     force = (M @ a[..., None])[..., 0] - f
     work = force - (np.swapaxes(J, -1, -2) @ np.linalg.pinv(np.swapaxes(J, -1, -2)) @ force[..., None])[..., 0]
     rates = (J @ a[..., None])[..., 0] - gamma
     scale = max(float(np.abs(f).max(initial=0.0)), 1e-300)
     return [
-        Row("loops closed", float(np.abs(phi).max(initial=0.0)), bound),
-        Row(
+        CheckRow("loops closed", float(np.abs(phi).max(initial=0.0)), bound),
+        CheckRow(
             "accelerations keep them closed",
             float(np.abs(rates).max(initial=0.0)) / max(float(np.abs(a).max(initial=0.0)), 1.0),
             1e-8,
         ),
-        Row("M a - f is a constraint force", float(np.abs(work).max(initial=0.0)) / scale, 1e-8),
+        CheckRow("M a - f is a constraint force", float(np.abs(work).max(initial=0.0)) / scale, 1e-8),
     ]
 
 
-def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bound: float) -> list[Row]:
+def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bound: float) -> list[CheckRow]:
     """Accelerations and determined reactions, every formulation against the first."""
     few = slice(0, 8)
     q, v, tau, wrenches = q[few], v[few], tau[few], wrenches[few]
-    ways: tuple[tuple[str, str], ...] = WAYS if len(model.separate.tree.links) <= SIX_COORDINATES_UP_TO else WAYS[:2]
+    names = WAYS if len(model.separate.tree.links) <= SIX_COORDINATES_UP_TO else WAYS[:2]
+    ways = [find_formulation(name) for name in names]
     has_rotors = any(joint.armature is not None for joint in model.joints)
-    ways += (("points", "fixed"),) if is_planar(model) and not is_large(model) and not has_rotors else ()
+    ways += [find_formulation("points")] if is_planar(model) and not is_large(model) and not has_rotors else []
     known = [~undetermined_reactions(model, row) for row in q[:3]]
     determined = np.logical_and.reduce(known)
-    accelerations, forces = [], []
-    for formulation, frame in ways:
-        a = dy.forward_dynamics(model, q, v, tau, wrenches=wrenches, formulation=formulation, frame=frame)
-        f = reactions(model, q, v, tau, wrenches=wrenches, formulation=formulation, frame=frame)
-        accelerations.append(a)
-        forces.append(np.where(determined, f, 0.0))
+    accelerations = [dy.forward_dynamics(model, q, v, tau, wrenches=wrenches, formulation=way) for way in ways]
+    forces = [
+        np.where(determined, reactions(model, q, v, tau, wrenches=wrenches, formulation=way), 0.0) for way in ways
+    ]
     rows = []
-    for k, (formulation, frame) in enumerate(ways[1:], 1):
-        name = formulation if formulation != "absolute" else f"absolute, {frame} frame"
-        rows.append(Row(f"accelerations: spatial = {name}", relative(accelerations[0], accelerations[k]), bound))
-        here = forces[0] if formulation != "points" else _in_plane(model, forces[0], determined)
-        there = forces[k] if formulation != "points" else _in_plane(model, forces[k], determined)
-        rows.append(Row(f"reactions: spatial = {name}", relative(here, there), bound))
+    for k, way in enumerate(ways[1:], 1):
+        rows.append(CheckRow(f"accelerations: spatial = {way.name}", relative(accelerations[0], accelerations[k]), bound))
+        here, there = (_in_plane(model, f, determined) if way.is_planar else f for f in (forces[0], forces[k]))
+        rows.append(CheckRow(f"reactions: spatial = {way.name}", relative(here, there), bound))
     return rows
 
 
@@ -209,7 +202,7 @@ def _coriolis(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
 
 def _twists(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float:
     body = model.body_names[-1]
-    J = ki.jacobian(model, body, q)
+    J = ki.jacobian(model, q, body)
     return relative((J @ v[..., None])[..., 0], ki.body_twists(model, q, v)[..., -1, :])
 
 
@@ -228,7 +221,7 @@ def _joint_drive(model: Model, q: Any, v: Any, tau: Any, wrenches: Any) -> float
     got = np.zeros_like(force)
     for link in model.tree.links:
         kind = link.kind
-        if kind.bias is not None or kind.name.startswith("reversed"):
+        if kind.bias is not None or kind.backwards:
             got[..., link.v] = force[..., link.v]  # S depends on q or is seen from the other side; the others suffice
             continue
         S = kind.S(np.array(kind.neutral))

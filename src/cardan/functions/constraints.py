@@ -8,41 +8,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from cardan.errors import InputError
-from cardan.functions.general import equations_kernel, formulation_key, reaction_kernel, time_argument
+from cardan.formulation.absolute import ABSOLUTE_BODY
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.registry import find_formulation
+from cardan.formulation.spatial import SPATIAL
 from cardan.functions.kinematics import body_poses
+from cardan.functions.removed import Removed, refuse
 from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import counted, one
 from cardan.structure.assemble import constraint_kernels
+from cardan.structure.condition import warn_at_first
+from cardan.structure.dynamics import multiplier_kernel, reaction_kernel
+from cardan.structure.kernels import equations_at, time_argument
 from cardan.structure.redundancy import redundancy
 
 
-def constraint_residual(model: Model, q: Any, *, t: Any = 0.0) -> Any:
-    """How far the loops and couplings are from closed (..., nl): m and rad, zero at a consistent configuration."""
+def constraint_residual(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> NDArray[Any]:
+    """Residual `phi` (..., nl) of the constraint rows `model.rows`, in the unit of each; zero where they hold.
+
+    Rows on rates only have none: they are zero here. Row by row, its rate along `v` is that of `constraint_jacobian`.
+    """
     return constraint_kernels(model)[0](q, *time_argument(model, t))[0]
 
 
-def constraint_jacobian(model: Model, q: Any, *, t: Any = 0.0) -> Any:
-    """Rows `J` (..., nl, nv) of the velocity constraints `J v = beta` in the tree's coordinates, redundant ones too."""
+def constraint_jacobian(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> NDArray[Any]:
+    """Rows `J` (..., nl, nv) of the constraints `J v = beta` in the tree's rates, one for each of `model.rows`.
+
+    At a consistent configuration `J` is the derivative of `constraint_residual` along the rates, row by row.
+    """
     return constraint_kernels(model)[1](q, *time_argument(model, t))[0]
 
 
 def reactions(
     model: Model,
-    q: Any,
-    v: Any,
-    tau: Any = None,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None = None,
     *,
-    wrenches: Any = None,
-    t: Any = 0.0,
-    formulation: str = "spatial",
-    frame: str = "fixed",
-) -> Any:
+    wrenches: ArrayLike | None = None,
+    t: ArrayLike = 0.0,
+    formulation: str | Formulation = "spatial",
+    **removed: Unpack[Removed],
+) -> NDArray[Any]:
     """Wrench (..., number of joints, 6) that each joint, tree joint or cut, exerts on its child at a consistent state.
 
     It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
@@ -50,24 +64,42 @@ def reactions(
     `undetermined_reactions` tells which they are. Where q leaves loops open (`cd.constraint_residual`) the answer is
     that of the same equations there; the first call warns of a wide gap.
     """
+    if removed:
+        raise refuse("reactions", removed)
     tau = np.zeros(model.nv) if tau is None else tau
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
-    key = formulation_key(formulation, frame)
-    kernel = reaction_kernel(model, key)
-    if ("first", key) not in model.kernels:
-        from cardan.structure.condition import warn_at_first  # which needs this layer's kernels
-
-        warn_at_first(model, key, q, t)
+    found = find_formulation(formulation)
+    kernel = reaction_kernel(model, found)
+    warn_at_first(model, found, q, t)
     return kernel(q, v, tau, wrenches, *time_argument(model, t))
 
 
-def undetermined_reactions(model: Model, q: Any, *, t: Any = 0.0) -> np.ndarray:
+def multipliers(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None = None,
+    *,
+    t: ArrayLike = 0.0,
+    formulation: str | Formulation = "spatial",
+    **removed: Unpack[Removed],
+) -> NDArray[Any]:
+    """Multipliers `lam` (..., nl) of a formulation's constraint rows: `M vdot + J^T lam = f`.
+
+    Rows, with the unit of each multiplier, are those of `cd.equations(model, formulation=...).rows`, for the tree's
+    coordinates `model.rows`. A row that depends on others and is left out has zero.
+    """
+    if removed:
+        raise refuse("multipliers", removed)
+    tau = np.zeros(model.nv) if tau is None else tau
+    return multiplier_kernel(model, find_formulation(formulation))(q, v, tau, *time_argument(model, t))
+
+
+def undetermined_reactions(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> np.ndarray:
     """Mask (number of joints, 6), True where redundancy leaves a reaction's component undetermined at `q` (nq,)."""
-    key = "absolute_body"
     model.require_one("undetermined_reactions")
     q = one("undetermined_reactions", "q", q, model.nq)
-    still = np.zeros(model.nv)
-    J = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))[2]
+    J = equations_at(model, ABSOLUTE_BODY, q, t)[2]
     U, s, _ = np.linalg.svd(J)
     rank = int((s > 1e-8 * max(float(s.max(initial=0.0)), 1e-300)).sum())
     null = U[:, rank:]  # self-stress: multipliers that balance among themselves
@@ -78,7 +110,7 @@ def undetermined_reactions(model: Model, q: Any, *, t: Any = 0.0) -> np.ndarray:
     return mask
 
 
-def _joint_spans(model: Model, q: Any) -> list[tuple[int, slice, np.ndarray]]:
+def _joint_spans(model: Model, q: ArrayLike) -> list[tuple[int, slice, np.ndarray]]:
     """For each joint with rows in absolute coordinates: its number, its rows, and T (6, rows) at q."""
     settled = model.settled()
     apart, poses = model.separate, body_poses(model, q)
@@ -129,7 +161,7 @@ class Actuation:
         return html_table(f"Actuation: {self.kind}", rows)
 
 
-def actuation(model: Model, q: Any, driven: Sequence[str]) -> Actuation:
+def actuation(model: Model, q: ArrayLike, driven: Sequence[str]) -> Actuation:
     """Judge a choice of driven joints at a configuration `q` (nq,)."""
     model.require_one("actuation")
     q = one("actuation", "q", q, model.nq)
@@ -139,7 +171,9 @@ def actuation(model: Model, q: Any, driven: Sequence[str]) -> Actuation:
     return Actuation(freedoms, B.shape[1], commanded)
 
 
-def drive_forces(model: Model, q: Any, v: Any, a: Any, force: Any, driven: Sequence[str], t: Any = 0.0) -> np.ndarray:
+def drive_forces(
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, force: ArrayLike, driven: Sequence[str], t: ArrayLike = 0.0
+) -> np.ndarray:
     """Drives `tau` (..., nv) of the joints `driven` that, with constraint forces, give a `force` (..., nv)."""
     B = _drive_matrix(model, driven)
     J = np.asarray(constraint_jacobian(model, q, t=t))
@@ -162,12 +196,9 @@ def drive_forces(model: Model, q: Any, v: Any, a: Any, force: Any, driven: Seque
     return (B @ found)[..., 0]
 
 
-def _require_possible(model: Model, q: Any, v: Any, a: Any, t: Any) -> None:
+def _require_possible(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, t: Any) -> None:
     """Refuse accelerations that would open a loop, `J a` far from `gamma`: no drive gives them."""
-    still = np.zeros(model.nv)
-    _, _, J, gamma, _ = equations_kernel(model, "spatial")(
-        q, v, still, np.zeros((model.nb, 6)), *time_argument(model, t)
-    )
+    _, _, J, gamma, *_ = equations_at(model, SPATIAL, q, t, v)
     off = np.abs((J @ np.asarray(a)[..., None])[..., 0] - gamma).max(axis=-1, initial=0.0)
     size = ((np.abs(J) @ np.abs(a)[..., None])[..., 0] + np.abs(gamma)).max(axis=-1, initial=1e-9)
     if (off > 1e-3 * size).any():

@@ -1,7 +1,7 @@
-"""Energy, momentum and centre of mass: batched functions of a model.
+"""Energy, power, momentum and centre of mass: batched functions of a model.
 
-Shapes: `q` (..., nq), `v` (..., nv); leading axes broadcast. Momentum is (angular, linear) in N m s and N s, ground
-components.
+Shapes: `q` (..., nq), `v`, `tau` (..., nv), time `t` (...); leading axes broadcast. Momentum is (angular, linear) in
+N m s and N s, ground components. SI units.
 """
 
 from __future__ import annotations
@@ -9,45 +9,83 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from cardan.formulation.dynamics import element_potential
+from cardan.errors import InputError
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.power import element_potential, element_power
+from cardan.formulation.registry import find_formulation
 from cardan.functions import large
+from cardan.functions.constraints import multipliers
 from cardan.functions.equations import equations
+from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
-from cardan.structure.kernels import compile_quantity, is_large, kernel_of
+from cardan.model.values import array
+from cardan.structure.assemble import constraint_kernels
+from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel
+
+_ELEMENTS: KernelSlot[str] = KernelSlot("potential energy and power of force elements")
 
 
-def kinetic_energy(model: Model, q: Any, v: Any, *, formulation: str = "spatial") -> Any:
+def kinetic_energy(
+    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial"
+) -> NDArray[Any]:
     """Kinetic energy (...), J. FX(C1); in formulations with their own coordinates, `v M v / 2` there."""
-    if formulation not in ("spatial", "newton_euler"):
+    if not find_formulation(formulation).has_recursions:
         own = equations(model, formulation=formulation)
         x, u = own.project(*equations(model).lift(q, v))
         return np.einsum("...i,...ij,...j", u, own.M(x), u) / 2
-    return kernel_of(model, "kinetic_energy", formulation)(q, v)
+    return tree_kernel(model, "kinetic_energy", formulation)(q, v)
 
 
-def potential_energy(model: Model, q: Any, *, formulation: str = "spatial") -> Any:
+def potential_energy(model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial") -> NDArray[Any]:
     """Potential energy (...), J, of gravity, zero with the centre of mass at the ground's origin, and of springs."""
-    gravity = kernel_of(model, "potential_energy", formulation)(q)
+    gravity = tree_kernel(model, "potential_energy", formulation)(q)
     if not model.forces:
         return gravity
-    if "element_potential" not in model.kernels:
-        model.kernels["element_potential"] = compile_quantity(model, element_potential(), "spatial")
-    return gravity + model.kernels["element_potential"](q)
+    kernel = _ELEMENTS.find(model, "potential", lambda: compile_quantity(model, element_potential(), "tree"))
+    return gravity + kernel(q)
 
 
-def momentum(model: Model, q: Any, v: Any, *, formulation: str = "spatial") -> Any:
+def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial") -> NDArray[Any]:
     """Momentum (..., 6) of all bodies about the ground's origin. FX(C1)."""
-    return kernel_of(model, "momentum", formulation)(q, v)
+    return tree_kernel(model, "momentum", formulation)(q, v)
 
 
-def centroidal_momentum(model: Model, q: Any, v: Any, *, formulation: str = "spatial") -> Any:
+def centroidal_momentum(
+    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial"
+) -> NDArray[Any]:
     """Momentum (..., 6) of all bodies about their common centre of mass."""
     if is_large(model):
-        return large.centroidal_momentum(model, q, v, formulation)
-    return kernel_of(model, "centroidal_momentum", formulation)(q, v)
+        return large.centroidal_momentum(model, q, v, find_formulation(formulation))
+    return tree_kernel(model, "centroidal_momentum", formulation)(q, v)
 
 
-def center_of_mass(model: Model, q: Any, *, formulation: str = "spatial") -> Any:
+def center_of_mass(model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial") -> NDArray[Any]:
     """Centre of mass (..., 3) of all bodies, m, ground components."""
-    return kernel_of(model, "center_of_mass", formulation)(q)
+    return tree_kernel(model, "center_of_mass", formulation)(q)
+
+
+def power(
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0
+) -> NDArray[Any]:
+    """Power (...), W, that enters the mechanism: the rate of its kinetic and potential energy at a consistent state.
+
+    It is that of the drives `tau`, of prescribed motions, and of the force elements less what their own potential
+    energy takes up: springs give none, dampers and friction take it away.
+    """
+    q, v, t = array("power", "q", q, model.nq), array("power", "v", v, model.nv), array("power", "t", t)
+    tau = None if tau is None else array("power", "tau", tau, model.nv)
+    try:
+        drives = np.zeros(model.nv) if tau is None else tau
+        total = np.zeros(np.broadcast_shapes(q.shape[:-1], t.shape)) + np.einsum("...i,...i", v, drives)
+    except ValueError:
+        shapes = f"q {q.shape}, v {v.shape}, tau {drives.shape}, t {t.shape}"
+        raise InputError(f"power: the batches do not fit together: {shapes}") from None
+    if model.forces:
+        kernel = _ELEMENTS.find(model, "power", lambda: compile_quantity(model, element_power(model), "tree"))
+        total = total + kernel(q, v, *time_argument(model, t))
+    if any(x.depends_on_time for x in model.couplings) or any(x.depends_on_time for x in model.constraints):
+        beta = constraint_kernels(model)[1](q, *time_argument(model, t))[1]
+        total = total - np.einsum("...i,...i", multipliers(model, q, v, tau, t=t), beta)
+    return total

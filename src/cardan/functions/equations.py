@@ -1,26 +1,41 @@
 """`cd.equations(model)`: the contract of a formulation, as functions of arrays and as graphs.
 
-M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q) v      phi(q,t) = 0
+M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      J v = beta(q,t)      qdot = N(q) v
+phi(q,t) = 0 for rows at position level, d phi/dq N = J row by row
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from cardan.formulation import native
-from cardan.formulation.quantity import Quantity, fixed
-from cardan.functions.general import formulation_key
+from cardan.formulation import dynamics
+from cardan.formulation.coordinates import own_equations
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.power import element_potential
+from cardan.formulation.quantity import Quantity, Shape, fixed
+from cardan.formulation.registry import find_formulation
+from cardan.functions.removed import Removed, refuse
+from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
-from cardan.structure.kernels import compile_quantity, function_of, graph_of
-from cardan.structure.planarity import find_plane
+from cardan.model.row import RowTable
+from cardan.structure.kernels import compile_quantity, function_of, tree_graph, tree_quantity
+from cardan.structure.planarity import prepare
+from cardan.structure.redundancy import require_motion
+from cardan.structure.rows import kept_rows
 
 if TYPE_CHECKING:
     from cardan.readable.symbols import Symbols
+
+_KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("the contract in a formulation's own coordinates")
+_QUANTITIES: Slot[tuple[str, str], Quantity] = Slot("quantities of the contract")
+_ROWS: Slot[str, RowTable] = Slot("labels of a formulation's rows")
+SYSTEM = ("M", "f", "J", "gamma", "beta", "phi")
+CONTRACT = ("system", "rates", "plus", "lift", "project")
 
 
 @dataclass(frozen=True)
@@ -28,82 +43,109 @@ class Equations:
     """The equations of motion of a model in one formulation and its own coordinates. Every method takes any batch.
 
     Tree formulations have the tree's q and v. `absolute`: for every link (7) the position of its centre of mass, m,
-    and a quaternion, with rates (6) angular velocity, rad/s, in the `frame`, and velocity of the centre of mass,
-    m/s. `relative`: for every link (7) position and quaternion of its joint frame relative to its neighbour's, with
-    the relative twist (6). `lift` and `project` go to and from poses and twists of the bodies. Redundant constraint
-    rows are all there.
+    and a quaternion, with rates (6) angular velocity, rad/s, in the fixed frame, and velocity of the centre of mass,
+    m/s; `absolute_body` has the angular velocity in the body's axes. `relative`: for every link (7) position and
+    quaternion of its joint frame relative to its neighbour's, with the relative twist (6). `points`: coordinates of
+    points, m. `lift` and `project` go to and from poses and twists of the bodies. Redundant rows are all there.
     """
 
     model: Model
-    formulation: str
-    frame: str = "fixed"
-
-    @property
-    def key(self) -> str:
-        """The formulation, with its frame."""
-        if self.formulation == "points":
-            find_plane(self.model)
-        return formulation_key(self.formulation, self.frame)
+    formulation: Formulation
 
     @property
     def nq(self) -> int:
         """Number of coordinates."""
-        return native.sizes(self.model, self.key)[0]
+        return self.formulation.sizes(self.model)[0]
 
     @property
     def nv(self) -> int:
         """Number of rates."""
-        return native.sizes(self.model, self.key)[1]
+        return self.formulation.sizes(self.model)[1]
 
     @property
     def nl(self) -> int:
         """Number of constraint rows."""
-        return int(self.graph("system").size1_out(2))
+        return len(self.rows)
 
-    def M(self, q: Any, t: Any = 0.0) -> Any:
+    @property
+    def rows(self) -> RowTable:
+        """The constraint rows: owner, name, units of residual and multiplier, level and law of each. Print it."""
+        formulation = self.formulation
+        return _ROWS.find(
+            self.model, formulation.key, lambda: dynamics.shape_of(self.model.unbound, formulation).rows.labels
+        )
+
+    def M(self, q: ArrayLike, t: ArrayLike = 0.0) -> NDArray[Any]:
         """Mass matrix (..., nv, nv)."""
         return self._system(q, np.zeros(self.nv), t=t)[0]
 
-    def f(self, q: Any, v: Any, tau: Any = None, wrenches: Any = None, t: Any = 0.0) -> Any:
+    def f(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike | None = None,
+        wrenches: ArrayLike | None = None,
+        t: ArrayLike = 0.0,
+    ) -> NDArray[Any]:
         """Right-hand side (..., nv): all forces, with drives `tau` (..., nv of the tree) and wrenches."""
         return self._system(q, v, tau, wrenches, t)[1]
 
-    def J(self, q: Any, t: Any = 0.0) -> Any:
+    def J(self, q: ArrayLike, t: ArrayLike = 0.0) -> NDArray[Any]:
         """Constraint Jacobian (..., nl, nv)."""
         return self._system(q, np.zeros(self.nv), t=t)[2]
 
-    def gamma(self, q: Any, v: Any, t: Any = 0.0) -> Any:
+    def gamma(self, q: ArrayLike, v: ArrayLike, t: ArrayLike = 0.0) -> NDArray[Any]:
         """Right-hand side of the constraints at acceleration level (..., nl)."""
         return self._system(q, v, t=t)[3]
 
-    def phi(self, q: Any, t: Any = 0.0) -> Any:
-        """Position residual (..., nl), m and rad."""
+    def beta(self, q: ArrayLike, t: ArrayLike = 0.0) -> NDArray[Any]:
+        """Right-hand side of the constraints at velocity level (..., nl)."""
         return self._system(q, np.zeros(self.nv), t=t)[4]
 
-    def N(self, q: Any, v: Any) -> Any:
-        """Rate of the configuration (..., nq), `N` times v."""
+    def phi(self, q: ArrayLike, t: ArrayLike = 0.0) -> NDArray[Any]:
+        """Position residual (..., nl) in the units of `rows`; zero in rows at rate level."""
+        return self._system(q, np.zeros(self.nv), t=t)[5]
+
+    def N(self, q: ArrayLike) -> NDArray[Any]:
+        """Matrix (..., nq, nv) that takes rates to the rate of the configuration: `qdot = N(q) v`."""
+        q = np.asarray(q, dtype=float)
+        columns = self._kernel("rates")(q[..., None, :], np.eye(self.nv))
+        return np.swapaxes(columns, -1, -2)
+
+    def rates(self, q: ArrayLike, v: ArrayLike) -> NDArray[Any]:
+        """Rate of the configuration (..., nq), `N(q) v`."""
         return self._kernel("rates")(q, v)
 
-    def plus(self, q: Any, v: Any) -> Any:
+    def plus(self, q: ArrayLike, v: ArrayLike) -> NDArray[Any]:
         """Configuration (..., nq) after moving with constant `v` (..., nv) for 1 s; quaternions keep their length."""
         return self._kernel("plus")(q, v)
 
-    def lift(self, q: Any, v: Any) -> tuple[Any, Any]:
+    def lift(self, q: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """Poses (..., nb, 4, 4) and twists (..., nb, 6) of all bodies."""
         poses, twists = self._kernel("lift")(q, v)
         return poses.reshape(*poses.shape[:-1], 4, 4), twists
 
-    def project(self, poses: Any, twists: Any) -> tuple[Any, Any]:
+    def project(self, poses: ArrayLike, twists: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """The other way: `q` (..., nq) and `v` (..., nv) from poses (..., nb, 4, 4) and twists (..., nb, 6)."""
         poses = np.asarray(poses)
         q, v = self._kernel("project")(poses.reshape(*poses.shape[:-2], 16), twists)
         return q, v
 
     def graph(self, name: str) -> Any:
-        """CasADi function of `system` (M, f, J, gamma, phi), `rates`, `plus`, `lift`, `project`, `mass_matrix`, ..."""
-        if name in ("system", "rates", "plus", "lift", "project"):
+        """A CasADi function with named inputs and outputs, in this order; free parameters `p` come last.
+
+        In the formulation's own coordinates: `system` (q, v, tau, wrenches, t) -> (M, f, J, gamma, beta, phi); `rates`
+        (q, v) -> qdot; `plus` (q, v) -> q_out; `lift` (q, v) -> (poses, twists), poses row by row (nb, 16); `project`
+        (poses, twists) -> (q, v). In the tree's: `forward_dynamics` (q, v, tau, t if the model depends on it) -> a,
+        `inverse_dynamics` (q, v, a, wrenches if forces act, t) -> tau, with loops, couplings and force elements as in
+        the function of the same name; `potential_energy` q -> V; and `mass_matrix`, `bias_force`, `kinetic_energy`,
+        `momentum`, `center_of_mass`, `body_poses`, ... of the tree.
+        """
+        if name in CONTRACT:
             return function_of(self.model, self._quantity(name))
-        return graph_of(self.model, name, self.formulation)
+        if name in _WHOLE and not self.model.is_plain:
+            return function_of(self.model, _WHOLE[name](self.model, self.formulation))
+        return tree_graph(self.model, name, self.formulation)
 
     def sympy(
         self,
@@ -125,70 +167,96 @@ class Equations:
         """
         from cardan.readable.symbols import symbols_of
 
-        return symbols_of(self, symbols=symbols, names=names, drives=drives, simplify=simplify)
+        return symbols_of(
+            self.model, self.formulation, symbols=symbols, names=names, drives=drives, simplify=simplify
+        )
 
-    def _system(self, q: Any, v: Any, tau: Any = None, wrenches: Any = None, t: Any = 0.0) -> Any:
+    def _system(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike | None = None,
+        wrenches: ArrayLike | None = None,
+        t: ArrayLike = 0.0,
+    ) -> Any:
         tau = np.zeros(self.model.nv) if tau is None else tau
         wrenches = np.zeros((self.model.nb, 6)) if wrenches is None else wrenches
         return self._kernel("system")(q, v, tau, wrenches, np.asarray(t, dtype=float))
 
     def _kernel(self, name: str) -> Any:
-        place = ("native", self.key, name)
-        if place not in self.model.kernels:
-            self.model.kernels[place] = compile_quantity(self.model, self._quantity(name), f"native {self.key}")
-        return self.model.kernels[place]
+        key = self.formulation.key
+        return _KERNELS.find(
+            self.model, (key, name), lambda: compile_quantity(self.model, self._quantity(name), f"own {key}")
+        )
 
     def _quantity(self, name: str) -> Quantity:
-        """A quantity in the formulation's own coordinates; its shapes are found by writing it once."""
-        return _native_quantity(self.model, self.key, name)
-
-
-def _native_quantity(model: Model, key: str, name: str) -> Quantity:
-    place = ("native quantity", key, name)
-    if place in model.kernels:
-        found: Quantity = model.kernels[place]
-        return found
-    import casadi as ca
-
-    nq, nv = native.sizes(model, key)
-    own: dict[str, tuple[int, ...]] = {"q": (nq,), "v": (nv,)}
-    every: dict[str, dict[str, tuple[int, ...]]] = {
-        "system": {**own, "tau": (model.nv,), "wrenches": (model.nb, 6), "t": ()},
-        "rates": own,
-        "plus": own,
-        "lift": own,
-        "project": {"poses": (model.nb, 16), "twists": (model.nb, 6)},
-    }
-    inputs = every[name]
-    tree = key in native.TREE and name == "project"
-    write = partial(_tree_project if tree else getattr(native, name), key=key)
-
-    def written(model: Model, symbols: Any) -> Any:
-        return write(model, inputs=symbols)
-
-    values = written(model, {port: ca.SX.sym(port, *(shape or (1,))) for port, shape in inputs.items()})
-    outputs = tuple(
-        (
-            f"out{k}",
-            fixed(*(value.shape if name in ("lift",) or (name == "system" and k in (0, 2)) else value.shape[:1])),
+        """A part of the contract as a quantity."""
+        return _QUANTITIES.find(
+            self.model, (self.formulation.key, name), lambda: _own_quantity(self.model.unbound, self.formulation, name)
         )
-        for k, value in enumerate(values)
+
+
+def _own_quantity(model: Model, formulation: Formulation, name: str) -> Quantity:
+    nq, nv = formulation.sizes(model)
+    own: dict[str, Shape] = {"q": (nq,), "v": (nv,)}
+    if name == "system":
+        nl = len(dynamics.shape_of(model, formulation).rows)
+        shapes = own | {"tau": (model.nv,), "wrenches": (model.nb, 6), "t": ()}
+        sizes: list[Shape] = [(nv, nv), (nv,), (nl, nv), (nl,), (nl,), (nl,)]
+
+        def system(model: Model, s: Any) -> list[Any]:
+            parts = own_equations(model, formulation, s)
+            rows = parts.rows
+            return [parts.M, parts.f, rows.J, rows.gamma, rows.beta, rows.phi]
+
+        outputs = tuple((label, fixed(*size)) for label, size in zip(SYSTEM, sizes, strict=True))
+        return Quantity(name, tuple(shapes), outputs, write=system, shapes=shapes)
+    bodies: dict[str, Shape] = {"poses": (model.nb, 16), "twists": (model.nb, 6)}
+    found = {"rates": {"qdot": (nq,)}, "plus": {"q": (nq,)}, "lift": bodies, "project": own}[name]
+    inputs = bodies if name == "project" else own
+
+    def write(model: Model, s: Any) -> list[Any]:
+        values = getattr(formulation, name)(model, *(s[port] for port in inputs))
+        return list(values) if isinstance(values, tuple) else [values]
+
+    return Quantity(
+        name, tuple(inputs), tuple((port, fixed(*shape)) for port, shape in found.items()), write=write, shapes=inputs
     )
-    quantity = Quantity(name, tuple(inputs), outputs, write=written, shapes=inputs)
-    model.kernels[place] = quantity
-    return quantity
 
 
-def _tree_project(model: Model, key: str, inputs: Any) -> Any:
-    from cardan.formulation.quantity import PROJECT
+def _forward(model: Model, formulation: Formulation) -> Quantity:
+    require_motion(model)
+    return dynamics.forward_dynamics(model, formulation, kept_rows(model, formulation), False)
 
-    return PROJECT.graph(model, inputs)
+
+def _potential(model: Model, formulation: Formulation) -> Quantity:
+    gravity = tree_quantity("spatial" if not formulation.has_recursions else formulation, "potential_energy")
+    springs = element_potential()
+
+    def write(model: Model, inputs: Any) -> list[Any]:
+        return [gravity.graph(model, inputs)[0] + springs.graph(model, inputs)[0]]
+
+    return Quantity("potential_energy", ("q",), (("V", fixed()),), write=write)
 
 
-def equations(model: Model, *, formulation: str = "spatial", frame: str = "fixed") -> Equations:
-    """Equations of motion of any mechanism: "spatial", "newton_euler", "absolute", "relative", "points".
+_WHOLE: dict[str, Callable[[Model, Formulation], Quantity]] = {
+    "forward_dynamics": _forward,
+    "inverse_dynamics": dynamics.inverse_dynamics,
+    "potential_energy": _potential,
+}
+"""Functions of the whole mechanism, with loops, couplings and force elements, that plain trees have recursions for."""
 
-    `frame`, "fixed" or "body", says where `absolute` has its angular velocities.
+
+def equations(
+    model: Model, *, formulation: str | Formulation = "spatial", **removed: Unpack[Removed]
+) -> Equations:
+    """Equations of motion of any mechanism in one formulation; see `Equations`.
+
+    `formulation` is "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points" or one of your own.
     """
-    formulation_key(formulation, frame)
-    return Equations(model, formulation, frame)
+    if removed:
+        raise refuse("equations", removed)
+    found = find_formulation(formulation)
+    prepare(model, found)
+    return Equations(model, found)
+

@@ -9,33 +9,45 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from cardan.errors import InputError
+from cardan.formulation.formulation import Formulation
 from cardan.formulation.jacobian import frame_jacobian
 from cardan.functions import large
+from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
-from cardan.structure.kernels import compile_quantity, is_large, kernel_of
+from cardan.structure.kernels import compile_quantity, is_large, tree_kernel
+
+_JACOBIANS: KernelSlot[str] = KernelSlot("Jacobians, by frame")
 
 
-def body_poses(model: Model, q: Any, *, formulation: str = "spatial", threads: int | None = None) -> Any:
+def body_poses(
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", threads: int | None = None
+) -> NDArray[Any]:
     """Pose of every body in ground axes: homogeneous matrices (..., nb, 4, 4), lengths in m."""
-    flat = kernel_of(model, "body_poses", formulation)(q, threads=threads)
+    flat = tree_kernel(model, "body_poses", formulation)(q, threads=threads)
     return flat.reshape(*flat.shape[:-1], 4, 4)
 
 
-def body_twists(model: Model, q: Any, v: Any, *, formulation: str = "spatial", threads: int | None = None) -> Any:
+def body_twists(
+    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", threads: int | None = None
+) -> NDArray[Any]:
     """Twist of every body (..., nb, 6), rad/s and m/s."""
-    return kernel_of(model, "body_twists", formulation)(q, v, threads=threads)
+    return tree_kernel(model, "body_twists", formulation)(q, v, threads=threads)
 
 
-def body_accelerations(model: Model, q: Any, v: Any, a: Any, *, threads: int | None = None) -> Any:
+def body_accelerations(
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, threads: int | None = None
+) -> NDArray[Any]:
     """Spatial acceleration of every body (..., nb, 6), rad/s^2 and m/s^2: the rate of change of its twist."""
-    return kernel_of(model, "body_accelerations")(q, v, a, threads=threads)
+    return tree_kernel(model, "body_accelerations")(q, v, a, threads=threads)
 
 
-def frame_pose(model: Model, frame: str, q: Any) -> Any:
+def frame_pose(model: Model, q: ArrayLike, frame: str) -> NDArray[Any]:
     """Pose (..., 4, 4) of a body or named frame in ground axes."""
+    _require_order("frame_pose", q)
     if frame == "ground":
         return _fixed(model, q, np.eye(4))
     if frame in model.frame_names:
@@ -47,38 +59,43 @@ def frame_pose(model: Model, frame: str, q: Any) -> Any:
     return body_poses(model, q)[..., model.body_index(frame), :, :]
 
 
-def _fixed(model: Model, q: Any, pose: np.ndarray) -> np.ndarray:
+def _fixed(model: Model, q: ArrayLike, pose: np.ndarray) -> np.ndarray:
     """The pose of what does not move, at every q."""
     return np.array(np.broadcast_to(pose, (*array("frame_pose", "q", q, model.nq).shape[:-1], 4, 4)))
 
 
-def jacobian(model: Model, frame: str, q: Any, *, axes: str = "body") -> Any:
+def jacobian(model: Model, q: ArrayLike, frame: str, *, axes: str = "body") -> NDArray[Any]:
     """Jacobian `J` (..., 6, nv) of a body or named frame: `J v` is its twist.
 
     `axes="body"`: in the frame's own components; `axes="ground"`: angular velocity, and velocity of the frame's
     origin, in ground components.
     """
+    _require_order("jacobian", q)
     if axes not in ("body", "ground"):
         raise InputError(f"jacobian: axes must be 'body' or 'ground', got {axes!r}")
-    J = large.jacobian(model, frame, q) if is_large(model) else _jacobian_kernel(model, frame)(q)
+    J = large.jacobian(model, q, frame) if is_large(model) else _jacobian_kernel(model, frame)(q)
     if axes == "ground":
-        R = frame_pose(model, frame, q)[..., :3, :3]
+        R = frame_pose(model, q, frame)[..., :3, :3]
         J = np.concatenate([R @ J[..., :3, :], R @ J[..., 3:, :]], axis=-2)
     return J
 
 
-def joint_axes(model: Model, q: Any) -> Any:
+def joint_axes(model: Model, q: ArrayLike) -> NDArray[Any]:
     """Twist (..., nv, 6) about the ground's origin, in ground components, due to a unit rate of each coordinate."""
-    return kernel_of(model, "joint_axes")(q)
+    return tree_kernel(model, "joint_axes")(q)
+
+
+def _require_order(function: str, q: Any) -> None:
+    if isinstance(q, str):
+        raise InputError(f"{function}: the configuration comes before the frame: cd.{function}(model, q, {q!r})")
 
 
 def _jacobian_kernel(model: Model, frame: str) -> Any:
-    kernel = model.kernels.get(("jacobian", frame))
-    if kernel is None:
+    def make() -> Any:
         model.placement(frame)  # an unknown name is refused before anything is compiled
-        name = f"spatial {_where(model, frame)}"
-        kernel = model.kernels["jacobian", frame] = compile_quantity(model, frame_jacobian(frame), name)
-    return kernel
+        return compile_quantity(model, frame_jacobian(frame), f"spatial {_where(model, frame)}")
+
+    return _JACOBIANS.find(model, frame, make)
 
 
 def _where(model: Model, name: str) -> str:

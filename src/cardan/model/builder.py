@@ -264,6 +264,7 @@ class Mechanism(Elements):
         forced = [j for j, joint in enumerate(joints) if joint.name in named]
         forces = tuple(force.traced(joints) for force in self.forces)
         couplings = tuple(coupling.traced() for coupling in self.couplings)
+        constraints = tuple(constraint.traced() for constraint in self.constraints)
         chosen = choose_tree(bodies, joints, forced, joints_to_keep(joints, forces, couplings))
         cuts = tuple(sorted({*range(len(joints))} - {*chosen}))
         for joint in (joints[j] for j in cuts if joints[j].armature is not None):
@@ -274,11 +275,13 @@ class Mechanism(Elements):
         tree = grow_tree(bodies, joints, chosen, snapping)
         notes = (*self._notes, *self._settle_doubts(bodies, tree), *notes_on_turns(joints, cuts, forces))
         holding = {*cuts, *(j for coupling in couplings for j in coupling.joints)}
-        check_mobility(tree, joints, {b for j in holding for b in (joints[j].parent, joints[j].child) if b != GROUND})
+        held = {b for j in holding for b in (joints[j].parent, joints[j].child)}
+        check_mobility(tree, joints, held.union(*(constraint.on for constraint in constraints)) - {GROUND})
         gravity = numbers(f"mechanism {self.name!r}", "gravity", self.gravity, (3,))
         model = Model(
-            self.name, frozen(gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings
-        )
+            self.name, frozen(gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings,
+            constraints,
+        )  # fmt: skip
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         return replace(model, losses=tuple(self._losses), states=states, actuators=self.actuators)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cardan.errors import OBEYED, ModelError, UnknownNameError, nearest
 from cardan.model.body import Joint
+from cardan.model.constraint import Constraint
 from cardan.model.force import (
     BUSHING,
     DAMPER,
@@ -38,6 +39,7 @@ class Elements:
         self._joints: dict[str, Joint] = {}
         self._forces: dict[str, Force] = {}
         self._couplings: dict[str, Coupling] = {}
+        self._constraints: dict[str, Constraint] = {}
 
     def spring(
         self,
@@ -149,13 +151,7 @@ class Elements:
         linear (m/s) velocity in body components. All are CasADi symbols: `build` runs the function once and records
         what it does.
         """
-        owner = self._claim_force(USER_FORCE.name, name)
-        if not isinstance(bodies, Sequence):
-            raise ModelError(f"{owner}: bodies must be a list of body names, got {bodies!r}")
-        names = [bodies] if isinstance(bodies, str) else bodies
-        on = tuple(self._index(owner, "body", body) for body in names)
-        if set(on) <= {GROUND} or len(set(on)) < len(on):
-            raise ModelError(f"{owner}: bodies must name one or more that move, each once, got {bodies!r}")
+        owner, on = self._on_bodies(USER_FORCE.name, name, bodies)
         return self._force(USER_FORCE, name, on, _read_function(owner, function, "t, poses, twists"))
 
     def torsion(self, name: str, joint: str, *, stiffness: Any = 0.0, rest: Any = 0.0, damping: Any = 0.0) -> str:
@@ -241,6 +237,31 @@ class Elements:
         self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right)
         return name
 
+    def constraint(
+        self, name: str, bodies: str | Sequence[str], function: Callable[..., Any], *, unit: str = "m"
+    ) -> str:
+        """Add a scalar constraint of your own on some bodies, and return its name.
+
+        `function(t, poses, twists)` returns the expression that must stay zero, with the arguments of `user_force`. If
+        it depends on poses alone it is a constraint on positions. If it depends on twists it is a constraint on rates
+        only, and must be affine in them: `R[:, 1]` of the pose times the velocity of the origin, for a knife edge.
+
+        Args:
+            name: unique among forces, motions, couplings and constraints.
+            bodies: the bodies it depends on, each once.
+            function: run once, on CasADi symbols, by `build`.
+            unit: of the expression, or of its integral over time for a constraint on rates: "m" or "rad".
+
+        """
+        owner, on = self._on_bodies("constraint", name, bodies)
+        self._constraints[name] = Constraint(name, on, _read_function(owner, function, "t, poses, twists"), unit)
+        return name
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The user's own constraints so far."""
+        return tuple(self._constraints.values())
+
     @property
     def joints(self) -> tuple[Joint, ...]:
         """The joints so far."""
@@ -258,7 +279,7 @@ class Elements:
 
     def _claim_force(self, what: str, name: str) -> str:
         read_name(what, name)
-        if name in self._forces or name in self._couplings:
+        if name in self._forces or name in self._couplings or name in self._constraints:
             raise ModelError(f"{what} {name!r}: the name is taken; forces, motions and couplings must differ in name")
         return f"{what} {name!r}"
 
@@ -268,6 +289,17 @@ class Elements:
         if first == second:
             raise ModelError(f"{owner}: body1 and body2 are both {body1!r}; it acts between two different bodies")
         return owner, (first, second)
+
+    def _on_bodies(self, what: str, name: str, bodies: str | Sequence[str]) -> tuple[str, tuple[int, ...]]:
+        """How messages call an element on some bodies, and the bodies' numbers."""
+        owner = self._claim_force(what, name)
+        if not isinstance(bodies, Sequence):
+            raise ModelError(f"{owner}: bodies must be a list of body names, got {bodies!r}")
+        names = [bodies] if isinstance(bodies, str) else bodies
+        on = tuple(self._index(owner, "body", body) for body in names)
+        if set(on) <= {GROUND} or len(set(on)) < len(on):
+            raise ModelError(f"{owner}: bodies must name one or more that move, each once, got {bodies!r}")
+        return owner, on
 
     def _along(self, what: str, name: str, joint: str) -> tuple[str, int, Kind]:
         owner = self._claim_force(what, name)

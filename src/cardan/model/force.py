@@ -26,6 +26,7 @@ from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, sin, 
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import ModelError
 from cardan.model.body import Joint
+from cardan.model.row import RowLabel
 from cardan.model.values import floats
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
@@ -89,7 +90,7 @@ class Force:
         """Whether the law, once traced, is along a joint and depends on where the joint is."""
         if self.kind.on != "joint":
             return False
-        return bool(np.any(self.numbers.get("stiffness", 0.0))) or _depends(self.function, 1)
+        return bool(np.any(self.numbers.get("stiffness", 0.0))) or depends(self.function, 1)
 
     def traced(self, joints: Sequence[Joint]) -> Force:
         """The same element with the user's function, if any, as a graph; refuse one that is not a force law."""
@@ -114,7 +115,7 @@ class Force:
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         on = [place(j) for j in self.on] if self.kind.on == "joint" else list(self.on)
-        return _digest(self.kind.name, on, self.numbers, self.function)
+        return digest(self.kind.name, on, self.numbers, self.function)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,13 @@ class Coupling:
         """Whether the right-hand side changes with time."""
         return _depends_on_time(self.function)
 
-    def rows(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    def labels(self, joints: Sequence[Joint]) -> list[RowLabel]:
+        """Its one row, with the unit of its joints' coordinates; where they differ, of one with coefficient 1."""
+        units = [joints[j].kind.q_units[0] for j in self.joints]
+        units = [unit for unit, c in zip(units, self.coefficients, strict=True) if abs(c) == 1.0] or units
+        return [RowLabel(self.owner, self.name, units[0])]
+
+    def right_side(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The right-hand side `g(t)` and its first two time derivatives."""
         import casadi as ca
 
@@ -162,7 +169,7 @@ class Coupling:
 
         t = ca.SX.sym("t")
         result = replace(self, function=trace(self.owner, self.function, [t], (t,), (1,)))
-        values = [float(x) for x in ca.Function("g", [t], list(result.rows(t)))(0.0)]
+        values = [float(x) for x in ca.Function("g", [t], list(result.right_side(t)))(0.0)]
         for what, value in zip(("value", "rate", "acceleration"), values, strict=True):
             if not np.isfinite(value):
                 raise ModelError(
@@ -173,10 +180,11 @@ class Coupling:
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         own = {"coefficients": self.coefficients, "offset": np.array(self.offset)}
-        return _digest("coupling", [place(j) for j in self.joints], own, self.function)
+        return digest("coupling", [place(j) for j in self.joints], own, self.function)
 
 
-def _digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], function: Any) -> bytes:
+def digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], function: Any) -> bytes:
+    """Digest of an element: what it is, what it acts on, its numbers and its graph."""
     h = hashlib.sha256(f"{what} {on} {function.serialize() if function is not None else ''}".encode())
     for name, value in sorted(values.items()):
         h.update(f"{name} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
@@ -417,9 +425,9 @@ def plain_symbols() -> Iterator[None]:
 
 def _depends_on_time(function: Any) -> bool:
     """Whether the first argument of a traced function, time, appears in a result."""
-    return _depends(function, 0)
+    return depends(function, 0)
 
 
-def _depends(function: Any, argument: int) -> bool:
+def depends(function: Any, argument: int) -> bool:
     """Whether an argument of a traced function appears in a result."""
     return function is not None and any(function.jac_sparsity(k, argument).nnz() for k in range(function.n_out()))

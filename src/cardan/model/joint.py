@@ -90,6 +90,16 @@ class Kind:
         return (_own_kind, (self.name,)) if _own_kind(self.name) is self else super().__reduce_ex__(protocol)
 
     @property
+    def backwards(self) -> bool:
+        """Whether it is a joint met from its child's side."""
+        return self.reverses is not None
+
+    @property
+    def base(self) -> Kind:
+        """The kind, met from its parent's side."""
+        return self if self.reverses is None else self.reverses
+
+    @property
     def freedoms_removed(self) -> int:
         """How many constraint rows the joint has, 6 - nv."""
         return 6 - self.nv

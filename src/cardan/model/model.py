@@ -13,10 +13,13 @@ import numpy as np
 from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, nearest
 from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint
+from cardan.model.constraint import Constraint
 from cardan.model.force import Coupling, Force
 from cardan.model.html import VIEWS, mechanism_html, thumbnail
+from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
+from cardan.model.row import RowTable, rows_of_tree
 from cardan.model.state import State
 from cardan.model.tree import GROUND, Link, Tree, grow_tree
 from cardan.model.values import bodies_and_joints, counted, shown, whole
@@ -45,8 +48,7 @@ class Model:
     notes: tuple[str, ...] = ()
     forces: tuple[Force, ...] = ()
     couplings: tuple[Coupling, ...] = ()
-    kernels: dict[Any, Any] = field(default_factory=dict, repr=False)
-    """Compiled functions of this model, filled by the layers above; a key means the same for all values of `at`."""
+    constraints: tuple[Constraint, ...] = ()
     parameters: Parameters = NONE
     """Numbers that `free` has made an input; bodies, joints and forces show their nominal values."""
     values: np.ndarray | None = None
@@ -59,6 +61,8 @@ class Model:
     """Named states, such as a file's keyframes."""
     actuators: tuple[Actuator, ...] = ()
     """Inputs on joints as a file names them: data."""
+    memory: Memory = field(default_factory=dict, init=False, repr=False)
+    """What the layers above remember about the model; see `model.memory`."""
 
     @property
     def nq(self) -> int:
@@ -112,6 +116,10 @@ class Model:
     def body_index(self, name: str) -> int:
         """Index of a body in per-body arrays."""
         return self._find("body", name, self.body_names)
+
+    def link_of_joint(self, j: int) -> Link | None:
+        """The link that a joint, by its number, carries in the tree; None of a joint that is cut or merged."""
+        return self._links_by_joint.get(j)
 
     def placement(self, name: str) -> tuple[int, Pose]:
         """Find a body or frame: the link that carries it (-1 is ground) and its pose in that link."""
@@ -209,7 +217,7 @@ class Model:
             return apart._bound(self.values)
         kept = [j for j in range(len(self.joints)) if j not in self.cuts]
         tree = grow_tree(self.bodies, self.joints, kept, self.snapping, merge)
-        return replace(self, tree=tree, merge=merge, kernels={})
+        return replace(self, tree=tree, merge=merge)
 
     def free(self, *names: str) -> Model:
         """The same model with some of its numbers free: an input of every function, batched like the others.
@@ -226,7 +234,7 @@ class Model:
             if name in (p.name for p in items):
                 raise ModelError(f"model {self.name!r}: parameter {name!r} is free already; name it once")
             items.append(find_parameter(self, name))
-        return replace(self, parameters=Parameters(tuple(items)), kernels={})
+        return replace(self, parameters=Parameters(tuple(items)))
 
     def at(self, values: Mapping[str, Any]) -> Model:
         """The same model at values of its free numbers, by name, each (..., *shape) in SI units.
@@ -262,24 +270,22 @@ class Model:
         return with_numbers(self, self.parameters.nominal if self.values is None else self.values)
 
     def _bound(self, p: np.ndarray) -> Model:
-        bound = replace(self, values=p, kernels=_Bound(self.unbound.kernels, self.parameters.nominal, p))
+        bound = replace(self, values=p)
         bound.__dict__["unbound"] = self.unbound
         return bound
 
     @cached_property
     def unbound(self) -> Model:
         """The same model with its free numbers at their nominal values: where structure is decided."""
-        return self if self.values is None else replace(self, values=None, kernels={})
+        return self if self.values is None else replace(self, values=None)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what the model is; another process compiles, or finds in the cache, what it needs."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "kernels"}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "memory"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore it."""
-        vars(self).update(state, kernels={})
-        if self.values is not None:
-            vars(self).update(kernels=_Bound(self.unbound.kernels, self.parameters.nominal, self.values))
+        vars(self).update(state, memory={})
 
     def require_tree(self, what: str) -> None:
         """Refuse a function that cannot close loops."""
@@ -300,8 +306,18 @@ class Model:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a tree without force elements or couplings."""
-        return not (self.cuts or self.forces or self.couplings)
+        """Whether it is a tree without force elements, couplings or constraints."""
+        return not (self.forces or self.has_rows)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether its tree has constraint rows: cut joints, couplings, prescribed motions, constraints of the user."""
+        return bool(self.cuts or self.couplings or self.constraints)
+
+    @cached_property
+    def rows(self) -> RowTable:
+        """The constraint rows in the tree's coordinates: owner, name, unit, level and law of each. Print it."""
+        return rows_of_tree(self)
 
     def report(self) -> str:
         """Describe the model: counts, tree, cuts, notes."""
@@ -318,6 +334,8 @@ class Model:
             lines.append(f"forces: {', '.join(f'{force.name} ({force.kind.name})' for force in self.forces)}")
         if self.couplings:
             lines.append(f"couplings: {', '.join(coupling.name for coupling in self.couplings)}")
+        if self.constraints:
+            lines.append(f"constraints: {', '.join(constraint.name for constraint in self.constraints)}")
         if self.parameters:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         if self.actuators:
@@ -388,8 +406,8 @@ class Model:
         return {link.joint: link for link in self.tree.links}
 
     @property
-    def _elements(self) -> list[Force | Coupling]:
-        return [*self.forces, *self.couplings]
+    def _elements(self) -> list[Force | Coupling | Constraint]:
+        return [*self.forces, *self.couplings, *self.constraints]
 
     def _place(self, joint: int) -> str:
         """Where a joint stands in the equations, whatever the order of declaration."""
@@ -408,37 +426,3 @@ class Model:
         if name in names:
             return names.index(name)
         raise UnknownNameError(f"{what} {name!r} is not in model {self.name!r}{nearest(name, names)}")
-
-
-class _Bound(dict[Any, Any]):
-    """Kernels of a model at values `p` of its free numbers.
-
-    What has a method `at_values(p)` is shared with the free model, so that new values compile nothing; anything else is
-    kept here alone.
-    """
-
-    def __init__(self, shared: dict[Any, Any], nominal: np.ndarray, p: np.ndarray) -> None:
-        super().__init__()
-        self.shared, self.nominal, self.p = shared, nominal, p
-
-    def __setitem__(self, key: Any, item: Any) -> None:
-        super().__setitem__(key, item)
-        if hasattr(item, "at_values"):
-            self.shared[key] = item.at_values(self.nominal)
-
-    def __missing__(self, key: Any) -> Any:
-        item = self.shared[key]
-        if not hasattr(item, "at_values"):
-            raise KeyError(key)
-        super().__setitem__(key, item.at_values(self.p))
-        return super().__getitem__(key)
-
-    def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) or hasattr(self.shared.get(key), "at_values")
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        """As a dict's."""
-        try:
-            return self[key]
-        except KeyError:
-            return default

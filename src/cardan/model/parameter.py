@@ -284,7 +284,7 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
     tree = grow_tree(bodies, joints, kept, model.snapping, model.merge)
     return replace(
         model, gravity=gravity, bodies=tuple(bodies), joints=tuple(joints), forces=tuple(forces), tree=tree,
-        parameters=NONE, values=None, kernels={},
+        parameters=NONE, values=None,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from cardan.algebra.free_number import nominal, scalar
 from cardan.algebra.matrix import snap
 from cardan.errors import ModelError
 from cardan.model.joint import Kind
+from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.plane_role import (
     CUT_ROLES,
@@ -135,15 +136,16 @@ class PlanarModel:
         return sum({"slide": 3, "rigid": 0}.get(link.role, 1) for link in self.links)
 
 
+PLANE: Slot[None, Plane | None] = Slot("plane that only loops keep the mechanism in")
+_DESCRIBED: Slot[None, PlanarModel] = Slot("mechanism in its plane")
+
+
 def planar_model(model: Model) -> PlanarModel:
     """A mechanism in its plane; if it leaves it, the error names the first joint that does.
 
     What only loops keep in the plane is known here once `integrate.planarity.find_plane` has been asked.
     """
-    if "planar" not in model.kernels:
-        model.kernels["planar"] = described(model, model.kernels.get("plane"))
-    found: PlanarModel = model.kernels["planar"]
-    return found
+    return _DESCRIBED.find(model, None, lambda: described(model, PLANE.find(model, None, lambda: None)))
 
 
 def described(model: Model, plane: Plane | None) -> PlanarModel:

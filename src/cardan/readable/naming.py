@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cardan.formulation import native
-from cardan.formulation.points.rows import Coordinates
+from cardan.formulation.formulation import Formulation
 from cardan.model.model import Model
 from cardan.model.parameter import FIELDS, Parameter
-from cardan.model.plane import planar_model
 
 AXES = ("x", "y", "z")
 QUATERNION = tuple((f"e{k}", "quaternion", "1") for k in range(4))
@@ -59,57 +57,25 @@ def index_of(name: str) -> str:
     return re.sub(r"\W+", "", name) or "0"
 
 
-def coordinates(model: Model, key: str) -> tuple[list[Coordinate], list[Coordinate]]:
+def coordinates(model: Model, formulation: Formulation) -> tuple[list[Coordinate], list[Coordinate]]:
     """The entries of `q` and of `v`."""
-    groups = list(_groups(model, key))
+    groups = list(formulation.letters(model))
     told = Counter(letter for _, q, _, _ in groups for letter, _, _ in q)
     first: list[Coordinate] = []
     second: list[Coordinate] = []
     for owner, q, v, where in groups:
         alone = all(told[letter] == 1 for letter, _, _ in q)
-        rates = v or tuple((f"{x}dot", f"rate of {x}", f"{unit}/s") for x, _, unit in q)
-        for entries, result in ((q, first), (rates, second)):
+        for entries, result in ((q, first), (v, second)):
             for letter, meaning, unit in entries:
                 name = letter if alone else f"{letter}_{index_of(owner)}"
                 result.append(Coordinate(name, f"{meaning} of {owner}{where}", unit))
     return first, second
 
 
-def _groups(model: Model, key: str) -> Iterator[tuple[str, tuple[Letter, ...], tuple[Letter, ...] | None, str]]:
-    """For each part of `q`: whose it is, its entries, those of `v`, and where it is measured."""
-    if key == "points":
-        planar = planar_model(model)
-        for bar, own in zip(planar.links, Coordinates(planar).own, strict=True):
-            ends = ("P", "Q")[2 - (own.stop - own.start) // 2 :]
-            letters = [(f"{x}_{end}", f"{x} of point {end}", "m") for end in ends for x in ("x", "y")]
-            rates = [(f"{x}dot_{end}", f"rate of {x} of point {end}", "m/s") for end in ends for x in ("x", "y")]
-            yield bar.name, tuple(letters), tuple(rates), ""
-        return
-    for link in model.tree.links if key in native.TREE else model.separate.tree.links:
-        joint = model.joints[link.joint].name
-        if key == "relative":
-            yield joint, *JOINTS["free"], ", between its frames"
-        elif key in native.TREE:
-            kind = link.kind.name.removeprefix("reversed ")
-            yield joint, *JOINTS[kind.partition("(")[0]], ""
-        else:
-            velocities = tuple((f"{x}dot", f"velocity along {x}", "m/s") for x in AXES)
-            where = " in its axes" if key == "absolute_body" else ""
-            yield link.name, (*PLACE, *QUATERNION), (*TURNING, *velocities), where
-
-
-def quaternions(model: Model, key: str) -> list[tuple[str, int]]:
+def quaternions(model: Model, formulation: Formulation) -> list[tuple[str, int]]:
     """Where quaternions begin in `q`, with an index for each."""
-    if key == "points":
-        return []
-    if key in native.TREE:
-        links = [link for link in model.tree.links if link.kind.nq != link.kind.nv]
-        places = [link.q.stop - 4 for link in links]
-    else:
-        links = list(model.separate.tree.links)
-        places = [7 * i + 3 for i in range(len(links))]
-    of = [model.joints[link.joint].name if key == "relative" else link.name for link in links]
-    return [(index_of(name) if len(links) > 1 else "", at) for name, at in zip(of, places, strict=True)]
+    found = formulation.quaternions(model)
+    return [(index_of(name) if len(found) > 1 else "", at) for name, at in found]
 
 
 def every_parameter(model: Model) -> list[str]:

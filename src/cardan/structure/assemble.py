@@ -13,14 +13,17 @@ import numpy as np
 
 from cardan.algebra.free_number import nominal
 from cardan.errors import InputError, ModelError
-from cardan.formulation.dynamics import constraint_rows, residual
+from cardan.formulation.dynamics import constraint_residual, constraint_rows
+from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
-from cardan.model.values import array, batch, number
-from cardan.structure.kernels import compile_quantity, kernel_of
+from cardan.model.values import batch, number
+from cardan.structure.kernels import compile_quantity, time_argument, tree_kernel
 
 TOLERANCE = 1e-12
 ITERATIONS = 200
 LONGEST_STEP = 0.5  # rad or m, of the whole tree together
+
+_CONSTRAINTS: KernelSlot[str] = KernelSlot("residual and rows of the constraints in the tree's coordinates")
 
 
 def assemble(
@@ -62,25 +65,18 @@ def assemble(
     q = np.array(np.broadcast_to(q, (*rows, model.nq)))
     for row in np.ndindex(q.shape[:-1]):
         q[row] = _place(model.one_of(row), q[row], free, t, tolerance, row)
-        if model.values is not None and (model.cuts or model.couplings):
+        if model.values is not None and model.has_rows:
             _require_same_rank(model.one_of(row), q[row], row)
     moving = np.broadcast_to(v, (*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), model.nv))
     return q, _project_velocity(model, q, moving, free, t)
 
 
 def constraint_kernels(model: Model) -> tuple[Any, Any]:
-    """Compiled residual (phi, its derivative) and velocity rows (J, beta); kept with the model."""
-    if "residual" not in model.kernels:
-        model.kernels["residual"] = compile_quantity(model, residual(model), "spatial")
-        model.kernels["constraint_rows"] = compile_quantity(model, constraint_rows(model), "spatial")
-    return model.kernels["residual"], model.kernels["constraint_rows"]
-
-
-def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
-    """The argument for time, where the model has one."""
-    if not model.depends_on_time:
-        return ()
-    return (np.asarray(t),) if isinstance(t, float) else (array("time", "t", t),)
+    """Compiled residual (phi, its derivative) and velocity rows (J, beta), both of all rows."""
+    return (
+        _CONSTRAINTS.find(model, "residual", lambda: compile_quantity(model, constraint_residual(model), "tree")),
+        _CONSTRAINTS.find(model, "rows", lambda: compile_quantity(model, constraint_rows(model), "tree")),
+    )
 
 
 def _names(hold: Any) -> Sequence[str]:
@@ -96,10 +92,10 @@ def _place(
     model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: float, row: tuple[int, ...]
 ) -> np.ndarray:
     """Close one configuration, that of a row of the batch."""
-    if not model.cuts and not model.couplings:
+    if not model.has_rows:
         return q
     evaluate, _ = constraint_kernels(model)
-    plus = kernel_of(model, "plus")
+    plus = tree_kernel(model, "plus")
     at = time_argument(model, t)
     phi, G = evaluate(q, *at)
     weight = 1.0
@@ -135,7 +131,7 @@ def _polished(
         return q
     step = np.zeros(model.nv)
     step[free] = -np.linalg.pinv(G[:, free], rcond=1e-6) @ phi
-    moved: np.ndarray = kernel_of(model, "plus")(q, step)
+    moved: np.ndarray = tree_kernel(model, "plus")(q, step)
     closer = np.linalg.norm(constraint_kernels(model)[0](moved, *at)[0]) < np.linalg.norm(phi)
     return moved if closer else q
 
@@ -148,9 +144,10 @@ def _reach(model: Model) -> float:
 
 def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> None:
     """Refuse values of free parameters with which constraints are independent that nominally are redundant."""
-    from cardan.structure.rows import independent_rows, pivots, scaled_rows
+    from cardan.formulation.spatial import SPATIAL
+    from cardan.structure.rows import independent_rows, pivots, scaled_rows  # which assembles
 
-    rank, usual = len(pivots(scaled_rows(model, q))), len(independent_rows(model, "spatial"))
+    rank, usual = len(pivots(scaled_rows(model, q))), len(independent_rows(model, SPATIAL))
     if rank > usual:
         where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
         raise ModelError(
@@ -162,14 +159,9 @@ def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> Non
 def _cannot(model: Model, phi: np.ndarray, row: tuple[int, ...]) -> ModelError:
     """Name the joint or coupling with the largest gap."""
     where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
-    gaps, first = {}, 0
-    for j in model.cuts:
-        k = model.joints[j].kind.freedoms_removed
-        gaps[f"joint {model.joints[j].name!r}"] = float(np.linalg.norm(phi[first : first + k]))
-        first += k
-    for coupling in model.couplings:
-        gaps[coupling.owner] = abs(float(phi[first]))
-        first += 1
+    gaps: dict[str, float] = {}
+    for label, gap in zip(model.rows, phi, strict=True):
+        gaps[label.owner] = float(np.hypot(gaps.get(label.owner, 0.0), gap))
     worst = max(gaps, key=lambda name: gaps[name])
     return ModelError(
         f"model {model.name!r} cannot be assembled{where}: {worst} stays open by {gaps[worst]:.3g} (m and rad "
@@ -179,7 +171,7 @@ def _cannot(model: Model, phi: np.ndarray, row: tuple[int, ...]) -> ModelError:
 
 def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarray, t: float) -> np.ndarray:
     """The smallest change of the free rates that makes `J v = beta`."""
-    if not model.cuts and not model.couplings:
+    if not model.has_rows:
         return np.array(v)
     J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
     missing = beta - (J @ v[..., None])[..., 0]

@@ -4,7 +4,7 @@
 diagonal, so that metres, radians and units of mass do not count: of all scalings this is nearly the best (A. van der
 Sluis, Numerische Mathematik 14 (1969) 14-23), and elimination without pivoting errs by its condition, not by that of
 the matrix as it is (J. W. Demmel, LAPACK working note 14, 1989). Recursions along a tree are as good or better,
-see `analysis.flag`. Docs: docs/weather.md.
+see `structure.rounding`. Docs: docs/robustness.md.
 """
 
 from __future__ import annotations
@@ -14,23 +14,37 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import ModelError
-from cardan.formulation.absolute import is_light
-from cardan.formulation.dynamics import row_count
-from cardan.functions.dynamics import RECURSIVE
-from cardan.functions.general import equations_kernel, formulation_key, time_argument
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.light import light_links
+from cardan.formulation.registry import find_formulation
+from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import array
 from cardan.structure.assemble import assemble, constraint_kernels
-from cardan.structure.conditioning import TOO_LARGE, say, some_values, warn_of_tree, warn_outside
-from cardan.structure.kernels import graph_of, is_large, kernel_of, parameter_arguments
-from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, row_names, row_sizes
+from cardan.structure.kernels import (
+    equations_at,
+    is_large,
+    parameter_arguments,
+    time_argument,
+    tree_graph,
+    tree_kernel,
+)
+from cardan.structure.planarity import prepare
+from cardan.structure.rounding import JUDGED, TOO_LARGE, say, some_values, warn_of_tree, warn_outside
+from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, row_sizes
 
 WIDEST = 2400  # unknowns up to which a new kernel is judged
 OPEN = 1e-4  # of the mechanism's size: a gap beyond it is no drift
 
 
-def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str = "spatial", frame: str = "fixed") -> Any:
+_JUDGED_AT: Slot[str, bool] = Slot("formulations whose condition was judged at the first configuration given")
+_FIRST: Slot[str, bool] = Slot("formulations that were asked for a first answer", by_values=True)
+_CLOSED: Slot[None, bool] = Slot("whether loops were looked at", by_values=True)
+_MASS: Slot[None, Any] = Slot("graph of the mass matrix")
+
+
+def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str | Formulation = "spatial") -> Any:
     """How many times rounding is magnified (...,) in accelerations and reactions at configurations `q` (..., nq).
 
     The relative error of an answer in float64 stays within 100 * 2.2e-16 times this number while that is below 5e10;
@@ -39,18 +53,18 @@ def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str = "spatial
     """
     q = array("condition", "q", q, model.nq)
     known = np.isfinite(q).all(axis=-1)
-    found = _condition(model, np.where(known[..., None], q, model.start()), t, formulation_key(formulation, frame))
+    found = _condition(model, np.where(known[..., None], q, model.start()), t, find_formulation(formulation))
     return np.where(known, found, np.nan)[()]
 
 
-def _condition(model: Model, q: Any, t: Any, key: str) -> Any:
-    if _is_recursive(model, key):
-        return _of_mass(np.asarray(kernel_of(model, "mass_matrix", key)(q)))
-    still = np.zeros(model.nv)
-    M, _, J, *_ = equations_kernel(model, key)(q, still, still, np.zeros((model.nb, 6)), *time_argument(model, t))
-    rows = kept_rows(model, key)
-    found = _of_saddle(M, J[..., rows, :], _sizes(model, key, rows), lent=_lends(model, key))
-    return found * _turns(model, q) if key == "points" else found
+def _condition(model: Model, q: Any, t: Any, formulation: Formulation) -> Any:
+    if _is_recursive(model, formulation):
+        return _of_mass(np.asarray(tree_kernel(model, "mass_matrix")(q)))
+    prepare(model, formulation)
+    M, _, J, *_ = equations_at(model, formulation, q, t)
+    rows = kept_rows(model, formulation)
+    found = _of_saddle(M, J[..., rows, :], _sizes(model, formulation, rows), lent=_lends(model, formulation))
+    return found * _turns(model, q) if formulation.is_planar else found
 
 
 def _turns(model: Model, q: Any) -> Any:
@@ -59,43 +73,37 @@ def _turns(model: Model, q: Any) -> Any:
     return np.maximum(np.abs(np.asarray(q)[..., angles]).max(axis=-1, initial=0.0) / (2 * np.pi), 1.0)
 
 
-def warn_of_condition(model: Model, key: str) -> None:
+def warn_of_condition(model: Model, formulation: Formulation) -> None:
     """Warn, once for a model and a formulation, if its equations are too badly conditioned for float64.
 
     Of free parameters the values count that are met first, of a batch some.
     """
-    if _is_recursive(model, key):
-        warn_of_tree(model, key)
-        return
-    kernels, place = model.unbound.kernels, ("condition", key)
-    if place not in kernels:
-        kernels[place] = True
-        say(model, key, max(_at_generic(one, key) for one in some_values(model)), TOO_LARGE)
+    if _is_recursive(model, formulation):
+        warn_of_tree(model, formulation)
+    elif JUDGED.first_time(model, formulation.key):
+        say(model, formulation, max(_at_generic(one, formulation) for one in some_values(model)), TOO_LARGE)
 
 
-def warn_at_first(model: Model, key: str, q: Any, t: Any) -> None:
+def warn_at_first(model: Model, formulation: Formulation, q: Any, t: Any) -> None:
     """Look at the first configuration that a formulation is asked for: warn of loops wide open, or near singular."""
-    model.kernels["first", key] = True
-    if not row_count(model) and key in RECURSIVE:
+    if not _FIRST.first_time(model, formulation.key) or (formulation.in_tree and not model.has_rows):
         return
     q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
-    if "closed" not in model.kernels:
-        model.kernels["closed"] = True
+    if _CLOSED.first_time(model, None):
         _warn_of_gap(model, q, t)
-    shared, place = model.unbound.kernels, ("condition at", key)
-    if place not in shared and q.size and np.isfinite(q).all() and 6 * len(model.tree.links) <= WIDEST:
-        shared[place] = True
-        say(
-            model,
-            key,
-            _at(some_values(model)[0], key, q.reshape(-1, model.nq)[0], t.flat[0]),
-            TOO_LARGE,
-            " at the q given",
-        )
+    sound = q.size and np.isfinite(q).all() and 6 * len(model.tree.links) <= WIDEST
+    if sound and _JUDGED_AT.first_time(model, formulation.key):
+        found = _at(some_values(model)[0], formulation, q.reshape(-1, model.nq)[0], t.flat[0])
+        say(model, formulation, found, TOO_LARGE, " at the q given")
+
+
+def take_as_closed(model: Model) -> None:
+    """Do not warn of open loops: the caller has looked."""
+    _CLOSED.first_time(model, None)
 
 
 def _warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
-    if not row_count(model):
+    if not model.has_rows:
         return
     phi = constraint_kernels(model)[0](q, *time_argument(model, t))[0]
     gap = float(np.nanmax(np.abs(phi), initial=0.0))
@@ -107,45 +115,43 @@ def _warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
         )
 
 
-def _at_generic(model: Model, key: str) -> float:
+def _at_generic(model: Model, formulation: Formulation) -> float:
     """The least condition at configurations that nothing singles out, without compiling what is not needed anyway."""
     if 6 * len(model.tree.links) > WIDEST:
         return 1.0
     configurations, large = generic_configurations(model), 6 * len(model.tree.links) > WIDEST / 6
     found = []
-    for q in configurations[:1] if large else configurations[:2] if key in RECURSIVE else configurations:
+    for q in configurations[:1] if large else configurations[:2] if formulation.in_tree else configurations:
         try:
             at = q if model.values is None else assemble(model, q)[0]
         except ModelError:
             continue  # other lengths do not close there
-        found.append(_at(model, key, at, 0.0))
+        found.append(_at(model, formulation, at, 0.0))
     return min(found, default=1.0)
 
 
-def _at(model: Model, key: str, q: np.ndarray, t: Any) -> float:
+def _at(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> float:
     """The condition at one configuration."""
     try:
         with np.errstate(all="ignore"):
-            return float(_in_tree(model, q, key) if key in RECURSIVE else _condition(model, q, t, key))
+            return float((_in_tree if formulation.in_tree else _condition)(model, q, t, formulation))
     except np.linalg.LinAlgError:
         return np.inf
 
 
-def _in_tree(model: Model, q: np.ndarray, key: str) -> Any:
-    """The condition in tree coordinates, from the parts that closing loops needs."""
+def _in_tree(model: Model, q: np.ndarray, t: Any, formulation: Formulation) -> Any:
+    """The condition in tree coordinates, from the parts that closing loops needs anyway."""
     if is_large(model):
-        M = np.asarray(kernel_of(model, "mass_matrix")(q))
+        M = np.asarray(tree_kernel(model, "mass_matrix")(q))
     else:
-        kernels = model.unbound.kernels
-        if "mass graph" not in kernels:
-            kernels["mass graph"] = graph_of(model, "mass_matrix")
-        M = np.array(kernels["mass graph"](q, *parameter_arguments(model)))
-    rows = kept_rows(model, key)
-    return _of_saddle(M, row_matrix(model, q)[rows], _sizes(model, key, rows), lent=_lends(model, key))
+        graph = _MASS.find(model, None, lambda: tree_graph(model, "mass_matrix"))
+        M = np.array(graph(q, *parameter_arguments(model)))
+    rows = kept_rows(model, formulation)
+    return _of_saddle(M, row_matrix(model, q)[rows], _sizes(model, formulation, rows), lent=_lends(model, formulation))
 
 
-def _is_recursive(model: Model, key: str) -> bool:
-    return key in RECURSIVE and not (model.cuts or model.couplings)
+def _is_recursive(model: Model, formulation: Formulation) -> bool:
+    return formulation.in_tree and not model.has_rows
 
 
 def _of_mass(M: np.ndarray) -> Any:
@@ -161,23 +167,23 @@ def _of_mass(M: np.ndarray) -> Any:
     return np.where(least > 0, values[..., -1] / np.where(least > 0, least, 1.0), np.inf)[()]
 
 
-def _lends(model: Model, key: str) -> bool:
+def _lends(model: Model, formulation: Formulation) -> bool:
     """Whether a formulation lends inertia to links that have none, which the constraints then hold."""
-    if key in RECURSIVE:
+    if formulation.in_tree:
         return bool(weightless_links(model.tree))
-    return any(is_light(link) for link in model.tree.links)
+    return bool(light_links(model))
 
 
-def _sizes(model: Model, key: str, rows: list[int]) -> np.ndarray:
+def _sizes(model: Model, formulation: Formulation, rows: list[int]) -> np.ndarray:
     """What entries of the rows (rows, nv) are computed from; nothing where they are never short.
 
     Along a tree they are sums that may cancel: arms of forces have the mechanism's size, directions that of one.
     """
-    if key not in RECURSIVE:
+    if not formulation.in_tree:
         return np.zeros((len(rows), 1))
-    names = [row_names(model)[row] for row in rows]
+    labels = [model.rows[row] for row in rows]
     turning = np.array([unit == "rad/s" for link in model.tree.links for unit in link.kind.v_units], dtype=bool)
-    along = np.array([0.0 if ": moment" in name else 1.0 for name in names])
+    along = np.array([0.0 if label.unit == "rad" and label.owner.startswith("joint") else 1.0 for label in labels])
     sizes = np.max([row_sizes(one.settled()) for one in some_values(model)], axis=0)
     return np.where(turning, sizes[rows][:, None], along[:, None])
 

@@ -1,4 +1,4 @@
-"""From a quantity of a formulation to a compiled, batched function of a model.
+"""From a quantity of a formulation to a compiled, batched function of a model, which the model remembers.
 
 A quantity of a small model is one straight-line kernel. Past `LOOP_PAST` links its recursion is looped, and what
 follows the recursion is a second, small kernel.
@@ -13,31 +13,75 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.free_number import Number
+from cardan.errors import UnknownNameError, nearest
+from cardan.formulation.dynamics import equations_of_motion
+from cardan.formulation.formulation import Formulation
 from cardan.formulation.looping import record_schedule
 from cardan.formulation.quantity import Quantity, Shape
-from cardan.formulation.recursions import quantity
+from cardan.formulation.registry import find_formulation
+from cardan.formulation.tree import TreeFormulation
 from cardan.machines.ufunc.kernel import Kernel, compile_program
+from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.parameter import with_numbers
+from cardan.model.values import array
 from cardan.program.program import Port, Program
 
 # Measured on chains (docs/decisions/0005): beyond this a straight-line kernel takes seconds to compile and runs less
 # than a third faster than the loop, which compiles in a tenth of a second.
 LOOP_PAST = 64
 
+_TREE: KernelSlot[tuple[str, str]] = KernelSlot("quantities of a plain tree, by formulation and name")
+_EQUATIONS: KernelSlot[str] = KernelSlot("equations of motion at a state of the tree, by formulation")
+_SYMBOLIC: Slot[None, tuple[Model, Any]] = Slot("model with its free parameters as symbols")
 
-def kernel_of(model: Model, name: str, formulation: str = "spatial") -> Any:
-    """The compiled function of a quantity; made on first use and kept with the model."""
-    kernel = model.kernels.get((formulation, name))
+
+def tree_kernel(model: Model, name: str, formulation: str | Formulation = "spatial") -> Any:
+    """The compiled function of a quantity of the tree, loops and force elements left out; made on first use."""
+    key = formulation if isinstance(formulation, str) else formulation.key
+    kernel = _TREE.get(model, (key, name))
     if kernel is None:
-        kernel = compile_quantity(model, quantity(formulation, name), formulation)
-        model.kernels[formulation, name] = kernel
+        found, key = tree_quantity(formulation, name), find_formulation(formulation).key
+        kernel = _TREE.find(model, (key, name), lambda: compile_quantity(model, found, key))
     return kernel
 
 
-def graph_of(model: Model, name: str, formulation: str = "spatial") -> Any:
-    """The CasADi function of a quantity, unrolled."""
-    return function_of(model, quantity(formulation, name))
+def tree_quantity(formulation: str | Formulation, name: str) -> Quantity:
+    """A quantity that a formulation has a recursion of its own for."""
+    found = find_formulation(formulation)
+    table = found.quantities if isinstance(found, TreeFormulation) else {}
+    if name not in table:
+        raise UnknownNameError(f"formulation {found.name!r} has no {name!r}{nearest(name, table)}")
+    return table[name]
+
+
+def tree_graph(model: Model, name: str, formulation: str | Formulation = "spatial") -> Any:
+    """The CasADi function of a quantity of the tree, unrolled."""
+    return function_of(model, tree_quantity(formulation, name))
+
+
+def equations_kernel(model: Model, formulation: Formulation) -> Any:
+    """`M, f, J, gamma, beta, phi` in the formulation's own rates, as a function of `q, v, tau, wrenches, (t)`."""
+
+    def make() -> Any:
+        return compile_quantity(model, equations_of_motion(model, formulation), formulation.key)
+
+    return _EQUATIONS.find(model, formulation.key, make)
+
+
+def equations_at(model: Model, formulation: Formulation, q: Any, t: Any = 0.0, v: Any = None) -> Any:
+    """The same at configurations `q` (..., nq), at rest unless `v` is given, under no drives and wrenches."""
+    still = np.zeros(model.nv)
+    return equations_kernel(model, formulation)(
+        q, still if v is None else v, still, np.zeros((model.nb, 6)), *time_argument(model, t)
+    )
+
+
+def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
+    """The argument for time, where the model has one."""
+    if not model.depends_on_time:
+        return ()
+    return (np.asarray(t),) if isinstance(t, float) else (array("time", "t", t),)
 
 
 def is_large(model: Model) -> bool:
@@ -45,22 +89,25 @@ def is_large(model: Model) -> bool:
     return len(model.tree.links) > LOOP_PAST and not model.parameters
 
 
-def compile_quantity(model: Model, q: Quantity, formulation: str, *, looped: bool | None = None) -> Any:
-    """Make the kernel of a quantity of a model; nothing is recorded before it is called."""
+def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | None = None) -> Any:
+    """Make the kernel of a quantity of a model; nothing is recorded before it is called.
+
+    `facts` are what the kernel depends on beside the model and the quantity's name.
+    """
     if looped is None:
         looped = is_large(model) and q.recursion is not None
     inputs = tuple(Port(p, q.input_shape(model, p)) for p in q.inputs)
     outputs = tuple(Port(name, shape(model)) for name, shape in q.outputs)
     if model.parameters:
         inputs = (*inputs, Port("p", (model.parameters.size,)))
-        kernel = _kernel(model, f"{formulation} {q.name}", inputs, outputs, lambda: function_of(model, q))
+        kernel = _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: function_of(model, q))
         return FreeKernel(kernel, *parameter_arguments(model))
     if not looped:
-        return _kernel(model, f"{formulation} {q.name}", inputs, outputs, lambda: function_of(model, q))
+        return _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: function_of(model, q))
     assert q.recursion is not None
     recursion = q.recursion
     raw = tuple(Port(o.name, _raw_shape(model, o.of, o.shape)) for o in recursion.outputs)
-    name = f"{formulation} looped {q.name}"
+    name = f"{facts} looped {q.name}"
     first = _kernel(model, name, inputs, raw if q.finish else outputs, lambda: record_schedule(recursion, model))
     if q.finish is None:
         return first
@@ -100,25 +147,25 @@ def _kernel(
     model: Model, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Callable[[], Any]
 ) -> Kernel:
     key = hashlib.sha256(f"{model.key} {name}".encode()).hexdigest()
-    return compile_program(
-        Program(
-            name.split()[-1].removesuffix("_loaded") if "jacobian" not in name else "jacobian",
-            inputs,
-            outputs,
-            key,
-            record,
-        )
-    )
+    shown = name.split()[-1].removesuffix("_loaded") if "jacobian" not in name else "jacobian"
+    return compile_program(Program(shown, inputs, outputs, key, record))
 
 
 def function_of(model: Model, q: Quantity) -> Any:
-    """The CasADi function of a quantity, unrolled; with free parameters their vector `p` is its last input."""
+    """The CasADi function of a quantity, unrolled, with named inputs and outputs.
+
+    With free parameters their vector `p` is its last input.
+    """
     import casadi as ca
 
     symbols = {port: ca.SX.sym(port, *(q.input_shape(model, port) or (1,))) for port in q.inputs}
     written, p = symbolic(model)
-    free = [p] if model.parameters else []
-    return ca.Function("quantity", [*symbols.values(), *free], q.graph(written, symbols))
+    free = {"p": p} if model.parameters else {}
+    names = [name for name, _ in q.outputs]
+    outputs = [f"{name}_out" if name in symbols else name for name in names]
+    return ca.Function(
+        "quantity", [*symbols.values(), *free.values()], q.graph(written, symbols), [*symbols, *free], outputs
+    )
 
 
 def symbolic(model: Model) -> tuple[Model, Any]:
@@ -131,13 +178,13 @@ def symbolic(model: Model) -> tuple[Model, Any]:
 
     if not model.parameters:
         return model, ca.SX(0, 1)
-    kernels = model.unbound.kernels
-    if "symbolic" not in kernels:
+
+    def make() -> tuple[Model, Any]:
         p = ca.SX.sym("p", model.parameters.size)
         numbers = [Number(p[k], float(x)) for k, x in enumerate(model.parameters.nominal)]
-        kernels["symbolic"] = with_numbers(model, np.array(numbers, dtype=object)), p
-    found: tuple[Model, Any] = kernels["symbolic"]
-    return found
+        return with_numbers(model, np.array(numbers, dtype=object)), p
+
+    return _SYMBOLIC.find(model, None, make)
 
 
 def parameter_arguments(model: Model) -> tuple[np.ndarray, ...]:

@@ -11,17 +11,21 @@ import numpy as np
 
 from cardan.algebra.matrix import snap
 from cardan.errors import ModelError
+from cardan.formulation.formulation import Formulation
 from cardan.model import plane as planar
+from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.model.plane import PlanarModel, Plane, planar_model
+from cardan.model.plane import PLANE, PlanarModel, Plane, planar_model
 from cardan.model.plane_role import base_name, named_plane
 from cardan.model.tree import GROUND
-from cardan.structure.assemble import assemble, constraint_kernels, time_argument
-from cardan.structure.kernels import kernel_of, symbolic
+from cardan.structure.assemble import assemble, constraint_kernels
+from cardan.structure.kernels import symbolic, time_argument, tree_kernel
 from cardan.structure.rows import SMALL, generic_configurations, scaled_rows
 
 LEAVES = 1e-7  # of the fastest body's velocity: more leaves the plane
 TIMES = (0.0, 0.37)  # s, where prescribed motions are looked at
+
+_FOUND: Slot[None, Plane | ModelError | None] = Slot("plane found, or why there is none")
 
 
 def is_planar(model: Model) -> bool:
@@ -44,16 +48,21 @@ def in_plane(model: Model) -> np.ndarray:
     return planar.in_plane(model.unbound)
 
 
+def prepare(model: Model, formulation: Formulation) -> None:
+    """Find what a formulation must know of a mechanism before its equations are written; refuse what it cannot do."""
+    formulation.require(model)
+    if formulation.is_planar:
+        find_plane(model)
+
+
 def find_plane(model: Model) -> PlanarModel:
     """A mechanism in its plane; if it leaves it, the error names the first joint and body that do, and how."""
     home = model.unbound
-    if "plane" not in home.kernels:
-        home.kernels["plane"] = _plane_or_error(home)
-    found = home.kernels["plane"]
+    found = _FOUND.find(home, None, lambda: _plane_or_error(home))
     if isinstance(found, ModelError):
         raise found
-    for written in (model, symbolic(home)[0]):  # which graphs are written with
-        written.kernels["plane"] = found
+    for written in (home, symbolic(home)[0]):  # which graphs are written with
+        PLANE.put(written, None, found)
     return planar_model(home)
 
 
@@ -62,7 +71,7 @@ def _plane_or_error(model: Model) -> Plane | ModelError | None:
     try:
         planar_model(model)
     except ModelError as error:
-        if not (model.cuts or model.couplings) or "singular" in str(error):
+        if not model.has_rows or "singular" in str(error):
             return error
         try:
             plane = _plane_of_motion(model)
@@ -112,7 +121,7 @@ def _velocities(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 def _link_velocities(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of one velocity: those of each link's first body, which moves as the link does."""
-    poses, twists = kernel_of(model, "body_poses")(q).reshape(-1, 4, 4), kernel_of(model, "body_twists")(q, v)
+    poses, twists = tree_kernel(model, "body_poses")(q).reshape(-1, 4, 4), tree_kernel(model, "body_twists")(q, v)
     bodies = [model.tree.body_link.index(i) for i in range(len(model.tree.links))]
     R = poses[bodies, :3, :3]
     return np.einsum("bij,bj->bi", R, twists[bodies, :3]), np.einsum("bij,bj->bi", R, twists[bodies, 3:])
@@ -137,7 +146,7 @@ def _across(w: np.ndarray, K: np.ndarray) -> np.ndarray:
 
 def _joint_poses(model: Model, q: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Rotation and position of frame M in frame F of every joint."""
-    poses = kernel_of(model, "body_poses")(q).reshape(-1, 4, 4)
+    poses = tree_kernel(model, "body_poses")(q).reshape(-1, 4, 4)
     found = []
     for joint in model.joints:
         F, M = (

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardan.errors import ModelError
-from cardan.formulation.dynamics import row_count
 from cardan.model.html import html_table
+from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import counted
 from cardan.structure.assemble import assemble
-from cardan.structure.kernels import kernel_of
-from cardan.structure.rows import SMALL, generic_configurations, pivots, row_names, scaled_rows, usual
+from cardan.structure.kernels import tree_kernel
+from cardan.structure.rows import SMALL, generic_configurations, pivots, scaled_rows, usual
+
+_MOVES: Slot[None, bool] = Slot("whether the mechanism can move")
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,15 @@ def redundancy(model: Model) -> Redundancy:
     Free parameters are at their nominal values.
     """
     model = model.unbound
-    n = row_count(model)
-    removed = sum(joint.kind.freedoms_removed for joint in model.joints) + len(model.couplings)
+    n = len(model.rows)
+    removed = sum(joint.kind.freedoms_removed for joint in model.joints) + len(model.couplings) + len(model.constraints)
     kutzbach = 6 * model.nb - removed
     if n == 0:
         return Redundancy(model.name, kutzbach, 0, 0, model.nv, ())
     J = [scaled_rows(model, q) for q in generic_configurations(model)]
     ranks = [len(pivots(matrix)) for matrix in J]
     best = usual(ranks)
-    groups = _dependent_groups(J[best], row_names(model))
+    groups = _dependent_groups(J[best], model.rows.names)
     return Redundancy(model.name, kutzbach, n, ranks[best], model.nv - ranks[best], groups)
 
 
@@ -97,11 +99,12 @@ def _dependent_groups(J: np.ndarray, names: list[str]) -> tuple[tuple[str, ...],
 
 def require_motion(model: Model) -> None:
     """Refuse a mechanism that cannot move, whose motions conflict, or that can move without moving any inertia."""
-    model = model.unbound
-    if "moves" in model.kernels:
-        return
+    _MOVES.find(model, None, lambda: _require_motion(model.unbound))
+
+
+def _require_motion(model: Model) -> bool:
     found = redundancy(model)
-    moved = any(c.depends_on_time for c in model.couplings)
+    moved = any(c.depends_on_time for c in model.couplings) or any(c.depends_on_time for c in model.constraints)
     if found.freedoms == 0 and not moved and model.nv > 0:
         joints = ", ".join(repr(model.joints[j].name) for j in model.cuts)
         raise ModelError(
@@ -112,7 +115,7 @@ def require_motion(model: Model) -> None:
         _require_consistent_motions(model)
     if weightless_links(model.tree):
         _require_inertia(model)
-    model.kernels["moves"] = True
+    return True
 
 
 def _require_consistent_motions(model: Model) -> None:
@@ -131,7 +134,7 @@ def _require_consistent_motions(model: Model) -> None:
 def _require_inertia(model: Model) -> None:
     """Every motion that the constraints allow must move some mass."""
     q = generic_configurations(model)[0]
-    M = np.asarray(kernel_of(model, "mass_matrix")(q))
+    M = np.asarray(tree_kernel(model, "mass_matrix")(q))
     J = scaled_rows(model, q)
     _, s, V = np.linalg.svd(J)
     free = V[int((s > SMALL).sum()) :].T

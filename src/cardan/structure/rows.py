@@ -1,94 +1,55 @@
-"""Which constraint rows to keep: an independent set, found at configurations that nothing singles out."""
+"""Which constraint rows to keep: an independent set, found at configurations that nothing singles out.
+
+Free parameters are at their nominal values here.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from cardan.errors import ModelError
-from cardan.formulation.dynamics import equations_of_motion, row_count
+from cardan.formulation.formulation import Formulation
+from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.structure.assemble import assemble, constraint_kernels, time_argument
-from cardan.structure.kernels import compile_quantity, kernel_of
+from cardan.structure.assemble import assemble, constraint_kernels
+from cardan.structure.kernels import equations_at, time_argument, tree_kernel
 
-DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 SMALL = 1e-8  # of rows of unit length: less is dependence
 SAMPLES = 5
 
-
-def independent_rows(model: Model, formulation: str) -> list[int]:
-    """Numbers of constraint rows that span all of them, in a formulation's own rates; kept with the model.
-
-    Free parameters are at their nominal values here, as for everything in this file.
-    """
-    model, key = model.unbound, ("rows", formulation)
-    if key not in model.kernels:
-        model.kernels[key] = _independent_rows(model, formulation)
-    return list(model.kernels[key])
+_INDEPENDENT: Slot[str, list[int]] = Slot("independent rows, by formulation")
+_GENERIC: Slot[None, list[np.ndarray]] = Slot("configurations that nothing singles out")
 
 
-def _independent_rows(model: Model, formulation: str) -> list[int]:
-    if formulation in ("spatial", "newton_euler"):
-        if row_count(model) == 0:
-            return []
-        matrices = [scaled_rows(model, q) for q in generic_configurations(model)]
-    else:
-        matrices = [scaled(_rows_at(model, formulation, q)) for q in generic_configurations(model)]
-    return usual_pivots(matrices)[0]
-
-
-def kept_rows(model: Model, formulation: str) -> list[int]:
-    """Constraint rows that a formulation solves with: independent, and for `points` all of the links' own first.
-
-    Its recursion solves those; of the others it takes what they leave open.
-    """
+def kept_rows(model: Model, formulation: Formulation) -> list[int]:
+    """Constraint rows that a formulation solves with: an independent set, its leading rows among them."""
     model = model.unbound
-    if formulation != "points":
-        return independent_rows(model, formulation)
-    from cardan.structure.planarity import find_plane  # which needs the configurations of this file
-
-    own = find_plane(model).own_rows
-    rows = independent_rows(model, "points") if model.cuts or model.couplings else list(range(own))
-    if set(range(own)) <= set(rows):
+    rows, leading = independent_rows(model, formulation), range(formulation.leading_rows(model))
+    if set(leading) <= set(rows):
         return rows
-    J = _rows_at(model, "points", generic_configurations(model)[0])
-    kept = list(range(own))
-    for row in range(own, len(J)):
+    J = np.asarray(equations_at(model, formulation, generic_configurations(model)[0])[2])
+    kept = list(leading)
+    for row in range(len(kept), len(J)):
         if np.linalg.matrix_rank(J[[*kept, row]], tol=1e-8 * np.linalg.norm(J, 2)) > len(kept):
             kept.append(row)
     return kept
 
 
-def position_rows(model: Model) -> list[int]:
-    """Numbers of the rows of the position residual whose derivatives span all of them; kept with the model.
-
-    A joint's residual need not list its rows in the order of its constraint forces.
-    """
-    model = model.unbound
-    if row_count(model) == 0:
-        return []
-    if "position rows" not in model.kernels:
-        derivative = constraint_kernels(model)[0]
-        found = [derivative(q, *time_argument(model, 0.0))[1] for q in generic_configurations(model)]
-        size = max(1.0, *(float(np.abs(G).max()) for G in found))
-        model.kernels["position rows"] = usual_pivots([scaled(G, size) for G in found])[0]
-    return list(model.kernels["position rows"])
+def independent_rows(model: Model, formulation: Formulation) -> list[int]:
+    """Numbers of constraint rows that span all of them, in a formulation's own rates."""
+    return list(_INDEPENDENT.find(model, formulation.key, lambda: _independent_rows(model.unbound, formulation)))
 
 
-def _rows_at(model: Model, formulation: str, q: np.ndarray) -> np.ndarray:
-    """`J` (nl, n) in a formulation's own rates."""
-    place = ("general", formulation, "equations", True)
-    if place not in model.kernels:
-        model.kernels[place] = compile_quantity(model, equations_of_motion(model, formulation), formulation)
-    still = np.zeros(model.nv)
-    J = model.kernels[place](q, still, still, np.zeros((model.nb, 6)), *time_argument(model, 0.0))[2]
-    return np.asarray(J)
-
-
-def usual_pivots(*families: list[np.ndarray]) -> list[list[int]]:
-    """Rows that span each family's matrices, one a configuration, all chosen where the first has its usual rank."""
-    chosen = [[pivots(J) for J in matrices] for matrices in families]
-    place = usual([len(rows) for rows in chosen[0]])
-    return [sorted(rows[place]) for rows in chosen]
+def _independent_rows(model: Model, formulation: Formulation) -> list[int]:
+    if not model.has_rows and (formulation.in_tree or formulation.leading_rows(model)):
+        return list(range(formulation.leading_rows(model)))
+    configurations = generic_configurations(model)
+    if formulation.in_tree:
+        matrices = [scaled_rows(model, q) for q in configurations]
+    else:
+        matrices = [scaled(np.asarray(equations_at(model, formulation, q)[2])) for q in configurations]
+    chosen = [pivots(J) for J in matrices]
+    return sorted(chosen[usual([len(rows) for rows in chosen])])
 
 
 def usual(ranks: list[int]) -> int:
@@ -97,21 +58,22 @@ def usual(ranks: list[int]) -> int:
 
 
 def generic_configurations(model: Model) -> list[np.ndarray]:
-    """A few consistent configurations (nq,) that nothing singles out; kept with the model."""
-    model = model.unbound
-    if "generic" not in model.kernels:
-        rng = np.random.default_rng(1)
-        q, _ = assemble(model)
-        found = [q] if not (model.cuts or model.couplings) else []
-        for _ in range(20 * SAMPLES):
-            try:
-                found.append(assemble(model, _nudged(model, q, rng))[0])
-            except ModelError:
-                continue  # that nudge led nowhere; another will do
-            if len(found) == SAMPLES:
-                break
-        model.kernels["generic"] = found or [q]
-    return list(model.kernels["generic"])
+    """A few consistent configurations (nq,) that nothing singles out."""
+    return list(_GENERIC.find(model, None, lambda: _generic_configurations(model.unbound)))
+
+
+def _generic_configurations(model: Model) -> list[np.ndarray]:
+    rng = np.random.default_rng(1)
+    q, _ = assemble(model)
+    found = [] if model.has_rows else [q]
+    for _ in range(20 * SAMPLES):
+        try:
+            found.append(assemble(model, _nudged(model, q, rng))[0])
+        except ModelError:
+            continue  # that nudge led nowhere; another will do
+        if len(found) == SAMPLES:
+            break
+    return found or [q]
 
 
 def _nudged(model: Model, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -123,23 +85,13 @@ def _nudged(model: Model, q: np.ndarray, rng: np.random.Generator) -> np.ndarray
     if length > 1e-9:
         wish = along
     return np.asarray(
-        kernel_of(model, "plus")(q, rng.uniform(0.15, 0.3) * wish / max(float(np.abs(wish).max(initial=0.0)), 1e-300))
+        tree_kernel(model, "plus")(q, rng.uniform(0.15, 0.3) * wish / max(float(np.abs(wish).max(initial=0.0)), 1e-300))
     )
 
 
 def row_matrix(model: Model, q: np.ndarray) -> np.ndarray:
     """`J` (nl, nv) in the tree's coordinates."""
     return np.asarray(constraint_kernels(model)[1](q, *time_argument(model, 0.0))[0])
-
-
-def row_names(model: Model) -> list[str]:
-    """A name for each row of `J`: the joint, and what its reaction is in the joint's axes."""
-    names = []
-    for j in model.cuts:
-        joint = model.joints[j]
-        T = joint.kind.T(np.array(joint.kind.neutral))
-        names += [f"{joint.name}: {DIRECTIONS[int(np.argmax(np.abs(T[:, k])))]}" for k in range(T.shape[1])]
-    return names + [coupling.name for coupling in model.couplings]
 
 
 def scaled(J: np.ndarray, size: np.ndarray | float = 1.0) -> np.ndarray:
@@ -159,7 +111,8 @@ def row_sizes(model: Model) -> np.ndarray:
     reach = [np.linalg.norm(x) for link in model.tree.links for x in (link.r, link.com)]
     reach += [np.linalg.norm(model.tree.body_pose[b].position) for b in range(model.nb)]
     reach += [np.linalg.norm(at.position) for joint in model.joints for at in (joint.at, joint.child_at)]
-    return np.array([float(np.max(reach, initial=1e-9)) if ": force" in name else 1.0 for name in row_names(model)])
+    size = float(np.max(reach, initial=1e-9))
+    return np.array([size if label.unit == "m" else 1.0 for label in model.rows])
 
 
 def pivots(J: np.ndarray) -> list[int]:

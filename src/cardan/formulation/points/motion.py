@@ -55,7 +55,7 @@ class Moving:
 
 
 @dataclass(frozen=True)
-class Motion:
+class PlanarMotion:
     """Every link, and the ground."""
 
     links: list[Moving]
@@ -66,9 +66,9 @@ class Motion:
         return self.ground if i == GROUND else self.links[i]
 
 
-def from_tree(planar: PlanarModel, q: Matrix, v: Matrix) -> Motion:
+def from_tree(planar: PlanarModel, q: Matrix, v: Matrix) -> PlanarMotion:
     """The points of all links from coordinates and rates of the tree, outwards."""
-    motion = Motion([], _ground(q))
+    motion = PlanarMotion([], _ground(q))
     angle: dict[int, Scalar] = {GROUND: 0.0}  # to the ground's x, or None where no coordinate is an angle
     for i, link in enumerate(planar.links):
         p, L = motion.carrier(link.parent), link.line.length
@@ -137,9 +137,11 @@ def _least(a: Scalar, b: Scalar) -> Scalar:
     return ca.fmin(a, b) if not isinstance(b, int) else a
 
 
-def from_points(planar: PlanarModel, ends: list[tuple[Matrix, Matrix]], rates: list[tuple[Matrix, Matrix]]) -> Motion:
+def from_points(
+    planar: PlanarModel, ends: list[tuple[Matrix, Matrix]], rates: list[tuple[Matrix, Matrix]]
+) -> PlanarMotion:
     """The same from P and Q of every link, and their rates."""
-    motion = Motion([], _ground(ends[0][0]))
+    motion = PlanarMotion([], _ground(ends[0][0]))
     for i, link in enumerate(planar.links):
         p = motion.carrier(link.parent)
         (P, Q), (Pd, Qd) = ends[i], rates[i]
@@ -155,7 +157,7 @@ def from_points(planar: PlanarModel, ends: list[tuple[Matrix, Matrix]], rates: l
     return motion
 
 
-def in_space(planar: PlanarModel, motion: Motion) -> Nodes:
+def in_space(planar: PlanarModel, motion: PlanarMotion) -> Nodes:
     """Pose and twist of every link in space, for what is written there: the links stay at their height."""
     links = []
     ground = constant(planar.ground.axes.T)

@@ -26,8 +26,8 @@ from cardan.algebra.free_number import is_free, scalar
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, Scalar, as_graph, block, constant, dot, eye, mirrored, snap, stack, vector
 from cardan.algebra.plane import across, carried
-from cardan.formulation.joint_rows import dual
-from cardan.formulation.points.motion import Motion, Moving
+from cardan.formulation.measured_joint import dual
+from cardan.formulation.points.motion import Moving, PlanarMotion
 from cardan.model.plane import PlanarLink, PlanarModel
 from cardan.model.tree import GROUND
 
@@ -108,7 +108,7 @@ class Answer:
     qdd: list[Matrix]
 
 
-def gather(planar: PlanarModel, motion: Motion, lent: Lent | None = None) -> list[Beyond]:
+def gather(planar: PlanarModel, motion: PlanarMotion, lent: Lent | None = None) -> list[Beyond]:
     """Inwards, once for all loads: inertias of everything beyond each joint; `lent` has mass and inertia to add."""
     like = motion.ground.P
     found: list[Beyond] = []
@@ -134,7 +134,7 @@ def gather(planar: PlanarModel, motion: Motion, lent: Lent | None = None) -> lis
     return found
 
 
-def _shown(link: PlanarLink, motion: Motion, i: int, s: Beyond) -> tuple[Matrix, Matrix, Scalar]:
+def _shown(link: PlanarLink, motion: PlanarMotion, i: int, s: Beyond) -> tuple[Matrix, Matrix, Scalar]:
     """What of A, B, D is left to the link below when the joint gives way."""
     like = motion.ground.P
     if link.role == "rigid":
@@ -179,7 +179,7 @@ def unified_masses(planar: PlanarModel) -> tuple[list[tuple[float, tuple[float, 
     return own, pins
 
 
-def still(planar: PlanarModel, motion: Motion, found: list[Beyond]) -> dict[int, Matrix]:
+def still(planar: PlanarModel, motion: PlanarMotion, found: list[Beyond]) -> dict[int, Matrix]:
     """Acceleration of every P, less gravity, if no joint accelerated; none for a floating link."""
     a: dict[int, Matrix] = {GROUND: -constant(planar.gravity)}
     for i, (link, s) in enumerate(zip(planar.links, found, strict=True)):
@@ -194,7 +194,11 @@ def still(planar: PlanarModel, motion: Motion, found: list[Beyond]) -> dict[int,
 
 
 def inwards(
-    planar: PlanarModel, motion: Motion, found: list[Beyond], loads: PointLoads, rest: dict[int, Matrix] | None = None
+    planar: PlanarModel,
+    motion: PlanarMotion,
+    found: list[Beyond],
+    loads: PointLoads,
+    rest: dict[int, Matrix] | None = None,
 ) -> Pushed:
     """From tip to base: what loads do at each joint, with what velocities and gravity ask if `rest` is from `still`."""
     like = motion.ground.P
@@ -234,7 +238,7 @@ def inwards(
 
 
 def outwards(
-    planar: PlanarModel, motion: Motion, found: list[Beyond], pushed: Pushed, rest: dict[int, Matrix]
+    planar: PlanarModel, motion: PlanarMotion, found: list[Beyond], pushed: Pushed, rest: dict[int, Matrix]
 ) -> Answer:
     """From base to tip: accelerations of the points, and of the joints' coordinates."""
     like = motion.ground.P
@@ -257,7 +261,7 @@ def outwards(
 
 
 def joint_rates(
-    planar: PlanarModel, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
+    planar: PlanarModel, motion: PlanarMotion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
 ) -> Matrix:
     """Second rates of a joint's coordinates; `rate` is that of a slide."""
     link = planar.links[i]
@@ -269,7 +273,7 @@ def joint_rates(
 
 
 def _measured_rates(
-    link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
+    link: PlanarLink, motion: PlanarMotion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
 ) -> Matrix:
     """The same for a joint with other coordinates: `S qdd` and its bias are the rate of the twist across the joint."""
     b, p, kind = motion.links[i], motion.carrier(link.parent), link.kind
@@ -285,7 +289,7 @@ def _measured_rates(
     return dual(as_graph(kind.S(b.q), b.q)).T @ (twist - bias)
 
 
-def float_rates(link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar]) -> Matrix:
+def float_rates(link: PlanarLink, motion: PlanarMotion, i: int, a: dict[int, Matrix], y: dict[int, Scalar]) -> Matrix:
     """Second rates of a floating joint's coordinates from the accelerations on its two sides."""
     b, p = motion.links[i], motion.carrier(link.parent)
     if link.backwards:
@@ -307,6 +311,6 @@ def _float_drive(link: PlanarLink, b: Moving, tau: Matrix, like: Matrix) -> tupl
     return -F, link.turn[2] * tau[2] - dot(across(b.shift), F)
 
 
-def _arm(link: PlanarLink, motion: Motion) -> Matrix:
+def _arm(link: PlanarLink, motion: PlanarMotion) -> Matrix:
     """`K x` the way from the parent's P to a pin."""
     return across(carried(*link.at, motion.carrier(link.parent).d))

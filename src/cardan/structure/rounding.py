@@ -3,7 +3,7 @@
 A recursion subtracts, tips first, from the inertia that a joint carries what the joints beyond do not pass on. It errs
 by how many times less is left, the articulated inertia `IA`, than there was, the composite inertia `IC`. That is the
 pivot of `M` with unit diagonal, `D / M_ii`, so no more than the condition of `M`; in long chains it is much less, and
-so is the error (docs/weather.md). `build` has computed it (`model.graph.judge_mobility`).
+so is the error (docs/robustness.md). `build` has computed it (`model.tree.judge_mobility`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import warnings
 
 import numpy as np
 
+from cardan.formulation.formulation import Formulation
+from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.tree import judge_mobility
 
@@ -21,6 +23,8 @@ TOO_LARGE = 5e10
 TREE_TOO_LARGE = 5e9  # of what `magnification` finds, which errors exceed more often
 OTHERS = (1, 2)  # seeds of more configurations, to be sure
 SOME = 5  # of a batch of values of free parameters, how many are judged
+
+JUDGED: Slot[str, bool] = Slot("formulations whose condition was judged at generic configurations")
 
 
 def magnification(model: Model) -> float:
@@ -33,12 +37,10 @@ def magnification(model: Model) -> float:
     return found if found < TREE_TOO_LARGE else min(found, *(judge_mobility(tree, seed)[1] for seed in OTHERS))
 
 
-def warn_of_tree(model: Model, key: str) -> None:
+def warn_of_tree(model: Model, formulation: Formulation) -> None:
     """Warn, once for a model and a formulation, if a tree's recursion may lose all digits."""
-    kernels, place = model.unbound.kernels, ("condition", key)
-    if place not in kernels:
-        kernels[place] = True
-        say(model, key, max(magnification(one) for one in some_values(model)), TREE_TOO_LARGE)
+    if JUDGED.first_time(model, formulation.key):
+        say(model, formulation, max(magnification(one) for one in some_values(model)), TREE_TOO_LARGE)
 
 
 def some_values(model: Model) -> list[Model]:
@@ -51,14 +53,14 @@ def some_values(model: Model) -> list[Model]:
     return [model.one_of(tuple(map(int, np.unravel_index(row, model.batch)))) for row in rows]
 
 
-def say(model: Model, key: str, found: float, limit: float, where: str = "") -> None:
+def say(model: Model, formulation: Formulation, found: float, limit: float, where: str = "") -> None:
     """Warn where the user called, if that is too much."""
     if not found < limit:
         warn_outside(
-            f"model {model.name!r}: its equations in formulation {key!r} magnify rounding {found:.1g} times{where} "
-            "(cd.condition), so accelerations and reactions may have no correct digit; masses or lengths differ too "
+            f"model {model.name!r}: its equations in formulation {formulation.name!r} magnify rounding {found:.1g} "
+            f"times{where} (cd.condition), so accelerations and reactions may have no correct digit; masses or lengths differ too "
             f"much along a chain of joints{', or loops are near a dead point' * bool(where)}"
-            f"{'' if key in ('spatial', 'newton_euler') else '; spatial may do better'}"
+            f"{'' if formulation.in_tree else '; spatial may do better'}"
         )
 
 

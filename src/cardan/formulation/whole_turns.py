@@ -1,15 +1,11 @@
-"""Angles measured from poses are known up to whole turns; counted, they are those near a known configuration."""
+"""Angles measured from poses are known up to whole turns; here the value near a known configuration is taken."""
 
 from __future__ import annotations
 
 from math import pi
 
 from cardan.algebra.matrix import Matrix, arctan2, cos, dot, sin, stack, where
-from cardan.formulation.quantity import Inputs
 from cardan.model.joint import Kind
-from cardan.model.model import Model
-
-Coordinates = dict[int, tuple[Matrix, Matrix]]
 
 
 def principal(x: Matrix, period: float = 2 * pi) -> Matrix:
@@ -30,11 +26,3 @@ def near(kind: Kind, x: Matrix, about: Matrix) -> Matrix:
         e = x[kind.nq - 4 : kind.nq]
         parts.append(e * where(dot(e, about[kind.nq - 4 : kind.nq]) < 0, -1.0, 1.0))
     return stack(*parts) if parts else x
-
-
-def counted(model: Model, joints: Coordinates, inputs: Inputs) -> Coordinates:
-    """Coordinates and rates by joint, those of tree joints near to the configuration `about`, if it is an input."""
-    if "about" not in inputs:
-        return joints
-    at = {link.joint: (link.kind, inputs["about"][link.q]) for link in model.tree.links if link.kind.nq}
-    return {j: (near(at[j][0], q, at[j][1]) if j in at else q, qd) for j, (q, qd) in joints.items()}

@@ -1,4 +1,4 @@
-"""A joint between two moving bodies as a constraint on position, velocity and acceleration, from the joint table.
+"""A joint measured between two moving links: its coordinates, its constraint rows, and the forces along both.
 
 Notation: frame F on the parent, M on the child; `R`, `p` the pose of M in F; `v_c`, `v_p` the velocities of child
 and parent, both in M components at M's origin; `v_r = v_c - v_p`; `a_c`, `a_p` accelerations likewise. With the
@@ -19,9 +19,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, as_graph, zeros
-from cardan.algebra.spatial import crm
+from cardan.algebra.matrix import Matrix, as_graph, constant, zeros
+from cardan.algebra.spatial import Transform, crm, shifted, turned
+from cardan.formulation.recursion import Nodes
+from cardan.formulation.rows import LinkRows
 from cardan.model.joint import Kind
+from cardan.model.model import Model
+from cardan.model.pose import Pose
+from cardan.model.row import joint_labels
+from cardan.model.tree import GROUND
 
 
 @dataclass(frozen=True)
@@ -74,3 +80,50 @@ def dual(S: Matrix) -> Matrix:
 def _left_inverse(S: Matrix) -> Matrix:
     """`(S^T S)^-1 S^T`."""
     return ldl_solve(ldl_factor(S.T @ S), S.T)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A joint measured between two links: its rows, and the transforms that take motion from the links to M."""
+
+    rows: JointRows
+    parent: int
+    child: int
+    X_p: Transform
+    X_c: Transform
+
+    def on_links(self, force: Matrix) -> tuple[tuple[int, Matrix], tuple[int, Matrix]]:
+        """Forces (6, k) on the child at M, and backwards on the parent, in the links' components at their origins."""
+        return (self.child, self.X_c.T @ force), (self.parent, -(self.X_p.T @ force))
+
+    def constraint(self, model: Model, j: int) -> LinkRows:
+        """The constraint rows of the joint, number `j`."""
+        rows, joint = self.rows, model.joints[j]
+        beta = type(rows.gamma).zeros(rows.T.shape[1])
+        labels = tuple(joint_labels(joint.name, joint.kind))
+        return LinkRows(labels, self.on_links(rows.T), rows.gamma, beta, rows.phi, internal=True)
+
+
+def frame_in_link(model: Model, body: int, at: Pose) -> tuple[int, Pose]:
+    """The link that carries a frame on a body, and where in it."""
+    if body == GROUND:
+        return GROUND, at
+    return model.tree.body_link[body], model.tree.body_pose[body] @ at
+
+
+def fixed_transform(at: Pose) -> Transform:
+    """Motion transform from a link to a frame fixed in it."""
+    return Transform((turned(constant(at.rotation.T)), shifted(constant(at.position))))
+
+
+def measure(model: Model, nodes: Nodes, j: int) -> Measured:
+    """Measure a joint between the links that it connects; `nodes` have their poses and velocities."""
+    joint = model.joints[j]
+    (ip, F), (ic, M) = frame_in_link(model, joint.parent, joint.at), frame_in_link(model, joint.child, joint.child_at)
+    p, c = nodes.carrier(ip), nodes.carrier(ic)
+    R_F, r_F = p.R @ constant(F.rotation), p.r0 + p.R @ constant(F.position)
+    R_M, r_M = c.R @ constant(M.rotation), c.r0 + c.R @ constant(M.position)
+    X_c = fixed_transform(M)
+    X_p = Transform((turned(R_M.T @ p.R), shifted(p.R.T @ (r_M - p.r0))))
+    rows = joint_rows(joint.kind, R_F.T @ R_M, R_F.T @ (r_M - r_F), X_c @ c.v, X_p @ p.v)
+    return Measured(rows, ip, ic, X_p, X_c)

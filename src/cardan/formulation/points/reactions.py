@@ -14,10 +14,10 @@ import numpy as np
 from cardan.algebra.free_number import scalar
 from cardan.algebra.matrix import Matrix, Scalar, constant
 from cardan.algebra.plane import across, carried, moment
-from cardan.formulation.points.drives import Sized, cut_drive
-from cardan.formulation.points.motion import Motion
+from cardan.formulation.kinematics import Kinematics
+from cardan.formulation.points.motion import PlanarMotion
 from cardan.formulation.points.recursion import Answer
-from cardan.formulation.points.rows import Row
+from cardan.formulation.points.rows import PlanarRow, Sized, cut_drive
 from cardan.model.model import Model
 from cardan.model.plane import PlanarModel, placed
 from cardan.model.tree import GROUND
@@ -26,22 +26,23 @@ Pair = tuple[Matrix, Scalar]  # force, and moment about the plane's origin
 
 
 def joint_wrenches(
-    model: Model,
+    kin: Kinematics,
     planar: PlanarModel,
-    motion: Motion,
+    motion: PlanarMotion,
     answer: Answer,
     wrenches: Matrix,
     drives: dict[int, Matrix],
-    held: dict[int, list[tuple[Row, Scalar]]],
+    held: dict[int, list[tuple[PlanarRow, Scalar]]],
 ) -> Matrix:
     """Wrench (number of joints, 6) of every joint; `held` has the rows of cut joints with their multipliers."""
     import casadi as ca
 
+    model = kin.model
     needed = [_momentum_rate(model, planar, motion, answer, b, wrenches[b, :].T) for b in range(model.nb)]
     known: dict[int, Pair] = {}
     for cut in planar.cuts:
         joint = model.joints[cut.joint]
-        driving = cut_drive(model, planar, motion, cut, drives[cut.joint]) if cut.joint in drives else []
+        driving = cut_drive(kin, planar, motion, cut, drives[cut.joint]) if cut.joint in drives else []
         pair = _cut_force(motion, cut.child, driving, held[cut.joint])
         known[cut.joint] = pair
         for body, sign in ((joint.child, 1), (joint.parent, -1)):
@@ -60,7 +61,9 @@ def joint_wrenches(
     return ca.vertcat(*(_in_joint_axes(model, planar, motion, j, *known[j]).T for j in range(len(model.joints))))
 
 
-def _momentum_rate(model: Model, planar: PlanarModel, motion: Motion, answer: Answer, b: int, wrench: Matrix) -> Pair:
+def _momentum_rate(
+    model: Model, planar: PlanarModel, motion: PlanarMotion, answer: Answer, b: int, wrench: Matrix
+) -> Pair:
     """Rate of a body's momentum, about the plane's origin, less what acts on it."""
     body, i, pose = model.bodies[b], model.tree.body_link[b], model.tree.body_pose[b]
     line, at = planar.line(i), motion.carrier(i)
@@ -78,7 +81,7 @@ def _momentum_rate(model: Model, planar: PlanarModel, motion: Motion, answer: An
     return force, turn
 
 
-def _cut_force(motion: Motion, child: int, driving: list[Sized], rows: list[tuple[Row, Scalar]]) -> Pair:
+def _cut_force(motion: PlanarMotion, child: int, driving: list[Sized], rows: list[tuple[PlanarRow, Scalar]]) -> Pair:
     """What a cut joint exerts on its child: minus its multipliers, and its drive."""
     acting: list[Sized] = [(row.acts, -lam) for row, lam in rows] + driving
     like, b = motion.ground.P, motion.carrier(child)
@@ -90,7 +93,9 @@ def _cut_force(motion: Motion, child: int, driving: list[Sized], rows: list[tupl
     return force, turn
 
 
-def _in_joint_axes(model: Model, planar: PlanarModel, motion: Motion, j: int, force: Matrix, turn: Scalar) -> Matrix:
+def _in_joint_axes(
+    model: Model, planar: PlanarModel, motion: PlanarMotion, j: int, force: Matrix, turn: Scalar
+) -> Matrix:
     """A force and its moment about the plane's origin as a wrench (6,) at the frame on the joint's child."""
     import casadi as ca
 

@@ -1,0 +1,88 @@
+"""Between the tree's coordinates and a formulation's own, and the equations in the latter.
+
+Angles and quaternions that are measured from poses are taken near a known configuration of the tree, `about`.
+"""
+
+from __future__ import annotations
+
+from cardan.algebra.linsolve import ldl_factor, ldl_solve
+from cardan.algebra.matrix import Matrix, segment, stack
+from cardan.formulation.elements import loads_at
+from cardan.formulation.formulation import Formulation, Parts, tree_rates
+from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
+from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.tree import tree_project
+from cardan.formulation.whole_turns import near
+from cardan.model.model import Model
+from cardan.model.transform import configuration_rate
+
+
+def own_equations(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
+    """The equations at a formulation's own `q`, `v`, under `tau` (nv of the tree), `wrenches`, at time `t`."""
+    q, v = inputs["q"], inputs["v"]
+    kin = formulation.kinematics(model, q, v, inputs.get("about"))
+    wrenches = inputs["wrenches"] if "wrenches" in inputs else type(q)(model.nb, 6)
+    return formulation.equations(model, kin, loads_at(kin, inputs["tau"], wrenches, inputs["t"]))
+
+
+def tree_state(model: Model, formulation: Formulation, q: Matrix, v: Matrix, about: Matrix) -> tuple[Matrix, Matrix]:
+    """`q`, near to `about`, and `v` of the tree."""
+    if formulation.in_tree:
+        return q, v
+    x, rate = tree_project(model, *formulation.lift(model, q, v))
+    parts = [near(link.kind, x[link.q], about[link.q]) for link in model.tree.links if link.kind.nq]
+    return stack(*parts) if parts else x, rate
+
+
+def into_own(model: Model, formulation: Formulation) -> Quantity:
+    """The formulation's own `q` and `v` from those of the tree."""
+    nq, nv = formulation.sizes(model)
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        return list(formulation.project(model, *SPATIAL.lift(model, s["q"], s["v"])))
+
+    return Quantity("into_own", ("q", "v"), (("q", fixed(nq)), ("v", fixed(nv))), write=write)
+
+
+def out_of_own(model: Model, formulation: Formulation) -> Quantity:
+    """`q` and `v` of the tree from the formulation's own; `about` (nq,) is a configuration of the tree nearby."""
+    nq, nv = formulation.sizes(model)
+    shapes: dict[str, Shape] = {"q": (nq,), "v": (nv,), "about": (model.nq,)}
+
+    def write(model: Model, s: Inputs) -> list[Matrix]:
+        return list(tree_state(model, formulation, s["q"], s["v"], s["about"]))
+
+    outputs = (("q", fixed(model.nq)), ("v", fixed(model.nv)))
+    return Quantity("out_of_own", tuple(shapes), outputs, write=write, shapes=shapes)
+
+
+def configuration_acceleration(model: Model) -> Quantity:
+    """`qddot` (nq,), the rate of `N(q) v` along the motion."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        q, v, a = inputs["q"], inputs["v"], inputs["a"]
+        qdot = ca.densify(tree_rates(model, q, v))
+        return [ca.jtimes(qdot, q, qdot) + ca.jtimes(qdot, v, a)]
+
+    return Quantity("configuration_acceleration", ("q", "v", "a"), (("qddot", lambda m: (m.nq,)),), write=write)
+
+
+def velocity_of_rates(model: Model) -> Quantity:
+    """`v` (nv,) with `N(q) v` nearest to given rates `qdot` of the configuration, joint by joint."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        parts = []
+        for link in model.tree.links:
+            q, v = segment(inputs["q"], link.q), ca.SX.sym("v", link.kind.nv)
+            if link.kind.nv:
+                N = ca.jacobian(configuration_rate(link.kind, q, v), v)
+                parts.append(ldl_solve(ldl_factor(N.T @ N), N.T @ segment(inputs["qdot"], link.q)))
+        return [ca.densify(ca.vertcat(*parts))]
+
+    shapes: dict[str, Shape] = {"q": (model.nq,), "qdot": (model.nq,)}
+    outputs = (("v", per_velocity),)
+    return Quantity("velocity_of_rates", ("q", "qdot"), outputs, write=write, shapes=shapes)

@@ -1,0 +1,290 @@
+"""What every formulation is: one object that writes the equations of motion of any mechanism in its own coordinates.
+
+    M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      J v = beta(q,t)      qdot = N(q) v
+    phi(q,t) = 0 for rows at position level, d phi/dq N = J row by row
+
+A formulation has, in this order: `sizes` of its coordinates and rates; `kinematics`, from its own coordinates or from
+those of the tree; `equations`, which are `M`, `f` and the rows; `solve`, and what takes the answer back to the tree's
+accelerations and the joints' wrenches; `rates` and `plus`; `lift` to poses and twists of the bodies and `project`, the
+other way; `letters` for printed equations. Solvers, integrators, reactions, agreement and export know only these.
+
+`formulation.registry` knows the formulations by name. One of the user's own is a subclass, added there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cardan.algebra.matrix import Matrix, Scalar, segment, stack
+from cardan.errors import ModelError
+from cardan.formulation.elements import Loads, constraint_forces, constraint_rows, with_wrenches
+from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
+from cardan.formulation.measured_joint import Measured, fixed_transform
+from cardan.formulation.recursion import Recursion, unroll
+from cardan.formulation.rows import LinkRows, Rows
+from cardan.model.force import Coupling
+from cardan.model.joint import Kind
+from cardan.model.model import Model
+from cardan.model.row import RowTable
+from cardan.model.transform import configuration_rate
+from cardan.model.tree import GROUND
+
+Letter = tuple[str, str, str]  # letter, what it is, unit
+LetterGroup = tuple[str, tuple[Letter, ...], tuple[Letter, ...], str]  # owner, of q, of v, where it is measured
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A formulation's equations at a state.
+
+    `rates` are the formulation's own `v`; `lent` (nv, nv) is what is added to `M` for links without inertia, None
+    where there are none. `own` is for the formulation itself.
+    """
+
+    model: Model
+    kin: Kinematics
+    loads: Loads
+    rates: Matrix
+    M: Matrix
+    f: Matrix
+    rows: Rows
+    lent: np.ndarray | None = None
+    own: Any = None
+
+
+class Formulation(ABC):
+    """The equations of motion of any mechanism in one set of coordinates. See the module's text for the contract."""
+
+    name: ClassVar[str]
+    """The word that chooses it."""
+    about: ClassVar[str] = ""
+    """One line about it."""
+    in_tree: ClassVar[bool] = False
+    """Whether its coordinates are those of the tree."""
+    has_recursions: ClassVar[bool] = False
+    """Whether plain trees have recursions of their own here (`TreeFormulation.quantities`)."""
+    is_planar: ClassVar[bool] = False
+    """Whether it takes planar mechanisms only."""
+    has_armature: ClassVar[bool] = True
+    """Whether it takes armature."""
+
+    added: str = ""
+    """What tells a formulation that was added from another of its name; see `registry.add_formulation`."""
+
+    @property
+    def key(self) -> str:
+        """What tells its kernels from those of others."""
+        return f"{self.name} {self.added}".rstrip()
+
+    def require(self, model: Model) -> None:
+        """Refuse a model that it cannot express."""
+        names = [model.joints[link.joint].name for link in model.tree.links if link.armature is not None]
+        if names and not self.has_armature:
+            raise ModelError(
+                f"model {model.name!r}: joint {names[0]!r} has armature, which the formulation {self.name!r} does not "
+                "know; use another, such as 'spatial'"
+            )
+
+    def leading_rows(self, model: Model) -> int:
+        """How many of its first rows it always solves with; of the others it takes what they leave open."""
+        return 0
+
+    # Sizes and kinematics.
+
+    @abstractmethod
+    def sizes(self, model: Model) -> tuple[int, int]:
+        """How many coordinates and rates."""
+
+    @abstractmethod
+    def quaternions(self, model: Model) -> list[tuple[str, int]]:
+        """Quaternions among the coordinates: whose each is, and where it begins."""
+
+    @abstractmethod
+    def kinematics(self, model: Model, q: Matrix, v: Matrix, about: Matrix | None = None) -> Kinematics:
+        """Where the links are at its own coordinates and rates; angles are taken near `about`, of the tree."""
+
+    @abstractmethod
+    def kinematics_of_tree(self, model: Model, q: Matrix, v: Matrix) -> Kinematics:
+        """The same from coordinates and rates of the tree."""
+
+    # Equations.
+
+    @abstractmethod
+    def equations(self, model: Model, kin: Kinematics, loads: Loads) -> Parts:
+        """`M`, `f` and the constraint rows."""
+
+    @abstractmethod
+    def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
+        """Work (k, nv) of forces on links along its rates."""
+
+    @abstractmethod
+    def bias(self, kin: Kinematics, link: int) -> Matrix:
+        """Spatial acceleration (6,) of a link when no rate changes."""
+
+    def coordinate(self, kin: Kinematics, j: int) -> tuple[Matrix, Matrix, Matrix]:
+        """A joint's one coordinate: its value, its row in the formulation's rates, and the rest of its acceleration."""
+        m = kin.measured(j)
+        acts = LinkRows((), m.on_links(m.rows.W), m.rows.rate, m.rows.rate, m.rows.q, internal=True)
+        return kin.joint(j)[0], self.work(kin, acts), self._biased(kin, acts) - m.rows.rate
+
+    def row_group(self, kin: Kinematics, acts: LinkRows) -> Rows:
+        """Rows in its own rates."""
+        gamma = acts.gamma - self._biased(kin, acts)
+        return Rows(RowTable(acts.labels), self.work(kin, acts), gamma, acts.beta, acts.phi)
+
+    def constraint_rows(self, kin: Kinematics, loads: Loads, joints: Sequence[int], nv: int, *own: Rows) -> Rows:
+        """Rows of its own, then those of some joints, of couplings and motions, and of the user's constraints."""
+        groups = [*own, *(self.row_group(kin, kin.measured(j).constraint(kin.model, j)) for j in joints)]
+        groups += [self._coupled(kin, coupling, loads.t, nv) for coupling in kin.model.couplings]
+        groups += [self.row_group(kin, constraint_rows(kin, c, loads.t)) for c in kin.model.constraints]
+        return Rows.stacked(groups, nv)
+
+    def _coupled(self, kin: Kinematics, coupling: Coupling, t: Scalar, nv: int) -> Rows:
+        """`sum c q = g(t)`."""
+        import casadi as ca
+
+        g, gdot, gddot = coupling.right_side(t)
+        J, gamma, phi = ca.SX(1, nv), gddot, -g
+        for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
+            x, row, rest = self.coordinate(kin, j)
+            J, gamma, phi = J + c * row, gamma - c * rest, phi + c * x
+        return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, gdot, phi)
+
+    def _biased(self, kin: Kinematics, acts: LinkRows) -> Matrix:
+        total = type(acts.gamma)(*acts.gamma.shape)
+        for i, F in acts.forces:
+            if i != GROUND:
+                total = total + F.T @ self.bias(kin, i)
+        return total
+
+    # Solution.
+
+    @abstractmethod
+    def solve(self, parts: Parts, kept: Sequence[int]) -> tuple[Matrix, Matrix]:
+        """`vdot`, and the multipliers of the rows kept, an independent set."""
+
+    @abstractmethod
+    def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:
+        """Accelerations (nv of the tree) of the tree's coordinates."""
+
+    @abstractmethod
+    def wrenches(self, parts: Parts, vdot: Matrix, lam: Matrix) -> Matrix:
+        """Wrench (number of joints, 6) of every joint on its child at M; `lam` has zeros for rows left out."""
+
+    # Coordinates.
+
+    @abstractmethod
+    def rates(self, model: Model, q: Matrix, v: Matrix) -> Matrix:
+        """`qdot = N(q) v`."""
+
+    @abstractmethod
+    def plus(self, model: Model, q: Matrix, v: Matrix) -> Matrix:
+        """Coordinates after moving with constant rates `v` for unit time."""
+
+    def lift(self, model: Model, q: Matrix, v: Matrix) -> tuple[Matrix, Matrix]:
+        """Poses (nb, 16) and twists (nb, 6) of all bodies."""
+        import casadi as ca
+
+        kin, last = self.kinematics(model, q, v), ca.SX([[0, 0, 0, 1]])
+        poses = [ca.vertcat(ca.horzcat(*kin.pose(b)), last) for b in range(model.nb)]
+        return ca.vertcat(*(ca.vec(P.T).T for P in poses)), ca.vertcat(*(kin.twist(b).T for b in range(model.nb)))
+
+    @abstractmethod
+    def project(self, model: Model, poses: Matrix, twists: Matrix) -> tuple[Matrix, Matrix]:
+        """The other way: coordinates and rates from poses (nb, 16) and twists (nb, 6) of all bodies."""
+
+    @abstractmethod
+    def letters(self, model: Model) -> Iterator[LetterGroup]:
+        """Letters of its coordinates and rates, group by group."""
+
+
+def kind_letters(kind: Kind) -> tuple[tuple[Letter, ...], tuple[Letter, ...]]:
+    """Letters of the coordinates and rates of a joint kind; a rate without its own is its coordinate's."""
+    q = tuple((*letter, unit) for letter, unit in zip(kind.letters, kind.q_units, strict=True))
+    if kind.rate_letters:
+        return q, tuple((*letter, unit) for letter, unit in zip(kind.rate_letters, kind.v_units, strict=True))
+    return q, tuple((f"{x}dot", f"rate of {x}", f"{unit}/s") for x, _, unit in q)
+
+
+# Letters of a body with six coordinates: position and quaternion, and its rates.
+AXES = ("x", "y", "z")
+QUATERNION: tuple[Letter, ...] = tuple((f"e{k}", "quaternion", "1") for k in range(4))
+TURNING: tuple[Letter, ...] = tuple((f"omega_{x}", f"angular velocity along {x}", "rad/s") for x in AXES)
+PLACE: tuple[Letter, ...] = tuple((x, f"position along {x}", "m") for x in AXES)
+
+
+def tree_rates(model: Model, q: Matrix, v: Matrix) -> Matrix:
+    """`qdot = N(q) v` of the tree."""
+    parts = [
+        configuration_rate(link.kind, segment(q, link.q), segment(v, link.v))
+        for link in model.tree.links
+        if link.kind.nq
+    ]
+    return stack(*parts) if parts else q
+
+
+# Reactions, from the multipliers and from the balance of what is beyond a joint.
+
+
+def all_drives(parts: Parts, lam: Matrix) -> dict[int, Matrix]:
+    """Forces along the joints' coordinates: drives, and what holds couplings and prescribed motions."""
+    drives = dict(parts.loads.tau)
+    for coupling in parts.model.couplings:
+        own = lam[parts.rows.of(coupling.owner)]
+        for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
+            drives[j] = drives.get(j, type(lam)(1, 1)) - c * own
+    return drives
+
+
+def with_constraint_forces(parts: Parts, lam: Matrix) -> Loads:
+    """The loads, with the forces of the user's constraints on the bodies."""
+    loads = parts.loads
+    for constraint in parts.model.constraints:
+        own = lam[parts.rows.of(constraint.owner)]
+        forces = constraint_forces(parts.kin, constraint, loads.t)
+        loads = with_wrenches(loads, {b: -(F @ own) for b, F in forces.items()})
+    return loads
+
+
+def joint_wrench(m: Measured, lam: Matrix, tau: Matrix | None) -> Matrix:
+    """Wrench that a joint exerts on its child at M: its constraint, and its drive."""
+    constraint = -(m.rows.T @ lam)
+    return constraint if tau is None else constraint + m.rows.W @ tau
+
+
+def between_bodies(model: Model, m: Measured, j: int, wrench: Matrix, wrenches: Matrix) -> Matrix:
+    """Add a wrench on a joint's child at M, and backwards on its parent, to those on the bodies (nb, 6)."""
+    wrenches = type(wrenches)(wrenches)
+    joint = model.joints[j]
+    for body, X, sign in ((joint.child, m.X_c, 1), (joint.parent, m.X_p, -1)):
+        if body != GROUND:
+            to_link = fixed_transform(model.tree.body_pose[body]).inverse
+            wrenches[body, :] = wrenches[body, :] + sign * (to_link.T @ (X.T @ wrench)).T
+    return wrenches
+
+
+def completed(parts: Parts, known: dict[int, Matrix], lam: Matrix, a: Matrix, balance: Recursion) -> Matrix:
+    """Wrenches (number of joints, 6): those known, and for the others the `balance` of all beyond them.
+
+    `a` (nv,) are the accelerations of the tree; `balance` is a recursion `JOINT_WRENCHES`.
+    """
+    import casadi as ca
+
+    model, q, v = parts.model, parts.kin.q, parts.kin.v
+    rest = [j for j in range(len(model.joints)) if j not in known]
+    if rest:
+        kin = parts.kin if parts.kin.model is model else kinematics_of_tree(model, q, v)
+        wrenches = with_constraint_forces(parts, lam).wrenches
+        for j in model.cuts:
+            wrenches = between_bodies(model, kin.measured(j), j, known[j], wrenches)
+        apart = model.unmerged
+        rows = unroll(balance, apart, {"q": q, "v": v, "a": a, "wrenches": wrenches})[0]
+        for i, link in enumerate(apart.tree.links):
+            if link.joint in rest:
+                known[link.joint] = rows[i, :].T
+    return ca.vertcat(*(known[j].T for j in range(len(model.joints))))

@@ -1,0 +1,56 @@
+"""The formulations by name: the one place that knows which there are."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.formulation.formulation import Formulation
+
+# Where Cardan's own are; read when first asked for, since the quickest first call needs one of them only.
+_OWN = {
+    "spatial": ("spatial", "SPATIAL"),
+    "newton_euler": ("newton_euler", "NEWTON_EULER"),
+    "absolute": ("absolute", "ABSOLUTE"),
+    "absolute_body": ("absolute", "ABSOLUTE_BODY"),
+    "relative": ("relative", "RELATIVE"),
+    "points": ("points.formulation", "POINTS"),
+}
+_ADDED: dict[str, Formulation] = {}
+
+
+def formulation_names() -> tuple[str, ...]:
+    """Names of all formulations, those added last."""
+    return (*_OWN, *_ADDED)
+
+
+def find_formulation(formulation: str | Formulation) -> Formulation:
+    """The formulation of a name, or the object itself."""
+    if isinstance(formulation, Formulation):
+        return formulation
+    if isinstance(formulation, str) and formulation in _OWN:
+        module, name = _OWN[formulation]
+        found: Formulation = getattr(import_module(f"cardan.formulation.{module}"), name)
+        return found
+    if isinstance(formulation, str) and formulation in _ADDED:
+        return _ADDED[formulation]
+    raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, formulation_names())}")
+
+
+def add_formulation(formulation: Formulation) -> None:
+    """Let `formulation=name` mean equations of your own: an object of a subclass of `cd.Formulation`.
+
+    A subclass of `cd.TreeFormulation` has the tree's coordinates and needs `inertia_and_force` alone; one of
+    `cd.Formulation` has coordinates of its own and fills the whole contract. Its kernels have another key each time it
+    is added, so that nothing in memory or on disk is taken for what it says now.
+    """
+    if not isinstance(formulation, Formulation):
+        raise InputError(f"add_formulation: it takes an object of a subclass of cd.Formulation, got {formulation!r}")
+    name = getattr(formulation, "name", None)
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"add_formulation: {type(formulation).__name__} must have a name, got {name!r}")
+    if name in _OWN:
+        raise InputError(f"formulation {name!r} is Cardan's own; give yours another name")
+    formulation.added = os.urandom(16).hex()
+    _ADDED[name] = formulation

@@ -1,0 +1,98 @@
+"""What is remembered about a model: kernels, row choices, findings. Each kind of thing has a type and one owner.
+
+The owner is the module that declares the `Slot`. Nothing is found by a name in text: two modules cannot use one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from cardan.model.model import Model
+
+Key = TypeVar("Key", bound=Hashable)
+Thing = TypeVar("Thing")
+
+Memory = dict[tuple["Slot[Any, Any]", Hashable], Any]
+_NOTHING: Any = object()
+
+
+class Slot(Generic[Key, Thing]):
+    """A kind of thing remembered about a model, by a key.
+
+    A model at values of its free parameters shares what it remembers with the model at nominal values, since structure
+    is decided there; with `by_values` each set of values has its own.
+    """
+
+    def __init__(self, what: str, *, by_values: bool = False) -> None:
+        """`what` is for people who look into a model's memory."""
+        self.what, self.by_values = what, by_values
+
+    def __repr__(self) -> str:
+        """Say what is kept."""
+        return f"Slot({self.what!r})"
+
+    def find(self, model: Model, key: Key, make: Callable[[], Thing]) -> Thing:
+        """The thing; made on first use."""
+        memory, place = self._home(model).memory, (self, key)
+        found: Thing = memory.get(place, _NOTHING)
+        if found is _NOTHING:
+            found = memory[place] = make()
+        return found
+
+    def first_time(self, model: Model, key: Key) -> bool:
+        """Whether this is the first time that one asks; for things done once."""
+        memory, place = self._home(model).memory, (self, key)
+        if place in memory:
+            return False
+        memory[place] = True
+        return True
+
+    def put(self, model: Model, key: Key, thing: Thing) -> None:
+        """Remember a thing."""
+        self._home(model).memory[self, key] = thing
+
+    def _home(self, model: Model) -> Model:
+        return model if self.by_values else model.unbound
+
+
+class Evaluated(Protocol):
+    """A kernel that can be called at other values of free parameters."""
+
+    def at_values(self, p: np.ndarray) -> Self:
+        """The same kernel at values (..., size)."""
+
+
+class KernelSlot(Generic[Key]):
+    """Compiled functions of a model. One kernel serves all values of its free parameters."""
+
+    def __init__(self, what: str) -> None:
+        """`what` is for people who look into a model's memory."""
+        self.what = what
+
+    def __repr__(self) -> str:
+        """Say what is kept."""
+        return f"KernelSlot({self.what!r})"
+
+    def get(self, model: Model, key: Key) -> Any:
+        """The kernel, or None if it was not made yet for these values."""
+        return model.memory.get((self, key))
+
+    def find(self, model: Model, key: Key, make: Callable[[], Any]) -> Any:
+        """The kernel at the model's values; made on first use."""
+        place: Any = (self, key)
+        found = model.memory.get(place)
+        if found is None:
+            home = model.unbound
+            found = home.memory.get(place)
+            if found is None:
+                found = make()
+                if model.parameters:
+                    found = found.at_values(model.parameters.nominal)
+                home.memory[place] = found
+            if model.values is not None:
+                found = model.memory[place] = found.at_values(model.values)
+        return found
