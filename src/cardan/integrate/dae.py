@@ -6,8 +6,8 @@
 with `G = d phi / d q`, `y = (q, v, lam, mu)` or `(q, v, lam)`. On the solution `mu = 0`. Quaternions of unit length are
 position constraints like the others.
 
-Where constraints depend on one another for a moment, multipliers are undetermined. Two small numbers, `soft`, keep the
-stabilised equations regular there: `J v = beta + soft_0 lam`, `phi = soft_1 mu`.
+At a position where constraints depend on one another, multipliers are undetermined. Two small numbers, `soft`, keep
+the stabilised equations regular there: `J v = beta + soft_0 lam`, `phi = soft_1 mu`.
 
 Source: C. W. Gear, B. Leimkuhler, G. K. Gupta, Automatic integration of Euler-Lagrange equations with constraints,
 J. Comput. Appl. Math. 12-13 (1985) 77-90.
@@ -32,12 +32,10 @@ from cardan.formulation.quantity import PROJECT, Inputs, Quantity, Shape, fixed
 from cardan.formulation.recursions import quantity
 from cardan.model.model import Model
 
-FORMS = ("stabilised", "index1")
-
 
 @dataclass(frozen=True)
-class Layout:
-    """Which unknowns there are: `rows` of J and `places` of phi are those kept, `unit` is where quaternions start."""
+class DaeLayout:
+    """The unknowns: `rows` of J and `places` of phi that are kept; `unit` are the indices where quaternions start."""
 
     key: str
     form: str
@@ -49,18 +47,18 @@ class Layout:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many of q, v, lam, mu."""
+        """Numbers of q, v, lam and mu."""
         mu = len(self.places) + len(self.unit) if self.form == "stabilised" else 0
         return self.nq, self.nv, len(self.rows), mu
 
     @property
     def n(self) -> int:
-        """Unknowns."""
+        """Number of unknowns."""
         return sum(self.sizes)
 
     @property
     def name(self) -> str:
-        """All that distinguishes it."""
+        """Everything that distinguishes it from another layout."""
         return f"{self.key} {self.form} {self.rows} {self.places}"
 
 
@@ -74,7 +72,7 @@ def quaternions(model: Model, key: str) -> tuple[int, ...]:
 
 
 def counting(model: Model, key: str) -> dict[str, Shape]:
-    """The input `about`, a configuration of the tree near which measured angles are taken; none where none are."""
+    """The input `about`: a configuration of the tree near which measured angles are taken; none in tree coordinates."""
     return {} if key in native.TREE else {"about": (model.nq,)}
 
 
@@ -101,8 +99,8 @@ def state(model: Model, key: str, *, count: bool = False) -> Quantity:
     return Quantity("dae_state", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
-def residual(model: Model, layout: Layout) -> Quantity:
-    """`F` (n,) of time, `y`, `y'`, `soft` and drives."""
+def residual(model: Model, layout: DaeLayout) -> Quantity:
+    """`F` (n,) as a function of time, `y`, `y'`, `soft` and drives."""
     shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "yp": (layout.n,), "soft": (2,), "tau": (model.nv,)}
     shapes |= counting(model, layout.key)
 
@@ -114,10 +112,10 @@ def residual(model: Model, layout: Layout) -> Quantity:
     return Quantity("dae_residual", tuple(shapes), (("F", fixed(layout.n)),), write=write, shapes=shapes)
 
 
-def jacobian(model: Model, layout: Layout) -> Quantity:
+def jacobian(model: Model, layout: DaeLayout) -> Quantity:
     """The sparse matrix `dF/dy + cj dF/dy'` (n, n).
 
-    The change of `G^T mu` with q is left out: it vanishes with mu, on the solution.
+    The derivative of `G^T mu` by q is left out: on the solution mu, and with it this derivative, is zero.
     """
     import casadi as ca
 
@@ -135,7 +133,7 @@ def jacobian(model: Model, layout: Layout) -> Quantity:
 
 
 def explicit(model: Model) -> Quantity:
-    """`y'` of `y = (q, v)`, `qdot = N v` and the accelerations, of a tree without couplings."""
+    """`y'` of `y = (q, v)`: `qdot = N v` and the accelerations, for a tree without couplings."""
     n = model.nq + model.nv
     shapes: dict[str, Shape] = {"t": (), "y": (n,), "tau": (model.nv,)}
     forward = (
@@ -187,7 +185,7 @@ def into(model: Model, key: str) -> Quantity:
 def out_of(model: Model, key: str) -> Quantity:
     """`q` and `v` of the tree from the formulation's own.
 
-    Of the values that an angle or a quaternion can have, those nearest to `about` (nq,), a configuration of the tree.
+    Angles and quaternions have several values; those nearest to `about` (nq,), a configuration of the tree, are taken.
     """
     nq, nv = native.sizes(model, key)
     shapes: dict[str, Shape] = {"q": (nq,), "v": (nv,), "about": (model.nq,)}
@@ -199,8 +197,8 @@ def out_of(model: Model, key: str) -> Quantity:
     return Quantity("out_of_native", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
-def events(model: Model, layout: Layout, graph: Any) -> Quantity:
-    """A function `graph` of (t, q, v) of the tree, (ne,), of time, `y` and `about`."""
+def events(model: Model, layout: DaeLayout, graph: Any) -> Quantity:
+    """The events (ne,), a function `graph` of (t, q, v) of the tree, as a function of time, `y` and `about`."""
     shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "about": (model.nq,)}
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
@@ -211,7 +209,7 @@ def events(model: Model, layout: Layout, graph: Any) -> Quantity:
 
 
 def tree_state(model: Model, key: str, q: Matrix, v: Matrix, about: Matrix) -> list[Matrix]:
-    """`q`, near to `about`, and `v` of the tree."""
+    """`q` of the tree, near `about`, and `v`."""
     if key in native.TREE:
         return [q, v]
     poses, twists = native.lift(model, key, {"q": q, "v": v})
@@ -237,7 +235,7 @@ def equations(
     return [M, f, J, gamma, phi, beta, native.rates(model, key, {"q": q, "v": v})[0]]
 
 
-def _implicit(model: Model, layout: Layout, s: Inputs) -> tuple[Matrix, Matrix]:
+def _implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matrix]:
     """`F` without the stabilising term, and that term, `G^T mu`."""
     import casadi as ca
 
@@ -255,7 +253,7 @@ def _implicit(model: Model, layout: Layout, s: Inputs) -> tuple[Matrix, Matrix]:
 
 
 def _period(model: Model, key: str, k: int) -> float:
-    """By how much a coupling's residual jumps when an angle that is measured, not counted, passes half a turn."""
+    """Jump of a coupling's residual when a measured angle, whose turns are not counted, passes half a turn."""
     coupling, own = model.couplings[k], {link.joint for link in model.tree.links if key in native.TREE}
     turning = [
         abs(float(c))
@@ -269,6 +267,6 @@ def _period(model: Model, key: str, k: int) -> float:
         ratios = ", ".join(f"{c:g}" for c in turning)
         raise InputError(
             f"{coupling.owner}: its angles are coupled with the factors {ratios}, whose ratio is no simple fraction: "
-            f"turns cannot be told apart in {key!r} coordinates; integrate it in 'spatial'"
+            f"turns cannot be counted in {key!r} coordinates; integrate it in 'spatial'"
         )
     return 2 * pi * turning[0] * gcd(*(p.numerator for p in parts)) / lcm(*(p.denominator for p in parts))

@@ -1,15 +1,14 @@
-"""The equations of motion as integrators use them: graphs in the tree's coordinates.
+"""The equations of motion as the explicit integrators use them: graphs in the tree's coordinates.
 
     qdot = N(q) v      vdot = a(t, q, v)      phi(q, t) = 0      G v = beta(t)
 
-`a` is the formulation's own answer, constraints included; the last two are what rounding and the integrator's error
-move away from, and what a `Correction` brings back, as impulses of the constraints would: that leaves the motion along
-them as it is, also where a nearly singular position has let them slip.
+`a` are the formulation's accelerations, constraints included. Rounding and the integrator's error move the state off
+the last two equations. A `Correction` brings it back as impulses of the constraints would: motion along the
+constraints is unchanged, also near a singular position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,13 +23,15 @@ from cardan.formulation.recursion import unroll
 from cardan.formulation.recursions import quantity
 from cardan.formulation.solve import regularisation
 from cardan.formulation.spatial import MASS_MATRIX
+from cardan.integrate.kernel import Given
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.structure.kernels import function_of, is_large
+from cardan.structure.rows import kept_rows, position_rows
 
 
 def _metric(model: Model, inputs: Inputs) -> list[Matrix]:
-    """The joint-space inertia, with a little lent to links that have none, so that every change has a size."""
+    """The joint-space inertia, with a little added to links that have none, so that it is positive definite."""
     weightless = weightless_links(model.tree)
     return unroll(MASS_MATRIX, with_lent_inertia(model, weightless) if weightless else model, {"q": inputs["q"]})
 
@@ -39,12 +40,12 @@ METRIC = Quantity("metric", ("q",), (("M", square),), write=_metric)
 
 
 @dataclass(frozen=True)
-class Motion:
-    """Graphs of one model in one formulation.
+class ExplicitEquations:
+    """The equations of one model in one formulation.
 
     `rows` are the independent constraint rows that the formulation keeps, `tree_rows` those of the position residual
-    in the tree's coordinates, with which positions and velocities are closed. `baumgarte` (1/s) is None, or how fast
-    the accelerations themselves pull the constraints together.
+    in the tree's coordinates, onto which positions and velocities are projected. `baumgarte` (1/s) is None, or the rate
+    of Baumgarte's feedback, which then replaces the projection.
     """
 
     model: Model
@@ -55,18 +56,18 @@ class Motion:
 
     @property
     def key(self) -> str:
-        """What tells this motion's graphs from those of another of the same model."""
-        rolled = " looped" if self.looped else ""
-        return f"{self.formulation}{rolled} rows {self.rows} {self.tree_rows} baumgarte {self.baumgarte}"
+        """Everything that distinguishes these equations from others of the same model."""
+        looped = " looped" if self.looped else ""
+        return f"{self.formulation}{looped} rows {self.rows} {self.tree_rows} baumgarte {self.baumgarte}"
 
     @property
     def projects(self) -> bool:
-        """Whether positions and velocities are closed after every step."""
+        """Whether positions and velocities are projected after every step."""
         return bool(self.tree_rows) and self.baumgarte is None
 
     @property
     def looped(self) -> bool:
-        """Whether the accelerations are a loop over the links, as those of large trees are."""
+        """Whether the accelerations are computed by a loop over the links, as for large trees."""
         model = self.model
         return is_large(model) and model.is_plain and self.formulation == "spatial" and not model.parameters
 
@@ -95,12 +96,12 @@ class Motion:
 
 @dataclass(frozen=True)
 class Graphs:
-    """CasADi functions of a `Motion`, called on symbols: each call writes the graph once more.
+    """CasADi functions of `ExplicitEquations`, called on symbols: each call writes the graph once more.
 
-    Of a large tree the accelerations are a `loop` over its links instead, the schedule of its recursion.
+    For a large tree the accelerations are a `loop` over its links instead, the schedule of the recursion.
     """
 
-    motion: Motion
+    motion: ExplicitEquations
     loop: Any
     forward: Any
     rates_function: Any
@@ -109,22 +110,22 @@ class Graphs:
     mass: Any
     tangent: Any
 
-    def accelerations(self, t: Matrix, q: Matrix, v: Matrix, loads: Loads) -> Matrix:
+    def accelerations(self, t: Matrix, q: Matrix, v: Matrix, given: Given) -> Matrix:
         """`vdot`."""
-        a = self.forward(q, v, loads.tau, *self._time(t, self.forward, 3, loads), *loads.parameters)
+        a = self.forward(q, v, given.tau, *self._time(t, self.forward, 3, given), *given.parameters)
         pull = self.motion.baumgarte
         if pull is None or not self.motion.tree_rows:
             return a
-        c = self.correction(t, q, loads)
+        c = self.correction(t, q, given)
         return a - c.smallest(2 * pull * (c.G @ v - c.beta) + pull**2 * c.phi)
 
-    def rates(self, q: Matrix, v: Matrix, loads: Loads) -> Matrix:
+    def rates(self, q: Matrix, v: Matrix, given: Given) -> Matrix:
         """`qdot`."""
-        return self.rates_function(q, v, *loads.parameters)
+        return self.rates_function(q, v, *given.parameters)
 
-    def plus(self, q: Matrix, v: Matrix, loads: Loads) -> Matrix:
+    def plus(self, q: Matrix, v: Matrix, given: Given) -> Matrix:
         """Configuration after moving with `v` for unit time."""
-        return self.plus_function(q, v, *loads.parameters)
+        return self.plus_function(q, v, *given.parameters)
 
     def normalised(self, q: Matrix) -> Matrix:
         """Quaternions brought back to unit length."""
@@ -135,44 +136,44 @@ class Graphs:
             q[at] = q[at] / ca.norm_2(q[at])
         return q
 
-    def correction(self, t: Matrix, q: Matrix, loads: Loads) -> Correction:
-        """What brings states near q back onto the constraints."""
+    def correction(self, t: Matrix, q: Matrix, given: Given) -> Correction:
+        """The correction that brings states near q back onto the constraints."""
         import casadi as ca
 
-        phi, G, beta = self._rows(t, q, loads)
+        phi, G, beta = self._rows(t, q, given)
         above = self.motion.model.tree.coordinate_ancestor()
-        Y = tree_solve(tree_factor(self.mass(q, *loads.parameters), above), above, G.T)
+        Y = tree_solve(tree_factor(self.mass(q, *given.parameters), above), above, G.T)
         A = mirrored(G @ Y)
         factor = ca.ldl(A + ca.diag(regularisation(A)), True)
         return Correction(phi, G, beta, Y, factor)
 
-    def nudged(self, c: Correction, q: Matrix, v: Matrix, loads: Loads) -> tuple[Matrix, Matrix]:
-        """Position and velocity moved onto the constraints: one step of Newton's method for both."""
+    def nudged(self, c: Correction, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
+        """Position and velocity moved towards the constraints: one Newton iteration for both."""
         change = c.smallest(beside(c.phi, c.G @ v - c.beta))
-        return self.plus(q, -change[:, 0], loads), v - change[:, 1]
+        return self.plus(q, -change[:, 0], given), v - change[:, 1]
 
-    def along(self, c: Correction, q: Matrix, dq: Matrix, dv: Matrix, loads: Loads) -> tuple[Matrix, Matrix]:
-        """The part of an error (nq,), (nv,) that a correction at q leaves."""
-        tangent = self.tangent(q, dq, *loads.parameters)
+    def along(self, c: Correction, q: Matrix, dq: Matrix, dv: Matrix, given: Given) -> tuple[Matrix, Matrix]:
+        """The part of an error (nq,), (nv,) that is left after a correction at q."""
+        tangent = self.tangent(q, dq, *given.parameters)
         off = c.smallest(c.G @ beside(tangent, dv))
-        return dq - self.rates(q, off[:, 0], loads), dv - off[:, 1]
+        return dq - self.rates(q, off[:, 0], given), dv - off[:, 1]
 
-    def gap(self, t: Matrix, q: Matrix, loads: Loads) -> Matrix:
+    def gap(self, t: Matrix, q: Matrix, given: Given) -> Matrix:
         """Position residual of every row, kept or not."""
-        return self.residual(q, *self._time(t, self.residual, 1, loads), *loads.parameters)[0]
+        return self.residual(q, *self._time(t, self.residual, 1, given), *given.parameters)[0]
 
-    def _rows(self, t: Matrix, q: Matrix, loads: Loads) -> tuple[Matrix, Matrix, Matrix]:
+    def _rows(self, t: Matrix, q: Matrix, given: Given) -> tuple[Matrix, Matrix, Matrix]:
         """`phi`, `G` and `beta` of the rows kept."""
         import casadi as ca
 
         model, rows = self.motion.model, list(self.motion.tree_rows)
-        phi, G = self.residual(q, *self._time(t, self.residual, 1, loads), *loads.parameters)
+        phi, G = self.residual(q, *self._time(t, self.residual, 1, given), *given.parameters)
         first = phi.shape[0] - len(model.couplings)
         beta = ca.vertcat(ca.SX(first, 1), *(coupling.rows(t)[1] for coupling in model.couplings))
         return phi[rows], G[rows, :], beta[rows]
 
-    def _time(self, t: Matrix, function: Any, before: int, loads: Loads) -> tuple[Matrix, ...]:
-        return (t,) if function.n_in() - len(loads.parameters) > before else ()
+    def _time(self, t: Matrix, function: Any, before: int, given: Given) -> tuple[Matrix, ...]:
+        return (t,) if function.n_in() - len(given.parameters) > before else ()
 
 
 @dataclass(frozen=True)
@@ -188,16 +189,16 @@ class Correction:
     def smallest(self, b: Matrix) -> Matrix:
         """The change `x` of least kinetic energy with `G x = b`: what impulses of the constraints would do.
 
-        Where `G` loses rank it stays bounded.
+        It stays bounded where `G` loses rank.
         """
         import casadi as ca
 
         return self.Y @ ca.ldl_solve(b, *self.factor)
 
 
-@dataclass(frozen=True)
-class Loads:
-    """What else the graphs depend on: drives (nv,) and free parameters."""
-
-    tau: Matrix
-    parameters: Sequence[Matrix] = ()
+def equations_of(model: Model, formulation: str, baumgarte: float | None = None) -> ExplicitEquations:
+    """The equations of a model for the explicit integrators, with the constraint rows that are kept."""
+    free = model.unbound
+    plain = free.is_plain and formulation in ("spatial", "newton_euler")
+    rows = () if plain else tuple(kept_rows(free, formulation))
+    return ExplicitEquations(model, formulation, rows, tuple(position_rows(free)), baumgarte)

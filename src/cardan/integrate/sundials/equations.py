@@ -1,4 +1,4 @@
-"""The implicit system of a model, compiled: residual, Jacobian, consistent start, and the way onto the constraints."""
+"""The implicit system of a model, compiled: residual, Jacobian, consistent start, projection onto the constraints."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from cardan.model.model import Model
 from cardan.structure.kernels import FreeKernel, compile_quantity, function_of, parameter_arguments
 from cardan.structure.rows import generic_configurations, scaled, usual_pivots
 
-DEPENDENT = 1e-6  # of rows of unit length: a combination smaller than this is not corrected along
-COMPILED = 3_000  # operations up to which a Jacobian is worth compiling; beyond, CasADi's interpreter runs it
+DEPENDENT = 1e-6  # singular values of rows of unit length below this are not corrected along
+COMPILED = 3_000  # operations up to which a Jacobian is compiled; beyond, CasADi's interpreter runs it
 ROUNDING = 1e-13
-CORRECTIONS = 5
-YIELDS = 1e-9  # s: softness of positions, beside the size of their derivatives
+CORRECTIONS = 5  # Newton iterations of a projection
+YIELDS = 1e-9  # s: softness of position constraints, relative to the size of their derivatives
 
-# What every kernel takes last: drives, a configuration of the tree near which angles are taken (where they are
-# measured), and free parameters (where there are any).
+# The last inputs of every kernel: drives, a configuration of the tree near which measured angles are taken (not in
+# tree coordinates), and free parameters (if there are any).
 Tail = tuple[np.ndarray, ...]
 
 
 def kernel_of_row(model: Model, quantity: Quantity, name: str) -> Kernel:
-    """The kernel of a quantity, free parameters as its last input; kept with the model."""
+    """The kernel of a quantity, with free parameters as its last input; kept with the model."""
     place = ("gear", name, quantity.name)
     if place not in model.kernels:
         kernel = compile_quantity(model, quantity, f"gear {name}")
@@ -38,7 +38,7 @@ def kernel_of_row(model: Model, quantity: Quantity, name: str) -> Kernel:
 
 
 def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable[..., Any], Any]:
-    """A function that fills the nonzeros of a matrix by columns, and where they are, as SciPy has it."""
+    """A function that fills the nonzeros of a matrix by columns, and their pattern as a SciPy matrix."""
     place = ("gear", name, quantity.name, "matrix")
     if place not in model.kernels:
         function = function_of(model, quantity)
@@ -51,14 +51,14 @@ def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable
     return found
 
 
-def events_of_row(model: Model, layout: dae.Layout, graph: Any) -> Any:
-    """The compiled function of (t, y, about), (ne,), of events."""
+def events_of_row(model: Model, layout: dae.DaeLayout, graph: Any) -> Any:
+    """The events (ne,) as a compiled function of (t, y, about)."""
     digest = hashlib.sha256(graph.serialize().encode()).hexdigest()
     return kernel_of_row(model, dae.events(model, layout, graph), f"{layout.name} {digest}").ufunc(wide=False)
 
 
-class System:
-    """The equations of a model in one formulation. Time is in s; `tail` is what `tail` makes."""
+class ImplicitSystem:
+    """The equations of a model in one formulation. Times are in s; arguments called `tail` are made by `tail`."""
 
     def __init__(self, model: Model, key: str, form: str) -> None:
         self.model, self.key = model, key
@@ -71,8 +71,8 @@ class System:
         self.residual = kernel_of_row(model, dae.residual(model, self.layout), self.layout.name).ufunc(wide=False)
         self.jacobian, self.pattern = matrix_of_row(model, dae.jacobian(model, self.layout), self.layout.name)
 
-    def _layout(self, form: str) -> dae.Layout:
-        """Keep rows that are independent where nothing is special, of `J` and of `d phi / dt` alike."""
+    def _layout(self, form: str) -> dae.DaeLayout:
+        """Keep rows that are independent at generic configurations, of `J` and of `d phi / dt` alike."""
         still, found = np.zeros(self.model.nv), []
         for q in generic_configurations(self.model):
             tail = self.tail(q, still, *parameter_arguments(self.model))
@@ -81,7 +81,7 @@ class System:
         rows, places = usual_pivots([J for J, _ in found], [G for _, G in found])
         sizes = native.sizes(self.model, self.key)
         unit = dae.quaternions(self.model, self.key)
-        return dae.Layout(self.key, form, *sizes, tuple(rows), tuple(places), unit)
+        return dae.DaeLayout(self.key, form, *sizes, tuple(rows), tuple(places), unit)
 
     def start(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """`y` and `y'` (n,) at a consistent state: accelerations and multipliers that satisfy the equations."""
@@ -92,14 +92,14 @@ class System:
         b = np.concatenate([f, gamma])
         try:
             x = np.linalg.solve(K, b)
-        except np.linalg.LinAlgError:  # a position where rows depend on one another: the smallest multipliers
+        except np.linalg.LinAlgError:  # rows depend on one another: take the smallest multipliers
             x = np.linalg.lstsq(K, b, rcond=1e-12)[0]
         rest = np.zeros(layout.sizes[3])
         y = np.concatenate([q, v, x[layout.nv :], rest])
         return y, np.concatenate([N @ v, x[: layout.nv], np.zeros(len(J)), rest])
 
     def soft(self, t: float, y: np.ndarray, tail: Tail, allowed: float) -> np.ndarray:
-        """How soft constraints are (2,) from a start `y` on, where `allowed` (m/s) is a small velocity."""
+        """Softness (2,) of the constraints from a start `y` on; `allowed` (m/s) is a velocity that may be neglected."""
         layout = self.layout
         q, v, lam = y[: layout.nq], y[layout.nq :][: layout.nv], y[layout.nq + layout.nv :]
         M, _, _, _, _, G, *_ = self.state(np.asarray(t), q, v, *tail)
@@ -110,7 +110,7 @@ class System:
         return np.array([max(allowed, ROUNDING / 10) / force, YIELDS * size])
 
     def project(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray, float]:
-        """The nearest state on the constraints, and how far off the given one was: m, rad, and per second."""
+        """The nearest state on the constraints, and the residual of the given one: m, rad, and per second."""
         layout, worst = self.layout, 0.0
         for k in range(CORRECTIONS):
             _, _, J, _, phi, G, beta, _ = self.state(np.asarray(t), q, v, *tail)
@@ -126,7 +126,7 @@ class System:
         return q, v - _least(J[rows], excess), worst
 
     def _position_rows(self, q: np.ndarray, phi: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The residuals kept and their derivatives by q, those of the quaternions' lengths too."""
+        """The residuals that are kept and their derivatives by q, including the lengths of quaternions."""
         places, unit = list(self.layout.places), self.layout.unit
         lengths = np.zeros((len(unit), len(q)))
         for k, at in enumerate(unit):
@@ -134,27 +134,27 @@ class System:
         return np.concatenate([phi[places], (lengths @ q - 1) / 2]), np.concatenate([G[places], lengths])
 
     def tail(self, about: np.ndarray, tau: np.ndarray, *parameters: np.ndarray) -> Tail:
-        """What kernels take last; `about` (nq,) is read at every call."""
+        """The last inputs of the kernels; `about` (nq,) is read at every call."""
         return (tau, *parameters) if self.is_tree else (tau, about, *parameters)
 
     def tree(self, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates of the tree, near to that in `tail`, and its rates."""
+        """Coordinates of the tree, near `about` in `tail`, and its rates."""
         return (q, v) if self.is_tree else self.out_of(q, v, *tail[1:])
 
     def own(self, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
-        """The other way."""
+        """Coordinates and rates of the formulation from those of the tree."""
         return (q, v) if self.is_tree else self.into(q, v, *tail[2:])
 
 
 def _least(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The smallest `x` with `A x = b`, along what is not nearly dependent."""
+    """The smallest `x` with `A x = b`, ignoring nearly dependent combinations of rows."""
     length = np.maximum(np.linalg.norm(A, axis=1), 1e-300)
     found: np.ndarray = np.linalg.lstsq(A / length[:, None], b / length, rcond=DEPENDENT)[0]
     return found
 
 
 def _pattern(function: Any) -> Any:
-    """Where the nonzeros are, as SciPy has it."""
+    """Pattern of the nonzeros, as a SciPy matrix."""
     from scipy.sparse import csc_matrix
 
     pattern = function.sparsity_out(0)
@@ -162,7 +162,7 @@ def _pattern(function: Any) -> Any:
 
 
 def _interpreted(function: Any) -> Callable[..., None]:
-    """A function that CasADi evaluates, called as a compiled one is."""
+    """A function that CasADi's interpreter evaluates, called like a compiled one."""
     buffer, evaluate = function.buffer()
     arguments = [np.zeros(function.numel_in(k)) for k in range(function.n_in())]
     values = np.zeros(function.nnz_out(0))
