@@ -80,7 +80,19 @@ if TYPE_CHECKING:
         jacobian,
         joint_axes,
     )
-    from cardan.integrate.events import Event, Moment
+    from cardan.integrate.events import Event, Instant
+    from cardan.integrate.integrators import (
+        BDF,
+        RK4,
+        Adams,
+        Alpha,
+        DormandPrince,
+        Gear,
+        Integrator,
+        RungeKutta,
+        SemiImplicitEuler,
+        add_method,
+    )
     from cardan.io.load import load, load_mechanism, save
     from cardan.machines.ufunc.threads import get_threads, set_threads
     from cardan.readable.symbols import Symbols
@@ -131,8 +143,11 @@ _LAZY = {
     **dict.fromkeys(("Viewer", "view"), "results.view"),
     "load_run": "results.files",
     "simulate": "results.simulate",
-    "Event": "integrate.events",
-    "Moment": "integrate.events",
+    **dict.fromkeys(("Event", "Instant"), "integrate.events"),
+    **dict.fromkeys(
+        ("Adams", "Alpha", "BDF", "DormandPrince", "Gear", "Integrator", "RK4", "RungeKutta", "SemiImplicitEuler",
+         "add_method"), "integrate.integrators",
+    ),
     "Store": "results.stream",
     "Trajectory": "results.trajectory",
     **dict.fromkeys(("Redundancy", "redundancy"), "structure.redundancy"),
@@ -143,22 +158,29 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
+    "BDF",
+    "RK4",
     "Actuation",
     "Actuator",
+    "Adams",
+    "Alpha",
     "CardanError",
     "Cylindrical",
+    "DormandPrince",
     "Event",
     "EventRecord",
     "FileError",
     "Free",
+    "Gear",
     "InputError",
+    "Instant",
+    "Integrator",
     "InterruptedRunError",
     "JointData",
     "LoopError",
     "Mechanism",
     "Model",
     "ModelError",
-    "Moment",
     "Particles",
     "Planar",
     "Pose",
@@ -166,7 +188,9 @@ __all__ = [
     "Redundancy",
     "Revolute",
     "Rigid",
+    "RungeKutta",
     "Screw",
+    "SemiImplicitEuler",
     "SimulationError",
     "Spherical",
     "State",
@@ -177,6 +201,7 @@ __all__ = [
     "UnknownNameError",
     "Viewer",
     "actuation",
+    "add_method",
     "assemble",
     "bias_force",
     "body_accelerations",
@@ -227,8 +252,13 @@ __all__ = [
     "view",
 ]
 
+# Public names that were removed, and what they are called now.
+REMOVED = {"Moment": "Instant"}
+
 
 def __getattr__(name: str) -> Any:
+    if name in REMOVED:
+        raise AttributeError(f"cd.{name} is now called cd.{REMOVED[name]}")
     if name not in _LAZY:
         raise AttributeError(f"module 'cardan' has no attribute {name!r}")
     module = import_module(f"cardan.{_LAZY[name]}")

@@ -54,7 +54,7 @@ def equations(
 
     if latex and as_json:
         raise InputError("--latex and --json exclude each other; give one of them")
-    eq = cd.equations(read_model(file, root, changes), formulation=formulation, frame=frame)
+    eq = cd.equations(read_model(file, root, changes), formulation=formulation)
     symbols = eq.sympy(symbols=() if numbers else "all", simplify=not plain)
     if name is not None:
         symbols.matrix(name)

@@ -103,6 +103,19 @@ def constraint_rows(model: Model) -> Quantity:
     return Quantity("constraint_rows", ("q", *time_port(model)), outputs, write=write)
 
 
+def constraint_state(model: Model) -> Quantity:
+    """`phi` (nl,), `J` (nl, nv) and `beta` (nl,) in the tree's coordinates."""
+    from cardan.formulation.spatial import SPATIAL
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        rows = parts_at(model, SPATIAL, _still(model, inputs)).rows
+        return [rows.phi, rows.J, rows.beta]
+
+    nl = len(model.rows)
+    outputs = (("phi", fixed(nl)), ("J", lambda m: (nl, m.nv)), ("beta", fixed(nl)))
+    return Quantity("constraint_state", ("q", *time_port(model)), outputs, write=write)
+
+
 def constraint_residual(model: Model) -> Quantity:
     """Position residual `phi` (nl,) and its derivative (nl, nv) along the tree's rates; zero in rows at rate level."""
     import casadi as ca

@@ -27,6 +27,7 @@ from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
 from cardan.formulation.measured_joint import Measured, fixed_transform
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.formulation.rows import LinkRows, Rows
+from cardan.formulation.whole_turns import common_period, principal
 from cardan.model.force import Coupling
 from cardan.model.joint import Kind
 from cardan.model.model import Model
@@ -153,7 +154,7 @@ class Formulation(ABC):
         for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
             x, row, rest = self.coordinate(kin, j)
             J, gamma, phi = J + c * row, gamma - c * rest, phi + c * x
-        return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, gdot, phi)
+        return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, gdot, whole_turns_off(kin, coupling, phi))
 
     def _biased(self, kin: Kinematics, acts: LinkRows) -> Matrix:
         total = type(acts.gamma)(*acts.gamma.shape)
@@ -201,6 +202,17 @@ class Formulation(ABC):
     @abstractmethod
     def letters(self, model: Model) -> Iterator[LetterGroup]:
         """Letters of its coordinates and rates, group by group."""
+
+
+def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Scalar) -> Scalar:
+    """A coupling's residual without the jumps of angles that are measured up to whole turns."""
+    measured = [
+        abs(float(c))
+        for j, c in zip(coupling.joints, coupling.coefficients, strict=True)
+        if not kin.counts_turns(j) and kin.model.joints[j].kind.q_units == ("rad",)
+    ]
+    period = common_period(measured)
+    return principal(phi, period) if period else phi
 
 
 def kind_letters(kind: Kind) -> tuple[tuple[Letter, ...], tuple[Letter, ...]]:

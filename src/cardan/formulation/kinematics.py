@@ -104,6 +104,10 @@ class Kinematics:
             return near(link.kind, rows.q, segment(self.about, link.q)), rows.qd
         return rows.q, rows.qd
 
+    def counts_turns(self, j: int) -> bool:
+        """Whether a joint's angle counts whole turns: a tree joint's does, where the tree's configuration is known."""
+        return self.model.link_of_joint(j) is not None and (self.q is not None or self.about is not None)
+
     def pose(self, b: int) -> BodyPose:
         """Pose of a body; -1 is the ground."""
         i, at = frame_in_link(self.model, b, Pose())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import pi
+from collections.abc import Sequence
+from fractions import Fraction
+from math import gcd, lcm, pi
 
 from cardan.algebra.matrix import Matrix, arctan2, cos, dot, sin, stack, where
 from cardan.model.joint import Kind
@@ -12,6 +14,16 @@ def principal(x: Matrix, period: float = 2 * pi) -> Matrix:
     """`x` less the multiple of the period that brings it nearest to zero."""
     w = 2 * pi / period
     return arctan2(sin(w * x), cos(w * x)) / w
+
+
+def common_period(factors: Sequence[float]) -> float:
+    """Largest period of a sum of angles times factors when each angle may jump by whole turns; 0 if there is none."""
+    if not factors:
+        return 0.0
+    parts = [Fraction(c / factors[0]).limit_denominator(1000) for c in factors]
+    if any(abs(float(p) * factors[0] - c) > 1e-12 * c for p, c in zip(parts, factors, strict=True)):
+        return 0.0
+    return 2 * pi * factors[0] * gcd(*(p.numerator for p in parts)) / lcm(*(p.denominator for p in parts))
 
 
 def near(kind: Kind, x: Matrix, about: Matrix) -> Matrix:

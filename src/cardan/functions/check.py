@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import dynamics as dy
 from cardan.functions import energy as en
 from cardan.functions import kinematics as ki
-from cardan.functions.constraints import constraint_jacobian, constraint_residual, reactions, undetermined_reactions
+from cardan.functions.constraints import constraint_jacobian, reactions, undetermined_reactions
 from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import number, whole
@@ -148,7 +147,9 @@ def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bou
     ]
     rows = []
     for k, way in enumerate(ways[1:], 1):
-        rows.append(CheckRow(f"accelerations: spatial = {way.name}", relative(accelerations[0], accelerations[k]), bound))
+        rows.append(
+            CheckRow(f"accelerations: spatial = {way.name}", relative(accelerations[0], accelerations[k]), bound)
+        )
         here, there = (_in_plane(model, f, determined) if way.is_planar else f for f in (forces[0], forces[k]))
         rows.append(CheckRow(f"reactions: spatial = {way.name}", relative(here, there), bound))
     return rows

@@ -107,7 +107,7 @@ class Equations:
         return self._system(q, np.zeros(self.nv), t=t)[5]
 
     def N(self, q: ArrayLike) -> NDArray[Any]:
-        """Matrix (..., nq, nv) that takes rates to the rate of the configuration: `qdot = N(q) v`."""
+        """Matrix (..., nq, nv) from rates to the rate of the configuration, `qdot = N v`."""
         q = np.asarray(q, dtype=float)
         columns = self._kernel("rates")(q[..., None, :], np.eye(self.nv))
         return np.swapaxes(columns, -1, -2)
@@ -167,9 +167,7 @@ class Equations:
         """
         from cardan.readable.symbols import symbols_of
 
-        return symbols_of(
-            self.model, self.formulation, symbols=symbols, names=names, drives=drives, simplify=simplify
-        )
+        return symbols_of(self.model, self.formulation, symbols=symbols, names=names, drives=drives, simplify=simplify)
 
     def _system(
         self,
@@ -212,7 +210,8 @@ def _own_quantity(model: Model, formulation: Formulation, name: str) -> Quantity
         outputs = tuple((label, fixed(*size)) for label, size in zip(SYSTEM, sizes, strict=True))
         return Quantity(name, tuple(shapes), outputs, write=system, shapes=shapes)
     bodies: dict[str, Shape] = {"poses": (model.nb, 16), "twists": (model.nb, 6)}
-    found = {"rates": {"qdot": (nq,)}, "plus": {"q": (nq,)}, "lift": bodies, "project": own}[name]
+    coordinates: dict[str, Shape] = {"qdot" if name == "rates" else "q": (nq,)}
+    found = {"lift": bodies, "project": own}.get(name, coordinates)
     inputs = bodies if name == "project" else own
 
     def write(model: Model, s: Any) -> list[Any]:
@@ -247,9 +246,7 @@ _WHOLE: dict[str, Callable[[Model, Formulation], Quantity]] = {
 """Functions of the whole mechanism, with loops, couplings and force elements, that plain trees have recursions for."""
 
 
-def equations(
-    model: Model, *, formulation: str | Formulation = "spatial", **removed: Unpack[Removed]
-) -> Equations:
+def equations(model: Model, *, formulation: str | Formulation = "spatial", **removed: Unpack[Removed]) -> Equations:
     """Equations of motion of any mechanism in one formulation; see `Equations`.
 
     `formulation` is "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points" or one of your own.
@@ -259,4 +256,3 @@ def equations(
     found = find_formulation(formulation)
     prepare(model, found)
     return Equations(model, found)
-

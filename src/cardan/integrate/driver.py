@@ -1,4 +1,4 @@
-"""A run from start to end: which times to stop at, what to keep, and what to do when a system stops early."""
+"""Drive a stepper from start to end: stop at the sample times and breaks, keep samples and events."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cardan.integrate.stepper import Arrival, Outcome, Stepper
 
 
 @dataclass
-class Met:
-    """An event that a system met: its number, the system's, the time, s, and the state there."""
+class MetEvent:
+    """An event that a system met: indices of the event and of the system, time in s, and the state there."""
 
     event: int
     system: int
@@ -22,8 +22,8 @@ class Met:
 
 
 @dataclass
-class Samples:
-    """What a run has given so far: B systems at n times, not a number where a system did not get to."""
+class RunSamples:
+    """The results of a run so far: B systems at n times, NaN where a system did not get that far."""
 
     t: np.ndarray
     """Times (B, n), s."""
@@ -32,18 +32,19 @@ class Samples:
     v: np.ndarray
     """Velocities (B, n, nv)."""
     count: np.ndarray
-    """Samples each system has (B,)."""
+    """Number of samples of each system (B,)."""
     outcome: np.ndarray
     """How each system ended (B,), an `Outcome`."""
     steps: np.ndarray
     """Steps taken (B,)."""
-    met: list[Met] = field(default_factory=list)
-    words: str = ""
+    met: list[MetEvent] = field(default_factory=list)
+    message: str = ""
+    """Message of an external solver that failed."""
     interrupted: bool = False
 
     @classmethod
-    def empty(cls, systems: int, times: int, nq: int, nv: int) -> Samples:
-        """Room for a run."""
+    def empty(cls, systems: int, times: int, nq: int, nv: int) -> RunSamples:
+        """Allocate arrays for a run, filled with NaN."""
         q, v = (np.full((systems, times, n), np.nan) for n in (nq, nv))
         none = np.zeros(systems, dtype=int)
         return cls(np.full((systems, times), np.nan), q, v, none.copy(), none.copy(), none.copy())
@@ -61,9 +62,9 @@ class Samples:
         self.q[rows, at], self.v[rows, at] = q[rows], v[rows]
         self.count[rows] += 1
 
-    def settle(self, stepper: Stepper) -> None:
-        """Bring the samples onto the constraints; a system's run ends where one stays open."""
-        self.q, self.v, opened = stepper.settled(self.t, self.q, self.v)
+    def project(self, stepper: Stepper) -> None:
+        """Project the samples onto the constraints; a system's run ends before the first sample that stays open."""
+        self.q, self.v, opened = stepper.project(self.t, self.q, self.v)
         for i in np.flatnonzero(opened.any(axis=1)):
             first = max(int(np.argmax(opened[i])), 1)
             if first < self.count[i]:
@@ -79,21 +80,21 @@ def drive(
     *,
     breaks: Sequence[float] = (),
     stops: Sequence[bool] = (),
-    tell: Callable[[float], None] | None = None,
-) -> Samples:
+    report: Callable[[float], None] | None = None,
+) -> RunSamples:
     """Run B systems from states q (B, nq), v (B, nv) at `times[0]` through all times, s.
 
-    At `breaks` the stepper stops exactly and begins again. `stops` says of each event whether it ends a system's run.
-    `tell` is called with the time as it goes. An interruption from the keyboard ends the run and is noted.
+    At `breaks` the stepper stops exactly and begins again. `stops` says for each event whether it ends the run of the
+    system that meets it. `report` is called with the time reached. Ctrl-C ends the run and sets `interrupted`.
     """
-    kept = Samples.empty(len(q), len(times), q.shape[1], v.shape[1])
+    kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1])
     alive = np.ones(len(q), dtype=bool)
     kept.add(alive, times[0], q, v)
     wanted, again = set(times[1:].tolist()), {float(b) for b in breaks if times[0] < b < times[-1]}
     try:
         stepper.begin(float(times[0]), q, v)
         for t in sorted(wanted | again):
-            # just before a jump, so that no stage of a step sees what is beyond it
+            # stop just before a jump, so that no stage of a step evaluates forces beyond it
             arrival = _advance(stepper, float(np.nextafter(t, -np.inf)) if t in again else t, alive, kept, stops)
             if t in wanted:
                 kept.add(alive, t, arrival.q, arrival.v)
@@ -101,16 +102,16 @@ def drive(
                 break
             if t in again:
                 stepper.begin(t, arrival.q, arrival.v)
-            if tell is not None:
-                tell(t)
+            if report is not None:
+                report(t)
     except KeyboardInterrupt:
         kept.interrupted = True
-    kept.settle(stepper)
+    kept.project(stepper)
     return kept
 
 
-def _advance(stepper: Stepper, t: float, alive: np.ndarray, kept: Samples, stops: Sequence[bool]) -> Arrival:
-    """To a time, through all events before it; systems that end on the way are no longer alive."""
+def _advance(stepper: Stepper, t: float, alive: np.ndarray, kept: RunSamples, stops: Sequence[bool]) -> Arrival:
+    """Advance to a time through all events before it; clear `alive` for the systems that end on the way."""
     while True:
         arrival = stepper.advance(t)
         if not arrival.outcome.any():
@@ -119,11 +120,11 @@ def _advance(stepper: Stepper, t: float, alive: np.ndarray, kept: Samples, stops
         kept.steps = np.where(alive, arrival.steps, kept.steps)
         met = alive & (arrival.outcome == Outcome.EVENT)
         ended = alive & (arrival.outcome > Outcome.EVENT) & (arrival.outcome != Outcome.RESTING)
-        kept.words = kept.words or (arrival.words if ended.any() else "")
+        kept.message = kept.message or (arrival.message if ended.any() else "")
         for i in np.flatnonzero(met):
             here = [arrival.event[i]] if arrival.crossed is None else np.flatnonzero(arrival.crossed[i])
             for k in map(int, here):
-                kept.met.append(Met(k, int(i), float(arrival.t[i]), arrival.q[i].copy(), arrival.v[i].copy()))
+                kept.met.append(MetEvent(k, int(i), float(arrival.t[i]), arrival.q[i].copy(), arrival.v[i].copy()))
                 ended[i] |= stops[k]
         if ended.any():
             further = ended & (arrival.t > kept.t[np.arange(len(alive)), kept.count - 1])

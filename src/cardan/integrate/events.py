@@ -1,4 +1,4 @@
-"""Events: a user's expression whose zero crossing stops a run or is recorded."""
+"""Events: a user's expression whose zero crossing stops a run or is recorded, and how the crossing is located."""
 
 from __future__ import annotations
 
@@ -6,35 +6,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cardan.algebra.matrix import Matrix, Scalar, constant, is_symbol
+import numpy as np
+
+from cardan.algebra.matrix import Matrix, Scalar, constant, is_symbol, where
 from cardan.algebra.rotation import cross
 from cardan.errors import CardanError, InputError
-from cardan.formulation.loops import MOTION
+from cardan.formulation.kinematics import MOTION
 from cardan.formulation.recursion import run
 from cardan.model.elements import read_name
 from cardan.model.force import plain_symbols
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import one
-from cardan.structure.kernels import symbolic
+from cardan.structure.kernels import parameter_arguments, symbolic
 
 ACTIONS = ("stop", "record")
+
+# What a user gives
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens when an expression passes through zero.
+    """A zero crossing of an expression, which stops a run or is recorded.
 
     Args:
-        name: how the run calls it.
-        when: function of a `Moment` (symbols) that returns a scalar; the event is its zero crossing.
-        action: "stop" the run there, or only "record" it.
+        name: name of the event in the run's records.
+        when: function of a `cd.Instant` (symbols) that returns a scalar; the event is its zero crossing.
+        action: "stop" the run there, or only "record" the event.
         direction: 1 for upward crossings only, -1 for downward ones, 0 for both.
 
     """
 
     name: str
-    when: Callable[[Moment], Any]
+    when: Callable[[Instant], Any]
     action: str = "stop"
     direction: int = 0
 
@@ -46,13 +50,17 @@ class Event:
             raise InputError(f"event {self.name!r}: direction must be -1, 0 or 1, got {self.direction!r}")
         if not callable(self.when):
             raise InputError(
-                f"event {self.name!r}: `when` must be a function of a moment, e.g. lambda s: s.q[0]; got {self.when!r}"
+                f"event {self.name!r}: `when` must be a function of an instant, e.g. lambda s: s.q[0]; got "
+                f"{self.when!r}"
             )
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A state of the mechanism as symbols, for an event's expression: time s, coordinates rad and m, rates per s."""
+class Instant:
+    """Time and state of the mechanism as symbols, for an event's expression.
+
+    Time `t` is in s, coordinates `q` (nq,) in rad and m, rates `v` (nv,) in rad/s and m/s.
+    """
 
     model: Model
     t: Scalar
@@ -89,10 +97,13 @@ class Moment:
         return run(MOTION, self.model, {"q": self.q, "v": self.v}).links[link]
 
 
-def trace_events(model: Model, events: Sequence[Event]) -> Any:
-    """CasADi function `(t, q, v, p) -> g` (ne,) of all events; refuse an expression that is not a scalar of the state.
+# As graphs
 
-    `p` are the model's free parameters; without any it is not there.
+
+def trace_events(model: Model, events: Sequence[Event]) -> Any:
+    """CasADi function `(t, q, v, p) -> g` (ne,) of all events; reject an expression that is not a scalar of the state.
+
+    `p` are the model's free parameters; a model without any has no such input.
     """
     import casadi as ca
 
@@ -102,22 +113,22 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
         raise InputError(f"event {twice!r} is given twice; give each its own name")
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
     written, p = symbolic(model)
-    moment = Moment(written, t, q, v)
+    instant = Instant(written, t, q, v)
     values = []
     for event in events:
         try:
             with plain_symbols():
-                value = event.when(moment)
+                value = event.when(instant)
         except CardanError as error:
             raise InputError(f"event {event.name!r}: {error}") from None
         except Exception as error:
             raise InputError(
                 f"event {event.name!r}: its expression failed on symbols: {type(error).__name__}: {error}; use "
-                "arithmetic and casadi functions (casadi.sin, casadi.fmin, ...) of the moment's t, q, v"
+                "arithmetic and casadi functions (casadi.sin, casadi.fmin, ...) of the instant's t, q, v"
             ) from None
         if not is_symbol(value) or value.shape != (1, 1):
             what = f"shape {value.shape}" if is_symbol(value) else repr(value)
-            raise InputError(f"event {event.name!r}: its expression must be a scalar of the moment, got {what}")
+            raise InputError(f"event {event.name!r}: its expression must be a scalar of the instant, got {what}")
         _require_crossing(event, value)
         values.append(value)
     g = ca.vertcat(*values) if values else ca.SX(0, 1)
@@ -125,19 +136,104 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
     for event, value in zip(events, values, strict=True):
         for symbol in ca.symvar(value):
             if not ca.depends_on(known, symbol):
-                raise InputError(f"event {event.name!r}: its expression has the symbol {symbol}, not of the moment")
+                raise InputError(
+                    f"event {event.name!r}: its expression has the symbol {symbol}, which is not of the instant"
+                )
     return ca.Function("events", [t, q, v, *([p] if model.parameters else [])], [g])
 
 
 def _require_crossing(event: Event, value: Any) -> None:
-    """Refuse what is true or false: it is never below zero, so that it would pass through zero unseen."""
+    """Reject constants and conditions: a condition is 0 or 1, never negative, so its crossing would be missed."""
     import casadi as ca
 
     entry = value.elements()[0] if value.nnz() else None
     if entry is None or entry.is_constant():
-        raise InputError(f"event {event.name!r}: its expression is always {value}; it must change with the moment")
+        raise InputError(f"event {event.name!r}: its expression is always {value}; it must depend on the instant")
     if entry.op() in (ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR):
         raise InputError(
             f"event {event.name!r}: its expression is a condition, true or false, and never passes through zero; give "
             "a difference, as s.t - 1.5 for s.t > 1.5"
         )
+
+
+def events_of_one_system(model: Model, events: Sequence[Event]) -> Any:
+    """CasADi function `(t, q, v) -> g` of all events, at the parameter values of a model of one system."""
+    import casadi as ca
+
+    traced = trace_events(model, events)
+    values = [np.asarray(p).reshape(-1) for p in parameter_arguments(model)]
+    if not values:
+        return traced
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    return ca.Function("events", [t, q, v], [traced(t, q, v, *map(ca.DM, values))])
+
+
+def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Scalar, Scalar]:
+    """Whether one of the events' values changed sign in its direction, and the index of the first that did."""
+    import casadi as ca
+
+    crossed, which = ca.SX(0), ca.SX(-1)
+    for k in reversed(range(after.shape[0])):
+        up = ca.logic_and(before[k] < 0, after[k] >= 0)
+        down = ca.logic_and(before[k] > 0, after[k] <= 0)
+        own = {1: up, -1: down, 0: ca.logic_or(up, down)}[int(directions[k])]
+        crossed, which = ca.logic_or(crossed, own), where(own, float(k), which)
+    return crossed, which
+
+
+# Locating an event inside a step
+
+States = dict[str, np.ndarray]
+
+
+def locate(
+    at: Callable[[np.ndarray], States], start: States, h: np.ndarray, directions: np.ndarray
+) -> tuple[States, np.ndarray]:
+    """Find the earliest event inside a step of each system, by the Illinois method on the length of the step.
+
+    Return the states (n, ...) just past it, and all events (n, ne) that are met there.
+
+    `at(h)` gives the states after steps of lengths h (n,), s, from `start`; among them are the time `t` (n,) and the
+    events' values `g` (n, ne). A step of the given length must cross an event in every system.
+    """
+    far, hi = at(h), h.copy()
+    lo, g_lo = np.zeros(len(h)), start["g"]
+    side = np.zeros(len(h))
+    weight_lo, weight_hi = np.ones(len(h)), np.ones(len(h))
+    each = np.arange(len(h))
+    for _ in range(80):
+        which = np.argmax(_crossed(g_lo, far["g"], directions), axis=1)
+        a, b = weight_lo * g_lo[each, which], weight_hi * far["g"][each, which]
+        tight = hi - lo <= 4 * np.finfo(float).eps * np.maximum(np.abs(start["t"]), hi)
+        if tight.all():
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mid = np.where(b != a, hi - b * (hi - lo) / (b - a), 0.5 * (lo + hi))
+        # keep away from the ends, so that the bracket shrinks from both sides
+        margin = np.maximum(0.01 * (hi - lo) * (np.abs(side) > 2), np.finfo(float).eps * np.abs(start["t"]))
+        mid = np.clip(mid, lo + np.minimum(margin, 0.5 * (hi - lo)), hi - np.minimum(margin, 0.5 * (hi - lo)))
+        there = at(mid)
+        beyond: np.ndarray = np.any(_crossed(g_lo, there["g"], directions), axis=1)
+        far = {name: np.where(per_system(beyond, far[name]), there[name], far[name]) for name in far}
+        hi, lo = np.where(beyond, mid, hi), np.where(beyond, lo, mid)
+        g_lo = np.where(beyond[:, None], g_lo, there["g"])
+        side = np.where(beyond, np.maximum(side, 0) + 1, np.minimum(side, 0) - 1)
+        weight_lo = np.where(beyond & (side > 1), 0.5 * weight_lo, np.where(beyond, weight_lo, 1.0))
+        weight_hi = np.where(~beyond & (side < -1), 0.5 * weight_hi, np.where(beyond, 1.0, weight_hi))
+    return far, _crossed(g_lo, far["g"], directions)
+
+
+def keep_side(before: np.ndarray, now: np.ndarray) -> np.ndarray:
+    """Values of events (n, ne) after a restart: one that is exactly zero keeps the sign it had, so it is still met."""
+    return np.where((now == 0) & (before != 0), np.copysign(5e-324, before), now)
+
+
+def per_system(mask: np.ndarray, array: np.ndarray) -> np.ndarray:
+    """Reshape a mask (n,) of systems so that it broadcasts against an array (n, ...)."""
+    return mask.reshape(-1, *([1] * (array.ndim - 1)))
+
+
+def _crossed(before: np.ndarray, after: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Which events (n, ne) changed sign in their direction."""
+    up, down = (before < 0) & (after >= 0), (before > 0) & (after <= 0)
+    return np.where(directions > 0, up, np.where(directions < 0, down, up | down))

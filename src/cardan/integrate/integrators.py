@@ -1,176 +1,432 @@
-"""The integrators by name."""
+"""The integrators: one class each, with its options as fields, and a registry of them by name.
+
+To add one, subclass `Integrator` and register an object of it with `add_method`, or give the object itself as
+`cd.simulate(..., method=...)`. No other file knows the integrators by name.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.integrate.events import Event, trace_events
-from cardan.integrate.explicit.motion import Motion
-from cardan.integrate.explicit.step import METHODS, Method
-from cardan.integrate.explicit.stepper import Marching
-from cardan.integrate.stepper import Stepper
+from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, SEMI_IMPLICIT_EULER, Tableau
 from cardan.model.elements import read_name
-from cardan.model.model import Model
-from cardan.model.values import number, whole
-from cardan.structure.kernels import parameter_arguments
-from cardan.structure.rows import kept_rows, position_rows
+from cardan.model.values import batch, number, shown, whole
 
-IMPLICIT = ("gear", "alpha", "bdf", "adams")
-OWN = (*METHODS, *IMPLICIT)
-SERIAL = ("gear", "bdf", "adams")  # these take one system at a time
+if TYPE_CHECKING:
+    from cardan.formulation.formulation import Formulation
+    from cardan.integrate.events import Event
+    from cardan.integrate.stepper import Stepper
+    from cardan.model.model import Model
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a run asks of its integrator; the words are those of `cd.simulate`."""
+    """What a run asks of any integrator; names and units are those of `cd.simulate`."""
 
-    formulation: str
-    method: str
-    step: float | None
-    rtol: float
-    atol: float
-    longest: float
-    most: int | None
-    events: tuple[Event, ...]
-    baumgarte: float | None
-    damping: float
-    form: str
-    threads: int | None
+    step: float | None = None
+    rtol: float = 1e-8
+    atol: float = 1e-10
+    max_step: float = np.inf
+    max_steps: int | None = None
+    events: tuple[Event, ...] = ()
+    threads: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are none."""
+        """Reject NaN and non-numbers."""
+        if self.step is not None:
+            number("simulate", "step", self.step, "of seconds", above=0)
         number("simulate", "rtol", self.rtol, above=0)
         number("simulate", "atol", self.atol, above=0)
-        if not np.array_equal(self.longest, np.inf):
-            number("simulate", "longest_step", self.longest, "of seconds", above=0)
-        number("simulate", "damping", self.damping, least=0, most=1)
-        if self.baumgarte is not None:
-            number("simulate", "baumgarte", self.baumgarte, "of 1/s", least=0)
-        for name, count in (("most_steps", self.most), ("threads", self.threads)):
+        if not np.array_equal(self.max_step, np.inf):
+            number("simulate", "max_step", self.max_step, "of seconds", above=0)
+        for name, count in (("max_steps", self.max_steps), ("threads", self.threads)):
             if count is not None:
                 whole("simulate", name, count)
 
 
-def require_method(method: str, step: float | None) -> None:
-    """Refuse a method that is not one, and a fixed-step method without its step."""
-    names = (*METHODS, *IMPLICIT)
-    if not isinstance(method, str) or method not in names:
-        raise UnknownNameError(f"method {method!r} is not an integrator{nearest(method, names)}")
-    if step is not None:
-        number("simulate", "step", step, "of seconds", above=0)
-    if step is None and not chooses_steps(method):
-        raise InputError(f"simulate: method {method!r} takes steps of one length; give it, e.g. step=1e-3 (s)")
+class Integrator:
+    """An integration method with its options.
 
+    A subclass is a frozen dataclass whose fields are the options, with these class attributes:
 
-def chooses_steps(method: str) -> bool:
-    """Whether a method chooses the length of its steps."""
-    return METHODS[method].adaptive if method in METHODS else method != "alpha"
-
-
-def add_method(method: Method) -> None:
-    """Let `cd.simulate(..., method=method.name)` mean an explicit Runge-Kutta method of your own.
-
-    With an error estimate `e` it chooses its steps; its last stage must then be the first of the next step.
+        name: the name under which `cd.simulate(..., method=name)` finds it.
+        summary: what it is, in a few words.
+        chooses_steps: whether it chooses its steps by a tolerance; otherwise `step` must be given.
+        one_at_a_time: whether its stepper takes a single system; the systems of a batch are then run one by one.
+        for_stiff: whether it is meant for stiff mechanisms.
     """
-    if not isinstance(method, Method):
-        raise InputError(f"add_method: a Method(name, order, A, b) is added, got {method!r}")
-    owner, A, b, e = f"method {read_name('method', method.name)!r}", method.A, method.b, method.e
-    if not all(isinstance(x, np.ndarray) and np.isfinite(x).all() for x in (A, b, *(() if e is None else (e,)))):
-        raise InputError(f"{owner}: A, b and e must be NumPy arrays of finite numbers")
-    if method.name in OWN:
-        raise InputError(f"{owner} is Cardan's own; give yours another name")
-    if A.shape != (len(b), len(b)) or np.triu(A).any():
-        raise InputError(
-            f"{owner}: A must be ({len(b)}, {len(b)}) with zeros on and above the diagonal: it is explicit"
-        )
-    if abs(b.sum() - 1) > 1e-12:
-        raise InputError(f"{owner}: the weights b must add up to 1, they are {b.sum():g}")
-    if e is not None and (e.shape != b.shape or abs(e.sum()) > 1e-12):
-        raise InputError(f"{owner}: the weights e of the error must be {len(b)} numbers that add up to 0")
-    if e is not None and not np.allclose(A[-1], b, atol=1e-14):
-        raise InputError(f"{owner}: with an error estimate the last row of A must be b, as in Dormand and Prince's")
-    METHODS[method.name] = method
+
+    name: str
+    summary: str = ""
+    chooses_steps: bool = True
+    one_at_a_time: bool = False
+    for_stiff: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that are set, by name, as plain numbers, strings and lists."""
+        values = {name: getattr(self, name) for name in option_names(self)}
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in values.items()
+            if value is not None
+        }
+
+    def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
+        """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
+        raise NotImplementedError(f"{type(self).__name__} has no stepper")
 
 
-def make_stepper(model: Model, request: Request, tau: np.ndarray) -> Stepper:
-    """The integrator for a model, or a batch of them by its parameters, with drives `tau` (B, nv)."""
-    if request.baumgarte is not None and request.method not in METHODS:
-        raise InputError(
-            f"simulate: baumgarte goes with {', '.join(METHODS)}; {request.method!r} keeps loops its own way"
-        )
-    if request.method in METHODS:
-        method = METHODS[request.method]
-        return Marching(
-            motion_of(model, request.formulation, request.baumgarte),
-            method,
+# Explicit methods
+
+
+class _Explicit(Integrator):
+    """An explicit Runge-Kutta method; with `baumgarte` loops are stabilised by feedback instead of projected."""
+
+    tableau: Tableau
+    baumgarte: float | None
+
+    def __post_init__(self) -> None:
+        if self.baumgarte is not None:
+            number(type(self).__name__, "baumgarte", self.baumgarte, "of 1/s", least=0)
+
+    def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
+        """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
+        from cardan.integrate.explicit.motion import equations_of
+        from cardan.integrate.explicit.stepper import ExplicitStepper
+
+        return ExplicitStepper(
+            equations_of(model, formulation, self.baumgarte),
+            self.tableau,
             tau,
             step=request.step,
             rtol=request.rtol,
             atol=request.atol,
-            longest=request.longest,
+            max_step=request.max_step,
             events=request.events,
-            most=request.most,
+            max_steps=request.max_steps,
             threads=request.threads,
         )
-    if request.method == "alpha":
-        from cardan.integrate.alpha.stepper import Alpha
+
+
+@dataclass(frozen=True)
+class DormandPrince(_Explicit):
+    """Dormand and Prince's explicit Runge-Kutta method of order 5, which chooses its steps by a tolerance.
+
+    Args:
+        baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+
+    """
+
+    name = "dormand_prince"
+    summary = "explicit, order 5, chooses its steps"
+    tableau = DORMAND_PRINCE
+    baumgarte: float | None = None
+
+
+@dataclass(frozen=True)
+class RK4(_Explicit):
+    """The classical explicit Runge-Kutta method of order 4, with steps of fixed length.
+
+    Args:
+        baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+
+    """
+
+    name = "rk4"
+    summary = "explicit, order 4, fixed steps"
+    chooses_steps = False
+    tableau = KUTTA
+    baumgarte: float | None = None
+
+
+@dataclass(frozen=True)
+class SemiImplicitEuler(_Explicit):
+    """The semi-implicit Euler method of order 1, with steps of fixed length and one evaluation each.
+
+    Args:
+        baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+
+    """
+
+    name = "euler"
+    summary = "semi-implicit Euler, order 1, fixed steps"
+    chooses_steps = False
+    tableau = SEMI_IMPLICIT_EULER
+    baumgarte: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RungeKutta(_Explicit):
+    """An explicit Runge-Kutta method of your own, from its Butcher tableau.
+
+    With an error estimate `e` it chooses its steps; its last stage must then be the first of the next step.
+
+    Args:
+        name: name of the method.
+        order: order of accuracy.
+        A: coefficients (s, s) of the stages, zero on and above the diagonal.
+        b: weights (s,), which add up to 1.
+        e: weights (s,) of the error estimate, which add up to 0; None for steps of fixed length.
+        baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+
+    """
+
+    name: str
+    order: int
+    A: ArrayLike
+    b: ArrayLike
+    e: ArrayLike | None = None
+    baumgarte: float | None = None
+    chooses_steps: bool = field(init=False, repr=False)
+    tableau: Tableau = field(init=False, repr=False)
+
+    summary = "explicit Runge-Kutta method of your own"
+
+    def __post_init__(self) -> None:
+        """Check the coefficients."""
+        super().__post_init__()
+        owner = f"method {read_name('method', self.name)!r}"
+        whole(owner, "order", self.order)
+        A, b = batch(owner, "A", self.A), batch(owner, "b", self.b)
+        e = None if self.e is None else batch(owner, "e", self.e)
+        s = b.size
+        if b.shape != (s,) or A.shape != (s, s) or np.triu(A).any():
+            raise InputError(f"{owner}: A must be ({s}, {s}) with zeros on and above the diagonal: it is explicit")
+        if abs(b.sum() - 1) > 1e-12:
+            raise InputError(f"{owner}: the weights b must add up to 1, they add up to {b.sum():g}")
+        if e is not None and (e.shape != b.shape or abs(e.sum()) > 1e-12):
+            raise InputError(f"{owner}: the weights e of the error must be {s} numbers that add up to 0")
+        if e is not None and not np.allclose(A[-1], b, atol=1e-14):
+            raise InputError(f"{owner}: with an error estimate the last row of A must be b, as in Dormand and Prince's")
+        for array in (A, b, e):
+            if array is not None:
+                array.flags.writeable = False
+        made = {"A": A, "b": b, "e": e, "chooses_steps": e is not None, "tableau": Tableau(A, b, e)}
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+
+
+# Implicit methods
+
+
+@dataclass(frozen=True)
+class Alpha(Integrator):
+    """The generalised-alpha method of order 2, with steps of fixed length and adjustable damping, for stiff mechanisms.
+
+    Args:
+        damping: spectral radius at infinite frequency, 0 (most damping of fast vibrations) to 1 (none).
+
+    """
+
+    name = "alpha"
+    summary = "generalised-alpha, order 2, fixed steps"
+    chooses_steps = False
+    for_stiff = True
+    damping: float = 0.9
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        number("Alpha", "damping", self.damping, least=0, most=1)
+
+    def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
+        """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
+        from cardan.integrate.alpha.stepper import AlphaStepper
 
         assert request.step is not None
-        return Alpha(
+        return AlphaStepper(
             model,
-            request.formulation,
+            formulation,
             tau,
             step=request.step,
-            rho=request.damping,
+            rho=self.damping,
             events=request.events,
-            most=request.most,
+            max_steps=request.max_steps,
             threads=request.threads,
         )
-    return _multistep(model, request, tau)
 
 
-def motion_of(model: Model, formulation: str, baumgarte: float | None = None) -> Motion:
-    """The equations of a model for the explicit integrators."""
-    free = model.unbound
-    plain = free.is_plain and formulation in ("spatial", "newton_euler")
-    rows = () if plain else tuple(kept_rows(free, formulation))
-    return Motion(model, formulation, rows, tuple(position_rows(free)), baumgarte)
+class _Multistep(Integrator):
+    """A multistep method of variable order and step, by SUNDIALS."""
+
+    one_at_a_time = True
+    highest_order: int
+    max_order: int | None
+
+    def __post_init__(self) -> None:
+        if self.max_order is not None:
+            owner = type(self).__name__
+            number(owner, "max_order", whole(owner, "max_order", self.max_order), least=1, most=self.highest_order)
+
+    def _settings(self, model: Model, request: Request, tau: np.ndarray) -> dict[str, Any]:
+        """What both steppers of SUNDIALS take."""
+        from cardan.integrate.events import events_of_one_system
+
+        settings: dict[str, Any] = {
+            "rtol": request.rtol,
+            "atol": request.atol,
+            "max_step": request.max_step,
+            "max_order": self.highest_order if self.max_order is None else self.max_order,
+            "tau": tau,
+            "events": events_of_one_system(model, request.events) if request.events else None,
+            "directions": [event.direction for event in request.events] or None,
+        }
+        settings |= {} if request.step is None else {"first_step": request.step}
+        return settings | ({} if request.max_steps is None else {"max_steps": request.max_steps})
 
 
-def _multistep(model: Model, request: Request, tau: np.ndarray) -> Stepper:
-    from cardan.integrate.sundials.gear import Gear
-    from cardan.integrate.sundials.multistep import Multistep
+@dataclass(frozen=True)
+class Gear(_Multistep):
+    """Gear's method: BDF on the differential-algebraic equations (SUNDIALS IDA), for stiff mechanisms.
 
-    settings: dict[str, Any] = {
-        "rtol": request.rtol,
-        "atol": request.atol,
-        "max_step": request.longest,
-        "tau": tau,
-        "events": _events_of(model, request.events) if request.events else None,
-        "directions": [event.direction for event in request.events] or None,
-    }
-    if request.step is not None:
-        settings["first_step"] = request.step
-    if request.most is not None:
-        settings["max_steps"] = request.most
-    frame = "body" if request.formulation == "absolute_body" else "fixed"
-    formulation = request.formulation.removesuffix("_body")
-    if request.method == "gear":
-        return Gear(model, formulation, frame=frame, form=request.form, **settings)
-    return Multistep(model, request.method, formulation=formulation, **settings)
+    Args:
+        form: "stabilised" (Gear-Gupta-Leimkuhler, index 2: positions and velocities both on the constraints) or
+            "index1" (constraints on accelerations only).
+        max_order: highest order, 1 to 5; 5 by default.
+
+    """
+
+    name = "gear"
+    summary = "BDF on the differential-algebraic equations, for stiff mechanisms"
+    for_stiff = True
+    highest_order = 5
+    forms = ("stabilised", "index1")
+    form: str = "stabilised"
+    max_order: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if self.form not in self.forms:
+            raise InputError(f"Gear: form must be one of {', '.join(map(repr, self.forms))}, got {shown(self.form)}")
+
+    def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
+        """The integrator at work on a model, with drives `tau` (1, nv)."""
+        from cardan.integrate.sundials.gear import GearStepper
+
+        return GearStepper(model, formulation, form=self.form, **self._settings(model, request, tau))
 
 
-def _events_of(model: Model, events: tuple[Event, ...]) -> Any:
-    """The events as a function of (t, q, v), at the parameters of this one system."""
-    import casadi as ca
+class _Cvode(_Multistep):
+    """A method of SUNDIALS CVODE, for trees without couplings."""
 
-    traced = trace_events(model, events)
-    values = [np.asarray(p).reshape(-1) for p in parameter_arguments(model)]
-    if not values:
-        return traced
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    return ca.Function("events", [t, q, v], [traced(t, q, v, *map(ca.DM, values))])
+    formula: str
+
+    def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
+        """The integrator at work on a model, with drives `tau` (1, nv)."""
+        from cardan.integrate.sundials.multistep import MultistepStepper, require_open_tree
+
+        require_open_tree(model, formulation, self.name)
+        return MultistepStepper(model, self.formula, **self._settings(model, request, tau))
+
+
+@dataclass(frozen=True)
+class BDF(_Cvode):
+    """Backward differentiation formulas (SUNDIALS CVODE), for stiff trees without couplings.
+
+    Args:
+        max_order: highest order, 1 to 5; 5 by default.
+
+    """
+
+    name = "bdf"
+    summary = "BDF, trees only, for stiff ones"
+    for_stiff = True
+    formula = "BDF"
+    highest_order = 5
+    max_order: int | None = None
+
+
+@dataclass(frozen=True)
+class Adams(_Cvode):
+    """Adams' formulas (SUNDIALS CVODE), for trees without couplings.
+
+    Args:
+        max_order: highest order, 1 to 12; 12 by default.
+
+    """
+
+    name = "adams"
+    summary = "Adams, trees only"
+    formula = "Adams"
+    highest_order = 12
+    max_order: int | None = None
+
+
+# The registry
+
+INTEGRATORS: dict[str, Integrator] = {
+    integrator.name: integrator
+    for integrator in (DormandPrince(), RK4(), SemiImplicitEuler(), Gear(), Alpha(), BDF(), Adams())
+}
+OWN = tuple(INTEGRATORS)
+
+
+def add_method(integrator: Integrator) -> None:
+    """Register an integrator of your own: `cd.simulate(..., method=integrator.name)` then finds it.
+
+    It replaces an earlier one of the same name.
+    """
+    if not isinstance(integrator, Integrator):
+        raise InputError(
+            f"add_method: give an integrator, e.g. cd.RungeKutta(name, order, A, b); got {shown(integrator)}"
+        )
+    name = read_name("method", getattr(integrator, "name", None))
+    if name in OWN:
+        raise InputError(f"method {name!r} is Cardan's own; give yours another name")
+    INTEGRATORS[name] = integrator
+
+
+def find_integrator(method: Any) -> Integrator:
+    """The integrator of a name, with its default options; an integrator is returned as it is."""
+    if isinstance(method, Integrator):
+        read_name("method", getattr(method, "name", None))
+        return method
+    if isinstance(method, type) and issubclass(method, Integrator):
+        raise InputError(f"method {method.__name__} is a class; give an object of it: {method.__name__}()")
+    if not isinstance(method, str) or method not in INTEGRATORS:
+        raise UnknownNameError(f"method {method!r} is not an integrator{nearest(method, INTEGRATORS)}")
+    return INTEGRATORS[method]
+
+
+def require_step(integrator: Integrator, step: float | None) -> None:
+    """Reject a method of fixed steps without its step."""
+    if step is None and not integrator.chooses_steps:
+        raise InputError(
+            f"simulate: method {integrator.name!r} takes steps of fixed length; give it, e.g. step=1e-3 (s)"
+        )
+
+
+# Options
+
+
+def option_names(integrator: Any) -> tuple[str, ...]:
+    """Names of the options of an integrator: the fields of its dataclass."""
+    if not is_dataclass(integrator):
+        return ()
+    return tuple(f.name for f in fields(integrator) if f.init and f.name != "name")
+
+
+def with_options(integrator: Integrator, options: Mapping[str, Any]) -> Integrator:
+    """The integrator with some options changed; the error for a wrong one names the methods that have it."""
+    for name in options:
+        if name not in option_names(integrator):
+            others = [repr(other.name) for other in INTEGRATORS.values() if name in option_names(other)]
+            having = f"; methods that have it: {', '.join(others)}" if others else ""
+            raise InputError(f"method {integrator.name!r} has no option {name!r}{having}")
+    return replace(integrator, **options) if options else integrator  # type: ignore[type-var]
+
+
+def option_example(method: Any, name: str, value: Any) -> str:
+    """How to give an option, as `cd.Alpha(damping=0.8)`: to the method asked for, or else to one that has it."""
+    asked = INTEGRATORS.get(method) if isinstance(method, str) else method
+    for integrator in (asked, *(INTEGRATORS[own] for own in OWN)):
+        if isinstance(integrator, Integrator) and integrator.name in OWN and name in option_names(integrator):
+            return f"cd.{type(integrator).__name__}({name}={shown(value)})"
+    return ""

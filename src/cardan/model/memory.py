@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key", bound=Hashable)
 Thing = TypeVar("Thing")
 
-Memory = dict[tuple["Slot[Any, Any]", Hashable], Any]
+Memory = dict[tuple["Slot[Any, Any] | KernelSlot[Any]", Hashable], Any]
 _NOTHING: Any = object()
 
 

@@ -99,5 +99,6 @@ def joint_labels(name: str, kind: Kind) -> list[RowLabel]:
 def rows_of_tree(model: Model) -> RowTable:
     """Labels of the rows in the tree's coordinates: cut joints, then couplings and motions, then constraints."""
     labels = [label for j in model.cuts for label in joint_labels(model.joints[j].name, model.joints[j].kind)]
-    elements = (*model.couplings, *model.constraints)
-    return RowTable((*labels, *(label for element in elements for label in element.labels(model.joints))))
+    labels += [label for coupling in model.couplings for label in coupling.labels(model.joints)]
+    labels += [label for constraint in model.constraints for label in constraint.labels(model.joints)]
+    return RowTable(labels)

@@ -68,7 +68,7 @@ def header(about: About, batch: tuple[int, ...], time: Any, outcome: Any, variab
         coords["time"] = (dims, time, {"units": "s", "long_name": "time"})
     stated = {
         "cardan_run": FORMAT, "model": labels.model, "model_key": labels.key, "method": about.method,
-        "formulation": about.formulation, "frame": about.frame,
+        "formulation": about.formulation,
         "settings": _json(about.settings), "statistics": _json(about.statistics),
     }  # fmt: skip
     words = (systems, _text(outcome), {"long_name": "why a system stopped early, empty if it did not"})
@@ -133,7 +133,7 @@ def run_of(data: xr.Dataset, model: Model | None) -> Trajectory:
     stated = data.attrs
     about = About(
         labels_of(model) if model is not None else _labels(data),
-        str(stated["method"]), str(stated["formulation"]), str(stated["frame"]),
+        str(stated["method"]), str(stated["formulation"]),
         json.loads(stated["settings"]), json.loads(stated["statistics"]),
     )  # fmt: skip
     arrays = {name: data.variables[name] for name in ("time", "q", "v")}

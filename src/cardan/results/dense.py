@@ -2,8 +2,7 @@
 
 Between two samples `q(t)` is the polynomial of degree five that has the samples' `q`, `qdot = N(q) v` and `qddot`
 at both ends, quaternions made unit again; `v` is what `N(q) v = qdot` gives. For samples `h` apart the error is of
-order `h^6` in q and `h^5` in v. Loops and couplings are then closed by Newton's method (the smallest change), which
-keeps the orders.
+order `h^6` in q and `h^5` in v. The state is then projected onto the constraints, which keeps the orders.
 
 Notation: `s` in [0, 1] runs through a step of length `h`; `H` are the six Hermite polynomials of degree five.
 """
@@ -15,17 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError
-from cardan.formulation.power import configuration_acceleration, velocity_of_rates
+from cardan.formulation.coordinates import configuration_acceleration, velocity_of_rates
 from cardan.functions.dynamics import rates
-from cardan.functions.general import time_argument
+from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
-from cardan.structure.assemble import TOLERANCE, constraint_kernels
-from cardan.structure.kernels import compile_quantity, kernel_of
+from cardan.structure.kernels import compile_quantity
+from cardan.structure.projection import project
 
 if TYPE_CHECKING:
     from cardan.results.trajectory import Trajectory
 
-NEWTON_STEPS = 8
 # Coefficients of s^0 ... s^5 for the values q0, h q0', h^2 q0'', h^2 q1'', h q1', q1.
 HERMITE = np.array(
     [
@@ -37,6 +35,9 @@ HERMITE = np.array(
         [0, 0, 0, 10, -15, 6],
     ]
 )
+
+
+_KERNELS: KernelSlot[str] = KernelSlot("rates and second derivatives of the configuration")
 
 
 def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,30 +100,9 @@ def interpolate(
         q[:, at] /= size
         qdot[:, at] /= size
     v = _kernel(model, "velocity_of_rates")(q, qdot)
-    return close_loops(model, q, v, t)
-
-
-def close_loops(model: Model, q: np.ndarray, v: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest states (m, nq), (m, nv) that keep loops and couplings, from states near them."""
-    if not (model.cuts or model.couplings):
-        return q, v
-    residual, velocity_rows = constraint_kernels(model)
-    plus, at = kernel_of(model, "plus"), time_argument(model, t)
-    for _ in range(NEWTON_STEPS):
-        phi, G = residual(q, *at)
-        if np.abs(phi).max(initial=0.0) <= TOLERANCE:
-            break
-        # damped by the gap: dependent rows, which agree only at closed positions, must not take over
-        gap = np.linalg.norm(phi, axis=-1)[:, None, None]
-        A = G @ G.swapaxes(-1, -2) + (gap + 1e-15) * np.eye(phi.shape[-1])
-        q = plus(q, -(G.swapaxes(-1, -2) @ np.linalg.solve(A, phi[..., None]))[..., 0])
-    J, beta = velocity_rows(q, *at)
-    missing = beta - (J @ v[..., None])[..., 0]
-    return q, v + (np.linalg.pinv(J, rcond=1e-10) @ missing[..., None])[..., 0]
+    return project(model, q, v, t)[:2] if model.has_rows else (q, v)
 
 
 def _kernel(model: Model, name: str) -> Any:
-    if name not in model.kernels:
-        make = {"configuration_acceleration": configuration_acceleration, "velocity_of_rates": velocity_of_rates}
-        model.kernels[name] = compile_quantity(model, make[name](model), "spatial")
-    return model.kernels[name]
+    make = {"configuration_acceleration": configuration_acceleration, "velocity_of_rates": velocity_of_rates}
+    return _KERNELS.find(model, name, lambda: compile_quantity(model, make[name](model), "tree"))

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from cardan.functions.constraints import constraint_residual, reactions
+from cardan.functions.constraints import constraint_residual, multipliers, reactions
 from cardan.functions.dynamics import forward_dynamics
-from cardan.functions.energy import kinetic_energy, momentum, potential_energy
-from cardan.functions.general import time_argument
+from cardan.functions.energy import kinetic_energy, momentum, potential_energy, power
 from cardan.functions.kinematics import body_poses, body_twists
-from cardan.functions.power import multipliers, power
 from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels
+from cardan.structure.kernels import time_argument
 
 XYZ = ("x", "y", "z")
 SCREW = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
@@ -81,12 +80,6 @@ class Samples:
     tau: np.ndarray | None
     t: np.ndarray
     formulation: str
-    frame: str
-
-    @property
-    def way(self) -> dict[str, Any]:
-        """The formulation, as arguments."""
-        return {"formulation": self.formulation, "frame": self.frame}
 
 
 @dataclass(frozen=True)
@@ -132,7 +125,7 @@ STATES: dict[str, Quantity] = {
 QUANTITIES: dict[str, Quantity] = {
     "a": Quantity(
         ("rate",), "", "accelerations of the tree's joints",
-        lambda s: forward_dynamics(s.model, s.q, s.v, s.tau, t=s.t, **s.way),
+        lambda s: forward_dynamics(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
     ),
     "poses": Quantity(
         ("body", "row", "column"), "1 and m", "poses of the bodies in ground axes", lambda s: body_poses(s.model, s.q)
@@ -143,11 +136,11 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "reactions": Quantity(
         ("joint", "component"), "N m and N", "wrench of each joint on its child, at and in the joint frame",
-        lambda s: reactions(s.model, s.q, s.v, s.tau, t=s.t, **s.way),
+        lambda s: reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
     ),
     "multipliers": Quantity(
         ("constraint",), "N m and N", "multipliers of the constraint rows",
-        lambda s: multipliers(s.model, s.q, s.v, s.tau, t=s.t, **s.way),
+        lambda s: multipliers(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
     ),
     "kinetic": Quantity((), "J", "kinetic energy", lambda s: kinetic_energy(s.model, s.q, s.v)),
     "potential": Quantity((), "J", "potential energy", lambda s: potential_energy(s.model, s.q)),

@@ -38,7 +38,6 @@ class About:
     labels: Labels
     method: str
     formulation: str
-    frame: str
     settings: Mapping[str, Any]
     statistics: Mapping[str, Any]
 

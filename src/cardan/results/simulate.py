@@ -1,19 +1,20 @@
-"""`cd.simulate`: a mechanism moves."""
+"""`cd.simulate`: simulate a mechanism, or a batch of them."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError
-from cardan.formulation.dynamics import row_count
-from cardan.functions.general import formulation_key
-from cardan.integrate.driver import Samples, drive
+from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError, nearest
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.registry import find_formulation
+from cardan.integrate.driver import RunSamples, drive
 from cardan.integrate.events import Event, trace_events
-from cardan.integrate.integrators import SERIAL, Request, chooses_steps, make_stepper, require_method
+from cardan.integrate.integrators import Integrator, Request, find_integrator, option_example, require_step
 from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
@@ -25,13 +26,19 @@ from cardan.results.record import EventRecord
 from cardan.results.stream import Store
 from cardan.results.trajectory import Trajectory
 from cardan.structure.assemble import assemble as assembled
-from cardan.structure.condition import warn_of_condition
+from cardan.structure.condition import take_as_closed, warn_of_condition
 from cardan.structure.kernels import parameter_arguments
+from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 
-CHUNK = 16_384  # systems that march together: their states stay in the cache
-ROOM = 4 << 30  # bytes of samples kept in memory; more must be asked for, or stored
+CHUNK = 16_384  # systems that are integrated together: their states fit into the processor's cache
+ROOM = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
 MOST_SAMPLES = 10_000_000
+# Arguments that `simulate` no longer has, and what to give instead. Options of integrators are found by themselves.
+REMOVED = {
+    "longest_step": "is now called max_step",
+    "most_steps": "is now called max_steps",
+}
 
 
 def simulate(
@@ -41,96 +48,94 @@ def simulate(
     v0: Any = None,
     *,
     tau: Any = None,
-    formulation: str = "spatial",
-    frame: str = "fixed",
-    method: str = "dormand_prince",
+    formulation: str | Formulation = "spatial",
+    method: str | Integrator = "dormand_prince",
     step: float | None = None,
     rtol: float = 1e-8,
     atol: float = 1e-10,
-    longest_step: float = np.inf,
-    most_steps: int | None = None,
+    max_step: float = np.inf,
+    max_steps: int | None = None,
     samples: int | Sequence[float] | np.ndarray = 501,
     start: float = 0.0,
     breaks: Sequence[float] = (),
     events: Sequence[Event] = (),
     assemble: bool = False,
-    baumgarte: float | None = None,
-    damping: float = 0.9,
-    form: str = "stabilised",
     failures: str = "raise",
     store: Any = None,
     overwrite: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
+    **removed: Any,
 ) -> Trajectory:
     """Simulate a mechanism, or a batch of them, from a state for a time.
 
     Args:
         model: the mechanism; its free parameters (`model.free(...).at(...)`) may be a batch too.
-        duration: how long, s.
-        q0: configurations (..., nq), rad and m; the model's own start, assembled, by default.
+        duration: simulated time, s.
+        q0: configurations (..., nq), rad and m; by default the joints' start values, assembled.
         v0: velocities (..., nv), rad/s and m/s; at rest by default.
-        tau: constant drives (..., nv), N m and N; drives that change with time are elements of the model.
-        formulation: "spatial", "newton_euler", "absolute", "relative" or, for planar mechanisms, "points".
-        frame: "fixed" or "body", for the angular rates of "absolute".
-        method: "dormand_prince" (explicit, order 5, chooses its steps), "rk4", "euler" (semi-implicit), "gear" (BDF
-            on the differential-algebraic equations, for stiff ones), "alpha" (generalised-alpha), "bdf", "adams"
-            (trees only).
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first one.
+        tau: constant drives (..., nv), N m and N; drives that vary with time are elements of the model.
+        formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", for planar mechanisms "points",
+            or one of your own.
+        method: the integrator, by name or as an object with its options: "dormand_prince" (explicit, order 5, chooses
+            its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
+            differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
+            `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
+        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
-        longest_step: longest step, s.
-        most_steps: give up after so many steps.
-        samples: how many, evenly from start to end, or their times, s.
+        max_step: longest step, s.
+        max_steps: stop a system after this many steps.
+        samples: number of samples, evenly spaced from start to end, or their times, s.
         start: time at the start, s.
-        breaks: times, s, where something jumps: every method steps on them exactly and starts anew.
-        events: what to look for on the way (`cd.Event`).
+        breaks: times, s, of discontinuities: every method ends a step exactly there and restarts.
+        events: events to look for (`cd.Event`).
         assemble: first bring q0 and v0 onto the loops.
-        baumgarte: for the explicit methods, pull loops together at this rate, 1/s, instead of projecting.
-        damping: spectral radius at infinity of "alpha", 0 (most damping) to 1 (none).
-        form: of "gear", "stabilised" (Gear-Gupta-Leimkuhler, index 2) or "index1".
-        failures: of a batch, "raise" after all other systems have ended, or "keep" and tell in `run.outcome`.
-        store: write a batch to this NetCDF file as it goes, for results larger than memory.
+        failures: "raise" an error if a system of a batch fails, after all others have ended; or "keep" them and
+            report in `run.outcome`.
+        store: write a batch to this NetCDF file chunk by chunk, for results larger than memory.
         overwrite: whether an existing file may be replaced.
-        threads: how many for a batch; all cores by default.
-        progress: show a bar; by default on a terminal, when it takes long.
+        threads: number of threads for a batch; all cores by default.
+        progress: show a progress bar; by default on a terminal, for long runs.
+        **removed: arguments that were removed; an error says what to give instead.
 
     Raises:
         SimulationError: a system did not reach the end; `error.partial` is what was computed until then.
 
     """
-    require_method(method, step)
+    _reject_removed(removed, method)
+    integrator = find_integrator(method)
+    require_step(integrator, step)
     start = number("simulate", "start", start, "of seconds")
     duration = number("simulate", "duration", duration, "of seconds", above=0)
-    _require_steps(method, step, longest_step, start, duration)
-    times = _times(start, duration, samples)
-    key = formulation_key(formulation, frame)
-    require_smooth_motions(model, start, start + duration)
-    if row_count(model.unbound):
-        require_motion(model.unbound)
-    warn_of_condition(model, key)
-    model.kernels["closed"] = True  # the start is looked at here, and refused if it is open
     events, breaks = _events(events), _listed("breaks", breaks)
     breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
+    request = Request(step, rtol, atol, max_step, max_steps, events, threads)
+    _require_steps(integrator, step, max_step, start, duration)
+    times = _times(start, duration, samples)
+    found = find_formulation(formulation)
+    prepare(model, found)
+    if failures not in ("raise", "keep"):
+        raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
+    require_smooth_motions(model, start, start + duration)
+    if model.has_rows:
+        require_motion(model.unbound)
+    warn_of_condition(model, found)
+    take_as_closed(model)  # the start is checked below, and rejected if a loop is open
     if events:
         trace_events(model, events)
     systems, states = _states(model, q0, v0, tau, start, assemble)
-    if failures not in ("raise", "keep"):
-        raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
-    settings: dict[str, Any] = {"rtol": rtol, "atol": atol, "start": start, "duration": duration}
+    settings = {**integrator.options, "rtol": rtol, "atol": atol, "start": start, "duration": duration}
     if step is not None:
         settings["step"] = step
-    request = Request(
-        key, method, step, rtol, atol, longest_step, most_steps, events, baumgarte, damping, form, threads
-    )
-    about = {"method": method, "formulation": formulation, "frame": frame, "settings": settings}
-    job = _Job(model, request, systems, times, breaks, about, failures == "keep")
+    about = {"method": integrator.name, "formulation": found.name, "settings": settings}
+    job = _Job(model, integrator, found, request, systems, times, breaks, about, failures == "keep")
     with Bar(progress, model.name, start, float(times[-1]), len(states.q)) as bar:
         if store is not None:
             return _stored(job, states, store, overwrite, bar)
         _require_room(model, len(states.q), len(times))
         run = job.run(states, bar)
-    return warn_of_energy(run, rtol, atol) if chooses_steps(method) else run
+    return warn_of_energy(run, rtol, atol) if integrator.chooses_steps else run
 
 
 @dataclass(frozen=True)
@@ -150,9 +155,11 @@ class _States:
 
 @dataclass(frozen=True)
 class _Job:
-    """A run to be done."""
+    """A run to be computed."""
 
     model: Model
+    integrator: Integrator
+    formulation: Formulation
     request: Request
     batch: tuple[int, ...]
     times: np.ndarray
@@ -161,47 +168,47 @@ class _Job:
     keep: bool
 
     def run(self, states: _States, bar: Bar) -> Trajectory:
-        """All systems, a chunk at a time, in memory."""
+        """Run all systems, a chunk at a time, in memory."""
         parts = []
         for lo in range(0, len(states.q), CHUNK):
-            parts.append(self.march(states.part(lo, lo + CHUNK), bar))
+            parts.append(self.integrate(states.part(lo, lo + CHUNK), bar))
             if parts[-1].interrupted:
                 break
         kept = _joined(parts, len(states.q))
         return self.finished(kept, self.trajectory(kept, states, self.batch), states)
 
-    def march(self, states: _States, bar: Bar) -> Samples:
-        """One chunk; of a method that takes one system at a time, one after the other."""
-        if self.request.method in SERIAL and len(states.q) > 1:
+    def integrate(self, states: _States, bar: Bar) -> RunSamples:
+        """Run one chunk; its systems one by one if the integrator takes them so."""
+        if self.integrator.one_at_a_time and len(states.q) > 1:
             parts = []
             for k in range(len(states.q)):
-                parts.append(self.march(states.part(k, k + 1), bar))
+                parts.append(self.integrate(states.part(k, k + 1), bar))
                 if parts[-1].interrupted:
                     break
             return _joined(parts, len(states.q))
         model = self.model if states.parameters is None else with_values(self.model, states.parameters)
         stops = [event.action == "stop" for event in self.request.events]
-        stepper = make_stepper(model, self.request, states.tau)
-        return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, tell=bar.tell)
+        stepper = self.integrator.stepper(model, self.formulation, self.request, states.tau)
+        return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, report=bar.tell)
 
-    def trajectory(self, kept: Samples, states: _States, batch: tuple[int, ...]) -> Trajectory:
-        """The samples, with names."""
+    def trajectory(self, kept: RunSamples, states: _States, batch: tuple[int, ...]) -> Trajectory:
+        """The samples as a trajectory."""
         most = max(int(kept.count.max()), 1)
         short = (kept.count < most).any() or (kept.t[:, :most] != self.times[:most]).any()
         shape = (*batch, most)
         return Trajectory(
             self.model,
             kept.t[:, :most].reshape(shape) if short else self.times[:most],
-            _for_good(kept.q[:, :most].reshape(*shape, -1)),
-            _for_good(kept.v[:, :most].reshape(*shape, -1)),
+            _read_only(kept.q[:, :most].reshape(*shape, -1)),
+            _read_only(kept.v[:, :most].reshape(*shape, -1)),
             tau=states.tau.reshape(*batch, -1) if states.tau.any() else None,
             events=self.records(kept, batch),
-            outcome=np.array([_word(o) for o in kept.outcome]).reshape(batch),
+            outcome=np.array([Outcome(o).text for o in kept.outcome]).reshape(batch),
             statistics={"steps": int(kept.steps.sum()), "most_steps": int(kept.steps.max())},
             **self.about,
         )
 
-    def records(self, kept: Samples, batch: tuple[int, ...], first: int = 0) -> list[EventRecord]:
+    def records(self, kept: RunSamples, batch: tuple[int, ...], first: int = 0) -> list[EventRecord]:
         """The events met, by system and time."""
         names = [event.name for event in self.request.events]
         return [
@@ -210,8 +217,8 @@ class _Job:
             for m in sorted(kept.met, key=lambda m: (m.system, m.t))
         ]  # fmt: skip
 
-    def finished(self, kept: Samples, run: Trajectory, states: _States) -> Trajectory:
-        """The trajectory, or the error that says why it is not whole."""
+    def finished(self, kept: RunSamples, run: Trajectory, states: _States) -> Trajectory:
+        """The trajectory; raise an error if it is not complete."""
         if kept.interrupted:
             t = float(np.nanmax(kept.t))
             raise InterruptedRunError(
@@ -228,8 +235,8 @@ class _Job:
         t = float(kept.t[first, at])
         here = states.part(first, first + 1)
         model = self.model if here.parameters is None else with_values(self.model, here.parameters[0])
-        cause = why(model, self.request, Outcome(kept.outcome[first]), kept.words, t, kept.q[first, at],
-                    kept.v[first, at], here.tau[0])  # fmt: skip
+        outcome, q, v = Outcome(kept.outcome[first]), kept.q[first, at], kept.v[first, at]
+        cause = why(model, self.integrator, self.request, outcome, kept.message, t, q, v, here.tau[0])
         system = tuple(map(int, np.unravel_index(first, self.batch))) if len(self.batch) > 1 else first
         more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
         who = f", system {system}{more}" if self.batch else ""
@@ -237,7 +244,7 @@ class _Job:
 
 
 def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Bar) -> Trajectory:
-    """All systems, a chunk at a time, to a file; when something goes wrong, what there is so far."""
+    """Run all systems, a chunk at a time, to a file; after a failure the file has what was computed until then."""
     count, events = len(states.q), job.request.events
     model = job.model if states.parameters is None else with_values(job.model, states.parameters)
     room = 8 * len(job.times) * (model.nq + model.nv)
@@ -250,9 +257,9 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Bar) ->
         steps = 0
         for lo in range(0, count, chunk):
             part = states.part(lo, lo + chunk)
-            kept = job.march(part, bar)
+            kept = job.integrate(part, bar)
             met = job.records(kept, (count,), lo)
-            outcome = [_word(o) for o in kept.outcome]
+            outcome = [Outcome(o).text for o in kept.outcome]
             time = kept.t if own_times else None
             try:
                 out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met)
@@ -271,12 +278,12 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Bar) ->
         return out.finish({"steps": steps})
 
 
-def _joined(parts: list[Samples], systems: int) -> Samples:
-    """Chunks put together; systems that were never reached have no samples."""
+def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
+    """Join chunks; systems that were not reached have no samples."""
     first = parts[0]
     if len(parts) == 1 and len(first.t) == systems:
         return first
-    whole = Samples.empty(systems, first.t.shape[1], first.q.shape[2], first.v.shape[2])
+    whole = RunSamples.empty(systems, first.t.shape[1], first.q.shape[2], first.v.shape[2])
     lo = 0
     for part in parts:
         at = slice(lo, lo + len(part.t))
@@ -285,13 +292,24 @@ def _joined(parts: list[Samples], systems: int) -> Samples:
         for met in part.met:
             met.system += lo
             whole.met.append(met)
-        whole.words, whole.interrupted = whole.words or part.words, whole.interrupted or part.interrupted
+        whole.message, whole.interrupted = whole.message or part.message, whole.interrupted or part.interrupted
         lo = at.stop
     return whole
 
 
+def _reject_removed(removed: dict[str, Any], method: Any) -> None:
+    """Reject arguments that `simulate` does not have; for a removed one say what to give instead."""
+    for name, value in removed.items():
+        if name in REMOVED:
+            raise InputError(f"simulate: {name} {REMOVED[name]}")
+        if example := option_example(method, name, value):
+            raise InputError(f"simulate: {name} is now an option of the method: method={example}")
+        known = [p.name for p in inspect.signature(simulate).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        raise InputError(f"simulate: there is no argument {name!r}{nearest(name, known)}")
+
+
 def _times(start: float, duration: float, samples: Any) -> np.ndarray:
-    """Times of the samples, the start and the end among them."""
+    """Times of the samples, including start and end."""
     if not start + duration / 2 > start:
         raise InputError(
             f"simulate: a duration of {duration:g} s is lost in the rounding of a start at {start:g} s; start at 0"
@@ -308,7 +326,7 @@ def _times(start: float, duration: float, samples: Any) -> np.ndarray:
         times = np.zeros(())
     if times.ndim != 1 or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
         raise InputError(
-            f"simulate: sample times must be a row of increasing numbers, s, or how many, got {shown(samples)}"
+            f"simulate: samples must be a number of samples or a list of increasing times, s, got {shown(samples)}"
         )
     if len(times) and (times[0] < start or times[-1] > start + duration):
         raise InputError(
@@ -318,23 +336,23 @@ def _times(start: float, duration: float, samples: Any) -> np.ndarray:
     return np.unique(np.concatenate([[start], times, [start + duration]]))
 
 
-def _require_steps(method: str, step: float | None, longest: Any, start: float, duration: float) -> None:
-    """Refuse steps so short that adding one to the time does not change it: the run would never end."""
-    for name, value in (("step", None if chooses_steps(method) else step), ("longest_step", longest)):
-        if isinstance(value, float | int) and 0 < value < 1e-15 * max(abs(start), abs(start + duration)):
+def _require_steps(integrator: Integrator, step: float | None, max_step: float, start: float, duration: float) -> None:
+    """Reject steps so short that adding one to the time does not change it: the run would never end."""
+    for name, value in (("step", None if integrator.chooses_steps else step), ("max_step", max_step)):
+        if value is not None and value < 1e-15 * max(abs(start), abs(start + duration)):
             raise InputError(
                 f"simulate: a {name} of {value:g} s is lost in the rounding of t = {start + duration:g} s; take longer"
             )
 
 
-def _for_good(array: np.ndarray) -> np.ndarray:
-    """An array that nobody will change any more, so that a run need not copy it."""
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """Make an array read-only, so that a trajectory need not copy it."""
     array.flags.writeable = False
     return array
 
 
 def _listed(what: str, values: Any) -> list[Any]:
-    """What should be a list."""
+    """Read a list."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"simulate: {what} must be a list, got {shown(values)}")
     return list(values)
@@ -349,7 +367,7 @@ def _events(events: Any) -> tuple[Event, ...]:
 
 
 def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool) -> tuple[tuple[int, ...], _States]:
-    """The batch shape, and the start of every system, checked."""
+    """The batch shape, and the checked start of every system."""
     if model.nv == 0:
         raise InputError(f"simulate: model {model.name!r} has no moving joint; there is nothing to simulate")
     given = {"q0": (q0, model.nq), "v0": (v0, model.nv), "tau": (tau, model.nv)}
@@ -386,18 +404,3 @@ def _require_room(model: Model, systems: int, times: int) -> None:
             f"simulate: {systems} systems at {times} times take {size / 1e9:.1f} GB; take fewer samples, or give "
             "store='run.nc' to write them as they come"
         )
-
-
-def _word(outcome: int) -> str:
-    words = {
-        Outcome.ARRIVED: "",
-        Outcome.EVENT: "stopped at an event",
-        Outcome.SMALL_STEP: "step size underflow",
-        Outcome.NOT_A_NUMBER: "not a number",
-        Outcome.NEWTON: "Newton's method failed",
-        Outcome.OPEN_LOOP: "a loop opened",
-        Outcome.SOLVER: "the solver gave up",
-        Outcome.STEPS: "too many steps",
-        Outcome.RESTING: "",
-    }
-    return words[Outcome(outcome)]

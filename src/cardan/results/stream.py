@@ -36,7 +36,6 @@ class Store:
         values: of the model's free parameters, (batch_size, size), where they are not given with the model.
         method: the integrator.
         formulation: in which accelerations and reactions are computed.
-        frame: of its angular rates, for "absolute".
         settings: plain numbers and strings, kept with the run.
         overwrite: whether an existing file may be replaced.
 
@@ -56,7 +55,6 @@ class Store:
         values: Any = None,
         method: str = "",
         formulation: str = "spatial",
-        frame: str = "fixed",
         settings: Mapping[str, Any] | None = None,
         overwrite: bool = False,
     ) -> None:
@@ -65,7 +63,7 @@ class Store:
         whole("store", "batch_size", batch_size)
         model = model if values is None else with_values(model, np.asarray(values, dtype=float))
         self.path, self.model, self.batch_size = named(path), model, int(batch_size)
-        self._about = About(labels_of(model), method, formulation, frame, dict(settings or {}), {})
+        self._about = About(labels_of(model), method, formulation, dict(settings or {}), {})
         self._time = None if np.ndim(time) == 0 else batch("store", "time", time)
         self.samples = whole("store", "time, a number of samples,", time) if self._time is None else len(self._time)
         """Number of samples of each system."""

@@ -40,7 +40,6 @@ class Trajectory(Pictures):
         outcome: a word for each system that did not arrive as asked, empty for one that did.
         method: the integrator.
         formulation: in which accelerations and reactions are computed.
-        frame: of its angular rates, for "absolute".
         settings: plain numbers and strings, kept with the run.
         statistics: the same, of what the integrator did.
 
@@ -60,13 +59,12 @@ class Trajectory(Pictures):
         outcome: Any = None,
         method: str = "",
         formulation: str = "spatial",
-        frame: str = "fixed",
         settings: Mapping[str, Any] | None = None,
         statistics: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"trajectory: model must be a cd.Model, got {type(model).__name__}")
-        about = About(labels_of(model), method, formulation, frame, dict(settings or {}), dict(statistics or {}))
+        about = About(labels_of(model), method, formulation, dict(settings or {}), dict(statistics or {}))
         arrays = {"time": _numbers("time", time), "q": _numbers("q", q), "v": _numbers("v", v)}
         drives = None if tau is None else _numbers("tau", tau)
         self._fill(about, model, arrays, drives, events, outcome)
@@ -159,11 +157,6 @@ class Trajectory(Pictures):
         return self._about.formulation
 
     @property
-    def frame(self) -> str:
-        """Of the angular rates of "absolute"."""
-        return self._about.frame
-
-    @property
     def settings(self) -> dict[str, Any]:
         """What the integrator was told."""
         return dict(self._about.settings)
@@ -198,14 +191,14 @@ class Trajectory(Pictures):
         """Evaluate a row of the table at every sample, leaving out the padding."""
         model, q, v, t, tau = self._require(name), self.q, self.v, self.time, self._tau
         tau = None if tau is None else tau[..., None, :]
-        way, of = (self.formulation, self.frame), QUANTITIES[name].of
+        of = QUANTITIES[name].of
         if self.valid.all():
-            found = np.asarray(of(Samples(with_time_axis(model), q, v, tau, t, *way)))
+            found = np.asarray(of(Samples(with_time_axis(model), q, v, tau, t, self.formulation)))
             return np.broadcast_to(found, (*self.valid.shape, *found.shape[self.valid.ndim :]))
         keep = self.valid
         tau = None if tau is None else np.broadcast_to(tau, v.shape)[keep]
         t = np.broadcast_to(t, keep.shape)[keep]
-        rows = np.asarray(of(Samples(self.model_at(keep), q[keep], v[keep], tau, t, *way)))
+        rows = np.asarray(of(Samples(self.model_at(keep), q[keep], v[keep], tau, t, self.formulation)))
         every = np.full((*keep.shape, *rows.shape[1:]), np.nan)
         every[keep] = rows
         return every

@@ -132,7 +132,7 @@ class Viewer:
         )
         last = parts[-1]
         return Trajectory(
-            self._model, time_, q, v, tau=last.tau, method=last.method, formulation=last.formulation, frame=last.frame,
+            self._model, time_, q, v, tau=last.tau, method=last.method, formulation=last.formulation,
             settings=last.settings, events=[event for run in parts for event in run.events], outcome=last.outcome,
         )  # fmt: skip
 

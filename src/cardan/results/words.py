@@ -32,7 +32,7 @@ def facts(run: Trajectory) -> list[tuple[str, str]]:
         ("time", time),
         ("samples", str(run.time.shape[-1])),
         ("method", run.method or "not given"),
-        ("formulation", run.formulation + (f" ({run.frame})" if run.formulation == "absolute" else "")),
+        ("formulation", run.formulation),
     ]
     stopped = int((run._outcome != "").sum())
     if stopped:

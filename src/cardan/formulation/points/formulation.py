@@ -28,6 +28,7 @@ from cardan.formulation.formulation import (
     LetterGroup,
     Parts,
     all_drives,
+    whole_turns_off,
     with_constraint_forces,
 )
 from cardan.formulation.kinematics import MOTION, Kinematics
@@ -164,6 +165,7 @@ class Points(Formulation):
             (found, size), *_ = self._drive(kin, j, type(g)(1))
             acts += [(i, c * size * force, *at, c * size * couple) for i, force, *at, couple in found]
             phi = phi + c * kin.joint(j)[0]
+        phi = whole_turns_off(kin, coupling, phi)
         return PlanarRow(coupling.labels(kin.model.joints)[0], tuple(acts), gddot, phi, gdot)
 
     def _constrained_in_plane(self, kin: PlanarKinematics, rows: LinkRows) -> PlanarRow:

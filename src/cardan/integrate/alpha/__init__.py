@@ -1,1 +1,1 @@
-"""The generalised-alpha method."""
+"""The generalised-alpha method, compiled for batches."""

@@ -1,4 +1,4 @@
-"""The stepper of the explicit integrators: marches of many systems at once, in lanes and threads."""
+"""The stepper of the explicit integrators: many systems at once, in SIMD lanes and threads."""
 
 from __future__ import annotations
 
@@ -7,58 +7,55 @@ from typing import Any
 
 import numpy as np
 
-from cardan.integrate.crossing import locate, side_kept
-from cardan.integrate.events import Event
-from cardan.integrate.explicit.kernels import recipe_of
-from cardan.integrate.explicit.motion import Motion
-from cardan.integrate.explicit.step import Method
-from cardan.integrate.lanes import Lanes
-from cardan.integrate.stepper import Arrival, Outcome
-from cardan.structure.kernels import kernel_of, parameter_arguments
+from cardan.integrate.events import Event, keep_side, locate
+from cardan.integrate.explicit.kernels import explicit_kernels
+from cardan.integrate.explicit.motion import ExplicitEquations
+from cardan.integrate.explicit.step import STATE
+from cardan.integrate.explicit.tableau import Tableau
+from cardan.integrate.stepper import Arrival, BatchStepper, Outcome
+from cardan.structure.kernels import parameter_arguments, tree_kernel
+from cardan.structure.projection import project
 
-NEWTON_STEPS = np.asarray(3.0)  # at a sample; the gap left is the square of the last one seen
-OPEN = 1e-6  # m or rad: a gap that they should have closed
-
-STATE = ("t", "q", "v", "a", "h", "e", "steps", "outcome", "event", "g")
+OPEN = 1e-6  # m or rad: a larger gap before the last iteration means that they did not converge
 
 
-class Marching(Lanes):
-    """An explicit integrator at work.
+class ExplicitStepper(BatchStepper):
+    """Integrates a model by an explicit method; fills `integrate.stepper.Stepper`.
 
     Args:
-        motion: the equations.
-        method: a row of `explicit.METHODS`.
-        tau: constant drives (B, nv) or (nv,).
-        step: length of a fixed step, s; for an adaptive method the first one, None to choose it.
+        motion: the equations of motion.
+        tableau: coefficients of the method.
+        tau: constant drives (B, nv) or (nv,), N m and N.
+        step: length of a fixed step, s; for an adaptive method the first step, None to choose it.
         rtol, atol: tolerances of an adaptive method.
-        longest: longest step, s.
-        events: what to look for.
-        most: largest number of steps.
-        threads: how many, None for the default.
+        max_step: longest step, s.
+        events: the events to look for.
+        max_steps: largest number of steps.
+        threads: number of threads, None for the default.
 
     """
 
     def __init__(
         self,
-        motion: Motion,
-        method: Method,
+        motion: ExplicitEquations,
+        tableau: Tableau,
         tau: np.ndarray,
         *,
         step: float | None,
         rtol: float = 1e-8,
         atol: float = 1e-10,
-        longest: float = np.inf,
+        max_step: float = np.inf,
         events: tuple[Event, ...] = (),
-        most: int | None = None,
+        max_steps: int | None = None,
         threads: int | None = None,
     ) -> None:
-        self.method, self.motion, self.events, self.most = method, motion, events, most
+        self.tableau, self.motion, self.events, self.max_steps = tableau, motion, events, max_steps
         self.crossed: np.ndarray | None = None
         self.parameters = parameter_arguments(motion.model)
-        self.recipe = recipe_of(motion, method, events)
+        self.kernels = explicit_kernels(motion, tableau, events)
         self.tau, self.step, self.threads = tau, step, threads
-        self.tolerances = tuple(np.asarray(x, dtype=float) for x in (rtol, atol, longest))
-        self.march = self.recipe.march
+        self.control = tuple(np.asarray(x, dtype=float) for x in (rtol, atol, max_step))
+        self.march = self.kernels.march
         super().__init__()
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
@@ -72,10 +69,10 @@ class Marching(Lanes):
         self.s |= {**flat, "steps": steps, "event": np.full(B, -1.0)}
         if self.resting is not None:
             self.s["outcome"][self.resting] = Outcome.RESTING
-        self._look()
+        self._evaluate()
         if before is not None:
-            self.s["g"] = side_kept(before, self.s["g"])
-        if self.method.adaptive and self.step is None:
+            self.s["g"] = keep_side(before, self.s["g"])
+        if self.tableau.adaptive and self.step is None:
             self.s["h"] = self._first_step()
 
     def _advance(self, t: float) -> Arrival:
@@ -84,8 +81,8 @@ class Marching(Lanes):
         if at_event.any():
             s["outcome"] = np.where(at_event, 0.0, s["outcome"])
             s["event"] = np.full(len(at_event), -1.0)
-            self._look()
-        if not self.method.adaptive:
+            self._evaluate()
+        if not self.tableau.adaptive:
             assert self.step is not None
             left = t - s["t"]
             s["h"] = left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0)
@@ -110,40 +107,39 @@ class Marching(Lanes):
         while True:
             began = perf_counter()
             state = [self.s[name] for name in names]
-            limit = self.limit if self.most is None else min(self.limit, self._left())
+            limit = self.limit if self.max_steps is None else min(self.limit, self._steps_left())
             out = self.march(
-                *state, end, *self.tolerances, self.tau, *self.parameters, np.asarray(float(limit)),
-                threads=self.threads,
-            )  # fmt: skip
+                *state, end, *self.control, self.tau, *self.parameters, np.asarray(float(limit)), threads=self.threads
+            )
             self.s = dict(zip(names, out, strict=True))
-            going = (self.s["t"] < t) & (self.s["outcome"] == 0)
-            if self.most is not None and going.any():
-                spent = going & (self.s["steps"] >= self.most)
-                self.s["outcome"] = np.where(spent, Outcome.STEPS, self.s["outcome"])
-                going &= ~spent
-            if not going.any():
+            running = (self.s["t"] < t) & (self.s["outcome"] == 0)
+            if self.max_steps is not None and running.any():
+                spent = running & (self.s["steps"] >= self.max_steps)
+                self.s["outcome"] = np.where(spent, Outcome.TOO_MANY_STEPS, self.s["outcome"])
+                running &= ~spent
+            if not running.any():
                 return
-            self._pace(perf_counter() - began)
+            self._adjust_limit(perf_counter() - began)
 
-    def _left(self) -> int:
-        """Steps that no system may exceed."""
-        assert self.most is not None
-        return max(int(self.most - self.s["steps"][self.s["outcome"] == 0].max(initial=0)), 1)
+    def _steps_left(self) -> int:
+        """How many steps every running system may still take."""
+        assert self.max_steps is not None
+        return max(int(self.max_steps - self.s["steps"][self.s["outcome"] == 0].max(initial=0)), 1)
 
-    def _look(self) -> None:
-        """Accelerations and events at the state there is."""
+    def _evaluate(self) -> None:
+        """Accelerations and values of the events at the current state."""
         s = self.s
-        found: Any = self.recipe.observe(s["t"], s["q"], s["v"], self.tau, *self.parameters)
+        found: Any = self.kernels.evaluate(s["t"], s["q"], s["v"], self.tau, *self.parameters)
         a, *g = found if self.events else (found,)
         if self.motion.looped:
-            a = kernel_of(self.motion.model, "forward_dynamics")(s["q"], s["v"], self.tau)
+            a = tree_kernel(self.motion.model, "forward_dynamics")(s["q"], s["v"], self.tau)
         s["a"] = np.array(a)
         if g:
             s["g"] = np.array(g[0])
 
     def _first_step(self) -> np.ndarray:
-        """A cautious length (B,) for the first step: that of a hundredth of the state at its rate of change."""
-        rtol, atol, longest = self.tolerances
+        """A cautious length (B,) of the first step: a hundredth of the state divided by its rate of change."""
+        rtol, atol, max_step = self.control
         s = self.s
         y = np.concatenate([s["q"], s["v"]], axis=1)
         rate = np.concatenate([s["v"], s["a"]], axis=1)
@@ -151,29 +147,28 @@ class Marching(Lanes):
         scale = atol + rtol * np.maximum(np.abs(rate), 1.0)
         d1 = np.sqrt(np.mean((rate / scale) ** 2, axis=1))
         h = np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / np.maximum(d1, 1e-300))
-        return np.minimum(np.clip(np.nan_to_num(h, nan=1e-6), 1e-6, 0.1), longest)
+        return np.minimum(np.clip(np.nan_to_num(h, nan=1e-6), 1e-6, 0.1), max_step)
 
-    def settled(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """States closed well at times (B, n), and which samples (B, n) stayed open: Newton's method on all at once."""
+    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Project samples at times (B, n) by Newton's method, all at once; also return which (B, n) stayed open."""
         if not self.motion.projects:
             return q, v, np.zeros(t.shape, dtype=bool)
         parameters = [p[..., None, :] for p in self.parameters]
-        with np.errstate(all="ignore"):
-            q, v, gap = self.recipe.settle(q, v, np.zeros_like(t), t, *parameters, NEWTON_STEPS, threads=self.threads)
+        q, v, gap = project(self.motion.model, q, v, t, parameters=parameters, threads=self.threads)
         return q, v, gap >= OPEN
 
     def _locate(self) -> None:
-        """Find the events inside the steps that met them; each system ends just past its earliest one."""
+        """Locate the events inside the steps that crossed them; each system ends just past its earliest one."""
         s = self.s
         rows = np.flatnonzero(s["outcome"] == Outcome.EVENT)
         directions = np.array([event.direction for event in self.events])
         start = {name: s[name][rows] for name in ("t", "q", "v", "a", "g")}
         tau = np.broadcast_to(self.tau, (len(s["t"]), self.motion.model.nv))[rows]
         parameters = [np.broadcast_to(p, (len(s["t"]), p.shape[-1]))[rows] for p in self.parameters]
-        leap, one = self.recipe.leap, np.asarray(1.0)
+        single_step, one = self.kernels.single_step, np.asarray(1.0)
 
         def at(h: np.ndarray) -> dict[str, np.ndarray]:
-            out = leap(*start.values(), h, tau, *parameters, one)
+            out = single_step(*start.values(), h, tau, *parameters, one)
             return dict(zip(start, out, strict=True))
 
         far, crossed = locate(at, start, s["h"][rows], directions)

@@ -1,1 +1,1 @@
-"""Integrators of SUNDIALS."""
+"""Multistep integrators, by SUNDIALS: IDA on differential-algebraic equations, CVODE on trees."""

@@ -1,4 +1,4 @@
-"""The implicit system of a model, compiled: residual, Jacobian, consistent start, and the way onto the constraints."""
+"""The implicit system of a model, compiled: residual, Jacobian, consistent start, projection onto the constraints."""
 
 from __future__ import annotations
 
@@ -8,100 +8,89 @@ from typing import Any
 
 import numpy as np
 
-from cardan.formulation import native
+from cardan.formulation.coordinates import into_own, out_of_own
+from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
-from cardan.integrate import dae
+from cardan.integrate.layout import layout_of
+from cardan.integrate.sundials import dae
 from cardan.machines.ufunc.kernel import Kernel
+from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.structure.kernels import FreeKernel, compile_quantity, function_of, parameter_arguments
-from cardan.structure.rows import generic_configurations, scaled, usual_pivots
+from cardan.structure.kernels import FreeKernel, compile_quantity, function_of
+from cardan.structure.projection import project
 
-DEPENDENT = 1e-6  # of rows of unit length: a combination smaller than this is not corrected along
-COMPILED = 3_000  # operations up to which a Jacobian is worth compiling; beyond, CasADi's interpreter runs it
+COMPILED = 3_000  # operations up to which a Jacobian is compiled; beyond, CasADi's interpreter runs it
 ROUNDING = 1e-13
-CORRECTIONS = 5
-YIELDS = 1e-9  # s: softness of positions, beside the size of their derivatives
+YIELDS = 1e-9  # s: softness of position constraints, relative to the size of their derivatives
 
-# What every kernel takes last: drives, a configuration of the tree near which angles are taken (where they are
-# measured), and free parameters (where there are any).
+_KERNELS: Slot[tuple[str, str], Kernel] = Slot("kernels of the multistep methods, free parameters as their last input")
+_MATRICES: Slot[tuple[str, str], tuple[Callable[..., Any], Any]] = Slot("Jacobians of the multistep methods")
+
+# The last inputs of every kernel: drives, a configuration of the tree near which measured angles are taken (not in
+# tree coordinates), and free parameters (if there are any).
 Tail = tuple[np.ndarray, ...]
 
 
 def kernel_of_row(model: Model, quantity: Quantity, name: str) -> Kernel:
-    """The kernel of a quantity, free parameters as its last input; kept with the model."""
-    place = ("gear", name, quantity.name)
-    if place not in model.kernels:
+    """The kernel of a quantity, with free parameters as its last input."""
+
+    def make() -> Kernel:
         kernel = compile_quantity(model, quantity, f"gear {name}")
-        model.kernels[place] = kernel.kernel if isinstance(kernel, FreeKernel) else kernel
-    found: Kernel = model.kernels[place]
-    return found
+        return kernel.kernel if isinstance(kernel, FreeKernel) else kernel
+
+    return _KERNELS.find(model, (name, quantity.name), make)
 
 
 def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable[..., Any], Any]:
-    """A function that fills the nonzeros of a matrix by columns, and where they are, as SciPy has it."""
-    place = ("gear", name, quantity.name, "matrix")
-    if place not in model.kernels:
+    """A function that fills the nonzeros of a matrix by columns, and their pattern as a SciPy matrix."""
+
+    def make() -> tuple[Callable[..., Any], Any]:
         function = function_of(model, quantity)
         if function.n_instructions() > COMPILED:
-            fill: Any = _interpreted(function)
-        else:
-            fill = kernel_of_row(model, dae.nonzeros(quantity, function.nnz_out(0)), name).ufunc(wide=False)
-        model.kernels[place] = fill, _pattern(function)
-    found: tuple[Callable[..., Any], Any] = model.kernels[place]
-    return found
+            return _interpreted(function), _pattern(function)
+        kernel = kernel_of_row(model, dae.nonzeros(quantity, function.nnz_out(0)), name)
+        return kernel.ufunc(wide=False), _pattern(function)
+
+    return _MATRICES.find(model, (name, quantity.name), make)
 
 
-def events_of_row(model: Model, layout: dae.Layout, graph: Any) -> Any:
-    """The compiled function of (t, y, about), (ne,), of events."""
+def events_of_row(model: Model, layout: dae.DaeLayout, graph: Any) -> Any:
+    """The events (ne,) as a compiled function of (t, y, about)."""
     digest = hashlib.sha256(graph.serialize().encode()).hexdigest()
     return kernel_of_row(model, dae.events(model, layout, graph), f"{layout.name} {digest}").ufunc(wide=False)
 
 
-class System:
-    """The equations of a model in one formulation. Time is in s; `tail` is what `tail` makes."""
+class ImplicitSystem:
+    """The equations of a model in one formulation. Times are in s; arguments called `tail` are made by `tail`."""
 
-    def __init__(self, model: Model, key: str, form: str) -> None:
-        self.model, self.key = model, key
-        self.is_tree = key in native.TREE
-        self.state = kernel_of_row(model, dae.state(model, key, count=True), key)
+    def __init__(self, model: Model, formulation: Formulation, form: str) -> None:
+        self.model, self.is_tree = model, formulation.in_tree
+        of = layout_of(model, formulation)
+        self.layout = dae.DaeLayout(of, form)
+        self.state = kernel_of_row(model, dae.state(model, of), of.key)
         if not self.is_tree:
-            self.into = kernel_of_row(model, dae.into(model, key), key)
-            self.out_of = kernel_of_row(model, dae.out_of(model, key), key)
-        self.layout = self._layout(form)
+            self.into = kernel_of_row(model, into_own(model, formulation), formulation.key)
+            self.out_of = kernel_of_row(model, out_of_own(model, formulation), formulation.key)
         self.residual = kernel_of_row(model, dae.residual(model, self.layout), self.layout.name).ufunc(wide=False)
         self.jacobian, self.pattern = matrix_of_row(model, dae.jacobian(model, self.layout), self.layout.name)
 
-    def _layout(self, form: str) -> dae.Layout:
-        """Keep rows that are independent where nothing is special, of `J` and of `d phi / dt` alike."""
-        still, found = np.zeros(self.model.nv), []
-        for q in generic_configurations(self.model):
-            tail = self.tail(q, still, *parameter_arguments(self.model))
-            _, _, J, _, _, G, _, N = self.state(np.asarray(0.0), *self.own(q, still, tail), *tail)
-            found.append((scaled(J), scaled(G @ N)))
-        rows, places = usual_pivots([J for J, _ in found], [G for _, G in found])
-        sizes = native.sizes(self.model, self.key)
-        unit = dae.quaternions(self.model, self.key)
-        return dae.Layout(self.key, form, *sizes, tuple(rows), tuple(places), unit)
-
     def start(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """`y` and `y'` (n,) at a consistent state: accelerations and multipliers that satisfy the equations."""
-        layout = self.layout
         M, f, J, gamma, *_, N = self.state(np.asarray(t), q, v, *tail)
-        J, gamma = J[list(layout.rows)], gamma[list(layout.rows)]
         K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
         b = np.concatenate([f, gamma])
         try:
             x = np.linalg.solve(K, b)
-        except np.linalg.LinAlgError:  # a position where rows depend on one another: the smallest multipliers
+        except np.linalg.LinAlgError:  # rows depend on one another: take the smallest multipliers
             x = np.linalg.lstsq(K, b, rcond=1e-12)[0]
-        rest = np.zeros(layout.sizes[3])
-        y = np.concatenate([q, v, x[layout.nv :], rest])
-        return y, np.concatenate([N @ v, x[: layout.nv], np.zeros(len(J)), rest])
+        rest, nv = np.zeros(self.layout.sizes[3]), len(v)
+        y = np.concatenate([q, v, x[nv:], rest])
+        return y, np.concatenate([N @ v, x[:nv], np.zeros(len(J)), rest])
 
     def soft(self, t: float, y: np.ndarray, tail: Tail, allowed: float) -> np.ndarray:
-        """How soft constraints are (2,) from a start `y` on, where `allowed` (m/s) is a small velocity."""
-        layout = self.layout
-        q, v, lam = y[: layout.nq], y[layout.nq :][: layout.nv], y[layout.nq + layout.nv :]
+        """Softness (2,) of the constraints from a start `y` on; `allowed` (m/s) is a velocity that may be neglected."""
+        nq, nv = self.layout.of.nq, self.layout.of.nv
+        q, v, lam = y[:nq], y[nq:][:nv], y[nq + nv :]
         M, _, _, _, _, G, *_ = self.state(np.asarray(t), q, v, *tail)
         force = max(
             float(np.abs(lam).max(initial=0.0)), float(np.abs(M).max(initial=0.0)), 1e-300
@@ -109,52 +98,38 @@ class System:
         size = float(np.mean(np.sum(G * G, axis=1))) if len(G) else 0.0
         return np.array([max(allowed, ROUNDING / 10) / force, YIELDS * size])
 
-    def project(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray, float]:
-        """The nearest state on the constraints, and how far off the given one was: m, rad, and per second."""
-        layout, worst = self.layout, 0.0
-        for k in range(CORRECTIONS):
-            _, _, J, _, phi, G, beta, _ = self.state(np.asarray(t), q, v, *tail)
-            gap, slope = self._position_rows(q, phi, G)
-            size = float(np.abs(gap).max(initial=0.0))
-            worst = size if k == 0 else worst
-            if not size > ROUNDING:
-                break
-            q = q - _least(slope, gap)
-        rows = list(layout.rows)
-        excess = J[rows] @ v - beta[rows]
-        worst = max(worst, float(np.abs(excess).max(initial=0.0)))
-        return q, v - _least(J[rows], excess), worst
+    def gap(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> float:
+        """Largest residual of the constraints at a state: m, rad, and per second."""
+        _, _, J, _, phi, _, beta, _ = self.state(np.asarray(t), q, v, *tail)
+        lengths = [q[at : at + 4] @ q[at : at + 4] - 1 for at in self.layout.of.unit]
+        return float(np.max(np.abs(np.concatenate([phi, J @ v - beta, np.array(lengths) / 2])), initial=0.0))
 
-    def _position_rows(self, q: np.ndarray, phi: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The residuals kept and their derivatives by q, those of the quaternions' lengths too."""
-        places, unit = list(self.layout.places), self.layout.unit
-        lengths = np.zeros((len(unit), len(q)))
-        for k, at in enumerate(unit):
-            lengths[k, at : at + 4] = q[at : at + 4]
-        return np.concatenate([phi[places], (lengths @ q - 1) / 2]), np.concatenate([G[places], lengths])
+    def projected(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and rates of the tree on the constraints, from the formulation's own near them."""
+        q, v = (np.array(x) for x in self.tree(q, v, tail))
+        for at in self.model.quaternions:
+            q[at] /= np.linalg.norm(q[at])
+        if not self.model.has_rows:
+            return q, v
+        parameters = tail[1:] if self.is_tree else tail[2:]
+        q, v, _ = project(self.model, q, v, t, parameters=parameters)
+        return q, v
 
     def tail(self, about: np.ndarray, tau: np.ndarray, *parameters: np.ndarray) -> Tail:
-        """What kernels take last; `about` (nq,) is read at every call."""
+        """The last inputs of the kernels; `about` (nq,) is read at every call."""
         return (tau, *parameters) if self.is_tree else (tau, about, *parameters)
 
     def tree(self, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates of the tree, near to that in `tail`, and its rates."""
+        """Coordinates of the tree, near `about` in `tail`, and its rates."""
         return (q, v) if self.is_tree else self.out_of(q, v, *tail[1:])
 
     def own(self, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
-        """The other way."""
+        """Coordinates and rates of the formulation from those of the tree."""
         return (q, v) if self.is_tree else self.into(q, v, *tail[2:])
 
 
-def _least(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The smallest `x` with `A x = b`, along what is not nearly dependent."""
-    length = np.maximum(np.linalg.norm(A, axis=1), 1e-300)
-    found: np.ndarray = np.linalg.lstsq(A / length[:, None], b / length, rcond=DEPENDENT)[0]
-    return found
-
-
 def _pattern(function: Any) -> Any:
-    """Where the nonzeros are, as SciPy has it."""
+    """Pattern of the nonzeros, as a SciPy matrix."""
     from scipy.sparse import csc_matrix
 
     pattern = function.sparsity_out(0)
@@ -162,7 +137,7 @@ def _pattern(function: Any) -> Any:
 
 
 def _interpreted(function: Any) -> Callable[..., None]:
-    """A function that CasADi evaluates, called as a compiled one is."""
+    """A function that CasADi's interpreter evaluates, called like a compiled one."""
     buffer, evaluate = function.buffer()
     arguments = [np.zeros(function.numel_in(k)) for k in range(function.n_in())]
     values = np.zeros(function.nnz_out(0))

@@ -1,7 +1,7 @@
-"""One system on its way inside SUNDIALS: IDA or CVODE, stepped by scikit-sundae.
+"""SUNDIALS' IDA and CVODE, stepped by scikit-sundae: one system at a time.
 
-SUNDIALS calls back for residuals and Jacobians; here is what those calls tell of its steps, what stops it, and what
-its return codes mean.
+SUNDIALS calls back for residuals and Jacobians. This module follows its steps through these calls, stops it, and
+translates its return codes.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from cardan.integrate.stepper import Arrival, Outcome
 from cardan.model.model import Model
 from cardan.structure.kernels import parameter_arguments
 
-STILL = 1e-9  # a step shorter than this part of the time (at least 1 s) that meets no numbers will not get past them
-PAUSE = 1000  # steps after which to see whether it makes sense to go on
-LINEAR = (("dense", 400), ("sparse", np.inf))  # which linear solver, up to how many unknowns
-CODES = {-1: Outcome.STEPS, -2: Outcome.SMALL_STEP, -3: Outcome.SMALL_STEP, -4: Outcome.NEWTON}
+HOPELESS = 1e-9  # relative to the time (at least 1 s): if a shorter step has no finite values, no step will
+PAUSE = 1000  # steps after which SUNDIALS returns, so that it can be checked whether to go on
+LINEAR_SOLVERS = (("dense", 400), ("sparse", np.inf))  # which linear solver, up to how many unknowns
+CODES = {-1: Outcome.TOO_MANY_STEPS, -2: Outcome.SMALL_STEP, -3: Outcome.SMALL_STEP, -4: Outcome.NEWTON}
 EVENT_MET = 2
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What every multistep method is told: tolerances on q and v (m, rad, and per s), order, steps (s)."""
+class SolverSettings:
+    """Settings of every multistep method: tolerances of q and v (m, rad, and per s), order, steps (s)."""
 
     rtol: float = 1e-8
     atol: float = 1e-10
-    max_order: int | None = None
+    max_order: int = 5
     max_step: float = np.inf
     first_step: float = 0.0
     max_steps: int = 1_000_000
@@ -47,13 +47,11 @@ class Settings:
         if not 0 <= self.first_step < np.inf:
             raise InputError(f"first_step must be a time in s, or 0 to have it chosen, got {self.first_step!r}")
 
-    def options(self, highest: int) -> dict[str, Any]:
-        """As SUNDIALS has them, for a method of orders up to `highest`."""
-        order = highest if self.max_order is None else self.max_order
-        if not 1 <= order <= highest:
-            raise InputError(f"max_order must be from 1 to {highest} for this method, got {order!r}")
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of SUNDIALS."""
         return {
-            "max_order": int(order),
+            "max_order": int(self.max_order),
             "max_step": 0.0 if np.isinf(self.max_step) else float(self.max_step),
             "first_step": float(min(self.first_step, self.max_step)),
             "max_num_steps": PAUSE,
@@ -64,51 +62,52 @@ class NotFiniteError(Exception):
     """Raised in a callback: the equations have no finite value however short the step."""
 
 
-class Progress:
-    """What the callbacks learn of the solver's steps."""
+class SolverProgress:
+    """What the callbacks know of the solver's steps."""
 
-    __slots__ = ("accepted", "nowhere", "steps", "tried", "y")
+    __slots__ = ("accepted", "not_finite_at", "steps", "tried", "y")
 
     def __init__(self, t: float) -> None:
         self.accepted = self.tried = t
         self.steps = 0
-        self.nowhere: float | None = None
+        self.not_finite_at: float | None = None
         self.y: Any = None
 
     def attempt(self, t: float) -> None:
-        """Note a try to step to `t`: if later than the last try, that was accepted; if earlier, it was not."""
+        """Note an attempt to step to `t`: if it is later than the last attempt, that one was accepted."""
         if t > self.tried:
             self.accepted = self.tried
             self.steps += 1
         self.tried = t
 
-    def look(self, t: float, y: np.ndarray, yp: np.ndarray, values: np.ndarray) -> None:
-        """Look whether the equations have finite values at a new linearisation; stop where a step is hopeless."""
+    def check(self, t: float, y: np.ndarray, yp: np.ndarray, values: np.ndarray) -> None:
+        """Check at a new linearisation that the equations have finite values; stop if no step can reach any."""
         if math.isfinite(values.sum()):
-            self.nowhere = None
+            self.not_finite_at = None
             return
-        self.nowhere = t
+        self.not_finite_at = t
         ahead = t - self.accepted
-        if ahead <= STILL * max(1.0, abs(t)):
+        if ahead <= HOPELESS * max(1.0, abs(t)):
             self.y = np.where(np.isfinite(yp), y - ahead * yp, y)
             raise NotFiniteError
 
 
-class Course:
-    """A solver at a state; `y` (n,) is where it arrived last. `build` makes the solver when it is first needed."""
+class Solver:
+    """A SUNDIALS solver at a state; `y` (n,) is where it arrived last. `build` makes it when it is first needed."""
 
-    def __init__(self, build: Callable[[], Any], progress: Progress, t: float, *start: np.ndarray) -> None:
+    def __init__(self, build: Callable[[], Any], progress: SolverProgress, t: float, *start: np.ndarray) -> None:
         self.build, self.progress, self.start = build, progress, start
         self.solver: Any = None
         self.held = False
         self.t, self.y = t, start[0]
-        self.outcome, self.event, self.words = Outcome.ARRIVED, -1, ""
+        self.outcome, self.event, self.message = Outcome.ARRIVED, -1, ""
         self.crossed: np.ndarray | None = None
 
     def _step(self, t: float) -> Any:
         """Let the solver go to time `t`.
 
-        SuperLU frees memory that it has not got if it is given up before its first factors, so it is held until then.
+        SuperLU frees memory that it does not own if it is destroyed before its first factorisation. So a reference is
+        held until then.
         """
         if self.solver is None:
             self.solver = self.build()
@@ -122,14 +121,14 @@ class Course:
         return result
 
     def advance(self, t: float) -> None:
-        """Move to time `t`, to an event, or as far as it goes."""
+        """Move to time `t`, to an event, or as far as possible."""
         if self.outcome > Outcome.EVENT:
             return
         self.outcome, self.event = Outcome.ARRIVED, -1
         if t <= self.t:
             return
         try:
-            result, said = _quietly(lambda: self._step(t))
+            result, printed = _quietly(lambda: self._step(t))
         except NotFiniteError:
             self.t, self.y = self.progress.accepted, self.progress.y
             self.not_finite()
@@ -138,30 +137,30 @@ class Course:
         if result.status == EVENT_MET:
             self.crossed = np.asarray(result.i_events[-1]) != 0
             self.outcome, self.event = Outcome.EVENT, int(np.flatnonzero(self.crossed)[0])
-        elif result.status < 0 and self.progress.nowhere is not None:
+        elif result.status < 0 and self.progress.not_finite_at is not None:
             self.not_finite()
         elif result.status < 0:
-            self.fail(CODES.get(result.status, Outcome.SOLVER), said or str(result.message))
+            self.fail(CODES.get(result.status, Outcome.SOLVER_FAILED), printed or str(result.message))
 
     def go_on(self) -> None:
-        """Forget that it paused: more steps are allowed."""
-        self.outcome, self.words = Outcome.ARRIVED, ""
+        """Continue after a pause: more steps are allowed."""
+        self.outcome, self.message = Outcome.ARRIVED, ""
 
-    def reached(self, q: np.ndarray, v: np.ndarray, steps: int) -> Reached:
-        """Where this is in the tree's coordinates."""
-        return Reached(self.t, q, v, steps, self.outcome, self.event, self.words, self.crossed)
+    def arrival(self, q: np.ndarray, v: np.ndarray, steps: int) -> SystemArrival:
+        """Where the system is, given its state in the tree's coordinates."""
+        return SystemArrival(self.t, q, v, steps, self.outcome, self.event, self.message, self.crossed)
 
-    def fail(self, outcome: Outcome, words: str) -> None:
+    def fail(self, outcome: Outcome, message: str) -> None:
         """Stop here."""
-        self.outcome, self.words = outcome, words
+        self.outcome, self.message = outcome, message
 
     def not_finite(self) -> None:
-        """Stop: there is nothing to go on with."""
-        self.fail(Outcome.NOT_A_NUMBER, f"the equations of motion have no finite value at t = {self.t:.9g} s")
+        """Stop because the equations have no finite value."""
+        self.fail(Outcome.NOT_FINITE, f"the equations of motion have no finite value at t = {self.t:.9g} s")
 
 
 @dataclass
-class Reached:
+class SystemArrival:
     """Where one system is, in the tree's coordinates."""
 
     t: float
@@ -170,35 +169,40 @@ class Reached:
     steps: int
     outcome: Outcome = Outcome.RESTING
     event: int = -1
-    words: str = ""
+    message: str = ""
     crossed: np.ndarray | None = None
 
 
-class Run(Protocol):
-    """One system on its way."""
+class SystemRun(Protocol):
+    """The run of one system."""
 
-    def advance(self, t: float) -> Reached:
-        """Move to time `t`, s, to an event, or as far as it goes."""
-
-
-def _together(crossed: list[np.ndarray | None]) -> np.ndarray | None:
-    """The events (B, ne) that systems met, none of those that met none."""
-    some = next((mask for mask in crossed if mask is not None), None)
-    return None if some is None else np.stack([some & False if mask is None else mask for mask in crossed])
+    def advance(self, t: float) -> SystemArrival:
+        """Move to time `t`, s, to an event, or as far as possible."""
 
 
-class Serial:
-    """Systems integrated one after another; `start` puts one of them on its way."""
+class RestingRun:
+    """A system that stays where it is."""
+
+    def __init__(self, at: SystemArrival) -> None:
+        self.at = SystemArrival(at.t, at.q, at.v, at.steps)
+
+    def advance(self, t: float) -> SystemArrival:
+        """Stay."""
+        return self.at
+
+
+class SerialStepper:
+    """Base of the steppers that integrate systems one after another; `start` makes the run of one of them."""
 
     def __init__(self, model: Model, tau: Any) -> None:
         self.model = model
         self.tau = np.zeros(model.nv) if tau is None else np.asarray(tau, dtype=float)
-        self.runs: list[Run] = []
-        self.reached: list[Reached] = []
+        self.runs: list[SystemRun] = []
+        self.arrivals: list[SystemArrival] = []
         self.resting = np.zeros(0, dtype=bool)
 
-    def start(self, loads: Sequence[np.ndarray], at: Reached) -> Run:
-        """Put a system on its way; `loads` are its drives and free parameters."""
+    def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SystemRun:
+        """Make the run of a system; `given` are its drives and free parameters."""
         raise NotImplementedError
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
@@ -208,16 +212,16 @@ class Serial:
             self.resting = np.zeros(len(q), dtype=bool)
         arrays = (self.tau, *parameter_arguments(self.model))
         wide = [np.ascontiguousarray(np.broadcast_to(a, (len(q), a.shape[-1]))) for a in arrays]
-        taken = [r.steps for r in self.reached] or [0] * len(q)
-        self.reached = [Reached(float(t), q[k], v[k], taken[k]) for k in range(len(q))]
+        taken = [r.steps for r in self.arrivals] or [0] * len(q)
+        self.arrivals = [SystemArrival(float(t), q[k], v[k], taken[k]) for k in range(len(q))]
         self.runs = [
-            self.start(tuple(a[k] for a in wide), at) if moves else Still(at)
-            for k, (at, moves) in enumerate(zip(self.reached, ~self.resting, strict=True))
+            self.start(tuple(a[k] for a in wide), at) if moves else RestingRun(at)
+            for k, (at, moves) in enumerate(zip(self.arrivals, ~self.resting, strict=True))
         ]
 
     def advance(self, t: float) -> Arrival:
         """Move every system to time `t`, s, or to an event before it."""
-        self.reached = r = [run.advance(float(t)) for run in self.runs]
+        self.arrivals = r = [run.advance(float(t)) for run in self.runs]
         return Arrival(
             np.array([x.t for x in r]),
             np.stack([x.q for x in r]),
@@ -225,34 +229,29 @@ class Serial:
             np.array([int(x.outcome) for x in r]),
             np.array([x.event for x in r]),
             np.array([x.steps for x in r]),
-            next((x.words for x in r if x.words), ""),
-            _together([x.crossed for x in r]),
+            next((x.message for x in r if x.message), ""),
+            _stacked([x.crossed for x in r]),
         )
 
     def rest(self, systems: np.ndarray) -> None:
         """From now on leave some systems, a mask (B,), where they are, also after another `begin`."""
         self.resting = self.resting | systems
         for k in np.flatnonzero(systems):
-            self.runs[k] = Still(self.reached[k])
+            self.runs[k] = RestingRun(self.arrivals[k])
 
-    def settled(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The samples as they are: the solver ends on the constraints."""
+    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the samples unchanged: the solver ends on the constraints."""
         return q, v, np.zeros(t.shape, dtype=bool)
 
 
-class Still:
-    """A system that stays where it is."""
-
-    def __init__(self, at: Reached) -> None:
-        self.at = Reached(at.t, at.q, at.v, at.steps)
-
-    def advance(self, t: float) -> Reached:
-        """Stay."""
-        return self.at
+def _stacked(crossed: list[np.ndarray | None]) -> np.ndarray | None:
+    """The events (B, ne) that systems met; None if no system met any."""
+    some = next((mask for mask in crossed if mask is not None), None)
+    return None if some is None else np.stack([some & False if mask is None else mask for mask in crossed])
 
 
 def make(build: Callable[..., Any], function: Callable[..., None], **options: Any) -> Any:
-    """Make a solver; its hints about options are not for the user."""
+    """Make a solver, without the warnings about its options: users do not set them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return build(function, **options)
@@ -260,11 +259,11 @@ def make(build: Callable[..., Any], function: Callable[..., None], **options: An
 
 def linear_solver(n: int) -> str:
     """SUNDIALS' name of the linear solver for `n` unknowns."""
-    return next(name for name, size in LINEAR if n <= size)
+    return next(name for name, size in LINEAR_SOLVERS if n <= size)
 
 
-def spread(fill: Callable[..., Any], pattern: Any) -> Callable[..., None]:
-    """As `fill`, which takes its inputs and an array of nonzeros by columns, into a matrix that starts as zeros."""
+def dense_from_nonzeros(fill: Callable[..., Any], pattern: Any) -> Callable[..., None]:
+    """Make a function that fills a dense matrix of zeros from `fill`, which fills an array of nonzeros by columns."""
     columns = np.repeat(np.arange(pattern.shape[1]), np.diff(pattern.indptr))
     places = pattern.indices * pattern.shape[1] + columns
     values = np.zeros(pattern.nnz)
@@ -277,8 +276,8 @@ def spread(fill: Callable[..., Any], pattern: Any) -> Callable[..., None]:
 
 
 def _quietly(act: Callable[[], Any]) -> tuple[Any, str]:
-    """Do something and return its result, and what SUNDIALS printed meanwhile, on one line."""
-    said = io.StringIO()
-    with redirect_stdout(said), np.errstate(all="ignore"):  # what is not a number is an outcome, not a warning
+    """Call a function; return its result, and what SUNDIALS printed meanwhile, on one line."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), np.errstate(all="ignore"):  # NaN is reported as an outcome, not as a warning
         result = act()
-    return result, " ".join(said.getvalue().split())
+    return result, " ".join(printed.getvalue().split())

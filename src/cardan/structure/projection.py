@@ -1,0 +1,161 @@
+"""The one way back onto the constraints, from a state that rounding or an integrator's error has moved off them.
+
+    phi(q, t) = 0 (rows at position level)      J v = beta(t) (all rows)
+
+Positions and velocities change as impulses of the constraints would change them: by the change `x` of least kinetic
+energy with `J x = b`. That leaves the motion along the constraints as it is. Rows at rate level hold positions too:
+a correction moves along them. A state far from the constraints is for `structure.assemble`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.linsolve import tree_factor, tree_solve
+from cardan.algebra.matrix import Matrix, beside, constant, mirrored
+from cardan.formulation.coordinates import velocity_of_rates
+from cardan.formulation.dynamics import constraint_state
+from cardan.formulation.light import lent_to_joints
+from cardan.formulation.quantity import Inputs, Quantity, square
+from cardan.formulation.recursion import unroll
+from cardan.formulation.solve import regularisation
+from cardan.formulation.spatial import MASS_MATRIX, SPATIAL
+from cardan.formulation.tree import PLUS, RATES
+from cardan.machines.llvm.march import March
+from cardan.machines.ufunc.kernel import Kernel, compile_program
+from cardan.model.memory import Slot
+from cardan.model.model import Model
+from cardan.program.program import Port, Program
+from cardan.structure.kernels import function_of, parameter_arguments
+from cardan.structure.rows import kept_rows
+
+NEWTON_STEPS = 3  # the gap left is the square of the last one seen
+_KERNEL: Slot[None, Kernel] = Slot("projection onto the constraints")
+
+
+def _metric(model: Model, inputs: Inputs) -> list[Matrix]:
+    """The joint-space inertia, with a little lent to links that have none, so that every change has a size."""
+    lent, M = lent_to_joints(model), unroll(MASS_MATRIX, model, {"q": inputs["q"]})[0]
+    return [M + constant(np.diag(lent)) if lent.any() else M]
+
+
+METRIC = Quantity("metric", ("q",), (("M", square),), write=_metric)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Graphs of one model, called on symbols; `rows` are the independent rows in the tree's coordinates."""
+
+    model: Model
+    rows: tuple[int, ...]
+    state: Any
+    metric: Any
+    tangent: Any
+    plus: Any
+    rates: Any
+
+    @classmethod
+    def of(cls, model: Model) -> Projection:
+        """Record the graphs."""
+        model = model.unbound
+        written = (constraint_state(model), METRIC, velocity_of_rates(model), PLUS, RATES)
+        return cls(model, tuple(kept_rows(model, SPATIAL)), *(function_of(model, quantity) for quantity in written))
+
+    def at(self, t: Matrix, q: Matrix, parameters: Sequence[Matrix]) -> Correction:
+        """What brings states near q onto the constraints."""
+        import casadi as ca
+
+        rows = list(self.rows)
+        time = (t,) if self.model.depends_on_time else ()
+        phi, J, beta = self.state(q, *time, *parameters)
+        above = self.model.tree.coordinate_ancestor()
+        J = J[rows, :]
+        Y = tree_solve(tree_factor(self.metric(q, *parameters), above), above, J.T)
+        A = mirrored(J @ Y)
+        return Correction(phi, phi[rows], J, beta[rows], Y, ca.ldl(A + ca.diag(regularisation(A)), True))
+
+    def moved(self, c: Correction, q: Matrix, v: Matrix, parameters: Sequence[Matrix]) -> tuple[Matrix, Matrix]:
+        """Position and velocity moved onto the constraints: one step of Newton's method for both."""
+        change = c.smallest(beside(c.phi, c.J @ v - c.beta))
+        return self.plus(q, -change[:, 0], *parameters), v - change[:, 1]
+
+    def along(
+        self, c: Correction, q: Matrix, dq: Matrix, dv: Matrix, parameters: Sequence[Matrix]
+    ) -> tuple[Matrix, Matrix]:
+        """The part of an error (nq,), (nv,) that a correction at q leaves."""
+        off = c.smallest(c.J @ beside(self.tangent(q, dq, *parameters), dv))
+        return dq - self.rates(q, off[:, 0], *parameters), dv - off[:, 1]
+
+
+@dataclass(frozen=True)
+class Correction:
+    """The constraints at a configuration, linearised: residuals of `every` row, and `phi`, `J`, `beta` of those kept.
+
+    `Y = M^-1 J^T`, and `J Y` is factored.
+    """
+
+    every: Matrix
+    phi: Matrix
+    J: Matrix
+    beta: Matrix
+    Y: Matrix
+    factor: Any
+
+    def smallest(self, b: Matrix) -> Matrix:
+        """The change `x` of least kinetic energy with `J x = b`; where `J` loses rank it stays bounded."""
+        import casadi as ca
+
+        return self.Y @ ca.ldl_solve(b, *self.factor)
+
+
+def project(
+    model: Model,
+    q: np.ndarray,
+    v: np.ndarray,
+    t: np.ndarray | float,
+    *,
+    parameters: Sequence[np.ndarray] | None = None,
+    threads: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States (..., nq), (..., nv) near the constraints brought onto them at times `t` (...,), s.
+
+    The third result (...,) is the largest residual (m, rad) before the last step of Newton's method. `parameters` are
+    values of the free ones where they are not the model's own.
+    """
+    t = np.asarray(t, dtype=float)
+    p = parameter_arguments(model) if parameters is None else parameters
+    with np.errstate(all="ignore"):
+        found: tuple[np.ndarray, np.ndarray, np.ndarray] = projection_kernel(model)(
+            q, v, np.zeros_like(t), t, *p, np.asarray(float(NEWTON_STEPS)), threads=threads
+        )
+    return found
+
+
+def projection_kernel(model: Model) -> Kernel:
+    """Steps of Newton's method on positions and velocities: `q, v, gap, t, (p), limit` to `q, v` and the last gap."""
+    return _KERNEL.find(model, None, lambda: _projection_kernel(model.unbound))
+
+
+def _projection_kernel(model: Model) -> Kernel:
+    state = (Port("q", (model.nq,)), Port("v", (model.nv,)), Port("gap", ()))
+    free = (Port("p", (model.parameters.size,)),) if model.parameters else ()
+
+    def record() -> March:
+        import casadi as ca
+
+        graphs = Projection.of(model)
+        q, v, gap, t = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("gap", 1), ("t", 1)))
+        p = [ca.SX.sym("p", model.parameters.size)] if free else []
+        c = graphs.at(t, q, p)
+        after = [*graphs.moved(c, q, v, p), ca.norm_inf(c.every), 1]
+        return March(((ca.Function("project", [q, v, gap, t, *p], after), 1),), 3)
+
+    facts = f"{model.key} projection rows {kept_rows(model, SPATIAL)}"
+    key = hashlib.sha256(facts.encode()).hexdigest()
+    inputs = (*state, Port("t", ()), *free, Port("limit", ()))
+    return compile_program(Program("projection", inputs, state, key, record))
