@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cardan.algebra.spatial import rigid_inertia
 from cardan.formulation.recursion import BODY_INPUTS, JOINT_INPUTS, SHAPES, Node, Recursion, Step
 from cardan.model.joint import Kind
 
-Call = Any  # a CasADi function of the ports of a step; its outputs are sparse where nothing is written
+if TYPE_CHECKING:
+    import casadi
 
 
 def shared_places(recursion: Recursion) -> dict[str, slice]:
@@ -192,8 +193,11 @@ class Tracer:
         name = self.owner[e.element_hash()]
         return name is None or (number < len(self.final) and name in self.final[number])
 
-    def call(self, taken: Taken, outputs: list[Any]) -> Call:
-        """The step as a function: constants, inputs, own and carrier's state in; the states and `outputs` out."""
+    def call(self, taken: Taken, outputs: list[Any]) -> casadi.Function:
+        """The step as a function: constants, inputs, own and carrier's state in; the states and `outputs` out.
+
+        The states are sparse where nothing is written.
+        """
         import casadi as ca
 
         own = self._column({name: value for name, value in taken.own.items() if name in self.shared})

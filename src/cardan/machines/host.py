@@ -51,7 +51,7 @@ def host() -> Host:
 
 def _import_libm(library: Any) -> None:
     # Windows does not search the C runtime for symbols of the process
-    from cardan.machines.llvm.body import LIBM
+    from cardan.machines.llvm.vector_math import LIBM
 
     runtime = ctypes.CDLL("ucrtbase")
     for name in (*LIBM, *(n + "f" for n in LIBM), "malloc", "free"):

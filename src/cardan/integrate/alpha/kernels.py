@@ -18,9 +18,9 @@ from cardan.integrate.alpha.step import Coefficients, Control, Equations, Layout
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.explicit.kernels import compiled
 from cardan.integrate.explicit.motion import Loads
-from cardan.machines.llvm.march import March
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.model import Model
+from cardan.program.march import March
 from cardan.program.program import Port
 from cardan.structure.kernels import function_of, symbolic
 from cardan.structure.planarity import find_plane

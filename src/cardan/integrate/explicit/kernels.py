@@ -19,9 +19,9 @@ from cardan.integrate.explicit import step as explicit
 from cardan.integrate.explicit.large import roll
 from cardan.integrate.explicit.motion import Graphs, Loads, Motion
 from cardan.integrate.explicit.step import Control, Method, State, Step
-from cardan.machines.llvm.march import March
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.model import Model
+from cardan.program.march import March
 from cardan.program.program import Port, Program
 
 # Instructions of a whole step past which it is recorded in parts: compiling one long line takes more than linear time.

@@ -18,7 +18,7 @@ from cardan.integrate.events import Event, trace_events
 from cardan.integrate.explicit import step as explicit
 from cardan.integrate.explicit.motion import Graphs, Loads
 from cardan.integrate.explicit.step import Control, Method, Result, State, Step
-from cardan.machines.llvm.march import BUSY, Each, Loop, March
+from cardan.program.march import BUSY, Each, March, Scheduled
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class _Roller:
             self._accelerations("new_q", "new_v", f"kv{i}"),
         ]
 
-    def _accelerations(self, q: str, v: str, a: str) -> Loop:
+    def _accelerations(self, q: str, v: str, a: str) -> Scheduled:
         number = self.arguments.number
-        return Loop(self.graphs.loop, (number(q), number(v), number("tau")), (number(a),))
+        return Scheduled(self.graphs.loop, (number(q), number(v), number("tau")), (number(a),))
 
     def _finish(self) -> list[Any]:
         """The state after the step; of a whole one, if it is good."""

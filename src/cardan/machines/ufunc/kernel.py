@@ -17,7 +17,7 @@ from cardan.errors import InputError
 from cardan.machines.build import Builder
 from cardan.machines.host import compiling, few, host, load
 from cardan.machines.ufunc.explain import explain
-from cardan.machines.ufunc.gufunc import Loops, make_gufunc
+from cardan.machines.ufunc.gufunc import LoopAddresses, make_gufunc, signature
 from cardan.machines.ufunc.threads import get_threads, run_together
 from cardan.program.program import Port, Program
 
@@ -39,11 +39,11 @@ def compile_program(program: Program) -> Kernel:
 
 
 class _Variant:
-    """The loops and the ufunc of one precision."""
+    """The ufunc of one precision, and the addresses of its loops."""
 
     def __init__(self, builder: Builder, dtype: np.dtype[Any]) -> None:
         self.builder, self.dtype = builder, dtype
-        self.loops = Loops()
+        self.loops = LoopAddresses()
         self.code: list[Any] = []
         self.ufunc: np.ufunc | None = None
 
@@ -56,16 +56,10 @@ class _Variant:
             (loop, rows), held = load(code, "loop", "rows")
             self.code.append(held)
             if self.ufunc is None:
-                self.ufunc = self._make(loop)
-            setattr(self.loops, name, rows)  # last: by this other threads know that the ufunc is there
+                self.ufunc = make_gufunc(self.builder.compiled, loop, self.loops, self.dtype, self.code)
+            setattr(self.loops, name, rows)  # last: it tells other threads that the ufunc exists
         assert self.ufunc is not None
         return self.ufunc
-
-    def _make(self, loop: int) -> np.ufunc:
-        program = self.builder.compiled
-        doc = ", ".join(p.name for p in program.inputs) + " -> " + ", ".join(p.name for p in program.outputs)
-        counts = len(program.inputs), len(program.outputs)
-        return make_gufunc(loop, self.loops, self.dtype, *counts, program.name, doc, program.signature, self.code)
 
 
 class Kernel:
@@ -76,7 +70,7 @@ class Kernel:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.signature = program.signature
+        self.signature = signature(program)
         self._builder = Builder(program)
         self._variants = {dtype: _Variant(self._builder, dtype) for dtype in _LLVM_TYPE}
         self._has_empty_ports = any(port.size == 0 for port in program.ports)
