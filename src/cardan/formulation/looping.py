@@ -30,7 +30,7 @@ from cardan.program.schedule import ClimbRound, Round, Schedule
 if TYPE_CHECKING:
     import casadi
 
-# Past so many classes each joint kind becomes one class, its zeros and ones read from the arrays like other numbers.
+# Beyond this many classes each joint kind is one class: its zeros and ones are read from arrays like other numbers.
 MANY_CLASSES = 12
 
 
@@ -75,7 +75,7 @@ class _Recorder:
         sizes = [self.tracers[k].state for k in self.class_of]
         ends = self.shared_size + np.cumsum([0, *sizes])
         self.state_of = ends[:-1]  # by link; the ground is at 0
-        self.body_state = int(ends[-1])  # one place after another's use: bodies leave nothing for a later pass
+        self.body_state = int(ends[-1])  # all bodies use the same place in turn: they leave nothing for a later pass
         rounds: list[Round | ClimbRound] = []
         for k, item in enumerate(self.recursion.passes):
             if isinstance(item, Climb):
@@ -158,7 +158,7 @@ class _Recorder:
         return ClimbRound(tuple(start), tuple(carry), tuple(give), inputs, table, width, number, self.tree.nv)
 
     def _totals(self) -> list[Round]:
-        """What the ground has gathered, written to the outputs."""
+        """A round that writes the sums on the ground to the outputs."""
         import casadi as ca
 
         outputs = [o for o in self.recursion.outputs if o.of == "total"]
@@ -175,7 +175,7 @@ class _Recorder:
         return [Round((call,), inputs, numbers, np.array([row], dtype=np.int64))]
 
     def _initial(self) -> tuple[tuple[int, float], ...]:
-        """The ground's state, and zeros where sums begin."""
+        """The ground's state, and zeros where sums start."""
         ground = np.zeros(self.shared_size)
         for name, value in self.recursion.ground.items():
             ground[self.shared[name]] = ground_value(value, self.model).T.ravel()

@@ -4,9 +4,9 @@ A step becomes a small graph
 
     (constants, inputs, own state, carrier's state) -> (own state, carrier's state)
 
-The text of the steps is the one that `recursion.unroll` runs; here its nodes remember what was read and set. What
-crosses between bodies has a place that every node shares; what a step leaves for a later pass of its own node gets a
-private place, unless it is a constant or an input, at hand anyway.
+The steps are those that `recursion.unroll` runs; here their nodes remember what was read and set. Attributes that pass
+between bodies have a place in the state that all nodes share. What a step leaves for a later pass of its own node gets
+a private place, unless it is a constant or an input, which later passes can read anyway.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Taken:
 
 
 class _Recorded:
-    """A node of the recursion that keeps what was set during the present step."""
+    """A node of the recursion that remembers what the present step sets."""
 
     def __init__(self, read: Callable[[str], Any]) -> None:
         object.__setattr__(self, "_read", read)
