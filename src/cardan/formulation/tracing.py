@@ -53,7 +53,7 @@ class Taken:
     kept: dict[int, Any]
 
 
-class _Recorded:
+class _TracedNode:
     """A node of the recursion that remembers what the present step sets."""
 
     def __init__(self, read: Callable[[str], Any]) -> None:
@@ -137,7 +137,7 @@ class Tracer:
 
     def step(self, number: int, step: Step) -> Taken:
         """Run the step of a pass and note what it set."""
-        b, p = self.node(), _Recorded(lambda name: self._shared(name, self.P))
+        b, p = self.node(), _TracedNode(lambda name: self._shared(name, self.P))
         step(b, p)
         kept: dict[int, Any] = {}
         for name, value in b._set.items():
@@ -147,7 +147,7 @@ class Tracer:
 
     def node(self) -> Node:
         """The node as passes after the last one see it."""
-        return _Recorded(self._own)
+        return _TracedNode(self._own)
 
     def carrier(self, name: str) -> Any:
         """A shared attribute of the carrier, as a step reads it."""
