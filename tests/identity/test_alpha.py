@@ -158,7 +158,7 @@ def loop(seed: int) -> cd.Model:
 def interpreted(stepper: Alpha) -> Callable[..., tuple[np.ndarray, ...]]:
     """What the compiled march computes, for one system, by CasADi."""
     march = stepper.recipe.recorded()
-    sizes = march.sizes
+    sizes = march.own_sizes
 
     def call(*given: np.ndarray, threads: int | None = None) -> tuple[np.ndarray, ...]:
         memory = [np.ravel(x) for x in given[: march.carried]] + [np.zeros(n) for n in sizes[march.carried :]]

@@ -16,7 +16,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PART = ["tests/kernels/test_operations.py", "tests/closed_form", "tests/product/test_simulate.py"]
+PART = ["tests/machines/test_operations.py", "tests/closed_form", "tests/product/test_simulate.py"]
 
 SMOKE = """
 import numpy as np

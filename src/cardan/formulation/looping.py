@@ -1,14 +1,12 @@
-"""The looped drive of a recursion: which recorded step is called for which node, in what order, on what memory.
+"""A recursion over a large model as a schedule: which recorded step is called for which node, and in what order.
 
-One array holds the state of all nodes, the ground's first. A round calls a step for every link or body, with
-offsets into the constants, the inputs, the state and the outputs. `kernels.looped` prints it; the steps come from
-`tracing`.
+One array holds the state of all nodes, the ground's first. A round calls a step for every link or body, with offsets
+into the constants, the inputs, the state and the outputs. The steps come from `tracing`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,57 +21,17 @@ from cardan.formulation.recursion import (
     armatures,
     ground_value,
 )
-from cardan.formulation.tracing import Call, LinkClass, Tracer, shared_places
+from cardan.formulation.tracing import LinkClass, Tracer, shared_places
 from cardan.model.model import Model
 from cardan.model.regroup import regrouped_inertias
 from cardan.model.tree import GROUND
+from cardan.program.schedule import ClimbRound, Round, Schedule
 
-# Past so many classes each joint kind becomes one class, its zeros and ones read from the arrays like other numbers.
+if TYPE_CHECKING:
+    import casadi
+
+# Beyond this many classes each joint kind is one class: its zeros and ones are read from arrays like other numbers.
 MANY_CLASSES = 12
-
-
-@dataclass(frozen=True)
-class Round:
-    """One sweep: a row of `table` for each node, in order of running.
-
-    Columns: which of `calls`, then the offset of each of its pointers: constants, inputs, own state, carrier's
-    state, and the outputs in `outputs` (own and carrier's state are written in place). `inputs` and `outputs`
-    number the kernel's ports.
-    """
-
-    calls: tuple[Call, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    table: np.ndarray
-
-
-@dataclass(frozen=True)
-class ClimbRound:
-    """Walks from every link to the root.
-
-    `start[k]`, `carry[k]` and `give[k]` serve links of class k, `start` for all columns and the others for one. A
-    row of `links`: class, constants, coordinates in `inputs`, state, parent's row or -1, first coordinate, number
-    of coordinates. One column of a message has `message` numbers. The matrix is port `output`, (nv, nv).
-    """
-
-    start: tuple[Call, ...]
-    carry: tuple[Call, ...]
-    give: tuple[Call, ...]
-    inputs: tuple[int, ...]
-    links: np.ndarray
-    message: int
-    output: int
-    size: int
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """All that a looped kernel needs. `initial` has (place, value) of state that must be set before the first round."""
-
-    rounds: tuple[Round | ClimbRound, ...]
-    constants: np.ndarray
-    state: int
-    initial: tuple[tuple[int, float], ...]
 
 
 def record_schedule(recursion: Recursion, model: Model) -> Schedule:
@@ -117,7 +75,7 @@ class _Recorder:
         sizes = [self.tracers[k].state for k in self.class_of]
         ends = self.shared_size + np.cumsum([0, *sizes])
         self.state_of = ends[:-1]  # by link; the ground is at 0
-        self.body_state = int(ends[-1])  # one place after another's use: bodies leave nothing for a later pass
+        self.body_state = int(ends[-1])  # all bodies use the same place in turn: they leave nothing for a later pass
         rounds: list[Round | ClimbRound] = []
         for k, item in enumerate(self.recursion.passes):
             if isinstance(item, Climb):
@@ -140,7 +98,7 @@ class _Recorder:
         """The pass after which an attribute is final."""
         return max(k for k, group in enumerate(taken) if any(output.attribute in t.own for t in group))
 
-    def _round(self, sweep: Sweep, calls: list[Call], outputs: list[Output]) -> Round:
+    def _round(self, sweep: Sweep, calls: list[casadi.Function], outputs: list[Output]) -> Round:
         of_bodies = sweep.order.startswith("bodies")
         rows = [self._body_row(b, outputs) for b in range(self.model.nb)] if of_bodies else [
             self._link_row(i, outputs) for i in range(len(self.tree.links))
@@ -200,7 +158,7 @@ class _Recorder:
         return ClimbRound(tuple(start), tuple(carry), tuple(give), inputs, table, width, number, self.tree.nv)
 
     def _totals(self) -> list[Round]:
-        """What the ground has gathered, written to the outputs."""
+        """A round that writes the sums on the ground to the outputs."""
         import casadi as ca
 
         outputs = [o for o in self.recursion.outputs if o.of == "total"]
@@ -217,7 +175,7 @@ class _Recorder:
         return [Round((call,), inputs, numbers, np.array([row], dtype=np.int64))]
 
     def _initial(self) -> tuple[tuple[int, float], ...]:
-        """The ground's state, and zeros where sums begin."""
+        """The ground's state, and zeros where sums start."""
         ground = np.zeros(self.shared_size)
         for name, value in self.recursion.ground.items():
             ground[self.shared[name]] = ground_value(value, self.model).T.ravel()

@@ -4,22 +4,23 @@ A step becomes a small graph
 
     (constants, inputs, own state, carrier's state) -> (own state, carrier's state)
 
-The text of the steps is the one that `recursion.unroll` runs; here its nodes remember what was read and set. What
-crosses between bodies has a place that every node shares; what a step leaves for a later pass of its own node gets a
-private place, unless it is a constant or an input, at hand anyway.
+The steps are those that `recursion.unroll` runs; here their nodes remember what was read and set. Attributes that pass
+between bodies have a place in the state that all nodes share. What a step leaves for a later pass of its own node gets
+a private place, unless it is a constant or an input, which later passes can read anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cardan.algebra.spatial import rigid_inertia
 from cardan.formulation.recursion import BODY_INPUTS, JOINT_INPUTS, SHAPES, Node, Recursion, Step
 from cardan.model.joint import Kind
 
-Call = Any  # a CasADi function of the ports of a step; its outputs are sparse where nothing is written
+if TYPE_CHECKING:
+    import casadi
 
 
 def shared_places(recursion: Recursion) -> dict[str, slice]:
@@ -52,8 +53,8 @@ class Taken:
     kept: dict[int, Any]
 
 
-class _Recorded:
-    """A node of the recursion that keeps what was set during the present step."""
+class _TracedNode:
+    """A node of the recursion that remembers what the present step sets."""
 
     def __init__(self, read: Callable[[str], Any]) -> None:
         object.__setattr__(self, "_read", read)
@@ -136,7 +137,7 @@ class Tracer:
 
     def step(self, number: int, step: Step) -> Taken:
         """Run the step of a pass and note what it set."""
-        b, p = self.node(), _Recorded(lambda name: self._shared(name, self.P))
+        b, p = self.node(), _TracedNode(lambda name: self._shared(name, self.P))
         step(b, p)
         kept: dict[int, Any] = {}
         for name, value in b._set.items():
@@ -146,7 +147,7 @@ class Tracer:
 
     def node(self) -> Node:
         """The node as passes after the last one see it."""
-        return _Recorded(self._own)
+        return _TracedNode(self._own)
 
     def carrier(self, name: str) -> Any:
         """A shared attribute of the carrier, as a step reads it."""
@@ -192,8 +193,11 @@ class Tracer:
         name = self.owner[e.element_hash()]
         return name is None or (number < len(self.final) and name in self.final[number])
 
-    def call(self, taken: Taken, outputs: list[Any]) -> Call:
-        """The step as a function: constants, inputs, own and carrier's state in; the states and `outputs` out."""
+    def call(self, taken: Taken, outputs: list[Any]) -> casadi.Function:
+        """The step as a function: constants, inputs, own and carrier's state in; the states and `outputs` out.
+
+        The states are sparse where nothing is written.
+        """
         import casadi as ca
 
         own = self._column({name: value for name, value in taken.own.items() if name in self.shared})

@@ -1,10 +1,12 @@
-"""Recorded graphs become compiled, batched NumPy functions.
+"""Machines: programs become machine code, and machine code becomes functions of arrays. They know no mechanics.
 
-Program (what) -> Graph (values) -> IR on lanes -> object code (cached on disk) -> gufunc -> Kernel
+    program  ->  llvm (LLVM IR)  ->  host (machine code)  ->  ufunc (NumPy's call)
+
+- `llvm` prints programs as LLVM IR.
+- `host` compiles and loads IR for this processor; `cache` keeps what it compiled in a folder that `private` guards;
+  `build` takes a program along this way.
+- `ufunc` calls it: a `Kernel` is a batched function of NumPy arrays. `compile_program` makes one.
+
+A second machine, such as a GPU that runs the same IR on one lane, belongs beside `host`, and its way of being called
+beside `ufunc`.
 """
-
-from cardan.machines.ufunc.kernel import Kernel, compile_program
-from cardan.machines.ufunc.threads import get_threads, set_threads
-from cardan.program.program import Port, Program
-
-__all__ = ["Kernel", "Port", "Program", "compile_program", "get_threads", "set_threads"]

@@ -1,9 +1,9 @@
 """Compiled code on disk, found by the content it was compiled from.
 
-Loading machine code is running it. So the folder must be private to the user, and an entry carries a seal: a keyed
-digest of where it belongs and of what it holds, made with a secret of this user's that lies elsewhere. What was
-written by anything else, or for another kernel, or not to the end, is not loaded (docs/decisions/0019). Whatever goes
-wrong with the disk, the caller compiles in memory: the cache never fails a call.
+Loading machine code means running it. So the folder must be private to the user, and an entry carries a seal: a keyed
+digest of its name and its content, made with a secret of this user that lies in another folder. An entry that
+something else wrote, that belongs to another kernel, or that is incomplete is not loaded (docs/decisions/0019). If the
+disk fails, the caller compiles in memory: the cache never makes a call fail.
 
 `python -m cardan.machines` tells where the cache is, and why it is not used if it is not.
 """
@@ -22,14 +22,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cardan.machines.host import host
-from cardan.machines.private import PrivateFolder, remains
+from cardan.machines.private import PrivateFolder, is_unfinished
 
 _BEGAN = time.time()
 _MAGIC = b"cardan kernel 2\n"
 _DIGEST = 32
 
-MOST_BYTES = 1 << 30  # in the folder; past this the entries that were not used for longest are removed, down to half
-_FORGOTTEN = 3600  # s: what is still unfinished after this will never be finished
+MOST_BYTES = 1 << 30  # limit of the folder; beyond it the least recently used entries are removed, down to half
+_FORGOTTEN = 3600  # s: a file that is still unfinished after this was abandoned
 _RECENT = 86400  # s: an entry used within this is not marked as used again
 
 
@@ -45,7 +45,7 @@ def folder() -> Path:
 
 
 def secret_file() -> Path:
-    """Where the secret lies: `CARDAN_SEAL`, or a file in the user's folder for what programs remember."""
+    """Where the secret lies: `CARDAN_SEAL`, or a file in the user's folder for the state of programs."""
     if path := os.environ.get("CARDAN_SEAL"):
         return Path(path)
     if sys.platform == "win32":
@@ -60,12 +60,12 @@ def _local_data() -> Path:
 
 
 def enabled() -> bool:
-    """False when `CARDAN_CACHE=0` switches the cache off, or the text that makes code cannot be read."""
-    return os.environ.get("CARDAN_CACHE", "1") != "0" and _text() is not None
+    """False if `CARDAN_CACHE=0` switches the cache off, or if the source is not what this process runs."""
+    return os.environ.get("CARDAN_CACHE", "1") != "0" and _source() is not None
 
 
 def audited() -> bool:
-    """True when `CARDAN_CACHE=check` wants every entry compared with what would be compiled now."""
+    """True if `CARDAN_CACHE=check` asks to compare every entry with what would be compiled now."""
     return os.environ.get("CARDAN_CACHE") == "check"
 
 
@@ -73,10 +73,10 @@ _DESCRIBING = ("io", "commands", "mechanisms", "data", "__pycache__")
 
 
 @cache
-def _text() -> bytes | None:
-    """Digest of this package's source, but for the rooms that describe mechanisms and write no graphs or code.
+def _source() -> bytes | None:
+    """Digest of this package's source, without the folders that describe mechanisms and write no graphs or code.
 
-    None where it is not what this process runs: in a bundle without it, and where somebody has edited it meanwhile.
+    None if the source is not what this process runs: it is missing from a bundle, or was edited after the start.
     """
     root = Path(__file__).parents[1]
     seal = hashlib.sha256()
@@ -94,18 +94,18 @@ def _text() -> bytes | None:
 
 @cache
 def _producer() -> bytes:
-    """Digest of what turns a model into code: this package, its tools, the processor."""
+    """Digest of all that turns a program into code: this package, its tools, the processor."""
     import llvmlite
     import llvmlite.binding
     import numpy
 
     h = host()
     tools = (numpy.__version__, llvmlite.__version__, llvmlite.binding.llvm_version_info, _casadi_version())
-    return hashlib.sha256(repr((_text(), tools, h.triple, h.cpu, h.features)).encode()).digest()
+    return hashlib.sha256(repr((_source(), tools, h.triple, h.cpu, h.features)).encode()).digest()
 
 
 def _casadi_version() -> str:
-    """CasADi's version, by the name of the folder that its installer left; `importlib.metadata` takes 10 ms for it."""
+    """CasADi's version, read from the name of its installation folder; `importlib.metadata` would take 10 ms."""
     spec = find_spec("casadi")
     if spec is None or spec.origin is None:
         return ""
@@ -118,7 +118,7 @@ def entry_digest(*parts: object) -> bytes:
 
 
 def load_entry(digest: bytes) -> bytes | None:
-    """The payload stored under `digest`, or None where there is none to trust."""
+    """The payload stored under `digest`, or None if there is none that can be trusted."""
     if not enabled():
         return None
     name = digest.hex()
@@ -131,12 +131,12 @@ def load_entry(digest: bytes) -> bytes | None:
             with suppress(OSError):
                 place.touch(name, _RECENT)
             return payload
-    except (OSError, RuntimeError):  # the latter where there is no home folder
+    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
         return None
 
 
 def store_entry(digest: bytes, payload: bytes) -> None:
-    """Store `payload` under `digest`, whole or not at all; do nothing where the folder cannot be used."""
+    """Store `payload` under `digest`, whole or not at all; do nothing if the folder cannot be used."""
     if not enabled():
         return
     with suppress(OSError, RuntimeError), PrivateFolder(folder(), make=True) as place:
@@ -145,7 +145,7 @@ def store_entry(digest: bytes, payload: bytes) -> None:
 
 
 def _sealed(digest: bytes, payload: bytes) -> bytes:
-    """An entry: what it is, the seal, the payload."""
+    """An entry: the mark of its format, the seal, the payload."""
     seal = hmac.digest(_secret(secret_file()), _MAGIC + digest + payload, "sha256")
     return _MAGIC + seal + payload
 
@@ -161,7 +161,7 @@ def _secret(path: Path) -> bytes:
             with suppress(FileExistsError):  # another process was first
                 place.add(path.name, new)
             found = place.read(path.name)
-        if len(found) != _DIGEST:  # a disk that failed; what was sealed with it is lost
+        if len(found) != _DIGEST:  # the disk has failed; entries sealed with the old secret are lost
             place.write(path.name, new)
             found = place.read(path.name)
         return found
@@ -169,26 +169,30 @@ def _secret(path: Path) -> bytes:
 
 @cache
 def _tidy_once(path: Path) -> None:
-    """Remove what killed processes left and, past `MOST_BYTES`, what was not used for longest; once a process."""
+    """Remove abandoned files and, beyond `MOST_BYTES`, the least recently used entries; once in a process."""
     with PrivateFolder(path) as place:
         files = sorted(place.files(), key=lambda file: file[1].st_mtime)
         now, total = time.time(), sum(status.st_size for _, status in files)
         room = total if total <= MOST_BYTES else MOST_BYTES // 2
         for name, status in files:
-            lost = remains(name) and now - status.st_mtime > _FORGOTTEN
-            if lost or total > room:
+            abandoned = is_unfinished(name) and now - status.st_mtime > _FORGOTTEN
+            if abandoned or total > room:
                 place.remove(name)
                 total -= status.st_size
 
 
 def report() -> str:
-    """Where the cache is and what it holds, or why it is not used."""
+    """Where the cache is and what it holds, or why it is not used; one line."""
     if not enabled():
-        return "off: the source text is not here, or not as it was" if _text() is None else "off: CARDAN_CACHE=0"
+        return (
+            "off: Cardan's source files are missing, or were edited after this process started"
+            if _source() is None
+            else "off: CARDAN_CACHE=0"
+        )
     try:
         _secret(secret_file())
         with PrivateFolder(folder(), make=True) as place:
-            sizes = [status.st_size for name, status in place.files() if not remains(name)]
+            sizes = [status.st_size for name, status in place.files() if not is_unfinished(name)]
         return f"{folder()}: {len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB; sealed with {secret_file()}"
     except (OSError, RuntimeError) as error:
         return f"not used: {error}"

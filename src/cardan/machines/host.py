@@ -1,4 +1,7 @@
-"""The host: its lanes, and IR text to object code to running code, through LLVM in this process."""
+"""The machine code of the host: its vector lanes, IR to object code, and object code to loaded code, through LLVM.
+
+Everything happens in this process; no compiler or linker needs to be installed.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from itertools import count
 from threading import RLock
 from typing import Any
 
-# Held while code is recorded, compiled or linked; LLVM works for one thread at a time in any case. A fork waits for it,
-# so that no child is left with a compilation that its parent's other thread will never finish.
+# Held while code is recorded, compiled or linked; LLVM works for one thread at a time in any case. A fork waits for it:
+# otherwise the child could inherit a compilation that another thread of its parent had begun and that nobody finishes.
 compiling = RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=compiling.acquire, after_in_parent=compiling.release, after_in_child=compiling.release)
@@ -33,7 +36,7 @@ class Host:
 
 
 def few(lanes: int) -> int:
-    """Up to how many rows the one-lane body beats the lanes padded: one row takes about half a pass."""
+    """How many rows at most go to the one-lane loop: one row there takes half as long as one pass of all lanes."""
     return max(1, lanes // 4)
 
 
@@ -50,8 +53,8 @@ def host() -> Host:
 
 
 def _import_libm(library: Any) -> None:
-    # Windows does not search the C runtime for symbols of the process
-    from cardan.machines.llvm.body import LIBM
+    """Give a library the functions of the C runtime; Windows does not search it for symbols of the process."""
+    from cardan.machines.llvm.vector_math import LIBM
 
     runtime = ctypes.CDLL("ucrtbase")
     for name in (*LIBM, *(n + "f" for n in LIBM), "malloc", "free"):
@@ -60,10 +63,11 @@ def _import_libm(library: Any) -> None:
 
 
 def _target_machine() -> Any:
+    """LLVM's code generator for the host."""
     import llvmlite.binding as llvm
 
     h = host()
-    # constants relative to the code: with absolute addresses the code is longer, and fetching it is the limit
+    # address constants relative to the code: absolute addresses make it longer, and fetching instructions is the limit
     return llvm.Target.from_triple(h.triple).create_target_machine(
         cpu=h.cpu, features=h.features, opt=2, reloc="pic", codemodel="small"
     )
@@ -81,14 +85,15 @@ def to_object(ir: str) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-# Unloaded code leaves 10 kB in its linker, and a new linker takes milliseconds: one serves so many pieces of code, and
-# goes with the last of them.
+# Unloading code leaves 10 kB in its linker, and making a linker takes milliseconds. So one linker serves this many
+# pieces of code and is released with the last of them.
 _PER_LINKER = 64
 _numbers = count()
 
 
 @lru_cache(maxsize=1)
 def _linker(generation: int) -> Any:
+    """The linker for one generation of pieces of code."""
     import llvmlite.binding as llvm
 
     host()
@@ -97,7 +102,7 @@ def _linker(generation: int) -> Any:
 
 
 def load(code: bytes, *symbols: str) -> tuple[list[int], Any]:
-    """Link object code into this process; the addresses of `symbols`, and what keeps the code there."""
+    """Link object code into this process: the addresses of `symbols`, and an object that keeps the code loaded."""
     import llvmlite.binding as llvm
 
     with compiling:

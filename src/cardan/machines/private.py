@@ -1,8 +1,8 @@
 """Folders that belong to this user alone, and files in them.
 
-A folder is opened once and its owner and mode are read from what was opened; files are then reached through it. So a
-path that somebody changes between the check and the use leads nowhere. On Windows, which has no such handles in Python
-and guards the user's own folders itself, paths are used.
+A folder is opened once; its owner and mode are checked on the open folder, and files are reached through it. So
+exchanging a path between check and use has no effect. On Windows, where Python has no such handles and the system
+guards the user's own folders itself, paths are used.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 
 _POSIX = sys.platform != "win32"
-_NEW = "new-"  # begins the name of a file that is still being written
-_LINKS = 40  # on one path, as Linux has it
+_NEW = "new-"  # prefix of the name of a file that is still being written
+_LINKS = 40  # most links on one path, as on Linux
 
 
 def _flags(*names: str) -> int:
@@ -26,17 +26,17 @@ def _flags(*names: str) -> int:
 
 
 class NotPrivateError(OSError):
-    """A folder or file that somebody else may have written."""
+    """A folder or file that somebody else could have written."""
 
 
 class PrivateFolder:
-    """A folder that only this user can enter, at a place that only this user or root can change.
+    """A folder that only this user can enter, at a path that only this user or root can change.
 
     Args:
         path: the folder, which must not be a link itself.
         make: whether to make it, and folders above it, for this user alone.
 
-    Raises `OSError` where it cannot be had, `NotPrivateError` where it cannot be trusted.
+    Raises `OSError` if it cannot be opened or made, `NotPrivateError` if it cannot be trusted.
 
     """
 
@@ -48,8 +48,8 @@ class PrivateFolder:
         if _POSIX:
             self._descriptor = os.open(path, _flags("O_RDONLY", "O_DIRECTORY"))
             try:
-                _require_own(path, os.fstat(self._descriptor), unseen=0o077)
-                _require_safe_way(path)
+                _require_own(path, os.fstat(self._descriptor), forbidden=0o077)
+                _require_safe_path(path)
             except BaseException:
                 os.close(self._descriptor)
                 raise
@@ -57,7 +57,7 @@ class PrivateFolder:
             raise NotADirectoryError(f"{path} is not a folder")
 
     def __enter__(self) -> PrivateFolder:
-        """Use it in a `with` block."""
+        """Enter a `with` block."""
         return self
 
     def __exit__(
@@ -68,39 +68,39 @@ class PrivateFolder:
             os.close(self._descriptor)
 
     def read(self, name: str) -> bytes:
-        """All of a file that is this user's own."""
+        """Content of a file, which must belong to this user."""
         descriptor = os.open(self._name(name), _flags("O_RDONLY", "O_NONBLOCK"), dir_fd=self._descriptor)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise NotPrivateError(f"{self.path / name} is not a file")
-            _require_own(self.path / name, status, unseen=0o022)
+            _require_own(self.path / name, status, forbidden=0o022)
             return file.read()
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, whole or not at all, in place of one that is there."""
+        """Write a file, whole or not at all; replace an existing one."""
         at = self._descriptor
-        with _Written(self, data) as new:
+        with _NewFile(self, data) as new:
             os.replace(self._name(new), self._name(name), src_dir_fd=at, dst_dir_fd=at)
 
     def add(self, name: str, data: bytes) -> None:
-        """Write a file, whole or not at all, unless there is one: then `FileExistsError`."""
+        """Write a file, whole or not at all; `FileExistsError` if it exists."""
         at = self._descriptor
-        with _Written(self, data) as new:
+        with _NewFile(self, data) as new:
             os.link(self._name(new), self._name(name), src_dir_fd=at, dst_dir_fd=at)
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(self._name(name), dir_fd=self._descriptor)
 
     def touch(self, name: str, after: float) -> None:
-        """Note that a file is in use, unless that was noted within the last `after` seconds."""
+        """Set the time of a file to now, unless it was set within the last `after` seconds."""
         if time.time() - os.stat(self._name(name), dir_fd=self._descriptor).st_mtime > after:
             os.utime(self._name(name), dir_fd=self._descriptor)
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Names of files, and what the system knows of each; `remains` tells which of them nobody finished."""
+        """Names of files, with the status of each; `is_unfinished` tells which are still being written."""
         for name in os.listdir(self.path if self._descriptor is None else self._descriptor):
             with suppress(FileNotFoundError):
                 status = os.stat(self._name(name), dir_fd=self._descriptor, follow_symlinks=False)
@@ -111,13 +111,13 @@ class PrivateFolder:
         return name if _POSIX else str(self.path / name)
 
 
-def remains(name: str) -> bool:
-    """Whether a file is one that was being written: a process that was killed leaves it."""
+def is_unfinished(name: str) -> bool:
+    """Whether a file is still being written, or was when its process was killed."""
     return name.startswith(_NEW)
 
 
-class _Written:
-    """A new file on the disk, under a name of its own until the end of the block."""
+class _NewFile:
+    """A new file under a temporary name, which is removed at the end of the block."""
 
     def __init__(self, folder: PrivateFolder, data: bytes) -> None:
         self.folder, self.data, self.name = folder, data, _NEW + os.urandom(8).hex()
@@ -144,29 +144,29 @@ class _Written:
 
 
 def _make(path: Path) -> None:
-    """Make a folder and those above it, each for this user alone whatever the umask."""
+    """Make a folder and those above it, each for this user alone, whatever the umask."""
     if not path.is_dir():
         if path.parent != path:
             _make(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
 
 
-def _require_own(path: Path, status: os.stat_result, unseen: int) -> None:
-    """Owned by this user, and with none of the permissions `unseen`."""
+def _require_own(path: Path, status: os.stat_result, forbidden: int) -> None:
+    """Refuse what another user owns, or what has any of the permissions `forbidden`."""
     if not _POSIX:
         return
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid != os.getuid():
         raise NotPrivateError(f"{path} belongs to user {status.st_uid}, not to {os.getuid()}, who runs this")
-    if mode & unseen:
+    if mode & forbidden:
         raise NotPrivateError(f"{path} is open to others, mode {mode:04o}; chmod go-rwx it")
 
 
-def _require_safe_way(path: Path) -> None:
-    """Only this user and root can change where a path leads: every folder and link on it is theirs.
+def _require_safe_path(path: Path) -> None:
+    """Refuse a path that others can redirect: every folder and link on it must belong to this user or root.
 
-    A folder that others can write in is passed only where it is sticky, as the one for temporary files is, or lies in
-    one of this user's that others cannot enter.
+    A folder that others can write in is accepted only if it is sticky, as the one for temporary files is, or lies in a
+    folder of this user that others cannot enter.
     """
     at, inside, links = Path("/"), False, 0
     left = [*reversed((Path.cwd() / path).parts[1:])]
@@ -192,12 +192,12 @@ def _require_safe_way(path: Path) -> None:
 
 
 def _others_write(status: os.stat_result) -> bool:
-    """Whether anybody but the owner can write; members of the user's own private group are nobody else."""
+    """Whether anybody but the owner can write; the user's own private group does not count."""
     return bool(status.st_mode & 0o002 or (status.st_mode & 0o020 and not _is_own_group(status.st_gid)))
 
 
 def _is_own_group(number: int) -> bool:
-    """The group that many systems make for each user: by the user's name, without other members."""
+    """Whether a group is the user's private one: many systems make it, with the user's name and no other members."""
     if sys.platform == "win32":
         return False
     import grp

@@ -1,13 +1,14 @@
-"""The instruction list of a CasADi SX function as numbered values, each assigned once.
+"""A graph: numbered values, each assigned once, read from the instruction list of a CasADi SX function.
 
-CasADi reuses its work registers; a printer wants one name per value. Equal operations on equal operands
-become one value.
+CasADi reuses its work registers; a printer needs one name per value. Equal operations on equal operands become one
+value.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -36,11 +37,19 @@ class Graph:
 
     `op[k]` names the operation of value `k` and `args[k]` its operands: value numbers; (port, element) for an
     `input`; the number for a `const`. `outputs` lists (port, element, value). Elements count in C order.
+    `input_sizes` and `output_sizes` are the numbers of elements of each port.
     """
 
     op: list[str] = field(default_factory=list)
     args: list[tuple[Any, ...]] = field(default_factory=list)
     outputs: list[tuple[int, int, int]] = field(default_factory=list)
+    input_sizes: list[int] = field(default_factory=list)
+    output_sizes: list[int] = field(default_factory=list)
+
+    @property
+    def state_size(self) -> int:
+        """Numbers of memory that one evaluation needs besides its ports: none."""
+        return 0
 
     def uses(self) -> list[int]:
         """How often each value is read, by values that matter to an output and by outputs."""
@@ -54,12 +63,22 @@ class Graph:
         return count
 
     def operations(self) -> dict[str, int]:
-        """How many of each operation the graph holds."""
+        """How many of each operation one evaluation takes."""
         return dict(Counter(op for op in self.op if op not in ("input", "const")))
+
+
+def total_operations(parts: Iterable[tuple[dict[str, int], int]]) -> dict[str, int]:
+    """Sum of the operations of several parts, given with how often each part runs."""
+    total: Counter[str] = Counter()
+    for operations, times in parts:
+        for op, count in operations.items():
+            total[op] += times * count
+    return dict(total)
 
 
 @cache
 def _codes() -> dict[int, str]:
+    """Names of the operations by CasADi's codes."""
     import casadi
 
     names = {getattr(casadi, "OP_" + name.upper()): name for name in UNARY + BINARY}
@@ -69,10 +88,11 @@ def _codes() -> dict[int, str]:
 
 
 def _unknown(code: int, function: casadi.Function) -> CardanError:
+    """The error for an operation that graphs do not have."""
     import casadi
 
     names = [n for n in dir(casadi) if n.startswith("OP_") and getattr(casadi, n) == code]
-    return CardanError(f"{function.name()}: kernels cannot compute the operation {names[0] if names else code}")
+    return CardanError(f"{function.name()}: the operation {names[0] if names else code} is not supported")
 
 
 def elements(sparsity: casadi.Sparsity) -> list[int]:
@@ -85,10 +105,13 @@ def read(function: casadi.Function) -> Graph:
     """Number the values of an SX function. Output elements that are structural zeros become the number 0."""
     codes = _codes()
     if not function.is_a("SXFunction"):
-        raise CardanError(f"{function.name()}: kernels are made from SX functions, not from {function.class_name()}")
+        raise CardanError(f"{function.name()}: only SX functions are supported, not {function.class_name()}")
     e_in = [elements(function.sparsity_in(i)) for i in range(function.n_in())]
     e_out = [elements(function.sparsity_out(i)) for i in range(function.n_out())]
-    graph = Graph()
+    graph = Graph(
+        input_sizes=[function.numel_in(i) for i in range(function.n_in())],
+        output_sizes=[function.numel_out(i) for i in range(function.n_out())],
+    )
     number: dict[tuple[Any, ...], int] = {}
 
     def value(op: str, args: tuple[Any, ...], key: tuple[Any, ...]) -> int:
@@ -122,10 +145,10 @@ def read(function: casadi.Function) -> Graph:
             args = tuple([work[a] for a in i])
             key = (op, *sorted(args)) if op in COMMUTATIVE else (op, *args)
             work[o[0]] = value(op, args, key)
-    for port in range(function.n_out()):
-        # nonzeros of the pattern that are the number 0 are not in the list either, so ask what was written
+    for port, size in enumerate(graph.output_sizes):
+        # the instruction list leaves out nonzeros of the pattern that are the number 0 too, so see what was written
         written = {e for p, e, _ in graph.outputs if p == port}
-        missing = set(range(function.numel_out(port))) - written
+        missing = set(range(size)) - written
         if missing:
             zero = constant(0.0)
             graph.outputs += [(port, e, zero) for e in sorted(missing)]
@@ -133,10 +156,11 @@ def read(function: casadi.Function) -> Graph:
 
 
 def share_reciprocals(graph: Graph) -> Graph:
-    """Divide once where several values have the same divisor: a division takes as long as many products."""
+    """Divide once where several values have the same divisor: one division costs as much as many products."""
     divisors = Counter(args[-1] for op, args in zip(graph.op, graph.args, strict=True) if op in ("div", "inv"))
     shared = {k for k, count in divisors.items() if count > 1}
-    result, place, reciprocal = Graph(), [0] * len(graph.op), dict[int, int]()
+    result = Graph(input_sizes=graph.input_sizes, output_sizes=graph.output_sizes)
+    place, reciprocal = [0] * len(graph.op), dict[int, int]()
 
     def add(op: str, args: tuple[Any, ...]) -> int:
         result.op.append(op)

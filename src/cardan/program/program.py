@@ -1,16 +1,19 @@
-"""What a kernel computes: named arrays in, named arrays out, and how to record the graph between them."""
+"""What is computed: named arrays in, named arrays out, and how to record what lies between them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from cardan.errors import InputError
 
 if TYPE_CHECKING:
     import casadi
+
+    from cardan.program.march import March
+    from cardan.program.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Port:
 
     @property
     def matrix(self) -> tuple[int, int]:
-        """Rows and columns of the NumPy view: a vector is one row of `n`."""
+        """Rows and columns in memory: a vector is one row of `n`."""
         if len(self.shape) == 2:
             return self.shape[0], self.shape[1]
         return 1, self.size
@@ -42,33 +45,31 @@ class Port:
 
 @dataclass(frozen=True)
 class Program:
-    """What to compile.
+    """What to compute.
 
-    `record` returns the CasADi SX function, one dense input and one output per port; it runs only when no
-    compiled code is cached. `key` is a hex digest that identifies the graph without recording it.
+    `record` returns a CasADi SX function with one dense input and one output per port, or a schedule or march. It runs
+    only when no compiled code is cached. `key` is a hex digest that identifies the result without recording it.
     """
 
     name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     key: str
-    record: Callable[[], casadi.Function | Any]
+    record: Callable[[], casadi.Function | Schedule | March]
     repeats: int = 1
-    """About how often a call runs what is recorded: tells whether threads pay."""
+    """About how often a call runs what is recorded; decides whether threads are worthwhile."""
 
     @property
     def ports(self) -> tuple[Port, ...]:
         """Inputs, then outputs."""
         return self.inputs + self.outputs
 
-    @property
-    def signature(self) -> str:
-        """NumPy signature with frozen sizes, e.g. `(7),(7),(7)->(7)`.
+    def without_empty_ports(self) -> Program:
+        """The program as compiled: code gets no pointers to arrays without elements.
 
-        A symbolic size would be taken from the arrays, and the code would read past the end of a short one.
+        NumPy refuses such ports too, and a ufunc without inputs. So a program left with no input gets a scalar that it
+        does not read.
         """
-
-        def group(ports: tuple[Port, ...]) -> str:
-            return ",".join("(" + ",".join(map(str, port.shape)) + ")" for port in ports)
-
-        return group(self.inputs) + "->" + group(self.outputs)
+        inputs = tuple(port for port in self.inputs if port.size)
+        outputs = tuple(port for port in self.outputs if port.size)
+        return replace(self, inputs=inputs or (Port("batch", ()),), outputs=outputs)

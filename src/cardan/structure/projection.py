@@ -26,10 +26,10 @@ from cardan.formulation.recursion import unroll
 from cardan.formulation.solve import regularisation
 from cardan.formulation.spatial import MASS_MATRIX, SPATIAL
 from cardan.formulation.tree import PLUS, RATES
-from cardan.machines.llvm.march import March
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.memory import Slot
 from cardan.model.model import Model
+from cardan.program.march import March
 from cardan.program.program import Port, Program
 from cardan.structure.kernels import function_of, parameter_arguments
 from cardan.structure.rows import kept_rows

@@ -26,9 +26,9 @@ from cardan.integrate.alpha.step import (
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.kernel import MANY_STEPS, Given, integrator_kernel
 from cardan.integrate.layout import Layout
-from cardan.machines.llvm.march import March
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.model import Model
+from cardan.program.march import March
 from cardan.program.program import Port
 from cardan.structure.kernels import function_of
 

@@ -20,9 +20,9 @@ from cardan.integrate.explicit.motion import ExplicitEquations, Graphs
 from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitState, Step, StepControl
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.kernel import MANY_STEPS, Given, integrator_kernel
-from cardan.machines.llvm.march import March
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
+from cardan.program.march import March
 from cardan.program.program import Port
 
 # Instructions of a whole step past which it is recorded in parts: compiling straight-line code takes more than linear

@@ -20,7 +20,7 @@ from cardan.integrate.explicit.motion import Graphs
 from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitState, Step, StepControl, StepResult
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.kernel import Given
-from cardan.machines.llvm.march import BUSY, Each, Loop, March
+from cardan.program.march import BUSY, Each, March, Scheduled
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,9 @@ class _LargeTreeStep:
             self._accelerations("new_q", "new_v", f"kv{i}"),
         ]
 
-    def _accelerations(self, q: str, v: str, a: str) -> Loop:
+    def _accelerations(self, q: str, v: str, a: str) -> Scheduled:
         number = self.arguments.number
-        return Loop(self.graphs.loop, (number(q), number(v), number("tau")), (number(a),))
+        return Scheduled(self.graphs.loop, (number(q), number(v), number("tau")), (number(a),))
 
     def _finish(self) -> list[Any]:
         """The state after the step."""

@@ -1,1 +1,6 @@
-"""The printer of LLVM IR: one vector of lanes per value of a program."""
+"""The printer of LLVM IR: programs in, text out. It knows neither the host nor how NumPy calls code.
+
+`module` collects the text. `graph`, `schedule` and `march` print the three kinds of program, with `vector_math` for
+sines and cosines; `body` prints any of them as one function. `batch_loop` prints a loop over the rows of a batch around
+that function.
+"""

@@ -1,23 +1,20 @@
-"""The loop of a NumPy generalized ufunc around a body, printed as LLVM IR.
+"""The loop over the rows of a batch around a body, printed as LLVM IR.
 
-NumPy hands rows at any stride; the body wants one vector of lanes per element. So W rows at a time are loaded
-as vectors and transposed in registers, the body runs, and its results are transposed back. Rows whose own
-elements are not contiguous, and the last rows of a batch that do not fill the lanes, go through a contiguous
-copy. Nothing outside a row is read or written.
+Arrays come as pointers, with a stride in bytes from row to row and along every axis of a row; the body takes one vector
+of lanes per element. So W rows at a time are loaded as vectors and transposed in registers, the body runs, and its
+results are transposed back. Rows whose own elements are not contiguous, and the last rows of a batch that do not fill
+the lanes, go through a contiguous copy. Nothing outside a row is read or written.
 """
 
 from __future__ import annotations
 
-from cardan.machines.host import few
-from cardan.machines.llvm.body import Module, print_body
-from cardan.machines.llvm.march import March, print_march
-from cardan.machines.llvm.schedule import Schedule, print_looped, state_size
-from cardan.machines.llvm.vector_math import Lanes
-from cardan.program.graph import Graph
+from cardan.machines.llvm.body import print_body
+from cardan.machines.llvm.module import Module, VectorType
 from cardan.program.program import Port, Program
+from cardan.program.recording import Recorded
 
-_LARGE = 256  # elements of a port past which its next rows are not asked for ahead
-_ON_STACK = 1 << 17  # bytes of scratch past which it comes from malloc: threads may have small stacks
+_LARGE = 256  # elements of a port past which its next rows are not prefetched
+_ON_STACK = 1 << 17  # bytes of scratch past which malloc provides it: threads may have small stacks
 
 _COPY = """define internal void @copy(ptr %dst, i64 %dr, i64 %dm, i64 %dn, ptr %src, i64 %sr, i64 %sm,
                            i64 %sn, i64 %rows, i64 %m, i64 %n) {{
@@ -99,7 +96,7 @@ stage:
   ret void
 }}"""
 
-# one row is already in lanes of one: it is copied only where it is not contiguous
+# on one lane a row is what the body takes: it is copied only where it is not contiguous
 _FETCH_ONE = """define internal void @fetch(ptr %lanes, ptr %buf, ptr %src, i64 %rows, i64 %step, i64 %m,
                             i64 %sm, i64 %n, i64 %sn, i1 %direct) {{
   br i1 %direct, label %done, label %stage
@@ -124,7 +121,7 @@ done:
   ret void
 }}"""
 
-# which of the two loops takes the batch; %data holds their addresses, null while not compiled
+# chooses which of the two loops takes the batch; %data holds their addresses, null while not compiled
 _CHOOSE = """define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {{
   %n = load i64, ptr %dims
   %row = load ptr, ptr %data
@@ -146,7 +143,7 @@ many:
 }}"""
 
 
-def _transpose(t: Lanes, name: list[str], lines: list[str], prefix: str) -> list[str]:
+def _transpose(t: VectorType, name: list[str], lines: list[str], prefix: str) -> list[str]:
     """Transpose W vectors of W lanes: stage s swaps the off-diagonal s x s blocks, s = 1, 2, 4, ..."""
     w, v = t.width, t.vector
     s = 1
@@ -167,7 +164,7 @@ def _transpose(t: Lanes, name: list[str], lines: list[str], prefix: str) -> list
     return name
 
 
-def _blocks(t: Lanes, symbol: str, block: list[str], narrow: list[str]) -> str:
+def _blocks(t: VectorType, symbol: str, block: list[str], narrow: list[str]) -> str:
     """IR of a function over blocks of W columns, the last overlapping; `narrow` serves fewer columns."""
     w = t.width
     return "\n".join(
@@ -183,7 +180,7 @@ def _blocks(t: Lanes, symbol: str, block: list[str], narrow: list[str]) -> str:
     )
 
 
-def _addresses(t: Lanes, prefix: str, j: str) -> list[str]:
+def _addresses(t: VectorType, prefix: str, j: str) -> list[str]:
     """Pointers to column `j` of each row (`r`) and to the lanes of each of W elements from `j` (`l`)."""
     lines = []
     for k in range(t.width):
@@ -199,8 +196,8 @@ def _addresses(t: Lanes, prefix: str, j: str) -> list[str]:
 
 def _print_gather(module: Module) -> None:
     """Define `@gather` and `@scatter`: W rows of `size` contiguous elements to and from lanes."""
-    t = module.lanes
-    w, v, a = t.width, t.vector, t.bytes * t.width
+    t = module.type
+    w, v, a = t.width, t.vector, t.align
     masked = (f"<{w} x i1>", f"@llvm.masked.load.{t.suffix}.p0", f"@llvm.masked.store.{t.suffix}.p0")
     module.declarations.add(f"declare {v} {masked[1]}(ptr, i32, {masked[0]}, {v})")
     module.declarations.add(f"declare void {masked[2]}({v}, ptr, i32, {masked[0]})")
@@ -233,15 +230,14 @@ def _print_gather(module: Module) -> None:
     )
 
 
-class _Loop:
-    """The loop over rows of one program."""
+class _BatchLoop:
+    """The loop over rows of one program, under construction."""
 
-    def __init__(self, program: Program, module: Module, state: int = 0) -> None:
+    def __init__(self, program: Program, module: Module, state: int, few: int) -> None:
+        self.inputs, self.outputs, self.ports = program.inputs, program.outputs, program.ports
+        self.module, self.t = module, module.type
         self.state = state  # numbers per lane that the body keeps to itself
-        self.inputs, self.outputs = program.inputs, program.outputs
-        self.ports = program.ports
-        self.t = module.lanes
-        self.module = module
+        self.few = few
         self.lines: list[str] = []
 
     def _scratch(self) -> int:
@@ -252,7 +248,7 @@ class _Loop:
                 self.lines.append(f"  %{kind}{j} = getelementptr i8, ptr %scratch, i64 {offset}")
                 offset += -(-items * t.bytes // 64) * 64
         self.lines.append(f"  %state = getelementptr i8, ptr %scratch, i64 {offset}")
-        return offset + self.state * t.width * t.bytes
+        return offset + self.state * t.align
 
     def _describe(self, j: int, port: Port, axis: int) -> int:
         """Load pointer, step and core strides of port `j`, and test for contiguous rows; the next axis."""
@@ -316,10 +312,10 @@ class _Loop:
         return "\n".join(head + self.lines + ["  br label %head", "done:", *free, "  ret void", "}"])
 
     def _tail(self) -> None:
-        """Leave the last few rows to the one-lane loop where it is there."""
+        """Leave the last few rows to the one-lane loop if it is compiled."""
         p = len(self.ports)
         self.lines += [
-            f"  %scant = icmp sle i64 %left, {few(self.t.width)}",
+            f"  %scant = icmp sle i64 %left, {self.few}",
             "  %have = icmp ne ptr %row, null",
             "  %by.row = and i1 %scant, %have",
             "  br i1 %by.row, label %tail, label %work",
@@ -339,6 +335,7 @@ class _Loop:
         ]
 
     def _call(self, what: str, j: int, port: Port) -> None:
+        """Call `fetch` or `give` for port `j`."""
         m, n = port.matrix
         self.lines.append(
             f"  call void @{what}(ptr %lanes{j}, ptr %buf{j}, ptr %p{j}, i64 %rows, i64 %step{j}, "
@@ -346,7 +343,7 @@ class _Loop:
         )
 
     def _work(self) -> None:
-        """Fetch, compute, give: the pass over up to W rows."""
+        """Fetch, compute, give: one pass over up to W rows."""
         first_out = len(self.inputs)
         for j, _ in enumerate(self.ports):
             self.lines += [
@@ -373,35 +370,28 @@ class _Loop:
             self._call("give", j, port)
 
 
-def _lines(port: Port, t: Lanes) -> int:
-    """Cache lines of the next W rows to ask for while the body runs; many would drive out its spills."""
-    return -(-port.size * t.bytes * t.width // 64) if port.size <= _LARGE else 0
+def _cache_lines(port: Port, t: VectorType) -> int:
+    """Cache lines of the next W rows to prefetch while the body runs; many would evict its spilled values."""
+    return -(-port.size * t.align // 64) if port.size <= _LARGE else 0
 
 
-def print_loop(recorded: Graph | Schedule | March, program: Program, lanes: int, wide: int, dtype: str) -> str:
-    """A complete module: `@rows` takes `lanes` rows at a time, and `@loop`, which NumPy calls, chooses.
+def print_batch_loop(recorded: Recorded, program: Program, t: VectorType, few: int) -> str:
+    """A complete module: `@rows` takes as many rows at a time as `t` has lanes, and `@loop` chooses.
 
-    `lanes` is 1 or `wide`, the lanes of the host.
+    `@loop(ptr args, ptr dims, ptr steps, ptr data)` has the arguments of the inner loop of a NumPy ufunc. `data` holds
+    the addresses of two such `@rows`, on one lane and on many; up to `few` rows go to the first. `program` has no empty
+    ports.
     """
-    t = Lanes(dtype, lanes)
     module = Module(t)
-    state = 0
-    if isinstance(recorded, Graph):
-        ahead = () if lanes == 1 else tuple(_lines(port, t) for port in program.ports)
-        print_body(recorded, "body", lanes, dtype, module=module, inputs=len(program.inputs), ahead=ahead)
-    elif isinstance(recorded, March):
-        print_march(recorded, module)
-        state = recorded.state
-    else:
-        print_looped(recorded, len(program.inputs), len(program.outputs), module)
-        state = max(state_size(recorded), 1)
-    sizes = {"s": t.scalar, "b": t.bytes, "w": lanes, "few": few(wide)}
+    ahead = () if t.width == 1 else tuple(_cache_lines(port, t) for port in program.ports)
+    state = print_body(recorded, program, module, ahead)
+    sizes = {"s": t.scalar, "b": t.bytes, "w": t.width, "few": few}
     texts = {"copy": _COPY, "fetch": _FETCH, "give": _GIVE, "loop": _CHOOSE}
-    if lanes == 1:
+    if t.width == 1:
         texts |= {"fetch": _FETCH_ONE, "give": _GIVE_ONE}
     else:
         _print_gather(module)
     for name, text in texts.items():
         module.functions[name] = text.format(**sizes)
-    module.functions["rows"] = _Loop(program, module, state).print("rows")
+    module.functions["rows"] = _BatchLoop(program, module, state, few).print("rows")
     return module.text()

@@ -1,9 +1,9 @@
-"""Sine and cosine of a vector of lanes, printed as LLVM IR.
+"""Mathematical functions of a vector of lanes: sine and cosine printed as LLVM IR, others from the C library.
 
-Cody-Waite reduction with fused multiply-adds: k = round(2x/pi), r = x - k pi/2 with pi/2 in three parts. The
-first subtraction is exact: k P1 and x are both multiples of ulp(1)/2 and the difference is below 1. Then
-polynomials on |r| <= pi/4 (the coefficients of Cephes) and the quadrant k mod 4. Past the limit of |x|, where
-k would lose bits, and for inf and nan, a cold branch asks libm lane by lane.
+Sine and cosine: Cody-Waite reduction with fused multiply-adds: k = round(2x/pi), r = x - k pi/2 with pi/2 in three
+parts. The first subtraction is exact: k P1 and x are both multiples of ulp(1)/2 and the difference is below 1. Then
+polynomials on |r| <= pi/4 (the coefficients of Cephes) and the quadrant k mod 4. Past the limit of |x|, where k would
+lose bits, and for inf and nan, a cold branch calls the C library lane by lane.
 """
 
 from __future__ import annotations
@@ -11,68 +11,45 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from cardan.machines.llvm.module import Module, VectorType
 
-@dataclass(frozen=True)
-class Lanes:
-    """A vector type of `width` lanes of `double` or `float`; one lane is the scalar type."""
-
-    scalar: str
-    width: int
-
-    @property
-    def bytes(self) -> int:
-        """Size of one element."""
-        return 8 if self.scalar == "double" else 4
-
-    @property
-    def integer(self) -> str:
-        """Integer of the size of one element."""
-        return "i64" if self.scalar == "double" else "i32"
-
-    @property
-    def vector(self) -> str:
-        """The LLVM type of the lanes."""
-        return self.of(self.scalar)
-
-    @property
-    def suffix(self) -> str:
-        """How LLVM names the type in its intrinsics."""
-        bits = "f64" if self.scalar == "double" else "f32"
-        return bits if self.width == 1 else f"v{self.width}{bits}"
-
-    def of(self, scalar: str) -> str:
-        """The LLVM type with lanes of another scalar."""
-        return scalar if self.width == 1 else f"<{self.width} x {scalar}>"
-
-    def number(self, value: float) -> str:
-        """A literal of one lane."""
-        if self.scalar == "float":
-            value = round_to_float(value)
-        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-
-    def splat(self, value: float) -> str:
-        """The literal with the same number in every lane."""
-        return self.number(value) if self.width == 1 else f"splat ({self.scalar} {self.number(value)})"
-
-    def isplat(self, value: int) -> str:
-        """The integer literal with the same number in every lane."""
-        return str(value) if self.width == 1 else f"splat ({self.integer} {value})"
-
-    def libm(self, name: str) -> str:
-        """The C library's name of a function for this scalar."""
-        return name if self.scalar == "double" else name + "f"
+_LIBM_PAIRS = ("pow", "atan2", "hypot", "fmod", "remainder")
+LIBM = (
+    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+    "exp", "log", "log1p", "expm1", "erf", *_LIBM_PAIRS,
+)  # fmt: skip
+"""Functions of the C library that code may call; of sines and cosines only those that are hard to reduce."""
 
 
-def round_to_float(value: float) -> float:
-    """The nearest float32, with overflow to infinity."""
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+def libm(module: Module, name: str) -> str:
+    """Define the lane-by-lane call of a C library function; its symbol."""
+    if name not in module.functions:
+        arity = 2 if name in _LIBM_PAIRS else 1
+        s = module.type.scalar
+        module.declarations.add(f"declare {s} @{_libm_name(name, module.type)}({', '.join([s] * arity)})")
+        module.functions[name] = _print_scalarised(name, arity, module.type)
+    return f"@vec.{name}"
+
+
+def sincos(module: Module) -> str:
+    """Define the vector sine and cosine; its symbol."""
+    if "sincos" not in module.functions:
+        libm(module, "sin")
+        libm(module, "cos")
+        module.intrinsic("fma", 3)
+        module.functions["sincos"] = _print_sincos(module.type)
+    return "@sincos"
+
+
+def _libm_name(name: str, t: VectorType) -> str:
+    """The C library's name of a function for the scalar of a type."""
+    return name if t.scalar == "double" else name + "f"
 
 
 @dataclass(frozen=True)
 class _Reduction:
+    """Constants of the reduction and the polynomials for one precision."""
+
     magic: float  # adding it rounds to an integer, left in the low bits
     limit: float
     half_pi: tuple[float, float, float]
@@ -112,26 +89,26 @@ _REDUCTIONS = {
 }
 
 
-def print_scalarised(name: str, arity: int, t: Lanes) -> str:
+def _print_scalarised(name: str, arity: int, t: VectorType) -> str:
     """IR of `@vec.name`: the C library's function, lane by lane."""
     v, s = t.vector, t.scalar
     params = [f"{v} %x{a}" for a in range(arity)]
     lines = [f"define internal {v} @vec.{name}({', '.join(params)}) {{"]
     if t.width == 1:
         call = ", ".join(params)
-        return "\n".join([*lines, f"  %r = call {s} @{t.libm(name)}({call})", f"  ret {s} %r", "}"])
+        return "\n".join([*lines, f"  %r = call {s} @{_libm_name(name, t)}({call})", f"  ret {s} %r", "}"])
     last = "poison"
     for lane in range(t.width):
         for a in range(arity):
             lines.append(f"  %e{lane}.{a} = extractelement {v} %x{a}, i64 {lane}")
         call = ", ".join(f"{s} %e{lane}.{a}" for a in range(arity))
-        lines.append(f"  %y{lane} = call {s} @{t.libm(name)}({call})")
+        lines.append(f"  %y{lane} = call {s} @{_libm_name(name, t)}({call})")
         lines.append(f"  %r{lane} = insertelement {v} {last}, {s} %y{lane}, i64 {lane}")
         last = f"%r{lane}"
     return "\n".join([*lines, f"  ret {v} {last}", "}"])
 
 
-def print_sincos(t: Lanes) -> str:
+def _print_sincos(t: VectorType) -> str:
     """IR of `{V, V} @sincos(V)`. Needs `@vec.sin` and `@vec.cos`."""
     red = _REDUCTIONS[t.scalar]
     v, i, m = t.vector, t.of(t.integer), t.of("i1")
@@ -155,8 +132,8 @@ def print_sincos(t: Lanes) -> str:
     p1, p2, p3 = (t.splat(-p) for p in red.half_pi)
     return f"""define internal {{ {v}, {v} }} @sincos({v} %x) {{
   %xi = bitcast {v} %x to {i}
-  %abs = and {i} %xi, {t.isplat(2 ** (bits - 1) - 1)}
-  %large = icmp ugt {i} %abs, {t.isplat(limit)}
+  %abs = and {i} %xi, {t.integer_splat(2 ** (bits - 1) - 1)}
+  %large = icmp ugt {i} %abs, {t.integer_splat(limit)}
 {any_large}
   br i1 %any, label %cold, label %hot
 hot:
@@ -175,11 +152,11 @@ hot:
   %odd = trunc {i} %quadrant to {m}
   %s = select {m} %odd, {v} %cos.r, {v} %sin.r
   %c = select {m} %odd, {v} %sin.r, {v} %cos.r
-  %next = add {i} %quadrant, {t.isplat(1)}
-  %ss = shl {i} %quadrant, {t.isplat(bits - 2)}
-  %cs = shl {i} %next, {t.isplat(bits - 2)}
-  %ssign = and {i} %ss, {t.isplat(-(2 ** (bits - 1)))}
-  %csign = and {i} %cs, {t.isplat(-(2 ** (bits - 1)))}
+  %next = add {i} %quadrant, {t.integer_splat(1)}
+  %ss = shl {i} %quadrant, {t.integer_splat(bits - 2)}
+  %cs = shl {i} %next, {t.integer_splat(bits - 2)}
+  %ssign = and {i} %ss, {t.integer_splat(-(2 ** (bits - 1)))}
+  %csign = and {i} %cs, {t.integer_splat(-(2 ** (bits - 1)))}
   %si = bitcast {v} %s to {i}
   %ci = bitcast {v} %c to {i}
   %sx = xor {i} %si, %ssign

@@ -1,1 +1,1 @@
-"""Compiled programs as NumPy generalized ufuncs."""
+"""Calling compiled programs from NumPy: `kernel` is what callers use, built from `gufunc`, `threads` and `explain`."""

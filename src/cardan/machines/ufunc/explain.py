@@ -1,4 +1,4 @@
-"""One clear sentence for arrays that a kernel cannot take. Runs only after NumPy has refused them."""
+"""One clear sentence about arrays that a kernel cannot take. Runs only after NumPy has refused them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from cardan.program.program import Port, Program
 
 
 def explain(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any], refusal: str) -> InputError:
-    """The error to raise for a call that NumPy refused with the words `refusal`."""
+    """The error to raise for a call that NumPy refused with the message `refusal`."""
     return InputError(f"{program.name}: {_fault(program, args, out, dtype) or refusal}")
 
 
 def _fault(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any]) -> str | None:
+    """What is wrong with the arguments, or None if nothing was found."""
     ports = program.inputs
     if len(args) < len(ports):
         missing = ports[len(args) :]

@@ -9,15 +9,30 @@ from typing import Any
 
 import numpy as np
 
+from cardan.program.program import Port, Program
+
 _FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in the table; part of NumPy's stable ABI
 
-# What ufuncs point to where NumPy cannot be made to keep it; then it is kept for ever
+# What ufuncs point to, if it could not be bound to them; it is then never released
 _KEPT: list[Any] = []
+
+
+def signature(program: Program) -> str:
+    """NumPy signature with frozen sizes, e.g. `(7),(7),(7)->(7)`.
+
+    NumPy would take a symbolic size from the arrays, and the code would read past the end of a short one.
+    """
+
+    def group(ports: tuple[Port, ...]) -> str:
+        return ",".join("(" + ",".join(map(str, port.shape)) + ")" for port in ports)
+
+    return group(program.inputs) + "->" + group(program.outputs)
 
 
 @cache
 def _constructor() -> Any:
-    umath = import_module("numpy._core._multiarray_umath")  # NumPy has no public way to its table
+    """NumPy's function that makes a generalized ufunc."""
+    umath = import_module("numpy._core._multiarray_umath")  # NumPy offers no public access to its table
 
     address = ctypes.pythonapi.PyCapsule_GetPointer
     address.restype = ctypes.c_void_p
@@ -62,33 +77,27 @@ class _UFunc(ctypes.Structure):
     )
 
 
-class Loops(ctypes.Structure):
-    """What the compiled `loop` finds behind its data pointer: two loops, null until compiled."""
+class LoopAddresses(ctypes.Structure):
+    """What the compiled `loop` finds behind its data pointer: the loop on one lane and on many, null until compiled."""
 
     _fields_ = (("row", ctypes.c_void_p), ("wide", ctypes.c_void_p))
 
 
 def make_gufunc(
-    loop: int,
-    loops: Loops,
-    dtype: np.dtype[Any],
-    inputs: int,
-    outputs: int,
-    name: str,
-    doc: str,
-    signature: str,
-    code: list[Any],
+    program: Program, loop: int, addresses: LoopAddresses, dtype: np.dtype[Any], code: list[Any]
 ) -> np.ufunc:
-    """The ufunc that calls the machine code at address `loop` with the address of `loops` as its data.
+    """The ufunc that calls the machine code at address `loop` with the address of `addresses` as its data.
 
     What `code` holds, now or later, is released when the ufunc is.
     """
+    inputs, outputs = len(program.inputs), len(program.outputs)
+    doc = ", ".join(p.name for p in program.inputs) + " -> " + ", ".join(p.name for p in program.outputs)
     ports = inputs + outputs
     functions = (ctypes.c_void_p * 1)(loop)
-    data = (ctypes.c_void_p * 1)(ctypes.addressof(loops))
+    data = (ctypes.c_void_p * 1)(ctypes.addressof(addresses))
     types = (ctypes.c_char * ports)(*[bytes([dtype.num])] * ports)
-    texts = [ctypes.create_string_buffer(s.encode()) for s in (name, doc, signature)]
-    code.append((functions, data, types, loops, texts))
+    texts = [ctypes.create_string_buffer(s.encode()) for s in (program.name, doc, signature(program))]
+    code.append((functions, data, types, addresses, texts))
     no_identity = -1
     kinds, unused = 1, 0
     pointers = [ctypes.addressof(a) for a in (functions, data, types)]
@@ -98,7 +107,7 @@ def make_gufunc(
 
 
 def _bind(made: np.ufunc, kept: list[Any], **expected: int) -> None:
-    """Let a ufunc hold what it points to, in the place that NumPy has for it and gives up with the ufunc."""
+    """Let a ufunc hold what it points to, in the field that NumPy releases together with the ufunc."""
     inside = _UFunc.from_address(id(made))
     if inside.obj is None and all(getattr(inside, name) == value for name, value in expected.items()):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))

@@ -1,6 +1,6 @@
-"""A program as a function of arrays.
+"""A program as a function of NumPy arrays.
 
-Picks the precision, compiles what the call needs, splits large batches over threads.
+A kernel picks the precision, compiles what the call needs, and splits large batches over threads.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from cardan.errors import InputError
 from cardan.machines.build import Builder
 from cardan.machines.host import compiling, few, host, load
 from cardan.machines.ufunc.explain import explain
-from cardan.machines.ufunc.gufunc import Loops, make_gufunc
+from cardan.machines.ufunc.gufunc import LoopAddresses, make_gufunc, signature
 from cardan.machines.ufunc.threads import get_threads, run_together
 from cardan.program.program import Port, Program
 
 _FLOAT64, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
-_OWN = frozenset((np.ndarray, np.float64, tuple))  # what NumPy makes of plain arrays
+_OWN = frozenset((np.ndarray, np.float64, tuple))  # types that a ufunc returns for plain arrays
 _LLVM_TYPE: dict[np.dtype[Any], str] = {_FLOAT64: "double", _FLOAT32: "float"}
 
-# A second thread pays above this many nanoseconds of work; one operation of one row takes about this long.
+# A second thread pays above this many nanoseconds of work; and about how many one operation of one row takes.
 _WORTH_SPLITTING = 200_000
 _NS_PER_OPERATION = 0.03
 
-# Between two pieces of about so much work an interruption is heard.
+# Large batches are computed in pieces of about this many nanoseconds; Ctrl-C takes effect between two pieces.
 _PIECE = 50_000_000
 
 
@@ -39,11 +39,11 @@ def compile_program(program: Program) -> Kernel:
 
 
 class _Variant:
-    """The loops and the ufunc of one precision."""
+    """The ufunc of one precision, and the addresses of its loops."""
 
     def __init__(self, builder: Builder, dtype: np.dtype[Any]) -> None:
         self.builder, self.dtype = builder, dtype
-        self.loops = Loops()
+        self.loops = LoopAddresses()
         self.code: list[Any] = []
         self.ufunc: np.ufunc | None = None
 
@@ -56,16 +56,10 @@ class _Variant:
             (loop, rows), held = load(code, "loop", "rows")
             self.code.append(held)
             if self.ufunc is None:
-                self.ufunc = self._make(loop)
-            setattr(self.loops, name, rows)  # last: by this other threads know that the ufunc is there
+                self.ufunc = make_gufunc(self.builder.compiled, loop, self.loops, self.dtype, self.code)
+            setattr(self.loops, name, rows)  # last: it tells other threads that the ufunc exists
         assert self.ufunc is not None
         return self.ufunc
-
-    def _make(self, loop: int) -> np.ufunc:
-        program = self.builder.compiled
-        doc = ", ".join(p.name for p in program.inputs) + " -> " + ", ".join(p.name for p in program.outputs)
-        counts = len(program.inputs), len(program.outputs)
-        return make_gufunc(loop, self.loops, self.dtype, *counts, program.name, doc, program.signature, self.code)
 
 
 class Kernel:
@@ -76,7 +70,7 @@ class Kernel:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.signature = program.signature
+        self.signature = signature(program)
         self._builder = Builder(program)
         self._variants = {dtype: _Variant(self._builder, dtype) for dtype in _LLVM_TYPE}
         self._has_empty_ports = any(port.size == 0 for port in program.ports)
@@ -91,7 +85,7 @@ class Kernel:
 
     @property
     def operations(self) -> dict[str, int]:
-        """How many of each operation the graph holds; records the graph if nothing was compiled yet."""
+        """How many of each operation one evaluation, or one step of a march, takes; records the program if need be."""
         return self._builder.operations()
 
     def prepare(self, dtype: Any = _FLOAT64) -> Kernel:
@@ -100,7 +94,7 @@ class Kernel:
         return self
 
     def ufunc(self, dtype: Any = _FLOAT64, *, wide: bool = True) -> np.ufunc:
-        """NumPy's own ufunc of this dtype, fully compiled, or (`wide=False`) as far as one row needs.
+        """The NumPy ufunc of this dtype, compiled for any batch, or (`wide=False`) for one row only.
 
         Ports without elements are not among its arguments.
         """
@@ -117,7 +111,7 @@ class Kernel:
         """Evaluate. `out` is an array, or a tuple of them; `threads` overrides the number of threads."""
         if threads is None or threads == 1:
             try:
-                # one float64 array makes the result float64; a batch only in a middle one just costs time
+                # one float64 array makes the result float64; a batch in a middle argument is only slower, not wrong
                 first, limit = args[0], self._limit
                 if (
                     first.dtype is _FLOAT64
@@ -126,7 +120,7 @@ class Kernel:
                     and len(args) == self._arity
                 ):
                     result = self._fast(*args) if out is None else self._fast(*args, out=out)
-                    if type(result) in _OWN:  # of a masked array or a Series the ufunc makes its own kind of thing
+                    if type(result) in _OWN:  # not so for a masked array or a Series
                         return result
             except (AttributeError, IndexError, NotImplementedError):
                 pass  # not arrays
@@ -136,7 +130,7 @@ class Kernel:
         return self._general(args, out, threads)
 
     def _general(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
-        """Any arguments: lists, float32, first calls, large batches."""
+        """Evaluate any arguments: lists, float32, first calls, large batches."""
         dtype = _common_dtype(args)
         ports = self.program.inputs
         if threads is not None and not (isinstance(threads, int | np.integer) and threads >= 1):
@@ -161,7 +155,7 @@ class Kernel:
         return finish(result if isinstance(result, tuple) else (result,)) if finish else result
 
     def _ensure(self, dtype: np.dtype[Any], wide: bool) -> np.ufunc:
-        """Compile the loop asked for unless it is there; other threads wait."""
+        """Compile the loop asked for, unless that was done; other threads wait."""
         variant = self._variants[dtype]
         if not (variant.loops.wide if wide else variant.loops.row):
             with compiling:
@@ -172,7 +166,7 @@ class Kernel:
         return variant.ufunc
 
     def _open_fast_path(self, variant: _Variant) -> None:
-        """Let through what needs neither threads nor a loop that is still to be compiled."""
+        """Let calls through that need neither threads nor a loop that is not compiled yet."""
         sizes = [port.size for port in self.program.inputs]
         scant = few(host().lanes("double"))
         self._floor = 0 if variant.loops.row else scant * sizes[0]
@@ -180,11 +174,13 @@ class Kernel:
         self._limit = max(sizes) * (self._rows_worth_splitting() if variant.loops.wide else scant)
 
     def _rows_worth_splitting(self) -> int:
+        """From how many rows on a batch is split."""
         rows = int(_WORTH_SPLITTING / self._ns_per_row)
         return max(rows, 64 if self.program.repeats == 1 else host().lanes("double") + 1)
 
     @property
     def _ns_per_row(self) -> float:
+        """Estimated time of one row, ns."""
         work = sum(self.operations.values()) + sum(port.size for port in self.program.ports)
         return _NS_PER_OPERATION * max(work, 1) * self.program.repeats
 
@@ -197,6 +193,7 @@ class Kernel:
         dtype: np.dtype[Any],
         threads: int | None,
     ) -> Any:
+        """Call the ufunc, in pieces and on threads if the batch is large."""
         count = threads or get_threads()
         rows = math.prod(batch)
         plain = partial(ufunc, *arrays, **({} if out is None else {"out": out}))
@@ -249,7 +246,7 @@ def _common_dtype(args: Sequence[Any]) -> np.dtype[Any]:
 
 
 def _as_array(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """An array as it is; numbers and lists in the precision of the arrays beside them."""
+    """An array as it is; numbers and lists in the precision of the other arguments."""
     if type(value) is np.ndarray:
         return value
     if isinstance(value, np.ndarray):
@@ -274,7 +271,7 @@ def _batch_shape(ports: tuple[Port, ...], arrays: list[np.ndarray]) -> tuple[int
 def _results(
     ports: tuple[Port, ...], batch: tuple[int, ...], out: Any, dtype: np.dtype[Any], arrays: list[np.ndarray]
 ) -> tuple[np.ndarray, ...] | None:
-    """Arrays to fill part by part; None where `out` is NumPy's affair: unfit, or overlapping an input."""
+    """Arrays to fill part by part; None if NumPy must handle `out`: it does not fit, or overlaps an input."""
     given = out if isinstance(out, tuple) else (out,) * len(ports)
     if len(given) != len(ports):
         return None

@@ -52,9 +52,9 @@ def _allowed_cores() -> int:
 def run_together(pieces: Iterable[Callable[[], object]], threads: int) -> None:
     """Run pieces of work, each once, on `threads` threads, this one among them.
 
-    They see the caller's context, `numpy.errstate` for one. Returns when no thread is at work any more: all is done, or
-    what one piece raised is raised. An interruption is such a case too: pieces not yet begun are left, and those begun
-    are waited for.
+    The pieces run in the caller's context, with its `numpy.errstate` for example. Returns when no thread is at work any
+    more. An error in one piece, or Ctrl-C, is raised then: pieces not yet begun are dropped, and those begun are waited
+    for.
     """
     left = deque(pieces)
     helpers: list[Future[None]] = []
@@ -70,7 +70,7 @@ def run_together(pieces: Iterable[Callable[[], object]], threads: int) -> None:
 
 
 def _work(left: deque[Callable[[], object]]) -> None:
-    """Take pieces until there are none; after an error nobody takes one."""
+    """Take pieces until none is left; after an error the rest is dropped."""
     try:
         while True:
             try:
@@ -84,10 +84,10 @@ def _work(left: deque[Callable[[], object]]) -> None:
 
 
 def _wait(left: deque[Callable[[], object]], helpers: list[Future[None]]) -> None:
-    """Wait until no helper is at work, whoever interrupts: they write into arrays that the caller gets back."""
+    """Wait until no helper is at work, even if interrupted: they write into arrays that the caller gets back."""
     interruption = None
     for helper in helpers:
-        helper.cancel()  # one that has not begun is not needed
+        helper.cancel()  # only stops one that has not begun, which is not needed
         while not helper.done():
             try:
                 helper.exception()
@@ -105,14 +105,14 @@ def _submit(task: Callable[[], None], size: int) -> Future[None]:
         if _pool is None or _pool_size < size:
             from concurrent.futures import ThreadPoolExecutor
 
-            # a pool outgrown is left to finish what it holds
+            # a pool that is too small is left to finish its tasks
             _pool_size = max(size, get_threads() - 1)
             _pool = ThreadPoolExecutor(_pool_size, thread_name_prefix="cardan")
         return _pool.submit(task)
 
 
 def _forget_pool() -> None:
-    # a forked child has the pool but not its threads
+    """Drop the pool in a forked child, which inherits the object but not its threads."""
     global _pool, _lock
     _pool, _lock = None, Lock()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cardan.machines.private import NotPrivateError, PrivateFolder, remains
+from cardan.machines.private import NotPrivateError, PrivateFolder, is_unfinished
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSIX's")
 AS_ROOT = pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can give files away")
@@ -175,4 +175,4 @@ def test_nothing_unfinished_is_left(place, monkeypatch, failing):
         with PrivateFolder(place) as folder, pytest.raises(type(error)):
             (folder.write if failing == "replace" else folder.add)("a", b"1")
         assert list(place.iterdir()) == []
-    assert remains("new-1") and not remains("a")
+    assert is_unfinished("new-1") and not is_unfinished("a")

@@ -1,7 +1,7 @@
 """Real mounts that are full, read-only or gone, under the cache and under the files that a user asks for.
 
-python -m tests.kernels.mounts                  every trial, in a name space of its own (Linux)
-python -m tests.kernels.mounts cache            only those of the cache
+python -m tests.machines.mounts                  every trial, in a name space of its own (Linux)
+python -m tests.machines.mounts cache            only those of the cache
 
 Answers must be right always, a file that was asked for is whole or an error of one sentence, and nothing half-written
 stays. Everything is mounted in a name space of users and mounts of its own, which ends with the command.
@@ -386,7 +386,7 @@ def try_all(trials):
     """Try each, in a process and on a mount of its own; the number of those that failed."""
     enter_own_root()
     os.environ.pop("CARDAN_CACHE", None)
-    import tests.kernels.test_cache  # noqa: F401  loaded once, for all trials
+    import tests.machines.test_cache  # noqa: F401  loaded once, for all trials
 
     failed = 0
     for trial in trials:
@@ -407,7 +407,7 @@ def main():
         print(f"not tried: this system does not allow name spaces of mounts: {why}")
         return 2
     if "inside" not in sys.argv:
-        again = [*ALONE, sys.executable, "-m", "tests.kernels.mounts", "inside", *sys.argv[1:]]
+        again = [*ALONE, sys.executable, "-m", "tests.machines.mounts", "inside", *sys.argv[1:]]
         return subprocess.run(again, check=False).returncode
     return int(try_all(CACHE if "cache" in sys.argv else CACHE + FILES) > 0)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from cardan.errors import CardanError
-from cardan.machines.llvm.body import LIBM
-from cardan.machines.llvm.march import March
+from cardan.machines.llvm.vector_math import LIBM
 from cardan.machines.ufunc.kernel import compile_program
+from cardan.program.march import March
 from cardan.program.program import Port, Program
 
 from .conftest import make_kernel
@@ -76,6 +76,6 @@ def test_one_list_of_library_functions():
 
     kernel = make_kernel("library", {"x": (), "y": ()}, {"z": (len(one) + sum(hasattr(ca, f) for f in two),)}, text)
     for dtype, suffix in (("double", ""), ("float", "f")):
-        declared = re.findall(r"^declare \S+ @([a-z0-9]+)\(", kernel._builder._text(dtype, 1), re.MULTILINE)
+        declared = re.findall(r"^declare \S+ @([a-z0-9]+)\(", kernel._builder.text(dtype, 1), re.MULTILINE)
         assert set(declared) <= {name + suffix for name in LIBM} | {"malloc", "free"}
         assert len(declared) > 15

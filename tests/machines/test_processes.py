@@ -71,7 +71,7 @@ def test_fork_waits_for_a_compilation():
 
 @POSIX
 def test_stampede(tmp_path, monkeypatch):
-    """Eight processes at once on an empty cache; `python -m tests.kernels.stampede 200` is the long version."""
+    """Eight processes at once on an empty cache; `python -m tests.machines.stampede 200` is the long version."""
     monkeypatch.setenv("CARDAN_CACHE_DIR", "")  # restored afterwards
     codes, left = stampede(8, "fork", tmp_path / "cache")
     assert codes == [0] * 8

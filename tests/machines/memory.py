@@ -1,6 +1,6 @@
 """Memory over a million calls, and over models that come and go.
 
-python -m tests.kernels.memory                  1,000,000 calls; 300 models compiled and dropped
+python -m tests.machines.memory                  1,000,000 calls; 300 models compiled and dropped
 """
 
 import gc

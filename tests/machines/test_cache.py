@@ -306,13 +306,13 @@ def test_disk_that_takes_half(cache):
 def test_edited_source_is_not_cached(cache, monkeypatch):
     """Text that changed after the process began is not what it runs."""
     monkeypatch.setattr(storage, "_BEGAN", 0.0)
-    storage._text.cache_clear()
+    storage._source.cache_clear()
     try:
         Counted().run()
         assert not cache.exists()
     finally:
         monkeypatch.undo()
-        storage._text.cache_clear()
+        storage._source.cache_clear()
 
 
 def test_off_switch(cache, monkeypatch):

@@ -1,7 +1,7 @@
 """Many processes start at once on one empty cache, and every one gets the right answer.
 
-python -m tests.kernels.stampede 200            forked, so that they meet in the same instant
-python -m tests.kernels.stampede 20 spawn       each a new interpreter
+python -m tests.machines.stampede 200            forked, so that they meet in the same instant
+python -m tests.machines.stampede 20 spawn       each a new interpreter
 """
 
 import multiprocessing

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from cardan.errors import CardanError
-from cardan.machines.llvm.body import print_body
+from cardan.machines.llvm.graph import print_graph
+from cardan.machines.llvm.module import Module, VectorType
 from cardan.program.graph import BINARY, UNARY, read
 
 from .conftest import make_kernel
@@ -131,7 +132,10 @@ def test_only_scalar_graphs():
 def test_uniform_inputs_are_arrays_of_scalars():
     """A uniform input is loaded as one number and spread over the lanes."""
     x, p = ca.SX.sym("x"), ca.SX.sym("p", 2)
-    text = print_body(ca.Function("f", [x, p], [x * p[1] + ca.sin(p[0])]), "body", 4, "double", uniform=frozenset({1}))
+    module = Module(VectorType("double", 4))
+    graph = read(ca.Function("f", [x, p], [x * p[1] + ca.sin(p[0])]))
+    print_graph(graph, "body", module, uniform=frozenset({1}))
+    text = module.text()
     assert "load double, ptr" in text
     assert "load <4 x double>, ptr" in text
     assert "define internal void @body(" in text

@@ -1,0 +1,286 @@
+"""Print a graph as an LLVM IR function on lanes: one vector value per graph value.
+
+The text is optimised where LLVM cannot, or where it would take long. Multiply-adds are fused here, so that every lane
+count gives the same bits. Sines and cosines of inputs are taken first, in a loop. The straight line is cut into blocks
+by branches that are never taken, because LLVM's time and its spilling grow faster than the block.
+"""
+
+from __future__ import annotations
+
+from cardan.machines.llvm.module import Lines, Module
+from cardan.machines.llvm.vector_math import LIBM, libm, sincos
+from cardan.program.graph import Graph
+
+# one LLVM instruction each
+_INSTRUCTIONS = {"add": "fadd nsz", "sub": "fsub nsz", "mul": "fmul nsz", "div": "fdiv nsz"}
+_INTRINSICS = {
+    "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil",
+    "fmin": "minnum", "fmax": "maxnum", "copysign": "copysign",
+}  # fmt: skip
+_COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
+# functions of the C library; constpow is pow with a constant exponent
+_LIBM = {name: name for name in LIBM if name not in ("sin", "cos")} | {"constpow": "pow"}
+
+# lines of a block: 100 to 400 run alike, beyond that large graphs compile and run slower
+BLOCK = 400
+MANY_ZEROS = 64
+
+
+def print_graph(
+    graph: Graph,
+    symbol: str,
+    module: Module,
+    uniform: frozenset[int] = frozenset(),
+    ahead: tuple[int, ...] = (),
+    in_place: bool = False,
+) -> None:
+    """Define `internal void @symbol(ptr %in0, ..., ptr %out0, ..., ptr %ahead0, ...)` and all that it calls.
+
+    Each pointer addresses one vector of lanes per element of the port, in C order. An input whose number is in
+    `uniform` is an array of scalars, the same for every lane. `ahead` gives, per port, how many cache lines from
+    `%aheadN` on to prefetch along the way: all at once they would hold up the body. With `in_place` outputs may share
+    memory with inputs: everything is stored at the end.
+    """
+    module.functions[symbol] = _StraightLine(graph, module, uniform, in_place).print(symbol, ahead)
+
+
+class _StraightLine(Lines):
+    """One straight-line function: names of values, and the lines printed so far."""
+
+    def __init__(self, graph: Graph, module: Module, uniform: frozenset[int], in_place: bool) -> None:
+        super().__init__(module.type, "v")
+        self.graph, self.module, self.uniform, self.in_place = graph, module, uniform, in_place
+        self.uses = graph.uses()
+        self.fused = self._fuse()
+        self.name: dict[int, str] = {}
+        self.local: dict[int, str] = {}  # values that each block loads again, which is cheaper than spilling them
+        self.hoisted: dict[int, int] = {}  # input value -> place in the arrays of sines and cosines
+        self.trig: dict[int, str] = {}  # value -> the pair of its sine and cosine
+
+    def print(self, symbol: str, ahead: tuple[int, ...]) -> str:
+        """The IR of the function."""
+        n_in, n_out = len(self.graph.input_sizes), len(self.graph.output_sizes)
+        alone, kept = ("", "") if self.in_place else ("noalias ", "readonly ")
+        params = [f"ptr {alone}{kept}%in{i}" for i in range(n_in)]
+        params += [f"ptr {alone}%out{i}" for i in range(n_out)]
+        params += [f"ptr %ahead{i}" for i in range(len(ahead))]
+        wanted = [(i, line, int(i >= n_in)) for i, count in enumerate(ahead) for line in range(count)]
+        live = sum(1 for count in self.uses if count)
+        self._hoist_sincos()
+        cleared = self._clear_sparse_outputs()
+        stores: dict[int, list[tuple[int, int]]] = {}
+        for port, element, k in self.graph.outputs:
+            if not (port in cleared and self._is_zero(k)):
+                stores.setdefault(k, []).append((port, element))
+        last_cut = printed = 0
+        for k, op in enumerate(self.graph.op):
+            printed += bool(self.uses[k])
+            while wanted and len(wanted) * live > (live - printed) * sum(ahead):
+                self._prefetch(*wanted.pop())
+            if not self.uses[k] or op in ("input", "const", "neg") or k in self.fused or self._is_hoisted(k):
+                continue
+            self.name[k] = self._value(k)
+            for port, element in () if self.in_place else stores.pop(k, ()):
+                self._store_output(self.name[k], port, element)
+            if len(self.lines) - last_cut > BLOCK and n_out:
+                self._cut()
+                last_cut = len(self.lines)
+        # all loads before the first store: in place, a store may overwrite what another output still reads
+        last = [(self._operand(k), place) for k, places in stores.items() for place in places]
+        for value, (port, element) in last:
+            self._store_output(value, port, element)
+        never = ["  %never = icmp eq ptr %out0, null"] if n_out else []
+        return "\n".join(
+            [
+                f"define internal void @{symbol}({', '.join(params)}) {{",
+                *("entry:", *never, *self.lines),
+                *("  br label %done", "done:", "  ret void", "}"),
+            ]
+        )
+
+    def _is_zero(self, k: int) -> bool:
+        return self.graph.op[k] == "const" and self.graph.args[k][0] == 0.0
+
+    def _clear_sparse_outputs(self) -> set[int]:
+        """Set ports with many structural zeros to zero as a whole; LLVM takes seconds over thousands of stores."""
+        zeros: dict[int, int] = {}
+        sizes: dict[int, int] = {}
+        for port, element, k in self.graph.outputs:
+            zeros[port] = zeros.get(port, 0) + self._is_zero(k)
+            sizes[port] = max(sizes.get(port, 0), element + 1)
+        cleared = {port for port, count in zeros.items() if count > MANY_ZEROS and not self.in_place}
+        for port in sorted(cleared):
+            self.module.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            size = sizes[port] * self.t.align
+            self.lines.append(f"  call void @llvm.memset.p0.i64(ptr %out{port}, i8 0, i64 {size}, i1 false)")
+        return cleared
+
+    # placing
+
+    def _cut(self) -> None:
+        """Begin a new block."""
+        block = self.label("b")
+        self.lines += [f"  br i1 %never, label %done, label %{block}", f"{block}:"]
+        self.local.clear()
+
+    def _store_output(self, value: str, port: int, element: int) -> None:
+        self.store(value, self.element(f"%out{port}", element))
+
+    def _prefetch(self, port: int, line: int, write: int) -> None:
+        self.module.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        place = self.new(f"getelementptr i8, ptr %ahead{port}, i64 {64 * line}")
+        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {place}, i32 {write}, i32 3, i32 1)")
+
+    def _load_input(self, port: int, element: int | str) -> str:
+        t = self.t
+        if port in self.uniform:
+            place = self.new(f"getelementptr {t.scalar}, ptr %in{port}, i64 {element}")
+            return self.splat(self.new(f"load {t.scalar}, ptr {place}, align {t.bytes}"))
+        return self.load(self.element(f"%in{port}", element))
+
+    def _operand(self, k: int) -> str:
+        """The name of a value; inputs are loaded and negations printed where they are used."""
+        if k in self.name:
+            return self.name[k]
+        if k in self.local:
+            return self.local[k]
+        op, args = self.graph.op[k], self.graph.args[k]
+        if op == "const":
+            return self.t.splat(args[0])
+        if op == "input":
+            name = self._load_input(*args)
+        elif op in ("sin", "cos"):
+            name = self._trig(args[0], op)
+        else:  # neg, printed beside its use so that it folds into a multiply-add
+            name = self.new(f"fneg {self.t.vector} {self._operand(args[0])}")
+        self.local[k] = name
+        return name
+
+    # operations
+
+    def _fuse(self) -> dict[int, int]:
+        """Products with one reader, a sum, mapped to that sum; a sum takes one product."""
+        fused: dict[int, int] = {}
+        for k, op in enumerate(self.graph.op):
+            if op in ("add", "sub") and self.uses[k]:
+                for a in self.graph.args[k]:
+                    if self.graph.op[a] in ("mul", "sq") and self.uses[a] == 1:
+                        fused[a] = k
+                        break
+        return fused
+
+    def _is_hoisted(self, k: int) -> bool:
+        return self.graph.op[k] in ("sin", "cos") and self.graph.args[k][0] in self.hoisted
+
+    def _value(self, k: int) -> str:
+        """Print one operation; the name of its result."""
+        op, args, t = self.graph.op[k], self.graph.args[k], self.t
+        v = t.vector
+        if op in ("add", "sub"):
+            for place, a in enumerate(args):
+                if self.fused.get(a) == k:
+                    return self._multiply_add(op, place, a, args[1 - place])
+        if op in ("sin", "cos"):
+            return self._trig(args[0], op)
+        x = [self._operand(a) for a in args]
+        if op in _INSTRUCTIONS:
+            return self.new(f"{_INSTRUCTIONS[op]} {v} {x[0]}, {x[1]}")
+        if op == "sq":
+            return self.new(f"fmul nsz {v} {x[0]}, {x[0]}")
+        if op == "twice":
+            return self.new(f"fadd nsz {v} {x[0]}, {x[0]}")
+        if op == "inv":
+            return self.new(f"fdiv nsz {v} {t.splat(1.0)}, {x[0]}")
+        call = ", ".join(f"{v} {a}" for a in x)
+        if op in _INTRINSICS:
+            return self.new(f"call {v} {self.module.intrinsic(_INTRINSICS[op], len(x))}({call})")
+        if op in _LIBM:
+            return self.new(f"call {v} {libm(self.module, _LIBM[op])}({call})")
+        return self._logic(op, x)
+
+    def _logic(self, op: str, x: list[str]) -> str:
+        """Comparisons and logic: true is the number 1, false is 0, and any number but 0 counts as true."""
+        t = self.t
+        v, m, one, zero = t.vector, t.of("i1"), t.splat(1.0), t.splat(0.0)
+
+        def true(a: str) -> str:
+            return self.new(f"fcmp une {v} {a}, {zero}")
+
+        def choose(mask: str, a: str, b: str) -> str:
+            return self.new(f"select {m} {mask}, {v} {a}, {v} {b}")
+
+        if op in _COMPARISONS:
+            return choose(self.new(f"fcmp {_COMPARISONS[op]} {v} {x[0]}, {x[1]}"), one, zero)
+        if op in ("and", "or"):
+            return choose(self.new(f"{op} {m} {true(x[0])}, {true(x[1])}"), one, zero)
+        if op == "not":
+            return choose(true(x[0]), zero, one)
+        if op == "if_else_zero":
+            return choose(true(x[0]), x[1], zero)
+        if op == "sign":
+            positive = choose(self.new(f"fcmp ogt {v} {x[0]}, {zero}"), one, x[0])
+            return choose(self.new(f"fcmp olt {v} {x[0]}, {zero}"), t.splat(-1.0), positive)
+        raise AssertionError(op)
+
+    def _multiply_add(self, op: str, place: int, product: int, other: int) -> str:
+        """`a*b + c`, `a*b - c` or `c - a*b`, rounded once where the machine can."""
+        v, factors = self.t.vector, self.graph.args[product]
+        a, b = self._operand(factors[0]), self._operand(factors[-1])
+        c = self._operand(other)
+        if op == "sub" and place == 0:
+            c = self.new(f"fneg {v} {c}")
+        elif op == "sub":
+            a = self.new(f"fneg {v} {a}")
+        return self.new(f"call nsz {v} {self.module.intrinsic('fmuladd', 3)}({v} {a}, {v} {b}, {v} {c})")
+
+    # sines and cosines
+
+    def _hoist_sincos(self) -> None:
+        """Print the loops that take sine and cosine of every input that needs them, before anything else."""
+        graph = self.graph
+        wanted: dict[int, list[int]] = {}
+        for k, op in enumerate(graph.op):
+            a = graph.args[k][0] if op in ("sin", "cos") and self.uses[k] else None
+            if a is not None and graph.op[a] == "input" and a not in self.hoisted:
+                self.hoisted[a] = len(self.hoisted)
+                wanted.setdefault(graph.args[a][0], []).append(a)
+        if not wanted:
+            return
+        self.lines.append(f"  %trig = alloca [{2 * len(self.hoisted)} x {self.t.vector}], align {self.t.align}")
+        place = 0
+        for port, values in wanted.items():
+            for a in values:
+                self.hoisted[a] = place
+                place += 1
+            self._sincos_loop(port, [graph.args[a][1] for a in values], place - len(values))
+
+    def _sincos_loop(self, port: int, elements: list[int], first: int) -> None:
+        """Print the loop for some elements of a port; its results go to the arrays from place `first` on."""
+        v, n, label = self.t.vector, len(elements), f"trig{port}"
+        table = f"@{label}.{len(self.module.functions)}"
+        entries = ", ".join(f"i64 {e}" for e in elements)
+        self.module.declarations.add(f"{table} = internal constant [{n} x i64] [{entries}]")
+        before = f"{label}.before"
+        self.lines += [f"  br label %{before}", f"{before}:", f"  br label %{label}", f"{label}:"]
+        self.lines.append(f"  %{label}.i = phi i64 [0, %{before}], [%{label}.next, %{label}]")
+        entry = self.new(f"getelementptr i64, ptr {table}, i64 %{label}.i")
+        x = self._load_input(port, self.new(f"load i64, ptr {entry}"))
+        pair = self.new(f"call {{ {v}, {v} }} {sincos(self.module)}({v} {x})")
+        where = self.new(f"add i64 %{label}.i, {first}")
+        row = self.new(f"getelementptr [2 x {v}], ptr %trig, i64 {where}")
+        for half in (0, 1):
+            value = self.new(f"extractvalue {{ {v}, {v} }} {pair}, {half}")
+            self.store(value, self.element(row, half))
+        self.lines.append(f"  %{label}.next = add i64 %{label}.i, 1")
+        again = self.new(f"icmp ult i64 %{label}.next, {n}")
+        self.lines += [f"  br i1 {again}, label %{label}, label %{label}.after", f"{label}.after:"]
+
+    def _trig(self, argument: int, op: str) -> str:
+        """The sine or cosine of a value, from the arrays or from its pair."""
+        v, half = self.t.vector, ("sin", "cos").index(op)
+        if argument in self.hoisted:
+            return self.load(self.element("%trig", 2 * self.hoisted[argument] + half))
+        if argument not in self.trig:
+            x = self._operand(argument)
+            self.trig[argument] = self.new(f"call {{ {v}, {v} }} {sincos(self.module)}({v} {x})")
+        return self.new(f"extractvalue {{ {v}, {v} }} {self.trig[argument]}, {half}")

@@ -1,0 +1,128 @@
+"""An LLVM IR module under construction, and the vector type of its values."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class VectorType:
+    """The type of every value: `width` lanes of `double` or `float`; one lane is the scalar type."""
+
+    scalar: str
+    width: int
+
+    @property
+    def bytes(self) -> int:
+        """Size of one lane."""
+        return 8 if self.scalar == "double" else 4
+
+    @cached_property
+    def align(self) -> int:
+        """Size and alignment of all lanes together, in bytes."""
+        return self.bytes * self.width
+
+    @property
+    def integer(self) -> str:
+        """Integer of the size of one lane."""
+        return "i64" if self.scalar == "double" else "i32"
+
+    @cached_property
+    def vector(self) -> str:
+        """LLVM's name of the type."""
+        return self.of(self.scalar)
+
+    @property
+    def suffix(self) -> str:
+        """LLVM's name of the type in the names of its intrinsics."""
+        bits = "f64" if self.scalar == "double" else "f32"
+        return bits if self.width == 1 else f"v{self.width}{bits}"
+
+    def of(self, scalar: str) -> str:
+        """LLVM's name of the type with lanes of another scalar."""
+        return scalar if self.width == 1 else f"<{self.width} x {scalar}>"
+
+    def number(self, value: float) -> str:
+        """A literal of one lane."""
+        if self.scalar == "float":
+            value = _round_to_float(value)
+        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+    def splat(self, value: float) -> str:
+        """The literal with the same number in every lane."""
+        return self.number(value) if self.width == 1 else f"splat ({self.scalar} {self.number(value)})"
+
+    def integer_splat(self, value: int) -> str:
+        """The integer literal with the same number in every lane."""
+        return str(value) if self.width == 1 else f"splat ({self.integer} {value})"
+
+
+def _round_to_float(value: float) -> float:
+    """The nearest float32, with overflow to infinity."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+@dataclass
+class Module:
+    """IR under construction: functions by name, and what they need declared. All values have the type `type`."""
+
+    type: VectorType
+    functions: dict[str, str] = field(default_factory=dict)
+    declarations: set[str] = field(default_factory=set)
+
+    def intrinsic(self, name: str, arity: int) -> str:
+        """Declare a floating-point intrinsic; its symbol."""
+        v = self.type.vector
+        symbol = f"@llvm.{name}.{self.type.suffix}"
+        self.declarations.add(f"declare {v} {symbol}({', '.join([v] * arity)})")
+        return symbol
+
+    def text(self) -> str:
+        """The whole module."""
+        return "\n\n".join(["\n".join(sorted(self.declarations)), *self.functions.values()]) + "\n"
+
+
+class Lines:
+    """Lines of one function under construction; names of its values begin with `prefix`."""
+
+    def __init__(self, t: VectorType, prefix: str) -> None:
+        self.t, self.prefix = t, prefix
+        self.lines: list[str] = []
+        self.count = 0
+
+    def new(self, text: str) -> str:
+        """Assign what `text` computes to a new value; its name."""
+        self.count += 1
+        name = f"%{self.prefix}{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def label(self, prefix: str) -> str:
+        """A new name for a block."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def element(self, base: str, place: int | str) -> str:
+        """Address of one element: a vector of lanes."""
+        return self.new(f"getelementptr {self.t.vector}, ptr {base}, i64 {place}")
+
+    def load(self, address: str) -> str:
+        """Load one element."""
+        return self.new(f"load {self.t.vector}, ptr {address}, align {self.t.align}")
+
+    def store(self, value: str, address: str) -> None:
+        """Store one element."""
+        self.lines.append(f"  store {self.t.vector} {value}, ptr {address}, align {self.t.align}")
+
+    def splat(self, scalar: str) -> str:
+        """Spread a scalar over the lanes."""
+        t = self.t
+        if t.width == 1:
+            return scalar
+        first = self.new(f"insertelement {t.vector} poison, {t.scalar} {scalar}, i64 0")
+        return self.new(f"shufflevector {t.vector} {first}, {t.vector} poison, {t.of('i32')} zeroinitializer")
