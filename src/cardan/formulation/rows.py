@@ -65,7 +65,7 @@ class Rows:
         """Some of the rows."""
         rows = list(rows)
         labels = RowTable(self.labels[k] for k in rows)
-        return Rows(labels, self.J[rows, :], self.gamma[rows], self.beta[rows], self.phi[rows])
+        return Rows(labels, self.J[rows, :], self.gamma[rows, 0], self.beta[rows, 0], self.phi[rows, 0])
 
     def of(self, owner: str) -> slice:
         """Where the rows of an owner are; they follow one another."""

@@ -58,8 +58,8 @@ def say(model: Model, formulation: Formulation, found: float, limit: float, wher
     if not found < limit:
         warn_outside(
             f"model {model.name!r}: its equations in formulation {formulation.name!r} magnify rounding {found:.1g} "
-            f"times{where} (cd.condition), so accelerations and reactions may have no correct digit; masses or lengths differ too "
-            f"much along a chain of joints{', or loops are near a dead point' * bool(where)}"
+            f"times{where} (cd.condition), so accelerations and reactions may have no correct digit; masses or lengths "
+            f"differ too much along a chain of joints{', or loops are near a dead point' * bool(where)}"
             f"{'' if formulation.in_tree else '; spatial may do better'}"
         )
 

@@ -48,7 +48,7 @@ class AlphaEquations:
         about = [] if formulation.in_tree else [ca.SX.sym("about", model.nq)]
         state = {"t": t, "q": q, "v": v, "tau": tau, **({"about": about[0]} if about else {})}
         parts = own_equations(written, formulation, state)
-        rows, phi = parts.rows.kept(layout.rows), parts.rows.phi[list(layout.positions)]
+        rows, phi = parts.rows.kept(layout.rows), parts.rows.kept(layout.positions).phi
         M, f, free = parts.M, parts.f, [p] if model.parameters else []
         r, excess = M @ vdot + rows.J.T @ lam - f, rows.J @ v - rows.beta
         slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, layout.nv, layout.nv + m])

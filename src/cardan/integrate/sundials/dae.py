@@ -72,7 +72,7 @@ def state(model: Model, layout: Layout) -> Quantity:
     def write(model: Model, s: Inputs) -> list[Matrix]:
         parts = own_equations(model, formulation, s)
         rows, qdot = parts.rows.kept(layout.rows), formulation.rates(model, s["q"], s["v"])
-        phi = parts.rows.phi[list(layout.positions)]
+        phi = parts.rows.kept(layout.positions).phi
         G, N = ca.jacobian(phi, s["q"]), ca.jacobian(qdot, s["v"])
         return [parts.M, parts.f, rows.J, rows.gamma, phi, G, rows.beta, N]
 
@@ -180,7 +180,7 @@ def _implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matri
     if layout.form == "index1":
         return ca.vertcat(*moving, rows.J @ vdot - rows.gamma), ca.SX(of.nq, 1)
     lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in of.unit]
-    held = ca.vertcat(parts.rows.phi[list(of.positions)], *lengths)
+    held = ca.vertcat(parts.rows.kept(of.positions).phi, *lengths)
     return ca.vertcat(*moving, rows.J @ v - rows.beta - soft[0] * lam, held - soft[1] * mu), ca.jtimes(
         held, q, mu, True
     )

@@ -35,8 +35,8 @@ def require_open_tree(model: Model, formulation: Formulation, method: str) -> No
     """Reject what is not an ordinary differential equation in the tree's coordinates."""
     if formulation is not SPATIAL:
         raise InputError(
-            f"method {method!r} integrates the tree's own coordinates, formulation 'spatial', not {formulation.name!r}; "
-            "method 'gear' takes every formulation"
+            f"method {method!r} integrates the tree's own coordinates, formulation 'spatial', not "
+            f"{formulation.name!r}; method 'gear' takes every formulation"
         )
     held = [f"loops, cut at joint {model.joints[j].name!r}" for j in model.cuts]
     held += [coupling.owner for coupling in model.couplings] + [c.owner for c in model.constraints]
