@@ -165,17 +165,17 @@ def test_a_failed_simulation_is_status_1_and_keeps_what_there_is(cardan: Cardan,
 def test_an_interrupted_simulation_is_status_130_and_keeps_what_there_is(
     cardan: Cardan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cardan.integrate.explicit.stepper import Marching
+    from cardan.integrate.explicit.stepper import ExplicitStepper
 
-    real, calls = Marching.advance, []
+    real, calls = ExplicitStepper.advance, []
 
-    def advance(self: Marching, t: float) -> object:
+    def advance(self: ExplicitStepper, t: float) -> object:
         calls.append(t)
         if len(calls) == 40:
             raise KeyboardInterrupt
         return real(self, t)
 
-    monkeypatch.setattr(Marching, "advance", advance)
+    monkeypatch.setattr(ExplicitStepper, "advance", advance)
     done = cardan("simulate", "pendulum", "--start", "pivot=1", "--out", "run", "--no-page")
     assert done.returncode == 130
     assert "interrupted" in done.stderr and "error.partial" not in done.stderr
@@ -331,13 +331,12 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
 
 def test_names_complete_in_a_shell() -> None:
     from cardan.formulation.native import formulation_key
-    from cardan.integrate.integrators import OWN
 
     assert source.complete_mechanism("four") == ["four_bar"]
     assert ("four_bar", "mechanism of the catalogue") in source.complete_file("fo")
     assert (f"{ARM.parent}/{ARM.name}", "model file") in source.complete_file(f"{ARM.parent}/ar")
     assert source.complete_file("/no/such/folder/x") == []
-    assert set(source.METHODS) == set(OWN)
+    assert ("rk4", "explicit, order 4, fixed steps") in source.complete_method("r")
     assert [formulation_key(name, "fixed") for name in source.FORMULATIONS]
     line = "cardan simulate pendulum --method a"
     words = {"_CARDAN_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "4"}
