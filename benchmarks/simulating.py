@@ -64,7 +64,7 @@ class Case:
         """One run; only its end is kept, or so many samples."""
         return cd.simulate(
             self.model, self.duration, *self.start, rtol=rtol, atol=atol, samples=samples, threads=1, progress=False,
-            most_steps=MOST_STEPS,
+            max_steps=MOST_STEPS,
         )  # fmt: skip
 
     def cardan_error(self, rtol: float) -> float:

@@ -19,7 +19,8 @@ GROUPS = {
     "Planar mechanisms": "is_planar in_plane particles rod_particles Particles",
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass",
-    "Runs": "simulate Event Moment Trajectory draw page view Viewer load_run Store EventRecord",
+    "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
+    "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "

@@ -95,7 +95,7 @@ class Case:
     def stepped(self, method: str, count: int) -> np.ndarray:
         """The end after `count` steps of one length."""
         h = DURATION / count
-        loose = {"rtol": 1e9, "atol": 1e9, "longest_step": h} if method == "dormand_prince" else {}
+        loose = {"rtol": 1e9, "atol": 1e9, "max_step": h} if method == "dormand_prince" else {}
         return self.end(method, step=h, **loose)
 
 

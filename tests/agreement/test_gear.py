@@ -12,12 +12,12 @@ import cardan as cd
 from cardan import mechanisms
 from cardan.errors import InputError, LoopError
 from cardan.integrate.stepper import Outcome
-from cardan.integrate.sundials.equations import System
-from cardan.integrate.sundials.gear import Gear
-from cardan.integrate.sundials.multistep import Multistep
+from cardan.integrate.sundials.equations import ImplicitSystem
+from cardan.integrate.sundials.gear import GearStepper
+from cardan.integrate.sundials.multistep import MultistepStepper
 
-FORMULATIONS = [("spatial", "fixed"), ("newton_euler", "fixed"), ("absolute", "fixed"), ("absolute", "body"),
-                ("relative", "fixed"), ("points", "fixed")]  # fmt: skip
+FORMULATIONS = ["spatial", "newton_euler", "absolute", "absolute_body", "relative", "points"]
+FORMULAS = {"BDF": {}, "Adams": {"max_order": 12}}
 TIGHT = {"rtol": 1e-11, "atol": 1e-12}
 
 
@@ -25,7 +25,7 @@ def run(stepper: Any, q: Any, v: Any, *times: float) -> tuple[np.ndarray, np.nda
     """States (len(times), B, n) of systems that start at time 0."""
     stepper.begin(0.0, np.atleast_2d(q), np.atleast_2d(v))
     found = [stepper.advance(t) for t in times]
-    assert not any(a.outcome.any() for a in found), [a.words for a in found]
+    assert not any(a.outcome.any() for a in found), [a.message for a in found]
     return np.stack([a.q for a in found]), np.stack([a.v for a in found])
 
 
@@ -44,32 +44,32 @@ def whirling_pendulum_time(v0: float, angle: float) -> float:
     return float(2 / v0 * ellipkinc(angle / 2, 4 / v0**2))
 
 
-@pytest.mark.parametrize(("formulation", "frame"), FORMULATIONS)
-def test_whirling_pendulum_keeps_count_of_its_turns(formulation: str, frame: str) -> None:
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_whirling_pendulum_keeps_count_of_its_turns(formulation: str) -> None:
     """The only sample is ten turns after the start, where an elliptic integral says."""
     end = whirling_pendulum_time(2.5, 20 * np.pi)
-    q, v = run(Gear(pendulum().build(), formulation, frame=frame, **TIGHT), [0.0], [2.5], end)
+    q, v = run(GearStepper(pendulum().build(), formulation, **TIGHT), [0.0], [2.5], end)
     assert abs(q[0, 0, 0] - 20 * np.pi) < 1e-6
     assert abs(v[0, 0, 0] - 2.5) < 1e-6
 
 
-@pytest.mark.parametrize("method", ["bdf", "adams"])
-def test_whirling_pendulum_by_multistep_methods(method: str) -> None:
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_whirling_pendulum_by_multistep_methods(formula: str) -> None:
     end = whirling_pendulum_time(2.5, 20 * np.pi)
-    q, _ = run(Multistep(pendulum().build(), method, **TIGHT), [0.0], [2.5], end)
+    q, _ = run(MultistepStepper(pendulum().build(), formula, **FORMULAS[formula], **TIGHT), [0.0], [2.5], end)
     assert abs(q[0, 0, 0] - 20 * np.pi) < 1e-6
 
 
 @pytest.mark.parametrize(
-    ("formulation", "frame", "form"),
-    [(*case, "stabilised") for case in FORMULATIONS[1:]] + [(*case, "index1") for case in FORMULATIONS[::5]],
+    ("formulation", "form"),
+    [(case, "stabilised") for case in FORMULATIONS[1:]] + [(case, "index1") for case in FORMULATIONS[::5]],
 )
-def test_four_bar_moves_alike_in_every_formulation(formulation: str, frame: str, form: str) -> None:
+def test_four_bar_moves_alike_in_every_formulation(formulation: str, form: str) -> None:
     model = mechanisms.four_bar().build()
     q0, v0 = cd.assemble(model, v=np.full(model.nv, 0.5))
     times = (0.3, 0.7, 1.5)
-    q, v = run(Gear(model, **TIGHT), q0, v0, *times)
-    other_q, other_v = run(Gear(model, formulation, frame=frame, form=form, **TIGHT), q0, v0, *times)
+    q, v = run(GearStepper(model, **TIGHT), q0, v0, *times)
+    other_q, other_v = run(GearStepper(model, formulation, form=form, **TIGHT), q0, v0, *times)
     assert np.abs(q - q0).max() > 0.1
     assert np.abs(other_q - q).max() < 1e-7
     assert np.abs(other_v - v).max() < 1e-6
@@ -85,7 +85,7 @@ def test_prescribed_crank_turns_many_times(formulation: str) -> None:
     m.motion("drive", crank, lambda t: start + 8 * np.pi * t + 0.2 * ca.sin(3 * t))
     model = m.build()
     q0, v0 = cd.assemble(model)
-    q, v = run(Gear(model, formulation), q0, v0, 0.4, 1.0)
+    q, v = run(GearStepper(model, formulation), q0, v0, 0.4, 1.0)
     for k, t in enumerate((0.4, 1.0)):
         assert abs(q[k, 0, 0] - (start + 8 * np.pi * t + 0.2 * np.sin(3 * t))) < 1e-10
         assert abs(v[k, 0, 0] - (8 * np.pi + 0.6 * np.cos(3 * t))) < 1e-9
@@ -99,7 +99,7 @@ def test_springs_know_how_often_they_were_wound(formulation: str) -> None:
     m.body("wheel", mass=1.0, com=(0, 0, 0), inertia=np.eye(3))
     m.joint("A", cd.Revolute(), m.ground, "wheel")
     m.torsion("spring", "A", stiffness=1.0)
-    q, v = run(Gear(m.build(), formulation, **TIGHT), [6 * np.pi], [0.0], 1.0, 4.0)
+    q, v = run(GearStepper(m.build(), formulation, **TIGHT), [6 * np.pi], [0.0], 1.0, 4.0)
     assert np.abs(q[:, 0, 0] - 6 * np.pi * np.cos([1.0, 4.0])).max() < 1e-7
     assert np.abs(v[:, 0, 0] + 6 * np.pi * np.sin([1.0, 4.0])).max() < 1e-7
 
@@ -112,16 +112,16 @@ def test_gears_whose_ratio_is_no_fraction_need_counted_angles() -> None:
     m.couple("mesh", {"on a": 1.0, "on b": np.sqrt(2)})
     model = m.build()
     q0, v0 = cd.assemble(model, v=[1.0, -1 / np.sqrt(2)])
-    q, _ = run(Gear(model), q0, v0, 20.0)
+    q, _ = run(GearStepper(model), q0, v0, 20.0)
     assert np.abs(q[0, 0] - [20.0, -20 / np.sqrt(2)]).max() < 1e-6
     with pytest.raises(InputError, match=r"no simple fraction.*'spatial'"):
-        Gear(model, "absolute")
+        GearStepper(model, "absolute")
 
 
 def test_jacobian_is_the_derivative_of_the_residual() -> None:
     """By differences at a random point with mu = 0, on a loop with a ball joint in it."""
     model = mechanisms.rscr().build()
-    system = System(model, "spatial", "stabilised")
+    system = ImplicitSystem(model, "spatial", "stabilised")
     layout, rng = system.layout, np.random.default_rng(3)
     y, yp = rng.standard_normal((2, layout.n))
     y[sum(layout.sizes[:3]) :] = 0.0
@@ -141,11 +141,11 @@ def test_jacobian_is_the_derivative_of_the_residual() -> None:
 
 @pytest.mark.parametrize("formulation", ["spatial", "absolute"])
 def test_events_stop_where_they_happen_and_let_go(formulation: str) -> None:
-    """Thresholds at whole turns and at the bottom, each met at the time that the elliptic integral gives."""
+    """An angle, and the top passed downwards, each met at the time that the elliptic integral gives."""
     model = pendulum().build()
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q"), ca.SX.sym("v")
-    events = ca.Function("g", [t, q, v], [ca.vertcat(q - 3 * np.pi, ca.sin(q))])
-    stepper = Gear(model, formulation, events=events, directions=[0, -1], **TIGHT)
+    events = ca.Function("g", [t, q, v], [ca.vertcat(q - 2.5 * np.pi, ca.sin(q))])
+    stepper = GearStepper(model, formulation, events=events, directions=[0, -1], **TIGHT)
     stepper.begin(0.0, np.zeros((1, 1)), np.array([[2.5]]))
     met = []
     for _ in range(5):
@@ -153,9 +153,9 @@ def test_events_stop_where_they_happen_and_let_go(formulation: str) -> None:
         met.append((int(a.outcome[0]), int(a.event[0]), float(a.q[0, 0]), float(a.t[0])))
         if a.outcome[0] == Outcome.ARRIVED:
             break
-    turned = [np.pi, 3 * np.pi, 4 * np.pi]
-    assert [m[0] for m in met] == [Outcome.EVENT, Outcome.EVENT, Outcome.ARRIVED]
-    assert [m[1] for m in met] == [1, 0, -1]
+    turned = [np.pi, 2.5 * np.pi, 3 * np.pi, 4 * np.pi]
+    assert [m[0] for m in met] == [Outcome.EVENT, Outcome.EVENT, Outcome.EVENT, Outcome.ARRIVED]
+    assert [m[1] for m in met] == [1, 0, 1, -1]
     assert np.abs(np.array([m[2] for m in met]) - turned).max() < 1e-8
     assert np.abs(np.array([m[3] for m in met]) - [whirling_pendulum_time(2.5, x) for x in turned]).max() < 1e-8
 
@@ -163,7 +163,7 @@ def test_events_stop_where_they_happen_and_let_go(formulation: str) -> None:
 def test_events_of_multistep_methods() -> None:
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q"), ca.SX.sym("v")
     events = ca.Function("g", [t, q, v], [q - 1.0])
-    stepper = Multistep(pendulum().build(), "adams", events=events, **TIGHT)
+    stepper = MultistepStepper(pendulum().build(), "Adams", max_order=12, events=events, **TIGHT)
     stepper.begin(0.0, np.zeros((1, 1)), np.array([[2.5]]))
     a = stepper.advance(10.0)
     assert a.outcome[0] == Outcome.EVENT
@@ -171,7 +171,7 @@ def test_events_of_multistep_methods() -> None:
     assert stepper.advance(1.0).outcome[0] == Outcome.ARRIVED
 
 
-@pytest.mark.parametrize("make", [Gear, lambda m: Gear(m, "absolute"), lambda m: Multistep(m, "bdf")])
+@pytest.mark.parametrize("make", [GearStepper, lambda m: GearStepper(m, "absolute"), MultistepStepper])
 def test_force_without_a_value_is_told_with_its_time(make: Any, capfd: Any) -> None:
     m = pendulum()
     m.drive("failing", "A", lambda t, q, v: ca.sqrt(0.5 - t))
@@ -179,12 +179,12 @@ def test_force_without_a_value_is_told_with_its_time(make: Any, capfd: Any) -> N
     stepper.begin(0.0, np.zeros((1, 1)), np.zeros((1, 1)))
     assert stepper.advance(0.25).outcome[0] == Outcome.ARRIVED
     a = stepper.advance(1.0)
-    assert a.outcome[0] == Outcome.NOT_A_NUMBER
+    assert a.outcome[0] == Outcome.NOT_FINITE
     assert abs(a.t[0] - 0.5) < 1e-6
     assert np.isfinite(a.q).all()
     assert np.isfinite(a.v).all()
-    assert "t = 0.5" in a.words or "t = 0.49999" in a.words
-    assert stepper.advance(2.0).outcome[0] == Outcome.NOT_A_NUMBER  # stays where it is
+    assert "t = 0.5" in a.message or "t = 0.49999" in a.message
+    assert stepper.advance(2.0).outcome[0] == Outcome.NOT_FINITE  # stays where it is
     assert capfd.readouterr() == ("", "")
 
 
@@ -194,25 +194,25 @@ def test_motion_that_ends_is_told_in_the_solvers_words(capfd: Any) -> None:
     m.body("wheel", mass=1.0, com=(0, 0, 0), inertia=np.eye(3))
     m.joint("A", cd.Revolute(), m.ground, "wheel")
     m.drive("runaway", "A", lambda t, q, v: v**2)
-    stepper = Gear(m.build())
+    stepper = GearStepper(m.build())
     stepper.begin(0.0, np.zeros((1, 1)), np.ones((1, 1)))
     a = stepper.advance(2.0)
-    assert a.outcome[0] in (Outcome.SMALL_STEP, Outcome.NEWTON, Outcome.STEPS, Outcome.NOT_A_NUMBER)
+    assert a.outcome[0] in (Outcome.SMALL_STEP, Outcome.NEWTON, Outcome.TOO_MANY_STEPS, Outcome.NOT_FINITE)
     assert abs(a.t[0] - 1) < 1e-3
-    assert a.words
+    assert a.message
     assert capfd.readouterr() == ("", "")
 
 
 def test_too_many_steps_are_too_many() -> None:
-    stepper = Gear(pendulum().build(), max_steps=500, max_step=1e-3)
+    stepper = GearStepper(pendulum().build(), max_steps=500, max_step=1e-3)
     stepper.begin(0.0, np.zeros((1, 1)), np.ones((1, 1)))
     a = stepper.advance(100.0)
-    assert a.outcome[0] == Outcome.STEPS
+    assert a.outcome[0] == Outcome.TOO_MANY_STEPS
     assert 500 <= a.steps[0] <= 2000
 
 
 def test_interrupt_comes_through() -> None:
-    stepper = Gear(pendulum().build(), max_step=1e-5)
+    stepper = GearStepper(pendulum().build(), max_step=1e-5)
     stepper.begin(0.0, np.zeros((1, 1)), np.ones((1, 1)))
     threading.Timer(0.1, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
@@ -225,16 +225,16 @@ def test_batch_is_each_system_alone() -> None:
     tau = np.zeros((3, model.nv))
     tau[:, 0] = 0.0, 5.0, -5.0
     still = np.zeros((3, model.nv))
-    q, v = run(Gear(model, tau=tau), np.tile(q0, (3, 1)), still, 0.2, 0.5)
+    q, v = run(GearStepper(model, tau=tau), np.tile(q0, (3, 1)), still, 0.2, 0.5)
     for k in range(3):
-        alone_q, alone_v = run(Gear(model, tau=tau[k]), q0, still[k], 0.2, 0.5)
+        alone_q, alone_v = run(GearStepper(model, tau=tau[k]), q0, still[k], 0.2, 0.5)
         assert np.array_equal(alone_q[:, 0], q[:, k])
         assert np.array_equal(alone_v[:, 0], v[:, k])
     assert np.abs(q[1, 1] - q[1, 2]).max() > 0.1
 
 
 def test_systems_at_rest_stay() -> None:
-    stepper = Gear(pendulum().build())
+    stepper = GearStepper(pendulum().build())
     stepper.begin(0.0, np.zeros((2, 1)), np.ones((2, 1)))
     first = stepper.advance(0.5)
     stepper.rest(np.array([True, False]))
@@ -256,18 +256,18 @@ def test_free_parameters_are_those_of_each_system() -> None:
     m.joint("A", cd.Revolute(), m.ground, "wheel")
     m.torsion("s", "A", stiffness=1.0)
     model = m.build().free("s.stiffness").at({"s.stiffness": np.array([1.0, 4.0])})
-    for stepper in (Gear(model, **TIGHT), Multistep(model, **TIGHT)):
+    for stepper in (GearStepper(model, **TIGHT), MultistepStepper(model, **TIGHT)):
         q, _ = run(stepper, np.ones((2, 1)), np.zeros((2, 1)), 1.0)
         assert np.abs(q[0, :, 0] - np.cos([1.0, 2.0])).max() < 1e-9
 
 
 def test_loops_are_not_for_multistep_methods() -> None:
     with pytest.raises(LoopError, match="'bdf' integrates trees without couplings only; use method 'gear'"):
-        Multistep(mechanisms.four_bar().build(), "bdf")
+        cd.simulate(mechanisms.four_bar().build(), 1.0, method="bdf")
 
 
 def test_open_loop_is_refused_at_the_start() -> None:
     model = mechanisms.four_bar().build()
     q0, v0 = cd.assemble(model)
     with pytest.raises(InputError, match=r"breaks a constraint by .*`cd\.assemble`"):
-        Gear(model).begin(0.0, q0[None] + 0.01, v0[None])
+        GearStepper(model).begin(0.0, q0[None] + 0.01, v0[None])

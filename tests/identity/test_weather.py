@@ -190,7 +190,7 @@ def test_stiffness():
     angle = cd.simulate(rigid.build(), 0.5, [0.0], [0.0], samples=2).q[-1, 0]
     run = cd.simulate(swinging, 0.5, [1.0, 0, 0], method="alpha", step=1e-3, samples=2)
     np.testing.assert_allclose(run.q[-1, :2], [np.cos(angle), np.sin(angle)], atol=1e-4)
-    for method, settings_ in (("rk4", {"step": 1e-3}), ("dormand_prince", {"most_steps": 2000})):
+    for method, settings_ in (("rk4", {"step": 1e-3}), ("dormand_prince", {"max_steps": 2000})):
         with pytest.raises(cd.SimulationError, match="steps"):
             cd.simulate(swinging, 0.5, [1.0, 0, 0], method=method, samples=2, **settings_)
 

@@ -106,22 +106,20 @@ def test_series_are_not_aligned_by_their_index() -> None:
 RUNS: list[tuple[dict[str, Any], str]] = [
     ({"duration": "1"}, "duration must be a positive number of seconds, got '1'"),
     ({"start": 1e20}, "a duration of 0.1 s is lost in the rounding of a start at 1e+20 s"),
-    ({"samples": True}, "sample times must be a row of increasing numbers, s, or how many, got True"),
+    ({"samples": True}, "samples must be a number of samples or a list of increasing times, s, got True"),
     ({"samples": 10**12}, "samples must be at most 10000000"),
     ({"breaks": [float("nan")]}, "breaks[0] is nan; every entry must be a finite number"),
     ({"breaks": None}, "breaks must be a list, got None"),
     ({"rtol": float("inf")}, "rtol must be a positive number, got inf"),
     ({"atol": None}, "atol must be a positive number, got None"),
-    ({"longest_step": "a"}, "longest_step must be a positive number of seconds, got 'a'"),
-    ({"most_steps": float("nan")}, "most_steps must be a whole number, 1 or more, got nan"),
+    ({"max_step": "a"}, "max_step must be a positive number of seconds, got 'a'"),
+    ({"max_steps": float("nan")}, "max_steps must be a whole number, 1 or more, got nan"),
     ({"threads": 1.5}, "threads must be a whole number, 1 or more, got 1.5"),
-    ({"baumgarte": -1.0}, "baumgarte must be a finite number of 1/s, 0 or more, got -1.0"),
-    ({"damping": "much"}, "damping must be a finite number from 0 to 1, got 'much'"),
     ({"method": "rk4", "step": 1e-30}, "a step of 1e-30 s is lost in the rounding of t = 0.1 s"),
     ({"method": "rk4", "step": [0.1]}, "step must be a positive number of seconds, got [0.1]"),
     (
-        {"method": "rk4", "step": 1e-4, "most_steps": 10},
-        "10 steps were not enough; allow more with most_steps, or steps",
+        {"method": "rk4", "step": 1e-4, "max_steps": 10},
+        "10 steps were not enough; allow more with max_steps, or take steps",
     ),
     ({"q0": np.zeros((0, 2))}, "the batch is empty, of shape (0,)"),
     ({"events": [lambda s: s.t]}, "events must be a list of cd.Event(name, when), got"),
@@ -160,7 +158,7 @@ def test_a_motion_may_have_a_kink_in_its_rate_but_no_jump(law: Any, what: str | 
     if what is None:
         cd.simulate(model, 0.4, samples=2, rtol=1e-4)
     else:
-        with pytest.raises(cd.InputError, match=rf"motion 'lift': its {what}; no finite force"):
+        with pytest.raises(cd.InputError, match=rf"motion 'lift': its {what}; that takes an infinite force"):
             cd.simulate(model, 1.0, samples=2)
 
 

@@ -162,20 +162,35 @@ def test_a_failed_simulation_is_status_1_and_keeps_what_there_is(cardan: Cardan,
     assert cd.load_run(tmp_path / "run.nc").time[-1] == done.data["end"]
 
 
+@pytest.mark.parametrize(
+    ("args", "options"),
+    [
+        ("--method gear --form index1 --max-order 3", {"form": "index1", "max_order": 3}),
+        ("--method alpha --damping 0.5 --step 1ms", {"damping": 0.5, "step": 1e-3}),
+        ("--baumgarte 20", {"baumgarte": 20.0}),
+    ],
+)
+def test_options_of_the_method(cardan: Cardan, tmp_path: Path, args: str, options: dict[str, object]) -> None:
+    done = cardan("simulate", "four_bar", "--time", "0.1", "--out", "run", "--no-page", "--no-plot", *args.split())
+    assert done.returncode == 0, done.stderr
+    settings = cd.load_run(tmp_path / "run.nc").settings
+    assert {name: settings.get(name) for name in options} == options
+
+
 def test_an_interrupted_simulation_is_status_130_and_keeps_what_there_is(
     cardan: Cardan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cardan.integrate.explicit.stepper import Marching
+    from cardan.integrate.explicit.stepper import ExplicitStepper
 
-    real, calls = Marching.advance, []
+    real, calls = ExplicitStepper.advance, []
 
-    def advance(self: Marching, t: float) -> object:
+    def advance(self: ExplicitStepper, t: float) -> object:
         calls.append(t)
         if len(calls) == 40:
             raise KeyboardInterrupt
         return real(self, t)
 
-    monkeypatch.setattr(Marching, "advance", advance)
+    monkeypatch.setattr(ExplicitStepper, "advance", advance)
     done = cardan("simulate", "pendulum", "--start", "pivot=1", "--out", "run", "--no-page")
     assert done.returncode == 130
     assert "interrupted" in done.stderr and "error.partial" not in done.stderr
@@ -278,6 +293,12 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("simulate four_bar --time nan", "'nan' is not a number with a unit"),
         ("simulate four_bar --method rk", "did you mean 'rk4'?"),
         ("simulate four_bar --method rk4", "--step 1ms"),
+        (
+            "simulate four_bar --method gear --damping 0.5",
+            "'gear' has no option 'damping'; methods that have it: 'alpha'",
+        ),
+        ("simulate four_bar --baumgarte 9 --method bdf", "that have it: 'dormand_prince', 'rk4', 'euler'"),
+        ("simulate four_bar --method gear --form index3", "form must be one of 'stabilised', 'index1', got 'index3'"),
         ("simulate four_bar --formulation pints", "did you mean 'points'?"),
         ("simulate four_bar --rtol 0", "rtol must be a positive number"),
         ("simulate four_bar --set cranc=1m", "did you mean 'crank'?"),
@@ -331,13 +352,12 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
 
 def test_names_complete_in_a_shell() -> None:
     from cardan.formulation.native import formulation_key
-    from cardan.integrate.integrators import OWN
 
     assert source.complete_mechanism("four") == ["four_bar"]
     assert ("four_bar", "mechanism of the catalogue") in source.complete_file("fo")
     assert (f"{ARM.parent}/{ARM.name}", "model file") in source.complete_file(f"{ARM.parent}/ar")
     assert source.complete_file("/no/such/folder/x") == []
-    assert set(source.METHODS) == set(OWN)
+    assert ("rk4", "explicit, order 4, fixed steps") in source.complete_method("r")
     assert [formulation_key(name, "fixed") for name in source.FORMULATIONS]
     line = "cardan simulate pendulum --method a"
     words = {"_CARDAN_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "4"}

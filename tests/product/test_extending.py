@@ -12,8 +12,8 @@ import pytest
 
 import cardan as cd
 from cardan.formulation.native import add_formulation
-from cardan.integrate.explicit.step import METHODS, RK4
-from cardan.integrate.integrators import add_method
+from cardan.integrate.explicit.tableau import KUTTA
+from cardan.integrate.integrators import INTEGRATORS
 from cardan.mechanisms import cart_pole, slider_crank
 from cardan.model.joint import JointType, reversed_kind
 
@@ -25,7 +25,7 @@ def page() -> dict[str, Any]:
     """All that the page's code defines, in one namespace."""
     found: dict[str, Any] = {"__name__": "extending"}
     for block in PAGE.read_text().split("```python\n")[1:]:
-        exec(compile(block.partition("\n```")[0], str(PAGE), "exec"), found)
+        exec(compile(block.partition("\n```")[0], str(PAGE), "exec", dont_inherit=True), found)
     return found
 
 
@@ -118,23 +118,23 @@ def test_a_formulation_written_anew_is_not_the_old_one(page: dict[str, Any]) -> 
         ({"name": "rk4"}, "Cardan's own"),
         ({"name": "gear"}, "Cardan's own"),
         ({"A": np.eye(4)}, "zeros on and above the diagonal"),
-        ({"b": np.full(4, 0.5)}, "must add up to 1, they are 2"),
+        ({"b": np.full(4, 0.5)}, "must add up to 1, they add up to 2"),
         ({"e": np.ones(4)}, "add up to 0"),
         ({"e": np.array([1.0, -1.0, 0, 0])}, "the last row of A must be b"),
     ],
 )
 def test_a_table_that_is_no_method_is_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(cd.InputError, match=words):
-        add_method(replace(RK4, **{"name": "mine", **change}))
-    assert "mine" not in METHODS
+        cd.add_method(cd.RungeKutta(**{"name": "mine", "order": 4, "A": KUTTA.A, "b": KUTTA.b, **change}))
+    assert "mine" not in INTEGRATORS
 
 
 def test_a_table_of_the_same_name_is_another_method(page: dict[str, Any]) -> None:
     ends = []
     for c in (0.5, 1.0):  # the midpoint rule, and Heun's
         A, b = np.array([[0, 0], [c, 0]]), np.array([1 - 1 / (2 * c), 1 / (2 * c)])
-        add_method(replace(RK4, name="second_order", order=2, A=A, b=b))
+        cd.add_method(cd.RungeKutta("second_order", 2, A, b))
         ends.append(cd.simulate(page["model"], 1.0, [1.4, 0.3], method="second_order", step=0.01, samples=2).q[-1])
     assert not np.array_equal(*ends) and np.allclose(*ends, atol=1e-2)
-    with pytest.raises(cd.InputError, match="takes steps of one length"):
+    with pytest.raises(cd.InputError, match="takes steps of fixed length"):
         cd.simulate(page["model"], 1.0, method="second_order")

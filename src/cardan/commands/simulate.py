@@ -1,4 +1,4 @@
-"""`cardan simulate`: a mechanism moves; its trajectory, a plot and a page are left as files."""
+"""`cardan simulate`: simulate a mechanism; write its trajectory, a plot and a page as files."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from cardan.commands.source import (
     read_model,
 )
 from cardan.errors import InterruptedRunError, SimulationError
+from cardan.integrate.integrators import INTEGRATORS, find_integrator, with_options
 
 if TYPE_CHECKING:
     from cardan.results.trajectory import Trajectory
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 Method = Annotated[
     str,
     typer.Option("--method", "-m", metavar="NAME", autocompletion=complete_method,
-                 help="dormand_prince, rk4, euler, gear, alpha, bdf or adams."),
+                 help=f"{', '.join([*INTEGRATORS][:-1])} or {[*INTEGRATORS][-1]}."),
 ]  # fmt: skip
 
 
@@ -49,12 +50,30 @@ def simulate(
     start: Start = None,
     rate: Rate = None,
     method: Method = "dormand_prince",
+    baumgarte: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", show_default=False,
+                     help="Of the explicit methods: rate of Baumgarte's feedback on loops, 1/s."),
+    ] = None,
+    damping: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", show_default=False,
+                     help="Of alpha: spectral radius at infinite frequency, 0 (most damping) to 1 (none)."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default=False, help="Of gear: stabilised or index1."),
+    ] = None,
+    max_order: Annotated[
+        int | None,
+        typer.Option(metavar="COUNT", show_default=False, help="Of gear, bdf and adams: highest order."),
+    ] = None,
     formulation: Formulation = "spatial",
     frame: Frame = "fixed",
     step: Annotated[
         str | None,
         typer.Option(metavar="TIME", show_default=False,
-                     help="Length of the steps of rk4, euler and alpha: 1ms; of the others the first."),
+                     help="Length of the steps of rk4, euler and alpha: 1ms; of the others the first step."),
     ] = None,
     rtol: Annotated[float, typer.Option(metavar="NUMBER", help="Relative tolerance.")] = 1e-8,
     atol: Annotated[float, typer.Option(metavar="NUMBER", help="Absolute tolerance, SI units.")] = 1e-10,
@@ -68,9 +87,9 @@ def simulate(
     root: Root = "fixed",
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Simulate a mechanism: its trajectory, a plot and a page to look at.
+    """Simulate a mechanism; write its trajectory, a plot and a page.
 
-    Status 1 if the simulation does not get to its end; what there is until then is written all the same.
+    Exit status 1 if the simulation fails before its end; what was computed until then is still written.
 
     Example: [bold]cardan simulate four_bar --time 10 --rate A=2rad/s --out run[/bold]
     """
@@ -83,9 +102,11 @@ def simulate(
     }
     paths = planned(out, [suffix for suffix, asked in wanted.items() if asked], force)
     model = read_model(file, root, changes)
+    own = {"baumgarte": baumgarte, "damping": damping, "form": form, "max_order": max_order}
+    given = {name: value for name, value in own.items() if value is not None}
     options: dict[str, Any] = {
-        "method": method, "formulation": formulation, "frame": frame, "rtol": rtol, "atol": atol, "samples": samples,
-        "step": None if step is None else measured("--step", step, "s"),
+        "method": with_options(find_integrator(method), given), "formulation": formulation, "frame": frame,
+        "rtol": rtol, "atol": atol, "samples": samples, "step": None if step is None else measured("--step", step, "s"),
     }  # fmt: skip
     duration = measured("--time", time, "s")
     q0, v0 = start_state(model, start or (), rate or ())
@@ -102,7 +123,7 @@ def _run(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Simulate, write and tell; the exit status."""
+    """Simulate, write the files and print the summary; return the exit status."""
     import cardan as cd
 
     run: Trajectory | None
@@ -117,7 +138,7 @@ def _run(
         say_error(why)
     if run is None:
         return status
-    with np.errstate(all="ignore"):  # a run that failed may end in numbers beyond all range
+    with np.errstate(all="ignore"):  # a run that failed may end in infinite values
         files, failed = written(run, paths, force)
         facts = summary(run, took) | {"error": why, "files": [str(path) for path in files]}
     if why is not None and files:
@@ -133,7 +154,7 @@ def _run(
 
 
 def summary(run: Trajectory, took: float) -> dict[str, Any]:
-    """What is worth knowing of a run: SI units."""
+    """Summary of a run, in SI units."""
     from cardan.results.plots import work
 
     E, K, P = run.energy, run.kinetic, run.power

@@ -21,15 +21,6 @@ FORMULATIONS = {
     "relative": "six coordinates a body from its neighbour, joints are constraints",
     "points": "particles of planar mechanisms",
 }
-METHODS = {
-    "dormand_prince": "explicit, order 5, chooses its steps",
-    "rk4": "explicit, order 4, steps as given",
-    "euler": "semi-implicit, order 1, steps as given",
-    "gear": "BDF on the differential-algebraic equations, for stiff ones",
-    "alpha": "generalised-alpha, order 2, steps as given",
-    "bdf": "BDF, trees only",
-    "adams": "Adams, trees only",
-}
 
 
 def complete_file(incomplete: str) -> list[tuple[str, str]]:
@@ -68,7 +59,9 @@ def complete_formulation(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_method(incomplete: str) -> list[tuple[str, str]]:
     """Methods that begin like this."""
-    return [(name, words) for name, words in METHODS.items() if name.startswith(incomplete)]
+    from cardan.integrate.integrators import INTEGRATORS
+
+    return [(name, method.summary) for name, method in INTEGRATORS.items() if name.startswith(incomplete)]
 
 
 def complete_root(incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Steps of large trees, which loop over links and coordinates, agree with steps written out for all of them."""
+"""Steps of large trees, which loop over links and coordinates, agree with steps unrolled over all of them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def both(monkeypatch: pytest.MonkeyPatch, seed: int, **options: object) -> list[
 )
 def test_steps(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All joint kinds, systems of a batch at different steps."""
-    written, rolled = both(monkeypatch, seed, method=method, **METHODS[method])
+    unrolled, looped = both(monkeypatch, seed, method=method, **METHODS[method])
     for name in ("q", "v", "a"):
-        one, other = getattr(written, name), getattr(rolled, name)
+        one, other = getattr(unrolled, name), getattr(looped, name)
         np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-9 * np.abs(one).max(), err_msg=name)
 
 
@@ -41,7 +41,7 @@ def test_steps(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_events(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event on the way is met at the same time."""
     turn = cd.Event("turn", lambda s: s.t - 0.0123 + 1e-3 * s.v[0], action="stop")
-    written, rolled = both(monkeypatch, 1, method=method, events=[turn], **METHODS[method])
-    assert (np.nanmax(rolled.time, axis=-1) < 0.05).all()
-    np.testing.assert_allclose(rolled.time, written.time, rtol=1e-9)
-    np.testing.assert_allclose(rolled.q, written.q, rtol=1e-8, atol=1e-8)
+    unrolled, looped = both(monkeypatch, 1, method=method, events=[turn], **METHODS[method])
+    assert (np.nanmax(looped.time, axis=-1) < 0.05).all()
+    np.testing.assert_allclose(looped.time, unrolled.time, rtol=1e-9)
+    np.testing.assert_allclose(looped.q, unrolled.q, rtol=1e-8, atol=1e-8)
