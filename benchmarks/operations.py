@@ -10,7 +10,7 @@ from benchmarks.robots import Robot
 from benchmarks.tables import ns, number, table
 from benchmarks.throughput import FUNCTIONS, Function, batch_block, batch_size
 from benchmarks.timing import interleave
-from cardan.structure.kernels import kernel_of
+from cardan.structure.kernels import tree_kernel
 
 ADDS, MULTIPLIES = ("add", "sub", "twice"), ("mul", "sq")
 OTHERS = ("div", "inv", "sqrt", "sin", "cos")
@@ -26,7 +26,7 @@ def counted(kernel: Any) -> dict[str, int]:
 
 
 def _row(run: Run, robot: Robot, function: Function) -> tuple[str, ...]:
-    kernel = kernel_of(robot.model, QUANTITY[function.key])
+    kernel = tree_kernel(robot.model, QUANTITY[function.key])
     batch = batch_size(run, robot, matrix=function.matrix)
     blocks = {"peak": peak_block(), "cardan": batch_block(function, robot, batch, 1)}
     timing = interleave(blocks, rounds=run.rounds, least=run.least)

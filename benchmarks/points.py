@@ -18,7 +18,7 @@ from benchmarks.timing import Block, interleave
 from cardan.functions.check import consistent_states
 from cardan.functions.general import forward_kernel
 from cardan.mechanisms import andrews, n_four_bar
-from cardan.structure.kernels import kernel_of
+from cardan.structure.kernels import tree_kernel
 
 CHAINS, QUICK_CHAINS = (2, 4, 8, 16, 32, 64), (2, 8)
 WINDOWS, QUICK_WINDOWS = (1, 4, 16), (1, 4)
@@ -70,7 +70,7 @@ def _row(model: cd.Model, rounds: int, least: float) -> tuple[str, ...]:
     q, v = (np.tile(x, (ROWS // 64, 1)) for x in (q, v))
     tau = np.zeros_like(v)
     plain = model.is_plain
-    spatial = kernel_of(model, "forward_dynamics") if plain else forward_kernel(model, "spatial", False)
+    spatial = tree_kernel(model, "forward_dynamics") if plain else forward_kernel(model, "spatial", False)
     kernels = {"spatial": spatial, "points": forward_kernel(model, "points", False)}
     a = {name: kernel(q, v, tau) for name, kernel in kernels.items()}
     blocks = {name: _block(kernel, q, v, tau) for name, kernel in kernels.items()}

@@ -12,7 +12,8 @@ import casadi as ca
 import numpy as np
 
 import cardan as cd
-from cardan.formulation.constrained import build_parts
+from cardan.formulation.dynamics import parts_at
+from cardan.formulation.registry import find_formulation
 from cardan.mechanisms import random_inertia
 from cardan.model.joint import JointType
 from cardan.structure.planarity import find_plane
@@ -30,13 +31,7 @@ JOINTS: dict[str, JointType] = {
     "free": cd.Free(),
 }
 ROLES = ("tree", "cut")
-FORMULATIONS = {
-    "spatial": ("spatial", "fixed"),
-    "newton_euler": ("newton_euler", "fixed"),
-    "absolute, fixed frame": ("absolute", "fixed"),
-    "absolute, body frame": ("absolute", "body"),
-    "relative": ("relative", "fixed"),
-}
+FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
 PLANAR_ROLES = ("tree", "held", "cut")
 PLANAR_AXES = {"normal": (0.0, 0.0, 1.0), "plane": (0.6, 0.8, 0.0)}
 NOT_PLANAR = "not planar"
@@ -87,7 +82,7 @@ def line(joint: str, role: str) -> str:
     """One row of the table: in each cell `64`, `32`, both, or a dash where neither keeps its bound."""
     model = mechanism(joint, role)
     state = _states(model)
-    cells = [_kept(model, words, state) for words in FORMULATIONS.values()]
+    cells = [_kept(model, formulation, state) for formulation in FORMULATIONS]
     cells.append(_points_cell(joint, role))
     return f"| {joint} | {role} | {' | '.join(cells)} |"
 
@@ -144,7 +139,7 @@ def _points_cell(joint: str, role: str) -> str:
     models = [planar_mechanism(joint, role, axis) for axis in PLANAR_AXES]
     order = [NOT_PLANAR, "rigid", "slide", "pin", "float"]
     name, model = max(((planar_role(model), model) for model in models), key=lambda pair: order.index(pair[0]))
-    return name if name == NOT_PLANAR else f"{name} {_kept(model, ('points', 'fixed'), _states(model))}"
+    return name if name == NOT_PLANAR else f"{name} {_kept(model, 'points', _states(model))}"
 
 
 def header() -> list[str]:
@@ -159,11 +154,11 @@ def page() -> str:
     return "\n".join([HEAD, *header(), *rows, PLANAR_HEAD, *planar_header(), *planar]) + "\n"
 
 
-def _kept(model: cd.Model, words: tuple[str, str], state: tuple[np.ndarray, ...]) -> str:
+def _kept(model: cd.Model, formulation: str, state: tuple[np.ndarray, ...]) -> str:
     """The precisions that keep their bounds, or a dash."""
-    expected = _dense(model, "spatial" if words[0] in ("absolute", "relative", "points") else "absolute_body", state)
-    kept = [f"{np.finfo(kind).bits}" for kind in BOUNDS if _error(model, words, state, expected, kind) < BOUNDS[kind]]
-    return " ".join(kept) or "-"
+    expected = _dense(model, "absolute_body" if find_formulation(formulation).in_tree else "spatial", state)
+    good = {kind: _error(model, formulation, state, expected, kind) < bound for kind, bound in BOUNDS.items()}
+    return " ".join(f"{np.finfo(kind).bits}" for kind in BOUNDS if good[kind]) or "-"
 
 
 def _states(model: cd.Model) -> tuple[np.ndarray, ...]:
@@ -176,12 +171,10 @@ def _states(model: cd.Model) -> tuple[np.ndarray, ...]:
     return q, v, rng.standard_normal((STATES, model.nv)), rng.standard_normal((STATES, model.nb, 6))
 
 
-def _error(
-    model: cd.Model, words: tuple[str, str], state: tuple[np.ndarray, ...], expected: np.ndarray, kind: type
-) -> float:
+def _error(model: cd.Model, formulation: str, state: tuple[np.ndarray, ...], expected: np.ndarray, kind: type) -> float:
     """Of the kernel's accelerations, as a part of the largest."""
     q, v, tau, wrenches = (x.astype(kind) for x in state)
-    a = cd.forward_dynamics(model, q, v, tau, wrenches=wrenches, formulation=words[0], frame=words[1])
+    a = cd.forward_dynamics(model, q, v, tau, wrenches=wrenches, formulation=formulation)
     if a.dtype != kind:
         raise TypeError(f"forward_dynamics of {kind.__name__} arrays gave {a.dtype}")
     return float(np.abs(a - expected).max() / np.abs(expected).max())
@@ -191,10 +184,11 @@ def _dense(model: cd.Model, formulation: str, state: tuple[np.ndarray, ...]) -> 
     """Accelerations (STATES, nv): CasADi interprets a formulation's equations, NumPy solves them whole."""
     q, v, tau = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("tau", model.nv)))
     wrenches = ca.SX.sym("wrenches", model.nb, 6)
-    parts = build_parts(model, formulation, q, v, tau, wrenches)
+    found = find_formulation(formulation)
+    parts = parts_at(model, found, {"q": q, "v": v, "tau": tau, "wrenches": wrenches})
     vdot = ca.SX.sym("vdot", parts.M.shape[0])
-    equations = ca.Function("equations", [q, v, tau, wrenches], [parts.M, parts.f, parts.J, parts.gamma])
-    tree = ca.Function("tree", [q, v, vdot], [parts.tree(vdot)])
+    equations = ca.Function("equations", [q, v, tau, wrenches], [parts.M, parts.f, parts.rows.J, parts.rows.gamma])
+    tree = ca.Function("tree", [q, v, vdot], [found.tree_accelerations(parts, vdot)])
     found = []
     for one in zip(*state, strict=True):
         M, f, J, gamma = (np.array(x) for x in equations(*one))

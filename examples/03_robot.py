@@ -12,7 +12,7 @@ print(model.report())
 
 q = np.array([0.3, -0.8, 1.2, 0.1, 0.5, 0.0])
 rest = np.zeros(model.nv)
-print("tool at", cd.frame_pose(model, "tool", q)[:3, 3], "m")
+print("tool at", cd.frame_pose(model, q, "tool")[:3, 3], "m")
 print("holding torques", cd.gravity_force(model, q), "N m")
 
 # What the first joint bears at rest is the weight of all that it carries.
@@ -21,9 +21,9 @@ carried = model.total_mass - model.body("base").mass
 assert np.isclose(np.linalg.norm(wrench[3:]), 9.81 * carried)
 
 # A kilogram in the tool: its weight through the tool's Jacobian is what the joints feel.
-R = cd.frame_pose(model, "tool", q)[:3, :3]
+R = cd.frame_pose(model, q, "tool")[:3, :3]
 wrenches = np.zeros((model.nb, 6))
 wrenches[model.body_index("tool"), 3:] = R.T @ (0, 0, -9.81)
 tau = cd.inverse_dynamics(model, q, rest, rest, wrenches=wrenches)
-J = cd.jacobian(model, "tool", q, axes="ground")
+J = cd.jacobian(model, q, "tool", axes="ground")
 assert np.allclose(tau - cd.gravity_force(model, q), J[5] * 9.81)

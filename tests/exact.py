@@ -12,9 +12,11 @@ import mpmath
 import numpy as np
 
 import cardan as cd
-from cardan.formulation.constrained import build_parts
+from cardan.formulation.registry import find_formulation
 from cardan.program.graph import Graph, read
 from cardan.structure.rows import kept_rows
+
+from .formulations import parts_of
 
 DIGITS = 60
 MORE = 20  # digits beyond, for angles of many turns
@@ -66,10 +68,10 @@ def exact_accelerations(model: cd.Model, key: str, *state: np.ndarray, digits: i
     `M vdot + J^T lam = f`, `J vdot = gamma` for q, v, tau, with the rows that the formulation keeps.
     """
     symbols = [ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("tau", model.nv))]
-    parts, rows = build_parts(model, key, *symbols, ca.SX(model.nb, 6)), kept_rows(model, key)
-    J, n, free = parts.J[rows, :], parts.M.shape[0], len(rows)
+    parts, rows = parts_of(model, key, *symbols), kept_rows(model, find_formulation(key))
+    J, n, free = parts.rows.J[rows, :], parts.M.shape[0], len(rows)
     K = ca.blockcat([[parts.M, J.T], [J, ca.SX(free, free)]])
-    graph = read(ca.Function("system", symbols, [ca.densify(K), ca.vertcat(parts.f, parts.gamma[rows])]))
+    graph = read(ca.Function("system", symbols, [ca.densify(K), ca.vertcat(parts.f, parts.rows.gamma[rows])]))
     with localcontext(prec=digits):
         values = _values(graph, [np.asarray(x, dtype=float).ravel() for x in state])
         system = np.full((n + free, n + free + 1), ZERO)

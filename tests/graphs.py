@@ -14,20 +14,14 @@ import numpy as np
 from scipy.linalg import qr
 
 import cardan as cd
-from cardan.formulation.constrained import build_parts
-from cardan.formulation.recursions import FORMULATIONS
 from cardan.model.transform import configuration_rate
 
+from .formulations import ALL, RECURSIONS, parts_of
+from .formulations import solved as answer
 from .trees import KINDS, Rng, add_body, random_pose, random_rotation
 
-# The formulations under the names by which their equations are built, and the words that choose them.
-WAYS = {
-    "spatial": ("spatial", "fixed"),
-    "newton_euler": ("newton_euler", "fixed"),
-    "absolute": ("absolute", "fixed"),
-    "absolute_body": ("absolute", "body"),
-    "relative": ("relative", "fixed"),
-}
+# The formulations that take any mechanism.
+WAYS = ALL
 # Two joints between the same bodies that leave one freedom together, whatever their places.
 PARALLEL = (("spherical", "spherical"), ("planar", "planar"), ("spherical", "planar"))
 CLOSING = ("rigid", "revolute", "screw", "universal", "cylindrical", "spherical", "planar")
@@ -149,20 +143,15 @@ def interpreted(model: cd.Model, formulation: str) -> Callable[..., tuple[np.nda
     """
     q, v, tau = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("tau", model.nv)))
     wrenches, t = ca.SX.sym("wrenches", model.nb, 6), ca.SX.sym("t")
-    parts = build_parts(model, formulation, q, v, tau, wrenches, t)
-    jacobian = ca.Function("J", [q, t], [parts.J])
+    parts = parts_of(model, formulation, q, v, tau, wrenches, t)
+    jacobian = ca.Function("J", [q, t], [parts.rows.J])
     solved: list[ca.Function] = []
 
     def evaluate(*state: np.ndarray, at: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         if not solved:
             rows = independent_rows(np.array(jacobian(state[0], at)))
-            vdot, lam = parts.solve(rows)
-            every = ca.SX(parts.J.shape[0], 1)
-            for k, row in enumerate(rows):
-                every[row] = lam[k]
-            solved.append(
-                ca.Function("solved", [q, v, tau, wrenches, t], [parts.tree(vdot), parts.wrenches(vdot, every)])
-            )
+            found = list(answer(model, formulation, parts, rows))
+            solved.append(ca.Function("solved", [q, v, tau, wrenches, t], found))
         a, f = solved[0](*state, at)
         return np.array(a).ravel(), np.array(f)
 
@@ -183,7 +172,7 @@ def independent_rows(J: np.ndarray) -> list[int]:
 def of_bodies(model: cd.Model) -> Callable[..., tuple[np.ndarray, ...]]:
     """From q, v, a: poses (nb, 4, 4), twists and spatial accelerations (nb, 6) of all bodies, without a kernel."""
     q, v, a = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("a", model.nv)))
-    table, given = FORMULATIONS["spatial"], {"q": q, "v": v, "a": a}
+    table, given = RECURSIONS["spatial"], {"q": q, "v": v, "a": a}
     names = ("body_poses", "body_twists", "body_accelerations")
     outputs = [table[name].graph(model, {port: given[port] for port in table[name].inputs})[0] for name in names]
     graph = ca.Function("bodies", [q, v, a], outputs)

@@ -16,8 +16,9 @@ import numpy as np
 
 import cardan as cd
 from cardan.formulation.dynamics import forward_dynamics
-from cardan.formulation.recursions import FORMULATIONS
 from cardan.structure.kernels import function_of
+
+from .formulations import RECURSIONS
 
 OWN = Path(__file__).parent / "data" / "mjcf"
 # package on PyPI: where its models are, and the folder that their files stay in
@@ -154,7 +155,7 @@ def _poses(model: cd.Model, theirs: Any, data: Any, q: np.ndarray) -> float:
 
 
 def _evaluate(model: cd.Model, name: str, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
-    quantity = FORMULATIONS["spatial"][name]
+    quantity = RECURSIONS["spatial"][name]
     return np.array(function_of(model, quantity)(*(q if port == "q" else v for port in quantity.inputs)))
 
 

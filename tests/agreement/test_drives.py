@@ -8,16 +8,16 @@ import pytest
 import cardan as cd
 from cardan import mechanisms
 from cardan.formulation.quantity import Quantity, port_shape
-from cardan.formulation.recursions import FORMULATIONS
 from cardan.functions import large
 from cardan.structure import kernels as evaluate
 from cardan.structure.kernels import compile_quantity, function_of
 
+from ..formulations import RECURSIONS
 from ..trees import KINDS, TREES, close, kind_model, state, tree_model
 
-RECURSIONS = [
+LOOPED = [
     (formulation, name)
-    for formulation, table in FORMULATIONS.items()
+    for formulation, table in RECURSIONS.items()
     for name, quantity in table.items()
     if quantity.recursion is not None
 ]
@@ -36,9 +36,9 @@ def by_graph(model: cd.Model, quantity: Quantity, given: list[np.ndarray]) -> np
     return np.array([np.array(graph(*row)).reshape(shape) for row in zip(*given, strict=True)])
 
 
-@pytest.mark.parametrize(("formulation", "name"), RECURSIONS, ids=["-".join(pair) for pair in RECURSIONS])
+@pytest.mark.parametrize(("formulation", "name"), LOOPED, ids=["-".join(pair) for pair in LOOPED])
 def test_the_looped_drive_gives_what_the_unrolled_one_gives(formulation: str, name: str) -> None:
-    model, quantity = tree_model(1, 4), FORMULATIONS[formulation][name]
+    model, quantity = tree_model(1, 4), RECURSIONS[formulation][name]
     looped = compile_quantity(model, quantity, formulation, looped=True)
     given = inputs(model, quantity, (21,), DOUBLE)
     unrolled = by_graph(model, quantity, given)
@@ -54,7 +54,7 @@ def test_the_looped_drive_gives_what_the_unrolled_one_gives(formulation: str, na
 def test_the_looped_drive_holds_for_every_joint_kind(kind: str, backwards: bool) -> None:
     model = kind_model(kind, backwards)
     for name in ("forward_dynamics_loaded", "coriolis_matrix"):
-        quantity = FORMULATIONS["spatial"][name]
+        quantity = RECURSIONS["spatial"][name]
         given = inputs(model, quantity, (5,), DOUBLE)
         got = compile_quantity(model, quantity, "spatial", looped=True)(*given)
         close(got, by_graph(model, quantity, given), 1e-12)
@@ -62,7 +62,7 @@ def test_the_looped_drive_holds_for_every_joint_kind(kind: str, backwards: bool)
 
 @pytest.mark.parametrize("tree", range(TREES))
 def test_the_looped_drive_holds_for_trees_with_branches_and_massless_bodies(tree: int) -> None:
-    model, quantity = tree_model(tree).unmerged, FORMULATIONS["newton_euler"]["joint_wrenches"]
+    model, quantity = tree_model(tree).unmerged, RECURSIONS["newton_euler"]["joint_wrenches"]
     given = inputs(model, quantity, (5,), DOUBLE)
     got = compile_quantity(model, quantity, "newton_euler", looped=True)(*given)
     close(got, by_graph(model, quantity, given), 1e-12)
@@ -80,7 +80,7 @@ def test_what_large_models_put_together_is_what_the_graphs_say(tree: int, formul
         got = large.solve_forward(model, q, v, tau, w, formulation)
         close(got, cd.forward_dynamics(model, q, v, tau, wrenches=w, **options), 1e-11)
     for frame in ("tool", "b1", "mark", "ground"):
-        close(large.jacobian(model, frame, q), cd.jacobian(model, frame, q), 1e-12)
+        close(large.jacobian(model, frame, q), cd.jacobian(model, q, frame), 1e-12)
 
 
 def test_a_chain_of_150_links_through_the_public_functions() -> None:
@@ -94,7 +94,7 @@ def test_a_chain_of_150_links_through_the_public_functions() -> None:
     close(cd.inverse_dynamics(model, q, v, tau, formulation="newton_euler"), force, 1e-10)
     close(cd.mass_matrix(model, q) @ tau[..., None] + cd.bias_force(model, q, v)[..., None], force[..., None], 1e-10)
     close(cd.kinetic_energy(model, q, v), np.einsum("bi,bij,bj->b", v, cd.mass_matrix(model, q), v) / 2, 1e-11)
-    J = cd.jacobian(model, "link150", q)
+    J = cd.jacobian(model, q, "link150")
     close((J @ v[..., None])[..., 0], cd.body_twists(model, q, v)[:, -1], 1e-10)
 
 
@@ -117,18 +117,18 @@ def test_float32_follows_float64(tree: int, formulation: str) -> None:
     close(single, cd.forward_dynamics(model, q, v, tau, formulation=formulation), 1e-3)
 
 
-@pytest.mark.parametrize("name", sorted(FORMULATIONS["spatial"].keys() - {"project"}))
+@pytest.mark.parametrize("name", sorted(RECURSIONS["spatial"].keys() - {"project"}))
 def test_the_kernel_is_the_graph_that_CasADi_interprets(name: str) -> None:
-    for formulation in FORMULATIONS:
-        if name not in FORMULATIONS[formulation]:
+    for formulation in RECURSIONS:
+        if name not in RECURSIONS[formulation]:
             continue
-        model, quantity = tree_model(1, 4), FORMULATIONS[formulation][name]
+        model, quantity = tree_model(1, 4), RECURSIONS[formulation][name]
         given = inputs(model, quantity, (), DOUBLE)
         columns = [
             x.reshape([n or 1 for n in port_shape(model, p)]) for x, p in zip(given, quantity.inputs, strict=True)
         ]
         expected = np.array(cd.equations(model, formulation=formulation).graph(name)(*columns))
-        got = np.asarray(evaluate.kernel_of(model, name, formulation)(*given))
+        got = np.asarray(evaluate.tree_kernel(model, name, formulation)(*given))
         close(got.reshape(expected.shape), expected, 1e-13)
 
 
@@ -138,7 +138,7 @@ def test_the_looped_drive_keeps_bodies_apart_that_share_a_link_or_the_ground(nam
     for k, (near, joint) in enumerate([("ground", cd.Rigid()), ("b0", cd.Revolute()), ("b1", cd.Rigid())]):
         m.body(f"b{k}", mass=1.0, inertia=(1, 1, 1))
         m.joint(f"j{k}", joint, near, f"b{k}", at=(0.1, 0.2, 0.3), child_at=(0.4, 0.5, 0.6))
-    model, quantity = m.build(), FORMULATIONS["spatial"][name]
+    model, quantity = m.build(), RECURSIONS["spatial"][name]
     given = inputs(model, quantity, (5,), DOUBLE)
     got = compile_quantity(model, quantity, "spatial", looped=True)(*given)
     close(got, by_graph(model, quantity, given), 1e-12)

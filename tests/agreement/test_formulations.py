@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 
 import cardan as cd
-from cardan.formulation.recursions import FORMULATIONS
-from cardan.structure.kernels import graph_of
+from cardan.structure.kernels import tree_graph
 
+from ..formulations import RECURSIONS
 from ..trees import KINDS, TREES, close, floating_model, kind_model, seeds, state, tree_model
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -47,13 +47,13 @@ SHARED = {"plus", "rates", "project"}  # one text for both
 @cache
 def graph(model: cd.Model, name: str, formulation: str) -> Any:
     """The CasADi function of a quantity; that of joint wrenches keeps the bodies that rigid joints join."""
-    return graph_of(model.unmerged if name == "joint_wrenches" else model, name, formulation)
+    return tree_graph(model.unmerged if name == "joint_wrenches" else model, name, formulation)
 
 
 def interpreted(model: cd.Model, name: str, formulation: str, given: tuple[np.ndarray, ...]) -> np.ndarray:
     """A quantity at each row of q, v, tau or a, and wrenches."""
     ports = dict(zip(("q", "v", "tau", "wrenches"), given, strict=True)) | {"a": given[2]}
-    rows = zip(*(ports[port] for port in FORMULATIONS[formulation][name].inputs), strict=True)
+    rows = zip(*(ports[port] for port in RECURSIONS[formulation][name].inputs), strict=True)
     return np.array([np.array(graph(model, name, formulation)(*row)) for row in rows])
 
 
@@ -61,7 +61,7 @@ def assert_agreement(model: cd.Model, seed: int) -> None:
     given_ = state(model, seed, BATCH)
     for name in QUANTITIES:
         expected = interpreted(model, name, "spatial", given_)
-        for other in (f for f, table in FORMULATIONS.items() if f != "spatial" and name in table):
+        for other in (f for f, table in RECURSIONS.items() if f != "spatial" and name in table):
             try:
                 close(interpreted(model, name, other, given_), expected, 1e-10)
             except AssertionError as error:
@@ -73,14 +73,14 @@ def test_public_functions_agree_with_each_other_and_with_the_graphs(name: str) -
     model = tree_model(1, 4)
     given_ = state(model, 0, BATCH)
     expected = interpreted(model, name, "spatial", given_)
-    for formulation in (f for f, table in FORMULATIONS.items() if name in table):
+    for formulation in (f for f, table in RECURSIONS.items() if name in table):
         got = QUANTITIES[name](model, *given_, formulation=formulation)
         close(got.reshape(expected.shape), expected, 1e-10)
 
 
 def test_every_quantity_of_two_formulations_is_compared() -> None:
-    assert set(FORMULATIONS["newton_euler"]) == set(QUANTITIES) | SHARED
-    assert set(FORMULATIONS["spatial"]) == set(QUANTITIES) | SHARED | SPATIAL_ONLY
+    assert set(RECURSIONS["newton_euler"]) == set(QUANTITIES) | SHARED
+    assert set(RECURSIONS["spatial"]) == set(QUANTITIES) | SHARED | SPATIAL_ONLY
 
 
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])

@@ -16,14 +16,12 @@ from hypothesis import strategies as st
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.formulation import dynamics as general
-from cardan.formulation.constrained import body_motion
-from cardan.formulation.elements import body_effects
-from cardan.formulation.loops import MOTION
-from cardan.formulation.quantity import PROJECT
-from cardan.formulation.recursion import run
-from cardan.formulation.recursions import FORMULATIONS
+from cardan.formulation.elements import body_wrenches
+from cardan.formulation.kinematics import kinematics_of_tree
+from cardan.formulation.power import element_potential
+from cardan.formulation.tree import PROJECT
 
+from ..formulations import RECURSIONS
 from ..graphs import WAYS, consistent_states, graph_mechanism, graph_model, interpreted, of_bodies, rates_of
 from ..trees import close
 
@@ -123,7 +121,7 @@ def element_wrenches(model: cd.Model) -> Callable[..., np.ndarray]:
     """Wrenches (nb, 6) of the force elements between bodies."""
     q, v, t = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv), ca.SX.sym("t")
     total = ca.SX(model.nb, 6)
-    for b, wrench in body_effects(model, t, *body_motion(model, run(MOTION, model, {"q": q, "v": v}))).items():
+    for b, wrench in body_wrenches(kinematics_of_tree(model, q, v), t).items():
         total[b, :] = wrench.T
     graph = ca.Function("effects", [q, v, t], [total])
     return lambda *state: np.array(graph(*state))
@@ -158,7 +156,7 @@ def test_kernels_and_batches_are_what_CasADi_interprets(name: str, ways: tuple[s
     q, v, tau, w = consistent_states(model, 3, 3)
     determined = ~cd.undetermined_reactions(model, q[0])
     for key in ways:
-        words = dict(zip(("formulation", "frame"), WAYS[key], strict=True))
+        words = {"formulation": key}
         a = cd.forward_dynamics(model, q, v, tau, wrenches=w, **words)
         f = cd.reactions(model, q, v, tau, wrenches=w, **words)
         for k in range(len(q)):
@@ -173,9 +171,9 @@ def test_kernels_and_batches_are_what_CasADi_interprets(name: str, ways: tuple[s
 def energy_rate(model: cd.Model) -> Callable[..., float]:
     """Rate of kinetic energy and of the potentials of gravity and springs, from q, v, a, by CasADi."""
     q, v, a = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("a", model.nv)))
-    table = FORMULATIONS["spatial"]
+    table = RECURSIONS["spatial"]
     E = table["kinetic_energy"].graph(model, {"q": q, "v": v})[0] + table["potential_energy"].graph(model, {"q": q})[0]
-    E = E + general.element_potential().graph(model, {"q": q})[0]
+    E = E + element_potential().graph(model, {"q": q})[0]
     rate = ca.jtimes(E, q, rates_of(model, q, v)) + ca.jtimes(E, v, a)
     graph = ca.Function("rate", [q, v, a], [rate])
     return lambda *state: float(graph(*state))

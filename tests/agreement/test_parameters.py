@@ -15,11 +15,15 @@ from hypothesis import given, settings
 
 import cardan as cd
 from cardan.formulation import dynamics as general
-from cardan.formulation.recursions import FORMULATIONS
+from cardan.formulation.power import element_potential
+from cardan.formulation.registry import find_formulation
+from cardan.formulation.spatial import SPATIAL
 from cardan.model.model import Model
-from cardan.structure.kernels import function_of, graph_of, parameter_arguments, symbolic
+from cardan.structure.kernels import FreeKernel, function_of, parameter_arguments, symbolic, tree_graph
+from cardan.structure.planarity import prepare
 from cardan.structure.rows import kept_rows
 
+from ..formulations import RECURSIONS
 from ..trees import Rng, close, seeds, tree_mechanism
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -98,8 +102,10 @@ def nominal_of(kind: str) -> Model:
 def reactions_of(kind: str, key: str) -> tuple[tuple[int, ...], Any]:
     """The rows kept at nominal values, and the graph of all reactions, which needs the accelerations too."""
     free = nominal_of(kind)
-    rows = tuple(kept_rows(free, key))
-    return rows, function_of(free, general.reactions(free, key, rows))
+    formulation = find_formulation(key)
+    prepare(free, formulation)
+    rows = tuple(kept_rows(free, formulation))
+    return rows, function_of(free, general.reactions(free, formulation, rows))
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -114,7 +120,8 @@ def test_every_formulation(kind: str, key: str, seed: int) -> None:
     built = linkage(kind, {**LINKAGE, **values})
     q = free.start() + rng.uniform(-0.2, 0.2, free.nq)  # far from singular positions, where rounding grows
     given = q, rng.standard_normal(3), rng.standard_normal(3), rng.standard_normal((free.nb, 6))
-    expected = function_of(built, general.reactions(built, key, rows))(*given)
+    prepare(built, find_formulation(key))
+    expected = function_of(built, general.reactions(built, find_formulation(key), rows))(*given)
     close(np.array(graph(*given, *parameter_arguments(free.at(values)))), np.array(expected), 1e-12)
 
 
@@ -136,13 +143,13 @@ def test_every_quantity_of_a_tree(seed: int) -> None:
     mechanism.gravity = values["gravity"]
     built = mechanism.build()
     p = parameter_arguments(free.at(values))
-    for formulation, table in FORMULATIONS.items():
+    for formulation, table in RECURSIONS.items():
         for name, quantity in table.items():
             a, b = (m.unmerged if name == "joint_wrenches" else m for m in (free, built))
             given = [rng.uniform(-1, 1, quantity.input_shape(a, port) or 1) for port in quantity.inputs]
             if name == "project":
-                given[0] = np.array(graph_of(free, "body_poses")(free.random_state(rng)[0], *p))
-            got, wanted = graph_of(a, name, formulation)(*given, *p), graph_of(b, name, formulation)(*given)
+                given[0] = np.array(tree_graph(free, "body_poses")(free.random_state(rng)[0], *p))
+            got, wanted = tree_graph(a, name, formulation)(*given, *p), tree_graph(b, name, formulation)(*given)
             for x, y in zip(*(r if isinstance(r, tuple) else (r,) for r in (got, wanted)), strict=True):
                 close(np.array(x), np.array(y), 1e-12)
 
@@ -175,8 +182,8 @@ def test_every_number_of_force_elements(seed: int) -> None:
     built, p = with_elements(values), parameter_arguments(free.at(values))
     q, v = free.random_state(rng)
     for make, state in (
-        (lambda m: general.forward_dynamics(m, "spatial", [], False), (q, v, np.zeros(2))),
-        (lambda m: general.element_potential(), (q,)),
+        (lambda m: general.forward_dynamics(m, SPATIAL, [], False), (q, v, np.zeros(2))),
+        (lambda m: element_potential(), (q,)),
     ):
         got, wanted = function_of(free, make(free))(*state, *p), function_of(built, make(built))(*state)
         close(np.array(got), np.array(wanted), 1e-12)
@@ -197,8 +204,10 @@ def test_coincidences_of_nominal_values_leave_no_trace() -> None:
     given = {f"{x}.{what}": value for x in "abAB" for what, value in values.items() if (what == "at") == x.isupper()}
     q, v, tau = np.array([0.3, 0.7]), np.array([1.0, -2.0]), np.array([0.5, 1.5])
     for formulation in ("spatial", "newton_euler"):
-        got = graph_of(free, "forward_dynamics", formulation)(q, v, tau, *parameter_arguments(free.at(given)))
-        close(np.array(got), np.array(graph_of(pendulum(**values), "forward_dynamics", formulation)(q, v, tau)), 1e-12)
+        got = tree_graph(free, "forward_dynamics", formulation)(q, v, tau, *parameter_arguments(free.at(given)))
+        close(
+            np.array(got), np.array(tree_graph(pendulum(**values), "forward_dynamics", formulation)(q, v, tau)), 1e-12
+        )
 
 
 # On arrays: kernels, batches, assembly.
@@ -224,10 +233,10 @@ def test_batches_of_values_broadcast_with_states_and_close_their_loops() -> None
     a, energy = cd.forward_dynamics(bound, q, v), cd.kinetic_energy(bound, q, v)
     for i, j in np.ndindex(3, 2):
         built = linkage("loop", {**LINKAGE, "crank.mass": masses[i, 0], "C.at": at[j]})
-        rows = kept_rows(four_bar(), "spatial")
-        graph = function_of(built, general.forward_dynamics(built, "spatial", rows, False))
+        rows = kept_rows(four_bar(), SPATIAL)
+        graph = function_of(built, general.forward_dynamics(built, SPATIAL, rows, False))
         close(a[i, j], np.array(graph(q[i, j], v[i, j], np.zeros(3))).ravel(), 1e-12)
-        close(energy[i, j], np.array(graph_of(built, "kinetic_energy")(q[i, j], v[i, j]))[0, 0], 1e-12)
+        close(energy[i, j], np.array(tree_graph(built, "kinetic_energy")(q[i, j], v[i, j]))[0, 0], 1e-12)
     np.testing.assert_array_equal(bound.total_mass, masses + 3.8 + np.zeros(2))
     # one state, all values; all states, one value; out= and single precision
     np.testing.assert_array_equal(cd.forward_dynamics(bound, q[1, 1], v[1, 1])[1, 1], a[1, 1])
@@ -246,8 +255,10 @@ def test_new_values_compile_nothing_and_leave_the_others_alone() -> None:
     q, v = cd.assemble(free, v=[1.0, 0, 0])
     nominal = cd.forward_dynamics(free, q, v)
     heavy = free.at({"crank.mass": 7.0})
-    key = next(k for k in heavy.kernels.shared if "forward" in k)
-    assert heavy.kernels[key].kernel is free.kernels[key].kernel
+    moved = cd.forward_dynamics(heavy, q, v)
+    shared = [k for k, thing in heavy.memory.items() if isinstance(thing, FreeKernel)]
+    assert shared and all(heavy.memory[k].kernel is free.memory[k].kernel for k in shared)
+    np.testing.assert_array_equal(cd.forward_dynamics(heavy, q, v), moved)
     assert heavy.at({"C.at": (2.0, 0, 0)}).values[0] == 7.0
     assert np.abs(cd.forward_dynamics(heavy, q, v) - nominal).max() > 1e-3
     np.testing.assert_array_equal(cd.forward_dynamics(free, q, v), nominal)
@@ -281,7 +292,7 @@ def test_a_large_model_with_free_numbers_is_unrolled() -> None:
     model = m.build()
     free, rng = model.free("b3.mass"), np.random.default_rng(0)
     q, v = free.random_state(rng)
-    got = graph_of(free.at({"b3.mass": 1.0}), "potential_energy")(q, 1.0)
+    got = tree_graph(free.at({"b3.mass": 1.0}), "potential_energy")(q, 1.0)
     close(float(got), float(cd.potential_energy(model, q)), 1e-12)
     assert cd.kinetic_energy(free, q, v) == pytest.approx(float(cd.kinetic_energy(model, q, v)), rel=1e-12)
 

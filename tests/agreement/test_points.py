@@ -26,7 +26,7 @@ from cardan.mechanisms import (
     sundials_slider_crank,
 )
 from cardan.model.joint import JointType
-from cardan.structure.kernels import graph_of
+from cardan.structure.kernels import tree_graph
 from cardan.structure.planarity import in_plane, is_planar
 
 from ..graphs import interpreted, of_bodies, rates_of
@@ -169,10 +169,10 @@ def graphs_of(model: cd.Model) -> tuple[ca.Function, ...]:
     eq = cd.equations(model, formulation="points")
     system, lift, project = (eq.graph(name) for name in ("system", "lift", "project"))
     Q, V, A = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("a", model.nv)))
-    poses, twists = graph_of(model, "body_poses")(Q), graph_of(model, "body_twists")(Q, V)
+    poses, twists = tree_graph(model, "body_poses")(Q), tree_graph(model, "body_twists")(Q, V)
     xd = project(poses, twists)[1]
     rate = ca.Function("rate", [Q, V, A], [ca.jtimes(xd, Q, rates_of(model, Q, V)) + ca.jtimes(xd, V, A)])
-    return system, lift, project, graph_of(model, "kinetic_energy"), rate
+    return system, lift, project, tree_graph(model, "kinetic_energy"), rate
 
 
 @pytest.mark.parametrize("make", [four_bar, cart_pole], ids=lambda make: make.__name__)

@@ -78,7 +78,7 @@ def coordinate(model: cd.Model, joint: str, q: np.ndarray) -> np.ndarray:
 
 def place(model: cd.Model, body: str, q: np.ndarray, point: tuple[float, float, float] = (0, 0, 0)) -> np.ndarray:
     """Point of a body in ground axes."""
-    pose = cd.frame_pose(model, body, q)
+    pose = cd.frame_pose(model, q, body)
     return pose[..., :3, 3] + pose[..., :3, :3] @ np.array(point)
 
 
@@ -167,7 +167,7 @@ def test_five_bar_has_its_tip_where_two_circles_meet() -> None:
 def test_parallelogram_does_not_turn_its_coupler(cranks: int) -> None:
     model = mechanisms.parallelogram(cranks=cranks).build()
     q, _ = held(model, "A1", np.array([0.6, 1.5, 2.5]))
-    close(cd.frame_pose(model, "coupler", q)[:, :3, :3], np.broadcast_to(np.eye(3), (3, 3, 3)), 1e-12)
+    close(cd.frame_pose(model, q, "coupler")[:, :3, :3], np.broadcast_to(np.eye(3), (3, 3, 3)), 1e-12)
 
 
 def test_scotch_yoke_makes_a_pure_cosine() -> None:
@@ -228,7 +228,7 @@ def test_rscr_keeps_the_ball_at_its_distance_from_the_cylinder() -> None:
     model = mechanisms.rscr(crank=0.3, height=0.8).build()
     q, _ = held(model, "crank", np.linspace(-0.6, 0.6, 5))
     axis = np.array([1.0, 0.3, 0.2]) / np.linalg.norm([1.0, 0.3, 0.2])
-    rocker = cd.frame_pose(model, "rocker", q)
+    rocker = cd.frame_pose(model, q, "rocker")
     ball = place(model, "crank", q, (0.3, 0, 0.1))
     close(place(model, "coupler", q), ball, 1e-12)
     arm = ball - place(model, "rocker", q, (-0.1, -0.1, 0.8))
@@ -271,7 +271,7 @@ def test_sarrus_plate_rises_straight() -> None:
     bar = 0.5
     model = mechanisms.sarrus(bar=bar, angle=0.9).build()
     q, _ = held(model, "foot x", np.linspace(-0.4, 0.5, 5))
-    pose = cd.frame_pose(model, "plate", q)
+    pose = cd.frame_pose(model, q, "plate")
     close(pose[:, :3, :3], np.broadcast_to(np.eye(3), (5, 3, 3)), 1e-10)
     rise = 2 * bar * np.sin(0.9 - coordinate(model, "foot x", q))  # a turn about y lowers what points along x
     close(pose[:, :3, 3], np.stack([0 * rise, 0 * rise, rise], -1), 1e-10)
@@ -285,7 +285,7 @@ def test_stewart_platform_stands_on_legs_of_the_given_lengths() -> None:
     for name, length in zip(sliders, lengths, strict=True):
         q[model.q_slice(name)] = length
     q, _ = assemble(model, q, hold=sliders)
-    pose = cd.frame_pose(model, "platform", q)
+    pose = cd.frame_pose(model, q, "platform")
     for k, length in enumerate(lengths):
         foot, head = model.joint(f"foot{k + 1}").at.position, model.joint(f"ball{k + 1}").child_at.position
         assert abs(np.linalg.norm(pose[:3, 3] + pose[:3, :3] @ head - foot) - length) < 1e-11
@@ -295,7 +295,7 @@ def test_stewart_platform_starts_where_it_is_told() -> None:
     at = cd.Pose((0.1, -0.05, 1.2), rpy=(0.1, -0.2, 0.3))
     model = mechanisms.stewart_platform(at=at).build()
     assert np.abs(constraint_residual(model, model.start())).max() < 1e-14
-    close(cd.frame_pose(model, "platform", model.start()), at.matrix, 1e-14)
+    close(cd.frame_pose(model, model.start(), "platform"), at.matrix, 1e-14)
 
 
 def test_stewart_platform_is_singular_when_turned_by_a_right_angle() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.trees import close, seeds, state, tree_mechanism
 
 import cardan as cd
-from cardan.formulation.recursions import FORMULATIONS
 from cardan.structure.kernels import compile_quantity
+
+from ..formulations import RECURSIONS
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -58,8 +59,8 @@ def test_armature_is_a_diagonal_on_the_mass_matrix_and_nothing_else(tree: int, s
 def test_the_looped_drive_knows_armature(name: str) -> None:
     _, model = with_rotors(3)
     q, v, tau, _ = state(model, 5, 3)
-    for formulation in FORMULATIONS:
-        quantity = FORMULATIONS[formulation][name]
+    for formulation in RECURSIONS:
+        quantity = RECURSIONS[formulation][name]
         if quantity.recursion is None:
             continue
         arguments = [{"q": q, "v": v, "tau": tau, "a": tau}[port] for port in quantity.inputs]

@@ -14,47 +14,41 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.algebra.matrix import constant
-from cardan.formulation import absolute, relative
-from cardan.formulation.constrained import build_parts
-from cardan.formulation.loops import MOTION
-from cardan.formulation.recursion import run
+from cardan.formulation import relative
 from cardan.model.joint import TABLE
 from cardan.model.transform import configuration_rate
 
+from ..formulations import ALL, parts_of
 from ..graphs import joint_coordinates, pose_of, rates_of
 from ..trees import KINDS, add_body, close, random_pose
-
-FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
 
 
 def skew(a: np.ndarray) -> np.ndarray:
     return np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
 
 
-def own_rates(model: cd.Model, formulation: str, q: ca.SX, v: ca.SX) -> ca.SX:
-    """A formulation's own rates `u` at a state of the tree."""
-    apart = model.separate
-    if formulation.startswith("absolute"):
-        nodes = run(MOTION, apart, {"q": q, "v": v})
-        frame = "body" if formulation.endswith("body") else "fixed"
-        pairs = zip(nodes.links, apart.tree.links, strict=True)
-        return ca.vertcat(*(absolute.rates(node.R, constant(link.com), node.v, frame) for node, link in pairs))
-    return relative.posed_coordinates(apart, q, v)[1] if formulation == "relative" else v
-
-
 def derivatives(model: cd.Model, formulation: str) -> Callable[..., list[np.ndarray]]:
     """Of the rows of the last joint: J, gamma, u, udot, and phi with its two time derivatives, by CasADi."""
     q, v, a = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("a", model.nv)))
-    parts = build_parts(model, formulation, q, v, ca.SX(model.nv, 1), ca.SX(model.nb, 6))
-    rows = next(at for j, at in parts.joints if j == len(model.joints) - 1)
+    parts = parts_of(model, formulation, q, v)
+    rows = parts.rows.of(f"joint {model.joints[-1].name!r}")
     along = rates_of(model, q, v)
-    u = own_rates(model, formulation, q, v)
+    u = parts.rates
     udot = ca.jtimes(u, q, along) + ca.jtimes(u, v, a)
-    phi = parts.phi[rows]
+    phi = parts.rows.phi[rows]
     phid = ca.jtimes(phi, q, along)
     phidd = ca.jtimes(phid, q, along) + ca.jtimes(phid, v, a)
-    outputs = [parts.J[rows, :], parts.gamma[rows], u, udot, phi, phid, phidd, ca.jacobian(u, v), ca.jacobian(phid, v)]
+    outputs = [
+        parts.rows.J[rows, :],
+        parts.rows.gamma[rows],
+        u,
+        udot,
+        phi,
+        phid,
+        phidd,
+        ca.jacobian(u, v),
+        ca.jacobian(phid, v),
+    ]
     graph = ca.Function("rows", [q, v, a], outputs)
     return lambda *state: [np.array(x).squeeze(axis=1) if x.shape[1] == 1 else np.array(x) for x in graph(*state)]
 
@@ -98,7 +92,7 @@ def test_rows_of_a_cut_joint_are_the_derivatives_of_its_residual(kind: str, back
     model = loop(kind, backwards)
     rng = np.random.default_rng(1)
     states = [(closed(model, rng), *rng.standard_normal((2, model.nv))) for _ in range(3)]
-    for formulation in FORMULATIONS:
+    for formulation in ALL:
         of = derivatives(model, formulation)
         for q, wish, a in states:
             J, gamma, u, _, phi, phid, _, du, Phi = of(q, wish, a)
@@ -117,7 +111,7 @@ def test_rows_of_a_cut_joint_are_the_derivatives_of_its_residual(kind: str, back
 
 def test_a_free_joint_has_no_rows() -> None:
     model = loop("free", False)
-    for formulation in FORMULATIONS:
+    for formulation in ALL:
         J, gamma, *_ = derivatives(model, formulation)(*model.random_state(np.random.default_rng(0)), np.ones(model.nv))
         assert J.shape[0] == 0 == gamma.size
 

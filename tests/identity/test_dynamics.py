@@ -270,11 +270,11 @@ def test_Jacobian_columns_are_derivatives_of_the_frame_pose(tree: int, axes: str
     q, v, *_ = state(model, 5)
     steps = H * np.eye(model.nv)
     for frame in ("tool", "b3"):
-        pose = lambda h, frame=frame: cd.frame_pose(model, frame, cd.plus(model, q, h))
-        J = cd.jacobian(model, frame, q, axes=axes)
+        pose = lambda h, frame=frame: cd.frame_pose(model, cd.plus(model, q, h), frame)
+        J = cd.jacobian(model, q, frame, axes=axes)
         here = np.broadcast_to(pose(0 * v), (model.nv, 4, 4))
         close(J.T, twist_of_motion(pose(steps), pose(-steps), here, axes), 1e-8)
-    close(cd.jacobian(model, "b3", q) @ v, cd.body_twists(model, q, v)[3], 1e-12)
+    close(cd.jacobian(model, q, "b3") @ v, cd.body_twists(model, q, v)[3], 1e-12)
 
 
 @every_tree
@@ -282,9 +282,9 @@ def test_a_frame_is_fixed_to_its_body_and_ground_does_not_move(tree: int) -> Non
     model = tree_model(tree)
     q, *_ = state(model, 6, BATCH)
     tool, mark = model.frames
-    close(cd.frame_pose(model, "tool", q), cd.body_poses(model, q)[:, tool.body] @ tool.at.matrix, 1e-14)
-    close(cd.frame_pose(model, "mark", q), np.broadcast_to(mark.at.matrix, (BATCH, 4, 4)), 0)
-    close(cd.jacobian(model, "mark", q), np.zeros((BATCH, 6, model.nv)), 0)
+    close(cd.frame_pose(model, q, "tool"), cd.body_poses(model, q)[:, tool.body] @ tool.at.matrix, 1e-14)
+    close(cd.frame_pose(model, q, "mark"), np.broadcast_to(mark.at.matrix, (BATCH, 4, 4)), 0)
+    close(cd.jacobian(model, q, "mark"), np.zeros((BATCH, 6, model.nv)), 0)
 
 
 @every_tree
@@ -294,7 +294,7 @@ def test_joint_axes_are_the_twists_about_the_ground_origin(tree: int) -> None:
     q, *_ = state(model, 7, BATCH)
     axes = cd.joint_axes(model, q)
     for k, name in enumerate(model.body_names):
-        J, pose = cd.jacobian(model, name, q, axes="ground"), cd.body_poses(model, q)[:, k]
+        J, pose = cd.jacobian(model, q, name, axes="ground"), cd.body_poses(model, q)[:, k]
         about_origin = J[:, 3:] + np.cross(pose[:, :3, 3, None], J[:, :3], axisa=1, axisb=1, axisc=1)
         expected = np.concatenate([J[:, :3], about_origin], 1)
         on_path = np.abs(J).max((0, 1)) > 0

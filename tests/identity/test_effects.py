@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -10,14 +11,10 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.formulation.elements import (
-    body_effects,
-    coupling_rows,
-    joint_effects,
-    joint_force_as_wrench,
-    potential,
-)
-from cardan.model.force import FORCES
+from cardan.algebra.matrix import as_graph
+from cardan.formulation.elements import body_wrenches, element_potential, joint_forces
+from cardan.formulation.measured_joint import dual
+from cardan.model.force import FORCES, BodyPose
 from cardan.model.joint import FREE, TABLE
 
 from ..trees import random_quaternion, random_rotation
@@ -50,17 +47,20 @@ class Floating:
         t, s = ca.SX.sym("t"), ca.SX.sym("s")
         q, v = [ca.SX.sym("q", 7) for _ in "ab"], [ca.SX.sym("v", 6) for _ in "ab"]
 
-        def pose(b: int) -> tuple[Any, Any]:
-            return FREE.E(q[b]).T, FREE.r(q[b])
+        def pose(b: int) -> BodyPose:
+            return BodyPose(FREE.E(q[b]).T, FREE.r(q[b])) if b >= 0 else BodyPose(ca.SX.eye(3), ca.SX(3, 1))
 
-        def later(b: int) -> tuple[Any, Any]:
-            moved = FREE.plus(q[b], s * v[b])
-            return FREE.E(moved).T, FREE.r(moved)
+        def later(b: int) -> BodyPose:
+            moved = FREE.plus(q[b], s * v[b]) if b >= 0 else None
+            return pose(b) if moved is None else BodyPose(FREE.E(moved).T, FREE.r(moved))
 
-        wrenches = body_effects(model, t, pose, v.__getitem__)
+        def twist(b: int) -> Any:
+            return v[b] if b >= 0 else ca.SX(6, 1)
+
+        wrenches = body_wrenches(SimpleNamespace(model=model, pose=pose, twist=twist), t)
         self.bodies = set(wrenches)
         f = [wrenches.get(b, ca.SX(6, 1)) for b in range(2)]
-        V = potential(model, {}, later)
+        V = element_potential(SimpleNamespace(model=model, pose=later))
         rate = ca.substitute(ca.jacobian(V, s), s, 0)
         self.function = ca.Function("f", [t, *q, *v], [*f, ca.substitute(V, s, 0), rate])
 
@@ -303,7 +303,7 @@ def test_elements_on_one_body_add_up() -> None:
 def along(model: cd.Model, q: Any, v: Any, t: float = 0.0) -> np.ndarray:
     """Force along joint 0."""
     symbols = [ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)]
-    tau = joint_effects(model, symbols[0], {0: symbols[1]}, {0: symbols[2]})
+    tau = joint_forces(SimpleNamespace(model=model, joint=lambda j: symbols[1:]), symbols[0])
     assert set(tau) == {0}
     return ca.Function("tau", symbols, [tau[0]])(t, q, v).full().ravel()
 
@@ -313,7 +313,7 @@ def test_torsion_by_hand() -> None:
     m.torsion("s", "j", stiffness=(3.0, 5.0), rest=0.5, damping=(0.0, 2.0))
     model = m.build()
     np.testing.assert_allclose(along(model, [1.5, 2.5], [7.0, 1.0]), [-3.0, -12.0], rtol=1e-14)
-    V = potential(model, {0: ca.SX([1.5, 2.5])}, {})
+    V = element_potential(SimpleNamespace(model=model, joint=lambda j: (ca.SX([1.5, 2.5]), None)))
     assert float(V) == pytest.approx(3 / 2 + 5 * 4 / 2)
 
 
@@ -362,7 +362,7 @@ def test_joint_force_as_a_wrench_has_its_power(kind: Any) -> None:
     q = kind.plus(np.array(kind.neutral), rng.uniform(-1, 1, kind.nv))
     tau, v = rng.standard_normal((2, kind.nv))
     symbols = [ca.SX.sym("q", kind.nq), ca.SX.sym("tau", kind.nv)]
-    f = ca.Function("f", symbols, [joint_force_as_wrench(kind, *symbols)])(q, tau).full().ravel()
+    f = ca.Function("f", symbols, [dual(as_graph(kind.S(symbols[0]), symbols[0])) @ symbols[1]])(q, tau).full().ravel()
     np.testing.assert_allclose(kind.S(q).T @ f, tau, rtol=1e-12, atol=1e-14)
     assert (kind.S(q) @ v) @ f == pytest.approx(v @ tau, rel=1e-12, abs=1e-14)
 
@@ -380,10 +380,10 @@ def test_motion_and_its_derivatives(function: Any, by_hand: Callable[[float], tu
     m = one_joint(cd.Prismatic())
     m.motion("m", "j", function)
     t = ca.SX.sym("t")
-    (row,) = coupling_rows(m.build(), t)
-    assert (row.name, row.coefficients) == ("m", {0: 1.0})
+    (row,) = m.build().couplings
+    assert (row.name, row.joints, row.coefficients.tolist()) == ("m", (0,), [1.0])
     for x in (0.0, 0.3, 1.7):
-        found = [float(y) for y in ca.Function("g", [t], [row.g, row.gdot, row.gddot])(x)]
+        found = [float(y) for y in ca.Function("g", [t], list(row.right_side(t)))(x)]
         np.testing.assert_allclose(found, by_hand(x), rtol=1e-12, atol=1e-14)
 
 
@@ -394,9 +394,9 @@ def test_coupling_is_its_coefficients() -> None:
     m.body("d", **SOLID)
     m.joint("rack", cd.Prismatic(), "c", "d")
     m.couple("pinion", {"rack": 1.0, "gear": -0.02}, offset=0.1)
-    (row,) = coupling_rows(m.build(), ca.SX.sym("t"))
-    assert row.coefficients == {3: 1.0, 2: -0.02}
-    assert [float(x) for x in row[2:]] == [0.1, 0.0, 0.0]
+    (row,) = m.build().couplings
+    assert dict(zip(row.joints, row.coefficients.tolist(), strict=True)) == {3: 1.0, 2: -0.02}
+    assert [float(x) for x in row.right_side(ca.SX.sym("t"))] == [0.1, 0.0, 0.0]
 
 
 def test_every_row_of_the_table_has_one_shape() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import cardan as cd
 from cardan.formulation import dynamics as general
+from cardan.formulation.points.formulation import POINTS
 from cardan.functions.check import consistent_states
 from cardan.mechanisms import five_bar, four_bar, parallelogram, scotch_yoke
 from cardan.model.plane import planar_model
@@ -148,7 +149,7 @@ def test_operations_grow_linearly_along_a_chain() -> None:
     counts = {}
     for n in (4, 8, 16):
         model = chain(n)
-        counts[n] = function_of(model, general.forward_dynamics(model, "points", range(n), False)).n_instructions()
+        counts[n] = function_of(model, general.forward_dynamics(model, POINTS, range(n), False)).n_instructions()
     assert counts[16] - counts[8] == 2 * (counts[8] - counts[4])
 
 

@@ -12,7 +12,7 @@ from hypothesis import Phase, example, given, settings
 
 import cardan as cd
 from cardan.mechanisms import chain, scotch_yoke
-from cardan.structure.conditioning import TREE_TOO_LARGE
+from cardan.structure.rounding import TREE_TOO_LARGE
 
 from .test_weather import elastic, four_bar
 from .weather_judge import Judge, interpreted

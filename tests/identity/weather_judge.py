@@ -15,8 +15,8 @@ import cardan as cd
 from cardan.model.force import TORSION
 from cardan.model.transform import joint_transform
 from cardan.structure import kernels as evaluate
-from cardan.structure.condition import TOO_LARGE
-from cardan.structure.kernels import FreeKernel, graph_of
+from cardan.structure.condition import TOO_LARGE, take_as_closed
+from cardan.structure.kernels import FreeKernel, tree_graph
 
 from ..exact import exact
 from .weather_mechanisms import Weather, built, freed
@@ -94,8 +94,8 @@ def interpreted() -> Iterator[None]:
 def _kept(model: cd.Model, name: str, key: str = "spatial") -> Any:
     """The graph of a quantity that the model has computed before."""
     short = {"forward_dynamics": "forward", "inverse_dynamics": "inverse"}.get(name, name)
-    places = ((key, name), ("general", key, short, False), ("general", key, short, True))
-    kernel = next(model.kernels[place] for place in places if place in model.kernels)
+    places = ((key, name), (key, short, False), (key, short, True))
+    kernel = next(thing for place in places for (_, where), thing in model.memory.items() if where == place)
     kernel = kernel.kernel if isinstance(kernel, FreeKernel) else kernel
     return kernel.function if isinstance(kernel, Interpreted) else kernel.program.record()
 
@@ -143,8 +143,8 @@ class Judge:
         model, q, w = self.model, self.q, self.w
         rng = np.random.default_rng([w.seed, 2])
         self.loops = bool(model.cuts)
-        model.kernels["closed"] = True  # what is open is judged too, not only flagged
-        (M,) = exact(graph_of(self.plain, "mass_matrix"), q)
+        take_as_closed(model)  # what is open is judged too, not only flagged
+        (M,) = exact(tree_graph(self.plain, "mass_matrix"), q)
         self.size, self.own = np.sqrt(np.diag(M.reshape(model.nv, model.nv))), self._own()
         self.v = w.speed * rng.standard_normal(model.nv) / self.size
         self.tau = rng.standard_normal(model.nv) * self.size
@@ -220,7 +220,7 @@ class Judge:
             ends = [poses[b][:3, 3] + poses[b][:3, :3] @ force.numbers[f"at{i}"] for i, b in moved]
             pull = k * (max(float(np.linalg.norm(x)) for x in ends) + float(force.numbers["length"]))
             for i, b in moved:
-                J = np.linalg.norm(cd.jacobian(model, model.bodies[b].name, self.q).reshape(2, 3, -1), axis=1)
+                J = np.linalg.norm(cd.jacobian(model, self.q, model.bodies[b].name).reshape(2, 3, -1), axis=1)
                 along = pull * (J[1] + J[0] * np.linalg.norm(force.numbers[f"at{i}"])) / self.size
                 arm = float(np.linalg.norm(force.numbers[f"at{i}"] - model.bodies[b].com))
                 found.append(Pull(b, pull, arm, along))

@@ -207,13 +207,13 @@ FUNCTIONS: dict[str, tuple[Action, type[Exception], str]] = {
         lambda: cd.mass_matrix(MODEL, Q, out=np.zeros(3)), cd.InputError, r"out for M has shape \(3,\)"
     ),
     "Jacobian of no frame": (
-        lambda: cd.jacobian(MODEL, "crnk", Q), cd.UnknownNameError, "'crnk' is not .* did you mean 'crank'"
+        lambda: cd.jacobian(MODEL, Q, "crnk"), cd.UnknownNameError, "'crnk' is not .* did you mean 'crank'"
     ),
     "Jacobian in no axes": (
-        lambda: cd.jacobian(MODEL, "crank", Q, axes="world"), cd.InputError, "axes must be 'body' or 'ground'"
+        lambda: cd.jacobian(MODEL, Q, "crank", axes="world"), cd.InputError, "axes must be 'body' or 'ground'"
     ),
     "pose of no frame": (
-        lambda: cd.frame_pose(MODEL, "crnk", Q), cd.UnknownNameError, "'crnk' is not .* did you mean 'crank'"
+        lambda: cd.frame_pose(MODEL, Q, "crnk"), cd.UnknownNameError, "'crnk' is not .* did you mean 'crank'"
     ),
     "coordinates of no joint": (lambda: MODEL.q_slice("B"), cd.UnknownNameError, "joint 'B' is not in model 'm'"),
     "no such body": (lambda: MODEL.body("crnk"), cd.UnknownNameError, "body 'crnk' .* did you mean 'crank'"),
@@ -265,8 +265,8 @@ def test_the_sentence_names_its_owner(action: Action, owner: str) -> None:
 
 
 def test_ground_is_a_frame_everywhere() -> None:
-    close(cd.jacobian(MODEL, "ground", Q), np.zeros((6, 1)), 0)
-    close(cd.frame_pose(MODEL, "ground", Q), np.eye(4), 0)
+    close(cd.jacobian(MODEL, Q, "ground"), np.zeros((6, 1)), 0)
+    close(cd.frame_pose(MODEL, Q, "ground"), np.eye(4), 0)
 
 
 # What is odd but right.

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.formulation.dynamics import constraint_rows, residual, row_count
-from cardan.formulation.recursions import FORMULATIONS
+from cardan.formulation.dynamics import constraint_residual, constraint_rows
 from cardan.structure.kernels import function_of
 
+from ..formulations import RECURSIONS
 from ..mjcf import UNLIKE, _acceleration, _apart, _evaluate, _rates
 
 mujoco = pytest.importorskip("mujoco")
 
 OFF = mujoco.mjtDisableBit
-POSES = FORMULATIONS["spatial"]["body_poses"]
+POSES = RECURSIONS["spatial"]["body_poses"]
 HINGE, SLIDE, BALL, FREE = (
     int(getattr(mujoco.mjtJoint, f"mjJNT_{name}")) for name in ("HINGE", "SLIDE", "BALL", "FREE")
 )
@@ -167,14 +167,14 @@ def _loops(twin: Twin) -> dict[str, float]:
         return {}
     q, v = model.start(), np.zeros(model.nv)
     T, _ = twin.set(q, v)
-    if not row_count(model):
+    if not model.has_rows:
         assert not data.nefc
         return {}
     t = [0.0] if model.depends_on_time else []
-    phi, _ = function_of(model, residual(model))(q, *t)
+    phi, _ = function_of(model, constraint_residual(model))(q, *t)
     J, _ = function_of(model, constraint_rows(model))(q, *t)
     ours, open = (float(np.abs(x).max(initial=0.0)) for x in (np.array(phi), data.efc_pos))
-    if data.nefc == row_count(model):  # MuJoCo leaves out what holds things that cannot move
+    if data.nefc == len(model.rows):  # MuJoCo leaves out what holds things that cannot move
         assert (ours < 1e-9) == (open < 1e-9), f"residuals {ours:g} and {open:g}"
     J = np.array(J)
     J_theirs = data.efc_J.ravel()[: data.nefc * model.nv].reshape(-1, model.nv)

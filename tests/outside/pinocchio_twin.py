@@ -9,7 +9,7 @@ import pytest
 
 import cardan as cd
 from cardan.io.urdf import Root
-from cardan.structure.kernels import graph_of
+from cardan.structure.kernels import tree_graph
 
 pin = pytest.importorskip("pinocchio")
 
@@ -78,7 +78,7 @@ def differences(path: Path, root: Root = "fixed", seed: int = 0) -> dict[str, fl
     found = {"poses": _poses(model, twin, q, v), "names": float(_names_differ(model, twin)), "data": _data(model, twin)}
     if not model.nv:
         return found
-    ours = [graph_of(model, name) for name in ("mass_matrix", "inverse_dynamics", "forward_dynamics")]
+    ours = [tree_graph(model, name) for name in ("mass_matrix", "inverse_dynamics", "forward_dynamics")]
     answers = np.array(ours[0](q)), *(np.array(f(q, v, x)).ravel() for f in ours[1:])
     names = ("mass matrix", "inverse dynamics", "forward dynamics")
     for name, mine, theirs in zip(names, answers, twin.answers(q, v, x), strict=True):
@@ -89,7 +89,7 @@ def differences(path: Path, root: Root = "fixed", seed: int = 0) -> dict[str, fl
 def _poses(model: cd.Model, twin: Twin, q: np.ndarray, v: np.ndarray) -> float:
     their_q, _, _ = twin.coordinates(q, v)
     pin.framesForwardKinematics(twin.pin, twin.data, their_q)
-    poses = np.array(graph_of(model, "body_poses")(q)).reshape(-1, 4, 4) if model.nv else cd.body_poses(model, q)
+    poses = np.array(tree_graph(model, "body_poses")(q)).reshape(-1, 4, 4) if model.nv else cd.body_poses(model, q)
     worst = 0.0
     for name, pose in zip(model.body_names, poses, strict=True):
         theirs = twin.data.oMf[twin.pin.getFrameId(name, pin.FrameType.BODY)].homogeneous

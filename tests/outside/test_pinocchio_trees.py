@@ -171,7 +171,7 @@ def test_poses_and_frame_Jacobians(number: int, seed: int) -> None:
     pq, _ = t.theirs(q, v)
     pin.computeJointJacobians(t.pin, t.data, pq)
     pin.updateFramePlacements(t.pin, t.data)
-    close(cd.frame_pose(t.model, "tool", q), t.data.oMf[t.tool].homogeneous)
+    close(cd.frame_pose(t.model, q, "tool"), t.data.oMf[t.tool].homogeneous)
     for k, pose in enumerate(cd.body_poses(t.model, q)):
         close(pose, (t.data.oMi[k + 1] * t.placement[k]).homogeneous)
     for axes, frame in (("body", pin.LOCAL), ("ground", pin.LOCAL_WORLD_ALIGNED)):

@@ -11,7 +11,7 @@ import cardan as cd
 from cardan.errors import FileError
 from cardan.io.urdf import read_urdf
 from cardan.io.urdf_write import write_urdf
-from cardan.structure.kernels import graph_of
+from cardan.structure.kernels import tree_graph
 
 from ..io.test_export import mass_matrix, mass_matrix_of_mujoco, matched
 from .pinocchio_twin import Twin, mimic_differences
@@ -59,7 +59,7 @@ def by_kernels(model: cd.Model, q: np.ndarray, v: np.ndarray, x: np.ndarray) -> 
 
 def by_graphs(model: cd.Model, q: np.ndarray, v: np.ndarray, x: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """The same without a kernel: CasADi interprets the graphs."""
-    M, inverse, forward = (graph_of(model, name) for name in ("mass_matrix", "inverse_dynamics", "forward_dynamics"))
+    M, inverse, forward = (tree_graph(model, name) for name in ("mass_matrix", "inverse_dynamics", "forward_dynamics"))
     for at, along, given in zip(q, v, x, strict=True):
         yield np.array(M(at)), *(np.array(f(at, along, given)).ravel() for f in (inverse, forward))
 

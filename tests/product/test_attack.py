@@ -47,7 +47,7 @@ ASKED: dict[str, Ask] = {
     "reactions": of_q("reactions", Z),
     "power": of_q("power", Z),
     "assemble": of_q("assemble"),
-    "ground": lambda x: cd.frame_pose(pendulum(), "ground", x),
+    "ground": lambda x: cd.frame_pose(pendulum(), x, "ground"),
     "undetermined": of_q("undetermined_reactions"),
     "actuation": lambda x: cd.actuation(pendulum(), x, ["pivot"]).commanded,
     "simulate": lambda x: cd.simulate(pendulum(), 0.01, x, samples=2).q[..., -1, :],
@@ -187,9 +187,9 @@ def test_a_run_shares_no_memory_with_what_it_was_made_from() -> None:
     energy = run.energy.copy()
     q[:] = 7.0
     assert np.array_equal(run.q[0], Z) and np.array_equal(run.energy, energy)
-    pose = cd.frame_pose(pendulum(), "ground", Z)
+    pose = cd.frame_pose(pendulum(), Z, "ground")
     pose[0, 0] = 7.0
-    assert cd.frame_pose(pendulum(), "ground", Z)[0, 0] == 1.0
+    assert cd.frame_pose(pendulum(), Z, "ground")[0, 0] == 1.0
 
 
 def test_a_mechanism_where_a_model_belongs_says_so_and_can_be_copied() -> None:

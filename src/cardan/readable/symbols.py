@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cardan.algebra.free_number import Number
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
-from cardan.formulation import native
+from cardan.formulation.coordinates import own_equations
+from cardan.formulation.formulation import Formulation
 from cardan.model.model import Model
 from cardan.model.parameter import with_numbers
 from cardan.model.values import number, one
@@ -25,9 +26,7 @@ from cardan.program.graph import Graph, read
 from cardan.readable.letters import Letters, Meaning, letters_of
 from cardan.readable.naming import Component, components, coordinates, every_parameter, quaternions
 from cardan.readable.reading import Reading, Turn, read_plain, read_short
-
-if TYPE_CHECKING:
-    from cardan.functions.equations import Equations
+from cardan.structure.planarity import prepare
 
 MATRICES = ("M", "f", "J", "gamma", "phi", "N")
 # Operations of a graph that are simplified in about a minute at worst.
@@ -142,7 +141,8 @@ def require_sympy() -> None:
 
 
 def symbols_of(
-    equations: Equations,
+    model: Model,
+    formulation: Formulation,
     *,
     symbols: str | Iterable[str] = "all",
     names: Mapping[str, str] | None = None,
@@ -151,12 +151,12 @@ def symbols_of(
 ) -> Symbols:
     """Read the graph of some equations back as SymPy expressions; see `Equations.sympy`."""
     require_sympy()
-    model, key = equations.model.unbound, equations.key
+    model, key = model.unbound, formulation.name
     wanted = every_parameter(model) if symbols == "all" else _listed(symbols)
     freed = model.free(*(name for name in wanted if name not in model.parameters.names))
     found = components(freed, freed.parameters.items)
-    letters = letters_of(model, found, coordinates(model, key), list(drives), dict(names or {}))
-    function, shapes = _record(freed, key, found)
+    letters = letters_of(model, found, coordinates(model, formulation), list(drives), dict(names or {}))
+    function, shapes = _record(freed, formulation, found)
     graph = read(function)
     count = sum(graph.operations().values())
     if simplify and count > MOST_OPERATIONS:
@@ -167,7 +167,7 @@ def symbols_of(
     if not simplify:
         letters = letters.renamed(_alone(letters, _in_graph(graph, letters)))
         return _collected(f"{model.name}, {key}", read_plain(graph, letters, range(len(MATRICES))), shapes, letters)
-    reading = read_short(graph, letters, _turns(model, key, letters), [MATRICES.index("N")])
+    reading = read_short(graph, letters, _turns(model, formulation, letters), [MATRICES.index("N")])
     shorter = _alone(letters, set().union(*(x.free_symbols for x in reading.outputs.values())))
     return _collected(f"{model.name}, {key}", reading.renamed(shorter), shapes, letters.renamed(shorter))
 
@@ -185,7 +185,7 @@ def _listed(symbols: str | Iterable[str]) -> list[str]:
     return list(symbols)
 
 
-def _record(freed: Model, key: str, found: list[Component]) -> tuple[Any, list[tuple[int, int]]]:
+def _record(freed: Model, formulation: Formulation, found: list[Component]) -> tuple[Any, list[tuple[int, int]]]:
     """The graph of the contract with some numbers as inputs, and of the rotation matrices in it."""
     import casadi as ca
 
@@ -194,21 +194,23 @@ def _record(freed: Model, key: str, found: list[Component]) -> tuple[Any, list[t
     for k, c in enumerate(found):
         values[c.place] = Number(c.sign * p[k], c.sign * c.value)
     model = with_numbers(freed, values) if found else freed
-    nq, nv = native.sizes(model, key)
+    prepare(model, formulation)
+    nq, nv = formulation.sizes(model)
     ports = {"q": (nq,), "v": (nv,), "tau": (model.nv,), "wrenches": (model.nb, 6), "t": (1,)}
     inputs = {port: ca.SX.sym(port, *shape) for port, shape in ports.items()}
-    outputs = [*native.system(model, key, inputs)]
-    outputs.append(ca.jacobian(native.rates(model, key, inputs)[0], inputs["v"]))
-    turns = [rotation_of_quaternion(inputs["q"][at : at + 4]) for _, at in quaternions(model, key)]
+    parts = own_equations(model, formulation, inputs)
+    outputs = [parts.M, parts.f, parts.rows.J, parts.rows.gamma, parts.rows.phi]
+    outputs.append(ca.jacobian(formulation.rates(model, inputs["q"], inputs["v"]), inputs["v"]))
+    turns = [rotation_of_quaternion(inputs["q"][at : at + 4]) for _, at in quaternions(model, formulation)]
     return ca.Function("symbols", [*inputs.values(), p], [*outputs, *turns]), [out.shape for out in outputs]
 
 
-def _turns(model: Model, key: str, letters: Letters) -> list[Turn]:
+def _turns(model: Model, formulation: Formulation, letters: Letters) -> list[Turn]:
     """The rotation matrices of quaternions, with symbols for their entries."""
     import sympy
 
     found = []
-    for k, (index, at) in enumerate(quaternions(model, key)):
+    for k, (index, at) in enumerate(quaternions(model, formulation)):
         tail = f"_{index}" if index else ""
         entries = [[sympy.Symbol(f"R{i}{j}{tail}") for j in (1, 2, 3)] for i in (1, 2, 3)]
         found.append((len(MATRICES) + k, letters.q[at : at + 4], entries))

@@ -9,6 +9,7 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.registry import find_formulation
 from cardan.integrate.alpha.kernels import STARTED, AlphaKernels
 from cardan.integrate.events import Event, keep_side, locate, per_system
 from cardan.integrate.layout import layout_of
@@ -37,7 +38,7 @@ class AlphaStepper(BatchStepper):
     def __init__(
         self,
         model: Model,
-        formulation: Formulation,
+        formulation: str | Formulation,
         tau: np.ndarray,
         *,
         step: float,
@@ -57,7 +58,7 @@ class AlphaStepper(BatchStepper):
         self.crossed: np.ndarray | None = None
         self.parameters = parameter_arguments(model)
         self.kernels = AlphaKernels(
-            model, layout_of(model, formulation), events, sum(p.shape[-1] for p in self.parameters)
+            model, layout_of(model, find_formulation(formulation)), events, sum(p.shape[-1] for p in self.parameters)
         )
         self.march = self.kernels.march()
         self.names = tuple(self.kernels.sizes)

@@ -16,6 +16,7 @@ import numpy as np
 
 from cardan.errors import InputError, ModelError
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.registry import find_formulation
 from cardan.integrate.stepper import Outcome
 from cardan.integrate.sundials.equations import ImplicitSystem, events_of_row
 from cardan.integrate.sundials.solver import (
@@ -59,7 +60,7 @@ class GearStepper(SerialStepper):
     def __init__(
         self,
         model: Model,
-        formulation: Formulation,
+        formulation: str | Formulation = "spatial",
         *,
         form: str = "stabilised",
         tau: Any = None,
@@ -69,7 +70,7 @@ class GearStepper(SerialStepper):
     ) -> None:
         super().__init__(model, tau)
         self.settings = SolverSettings(**settings)
-        self.system = ImplicitSystem(model.unbound, formulation, form)
+        self.system = ImplicitSystem(model.unbound, find_formulation(formulation), form)
         self.count = 0 if events is None else int(events.numel_out(0))
         self.events = None if not self.count else events_of_row(self.system.model, self.system.layout, events)
         self.directions = directions
