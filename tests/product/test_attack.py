@@ -106,7 +106,7 @@ def test_series_are_not_aligned_by_their_index() -> None:
 RUNS: list[tuple[dict[str, Any], str]] = [
     ({"duration": "1"}, "duration must be a positive number of seconds, got '1'"),
     ({"start": 1e20}, "a duration of 0.1 s is lost in the rounding of a start at 1e+20 s"),
-    ({"samples": True}, "sample times must be a row of increasing numbers, s, or how many, got True"),
+    ({"samples": True}, "samples must be a number of samples or a list of increasing times, s, got True"),
     ({"samples": 10**12}, "samples must be at most 10000000"),
     ({"breaks": [float("nan")]}, "breaks[0] is nan; every entry must be a finite number"),
     ({"breaks": None}, "breaks must be a list, got None"),

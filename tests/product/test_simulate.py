@@ -136,7 +136,7 @@ BAD = [
     ({"q0": [np.nan]}, "q0[0] is nan; every entry must be a finite number"),
     ({"v0": "fast"}, "v0 must be numbers of shape (..., 1), got 'fast'"),
     ({"samples": 1}, "samples must be 2 or more"),
-    ({"samples": [0.5, 0.2]}, "sample times must be a row of increasing numbers"),
+    ({"samples": [0.5, 0.2]}, "a list of increasing times"),
     ({"samples": [3.0]}, "sample times must lie between 0 s and 1 s"),
     ({"rtol": 0.0}, "rtol must be a positive number, got 0.0"),
     ({"failures": "ignore"}, "failures must be 'raise' or 'keep', got 'ignore'"),
@@ -269,7 +269,7 @@ def test_a_dead_point_is_named(method: str, step: float | None) -> None:
 
 
 def test_a_full_disk_keeps_what_could_not_be_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cardan.results.stream import Store
+    from cardan.results.trajectory.store import Store
 
     def full(self: Store, *args: object, **more: object) -> None:
         raise cd.FileError("run.nc: cannot be written: no space left on device")

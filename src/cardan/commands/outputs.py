@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cardan.errors import CardanError, FileError
 
 if TYPE_CHECKING:
-    from cardan.results.trajectory import Trajectory
+    from cardan.results.trajectory.trajectory import Trajectory
 
 QUANTITIES = ("a", "energy", "kinetic", "potential", "power", "position_residual", "velocity_residual")
 """What a file has besides the states."""
@@ -52,7 +52,7 @@ def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
 
 def require_writable(path: Path, force: bool) -> None:
     """Refuse a file that is there already, or cannot be made."""
-    from cardan.results.files import begin_file, cannot_write
+    from cardan.results.atomic_file import begin_file, cannot_write
 
     try:
         if path.exists() and not path.is_dir() and not force:

@@ -29,7 +29,7 @@ from cardan.commands.source import (
 from cardan.errors import InterruptedRunError, SimulationError
 
 if TYPE_CHECKING:
-    from cardan.results.trajectory import Trajectory
+    from cardan.results.trajectory.trajectory import Trajectory
 
 Method = Annotated[
     str,
@@ -134,7 +134,7 @@ def _run(
 
 def summary(run: Trajectory, took: float) -> dict[str, Any]:
     """What is worth knowing of a run: SI units."""
-    from cardan.results.plots import work
+    from cardan.results.energy_balance import work
 
     E, K, P = run.energy, run.kinetic, run.power
     conserved = not np.any(P)

@@ -1,4 +1,4 @@
-"""`cd.simulate`: a mechanism moves."""
+"""`cd.simulate`: integrate the motion of a mechanism, or of a batch of mechanisms."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from cardan.integrate.integrators import SERIAL, Request, chooses_steps, make_st
 from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
-from cardan.results.audit import warn_of_energy
-from cardan.results.diagnose import require_consistent, require_smooth_motions, why
-from cardan.results.progress import Bar
-from cardan.results.quantities import with_values
-from cardan.results.record import EventRecord
-from cardan.results.stream import Store
-from cardan.results.trajectory import Trajectory
+from cardan.results.energy_balance import warn_of_energy
+from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.progress import ProgressBar
+from cardan.results.trajectory.quantities import with_values
+from cardan.results.trajectory.store import Store
+from cardan.results.trajectory.trajectory import EventRecord, Trajectory
 from cardan.structure.assemble import assemble as assembled
 from cardan.structure.condition import warn_of_condition
 from cardan.structure.kernels import parameter_arguments
 from cardan.structure.redundancy import require_motion
 
-CHUNK = 16_384  # systems that march together: their states stay in the cache
-ROOM = 4 << 30  # bytes of samples kept in memory; more must be asked for, or stored
+CHUNK = 16_384  # systems integrated together, so that their states fit in the cache
+MEMORY = 4 << 30  # largest size of the samples in memory, bytes; larger runs must be stored in a file
 MOST_SAMPLES = 10_000_000
 
 
@@ -63,7 +62,7 @@ def simulate(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> Trajectory:
-    """Simulate a mechanism, or a batch of them, from a state for a time.
+    """Simulate a mechanism, or a batch of systems, for a duration.
 
     Args:
         model: the mechanism; its free parameters (`model.free(...).at(...)`) may be a batch too.
@@ -109,7 +108,7 @@ def simulate(
     if row_count(model.unbound):
         require_motion(model.unbound)
     warn_of_condition(model, key)
-    model.kernels["closed"] = True  # the start is looked at here, and refused if it is open
+    model.kernels["closed"] = True  # the start is checked here
     events, breaks = _events(events), _listed("breaks", breaks)
     breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
     if events:
@@ -125,17 +124,17 @@ def simulate(
     )
     about = {"method": method, "formulation": formulation, "frame": frame, "settings": settings}
     job = _Job(model, request, systems, times, breaks, about, failures == "keep")
-    with Bar(progress, model.name, start, float(times[-1]), len(states.q)) as bar:
+    with ProgressBar(progress, model.name, start, float(times[-1]), len(states.q)) as bar:
         if store is not None:
             return _stored(job, states, store, overwrite, bar)
-        _require_room(model, len(states.q), len(times))
+        _require_memory(model, len(states.q), len(times))
         run = job.run(states, bar)
     return warn_of_energy(run, rtol, atol) if chooses_steps(method) else run
 
 
 @dataclass(frozen=True)
 class _States:
-    """Where B systems start: q (B, nq), v (B, nv), their drives (B, nv) and parameters ((B, np) or none)."""
+    """Start of B systems: q (B, nq), v (B, nv), drives (B, nv) and free parameters (B, np) or None."""
 
     q: np.ndarray
     v: np.ndarray
@@ -143,14 +142,14 @@ class _States:
     parameters: np.ndarray | None
 
     def part(self, lo: int, hi: int) -> _States:
-        """Some of the systems."""
+        """The systems from `lo` to `hi`."""
         p = None if self.parameters is None else self.parameters[lo:hi]
         return _States(self.q[lo:hi], self.v[lo:hi], self.tau[lo:hi], p)
 
 
 @dataclass(frozen=True)
 class _Job:
-    """A run to be done."""
+    """A simulation to run."""
 
     model: Model
     request: Request
@@ -160,8 +159,8 @@ class _Job:
     about: dict[str, Any]
     keep: bool
 
-    def run(self, states: _States, bar: Bar) -> Trajectory:
-        """All systems, a chunk at a time, in memory."""
+    def run(self, states: _States, bar: ProgressBar) -> Trajectory:
+        """Integrate all systems in memory, one chunk at a time."""
         parts = []
         for lo in range(0, len(states.q), CHUNK):
             parts.append(self.march(states.part(lo, lo + CHUNK), bar))
@@ -170,8 +169,8 @@ class _Job:
         kept = _joined(parts, len(states.q))
         return self.finished(kept, self.trajectory(kept, states, self.batch), states)
 
-    def march(self, states: _States, bar: Bar) -> Samples:
-        """One chunk; of a method that takes one system at a time, one after the other."""
+    def march(self, states: _States, bar: ProgressBar) -> Samples:
+        """Integrate one chunk; system by system if the method takes only one."""
         if self.request.method in SERIAL and len(states.q) > 1:
             parts = []
             for k in range(len(states.q)):
@@ -185,15 +184,15 @@ class _Job:
         return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, tell=bar.tell)
 
     def trajectory(self, kept: Samples, states: _States, batch: tuple[int, ...]) -> Trajectory:
-        """The samples, with names."""
+        """The samples as a trajectory."""
         most = max(int(kept.count.max()), 1)
         short = (kept.count < most).any() or (kept.t[:, :most] != self.times[:most]).any()
         shape = (*batch, most)
         return Trajectory(
             self.model,
             kept.t[:, :most].reshape(shape) if short else self.times[:most],
-            _for_good(kept.q[:, :most].reshape(*shape, -1)),
-            _for_good(kept.v[:, :most].reshape(*shape, -1)),
+            _frozen(kept.q[:, :most].reshape(*shape, -1)),
+            _frozen(kept.v[:, :most].reshape(*shape, -1)),
             tau=states.tau.reshape(*batch, -1) if states.tau.any() else None,
             events=self.records(kept, batch),
             outcome=np.array([_word(o) for o in kept.outcome]).reshape(batch),
@@ -202,7 +201,7 @@ class _Job:
         )
 
     def records(self, kept: Samples, batch: tuple[int, ...], first: int = 0) -> list[EventRecord]:
-        """The events met, by system and time."""
+        """The events, sorted by system and time."""
         names = [event.name for event in self.request.events]
         return [
             EventRecord(names[m.event], tuple(map(int, np.unravel_index(first + m.system, batch))) if batch else (),
@@ -211,7 +210,7 @@ class _Job:
         ]  # fmt: skip
 
     def finished(self, kept: Samples, run: Trajectory, states: _States) -> Trajectory:
-        """The trajectory, or the error that says why it is not whole."""
+        """Return the trajectory, or raise the error that tells why it is incomplete."""
         if kept.interrupted:
             t = float(np.nanmax(kept.t))
             raise InterruptedRunError(
@@ -236,12 +235,12 @@ class _Job:
         raise SimulationError(f"simulation of {self.model.name!r}{who} ended at t = {t:.6g} s: {cause}", run, t)
 
 
-def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Bar) -> Trajectory:
-    """All systems, a chunk at a time, to a file; when something goes wrong, what there is so far."""
+def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: ProgressBar) -> Trajectory:
+    """Integrate all systems to a file, one chunk at a time; after a failure the file holds what was computed."""
     count, events = len(states.q), job.request.events
     model = job.model if states.parameters is None else with_values(job.model, states.parameters)
-    room = 8 * len(job.times) * (model.nq + model.nv)
-    chunk = max(min(CHUNK, (ROOM // 16) // room), 1)
+    size = 8 * len(job.times) * (model.nq + model.nv)
+    chunk = max(min(CHUNK, (MEMORY // 16) // size), 1)
     own_times = bool(events) or job.keep
     with Store(
         path, model, len(job.times) if own_times else job.times, count,
@@ -272,7 +271,7 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Bar) ->
 
 
 def _joined(parts: list[Samples], systems: int) -> Samples:
-    """Chunks put together; systems that were never reached have no samples."""
+    """Join chunks; systems that were never reached have no samples."""
     first = parts[0]
     if len(parts) == 1 and len(first.t) == systems:
         return first
@@ -291,7 +290,7 @@ def _joined(parts: list[Samples], systems: int) -> Samples:
 
 
 def _times(start: float, duration: float, samples: Any) -> np.ndarray:
-    """Times of the samples, the start and the end among them."""
+    """Times of the samples, including start and end."""
     if not start + duration / 2 > start:
         raise InputError(
             f"simulate: a duration of {duration:g} s is lost in the rounding of a start at {start:g} s; start at 0"
@@ -308,7 +307,7 @@ def _times(start: float, duration: float, samples: Any) -> np.ndarray:
         times = np.zeros(())
     if times.ndim != 1 or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
         raise InputError(
-            f"simulate: sample times must be a row of increasing numbers, s, or how many, got {shown(samples)}"
+            f"simulate: samples must be a number of samples or a list of increasing times, s, got {shown(samples)}"
         )
     if len(times) and (times[0] < start or times[-1] > start + duration):
         raise InputError(
@@ -319,7 +318,7 @@ def _times(start: float, duration: float, samples: Any) -> np.ndarray:
 
 
 def _require_steps(method: str, step: float | None, longest: Any, start: float, duration: float) -> None:
-    """Refuse steps so short that adding one to the time does not change it: the run would never end."""
+    """Refuse steps so short that adding one does not change the time: the run would never end."""
     for name, value in (("step", None if chooses_steps(method) else step), ("longest_step", longest)):
         if isinstance(value, float | int) and 0 < value < 1e-15 * max(abs(start), abs(start + duration)):
             raise InputError(
@@ -327,14 +326,14 @@ def _require_steps(method: str, step: float | None, longest: Any, start: float, 
             )
 
 
-def _for_good(array: np.ndarray) -> np.ndarray:
-    """An array that nobody will change any more, so that a run need not copy it."""
+def _frozen(array: np.ndarray) -> np.ndarray:
+    """Make an array read-only, so that the trajectory need not copy it."""
     array.flags.writeable = False
     return array
 
 
 def _listed(what: str, values: Any) -> list[Any]:
-    """What should be a list."""
+    """Require a list."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"simulate: {what} must be a list, got {shown(values)}")
     return list(values)
@@ -349,7 +348,7 @@ def _events(events: Any) -> tuple[Event, ...]:
 
 
 def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool) -> tuple[tuple[int, ...], _States]:
-    """The batch shape, and the start of every system, checked."""
+    """The batch shape, and the checked start of every system."""
     if model.nv == 0:
         raise InputError(f"simulate: model {model.name!r} has no moving joint; there is nothing to simulate")
     given = {"q0": (q0, model.nq), "v0": (v0, model.nv), "tau": (tau, model.nv)}
@@ -379,12 +378,12 @@ def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bo
     return systems, _States(q, v, drives, p)
 
 
-def _require_room(model: Model, systems: int, times: int) -> None:
+def _require_memory(model: Model, systems: int, times: int) -> None:
     size = 8 * systems * times * (model.nq + model.nv)
-    if size > ROOM:
+    if size > MEMORY:
         raise InputError(
             f"simulate: {systems} systems at {times} times take {size / 1e9:.1f} GB; take fewer samples, or give "
-            "store='run.nc' to write them as they come"
+            "store='run.nc' to write them to a file"
         )
 
 

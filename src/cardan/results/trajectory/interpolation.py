@@ -1,11 +1,11 @@
-"""States between the samples: quintic Hermite interpolation, closed onto the loops.
+"""States between the samples: quintic Hermite interpolation, then projection onto the loop constraints.
 
-Between two samples `q(t)` is the polynomial of degree five that has the samples' `q`, `qdot = N(q) v` and `qddot`
-at both ends, quaternions made unit again; `v` is what `N(q) v = qdot` gives. For samples `h` apart the error is of
-order `h^6` in q and `h^5` in v. Loops and couplings are then closed by Newton's method (the smallest change), which
-keeps the orders.
+Between two samples `q(t)` is the polynomial of degree five that matches `q`, `qdot = N(q) v` and `qddot` at both ends;
+quaternions are normalised. `v` is the solution of `N(q) v = qdot`. For samples `h` apart the error is of order `h^6` in
+q and `h^5` in v. Loops and couplings are then closed by Newton's method with the smallest change, which keeps these
+orders.
 
-Notation: `s` in [0, 1] runs through a step of length `h`; `H` are the six Hermite polynomials of degree five.
+Notation: `s` in [0, 1] runs through a step of length `h`; `HERMITE` are the six Hermite polynomials of degree five.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cardan.structure.assemble import TOLERANCE, constraint_kernels
 from cardan.structure.kernels import compile_quantity, kernel_of
 
 if TYPE_CHECKING:
-    from cardan.results.trajectory import Trajectory
+    from cardan.results.trajectory.trajectory import Trajectory
 
 NEWTON_STEPS = 8
 # Coefficients of s^0 ... s^5 for the values q0, h q0', h^2 q0'', h^2 q1'', h q1', q1.
@@ -40,14 +40,14 @@ HERMITE = np.array(
 
 
 def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """States q (..., m, nq) and v (..., m, nv) of a run at times (m,); NaN where a system has ended before."""
+    """States q (..., m, nq) and v (..., m, nv) of a run at times (m,); NaN after the end of a system."""
     first, last = float(np.nanmin(run.time)), float(np.nanmax(run.time))
     if t.ndim != 1 or not ((first <= t) & (t <= last)).all():
         outside = t[~((first <= t) & (t <= last))] if t.ndim == 1 else t.shape
         raise InputError(
-            f"trajectory: at() takes a time or a row of times between {first:g} s and {last:g} s, got {outside}"
+            f"trajectory: at() takes a time or a list of times between {first:g} s and {last:g} s, got {outside}"
         )
-    count = run.valid.sum(axis=-1).reshape(-1)  # samples of each system: the padding comes after them
+    count = run.valid.sum(axis=-1).reshape(-1)  # samples of each system; the padding follows them
     n, m = run.time.shape[-1], len(t)
     times = np.broadcast_to(run.time, run.valid.shape).reshape(-1, n)
     k = np.stack([np.searchsorted(row[:c], t, side="right") - 1 for row, c in zip(times, count, strict=True)])
@@ -77,7 +77,7 @@ def interpolate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """States at fractions `s` (m,) of steps of length `h` (m,), s, whose ends are q0, v0, a0, q1, v1, a1.
 
-    Each of the ends has a row for each of the m times `t`; so have the free parameters of the model, if any.
+    The ends, and the free parameters of the model if it has any, have one row for each of the m times `t`.
     """
     q0, v0, a0, q1, v1, a1 = ends
     second = _kernel(model, "configuration_acceleration")
@@ -85,7 +85,7 @@ def interpolate(
     start = [q0, h * rates(model, q0, v0), h * h * second(q0, v0, a0)]
     end = [h * h * second(q1, v1, a1), h * rates(model, q1, v1), q1]
     for at in model.quaternions:
-        # q and -q are one orientation: take the nearer
+        # q and -q are the same orientation: take the nearer one
         sign = np.where((q0[:, at] * q1[:, at]).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
         for part in end:
             part[:, at] = sign * part[:, at]
@@ -103,7 +103,7 @@ def interpolate(
 
 
 def close_loops(model: Model, q: np.ndarray, v: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest states (m, nq), (m, nv) that keep loops and couplings, from states near them."""
+    """Project states (m, nq), (m, nv) that are nearly consistent onto the constraints of loops and couplings."""
     if not (model.cuts or model.couplings):
         return q, v
     residual, velocity_rows = constraint_kernels(model)
@@ -112,7 +112,7 @@ def close_loops(model: Model, q: np.ndarray, v: np.ndarray, t: np.ndarray) -> tu
         phi, G = residual(q, *at)
         if np.abs(phi).max(initial=0.0) <= TOLERANCE:
             break
-        # damped by the gap: dependent rows, which agree only at closed positions, must not take over
+        # damped by the residual: redundant rows are consistent only at closed positions
         gap = np.linalg.norm(phi, axis=-1)[:, None, None]
         A = G @ G.swapaxes(-1, -2) + (gap + 1e-15) * np.eye(phi.shape[-1])
         q = plus(q, -(G.swapaxes(-1, -2) @ np.linalg.solve(A, phi[..., None]))[..., 0])

@@ -1,4 +1,4 @@
-"""The table of what a trajectory can tell: one row a quantity, and the names and units along its axes."""
+"""The table of quantities of a trajectory, one row each, with names and units along its axes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ XYZ = ("x", "y", "z")
 SCREW = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
 WRENCH = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 FIXED_LABELS = {"axis": SCREW, "component": WRENCH, "row": (*XYZ, "1"), "column": (*XYZ, "origin")}
-"""Names along the axes that are the same for every model."""
+"""Labels of the axes that are the same for every model."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Names and units along the axes of arrays, and which model they belong to."""
+    """Names and units along the axes of arrays, and the model that they belong to."""
 
     model: str
     key: str
@@ -38,14 +38,14 @@ class Labels:
     joint: tuple[str, ...]
 
     def along(self, axis: str) -> tuple[str, ...] | None:
-        """Names along an axis; None where places have only numbers."""
+        """Names along an axis; None if its entries are only numbered."""
         if axis in FIXED_LABELS:
             return FIXED_LABELS[axis]
         found: tuple[str, ...] | None = getattr(self, axis, None)
         return found
 
-    def units(self, name: str, quantity: Quantity) -> tuple[str, ...] | str:
-        """Unit of a quantity: one for all of it, or one for each entry along its first axis."""
+    def units(self, name: str, quantity: RunQuantity) -> tuple[str, ...] | str:
+        """Unit of a quantity: one for all entries, or one for each entry along its first axis."""
         if quantity.unit:
             return quantity.unit
         if quantity.axes == ("coordinate",):
@@ -72,8 +72,8 @@ def labels_of(model: Model) -> Labels:
 
 
 @dataclass(frozen=True)
-class Samples:
-    """States of a model to ask about: arrays whose leading axes broadcast, and the formulation to answer in."""
+class SampledStates:
+    """Sampled states of a model, whose leading axes broadcast, and the formulation to evaluate quantities in."""
 
     model: Model
     q: np.ndarray
@@ -85,18 +85,18 @@ class Samples:
 
     @property
     def way(self) -> dict[str, Any]:
-        """The formulation, as arguments."""
+        """The formulation as keyword arguments."""
         return {"formulation": self.formulation, "frame": self.frame}
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """One row: axes after time, unit (empty: it differs along the axis), what it is in words, and its formula."""
+class RunQuantity:
+    """A quantity of a run: axes after time, unit (empty if it differs along the axis), description and formula."""
 
     axes: tuple[str, ...]
     unit: str
-    words: str
-    of: Callable[[Samples], Any]
+    description: str
+    of: Callable[[SampledStates], Any]
 
 
 def unit_at(units: tuple[str, ...] | str, axes: tuple[str, ...], place: tuple[int, ...]) -> str:
@@ -109,66 +109,66 @@ def unit_at(units: tuple[str, ...] | str, axes: tuple[str, ...], place: tuple[in
     return linear if place[-1] >= 3 else angular
 
 
-def _energy(s: Samples) -> Any:
+def _energy(s: SampledStates) -> Any:
     return kinetic_energy(s.model, s.q, s.v) + potential_energy(s.model, s.q)
 
 
-def _position_residual(s: Samples) -> Any:
+def _position_residual(s: SampledStates) -> Any:
     return np.abs(constraint_residual(s.model, s.q, t=s.t)).max(axis=-1, initial=0.0)
 
 
-def _velocity_residual(s: Samples) -> Any:
+def _velocity_residual(s: SampledStates) -> Any:
     J, beta = constraint_kernels(s.model)[1](s.q, *time_argument(s.model, s.t))
     return np.abs((J @ s.v[..., None])[..., 0] - beta).max(axis=-1, initial=0.0)
 
 
-STATES: dict[str, Quantity] = {
-    "q": Quantity(("coordinate",), "", "coordinates of the tree's joints", lambda s: s.q),
-    "v": Quantity(("rate",), "", "rates of the tree's joints", lambda s: s.v),
-    "tau": Quantity(("rate",), "", "constant drives of the tree's joints", lambda s: s.tau),
+STATES: dict[str, RunQuantity] = {
+    "q": RunQuantity(("coordinate",), "", "coordinates of the tree's joints", lambda s: s.q),
+    "v": RunQuantity(("rate",), "", "rates of the tree's joints", lambda s: s.v),
+    "tau": RunQuantity(("rate",), "", "constant drives of the tree's joints", lambda s: s.tau),
 }
-"""What is stored."""
+"""Quantities that are stored."""
 
-QUANTITIES: dict[str, Quantity] = {
-    "a": Quantity(
+QUANTITIES: dict[str, RunQuantity] = {
+    "a": RunQuantity(
         ("rate",), "", "accelerations of the tree's joints",
         lambda s: forward_dynamics(s.model, s.q, s.v, s.tau, t=s.t, **s.way),
     ),
-    "poses": Quantity(
+    "poses": RunQuantity(
         ("body", "row", "column"), "1 and m", "poses of the bodies in ground axes", lambda s: body_poses(s.model, s.q)
     ),
-    "twists": Quantity(
+    "twists": RunQuantity(
         ("body", "axis"), "rad/s and m/s", "twists of the bodies, body components",
         lambda s: body_twists(s.model, s.q, s.v),
     ),
-    "reactions": Quantity(
+    "reactions": RunQuantity(
         ("joint", "component"), "N m and N", "wrench of each joint on its child, at and in the joint frame",
         lambda s: reactions(s.model, s.q, s.v, s.tau, t=s.t, **s.way),
     ),
-    "multipliers": Quantity(
+    "multipliers": RunQuantity(
         ("constraint",), "N m and N", "multipliers of the constraint rows",
         lambda s: multipliers(s.model, s.q, s.v, s.tau, t=s.t, **s.way),
     ),
-    "kinetic": Quantity((), "J", "kinetic energy", lambda s: kinetic_energy(s.model, s.q, s.v)),
-    "potential": Quantity((), "J", "potential energy", lambda s: potential_energy(s.model, s.q)),
-    "energy": Quantity((), "J", "kinetic and potential energy", _energy),
-    "power": Quantity((), "W", "power that enters", lambda s: power(s.model, s.q, s.v, s.tau, t=s.t)),
-    "momentum": Quantity(
+    "kinetic": RunQuantity((), "J", "kinetic energy", lambda s: kinetic_energy(s.model, s.q, s.v)),
+    "potential": RunQuantity((), "J", "potential energy", lambda s: potential_energy(s.model, s.q)),
+    "energy": RunQuantity((), "J", "kinetic and potential energy", _energy),
+    "power": RunQuantity((), "W", "power that enters", lambda s: power(s.model, s.q, s.v, s.tau, t=s.t)),
+    "momentum": RunQuantity(
         ("axis",), "N m s and N s", "momentum about the ground's origin", lambda s: momentum(s.model, s.q, s.v)
     ),
-    "position_residual": Quantity((), "m and rad", "largest gap in a loop or coupling", _position_residual),
-    "velocity_residual": Quantity((), "m/s and rad/s", "largest slip in a loop or coupling", _velocity_residual),
+    "position_residual": RunQuantity((), "m and rad", "largest gap in a loop or coupling", _position_residual),
+    "velocity_residual": RunQuantity((), "m/s and rad/s", "largest slip in a loop or coupling", _velocity_residual),
 }  # fmt: skip
-"""What follows from the states and the model."""
+"""Quantities that are computed from the states and the model."""
 
 
 def with_time_axis(model: Model) -> Model:
-    """The model with values (..., size) of its free parameters, if it has any, ready to meet states (..., n, nq)."""
+    """The model whose free parameters (..., size), if it has any, broadcast against states (..., n, nq)."""
     return model if model.values is None else with_values(model, model.values[..., None, :])
 
 
 def with_values(model: Model, values: np.ndarray) -> Model:
-    """The model at other values (..., size) of its free parameters."""
+    """The model with other values (..., size) of its free parameters."""
     free = model.parameters
     parts = {p.name: values[..., free.slice_of(p.name)].reshape((*values.shape[:-1], *p.shape)) for p in free}
     return model.unbound.at(parts)

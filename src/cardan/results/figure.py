@@ -1,7 +1,7 @@
-"""How figures look, and how they become files: of a paper's width, in colours that all can tell apart.
+"""Style and files of figures.
 
-Figures are matplotlib's objects, made without `pyplot`: nothing is shown by itself and no global state is touched.
-Colours are those of Okabe and Ito, Color Universal Design (2008), which people with any colour vision can tell apart.
+Figures are matplotlib objects made without `pyplot`: nothing is shown unless asked for, and no global state is changed.
+Colours are those of Okabe and Ito, Color Universal Design (2008), which people with any colour vision can distinguish.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cardan.errors import FileError, InputError, nearest
-from cardan.results.files import named, whole_file
+from cardan.results.atomic_file import file_path, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 INK, GREY, FAINT = "#222222", "#7f7f7f", "#d9d9d9"
 FORMATS = ("png", "svg", "pdf")
 WIDTH = 6.3  # inch, the text width of an A4 page
-LOOK: Any = {
+STYLE: Any = {
     "font.size": 9.0,
     "axes.titlesize": 9.0,
     "axes.labelsize": 9.0,
@@ -55,56 +55,56 @@ LOOK: Any = {
     "svg.fonttype": "path",
     "svg.hashsalt": "cardan",
 }
-"""Settings of matplotlib, laid over the user's own while a figure is made."""
+"""Settings of matplotlib that replace the user's while a figure is made."""
 
 
-def look() -> Any:
-    """A context in which figures look as they should."""
+def style() -> Any:
+    """A context with the settings of `STYLE`."""
     import matplotlib
 
-    return matplotlib.rc_context(LOOK)
+    return matplotlib.rc_context(STYLE)
 
 
 def require_size(size: Any) -> None:
-    """Refuse a size that is not two lengths in inches."""
+    """Require a width and a height in inches."""
     try:
         width, height = (float(length) for length in ((1.0, 1.0) if size is None else size))
     except (TypeError, ValueError):
         width = height = 0.0
     if not (0.2 < width < 200 and 0.2 < height < 200):
-        raise InputError(f"a figure's size must be its width and height in inches, 0.2 to 200, got {size!r}")
+        raise InputError(f"the size of a figure must be its width and height in inches, 0.2 to 200, got {size!r}")
 
 
 def new_figure(width: float, height: float, by_hand: bool = False) -> Figure:
-    """An empty figure, inches, whose axes are laid out by matplotlib, or by hand."""
-    with look():
+    """An empty figure, inches, whose axes are laid out by matplotlib or, with `by_hand`, by the caller."""
+    with style():
         return _figure_class()(figsize=(width, height), layout=None if by_hand else "constrained")
 
 
 @cache
 def _figure_class() -> type[Figure]:
-    """Matplotlib's figure, that a notebook shows when it is the value of a cell, with or without `pyplot`."""
+    """Class of figures that a notebook shows as the value of a cell, with or without `pyplot`."""
     from matplotlib.figure import Figure
 
     class Picture(Figure):
         """A figure."""
 
         def savefig(self, *arguments: Any, **options: Any) -> None:
-            """Write it, with the fonts of the look."""
-            with look():
+            """Write the figure with the fonts of `STYLE`."""
+            with style():
                 super().savefig(*arguments, **options)
 
         def _repr_png_(self) -> bytes:
             return image(self, "png", dpi=120)
 
-    Picture.__module__, Picture.__qualname__ = "cardan.results.paper", "Picture"
+    Picture.__module__, Picture.__qualname__ = "cardan.results.figure", "Picture"
     return Picture
 
 
 def image(figure: Figure, kind: str, dpi: float | None = None) -> bytes:
-    """A figure as the bytes of a file, the same whenever it is made."""
+    """A figure as the bytes of a file, without dates, so that equal figures give equal bytes."""
     file = io.BytesIO()
-    figure.savefig(file, format=kind, dpi=dpi or LOOK["savefig.dpi"], metadata=_METADATA[kind])
+    figure.savefig(file, format=kind, dpi=dpi or STYLE["savefig.dpi"], metadata=_METADATA[kind])
     return file.getvalue()
 
 
@@ -112,25 +112,25 @@ _METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool) -> None:
-    """Write a figure as its name ends, .png, .svg or .pdf, whole or not at all."""
+    """Write a figure; the suffix of the file, .png, .svg or .pdf, gives the format."""
     contents = image(figure, kind_of(path))
     with whole_file(path, overwrite) as part:
         part.write_bytes(contents)
 
 
 def require_file(path: str | os.PathLike[str] | None, size: Any) -> None:
-    """Refuse a name that no picture can have, and a size, before anything is computed."""
+    """Check the file name and the size of a figure before anything is computed."""
     if path is not None:
         kind_of(path)
     require_size(size)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """The kind of a picture's file, refused if it is none of those known."""
-    kind = named(path).suffix.lower().removeprefix(".")
+    """Format of a figure file, from its suffix."""
+    kind = file_path(path).suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise FileError(
-            f"{os.fspath(path)}: a picture's name ends in .png, .svg or .pdf, this one in {'.' + kind!r}"
+            f"{os.fspath(path)}: the name of a figure file ends in .png, .svg or .pdf, this one in {'.' + kind!r}"
             f"{nearest(kind, FORMATS)}"
         )
     return kind

@@ -1,7 +1,7 @@
-"""A picture as patches on a sheet: lines and areas seen from a direction, the nearer over the farther.
+"""A canvas of lines and areas: points in space are projected, and nearer patches cover farther ones.
 
-Points are projected along the line of sight (orthographic: parallel lines stay parallel, lengths keep their scale).
-In the flat view of a planar mechanism what lies over what is decided by kind: joints over bodies over the ground.
+The projection is orthographic: parallel lines stay parallel, and lengths keep their scale. In the flat view of a planar
+mechanism the layer decides what covers what: joints over bodies over the ground.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ from typing import Any
 
 import numpy as np
 
-# Kinds of patches, from below, and how far towards the viewer each is lifted, in sizes of a joint's mark.
+# Layers from back to front, and how far each is moved towards the viewer, in sizes of a joint symbol.
 LIFT = {"ground": 0.0, "plate": -0.3, "trace": -0.2, "axis": -0.1, "rail": 0.0, "body": 0.0, "element": 0.3,
         "centre": 1.0, "slider": 1.1, "joint": 1.2}  # fmt: skip
-ORDER = {kind: k for k, kind in enumerate(LIFT)}
+ORDER = {layer: k for k, layer in enumerate(LIFT)}
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """From where the picture is seen: rows (3, 3) to the right, up, and towards the viewer, in ground axes."""
+    """Direction of view: rows (3, 3) to the right, up, and towards the viewer, in ground axes."""
 
     axes: np.ndarray
     flat: bool
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Points (..., 3) on the sheet (..., 2)."""
-        seen: np.ndarray = points @ self.axes[:2].T
-        return seen
+        """Project points (..., 3) onto the canvas (..., 2)."""
+        projected: np.ndarray = points @ self.axes[:2].T
+        return projected
 
     def depth(self, points: np.ndarray) -> float:
-        """How near points (..., 3) are to the viewer, on average."""
+        """Mean coordinate of points (..., 3) towards the viewer."""
         return float(np.mean(points @ self.axes[2]))
 
 
 @dataclass(frozen=True, eq=False)
 class Patch:
-    """A line or an area on the sheet: points (n, 2), colours or none, width (pt), dashes (pt), opacity."""
+    """A line or an area on the canvas: points (n, 2), layer, colours or None, width (pt), dashes (pt), opacity."""
 
     points: np.ndarray
-    kind: str
+    layer: str
     depth: float
     face: str | None
     edge: str | None
@@ -51,8 +51,11 @@ class Patch:
 
 
 @dataclass
-class Scene:
-    """Patches seen from a direction; `unit` (m) is the size of a joint's mark."""
+class Canvas:
+    """Patches seen from a direction; `unit` (m) is the size of a joint symbol.
+
+    `opacity` and `ghost` (a position drawn behind the last one) apply to what is added next.
+    """
 
     view: View
     unit: float
@@ -60,47 +63,47 @@ class Scene:
     opacity: float = 1.0
     ghost: bool = False
     nearest: float = -np.inf
-    """What is added lies at least as near to the viewer as this: a joint's sign over the bodies that it connects."""
+    """Least depth of what is added next: the symbol of a joint covers the bodies that it connects."""
 
-    def line(self, points: Any, colour: str, width: float, kind: str, *, dash: tuple[float, ...] = ()) -> None:
-        """A line through points (n, 3) of space."""
+    def line(self, points: Any, colour: str, width: float, layer: str, *, dash: tuple[float, ...] = ()) -> None:
+        """A line through points (n, 3) in space."""
         points = np.asarray(points, dtype=float)
-        self.sheet_line(self.view(points), self.view.depth(points), colour, width, kind, dash=dash)
+        self.flat_line(self.view(points), self.view.depth(points), colour, width, layer, dash=dash)
 
-    def area(self, points: Any, face: str, kind: str, *, edge: str | None = None, width: float = 0.9,
+    def area(self, points: Any, face: str, layer: str, *, edge: str | None = None, width: float = 0.9,
              opacity: float = 1.0) -> None:  # fmt: skip
-        """The area around points (n, 3) of space, as they are on the sheet."""
+        """The convex area around the projection of points (n, 3)."""
         points = np.asarray(points, dtype=float)
         outline = hull(self.view(points))
-        self.sheet_area(outline, self.view.depth(points), face, kind, edge=edge, width=width, opacity=opacity)
+        self.flat_area(outline, self.view.depth(points), face, layer, edge=edge, width=width, opacity=opacity)
 
-    def sheet_line(
-        self, points: np.ndarray, depth: float, colour: str, width: float, kind: str, *, dash: tuple[float, ...] = ()
+    def flat_line(
+        self, points: np.ndarray, depth: float, colour: str, width: float, layer: str, *, dash: tuple[float, ...] = ()
     ) -> None:
-        """A line through points (n, 2) of the sheet."""
-        self._add(points, kind, depth, None, colour, width, dash, False, 1.0)
+        """A line through points (n, 2) on the canvas."""
+        self._add(points, layer, depth, None, colour, width, dash, False, 1.0)
 
-    def sheet_area(self, points: np.ndarray, depth: float, face: str, kind: str, *, edge: str | None = None,
+    def flat_area(self, points: np.ndarray, depth: float, face: str, layer: str, *, edge: str | None = None,
                    width: float = 0.9, opacity: float = 1.0) -> None:  # fmt: skip
-        """The area inside points (n, 2) of the sheet."""
-        self._add(points, kind, depth, face, edge, width, (), True, opacity)
+        """The area inside points (n, 2) on the canvas."""
+        self._add(points, layer, depth, face, edge, width, (), True, opacity)
 
-    def disk(self, centre: np.ndarray, depth: float, radius: float, face: str, kind: str, edge: str | None) -> None:
-        """A circle on the sheet."""
-        self.sheet_area(centre + radius * ring(), depth, face, kind, edge=edge)
+    def disk(self, centre: np.ndarray, depth: float, radius: float, face: str, layer: str, edge: str | None) -> None:
+        """A circle on the canvas."""
+        self.flat_area(centre + radius * ring(), depth, face, layer, edge=edge)
 
-    def _add(self, points: np.ndarray, kind: str, depth: float, face: str | None, edge: str | None, width: float,
+    def _add(self, points: np.ndarray, layer: str, depth: float, face: str | None, edge: str | None, width: float,
              dash: tuple[float, ...], closed: bool, opacity: float) -> None:  # fmt: skip
         points = np.asarray(points, dtype=float)
         if len(points) and np.isfinite(points).all():
-            lifted = max(depth, self.nearest) + self.unit * LIFT[kind]
+            lifted = max(depth, self.nearest) + self.unit * LIFT[layer]
             opacity *= self.opacity
-            self.patches.append(Patch(points, kind, lifted, face, edge, width, dash, closed, opacity, self.ghost))
+            self.patches.append(Patch(points, layer, lifted, face, edge, width, dash, closed, opacity, self.ghost))
 
     def sorted(self) -> list[Patch]:
-        """The patches from the farthest to the nearest."""
+        """The patches from back to front."""
         if self.view.flat:
-            return sorted(self.patches, key=lambda p: (not p.ghost, ORDER[p.kind], p.depth))
+            return sorted(self.patches, key=lambda p: (not p.ghost, ORDER[p.layer], p.depth))
         return sorted(self.patches, key=lambda p: (not p.ghost, p.depth))
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +119,7 @@ def ring(count: int = 32) -> np.ndarray:
 
 
 def hull(points: np.ndarray) -> np.ndarray:
-    """Convex hull of points (n, 2), anticlockwise, by Andrew's monotone chain; all of them where it has no area."""
+    """Convex hull of points (n, 2), anticlockwise, by Andrew's monotone chain; all points if it has no area."""
     ordered = sorted(map(tuple, points.tolist()))
 
     def half(points: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
@@ -132,18 +135,18 @@ def hull(points: np.ndarray) -> np.ndarray:
 
 
 def _turn(a: tuple[float, ...], b: tuple[float, ...], c: tuple[float, ...]) -> float:
-    """Above 0 where the way from a over b to c turns left."""
+    """Positive if the path from a over b to c turns left."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def svg(scene: Scene, width: float = 260.0, tallest: float = 220.0) -> str:
-    """The patches as an SVG picture at most `width` by `tallest` pixels, without any library."""
-    low, high = scene.bounds()
-    low, high = low - 0.6 * scene.unit, high + 0.6 * scene.unit
+def svg(canvas: Canvas, width: float = 260.0, tallest: float = 220.0) -> str:
+    """The canvas as SVG text, at most `width` by `tallest` pixels, made without a graphics library."""
+    low, high = canvas.bounds()
+    low, high = low - 0.6 * canvas.unit, high + 0.6 * canvas.unit
     span = np.maximum(high - low, 1e-9)
     scale = min(width / span[0], tallest / span[1])
     paths = []
-    for patch in scene.sorted():
+    for patch in canvas.sorted():
         xy = np.column_stack([patch.points[:, 0] - low[0], high[1] - patch.points[:, 1]]) * scale
         d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in xy) + ("Z" if patch.closed else "")
         style = f'fill="{patch.face or "none"}" stroke="{patch.edge or "none"}" stroke-width="{patch.width:g}"'

@@ -1,6 +1,6 @@
-"""The table of panels that a run can be plotted as: one row a name, each a list of axes with lines over time.
+"""The table of plot panels: for each name, the axes to draw and their lines over time.
 
-Numbers are those of the run, in SI units; angles may be shown in degrees.
+Values are in SI units; angles may be in degrees.
 """
 
 from __future__ import annotations
@@ -13,80 +13,82 @@ import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.functions.constraints import undetermined_reactions
-from cardan.results.quantities import STATES, WRENCH
+from cardan.results.trajectory.quantities import STATES, WRENCH
 from cardan.structure.redundancy import redundancy
 
 if TYPE_CHECKING:
-    from cardan.results.trajectory import Trajectory
+    from cardan.results.trajectory.trajectory import Trajectory
 
-# A component this much smaller than the largest of its kind is rounding, and is not drawn.
+# Components smaller than this, relative to the largest of their kind, are rounding and are not drawn.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: what is drawn, its unit, and lines (..., n) by name; `log` for sizes over many decades."""
+    """One panel: its title, unit, and lines (..., n) by name; `log` for a logarithmic scale."""
 
-    words: str
+    title: str
     unit: str
     lines: dict[str, np.ndarray]
     log: bool = False
 
     @property
     def label(self) -> str:
-        """What stands beside the axis: with the name of the line where there is only one."""
+        """Label of the vertical axis; it includes the name of a single line."""
         name = next(iter(self.lines))
-        words = self.words
-        if len(self.lines) == 1 and name != words:
-            words += f", {name}" if " of " in words else f" of {name}"
-        return f"{words} ({self.unit})" if self.unit else words
+        title = self.title
+        if len(self.lines) == 1 and name != title:
+            title += f", {name}" if " of " in title else f" of {name}"
+        return f"{title} ({self.unit})" if self.unit else title
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What to show of a run: tree joints (None is all), joints whose reactions to show, "rad" or "deg"."""
+class Selection:
+    """What to plot: tree joints (None for all), joints whose reactions are shown, and "rad" or "deg"."""
 
     joints: tuple[str, ...] | None
     reactions: tuple[str, ...]
     angle: str
 
 
-def chosen(run: Trajectory, joints: Sequence[str] | str | None, reactions: Sequence[str] | str, angle: str) -> Choice:
-    """Check a choice against the run."""
+def selection_of(
+    run: Trajectory, joints: Sequence[str] | str | None, reactions: Sequence[str] | str, angle: str
+) -> Selection:
+    """Check a selection against the run."""
     if angle not in ("rad", "deg"):
         raise InputError(f"plot: angle must be 'rad' or 'deg', got {angle!r}")
     pick = None if joints is None else _names(joints)
     wanted = _names(reactions)
     for joint in wanted:
-        if joint not in run._about.labels.joint:
+        if joint not in run._metadata.labels.joint:
             raise UnknownNameError(
-                f"plot: joint {joint!r} is not in the model{nearest(joint, run._about.labels.joint)}"
+                f"plot: joint {joint!r} is not in the model{nearest(joint, run._metadata.labels.joint)}"
             )
     for joint in pick or ():
         run._places("coordinate", joint)
-    return Choice(pick, wanted, angle)
+    return Selection(pick, wanted, angle)
 
 
-def panels_of(run: Trajectory, names: Sequence[str], choice: Choice) -> list[Panel]:
-    """The panels by name, or those that suit the run where none is named."""
+def panels_of(run: Trajectory, names: Sequence[str], selection: Selection) -> list[Panel]:
+    """The panels by name, or the default panels of the run."""
     if not names:
         names = ["coordinates", "rates", "energy"]
         names += ["residuals"] if _is_constrained(run) else []
-        names += ["reactions"] if choice.reactions else []
-        if run._model is None:  # a file without its model has what was saved with it
+        names += ["reactions"] if selection.reactions else []
+        if run._model is None:  # without the model, only what the file holds
             names = [name for name in names if NEEDS[name] <= {"q", "v", *run._computed}]
-    elif choice.reactions and "reactions" not in names:
+    elif selection.reactions and "reactions" not in names:
         names = [*names, "reactions"]
     found = []
     for name in names:
         if not isinstance(name, str) or name not in PANELS:
             raise UnknownNameError(f"plot: {name!r} is not a panel{nearest(name, PANELS)}")
-        found += PANELS[name](run, choice)
+        found += PANELS[name](run, selection)
     return found
 
 
-def turned(values: np.ndarray, unit: str, angle: str) -> tuple[np.ndarray, str]:
-    """Values in rad shown in degrees where that is asked for."""
+def in_angle(values: np.ndarray, unit: str, angle: str) -> tuple[np.ndarray, str]:
+    """Values and their unit, with angles in "rad" or "deg"."""
     if angle == "deg" and unit.startswith("rad"):
         return np.degrees(values), unit.replace("rad", "deg", 1)
     return values, unit
@@ -106,44 +108,44 @@ def _is_constrained(run: Trajectory) -> bool:
     return bool(run._model.cuts or run._model.couplings)
 
 
-def _by_unit(quantity: str, axis: str, words: str) -> Callable[[Trajectory, Choice], list[Panel]]:
-    """Panels of a quantity along the tree's joints, one for each unit."""
+def _by_unit(quantity: str, axis: str, title: str) -> Callable[[Trajectory, Selection], list[Panel]]:
+    """Panels of a quantity of the tree joints, one for each unit."""
 
-    def panels(run: Trajectory, choice: Choice) -> list[Panel]:
-        labels = run._about.labels
+    def panels(run: Trajectory, selection: Selection) -> list[Panel]:
+        labels = run._metadata.labels
         names = labels.along(axis) or ()
         units = labels.units(quantity, STATES["q" if axis == "coordinate" else "v"])
         every = range(len(names))
         kept = [
-            k for joint in choice.joints for k in every[run._places(axis, joint)]
-        ] if choice.joints is not None else list(every)  # fmt: skip
+            k for joint in selection.joints for k in every[run._places(axis, joint)]
+        ] if selection.joints is not None else list(every)  # fmt: skip
         values, found = run.quantity(quantity), {}
         for unit in dict.fromkeys(units[k] for k in kept):
             lines = {}
             for k in (k for k in kept if units[k] == unit):
-                lines[names[k]], shown = turned(values[..., k], unit, choice.angle)
-            found[unit] = Panel(words, "quaternion" if shown == "1" else shown.replace("^2", "²"), lines)
+                lines[names[k]], shown = in_angle(values[..., k], unit, selection.angle)
+            found[unit] = Panel(title, "quaternion" if shown == "1" else shown.replace("^2", "²"), lines)
         return list(found.values())
 
     return panels
 
 
-def _energy(run: Trajectory, choice: Choice) -> list[Panel]:
+def _energy(run: Trajectory, selection: Selection) -> list[Panel]:
     lines = {"kinetic": run.kinetic, "potential": run.potential, "total": run.energy}
     return [Panel("energy", "J", lines)]
 
 
-def _power(run: Trajectory, choice: Choice) -> list[Panel]:
+def _power(run: Trajectory, selection: Selection) -> list[Panel]:
     return [Panel("power", "W", {"power": run.power})]
 
 
-def _residuals(run: Trajectory, choice: Choice) -> list[Panel]:
+def _residuals(run: Trajectory, selection: Selection) -> list[Panel]:
     found = run.residuals
     lines = {"position (m, rad)": found.position, "velocity (m/s, rad/s)": found.velocity}
     return [Panel("largest residual", "", lines, log=True)]
 
 
-def _momentum(run: Trajectory, choice: Choice) -> list[Panel]:
+def _momentum(run: Trajectory, selection: Selection) -> list[Panel]:
     H, p = run.momentum[..., :3], run.momentum[..., 3:]
     return [
         Panel("angular momentum", "N m s", {x: H[..., k] for k, x in enumerate("xyz")}),
@@ -151,17 +153,19 @@ def _momentum(run: Trajectory, choice: Choice) -> list[Panel]:
     ]
 
 
-def _reactions(run: Trajectory, choice: Choice) -> list[Panel]:
-    """Components of chosen joints, those that are not zero; sizes for all joints where none is chosen.
+def _reactions(run: Trajectory, selection: Selection) -> list[Panel]:
+    """Nonzero components for selected joints; magnitudes for all joints if none is selected.
 
-    What redundant constraints leave undetermined is drawn too, as one possible answer, and called so.
+    Components that redundant constraints leave undetermined are one possible solution, and are labelled so.
     """
-    joints, unknown = run._about.labels.joint, _undetermined(run)
-    if not choice.reactions:
+    joints, unknown = run._metadata.labels.joint, _undetermined(run)
+    if not selection.reactions:
         wrenches = run.reactions
         sizes = {w: np.linalg.norm(wrenches[..., at], axis=-1) for w, at in (("force", FORCE), ("moment", MOMENT))}
         largest = float(np.nanmax(np.abs(wrenches), initial=0.0))
-        unknown &= np.nanmax(np.abs(wrenches) * unknown, initial=0.0) > ROUNDING * largest  # none where all are zero
+        unknown &= (
+            np.nanmax(np.abs(wrenches) * unknown, initial=0.0) > ROUNDING * largest
+        )  # not labelled if they are all zero
         return [
             Panel(
                 f"reaction {what}",
@@ -172,7 +176,7 @@ def _reactions(run: Trajectory, choice: Choice) -> list[Panel]:
             if np.nanmax(size, initial=0.0) > ROUNDING * largest
         ]
     found = []
-    for joint in choice.reactions:
+    for joint in selection.reactions:
         wrench, loose = run.reaction(joint), unknown[joints.index(joint)]
         sizes = np.nanmax(np.abs(wrench), axis=tuple(range(wrench.ndim - 1)))
         for what, at in (("force", FORCE), ("moment", MOMENT)):
@@ -188,17 +192,17 @@ def _marked(name: str, undetermined: bool) -> str:
 
 
 def _undetermined(run: Trajectory) -> np.ndarray:
-    """Mask (joints, 6) of what redundant constraints leave undetermined, at the first sample."""
+    """Mask (joints, 6) of components that redundant constraints leave undetermined, at the first sample."""
     model = run._model
     if model is None or model.batch or not (model.cuts or model.couplings) or not redundancy(model).redundant:
-        return np.zeros((len(run._about.labels.joint), 6), dtype=bool)
+        return np.zeros((len(run._metadata.labels.joint), 6), dtype=bool)
     return undetermined_reactions(model, run.q.reshape(-1, model.nq)[0], t=float(run.time.flat[0]))
 
 
 FORCE, MOMENT = slice(3, 6), slice(0, 3)
 UNIT = {"force": "N", "moment": "N m"}
 
-PANELS: dict[str, Callable[[Trajectory, Choice], list[Panel]]] = {
+PANELS: dict[str, Callable[[Trajectory, Selection], list[Panel]]] = {
     "coordinates": _by_unit("q", "coordinate", "coordinate"),
     "rates": _by_unit("v", "rate", "rate"),
     "accelerations": _by_unit("a", "rate", "acceleration"),
@@ -208,7 +212,7 @@ PANELS: dict[str, Callable[[Trajectory, Choice], list[Panel]]] = {
     "residuals": _residuals,
     "reactions": _reactions,
 }
-"""What `run.plot` knows by name."""
+"""Panels of `run.plot` by name."""
 
 NEEDS: dict[str, set[str]] = {
     "coordinates": {"q"},
@@ -217,4 +221,4 @@ NEEDS: dict[str, set[str]] = {
     "residuals": {"position_residual", "velocity_residual"},
     "reactions": {"reactions"},
 }
-"""What the default panels are drawn from."""
+"""Quantities that the default panels need."""

@@ -1,4 +1,4 @@
-"""Simple solids as triangles: what the marks of a picture are made of. Lengths in m, or of unit length along z."""
+"""Simple solids as triangles, from which symbols are made. Lengths are in m; some have unit length along z."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ ROUND = 12  # corners of a circle
 
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """Corners (n, 3) and triangles (k, 3) of their numbers, outside counter-clockwise; corners are split at edges."""
+    """Corners (n, 3) and triangles (k, 3) of corner numbers, counter-clockwise from outside; edges split corners."""
 
     corners: np.ndarray
     triangles: np.ndarray
 
     def moved(self, position: np.ndarray, rotation: np.ndarray | None = None) -> Solid:
-        """Turn by a rotation (3, 3), then shift."""
+        """Rotate by a matrix (3, 3), then translate."""
         turned = self.corners if rotation is None else self.corners @ rotation.T
         return Solid(turned + position, self.triangles)
 
 
 def joined(solids: Iterable[Solid]) -> Solid:
-    """Several solids as one."""
+    """Join several solids into one."""
     corners, triangles, count = [np.zeros((0, 3))], [np.zeros((0, 3), int)], 0
     for solid in solids:
         corners.append(solid.corners)
@@ -37,7 +37,7 @@ def joined(solids: Iterable[Solid]) -> Solid:
 
 
 def lathe(profile: Iterable[tuple[float, float]], sides: int = ROUND) -> Solid:
-    """Turn a line of (radius, height) points about z, each piece with edges of its own."""
+    """A solid of revolution about z from a profile of (radius, height) points, with edges between its pieces."""
     angle = 2 * np.pi * np.arange(sides) / sides
     circle = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(sides)])
     line = list(profile)
@@ -63,7 +63,7 @@ def rod(start: np.ndarray, end: np.ndarray, radius: float, sides: int = ROUND) -
 
 
 def ball(centre: np.ndarray, radius: float) -> Solid:
-    """A sphere, smooth all over."""
+    """A sphere with a smooth surface."""
     rings, sides = 8, ROUND
     latitude = np.pi * np.arange(rings + 1) / rings
     angle = 2 * np.pi * np.arange(sides) / sides
@@ -76,7 +76,7 @@ def ball(centre: np.ndarray, radius: float) -> Solid:
 
 
 def box(half: Iterable[float]) -> Solid:
-    """A box about the origin, by its half sides."""
+    """A box about the origin with given half sides."""
     faces = []
     for axis in range(3):
         for sign in (-1.0, 1.0):
@@ -91,12 +91,12 @@ def box(half: Iterable[float]) -> Solid:
 
 
 def cone(base: float, height: float, sides: int = ROUND) -> Solid:
-    """A cone with its tip at the origin, that widens along -z; with four sides a pyramid."""
+    """A cone with its tip at the origin that widens along -z; with four sides, a pyramid."""
     return lathe([(0, -height), (base, -height), (0, 0)], sides)
 
 
 def arrow(heads: int = 1) -> Solid:
-    """An arrow from the origin to (0, 0, 1); a moment has two heads."""
+    """An arrow from the origin to (0, 0, 1), with two heads for a moment."""
     tips = [lathe([(0, z - 0.22), (0.075, z - 0.22), (0, z)]) for z in (1.0, 0.82)[:heads]]
     return joined([lathe([(0, 0), (0.025, 0), (0.025, 0.8)]), *tips])
 
@@ -109,7 +109,7 @@ def tube(points: np.ndarray, radius: float, sides: int = 6) -> Solid:
     u = rotation_to_axis(tangent[0])[:, 0]
     rings = []
     for p, t in zip(points, tangent, strict=True):
-        u = u - t * (t @ u)  # carried along the line without twisting about it
+        u = u - t * (t @ u)  # transported along the line without twist
         u /= np.linalg.norm(u)
         rings.append(p + radius * (np.outer(np.cos(angle), u) + np.outer(np.sin(angle), np.cross(t, u))))
     corners = np.vstack(rings)
@@ -120,7 +120,7 @@ def tube(points: np.ndarray, radius: float, sides: int = 6) -> Solid:
 
 
 def coil(radius: float, wire: float, turns: int = 7) -> Solid:
-    """A spring from the origin to (0, 0, 1): straight ends and turns of a wire."""
+    """A coil spring from the origin to (0, 0, 1) with straight ends."""
     s = np.linspace(0, 1, 12 * turns + 1)
     swell = radius * np.clip(np.minimum(s, 1 - s) * 12, 0, 1)
     angle = 2 * np.pi * turns * s
@@ -128,6 +128,6 @@ def coil(radius: float, wire: float, turns: int = 7) -> Solid:
 
 
 def dashpot(radius: float) -> Solid:
-    """A damper from the origin to (0, 0, 1): a cylinder and the piston's rod."""
+    """A damper from the origin to (0, 0, 1): a cylinder and a piston rod."""
     thin = 0.25 * radius
     return lathe([(0, 0), (thin, 0), (thin, 0.3), (radius, 0.3), (radius, 0.7), (thin, 0.7), (thin, 1), (0, 1)])

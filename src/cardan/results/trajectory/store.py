@@ -1,4 +1,4 @@
-"""Runs too large for memory: a file that takes some systems at a time, and is a trajectory in the end."""
+"""Runs too large for memory: a file that is written in parts and then read as a trajectory."""
 
 from __future__ import annotations
 
@@ -16,32 +16,31 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
-from cardan.results.dataset import event_variables, header, parameter_variables, variable
-from cardan.results.files import SYSTEM_ERRORS, begin_file, cannot_write, finish_file, load_run, named
-from cardan.results.netcdf import NetCDF
-from cardan.results.quantities import labels_of, with_values
-from cardan.results.record import About, EventRecord, as_index
-from cardan.results.trajectory import Trajectory
+from cardan.results.atomic_file import SYSTEM_ERRORS, begin_file, cannot_write, file_path, finish_file
+from cardan.results.trajectory.dataset import event_variables, header, parameter_variables, variable
+from cardan.results.trajectory.files import NetCDF, load_run
+from cardan.results.trajectory.quantities import labels_of, with_values
+from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
 
 class Store:
-    """A NetCDF-4 file of a batch, written by parts: `with cd.Store(...) as store: store.write(first, q, v)`.
+    """A NetCDF-4 file of a batch, written in parts: `with cd.Store(...) as store: store.write(first, q, v)`.
 
     Args:
-        path: the file; it appears when `finish` is called, until then the parts are in a temporary one beside it.
+        path: the file; it appears when `finish` is called, until then a temporary file beside it holds the parts.
         model: the mechanism.
-        time: (n,), s; or the number of samples, where each system has times of its own, given to `write`.
+        time: (n,), s; or the number of samples if each system has its own times, which `write` then takes.
         batch_size: number of systems.
         tau: constant drives (nv,) or (batch_size, nv), N m and N.
-        values: of the model's free parameters, (batch_size, size), where they are not given with the model.
+        values: of the free parameters, (batch_size, size), if the model does not have them.
         method: the integrator.
-        formulation: in which accelerations and reactions are computed.
-        frame: of its angular rates, for "absolute".
-        settings: plain numbers and strings, kept with the run.
+        formulation: the formulation in which accelerations and reactions are computed.
+        frame: the frame of the angular rates of "absolute".
+        settings: of the integrator; numbers and strings, stored with the run.
         overwrite: whether an existing file may be replaced.
 
-    Memory in use is that of the part being written. What is never written is NaN. Left by an exception, nothing
-    remains.
+    Only the part being written is in memory. Systems that are never written are NaN. If the `with` block ends with an
+    exception, no file remains.
 
     """
 
@@ -64,8 +63,8 @@ class Store:
             raise InputError(f"store: model must be a cd.Model, got {type(model).__name__}")
         whole("store", "batch_size", batch_size)
         model = model if values is None else with_values(model, np.asarray(values, dtype=float))
-        self.path, self.model, self.batch_size = named(path), model, int(batch_size)
-        self._about = About(labels_of(model), method, formulation, frame, dict(settings or {}), {})
+        self.path, self.model, self.batch_size = file_path(path), model, int(batch_size)
+        self._metadata = Metadata(labels_of(model), method, formulation, frame, dict(settings or {}), {})
         self._time = None if np.ndim(time) == 0 else batch("store", "time", time)
         self.samples = whole("store", "time, a number of samples,", time) if self._time is None else len(self._time)
         """Number of samples of each system."""
@@ -81,7 +80,7 @@ class Store:
         self._part = begin_file(self.path, overwrite)
         with self._writing():
             self._file = NetCDF(self._part)
-            self._forgotten = weakref.finalize(self, _remove, self._file, self._part)
+            self._cleanup = weakref.finalize(self, _remove, self._file, self._part)
             self._begin(self._file)
 
     def write(
@@ -96,15 +95,18 @@ class Store:
     ) -> None:
         """Write q (k, n, nq) and v (k, n, nv) of the systems `first`, `first + 1`, ...; NaN after a system's end.
 
-        `time` (k, n) where the systems have times of their own; `outcome` a word for each of the k systems; `events`
-        with the number of their system in the whole batch.
+        `time` (k, n) is needed if the systems have their own times. `outcome` has a string for each of the k systems.
+        `events` carry the number of their system in the whole batch.
         """
         whole("store", "first", first, least=0)
         parts = {"q": array("store", "q", q), "v": array("store", "v", v)}
         if self._time is None:
             parts["time"] = array("store", "time", np.nan if time is None else time)
         elif time is not None:
-            raise InputError("store: all systems share the times it was made with; make it with the number of samples")
+            raise InputError(
+                "store: all systems share the times given at its creation; to write times of each system, create it "
+                "with the number of samples instead"
+            )
         k = len(parts["q"]) if parts["q"].ndim else 0
         widths = {"q": (self.model.nq,), "v": (self.model.nv,), "time": ()}
         for name, part in parts.items():
@@ -112,38 +114,38 @@ class Store:
             if part.shape != wanted:
                 raise InputError(f"store: {name} must have the shape {wanted}, got {part.shape}")
         if not 0 <= first <= first + k <= self.batch_size:
-            raise InputError(f"store: systems {first} to {first + k - 1} are not among its {self.batch_size}")
-        if not self._forgotten.alive:
+            raise InputError(f"store: systems {first} to {first + k - 1} are outside its batch of {self.batch_size}")
+        if not self._cleanup.alive:
             raise InputError(f"store: {self.path} is finished; nothing more can be written")
         with self._writing():
             for name, part in parts.items():
                 self._file.fill(name, first, part)
         self._outcome |= {first + i: word for i, word in enumerate(outcome) if word}
-        self._events += [replace(event, system=as_index(event.system)) for event in events]
+        self._events += [replace(event, system=event.index) for event in events]
 
     def finish(self, statistics: Mapping[str, Any] | None = None) -> Trajectory:
-        """Put the file in its place, and return the run, which is read from there as it is asked for."""
-        if not self._forgotten.alive:
+        """Put the file in its place and return the run, whose arrays are read from the file on first use."""
+        if not self._cleanup.alive:
             raise InputError(f"store: {self.path} is finished already")
         with self._writing():
             self._end(statistics or {})
             self._file.close()
             finish_file(self._part, self.path)
-        self._forgotten.detach()
+        self._cleanup.detach()
         return load_run(self.path, self.model)
 
     def abandon(self) -> None:
-        """Give up: remove what was written."""
-        self._forgotten()
+        """Remove the unfinished file."""
+        self._cleanup()
 
     def __enter__(self) -> Store:
-        """Use it in a `with` block."""
+        """Use the store in a `with` block."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave nothing behind unless finished."""
+        """Remove the file unless it is finished."""
         self.abandon()
 
     @contextlib.contextmanager
@@ -155,13 +157,13 @@ class Store:
             raise cannot_write(self.path, error) from error
 
     def _begin(self, file: NetCDF) -> None:
-        """Names, units and coordinates, and empty arrays."""
-        labels, when = self._about.labels, "time" if self._time is not None else "sample"
+        """Write names, units and coordinates, and prepare empty arrays."""
+        labels, when = self._metadata.labels, "time" if self._time is not None else "sample"
         made: dict[str, Any] = {}
         if self._tau is not None:
             made["tau"] = variable(labels, "tau", ("system",) if self._tau.ndim > 1 else (), self._tau)
         made |= parameter_variables(self.model, (self.batch_size,))
-        head = header(self._about, (self.batch_size,), self._time, np.full(self.batch_size, ""), made)
+        head = header(self._metadata, (self.batch_size,), self._time, np.full(self.batch_size, ""), made)
         file.add(head.drop_vars("outcome"))
         sizes = {"system": self.batch_size, when: self.samples}
         if self._time is None:
@@ -170,16 +172,16 @@ class Store:
             file.empty(name, {**sizes, axis: size}, variable(labels, name, (), None)[2])
 
     def _end(self, statistics: Mapping[str, Any]) -> None:
-        """Add what is known only now: outcomes, events, statistics."""
+        """Add outcomes, events and statistics, which are known only at the end."""
         outcome = np.array([self._outcome.get(i, "") for i in range(self.batch_size)])
-        about = replace(self._about, statistics=dict(statistics))
-        events = event_variables(self._events, (self.batch_size,), about.labels)
-        last = header(about, (self.batch_size,), None, outcome, events)
+        metadata = replace(self._metadata, statistics=dict(statistics))
+        events = event_variables(self._events, (self.batch_size,), metadata.labels)
+        last = header(metadata, (self.batch_size,), None, outcome, events)
         self._file.add(last.drop_vars(list(last.coords)))
 
 
 def _remove(file: NetCDF, part: Path) -> None:
-    """Close and remove a file that is not wanted; HDF5 must not be left with it when Python ends."""
+    """Close and remove an unfinished file; a file that HDF5 still holds when Python ends can crash the process."""
     with contextlib.suppress(*SYSTEM_ERRORS):
         file.close(keep=False)
     with contextlib.suppress(OSError):

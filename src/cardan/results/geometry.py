@@ -1,9 +1,9 @@
-"""What a mechanism looks like: a description in numbers, for whichever library draws it.
+"""The geometry of a drawn mechanism: points, lines and plates in body axes, independent of any graphics library.
 
-A model has no visual geometry, so its picture follows from its structure. A body is a rod or a plate through the points
-where joints and force elements hold it and its centre of mass; held at one point only, it is the box with its inertia.
-A joint is a mark of its kind, a force element a line between its ends. Everything is fixed to a body: points in m in
-its axes, body -1 is the ground. With the poses of the bodies the picture moves.
+A model has no visual geometry, so it is derived from its structure. A body is a rod or a plate through the points where
+joints and force elements act and its centre of mass; with only one such point it is the box with its inertia. A joint
+or force element is drawn by the mark that its kind declares. All points are in m, in the axes of a body; body -1 is the
+ground. With the poses of the bodies the drawing moves.
 """
 
 from __future__ import annotations
@@ -16,29 +16,17 @@ import numpy as np
 from cardan.errors import ModelError
 from cardan.model.body import Body
 from cardan.model.model import Model
-from cardan.model.plane_role import base_name
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
 from cardan.structure.planarity import find_plane
 
-SYMBOL = 0.06  # size of a joint's mark, of the usual length of a body
-NEAR = 1e-6  # points nearer than this, of that length, are one
-FLAT = 0.03  # of its length: a body thinner than this is a rod
-
-# The axes a joint shows, and on which side: column of its frame F on the parent or M on the child.
-AXES: dict[str, tuple[tuple[str, int], ...]] = {
-    "revolute": (("child", 2),),
-    "prismatic": (("parent", 2),),
-    "cylindrical": (("parent", 2),),
-    "screw": (("parent", 2),),
-    "planar": (("parent", 2),),
-    "universal": (("parent", 0), ("child", 1)),
-}
-SLIDING = ("prismatic", "cylindrical", "screw")
+SYMBOL = 0.06  # size of a joint symbol, relative to the typical length of a body
+NEAR = 1e-6  # points nearer than this, relative to that length, are one
+FLAT = 0.03  # a body thinner than this, relative to its length, is a rod
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class BodyPoint:
     """A point (3,) of a body, m, in its axes."""
 
     body: int
@@ -55,7 +43,7 @@ class Stroke:
 
 @dataclass(frozen=True, eq=False)
 class Plate:
-    """A solid: corners (n, 3), m, of a body, and triangles (k, 3) of their numbers, seen from both sides."""
+    """A plate or solid of a body: corners (n, 3), m, and triangles (k, 3) of corner numbers."""
 
     body: int
     corners: np.ndarray
@@ -63,57 +51,68 @@ class Plate:
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """A unit direction (3,) of a body."""
+class JointAxis:
+    """An axis of a joint: a column of its frame on a body, and its direction (3,) in the axes of that body."""
 
     body: int
+    column: int
     direction: np.ndarray
+
+    def in_ground(self, poses: np.ndarray) -> np.ndarray:
+        """The direction (..., 3) in ground axes, for body poses (..., nb, 4, 4)."""
+        return np.asarray(pose_of(poses, self.body)[..., :3, :3] @ self.direction)
 
 
 @dataclass(frozen=True, eq=False)
-class JointMark:
-    """A joint: its number, kind ("revolute", "screw", ...), frame F on the parent, M on the child, and its axes."""
+class DrawnJoint:
+    """A joint to draw: the mark of its kind, frame F on the parent, M on the child, and the axes to show.
 
-    index: int
+    `slides` tells that the child moves along the first axis, on a rail of the parent.
+    """
+
     name: str
-    kind: str
+    mark: str
     parent: int
     child: int
     at: Pose
     child_at: Pose
-    axes: tuple[Axis, ...]
+    axes: tuple[JointAxis, ...]
+    slides: bool
 
     @property
-    def slides(self) -> bool:
-        """Whether the child moves along the first axis, on a rail of the parent."""
-        return self.kind in SLIDING
+    def holds(self) -> bool:
+        """Whether the joint connects its bodies visibly; a free joint does not."""
+        return self.mark != "none"
 
     def travel(self, poses: np.ndarray) -> tuple[float, float]:
-        """How far, m, the child slides along the axis, least and most over body poses (..., nb, 4, 4)."""
-        F, M = (pose_of(poses, body) @ at.matrix for body, at in ((self.parent, self.at), (self.child, self.child_at)))
-        along = np.sum((M[..., :3, 3] - F[..., :3, 3]) * F[..., :3, 2], axis=-1)
+        """Least and largest travel, m, of the child along the first axis over body poses (..., nb, 4, 4)."""
+        start, end = (place(poses, b, at.position) for b, at in ((self.parent, self.at), (self.child, self.child_at)))
+        along = np.sum((end - start) * self.axes[0].in_ground(poses), axis=-1)
         return float(np.nanmin(along)), float(np.nanmax(along))
 
 
 @dataclass(frozen=True, eq=False)
-class ElementMark:
-    """A force element: kind ("spring", "damper", "bushing", "wrench", "torsion", ...) and the points it acts on.
+class DrawnElement:
+    """A force element to draw: the mark of its kind and the points where it acts.
 
-    Two points for what acts between bodies, one for a load. An element along a joint, with its number, has the
-    joint's frame on the child.
+    It has a point for each of its bodies. An element on a joint has the number of the joint, and one point, the origin
+    of the joint frame on the child. `load` (6,) is the value of a constant wrench, moment (N m) and force (N), None for
+    other elements; it is in ground axes, or in the axes of the body if it `follows` the body.
     """
 
     name: str
-    kind: str
-    ends: tuple[Point, ...]
+    mark: str
+    ends: tuple[BodyPoint, ...]
     joint: int | None = None
+    load: np.ndarray | None = None
+    follows: bool = False
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
-    """The picture of a model. `size` (m) is that of a joint's mark; `length` (m) the usual length of a body.
+class Geometry:
+    """The geometry of a model. `size` (m) is that of a joint symbol, `length` (m) the typical length of a body.
 
-    `plane` (3, 3) are the rows x, y, normal (ground axes) of a planar mechanism's plane, None of another.
+    `plane` (3, 3) has the rows x, y, normal (ground axes) of a planar mechanism's plane; None for a spatial mechanism.
     """
 
     names: tuple[str, ...]
@@ -121,19 +120,19 @@ class Shape:
     length: float
     strokes: tuple[Stroke, ...]
     plates: tuple[Plate, ...]
-    centres: tuple[Point, ...]
-    joints: tuple[JointMark, ...]
-    elements: tuple[ElementMark, ...]
+    centres: tuple[BodyPoint, ...]
+    joints: tuple[DrawnJoint, ...]
+    elements: tuple[DrawnElement, ...]
     plane: np.ndarray | None
 
 
 def pose_of(poses: np.ndarray, body: int) -> np.ndarray:
-    """Pose (..., 4, 4) of a body, or of the ground, out of poses (..., nb, 4, 4)."""
+    """Pose (..., 4, 4) of a body or the ground, from the poses (..., nb, 4, 4) of all bodies."""
     return np.eye(4) if body == GROUND else poses[..., body, :, :]
 
 
 def place(poses: np.ndarray, body: int, points: np.ndarray) -> np.ndarray:
-    """Points (n, 3) of a body, or one (3,), in ground axes: (..., n, 3) or (..., 3)."""
+    """Points (n, 3) of a body, or one point (3,), in ground axes: (..., n, 3) or (..., 3)."""
     pose = pose_of(poses, body)
     R, p = pose[..., :3, :3], pose[..., :3, 3]
     if points.ndim == 1:
@@ -141,9 +140,9 @@ def place(poses: np.ndarray, body: int, points: np.ndarray) -> np.ndarray:
     return points @ np.swapaxes(R, -1, -2) + p[..., None, :]
 
 
-def shape_of(model: Model) -> Shape:
-    """Derive the picture of a model, one mechanism at a time."""
-    model.require_one("shape")
+def geometry_of(model: Model) -> Geometry:
+    """Derive the geometry of a model; a batch of free parameters is refused."""
+    model.require_one("draw")
     plane = _plane(model)
     model = model.settled()
     joints, elements = _joints(model), _elements(model)
@@ -158,12 +157,12 @@ def shape_of(model: Model) -> Shape:
         outline, plate = _outline(b, body, points, length, size)
         strokes += outline
         plates += plate
-    centres = tuple(Point(b, body.com) for b, body in enumerate(model.bodies) if body.mass > 0)
-    return Shape(model.body_names, size, length, tuple(strokes), tuple(plates), centres, joints, elements, plane)
+    centres = tuple(BodyPoint(b, body.com) for b, body in enumerate(model.bodies) if body.mass > 0)
+    return Geometry(model.body_names, size, length, tuple(strokes), tuple(plates), centres, joints, elements, plane)
 
 
 def _plane(model: Model) -> np.ndarray | None:
-    """Rows x, y, normal: gravity, if it acts in the plane, points down, and x along the ground's axes, not against."""
+    """Rows x, y, normal: y is opposite to gravity if it acts in the plane; x is nearly along a ground axis."""
     if model.nv == 0:
         return None
     try:
@@ -179,42 +178,47 @@ def _plane(model: Model) -> np.ndarray | None:
     return np.array([x, y, K])
 
 
-def _joints(model: Model) -> tuple[JointMark, ...]:
-    marks = []
-    for j, joint in enumerate(model.joints):
-        kind = base_name(joint.kind)
-        side = {"parent": (joint.parent, joint.at), "child": (joint.child, joint.child_at)}
-        axes = tuple(Axis(side[where][0], side[where][1].rotation[:, k]) for where, k in AXES.get(kind, ()))
-        marks.append(JointMark(j, joint.name, kind, joint.parent, joint.child, joint.at, joint.child_at, axes))
-    return tuple(marks)
+def _joints(model: Model) -> tuple[DrawnJoint, ...]:
+    found = []
+    for joint in model.joints:
+        kind, sides = joint.kind, {"parent": (joint.parent, joint.at), "child": (joint.child, joint.child_at)}
+        axes = tuple(JointAxis(sides[s][0], k, sides[s][1].rotation[:, k]) for s, k in kind.shown_axes)
+        found.append(
+            DrawnJoint(joint.name, kind.mark, joint.parent, joint.child, joint.at, joint.child_at, axes,
+                       kind.slides and bool(axes))
+        )  # fmt: skip
+    return tuple(found)
 
 
-def _elements(model: Model) -> tuple[ElementMark, ...]:
-    marks = []
+def _elements(model: Model) -> tuple[DrawnElement, ...]:
+    found = []
     for force in model.forces:
-        kind = force.kind.name
+        mark, given = force.kind.mark, force.numbers
         if force.kind.on == "joint":
             joint = model.joints[force.on[0]]
-            marks.append(ElementMark(force.name, kind, (Point(joint.child, joint.child_at.position),), force.on[0]))
+            end = BodyPoint(joint.child, joint.child_at.position)
+            found.append(DrawnElement(force.name, mark, (end,), force.on[0]))
             continue
-        given = [force.numbers[name] for name in ("at", "at1", "at2") if name in force.numbers]
-        spots = given or [_centre(model, b) for b in force.on]
-        marks.append(ElementMark(force.name, kind, tuple(map(Point, force.on, spots))))
-    return tuple(marks)
+        points = [given[name] for name in ("at", "at1", "at2") if name in given]
+        if len(points) != len(force.on):
+            points = [_centre(model, b) for b in force.on]
+        load = given["value"] if mark == "wrench" and "value" in given else None
+        ends = tuple(map(BodyPoint, force.on, points))
+        found.append(DrawnElement(force.name, mark, ends, None, load, bool(given.get("follows", False))))
+    return tuple(found)
 
 
 def _centre(model: Model, body: int) -> np.ndarray:
     return np.zeros(3) if body == GROUND else model.bodies[body].com
 
 
-def _held(model: Model, joints: tuple[JointMark, ...], elements: tuple[ElementMark, ...]) -> list[np.ndarray]:
-    """For each body the points (n, 3) where joints and force elements hold it; a free joint holds nothing."""
+def _held(model: Model, joints: tuple[DrawnJoint, ...], elements: tuple[DrawnElement, ...]) -> list[np.ndarray]:
+    """For each body the points (n, 3) where joints and force elements act."""
     points: list[list[np.ndarray]] = [[] for _ in range(model.nb + 1)]  # the last is the ground
-    for mark in joints:
-        if mark.kind == "free":
-            continue
-        points[mark.parent].append(mark.at.position)
-        points[mark.child].append(mark.child_at.position)
+    for joint in joints:
+        if joint.holds:
+            points[joint.parent].append(joint.at.position)
+            points[joint.child].append(joint.child_at.position)
     for element in elements:
         if element.joint is None:
             for end in element.ends:
@@ -223,7 +227,7 @@ def _held(model: Model, joints: tuple[JointMark, ...], elements: tuple[ElementMa
 
 
 def _span(body: Body, points: np.ndarray) -> float:
-    """Largest distance between points that belong to a body; of a body held at one, twice its radius of gyration."""
+    """Largest distance between points of a body; with one point only, twice its radius of gyration."""
     every = np.vstack([points, body.com]) if body.mass > 0 else points
     far = max((float(np.linalg.norm(a - b)) for a, b in combinations(every, 2)), default=0.0)
     if far > 0 or body.mass == 0:
@@ -232,7 +236,7 @@ def _span(body: Body, points: np.ndarray) -> float:
 
 
 def _outline(b: int, body: Body, points: np.ndarray, length: float, size: float) -> tuple[list[Stroke], list[Plate]]:
-    """Draw a body through its points: a rod, a plate, or where it has one point only the box with its inertia."""
+    """A body as a rod or a plate through its points; with one point only, the box with its inertia."""
     every = _apart(points, NEAR * length)
     with_com = _apart(np.vstack([every, body.com]), 0.3 * size) if body.mass > 0 else every
     rank, axes = _directions(with_com)
@@ -246,7 +250,7 @@ def _outline(b: int, body: Body, points: np.ndarray, length: float, size: float)
 
 
 def _apart(points: np.ndarray, tolerance: float) -> np.ndarray:
-    """Leave out points that are near an earlier one."""
+    """Remove points that are near an earlier one."""
     kept: list[np.ndarray] = []
     for p in points:
         if all(np.linalg.norm(p - other) > tolerance for other in kept):
@@ -255,7 +259,7 @@ def _apart(points: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def _directions(points: np.ndarray) -> tuple[int, np.ndarray]:
-    """In how many directions points extend, and these as rows."""
+    """Number of directions in which points extend, and these directions as rows."""
     if len(points) < 2:
         return 0, np.eye(3)
     _, s, axes = np.linalg.svd(points - points.mean(axis=0))
@@ -263,7 +267,7 @@ def _directions(points: np.ndarray) -> tuple[int, np.ndarray]:
 
 
 def _hull(points: np.ndarray, rank: int, axes: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int]]]:
-    """Convex hull of points in a plane or in space: corners, triangles, and the edges between faces."""
+    """Convex hull of points in a plane or in space: corners, triangles, and edges between faces."""
     from scipy.spatial import ConvexHull
 
     flat = (points - points.mean(axis=0)) @ axes[:rank].T
@@ -281,7 +285,7 @@ def _hull(points: np.ndarray, rank: int, axes: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _box(b: int, body: Body, points: np.ndarray, size: float) -> tuple[list[Stroke], list[Plate]]:
-    """The box with a body's inertia, but not very small or large beside the rest."""
+    """The box with the inertia of a body, limited in size."""
     if body.mass == 0:
         return [], []
     moments, axes = np.linalg.eigh(body.inertia)

@@ -1,6 +1,6 @@
-"""Looking at a mechanism in a browser: a page from a local server, which can grow while a simulation runs.
+"""A mechanism in a browser: a page from a local server, which can be updated while a simulation runs.
 
-The server answers on this computer only. New samples travel as server-sent events, in the form of the page's own data.
+The server accepts connections from this computer only. New samples are server-sent events in the format of the page.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy as np
 from cardan.errors import FileError, InputError
 from cardan.model.model import Model
 from cardan.model.values import number
-from cardan.results.page import encoded, html, sampled
+from cardan.results.page.page import encoded, html, sampled
 from cardan.results.simulate import simulate
-from cardan.results.trajectory import Trajectory
+from cardan.results.trajectory.trajectory import Trajectory
 
 HOST = "127.0.0.1"
-PIECE = 0.1  # s of simulation between two messages to the page
-RATE = 50  # samples a second of simulation
+PIECE = 0.1  # s of simulated time between two messages to the page
+RATE = 50  # samples per second of simulated time
 
 
 def view(
@@ -37,13 +37,13 @@ def view(
     open_browser: bool = True,
     live: bool = False,
 ) -> Viewer:
-    """Show a model or a run in a browser, from a server on this computer, and return it: close it when done.
+    """Show a model or a run in a browser, from a server on this computer; close the returned viewer when done.
 
     Args:
         thing: a model, or a run of one system.
-        names: quantities to plot under the picture, as for `page`.
-        q: of a model, the configuration (nq,), rad and m, by default its own start.
-        port: of the server; any free one by default.
+        names: quantities to plot below the scene, as for `page`.
+        q: configuration (nq,) of a model, rad and m; by default its start.
+        port: of the server; by default any free port.
         open_browser: whether to open the page; its address is `viewer.url`.
         live: whether samples will be added, with `viewer.simulate(...)` or `viewer.add(run)`; a model only.
 
@@ -55,13 +55,15 @@ def view(
 
 
 class Viewer:
-    """A page on a local server. Use it in `with`, or call `close`."""
+    """A page on a local server. Use it in a `with` block, or call `close`."""
 
     def __init__(
         self, thing: Model | Trajectory, names: Sequence[str] = (), *, q: Any = None, port: int = 0, live: bool = False
     ) -> None:
         if live and not isinstance(thing, Model):
-            raise InputError("view: a live page begins with a model; give the model, and the run to viewer.add(...)")
+            raise InputError(
+                "view: a live page starts from a model; give the model here, and the run to viewer.add(...)"
+            )
         self._names = tuple(names)
         self._live = live
         self._sent: list[bytes] = []
@@ -79,11 +81,11 @@ class Viewer:
         self._thread.start()
 
     def add(self, run: Trajectory) -> None:
-        """Append the samples of a run, which goes on where the last one ended, to a live page."""
+        """Append the samples of a run that continues the last one to a live page."""
         if not self._live:
-            raise InputError("view: the page is not live, nothing can be added; open it with live=True")
+            raise InputError("view: samples can be added only to a live page; open it with live=True")
         if not isinstance(run, Trajectory) or run.batch or run.model.key != self._model.key:
-            raise InputError(f"view: a run of one system of model {self._model.name!r} can be added, got {run!r}")
+            raise InputError(f"view: the run must be of one system of model {self._model.name!r}, got {run!r}")
         self._send(f"data: {json.dumps(encoded(sampled(run, self._names)))}\n\n".encode())
 
     def simulate(
@@ -99,12 +101,12 @@ class Viewer:
         """Simulate the model while the page shows it, and return the run.
 
         Args:
-            duration: how long, s.
-            q0: configuration (nq,), rad and m; the model's own start, assembled, by default.
+            duration: s.
+            q0: configuration (nq,), rad and m; by default the model's start, assembled.
             v0: velocities (nv,), rad/s and m/s.
             start: time at the start, s.
-            pace: seconds of simulation a second, or None for as fast as it goes.
-            how: what else `cd.simulate` takes: method, formulation, rtol, ...
+            pace: simulated seconds per second, or None for as fast as possible.
+            how: other arguments of `cd.simulate`: method, formulation, rtol, ...
 
         """
         duration = number("simulate", "duration", duration, "of seconds", above=0)
@@ -112,7 +114,7 @@ class Viewer:
         if pace is not None:
             number("view", "pace", pace, above=0)
         if any(x is not None and np.ndim(x) > 1 for x in (q0, v0)):
-            raise InputError("view: a live page shows one system; give q0 and v0 of one, not of a batch")
+            raise InputError("view: a live page shows one system; give q0 and v0 of one system, not of a batch")
         count = max(int(np.ceil(duration / PIECE)), 1)
         ends = start + duration * np.arange(1, count + 1) / count
         began, parts, t = time.monotonic(), [], start
@@ -122,12 +124,12 @@ class Viewer:
             parts.append(run)
             self.add(run)
             q0, v0, t = run.q[-1], run.v[-1], float(run.time[-1])
-            if str(run.outcome):  # an event has stopped it
+            if str(run.outcome):  # stopped by an event
                 break
             if pace is not None:
                 time.sleep(max((t - start) / pace - (time.monotonic() - began), 0.0))
         time_, q, v = (
-            np.concatenate([getattr(run, name)[min(k, 1) :] for k, run in enumerate(parts)])  # no instant twice
+            np.concatenate([getattr(run, name)[min(k, 1) :] for k, run in enumerate(parts)])  # without duplicate times
             for name in ("time", "q", "v")
         )
         last = parts[-1]
@@ -157,7 +159,7 @@ class Viewer:
         self._server.server_close()
 
     def __enter__(self) -> Viewer:
-        """Itself."""
+        """Use the viewer in a `with` block."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
@@ -165,7 +167,7 @@ class Viewer:
         self.close()
 
     def _send(self, message: bytes) -> None:
-        """To every open page, and kept for those that open later; an empty one ends the connection."""
+        """Send a message to all open pages and keep it for later ones; an empty message ends the connection."""
         with self._lock:
             if message:
                 self._sent.append(message)
@@ -173,7 +175,7 @@ class Viewer:
                 listener.put(message)
 
     def _listen(self) -> queue.Queue[bytes]:
-        """A queue with all that was sent so far."""
+        """A queue with all messages sent so far."""
         listener: queue.Queue[bytes] = queue.Queue()
         with self._lock:
             for message in self._sent:
@@ -189,10 +191,10 @@ class _Server(ThreadingHTTPServer):
 
 def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        """Answers with the page, and with the stream of samples."""
+        """Serves the page and the stream of samples."""
 
         def do_GET(self) -> None:
-            """One request; one for another name is from a page of the net that gave its own name this address."""
+            """Answer a request; one for another host name comes from a web page that resolves to this computer."""
             if self.headers.get("Host", "").partition(":")[0] not in (HOST, "localhost"):
                 self.send_error(403)
             elif self.path == "/":
@@ -224,6 +226,6 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
                 return  # the page was closed
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler

@@ -1,8 +1,8 @@
 """A trajectory as an `xarray.Dataset` and back, and as a table for pandas.
 
 Dimensions: `system` (several batch axes: `system0`, `system1`, ...), `time`, `coordinate` (of q), `rate` (of v, a,
-tau), `body`, `joint`, `constraint`, and the components of vectors and poses. Where the systems of a batch have times of
-their own, the dimension is `sample` and `time` has a row for each. Names are index coordinates; every variable has
+tau), `body`, `joint`, `constraint`, and the components of vectors and poses. If the systems of a batch have different
+times, the dimension is `sample` and `time` has a row for each system. Names are index coordinates; every variable has
 `units` and `long_name`; `coordinate_unit` and `rate_unit` have the unit of each entry.
 """
 
@@ -16,48 +16,49 @@ import numpy as np
 
 from cardan.errors import UnknownNameError
 from cardan.model.model import Model
-from cardan.results.quantities import QUANTITIES, STATES, Labels, labels_of, unit_at, with_values
-from cardan.results.record import About, EventRecord, as_index
+from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, unit_at, with_values
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from cardan.results.trajectory import Trajectory
+    from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
 FORMAT = 1
-"""Version of the layout, in the attribute `cardan_run`."""
+"""Version of the file layout, stored in the attribute `cardan_run`."""
 TABLE = {**STATES, **QUANTITIES}
 
 
 def unique(names: Iterable[Any]) -> tuple[str, ...]:
-    """Names of quantities, each once."""
+    """Names of quantities without duplicates."""
     names = tuple(names)
     for name in names:
         if not isinstance(name, str):
-            raise UnknownNameError(f"trajectory: quantities are named one by one, as text, got {name!r}")
+            raise UnknownNameError(f"trajectory: names of quantities must be strings, got {name!r}")
     return tuple(dict.fromkeys(names))
 
 
 def dataset(run: Trajectory, names: Iterable[str]) -> xr.Dataset:
-    """The states of a run and the quantities named."""
+    """The states of a run and the named quantities."""
     systems, when = _systems(run.batch), "time" if run.time.ndim == 1 else "sample"
     names = unique(names)
     arrays = {name: run.quantity(name) for name in ("q", "v", *names)}
-    made = {name: variable(run._about.labels, name, (*systems, when), value) for name, value in arrays.items()}
+    made = {name: variable(run._metadata.labels, name, (*systems, when), value) for name, value in arrays.items()}
     if run.tau is not None:
-        made["tau"] = variable(run._about.labels, "tau", systems if run.tau.ndim > 1 else (), run.tau)
+        made["tau"] = variable(run._metadata.labels, "tau", systems if run.tau.ndim > 1 else (), run.tau)
     if run._model is not None:
         made |= parameter_variables(run._model, run.batch)
-    made |= event_variables(run.events, run.batch, run._about.labels)
-    return header(run._about, run.batch, run.time, run._outcome, made)
+    made |= event_variables(run.events, run.batch, run._metadata.labels)
+    return header(run._metadata, run.batch, run.time, run._outcome, made)
 
 
-def header(about: About, batch: tuple[int, ...], time: Any, outcome: Any, variables: dict[str, Any]) -> xr.Dataset:
-    """A dataset with these variables, named coordinates, and what the run says of itself."""
+def header(
+    metadata: Metadata, batch: tuple[int, ...], time: Any, outcome: Any, variables: dict[str, Any]
+) -> xr.Dataset:
+    """A dataset with these variables, named coordinates, and the metadata of the run."""
     import xarray as xr
 
-    labels, systems = about.labels, _systems(batch)
+    labels, systems = metadata.labels, _systems(batch)
     used = {axis for dims, *_ in variables.values() for axis in dims} | {"coordinate", "rate"}
     coords: dict[str, Any] = {system: np.arange(size) for system, size in zip(systems, batch, strict=True)}
     coords |= {axis: _text(names) for axis in sorted(used) if (names := labels.along(axis)) is not None}
@@ -67,9 +68,9 @@ def header(about: About, batch: tuple[int, ...], time: Any, outcome: Any, variab
         dims = "time" if np.ndim(time) == 1 else (*systems, "sample")
         coords["time"] = (dims, time, {"units": "s", "long_name": "time"})
     stated = {
-        "cardan_run": FORMAT, "model": labels.model, "model_key": labels.key, "method": about.method,
-        "formulation": about.formulation, "frame": about.frame,
-        "settings": _json(about.settings), "statistics": _json(about.statistics),
+        "cardan_run": FORMAT, "model": labels.model, "model_key": labels.key, "method": metadata.method,
+        "formulation": metadata.formulation, "frame": metadata.frame,
+        "settings": _json(metadata.settings), "statistics": _json(metadata.statistics),
     }  # fmt: skip
     words = (systems, _text(outcome), {"long_name": "why a system stopped early, empty if it did not"})
     return xr.Dataset({**variables, "outcome": words}, coords, stated)
@@ -80,7 +81,7 @@ def variable(labels: Labels, name: str, lead: tuple[str, ...], value: Any) -> tu
     quantity = TABLE[name]
     units = labels.units(name, quantity)
     said = units if isinstance(units, str) else " and ".join(dict.fromkeys(units))
-    return (*lead, *quantity.axes), value, {"units": said, "long_name": quantity.words}
+    return (*lead, *quantity.axes), value, {"units": said, "long_name": quantity.description}
 
 
 def _systems(batch: tuple[int, ...]) -> tuple[str, ...]:
@@ -88,7 +89,7 @@ def _systems(batch: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def parameter_variables(model: Model, batch: tuple[int, ...]) -> dict[str, Any]:
-    """Values of the free parameters, and which they are; nothing where they have been given none."""
+    """Values and names of the free parameters; empty if they have no values."""
     free, values = model.parameters, model.values
     if values is None:
         return {}
@@ -100,11 +101,11 @@ def parameter_variables(model: Model, batch: tuple[int, ...]) -> dict[str, Any]:
 
 
 def event_variables(events: Iterable[EventRecord], batch: tuple[int, ...], labels: Labels) -> dict[str, Any]:
-    """The events met, along `event`; none if there are none."""
+    """The events along the dimension `event`; empty if there are none."""
     events = list(events)
     if not events:
         return {}
-    numbers = [int(np.ravel_multi_index(as_index(e.system), batch)) if batch else 0 for e in events]
+    numbers = [int(np.ravel_multi_index(e.index, batch)) if batch else 0 for e in events]
     return {
         "event_name": ("event", _text([e.name for e in events])),
         "event_system": ("event", np.array(numbers), {"long_name": "number of the system, batch axes flattened"}),
@@ -119,19 +120,19 @@ def _text(words: Any) -> np.ndarray:
 
 
 def _json(values: Any) -> str:
-    """Plain values as JSON; NumPy's numbers and arrays as numbers and lists."""
+    """Values as JSON; NumPy scalars and arrays become numbers and lists."""
     return json.dumps(dict(values), default=lambda x: x.tolist() if hasattr(x, "tolist") else str(x))
 
 
-# Back again.
+# From a dataset to a trajectory.
 
 
 def run_of(data: xr.Dataset, model: Model | None) -> Trajectory:
-    """The trajectory in a dataset, whose arrays are read when first asked for; KeyError where something is missing."""
-    from cardan.results.trajectory import Trajectory
+    """The trajectory in a dataset, whose arrays are read on first use; KeyError if something is missing."""
+    from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
     stated = data.attrs
-    about = About(
+    metadata = Metadata(
         labels_of(model) if model is not None else _labels(data),
         str(stated["method"]), str(stated["formulation"]), str(stated["frame"]),
         json.loads(stated["settings"]), json.loads(stated["statistics"]),
@@ -143,9 +144,8 @@ def run_of(data: xr.Dataset, model: Model | None) -> Trajectory:
         model = with_values(model, data.variables["parameter_value"].values)
     computed = {name: data.variables[name] for name in QUANTITIES if name in data.variables}
     outcome = data.variables["outcome"].values.astype(str)
-    return Trajectory.__new__(Trajectory)._fill(
-        about, model, arrays, tau, list(_events_in(data, batch)), outcome, computed
-    )
+    events = [EventRecord(*fields) for fields in _events_in(data, batch)]
+    return Trajectory.__new__(Trajectory)._fill(metadata, model, arrays, tau, events, outcome, computed)
 
 
 def _labels(data: xr.Dataset) -> Labels:
@@ -156,23 +156,24 @@ def _labels(data: xr.Dataset) -> Labels:
     return Labels(str(data.attrs["model"]), str(data.attrs["model_key"]), *map(names, axes))
 
 
-def _events_in(data: xr.Dataset, batch: tuple[int, ...]) -> Iterator[EventRecord]:
+def _events_in(data: xr.Dataset, batch: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+    """Fields of the events in a dataset: name, system, time, q, v."""
     if "event_name" not in data.variables:
         return
     name, number, time, q, v = (data.variables[f"event_{k}"].values for k in ("name", "system", "time", "q", "v"))
     for k in range(len(name)):
         system = tuple(map(int, np.unravel_index(int(number[k]), batch))) if batch else ()
-        yield EventRecord(str(name[k]), system, float(time[k]), q[k], v[k])
+        yield str(name[k]), system, float(time[k]), q[k], v[k]
 
 
-# As a table.
+# Tables.
 
 
 def table(run: Trajectory, names: Iterable[str]) -> pd.DataFrame:
-    """One row a sample, padding left out; columns `time`, `q.joint`, `v.joint`, `reactions.joint.force x`, ..."""
+    """One row per sample, without padding; columns `time`, `q.joint`, `v.joint`, `reactions.joint.force x`, ..."""
     import pandas as pd
 
-    keep, labels = run.valid, run._about.labels
+    keep, labels = run.valid, run._metadata.labels
     columns: dict[str, np.ndarray] = {}
     units = {"time": "s"}
     for system, index in zip(_systems(run.batch), np.nonzero(keep), strict=False):

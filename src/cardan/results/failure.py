@@ -1,4 +1,4 @@
-"""Why a run ended early, measured at the last good state, and what to try; and whether a start is consistent."""
+"""Checks before a run (consistent start, smooth motions), and the diagnosis of a run that ended early."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.rows import kept_rows, row_names, scaled_rows
 
-CLOSED = 1e-8  # of the mechanism's size: a gap beyond it is not rounding
-SINGULAR = 1e-6
-# CasADi's operations with which a function can have a corner.
-CORNERED = ("OP_LT", "OP_LE", "OP_EQ", "OP_NE", "OP_NOT", "OP_AND", "OP_OR", "OP_FLOOR", "OP_CEIL", "OP_SIGN",
-            "OP_FABS", "OP_FMIN", "OP_FMAX", "OP_FMOD", "OP_REMAINDER", "OP_IF_ELSE_ZERO")  # fmt: skip
+CLOSED = 1e-8  # largest gap, relative to the size of the mechanism, that counts as rounding
+SINGULAR = 1e-6  # smallest singular value of the constraints, relative to the largest, below which rank is lost
+# CasADi operations that can make a function non-smooth.
+NON_SMOOTH = ("OP_LT", "OP_LE", "OP_EQ", "OP_NE", "OP_NOT", "OP_AND", "OP_OR", "OP_FLOOR", "OP_CEIL", "OP_SIGN",
+              "OP_FABS", "OP_FMIN", "OP_FMAX", "OP_FMOD", "OP_REMAINDER", "OP_IF_ELSE_ZERO")  # fmt: skip
 
 
 def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> None:
-    """Refuse a start that leaves loops open or breaks velocity constraints; q (B, nq), v (B, nv)."""
+    """Refuse a start that violates position or velocity constraints; q (B, nq), v (B, nv)."""
     for at in model.quaternions:
         length = np.linalg.norm(q[:, at], axis=1)
         worst = int(np.argmax(np.abs(length - 1)))
         if abs(length[worst] - 1) > CLOSED:
             raise InputError(
                 f"simulate: the quaternion q0[{at.start}:{at.stop}] of system {worst} has length {length[worst]:.6g}; "
-                "it must be 1: divide it by its length"
+                "it must be 1; normalise it"
             )
     if not row_count(model):
         return
@@ -57,16 +57,16 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
 
 
 def require_smooth_motions(model: Model, begin: float, end: float) -> None:
-    """Refuse a prescribed motion whose value or rate jumps between two times, s: no finite force makes it."""
+    """Refuse a prescribed motion whose value or rate jumps between two times, s: it needs an infinite force."""
     moved = [c for c in model.couplings if c.function is not None]
     if not moved:
         return
     import casadi as ca
 
-    cornered = {getattr(ca, name) for name in CORNERED}
+    non_smooth = {getattr(ca, name) for name in NON_SMOOTH}
     for coupling in moved:
         law = coupling.function
-        if cornered.isdisjoint(law.instruction_id(k) for k in range(law.n_instructions())):
+        if non_smooth.isdisjoint(law.instruction_id(k) for k in range(law.n_instructions())):
             continue
         t = ca.SX.sym("t")
         rows = ca.Function("g", [t], list(coupling.rows(t)))
@@ -75,13 +75,16 @@ def require_smooth_motions(model: Model, begin: float, end: float) -> None:
             if found is not None:
                 raise InputError(
                     f"simulate: {coupling.owner}: its {what} jumps from {found[1]:.4g} to {found[2]:.4g} at t = "
-                    f"{found[0]:.6g} s; no finite force moves a joint like that: round the corner, as with tanh, or "
-                    "push the joint with a drive"
+                    f"{found[0]:.6g} s, which needs an infinite force; smooth the jump, for example with tanh, or "
+                    "move the joint with a drive"
                 )
 
 
 def _jump(rows: Any, k: int, begin: float, end: float) -> tuple[float, ...] | None:
-    """Where result k of a function, whose derivative is the next one, jumps: the time, and values before and after."""
+    """The first jump found in result k of a function, whose result k + 1 is its derivative.
+
+    Returns the time and the values before and after the jump, or None.
+    """
 
     def law(times: np.ndarray) -> list[np.ndarray]:
         return [np.array(y).ravel() for y in rows(times[None])[k : k + 2]]
@@ -95,7 +98,7 @@ def _jump(rows: Any, k: int, begin: float, end: float) -> tuple[float, ...] | No
             middle = (low + high) / 2
             a, b, c = law(np.array([low, middle, high]))[0]
             low, high = (low, middle) if abs(b - a) > abs(c - b) else (middle, high)
-        aside = 1e-9 * (end - begin)  # at a corner itself a derivative may be anything
+        aside = 1e-9 * (end - begin)  # at the jump itself a derivative is undefined
         a, b = law(np.array([max(low - aside, begin), min(high + aside, end)]))[0]
         if abs(b - a) > 1e-4 * max(float(np.ptp(y)), 1e-12):
             return float(high), float(a), float(b)
@@ -103,7 +106,7 @@ def _jump(rows: Any, k: int, begin: float, end: float) -> tuple[float, ...] | No
 
 
 def extent(model: Model) -> float:
-    """The mechanism's size, m: the farthest that a joint is placed from a body's origin, at least 1e-3."""
+    """Size of the mechanism, m: the largest distance of a joint from a body's origin, at least 1e-3."""
     reach = [float(np.linalg.norm(at.position)) for joint in model.joints for at in (joint.at, joint.child_at)]
     return max([1e-3, *reach])
 
@@ -118,21 +121,20 @@ def why(
     v: np.ndarray,
     tau: np.ndarray,
 ) -> str:
-    """The cause, as measured at the last good state (nq,), (nv,), and what to try."""
+    """Why a run ended early, measured at its last valid state (nq,), (nv,), and what to try."""
     if outcome is Outcome.STEPS and request.most is not None:
         other = "loosen rtol and atol" if chooses_steps(request.method) else f"steps longer than {request.step:g} s"
         return f"{request.most} steps were not enough; allow more with most_steps, or {other}"
     with np.errstate(all="ignore"):
-        blamed = _not_finite(model, t, q, v, tau)
-        if blamed:
-            return blamed
+        cause = _not_finite(model, t, q, v, tau)
+        if cause:
+            return cause
         row, rank = _weakest_row(model, q)
         a = np.asarray(forward_dynamics(model, q, v, tau, t=t))
     if rank < SINGULAR:
         return (
             f"the constraints lose rank there: at {row!r} their smallest singular value is {rank:.2g} of the largest "
-            "(a dead point, where the mechanism may stop or go on in several ways); start elsewhere, or change a "
-            "length slightly"
+            "(a dead point, where the motion may stop or branch); start elsewhere, or change a length slightly"
         )
     k = int(np.argmax(np.abs(a)))
     largest = f"the largest acceleration is {a[k]:.3g} (rad/s^2 or m/s^2), of joint {model.coordinate_names[k]!r}"
@@ -155,13 +157,13 @@ def why(
     stiff = "" if request.method == "gear" else "; if the mechanism is stiff (springs or dampers far faster than its "
     stiff += "" if request.method == "gear" else "motion), method='gear' takes longer steps"
     return (
-        f"the step that rtol={request.rtol:g} asks for is below rounding{said}; {largest}{stiff}; a force that jumps "
-        "needs its time in breaks, or a smooth transition"
+        f"the step size that rtol={request.rtol:g} requires is below rounding{said}; {largest}{stiff}; a force that "
+        "jumps needs its time in breaks, or a smooth transition"
     )
 
 
 def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> str:
-    """Name the force element, or else the joint, whose value is not a number at the state or just after it."""
+    """Name the force element, or else the joint, whose value is not finite at the state or just after it."""
     from cardan.structure.kernels import kernel_of
 
     plus = kernel_of(model, "plus")
@@ -170,7 +172,7 @@ def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.nd
         a = np.asarray(forward_dynamics(model, there, v, tau, t=t + ahead))
         if np.isfinite(a).all():
             continue
-        alone = "at this state" if ahead == 0 else f"{ahead:g} s further on"
+        when = "at this state" if ahead == 0 else f"{ahead:g} s after it"
         for force in model.forces:
             try:
                 rest = replace(model, forces=tuple(f for f in model.forces if f is not force), kernels={"closed": True})
@@ -179,19 +181,19 @@ def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.nd
                 continue
             if fine:
                 return (
-                    f"{force.owner} does not return a finite number {alone}; guard it against dividing by zero, roots "
-                    "and logarithms of negative numbers"
+                    f"{force.owner} does not return a finite number {when}; guard it against division by zero, and "
+                    "against roots and logarithms of negative numbers"
                 )
         k = int(np.argmax(~np.isfinite(a)))
         return (
-            f"the acceleration of joint {model.coordinate_names[k]!r} is not a finite number {alone}; look for a "
-            "singular position, a force without bound, or a body without inertia"
+            f"the acceleration of joint {model.coordinate_names[k]!r} is not a finite number {when}; look for a "
+            "singular position, an unbounded force, or a body without inertia"
         )
     return ""
 
 
 def _weakest_row(model: Model, q: np.ndarray) -> tuple[str, float]:
-    """The constraint that is nearest to depending on the others, and the smallest singular value beside the largest."""
+    """The constraint row nearest to linear dependence, and the smallest singular value relative to the largest."""
     rows = kept_rows(model.unbound, "spatial") if row_count(model) else []
     if not rows:
         return "", 1.0
@@ -200,7 +202,7 @@ def _weakest_row(model: Model, q: np.ndarray) -> tuple[str, float]:
 
 
 def _owner(model: Model, row: int) -> str:
-    """The cut joint or coupling that a row of the residual belongs to."""
+    """The cut joint or coupling that owns a row of the residual."""
     for j in model.cuts:
         joint = model.joints[j]
         if row < joint.kind.freedoms_removed:

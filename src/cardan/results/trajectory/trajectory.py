@@ -1,50 +1,95 @@
-"""The trajectory of a simulation: times, states, and on demand all that the model can say of them."""
+"""The trajectory of a simulation: times, states, and all quantities that the model can compute from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import floats, one, shown
-from cardan.results import files
-from cardan.results.dataset import dataset, table
-from cardan.results.dense import states_at
-from cardan.results.pictures import Pictures
-from cardan.results.quantities import QUANTITIES, Samples, labels_of, with_time_axis, with_values
-from cardan.results.record import About, EventRecord, Residuals, as_index, frozen
-from cardan.results.words import html_table, paragraph
+from cardan.results.trajectory import files
+from cardan.results.trajectory.dataset import dataset, table
+from cardan.results.trajectory.interpolation import states_at
+from cardan.results.trajectory.quantities import (
+    QUANTITIES,
+    Labels,
+    SampledStates,
+    labels_of,
+    with_time_axis,
+    with_values,
+)
 
 if TYPE_CHECKING:
     from os import PathLike
 
     import pandas
     import xarray
+    from matplotlib.figure import Figure
 
 
-class Trajectory(Pictures):
-    """States over time of one system or a batch of them, and what follows from them.
+@dataclass(frozen=True, eq=False)
+class EventRecord:
+    """An event that occurred: its name, its system in a batch (`()` for a single one), time (s) and state."""
+
+    name: str
+    system: tuple[int, ...] | int
+    time: float
+    q: np.ndarray
+    v: np.ndarray
+
+    @property
+    def index(self) -> tuple[int, ...]:
+        """Index of the system in the batch."""
+        if isinstance(self.system, int | np.integer):
+            return (int(self.system),)
+        return tuple(map(int, self.system))
+
+
+class Residuals(NamedTuple):
+    """Constraint residuals of a trajectory, the largest row of each sample."""
+
+    position: np.ndarray
+    """(..., n), m and rad."""
+    velocity: np.ndarray
+    """(..., n), m/s and rad/s."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What is stored with the arrays of a trajectory: labels, and how the run was made."""
+
+    labels: Labels
+    method: str
+    formulation: str
+    frame: str
+    settings: Mapping[str, Any]
+    statistics: Mapping[str, Any]
+
+
+class Trajectory:
+    """States over time of one system or a batch of systems, and the quantities computed from them.
 
     Args:
         model: the mechanism.
         time: (n,), s; or (..., n) where systems stopped at different times, NaN after the end of each.
-        q: configurations (..., n, nq), rad and m; leading axes are the batch.
+        q: configurations (..., n, nq), rad and m; the leading axes are the batch.
         v: velocities (..., n, nv), rad/s and m/s.
         tau: constant drives (nv,) or (..., nv), N m and N.
-        events: the events met.
-        outcome: a word for each system that did not arrive as asked, empty for one that did.
+        events: the events that occurred.
+        outcome: why each system stopped early; empty for a system that reached the end.
         method: the integrator.
-        formulation: in which accelerations and reactions are computed.
-        frame: of its angular rates, for "absolute".
-        settings: plain numbers and strings, kept with the run.
-        statistics: the same, of what the integrator did.
+        formulation: the formulation in which accelerations and reactions are computed.
+        frame: the frame of the angular rates of "absolute".
+        settings: of the integrator; numbers and strings, stored with the run.
+        statistics: of the integrator; numbers and strings, stored with the run.
 
-    Everything else (`a`, `energy`, `reactions`, ...) is computed from the model when first asked for, and kept.
+    All other quantities (`a`, `energy`, `reactions`, ...) are computed from the model on first use and cached.
 
     """
 
@@ -66,14 +111,14 @@ class Trajectory(Pictures):
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"trajectory: model must be a cd.Model, got {type(model).__name__}")
-        about = About(labels_of(model), method, formulation, frame, dict(settings or {}), dict(statistics or {}))
+        metadata = Metadata(labels_of(model), method, formulation, frame, dict(settings or {}), dict(statistics or {}))
         arrays = {"time": _numbers("time", time), "q": _numbers("q", q), "v": _numbers("v", v)}
         drives = None if tau is None else _numbers("tau", tau)
-        self._fill(about, model, arrays, drives, events, outcome)
+        self._fill(metadata, model, arrays, drives, events, outcome)
 
     def _fill(
         self,
-        about: About,
+        metadata: Metadata,
         model: Model | None,
         arrays: dict[str, Any],
         tau: np.ndarray | None,
@@ -81,11 +126,11 @@ class Trajectory(Pictures):
         outcome: Any,
         computed: Mapping[str, Any] | None = None,
     ) -> Trajectory:
-        """Check the shapes and keep everything; arrays may be read lazily."""
-        self._about, self._model, self._arrays = about, model, arrays
+        """Check the shapes and store everything; arrays may be read lazily from a file."""
+        self._metadata, self._model, self._arrays = metadata, model, arrays
         self._computed: dict[str, Any] = dict(computed or {})
         shape = tuple(arrays["q"].shape)
-        nq, nv = len(about.labels.coordinate), len(about.labels.rate)
+        nq, nv = len(metadata.labels.coordinate), len(metadata.labels.rate)
         if len(shape) < 2 or shape[-1] != nq:
             raise InputError(f"trajectory: q must have the shape (..., n, {nq}), got {shape}")
         self.batch: tuple[int, ...] = shape[:-2]
@@ -100,7 +145,7 @@ class Trajectory(Pictures):
         if shape[-2] == 0:
             raise InputError("trajectory: it has no samples; give at least one")
         if np.isnan(self.time).all():
-            raise InputError("trajectory: time is nan at every sample; give at least one, s")
+            raise InputError("trajectory: time is nan at every sample; give at least one time, s")
         if (np.diff(self.time, axis=-1) < 0).any():
             raise InputError("trajectory: time must not decrease along a run")
         if tau is not None and tuple(tau.shape) not in ((nv,), (*self.batch, nv)):
@@ -113,10 +158,10 @@ class Trajectory(Pictures):
         self.events: tuple[EventRecord, ...] = tuple(events)
         if not all(isinstance(event, EventRecord) for event in self.events):
             raise InputError(f"trajectory: events must be cd.EventRecord, got {shown(self.events)}")
-        """The events met, in the order given."""
+        """The events that occurred, in the order given."""
         return self
 
-    # What was given.
+    # Given data.
 
     @property
     def model(self) -> Model:
@@ -145,33 +190,33 @@ class Trajectory(Pictures):
 
     @property
     def outcome(self) -> Any:
-        """A word for each system that did not arrive as asked, empty for one that did: a string, or an array."""
+        """Why a system stopped early, empty if it reached the end: a string, or of a batch an array of strings."""
         return self._outcome if self.batch else str(self._outcome)
 
     @property
     def method(self) -> str:
         """The integrator."""
-        return self._about.method
+        return self._metadata.method
 
     @property
     def formulation(self) -> str:
-        """In which accelerations and reactions are computed."""
-        return self._about.formulation
+        """The formulation in which accelerations and reactions are computed."""
+        return self._metadata.formulation
 
     @property
     def frame(self) -> str:
-        """Of the angular rates of "absolute"."""
-        return self._about.frame
+        """The frame of the angular rates of "absolute"."""
+        return self._metadata.frame
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the integrator was told."""
-        return dict(self._about.settings)
+        """Settings of the integrator."""
+        return dict(self._metadata.settings)
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """What the integrator did."""
-        return dict(self._about.statistics)
+        """Statistics of the integrator."""
+        return dict(self._metadata.statistics)
 
     @cached_property
     def valid(self) -> np.ndarray:
@@ -179,10 +224,10 @@ class Trajectory(Pictures):
         given = ~(np.isnan(self.q).any(axis=-1) | np.isnan(self.v).any(axis=-1))
         return frozen(given & ~np.isnan(self.time), kind=bool)
 
-    # What follows.
+    # Computed quantities.
 
     def quantity(self, name: str) -> np.ndarray:
-        """An entry of the table by name: "q", "v", "a", "poses", "energy", "position_residual", ..."""
+        """A quantity by name: "q", "v", "a", "poses", "energy", "position_residual", ..."""
         if name in ("q", "v"):
             return self.q if name == "q" else self.v
         if not isinstance(name, str) or name not in QUANTITIES:
@@ -195,23 +240,23 @@ class Trajectory(Pictures):
         return found
 
     def _over_samples(self, name: str) -> np.ndarray:
-        """Evaluate a row of the table at every sample, leaving out the padding."""
+        """Evaluate a quantity at every sample except the padding."""
         model, q, v, t, tau = self._require(name), self.q, self.v, self.time, self._tau
         tau = None if tau is None else tau[..., None, :]
         way, of = (self.formulation, self.frame), QUANTITIES[name].of
         if self.valid.all():
-            found = np.asarray(of(Samples(with_time_axis(model), q, v, tau, t, *way)))
+            found = np.asarray(of(SampledStates(with_time_axis(model), q, v, tau, t, *way)))
             return np.broadcast_to(found, (*self.valid.shape, *found.shape[self.valid.ndim :]))
         keep = self.valid
         tau = None if tau is None else np.broadcast_to(tau, v.shape)[keep]
         t = np.broadcast_to(t, keep.shape)[keep]
-        rows = np.asarray(of(Samples(self.model_at(keep), q[keep], v[keep], tau, t, *way)))
+        rows = np.asarray(of(SampledStates(self.model_at(keep), q[keep], v[keep], tau, t, *way)))
         every = np.full((*keep.shape, *rows.shape[1:]), np.nan)
         every[keep] = rows
         return every
 
     def model_at(self, keep: np.ndarray) -> Model:
-        """The model with the free parameters, if any, of the samples kept, one row each."""
+        """The model with one row of free parameters, if it has any, for each sample kept."""
         model = self._require("model")
         if model.values is None:
             return model
@@ -260,7 +305,7 @@ class Trajectory(Pictures):
 
     @property
     def power(self) -> np.ndarray:
-        """Power (..., n), W, that drives, motions, dampers, friction and other forces bring: the rate of `energy`."""
+        """Power (..., n), W, of drives, motions, dampers, friction and other forces: the rate of `energy`."""
         return self.quantity("power")
 
     @property
@@ -274,16 +319,16 @@ class Trajectory(Pictures):
         return Residuals(self.quantity("position_residual"), self.quantity("velocity_residual"))
 
     def coordinate(self, joint: str) -> np.ndarray:
-        """Coordinates of a tree joint: (..., n), or (..., n, k) where it has several; rad and m."""
+        """Coordinates of a tree joint: (..., n), or (..., n, k) if it has several; rad and m."""
         return _squeezed(self.q[..., self._places("coordinate", joint)])
 
     def rate(self, joint: str) -> np.ndarray:
-        """Rates of a tree joint: (..., n), or (..., n, k) where it has several; rad/s and m/s."""
+        """Rates of a tree joint: (..., n), or (..., n, k) if it has several; rad/s and m/s."""
         return _squeezed(self.v[..., self._places("rate", joint)])
 
     def reaction(self, joint: str) -> np.ndarray:
         """Wrench (..., n, 6) that a joint exerts on its child, N m and N, at and in the joint frame."""
-        names = self._about.labels.joint
+        names = self._metadata.labels.joint
         if joint not in names:
             raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{nearest(joint, names)}")
         return self.reactions[..., names.index(joint), :]
@@ -305,11 +350,11 @@ class Trajectory(Pictures):
         return (R @ (twist[..., 3:] + np.cross(twist[..., :3], p))[..., None])[..., 0]
 
     def at(self, t: Any) -> tuple[np.ndarray, np.ndarray]:
-        """States between the samples: q (..., nq) or (..., m, nq), and v, at a time (s) or times (m,) inside the run.
+        """Interpolated states: q (..., nq) or (..., m, nq), and v, at a time (s) or times (m,) inside the run.
 
-        Quintic Hermite interpolation of q, v and a on the joints' manifolds, closed onto the loops: for samples `h`
-        apart the error is of order h^6 in q and h^5 in v. Where the state jumps, it is the state after the jump. A
-        system of a batch that ended before a time has NaN there.
+        Quintic Hermite interpolation of q, v and a on the joints' manifolds, then projection onto the loop constraints.
+        For samples `h` apart the error is of order h^6 in q and h^5 in v. At a jump of the state, the result is the
+        state after the jump. A system of a batch that ended before a time has NaN there.
         """
         times = _numbers("t", t)
         q, v = states_at(self, np.atleast_1d(times))
@@ -326,7 +371,7 @@ class Trajectory(Pictures):
     def _places(self, axis: str, joint: str) -> slice:
         if self._model is not None:
             return self._model.q_slice(joint) if axis == "coordinate" else self._model.v_slice(joint)
-        names = self._about.labels.along(axis) or ()
+        names = self._metadata.labels.along(axis) or ()
         found = [k for k, name in enumerate(names) if name == joint or name.rpartition("[")[0] == joint]
         if not found:
             raise UnknownNameError(f"trajectory: no coordinates belong to joint {joint!r}{nearest(joint, names)}")
@@ -335,19 +380,19 @@ class Trajectory(Pictures):
     def _require(self, what: str) -> Model:
         if self._model is None:
             raise InputError(
-                f"run of {self._about.labels.model!r}: {what} is not in the file and needs the model; "
+                f"run of {self._metadata.labels.model!r}: {what} is not in the file and needs the model; "
                 "load the run with cd.load_run(path, model)"
             )
         return self._model
 
-    # One of many.
+    # Batches.
 
     def __len__(self) -> int:
         """Number of systems along the first axis of the batch; 1 for a single system."""
         return self.batch[0] if self.batch else 1
 
     def __getitem__(self, index: Any) -> Trajectory:
-        """One system of a batch, without padding, or a part of the batch: `run[3]`, `run[:10]`, `run[2, 0]`."""
+        """One system of a batch, without padding, or part of the batch: `run[3]`, `run[:10]`, `run[2, 0]`."""
         numbers = np.arange(int(np.prod(self.batch))).reshape(self.batch or (1,))
         index = index if isinstance(index, tuple) else (index,)
         if not all(isinstance(i, int | np.integer | slice) for i in index):
@@ -369,23 +414,23 @@ class Trajectory(Pictures):
         }
         tau = self._tau if self._tau is None or self._tau.ndim == 1 else self._tau[index]
         return Trajectory.__new__(Trajectory)._fill(
-            self._about, self._model_of(index), part, tau, self._events_of(kept), self._outcome[index], computed
+            self._metadata, self._model_of(index), part, tau, self._events_of(kept), self._outcome[index], computed
         )
 
     def _model_of(self, index: Any) -> Model | None:
-        """The model with the free parameters, if any, of a part of the batch."""
+        """The model with the free parameters, if any, of part of the batch."""
         if self._model is None or self._model.values is None or self._model.values.ndim == 1:
             return self._model
         values = self._model.values
         return with_values(self._model, np.broadcast_to(values, (*self.batch, values.shape[-1]))[index])
 
     def _events_of(self, kept: np.ndarray) -> list[EventRecord]:
-        """The events of a part of the batch, given the numbers of its systems, with their place in it."""
+        """The events of part of the batch, re-indexed; `kept` holds the numbers of its systems."""
         place = {int(number): tuple(map(int, at)) for at, number in np.ndenumerate(kept)}
-        numbered = [(int(np.ravel_multi_index(as_index(event.system), self.batch)), event) for event in self.events]
+        numbered = [(int(np.ravel_multi_index(event.index, self.batch)), event) for event in self.events]
         return [replace(event, system=place[number]) for number, event in numbered if number in place]
 
-    # With names and units, and in files.
+    # Datasets, tables and files.
 
     @property
     def data(self) -> xarray.Dataset:
@@ -393,53 +438,170 @@ class Trajectory(Pictures):
         return self.dataset()
 
     def dataset(self, *names: str) -> xarray.Dataset:
-        """The same with quantities by name: `run.dataset("energy", "reactions")`."""
+        """The states and quantities by name, as `run.data`: `run.dataset("energy", "reactions")`."""
         return dataset(self, names)
 
     def to_dataframe(self, *names: str) -> pandas.DataFrame:
-        """One row a sample (and system), columns `time`, `q.joint`, `v.joint`, and quantities by name.
+        """One row per sample (and system), columns `time`, `q.joint`, `v.joint`, and quantities by name.
 
         Padding is left out. `attrs["units"]` has the unit of each column.
         """
         return table(self, names)
 
     def save(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
-        """Write the states, and quantities by name, to a NetCDF-4 file, whole or not at all; see `cd.load_run`."""
+        """Write the states, and quantities by name, to a NetCDF-4 file, which `cd.load_run` reads.
+
+        The file appears only when it is complete; nothing is left behind if writing fails.
+        """
         files.save(self, path, names, overwrite)
 
     def to_csv(self, path: str | PathLike[str], *names: str, units: bool = False, overwrite: bool = False) -> None:
         """Write `to_dataframe(*names)` as CSV with one header row.
 
-        `units=True` puts a line with the unit of each column above it, to be read with `comment="#"`.
+        `units=True` adds a comment line above it with the unit of each column; read it with `comment="#"`.
         """
         files.to_csv(self, path, names, units, overwrite)
 
     def to_parquet(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
-        """Write `to_dataframe(*names)` as Parquet, units with it; needs `cardan[parquet]`."""
+        """Write `to_dataframe(*names)` as Parquet, with units; needs `cardan[parquet]`."""
         files.to_parquet(self, path, names, overwrite)
 
     def page(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
-        """Write the moving mechanism as one HTML file for any browser, offline, plots of quantities by name under it.
+        """Write the animated mechanism as one HTML file for any browser, offline, with plots of quantities by name.
 
-        Play, scrub, follow a body, trace a point, show reactions; `"q"`, `"v"` and `"energy"` are plotted by default.
+        The page can play, scrub, follow a body, trace a point and show reactions. Default plots: `"q"`, `"v"` and
+        `"energy"`.
         """
-        from cardan.results.page import page
+        from cardan.results.page.page import page
 
         page(self, path, *names, overwrite=overwrite)
 
-    # In words.
+    # Figures. Nothing is shown or written unless asked for: each method returns a `matplotlib.figure.Figure`.
+
+    def plot(
+        self,
+        *panels: str,
+        joints: Sequence[str] | str | None = None,
+        reactions: Sequence[str] | str = (),
+        angle: str = "rad",
+        lines: int = 10,
+        size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Figure:
+        """Plot panels over time: `run.plot("coordinates", "energy", reactions=["A"])`.
+
+        Args:
+            panels: "coordinates", "rates", "accelerations", "energy", "power", "momentum", "residuals", "reactions".
+                Default: coordinates, rates, energy, residuals if there are loops, and reactions if joints are named.
+                Quantities with different units get a panel for each unit.
+            joints: tree joints whose coordinates, rates and accelerations are shown; all by default.
+            reactions: joints whose forces and moments are shown, in the joint frame; components that are zero are left
+                out. The panel "reactions" without names shows the magnitude for every joint.
+            angle: "rad" or "deg".
+            lines: largest number of systems of a batch that are drawn one by one; a larger batch is drawn as its median
+                and a band from the 5th to the 95th percentile.
+            size: width and height, inches.
+            path: file to write, .png, .svg or .pdf; it appears only when it is complete.
+            overwrite: whether an existing file may be replaced.
+
+        """
+        from cardan.results.plots.plot import plot
+
+        return plot(self, panels, joints, reactions, angle, lines, size, path, overwrite)
+
+    def plot_phase(
+        self,
+        *joints: str,
+        angle: str = "rad",
+        lines: int = 30,
+        size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Figure:
+        """Plot the rates of tree joints over their coordinates, all by default; a dot marks the start.
+
+        Of a batch, at most `lines` systems are drawn. Other options are those of `plot`.
+        """
+        from cardan.results.plots.plot import plot_phase
+
+        return plot_phase(self, joints, angle, lines, size, path, overwrite)
+
+    def plot_power(
+        self,
+        *,
+        lines: int = 10,
+        size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Figure:
+        """Plot power, the change of energy together with the work of that power, and their difference.
+
+        The work is the integral of a cubic spline through the samples: with few samples its error dominates the
+        difference.
+        """
+        from cardan.results.plots.plot import plot_power
+
+        return plot_power(self, lines, size, path, overwrite)
+
+    def draw(
+        self,
+        t: Any = None,
+        *,
+        trace: Sequence[Any] = (),
+        view: Any = None,
+        names: bool = False,
+        centres: bool = False,
+        scale: bool = True,
+        size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Figure:
+        """Draw the mechanism at one or several times, s, in one picture; by default at seven evenly spaced times.
+
+        `trace` names bodies or frames, or pairs (body, point), whose paths over the whole run are drawn; a point (3,),
+        m, is in the body's axes. Of a batch, draw one system: `run[3].draw()`. Other options are those of `cd.draw`.
+        """
+        from cardan.results.drawing.draw import strobe
+
+        return strobe(self, t, trace, view, names, centres, scale, size, path, overwrite)
+
+    # Summary.
 
     def __repr__(self) -> str:
-        """One paragraph; change of energy and worst residual are in it if they were asked for."""
-        return paragraph(self)
+        """One line of text; it includes energy change and worst residual if they have been computed."""
+        (_, name), *rest = self._facts()
+        return f"Trajectory of {name}; {'; '.join(f'{what}: {value}' for what, value in rest)}."
 
     def _repr_html_(self) -> str:
-        return html_table(self)
+        return html_table("Trajectory", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Rows of the summary, without computing anything new."""
+        model = repr(self._metadata.labels.model)
+        found = [
+            ("model", f"{model}, {' x '.join(map(str, self.batch))} systems" if self.batch else model),
+            ("time", f"{np.nanmin(self.time):.6g} s to {np.nanmax(self.time):.6g} s"),
+            ("samples", str(self.time.shape[-1])),
+            ("method", self.method or "not given"),
+            ("formulation", self.formulation + (f" ({self.frame})" if self.formulation == "absolute" else "")),
+        ]
+        stopped = int((self._outcome != "").sum())
+        if stopped:
+            found.append(("stopped", f"{stopped} of {self._outcome.size}" if self.batch else self.outcome))
+        if self.events:
+            found.append(("events", str(len(self.events))))
+        if "energy" in self._computed:
+            E = self.energy
+            found.append(("largest change of energy", f"{np.nanmax(np.abs(E - E[..., :1])):.3g} J"))
+        if "position_residual" in self._computed:
+            found.append(("worst residual", f"{np.nanmax(self.quantity('position_residual')):.3g} m or rad"))
+        return found
 
 
 def _numbers(what: str, value: Any) -> np.ndarray:
     if type(value) is np.ndarray and value.dtype == np.float64 and not value.flags.writeable:
-        return value  # nobody can change it any more; of all else a copy
+        return value  # read-only, so that no copy is needed
     try:
         return floats(value)
     except TypeError:
@@ -448,3 +610,10 @@ def _numbers(what: str, value: Any) -> np.ndarray:
 
 def _squeezed(array: np.ndarray) -> np.ndarray:
     return array[..., 0] if array.shape[-1] == 1 else array
+
+
+def frozen(array: Any, kind: type = float) -> np.ndarray:
+    """A read-only view: other results were computed from the array and must not become stale."""
+    view: np.ndarray = np.asarray(array, dtype=kind).view()
+    view.flags.writeable = False
+    return view
