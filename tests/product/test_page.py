@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from cardan.results.geometry import geometry_of, place
 from cardan.results.page.page import MOST_SAMPLES, html
 from cardan.results.page.scene_3d import JOINTS, scene_3d
 from cardan.results.page.solids import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, rod
+
+from ..user_kinds import WIRE, bead
 
 pytest.importorskip("k3d", reason="pages need K3D-jupyter: pip install 'cardan[view]'")
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -181,6 +184,23 @@ def test_every_kind_of_joint_has_a_mark() -> None:
     for part in scene.parts:
         assert np.isfinite(part.solid.corners).all() and len(part.solid.triangles) > 0
         assert part.solid.triangles.max() < len(part.solid.corners)
+
+
+@pytest.mark.parametrize("mark", [*JOINTS, "new"])
+@pytest.mark.parametrize("axes", [(), (("parent", 0),), (("child", 1), ("parent", 0))])
+def test_kinds_of_a_user_have_pages(mark: str, axes: tuple[tuple[str, int], ...]) -> None:
+    """A joint kind and force elements that only the tests define are part of the scene, whatever mark they declare."""
+    model = bead(replace(WIRE, mark=mark, shown_axes=axes, slides=bool(axes))).build()
+    run = cd.simulate(model, 0.1, [0.3, 0.3], samples=5)
+    scene = scene_3d(model, run.poses)
+    for part in scene.parts:
+        assert np.isfinite(part.solid.corners).all() and len(part.solid.triangles) > 0
+    assert [span.name for span in scene.spans] == ["two pulls"]
+    told = about(html(run, ["q", "reactions"]))
+    assert {"object": "span/0", "layer": "force elements"}.items() <= told["spans"][0].items()
+    assert "joint wire" in [point["name"] for point in told["points"]]
+    drawn = {(part.layer, part.body) for part in scene.parts}
+    assert (mark == "none") or ("bodies", 0) in drawn
 
 
 def volume(solid: Solid) -> float:

@@ -3,6 +3,7 @@
 import sys
 import warnings
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from cardan.results.drawing.diagram import add_bodies, add_joints, begin
 from cardan.results.energy_balance import work
 from cardan.results.figure import image
 from cardan.results.geometry import geometry_of
+
+from ..user_kinds import WIRE, bead
 
 
 @pytest.fixture(scope="module")
@@ -306,3 +309,35 @@ def test_a_mechanism_that_is_not_ready_says_why() -> None:
     page = m._repr_html_()
     assert "half &lt;done&gt;" in page and "it has no joint" in page and "<svg" not in page
     assert html_table("a & b", [("<", ">")]).count("&lt;") == 1
+
+
+# A joint kind and force elements that only the tests define.
+
+
+def names_in(figure: Figure) -> set[str]:
+    return {text.get_text() for text in figure.axes[0].texts if text.get_gid() == "name"}
+
+
+def test_kinds_of_a_user_are_drawn_and_plotted(tmp_path: Path) -> None:
+    """They get a ring or a square with their name; everything else works as for Cardan's own kinds."""
+    model = bead().build()
+    assert names_in(model.draw()) == {"wire", "pull", "two pulls", "own torsion"}
+    assert {"hinge", "bead", "bar"} <= names_in(model.draw(names=True))
+    run = cd.simulate(model, 0.5, [0.3, 0.3], samples=21)
+    run.draw(trace=["bar"], path=tmp_path / "run.svg")
+    assert labels(run.plot("coordinates", reactions="wire"))[0] == "coordinate of wire (m)"
+    assert "<svg" in model._repr_html_()
+    canvas = begin(model, geometry_of(model), run.poses[0], None)
+    add_joints(canvas, geometry_of(model), run.poses[0], run.poses)
+    ring = next(patch for patch in canvas.patches if patch.layer == "joint").points
+    assert np.allclose(ring.mean(axis=0), canvas.view(run.position("bead")[0]))
+
+
+@pytest.mark.parametrize("mark", ["pin", "rail", "sleeve", "thread", "cross", "ball", "plate", "weld", "none", "new"])
+@pytest.mark.parametrize("axes", [(), (("parent", 0),), (("child", 1), ("parent", 0))])
+def test_every_mark_can_be_declared(mark: str, axes: tuple[tuple[str, int], ...]) -> None:
+    """A mark whose axes are not declared is drawn as the ring."""
+    kind = replace(WIRE, mark=mark, shown_axes=axes, slides=True)
+    figure = bead(kind).build().draw([0.3, 0.3])
+    plain = mark == "new" or len(axes) < {"cross": 2, "ball": 0, "weld": 0, "none": 0}.get(mark, 1)
+    assert ("wire" in names_in(figure)) == plain
