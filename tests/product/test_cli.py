@@ -16,7 +16,7 @@ import pytest
 
 import cardan as cd
 from cardan import cli, mechanisms
-from cardan.commands import source
+from cardan.commands import arguments
 from cardan.functions.check import Report, Row
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -265,7 +265,7 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("check pendulum --root free", "--root free is for robots"),
         ("simulate four_baar --out run", "did you mean 'four_bar'?"),
         ("simulate four_bar --out no_folder/run", "no_folder/run.nc: cannot be written"),
-        ("simulate four_bar --start A=30kg", "--start A: a number in rad is wanted, and '30kg' is a mass (kg)"),
+        ("simulate four_bar --start A=30kg", "--start A: expected a number in rad, but '30kg' is a mass (kg)"),
         ("simulate four_bar --start A=30dog", "'dog' is not a unit"),
         ("simulate four_bar --start C=1", "joint 'C' closes a loop"),
         ("simulate four_bar --start E=1", "joint 'E' is not in model 'four_bar'"),
@@ -273,7 +273,7 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("simulate four_bar --rate A=1,2", "joint 'A' (revolute) takes 1 number (rad/s), got 2"),
         ("simulate four_bar --rate A=1 --rate B=1", "cannot move like that"),
         ("simulate two_body --start root=0,0,0,1,1,0,0", "a quaternion (w, x, y, z) has length 1"),
-        ("simulate four_bar --time 5kg", "--time: a number in s is wanted"),
+        ("simulate four_bar --time 5kg", "--time: expected a number in s"),
         ("simulate four_bar --time=-1", "duration must be a positive number"),
         ("simulate four_bar --time nan", "'nan' is not a number with a unit"),
         ("simulate four_bar --method rk", "did you mean 'rk4'?"),
@@ -284,11 +284,11 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("simulate four_bar --set crank", "--set takes NAME=VALUE"),
         ("equations pendulum --name Q", "'Q' is no part of the equations"),
         ("equations stewart_platform", "--plain"),
-        ("equations pendulum --latex --json", "exclude each other"),
+        ("equations pendulum --latex --json", "cannot be combined"),
         ("convert pendulum out.txt", "suffix '.txt' is not that of a file that can be written"),
         ("convert four_bar out.urdf --strict", "cannot say all of 'four_bar'"),
         ("mechanisms four_baar", "did you mean 'four_bar'?"),
-        (f"mechanisms four_bar --write {ARM}", "the folder cannot be made"),
+        (f"mechanisms four_bar --write {ARM}", "the folder cannot be created"),
         ("view pendulum --out look.png", "a page is a .html file"),
         ("bench pendulum -f spetial", "did you mean 'spatial'?"),
     ],
@@ -333,12 +333,12 @@ def test_names_complete_in_a_shell() -> None:
     from cardan.formulation.native import formulation_key
     from cardan.integrate.integrators import OWN
 
-    assert source.complete_mechanism("four") == ["four_bar"]
-    assert ("four_bar", "mechanism of the catalogue") in source.complete_file("fo")
-    assert (f"{ARM.parent}/{ARM.name}", "model file") in source.complete_file(f"{ARM.parent}/ar")
-    assert source.complete_file("/no/such/folder/x") == []
-    assert set(source.METHODS) == set(OWN)
-    assert [formulation_key(name, "fixed") for name in source.FORMULATIONS]
+    assert arguments.complete_mechanism("four") == ["four_bar"]
+    assert ("four_bar", "mechanism of the catalogue") in arguments.complete_file("fo")
+    assert (f"{ARM.parent}/{ARM.name}", "model file") in arguments.complete_file(f"{ARM.parent}/ar")
+    assert arguments.complete_file("/no/such/folder/x") == []
+    assert set(arguments.METHODS) == set(OWN)
+    assert [formulation_key(name, "fixed") for name in arguments.FORMULATIONS]
     line = "cardan simulate pendulum --method a"
     words = {"_CARDAN_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "4"}
     code = "from cardan.cli import main; main()"

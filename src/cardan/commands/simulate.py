@@ -1,4 +1,4 @@
-"""`cardan simulate`: a mechanism moves; its trajectory, a plot and a page are left as files."""
+"""`cardan simulate`: simulate a mechanism and write its trajectory, a plot and a page."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from cardan.commands.measure import measured, start_state
-from cardan.commands.outputs import WORDS, can_make_pages, planned, written
-from cardan.commands.screen import as_typed, plain_table, say_error, screen
-from cardan.commands.source import (
+from cardan.commands.arguments import (
     Changes,
     File,
     Force,
@@ -26,6 +23,9 @@ from cardan.commands.source import (
     complete_method,
     read_model,
 )
+from cardan.commands.output_files import WORDS, can_make_pages, planned, written
+from cardan.commands.start_state import measured, start_state
+from cardan.commands.terminal import as_typed, plain_table, say_error, screen
 from cardan.errors import InterruptedRunError, SimulationError
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ Method = Annotated[
 
 def simulate(
     file: File,
-    time: Annotated[str, typer.Option("--time", "-t", metavar="TIME", help="How long: 10, 500ms, 2min.")] = "10",
+    time: Annotated[str, typer.Option("--time", "-t", metavar="TIME", help="Duration: 10, 500ms, 2min.")] = "10",
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", metavar="NAME", show_default=False,
-                     help="Write NAME.nc, NAME.png and NAME.html; without it, nothing is written."),
+                     help="Write NAME.nc, NAME.png and NAME.html; otherwise nothing is written."),
     ] = None,
     start: Start = None,
     rate: Rate = None,
@@ -58,7 +58,7 @@ def simulate(
     ] = None,
     rtol: Annotated[float, typer.Option(metavar="NUMBER", help="Relative tolerance.")] = 1e-8,
     atol: Annotated[float, typer.Option(metavar="NUMBER", help="Absolute tolerance, SI units.")] = 1e-10,
-    samples: Annotated[int, typer.Option(metavar="COUNT", help="Samples, evenly from start to end.")] = 501,
+    samples: Annotated[int, typer.Option(metavar="COUNT", help="Number of samples, evenly spaced.")] = 501,
     csv: Annotated[bool, typer.Option("--csv", metavar="", help="Write NAME.csv too.")] = False,
     parquet: Annotated[bool, typer.Option("--parquet", metavar="", help="Write NAME.parquet too.")] = False,
     no_plot: Annotated[bool, typer.Option("--no-plot", metavar="", help="Write no plot.")] = False,
@@ -68,9 +68,9 @@ def simulate(
     root: Root = "fixed",
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Simulate a mechanism: its trajectory, a plot and a page to look at.
+    """Simulate a mechanism and write its trajectory, a plot and a page.
 
-    Status 1 if the simulation does not get to its end; what there is until then is written all the same.
+    Status 1 if the simulation does not reach its end; the part that was computed is written.
 
     Example: [bold]cardan simulate four_bar --time 10 --rate A=2rad/s --out run[/bold]
     """
@@ -102,7 +102,7 @@ def _run(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Simulate, write and tell; the exit status."""
+    """Simulate, write files and report; return the exit status."""
     import cardan as cd
 
     run: Trajectory | None
@@ -117,7 +117,7 @@ def _run(
         say_error(why)
     if run is None:
         return status
-    with np.errstate(all="ignore"):  # a run that failed may end in numbers beyond all range
+    with np.errstate(all="ignore"):  # a failed run may end with very large numbers
         files, failed = written(run, paths, force)
         facts = summary(run, took) | {"error": why, "files": [str(path) for path in files]}
     if why is not None and files:
@@ -133,7 +133,7 @@ def _run(
 
 
 def summary(run: Trajectory, took: float) -> dict[str, Any]:
-    """What is worth knowing of a run: SI units."""
+    """Summary of a run, SI units."""
     from cardan.results.energy_balance import work
 
     E, K, P = run.energy, run.kinetic, run.power

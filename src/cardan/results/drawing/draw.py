@@ -15,7 +15,7 @@ from cardan.functions.kinematics import body_poses
 from cardan.model.model import Model
 from cardan.results.drawing import diagram, symbols
 from cardan.results.drawing.canvas import Canvas, svg
-from cardan.results.figure import COLOURS, GREY, INK, new_figure, require_file, save_figure, style
+from cardan.results.figure import COLOURS, GREY, INK, FigureOutput, new_figure, style
 from cardan.results.geometry import Geometry, geometry_of, place
 from cardan.structure.assemble import assemble
 
@@ -66,26 +66,16 @@ def draw(
     if not isinstance(model, Model):
         raise InputError(f"draw: give a model, as mechanism.build() makes it, got {type(model).__name__}")
     model.require_one("draw")
-    require_file(path, size)
+    output = FigureOutput(size, path, overwrite)
     geometry, poses = geometry_of(model), _poses(model, q)
     canvas = _canvas(model, geometry, poses, view, centres)
-    return _figure(canvas, model, geometry, poses, names, scale, size, path, overwrite)
+    return _figure(canvas, model, geometry, poses, names, scale, output)
 
 
 def strobe(
-    run: Trajectory,
-    t: Any,
-    trace: Sequence[Any],
-    view: Any,
-    names: bool,
-    centres: bool,
-    scale: bool,
-    size: tuple[float, float] | None,
-    path: str | os.PathLike[str] | None,
-    overwrite: bool,
+    run: Trajectory, t: Any, trace: Any, view: Any, names: bool, centres: bool, scale: bool, output: FigureOutput
 ) -> Figure:
     """Draw several positions of a run in one picture, the last one in full, with the paths of points."""
-    require_file(path, size)
     if run.batch:
         raise InputError(f"draw: the run is a batch of shape {run.batch}; draw one of its systems, run[0].draw()")
     model = run._require("a drawing")
@@ -106,7 +96,7 @@ def strobe(
     for k, points in enumerate(paths):
         canvas.line(points, COLOURS[(k + 1) % len(COLOURS)], 0.9, "trace")
     _add_all(canvas, model, geometry, poses[-1], run.poses, centres)
-    return _figure(canvas, model, geometry, poses[-1], names, scale, size, path, overwrite)
+    return _figure(canvas, model, geometry, poses[-1], names, scale, output)
 
 
 def thumbnail(model: Model) -> str:
@@ -162,15 +152,7 @@ def _poses(model: Model, q: Any) -> np.ndarray:
 
 
 def _figure(
-    canvas: Canvas,
-    model: Model,
-    geometry: Geometry,
-    poses: np.ndarray,
-    names: bool,
-    scale: bool,
-    size: tuple[float, float] | None,
-    path: str | os.PathLike[str] | None,
-    overwrite: bool,
+    canvas: Canvas, model: Model, geometry: Geometry, poses: np.ndarray, names: bool, scale: bool, output: FigureOutput
 ) -> Figure:
     """The canvas as a figure without axes, with equal scales."""
     from matplotlib.collections import PathCollection
@@ -182,10 +164,11 @@ def _figure(
     low, high = low - margin, high + margin
     span = high - low
     strip = STRIP if scale else 0.0
-    room = LARGEST if size is None else (size[0], max(size[1] - strip, 0.1))
+    room = LARGEST if output.size is None else (output.size[0], max(output.size[1] - strip, 0.1))
     per_inch = float(np.max(span / np.array(room)))
-    size = size or (max(span[0] / per_inch, NARROWEST), max(span[1] / per_inch, SHORTEST) + strip)
-    figure = new_figure(*size, by_hand=True)
+    fitted = (max(span[0] / per_inch, NARROWEST), max(span[1] / per_inch, SHORTEST) + strip)
+    width, height = output.size or fitted
+    figure = new_figure(width, height, by_hand=True)
     with style():
         at = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         at.set_axis_off()
@@ -205,16 +188,14 @@ def _figure(
             autolim=False,
         )  # fmt: skip
         strip *= per_inch
-        middle, (width, height) = (low + high) / 2, np.array(size) * per_inch
+        middle, width, height = (low + high) / 2, width * per_inch, height * per_inch
         at.set_xlim(middle[0] - width / 2, middle[0] + width / 2)
         at.set_ylim(low[1] - strip - (height - strip - span[1]) / 2, high[1] + (height - strip - span[1]) / 2)
         at.set_aspect("equal", adjustable="datalim")
         if scale:
             _add_scale(at, canvas, model, per_inch)
         _add_names(at, canvas, geometry, poses, per_inch, names)
-    if path is not None:
-        save_figure(figure, path, overwrite)
-    return figure
+    return output.write(figure)
 
 
 def _add_scale(at: Axes, canvas: Canvas, model: Model, per_inch: float) -> None:

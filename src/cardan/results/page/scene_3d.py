@@ -214,17 +214,9 @@ def _nothing(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
 
 
 JOINTS: dict[str, tuple[Callable[[Scene3D, DrawnJoint, np.ndarray], None], int]] = {
-    "pin": (_pin, 1),
-    "rail": (_rail, 1),
-    "sleeve": (_sleeve, 1),
-    "thread": (_thread, 1),
-    "cross": (_cross, 2),
-    "ball": (_ball, 0),
-    "plate": (_plate, 1),
-    "weld": (_weld, 0),
-    "none": (_nothing, 0),
-    "joint": (_joint, 0),
-}
+    "pin": (_pin, 1), "rail": (_rail, 1), "sleeve": (_sleeve, 1), "thread": (_thread, 1), "cross": (_cross, 2),
+    "ball": (_ball, 0), "plate": (_plate, 1), "weld": (_weld, 0), "none": (_nothing, 0), "joint": (_joint, 0),
+}  # fmt: skip
 """How joints are drawn by mark, and the number of axes that this needs."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,8 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.results.energy_balance import work
-from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, new_figure, require_file, save_figure, style
-from cardan.results.plots.panels import Panel, in_angle, panels_of, selection_of
+from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, style
+from cardan.results.plots.panels import Panel, Selection, in_angle, panels_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,23 +26,13 @@ MARKS_UP_TO = 12  # events marked with a line; more are marked along the top
 BAND = (5.0, 50.0, 95.0)  # percentiles drawn for a large batch: a band and the median
 
 
-def plot(
-    run: Trajectory,
-    panels: Sequence[str],
-    joints: Sequence[str] | str | None,
-    reactions: Sequence[str] | str,
-    angle: str,
-    lines: int,
-    size: tuple[float, float] | None,
-    path: str | os.PathLike[str] | None,
-    overwrite: bool,
-) -> Figure:
+def plot(run: Trajectory, panels: Sequence[str], selection: Selection, lines: int, output: FigureOutput) -> Figure:
     """Panels over time, one below the other."""
-    _require(lines, path, size)
-    found = panels_of(run, panels, selection_of(run, joints, reactions, angle))
+    _require(lines)
+    found = panels_of(run, panels, selection)
     if not found:
         raise InputError(f"plot: the run of {run._metadata.labels.model!r} has nothing to show in these panels")
-    figure = new_figure(*(size or (WIDTH, 0.4 + HEIGHT * len(found))))
+    figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(found))))
     with style():
         axes = np.atleast_1d(figure.subplots(len(found), 1, sharex=True))
         for at, panel in zip(axes, found, strict=True):
@@ -52,21 +41,12 @@ def plot(
         axes[-1].set_xlim(*_span(run))
         _titles(list(axes), run, lines)
         figure.align_ylabels(list(axes))
-    return _finished(figure, path, overwrite)
+    return _finished(figure, output)
 
 
-def plot_phase(
-    run: Trajectory,
-    joints: Sequence[str],
-    angle: str,
-    lines: int,
-    size: tuple[float, float] | None,
-    path: str | os.PathLike[str] | None,
-    overwrite: bool,
-) -> Figure:
+def plot_phase(run: Trajectory, selection: Selection, lines: int, output: FigureOutput) -> Figure:
     """Rate over coordinate, one panel for each coordinate."""
-    _require(lines, path, size)
-    selection = selection_of(run, joints or None, (), angle)
+    _require(lines)
     labels = run._metadata.labels
     places: list[tuple[int, int]] = []
     for joint in selection.joints or dict.fromkeys(name.rpartition("[")[0] or name for name in labels.rate):
@@ -83,36 +63,30 @@ def plot_phase(
         raise InputError(f"plot_phase: no joint of {labels.model!r} has coordinates whose time derivative is v")
     columns = min(len(places), 3)
     rows = -(-len(places) // columns)
-    figure = new_figure(*(size or (min(WIDTH, 0.4 + 2.9 * columns), 0.2 + (2.6 if columns < 3 else 2.0) * rows)))
+    figure = new_figure(*(output.size or (min(WIDTH, 0.4 + 2.9 * columns), 0.2 + (2.6 if columns < 3 else 2.0) * rows)))
     with style():
         axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
         for at, (k, i) in zip(axes, places, strict=False):
-            q_values, q_unit = in_angle(run.q[..., k], labels.coordinate_unit[k], angle)
-            v_values, v_unit = in_angle(run.v[..., i], labels.rate_unit[i], angle)
+            q_values, q_unit = in_angle(run.q[..., k], labels.coordinate_unit[k], selection.angle)
+            v_values, v_unit = in_angle(run.v[..., i], labels.rate_unit[i], selection.angle)
             _draw_orbits(at, _rows(q_values), _rows(v_values), lines)
             at.set_xlabel(f"{labels.coordinate[k]} ({q_unit})")
             at.set_ylabel(f"rate of {labels.rate[i]} ({v_unit})")
         for at in axes[len(places) :]:
             at.remove()
-    return _finished(figure, path, overwrite)
+    return _finished(figure, output)
 
 
-def plot_power(
-    run: Trajectory,
-    lines: int,
-    size: tuple[float, float] | None,
-    path: str | os.PathLike[str] | None,
-    overwrite: bool,
-) -> Figure:
+def plot_power(run: Trajectory, lines: int, output: FigureOutput) -> Figure:
     """Power, the change of energy with the work of that power, and their difference."""
-    _require(lines, path, size)
+    _require(lines)
     change, done = run.energy - run.energy[..., :1], work(run)
     found = [
         Panel("power", "W", {"power": run.power}),
         Panel("energy", "J", {"change of energy": change, "work of power": done}),
         Panel("difference", "J", {"difference": change - done}),
     ]
-    figure = new_figure(*(size or (WIDTH, 0.4 + HEIGHT * len(found))))
+    figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(found))))
     with style():
         axes = list(figure.subplots(len(found), 1, sharex=True))
         for at, panel in zip(axes, found, strict=True):
@@ -126,25 +100,22 @@ def plot_power(
         axes[-1].set_xlim(*_span(run))
         _titles(axes, run, lines)
         figure.align_ylabels(axes)
-    return _finished(figure, path, overwrite)
+    return _finished(figure, output)
 
 
-def _require(lines: Any, path: str | os.PathLike[str] | None, size: Any) -> None:
-    """Check options before anything is computed."""
+def _require(lines: Any) -> None:
+    """Check the number of lines before anything is computed."""
     if not isinstance(lines, int | np.integer) or lines < 0:
         raise InputError(f"plot: lines must be the number of systems to draw one by one, 0 or more, got {lines!r}")
-    require_file(path, size)
 
 
-def _finished(figure: Figure, path: str | os.PathLike[str] | None, overwrite: bool) -> Figure:
+def _finished(figure: Figure, output: FigureOutput) -> Figure:
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):  # dollar signs in a name are not a formula
         if isinstance(text, Text) and "$" in text.get_text():
             text.set_parse_math(False)
-    if path is not None:
-        save_figure(figure, path, overwrite)
-    return figure
+    return output.write(figure)
 
 
 def _rows(values: np.ndarray) -> np.ndarray:

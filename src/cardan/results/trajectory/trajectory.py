@@ -506,9 +506,12 @@ class Trajectory:
             overwrite: whether an existing file may be replaced.
 
         """
+        from cardan.results.figure import FigureOutput
+        from cardan.results.plots.panels import selection_of
         from cardan.results.plots.plot import plot
 
-        return plot(self, panels, joints, reactions, angle, lines, size, path, overwrite)
+        output = FigureOutput(size, path, overwrite)
+        return plot(self, panels, selection_of(self, joints, reactions, angle), lines, output)
 
     def plot_phase(
         self,
@@ -523,9 +526,12 @@ class Trajectory:
 
         Of a batch, at most `lines` systems are drawn. Other options are those of `plot`.
         """
+        from cardan.results.figure import FigureOutput
+        from cardan.results.plots.panels import selection_of
         from cardan.results.plots.plot import plot_phase
 
-        return plot_phase(self, joints, angle, lines, size, path, overwrite)
+        output = FigureOutput(size, path, overwrite)
+        return plot_phase(self, selection_of(self, joints or None, (), angle), lines, output)
 
     def plot_power(
         self,
@@ -540,9 +546,10 @@ class Trajectory:
         The work is the integral of a cubic spline through the samples: with few samples its error dominates the
         difference.
         """
+        from cardan.results.figure import FigureOutput
         from cardan.results.plots.plot import plot_power
 
-        return plot_power(self, lines, size, path, overwrite)
+        return plot_power(self, lines, FigureOutput(size, path, overwrite))
 
     def draw(
         self,
@@ -563,8 +570,9 @@ class Trajectory:
         m, is in the body's axes. Of a batch, draw one system: `run[3].draw()`. Other options are those of `cd.draw`.
         """
         from cardan.results.drawing.draw import strobe
+        from cardan.results.figure import FigureOutput
 
-        return strobe(self, t, trace, view, names, centres, scale, size, path, overwrite)
+        return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite))
 
     # Summary.
 

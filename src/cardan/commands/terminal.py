@@ -1,4 +1,4 @@
-"""What the terminal shows: tables, and a bar for work that takes a while."""
+"""Output on the terminal: tables, progress bars and errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 T = TypeVar("T")
-# What an error message suggests in Python, as one types it here.
+# What error messages say of Python arguments, and the same for command-line options.
 OPTIONS = {
     "simulate: ": "",
     "pass overwrite=True": "give --force",
@@ -22,12 +22,12 @@ OPTIONS = {
 
 
 def screen() -> Console:
-    """Where results go: no colour where it is not a terminal, or where NO_COLOR asks for none."""
+    """The console for results; without colour if it is not a terminal or NO_COLOR is set."""
     return Console(highlight=False)
 
 
 def plain_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = ()) -> Table:
-    """A table without lines; the columns numbered in `right` hold numbers."""
+    """A table without lines; the columns numbered in `right` are aligned to the right."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=any(headings), header_style="bold")
     for k, heading in enumerate(headings):
         table.add_column(heading, justify="right" if k in right else "left", no_wrap=k == 0)
@@ -43,7 +43,7 @@ def _cell(value: Any) -> Any:
 
 
 def tracked(items: Sequence[T], what: str) -> Iterator[T]:
-    """The items, one by one, with a bar on a terminal."""
+    """The items, with a progress bar on a terminal."""
     if not sys.stderr.isatty():
         yield from items
         return
@@ -53,12 +53,12 @@ def tracked(items: Sequence[T], what: str) -> Iterator[T]:
 
 
 def say_error(sentence: str) -> None:
-    """One sentence of what went wrong."""
+    """Print an error."""
     print(f"cardan: {as_typed(sentence)}", file=sys.stderr)
 
 
 def as_typed(sentence: str) -> str:
-    """What an error message says of arguments, said of options."""
+    """An error message with Python arguments replaced by command-line options."""
     for argument, option in OPTIONS.items():
         sentence = sentence.replace(argument, option)
     return sentence

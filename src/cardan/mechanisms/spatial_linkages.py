@@ -1,7 +1,7 @@
 """Spatial mechanisms with closed loops, several of them over-constrained.
 
-Each is described in one closed position: `_join` puts a joint where it is there, so that its coordinates are zero in
-that position unless said.
+Each is described in one closed position: `_join` places a joint at its position there, so that its coordinates are
+zero in that position unless stated.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def bennett(
     """Bennett's linkage: four bars and four hinges, none parallel; opposite bars are alike.
 
     `twist` (rad) is the angle of the hinges at the ends of a bar of `length` (m), the bar square to both. The others
-    have `other_twist` and the length that Bennett's condition asks for, `length / sin(twist)` being the same for all.
-    One freedom, though Kutzbach says -2. Neighbouring angles obey `tan(A/2) tan(B/2) = sin((other_twist + twist)/2) /
+    have `other_twist` and the length that Bennett's condition requires: `length / sin(twist)` is the same for all.
+    One freedom; Kutzbach -2. Neighbouring angles obey `tan(A/2) tan(B/2) = sin((other_twist + twist)/2) /
     sin((other_twist - twist)/2)`, the opposite ones are `C = -A`, `D = -B`; `angle` is A at the start.
     """
     if min(abs(np.sin(twist)), abs(np.sin(other_twist)), abs(np.sin((other_twist - twist) / 2))) < 1e-9:
@@ -133,7 +133,7 @@ def bennett(
 def sarrus(*, bar: float = 0.5, width: float = 0.4, angle: float = 0.9) -> Mechanism:
     """Sarrus' linkage: a plate on two folding legs of two equal bars (m), in planes at right angles.
 
-    The plate rises straight along z, at `2 bar sin(angle)`, with hinges alone. One freedom, though Kutzbach says 0.
+    The plate rises straight along z, at `2 bar sin(angle)`, with hinges alone. One freedom; Kutzbach 0.
     Flat, `angle` 0, both legs are stretched and it gains freedoms.
     """
     m = Mechanism("sarrus")

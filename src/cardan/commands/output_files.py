@@ -1,4 +1,4 @@
-"""The files that a run becomes: planned and tried before anything is computed, each written whole or not at all."""
+"""Output files of a run: checked before anything is computed, and each complete or absent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
 
 QUANTITIES = ("a", "energy", "kinetic", "potential", "power", "position_residual", "velocity_residual")
-"""What a file has besides the states."""
+"""Quantities written in addition to the states."""
 WRITERS: dict[str, Callable[[Any, Path, bool], None]] = {
     ".nc": lambda run, path, force: run.save(path, *QUANTITIES, overwrite=force),
     ".csv": lambda run, path, force: run.to_csv(path, *QUANTITIES, overwrite=force),
@@ -24,21 +24,21 @@ WORDS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png": "plo
 
 
 def can_make_pages() -> bool:
-    """Whether the viewer's package is installed."""
+    """Whether K3D-jupyter, which pages need, is installed."""
     from importlib.util import find_spec
 
     return find_spec("k3d") is not None
 
 
 def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
-    """The files to write, `out` with each suffix; refused where one cannot be written, before anything is."""
+    """The files to write, `out` with each suffix; an error if one of them cannot be written."""
     if out is None:
         return []
     stem = Path(out)
     if stem.suffix in WRITERS:
         stem = stem.with_suffix("")
     if not stem.name or stem.name in (".", ".."):
-        raise FileError(f"--out takes the name of files without suffix, such as run, got {out!r}")
+        raise FileError(f"--out takes a file name without suffix, such as run, got {out!r}")
     paths = [stem.with_name(stem.name + suffix) for suffix in suffixes]
     for path in paths:
         require_writable(path, force)
@@ -51,7 +51,7 @@ def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
 
 
 def require_writable(path: Path, force: bool) -> None:
-    """Refuse a file that is there already, or cannot be made."""
+    """Refuse a file that exists or cannot be created."""
     from cardan.results.atomic_file import begin_file, cannot_write
 
     try:
@@ -65,7 +65,7 @@ def require_writable(path: Path, force: bool) -> None:
 
 
 def written(run: Trajectory, paths: list[Path], force: bool) -> tuple[list[Path], list[str]]:
-    """Write what can be written of a run; the files, and a sentence for each that could not be."""
+    """Write the files of a run; return those written, and an error message for each of the others."""
     done, failed = [], []
     for path in paths:
         try:

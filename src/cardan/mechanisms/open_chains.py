@@ -1,4 +1,4 @@
-"""Open chains: pendulums, a cart with a pole, two floating bodies. Gravity along -z unless said."""
+"""Open chains: pendulums, a cart with a pole, two floating bodies. Gravity is along -z unless stated."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def two_body(*, seed: int = 0) -> Mechanism:
 
 
 def chain(links: int, *, length: float = 0.2, mass: float = 1.0) -> Mechanism:
-    """A hanging chain of equal rods on hinges whose axes alternate between y and x."""
+    """A hanging chain of equal rods on hinges with axes that alternate between y and x."""
     m = Mechanism(f"chain_{links}")
     before = m.ground
     for k in range(links):

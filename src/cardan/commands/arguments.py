@@ -1,4 +1,4 @@
-"""What a command works on: a file or a mechanism of the catalogue, and what completes its name in a shell."""
+"""Arguments and options that commands share, their completion in a shell, and the model that they name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ METHODS = {
 
 
 def complete_file(incomplete: str) -> list[tuple[str, str]]:
-    """Mechanisms of the catalogue, folders and model files that begin like this."""
+    """Mechanisms of the catalogue, folders and model files that start with the text."""
     from cardan.mechanisms import CATALOGUE
 
     found = [(name, "mechanism of the catalogue") for name in CATALOGUE if name.startswith(incomplete)]
@@ -55,24 +55,24 @@ def complete_file(incomplete: str) -> list[tuple[str, str]]:
 
 
 def complete_mechanism(incomplete: str) -> list[str]:
-    """Mechanisms of the catalogue that begin like this."""
+    """Mechanisms of the catalogue that start with the text."""
     from cardan.mechanisms import CATALOGUE
 
     return [name for name in CATALOGUE if name.startswith(incomplete)]
 
 
 def complete_formulation(incomplete: str) -> list[tuple[str, str]]:
-    """Formulations that begin like this."""
+    """Formulations that start with the text."""
     return [(name, words) for name, words in FORMULATIONS.items() if name.startswith(incomplete)]
 
 
 def complete_method(incomplete: str) -> list[tuple[str, str]]:
-    """Methods that begin like this."""
+    """Integration methods that start with the text."""
     return [(name, words) for name, words in METHODS.items() if name.startswith(incomplete)]
 
 
 def complete_root(incomplete: str) -> list[str]:
-    """The ways in which a robot stands."""
+    """Values of `--root` that start with the text."""
     return [name for name in ("fixed", "free") if name.startswith(incomplete)]
 
 
@@ -87,30 +87,30 @@ File = Annotated[
 ]
 Root = Annotated[
     str,
-    typer.Option(metavar="WORD", help="How a robot's root meets the ground: fixed or free.",
+    typer.Option(metavar="WORD", help="Root of a robot on the ground: fixed or free.",
                  autocompletion=complete_root),
 ]  # fmt: skip
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", show_default=False,
-                 help="A parameter of a .yaml file or of the catalogue; again for more."),
+                 help="Set a parameter of a .yaml file or of the catalogue; repeatable."),
 ]  # fmt: skip
 Formulation = Annotated[
     str,
     typer.Option("--formulation", "-f", metavar="NAME", autocompletion=complete_formulation,
                  help="spatial, newton_euler, absolute, relative or points."),
 ]  # fmt: skip
-Frame = Annotated[str, typer.Option(metavar="WORD", help="Angular rates of absolute: fixed or body.")]
+Frame = Annotated[str, typer.Option(metavar="WORD", help="Frame of angular rates of absolute: fixed or body.")]
 Start = Annotated[
     list[str] | None,
-    typer.Option(metavar="JOINT=VALUE", show_default=False, help="A joint's coordinate: A=30deg; again for more."),
+    typer.Option(metavar="JOINT=VALUE", show_default=False, help="Coordinate of a joint: A=30deg; repeatable."),
 ]
 Rate = Annotated[
     list[str] | None,
-    typer.Option(metavar="JOINT=VALUE", show_default=False, help="A joint's rate: A=2rad/s; again for more."),
+    typer.Option(metavar="JOINT=VALUE", show_default=False, help="Rate of a joint: A=2rad/s; repeatable."),
 ]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for a program to read.")]
-Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace files that exist.")]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace existing files.")]
 
 
 def read_model(file: str, root: str = "fixed", changes: Sequence[str] | None = None) -> Model:
@@ -124,7 +124,7 @@ def read_model(file: str, root: str = "fixed", changes: Sequence[str] | None = N
 
 
 def _from_catalogue(name: str, parameters: Mapping[str, float | str]) -> Model:
-    """A mechanism of the catalogue, with other values of the parameters in its file."""
+    """A mechanism of the catalogue, with values for parameters of its file."""
     from cardan.mechanisms import CATALOGUE
 
     if not parameters:
@@ -139,14 +139,14 @@ def _from_catalogue(name: str, parameters: Mapping[str, float | str]) -> Model:
 
 
 def _is_catalogue(file: str, root: str) -> bool:
-    """Whether a name is that of a mechanism of the catalogue; a file may have any name with a suffix."""
+    """Whether a name is a mechanism of the catalogue; the name of a file has a suffix."""
     from cardan.mechanisms import CATALOGUE
 
     if root not in ("fixed", "free"):
         raise InputError(f"--root must be fixed or free, got {root!r}")
     if file in CATALOGUE:
         if root == "free":
-            raise InputError(f"--root free is for robots; {file!r} is a mechanism of the catalogue and stands as it is")
+            raise InputError(f"--root free is for robots; {file!r} is a mechanism of the catalogue")
         return True
     if not Path(file).suffix and not Path(file).exists():
         raise FileError(f"{file!r} is neither a file nor a mechanism of the catalogue{nearest(file, CATALOGUE)}")

@@ -1,7 +1,7 @@
 """Planar mechanisms with closed loops, modelled in space: hinges about z, gravity along -y.
 
 A bar's frame is at its first hinge, x along the bar. A hinge's coordinate is the angle of its second bar to its first.
-In space a planar loop of hinges and sliders has three redundant constraints: out of the plane it cannot open anyway.
+In space a planar loop of hinges and sliders has three redundant constraints: those out of the plane.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _angle(d: np.ndarray) -> float:
 
 
 def _corner(owner: str, P: np.ndarray, p: float, Q: np.ndarray, q: float) -> np.ndarray:
-    """The point p from P and q from Q, to the left of the way from P to Q: the law of cosines."""
+    """The point at distance p from P and q from Q, to the left of the line from P to Q: the law of cosines."""
     d = Q - P
     l = float(np.linalg.norm(d))
     along = (p * p + l * l - q * q) / (2 * l) if l > 0 else np.inf

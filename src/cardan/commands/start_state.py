@@ -1,4 +1,4 @@
-"""Numbers with units on the command line: `--time 500ms`, `--start A=30deg`, and states made of them."""
+"""Numbers with units on the command line, `--time 500ms`, `--start A=30deg`, and the initial state that they give."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cardan.commands.source import split_setting
+from cardan.commands.arguments import split_setting
 from cardan.errors import InputError
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
 
-UNIT_ERROR = 1e-3  # a quaternion that is longer or shorter than one by more is a mistake
+UNIT_ERROR = 1e-3  # largest deviation of the length of a quaternion from 1
 
 
 def measured(option: str, text: str, unit: str) -> float:
-    """A number with a unit, or without one in SI, measured as `unit` is ("rad/s", "m", "s", "1")."""
+    """A number in SI units; text without a unit is in SI, text with one must have the dimension of `unit`."""
     from cardan.io.units import MEASURE, PLAIN, UnitError, described, read_unit, to_si
 
     match = MEASURE.fullmatch(text.strip())
@@ -28,16 +28,16 @@ def measured(option: str, text: str, unit: str) -> float:
         given = read_unit(match[2]) if match[2] else None
         if given is not None and given.dimension != wanted:
             what = "a number without unit" if unit == "1" else f"a number in {unit}"
-            raise InputError(f"{option}: {what} is wanted, and {text!r} is {described(given.dimension)}")
+            raise InputError(f"{option}: expected {what}, but {text!r} is {described(given.dimension)}")
         return to_si(match[1], given)
     except UnitError as error:
         raise InputError(f"{option}: {text!r}: {error}") from None
 
 
 def start_state(model: Model, start: Sequence[str], rate: Sequence[str]) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The state with some joints' coordinates and rates given by name, the others such that all loops close.
+    """The state with coordinates and rates of some joints given by name; the others are assembled.
 
-    None, for the model's own start, where nothing is given.
+    None, for the model's own start, if nothing is given.
     """
     if not start and not rate:
         return None, None
@@ -54,7 +54,7 @@ def start_state(model: Model, start: Sequence[str], rate: Sequence[str]) -> tupl
 
 
 def _place(model: Model, option: str, text: str, into: np.ndarray) -> str:
-    """Put the numbers of `joint=value,value` in their places; give the joint."""
+    """Store the numbers of `joint=value,value` in the array and return the name of the joint."""
     joint, values = split_setting(option, text)
     at = model.q_slice(joint) if option == "--start" else model.v_slice(joint)
     kind = model.joint(joint).kind
