@@ -20,7 +20,7 @@ WRITERS: dict[str, Callable[[Any, Path, bool], None]] = {
     ".png": lambda run, path, force: run.plot(path=path, overwrite=force),
     ".html": lambda run, path, force: run.page(path, overwrite=force),
 }
-WORDS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png": "plot", ".html": "page"}
+DESCRIPTIONS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png": "plot", ".html": "page"}
 
 
 def can_make_pages() -> bool:

@@ -23,7 +23,7 @@ from cardan.commands.arguments import (
     complete_method,
     read_model,
 )
-from cardan.commands.output_files import WORDS, can_make_pages, planned, written
+from cardan.commands.output_files import DESCRIPTIONS, can_make_pages, planned, written
 from cardan.commands.start_state import measured, start_state
 from cardan.commands.terminal import as_typed, plain_table, say_error, screen
 from cardan.errors import InterruptedRunError, SimulationError
@@ -172,7 +172,7 @@ def _show(facts: dict[str, Any], asked: bool) -> None:
     if facts["constrained"]:
         worst = f"{facts['position_residual']:.1e} m or rad, {facts['velocity_residual']:.1e} m/s or rad/s"
         rows.append(("worst residual", worst))
-    rows += [(WORDS[Path(path).suffix], path) for path in facts["files"]]
+    rows += [(DESCRIPTIONS[Path(path).suffix], path) for path in facts["files"]]
     if asked and not can_make_pages():
         rows.append(("page", "none; pip install 'cardan[view]' for it, or give --no-page"))
     if not asked:

@@ -151,14 +151,14 @@ class Trajectory:
         if tau is not None and tuple(tau.shape) not in ((nv,), (*self.batch, nv)):
             raise InputError(f"trajectory: tau must have the shape {(nv,)} or {(*self.batch, nv)}, got {tau.shape}")
         self._tau = tau
-        words = np.full(self.batch, "") if outcome is None else np.asarray(outcome, dtype=str)
-        if words.shape != self.batch:
-            raise InputError(f"trajectory: outcome must have the batch shape {self.batch}, got {words.shape}")
-        self._outcome = words
+        outcomes = np.full(self.batch, "") if outcome is None else np.asarray(outcome, dtype=str)
+        if outcomes.shape != self.batch:
+            raise InputError(f"trajectory: outcome must have the batch shape {self.batch}, got {outcomes.shape}")
+        self._outcome = outcomes
         self.events: tuple[EventRecord, ...] = tuple(events)
+        """The events that occurred, in the order given."""
         if not all(isinstance(event, EventRecord) for event in self.events):
             raise InputError(f"trajectory: events must be cd.EventRecord, got {shown(self.events)}")
-        """The events that occurred, in the order given."""
         return self
 
     # Given data.
