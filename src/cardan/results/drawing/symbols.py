@@ -142,17 +142,11 @@ class JointSymbol:
 
 
 JOINTS: dict[str, JointSymbol] = {
-    "pin": JointSymbol(_pin, 1),
-    "rail": JointSymbol(_rail, 1),
-    "sleeve": JointSymbol(_sleeve, 1),
-    "thread": JointSymbol(_thread, 1),
-    "cross": JointSymbol(_cross, 2),
-    "ball": JointSymbol(_ball),
-    "plate": JointSymbol(_plate, 1, "none"),
-    "weld": JointSymbol(_weld, ground="clamp"),
-    "none": JointSymbol(_nothing, ground="none"),
-    "joint": JointSymbol(_ring),
-}
+    "pin": JointSymbol(_pin, 1), "rail": JointSymbol(_rail, 1), "sleeve": JointSymbol(_sleeve, 1),
+    "thread": JointSymbol(_thread, 1), "cross": JointSymbol(_cross, 2), "ball": JointSymbol(_ball),
+    "plate": JointSymbol(_plate, 1, ground="none"), "weld": JointSymbol(_weld, ground="clamp"),
+    "none": JointSymbol(_nothing, ground="none"), "joint": JointSymbol(_ring),
+}  # fmt: skip
 """The symbols of joints by mark."""
 
 

@@ -13,6 +13,7 @@ from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import floats, one, shown
+from cardan.results.figure import FigureOutput
 from cardan.results.trajectory import files
 from cardan.results.trajectory.dataset import dataset, table
 from cardan.results.trajectory.interpolation import states_at
@@ -506,7 +507,6 @@ class Trajectory:
             overwrite: whether an existing file may be replaced.
 
         """
-        from cardan.results.figure import FigureOutput
         from cardan.results.plots.panels import selection_of
         from cardan.results.plots.plot import plot
 
@@ -526,7 +526,6 @@ class Trajectory:
 
         Of a batch, at most `lines` systems are drawn. Other options are those of `plot`.
         """
-        from cardan.results.figure import FigureOutput
         from cardan.results.plots.panels import selection_of
         from cardan.results.plots.plot import plot_phase
 
@@ -546,7 +545,6 @@ class Trajectory:
         The work is the integral of a cubic spline through the samples: with few samples its error dominates the
         difference.
         """
-        from cardan.results.figure import FigureOutput
         from cardan.results.plots.plot import plot_power
 
         return plot_power(self, lines, FigureOutput(size, path, overwrite))
@@ -570,7 +568,6 @@ class Trajectory:
         m, is in the body's axes. Of a batch, draw one system: `run[3].draw()`. Other options are those of `cd.draw`.
         """
         from cardan.results.drawing.draw import strobe
-        from cardan.results.figure import FigureOutput
 
         return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite))
 
