@@ -1,6 +1,6 @@
-"""Write docs/commands.md, the commands and what they print: `python docs/make_commands.py`.
+"""Write docs/commands.md, the commands and their output: `python docs/make_commands.py`.
 
-Every command is run as it stands on the page, in an empty folder, on a terminal of 80 columns without colours.
+Every command is run as shown on the page, in an empty folder, on a terminal of 80 columns without colours.
 """
 
 from __future__ import annotations
@@ -22,25 +22,24 @@ INTRODUCTION = """# Commands
 
 <!-- made by docs/make_commands.py; do not edit -->
 
-`cardan COMMAND --help` tells all options. Wherever a command takes a FILE, it may be a URDF, a `.yaml` file in
-[the format of Cardan](format.md), an MJCF `.xml`, or the name of a mechanism of the catalogue. Numbers may carry units:
-`30deg`, `500ms`, `60rpm`; without one they are in SI units. `--json` prints for programs. Exit status: 0 done, 1 a
-check or a simulation failed, 2 the input was wrong, 130 interrupted; what is wrong is said in one sentence, and nothing
-is left half-written. `cardan --install-completion` completes commands, options, mechanisms, formulations and methods in
-your shell.
+`cardan COMMAND --help` lists all options. A FILE is a URDF, a `.yaml` file in [the format of Cardan](format.md), an
+MJCF `.xml`, or the name of a mechanism of the catalogue. Numbers may have units: `30deg`, `500ms`, `60rpm`; without a
+unit they are in SI units. `--json` prints JSON. Exit status: 0 success, 1 a check or simulation failed, 2 wrong input,
+130 interrupted. An error is one sentence, and no file is left incomplete. `cardan --install-completion` installs
+completion of commands, options, mechanisms, formulations and methods in your shell.
 """
-# What is shown of each command: a sentence, and command lines.
+# For each command: a description, and command lines to show.
 SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
-    "demo": ("What `make demo` shows: one problem three ways, a robot, and how fast.", ()),
-    "info": ("A model's tree, joints and cuts.", ("cardan info four_bar",)),
+    "demo": ("The demonstration of `make demo`: one problem three ways, a robot, and speed.", ()),
+    "info": ("The tree, joints and cuts of a model.", ("cardan info four_bar",)),
     "check": (
-        "Every identity, and every formulation against the others, at random states.",
+        "Test all identities, and compare all formulations, at random states.",
         ("cardan check four_bar --states 16",),
     ),
     "simulate": (
-        "A trajectory ([NetCDF](trajectories.md)), a plot and a page. Joints are placed and set moving by "
-        "name; the rest of a loop follows. All files are tried before anything is computed. If the simulation fails "
-        "or is interrupted, what was computed until then is written.",
+        "Simulate and write a trajectory ([NetCDF](trajectories.md)), a plot and a page. Initial coordinates and rates "
+        "of joints are given by name; the rest of a loop is assembled. All files are checked before anything is "
+        "computed. If the simulation fails or is interrupted, the part that was computed is written.",
         (
             "cardan simulate four_bar --time 10 --start A=30deg --rate A=2rad/s --out run",
             "cardan simulate four_bar --time 10 --out run",
@@ -52,7 +51,7 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
         ("cardan view four_bar --time 5 --out look.html",),
     ),
     "equations": (
-        "The equations of motion in symbols, for a reader, as LaTeX, or as JSON with entries that SymPy reads.",
+        "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse.",
         (
             "cardan equations cart_pole",
             "cardan equations pendulum --name f --latex",
@@ -60,7 +59,7 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "convert": (
-        "From one format to another, with a report of what is lost.",
+        "Convert from one format to another, with a report of what is lost.",
         ("cardan convert four_bar four_bar.yaml", "cardan convert four_bar four_bar.urdf"),
     ),
     "mechanisms": (
@@ -68,15 +67,15 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
         ("cardan mechanisms", "cardan mechanisms slider_crank", "cardan mechanisms --write models"),
     ),
     "bench": (
-        "Evaluations of forward dynamics on this machine, in seconds. `python -m benchmarks` in a checkout is the full "
-        "comparison with other engines.",
+        "Speed of forward dynamics on this machine. `python -m benchmarks` in a checkout is the full comparison with "
+        "other engines.",
         ("cardan bench four_bar",),
     ),
 }
 
 
 def printed(line: str, folder: str) -> str:
-    """What a command line prints, both streams as a terminal shows them."""
+    """Output of a command line, both streams together."""
     words = shlex.split(line)[1:]
     plain = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")}
     done = subprocess.run(
@@ -94,13 +93,13 @@ def printed(line: str, folder: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Without colours, spaces at the ends of lines, and empty lines around."""
+    """Remove colours, trailing spaces, and empty lines at both ends."""
     lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()]
     return "\n".join(lines).strip("\n")
 
 
 def section(command: str, folder: str) -> str:
-    """One command: what it does, what it prints, its help."""
+    """One command: description, examples, help."""
     sentence, lines = SHOWN[command]
     parts = [f"## {command}", fill(sentence, 120)]
     parts += [f"```console\n$ {line}\n{printed(line, folder)}\n```" for line in lines]

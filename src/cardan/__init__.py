@@ -96,14 +96,13 @@ if TYPE_CHECKING:
     from cardan.io.load import load, load_mechanism, save
     from cardan.machines.ufunc.threads import get_threads, set_threads
     from cardan.readable.symbols import Symbols
-    from cardan.results.drawing import draw
-    from cardan.results.files import load_run
-    from cardan.results.page import page
-    from cardan.results.record import EventRecord
+    from cardan.results.drawing.draw import draw
+    from cardan.results.page.page import page
+    from cardan.results.page.viewer import Viewer, view
     from cardan.results.simulate import simulate
-    from cardan.results.stream import Store
-    from cardan.results.trajectory import Trajectory
-    from cardan.results.view import Viewer, view
+    from cardan.results.trajectory.files import load_run
+    from cardan.results.trajectory.store import Store
+    from cardan.results.trajectory.trajectory import EventRecord, Trajectory
     from cardan.structure.assemble import assemble
     from cardan.structure.condition import condition
     from cardan.structure.planarity import in_plane, is_planar
@@ -137,19 +136,19 @@ _LAZY = {
     ),
     "multipliers": "functions.constraints",
     "power": "functions.energy",
-    "EventRecord": "results.record",
-    "draw": "results.drawing",
-    "page": "results.page",
-    **dict.fromkeys(("Viewer", "view"), "results.view"),
-    "load_run": "results.files",
+    "EventRecord": "results.trajectory.trajectory",
+    "draw": "results.drawing.draw",
+    "page": "results.page.page",
+    **dict.fromkeys(("Viewer", "view"), "results.page.viewer"),
+    "load_run": "results.trajectory.files",
     "simulate": "results.simulate",
     **dict.fromkeys(("Event", "Instant"), "integrate.events"),
     **dict.fromkeys(
         ("Adams", "Alpha", "BDF", "DormandPrince", "Gear", "Integrator", "RK4", "RungeKutta", "SemiImplicitEuler",
          "add_method"), "integrate.integrators",
     ),
-    "Store": "results.stream",
-    "Trajectory": "results.trajectory",
+    "Store": "results.trajectory.store",
+    "Trajectory": "results.trajectory.trajectory",
     **dict.fromkeys(("Redundancy", "redundancy"), "structure.redundancy"),
     "assemble": "structure.assemble",
     **dict.fromkeys(("load", "load_mechanism", "save"), "io.load"),
@@ -270,7 +269,7 @@ def __getattr__(name: str) -> Any:
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
 VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
 VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
-VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing").thumbnail(model)
+VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing.draw").thumbnail(model)
 
 
 def __dir__() -> list[str]:

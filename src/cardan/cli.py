@@ -1,6 +1,6 @@
 """The command line: `cardan demo | info | check | simulate | view | equations | convert | mechanisms | bench`.
 
-Exit status: 0 done, 1 a check or a simulation failed, 2 the input was wrong, 130 interrupted.
+Exit status: 0 success, 1 a check or simulation failed, 2 wrong input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from cardan.commands.bench import bench
 from cardan.commands.convert import convert
 from cardan.commands.describe import check, info, mechanisms
 from cardan.commands.equations import equations
-from cardan.commands.screen import say_error
 from cardan.commands.simulate import simulate
+from cardan.commands.terminal import say_error
 from cardan.commands.view import view
 from cardan.errors import CardanError, SimulationError
 
@@ -32,20 +32,20 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; errors of Cardan become one sentence and status 2."""
+    """Run the command line; an error of Cardan is printed as one sentence, with exit status 2."""
     try:
         try:
             app(prog_name="cardan")
         finally:
-            if sys.stdout is not None:  # it is None where the shell has closed it
+            if sys.stdout is not None:  # None if the shell has closed it
                 sys.stdout.flush()
     except CardanError as error:
         say_error(str(error))
         sys.exit(1 if isinstance(error, SimulationError) else 2)
     except MemoryError:
-        say_error("there is not enough memory for that; ask for less")
+        say_error("not enough memory; reduce the number of states or samples")
         sys.exit(1)
-    except OSError as error:  # a full disk, or who read the output has gone; then there is nobody to tell
+    except OSError as error:  # a full disk, or the reader of a pipe has gone, to whom nothing can be reported
         if not isinstance(error, BrokenPipeError):
             say_error(f"{error.filename or 'the output'}: {error.strerror or error}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -71,7 +71,7 @@ def _cardan(
 
 
 def demo() -> None:
-    """Solve the two-body problem three ways, load a robot, and show how the answers agree and how fast.
+    """Solve the two-body problem three ways, load a robot, and show agreement and speed.
 
     Example: [bold]cardan demo[/bold]
     """

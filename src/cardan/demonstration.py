@@ -1,4 +1,4 @@
-"""What `make demo` shows: the two-body problem three ways, a loop in every formulation, in motion, and speed."""
+"""The demonstration of `make demo`: the two-body problem, a loop in every formulation, a simulation, and speed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def show() -> None:
 
 def _two_bodies(console: Console) -> None:
     console.print("[bold]1. Two bodies and a hinge, three ways[/bold]")
-    console.print("A force acts on body B1, at rest; B2 hangs on it by a hinge. How does B1 accelerate?\n")
+    console.print("A wrench acts on body B1, at rest, which carries B2 on a hinge. What is the acceleration of B1?\n")
     rng = np.random.default_rng(1)
     m1, m2 = rng.uniform(0.5, 2, 2)
     I1, I2 = random_inertia(rng), random_inertia(rng)
@@ -50,7 +50,7 @@ def _two_bodies(console: Console) -> None:
     wrenches = np.zeros((2, 6))
     wrenches[0] = wrench
     still = np.zeros(model.nv)
-    table = Table("", "B1 turns, rad/s^2", "and moves, m/s^2", box=None)
+    table = Table("", "B1 angular, rad/s^2", "linear, m/s^2", box=None)
     answers = {"6-D vectors, F6(7)": a6, "3-D vectors, F3(26)": a3}
     for formulation in ("spatial", "newton_euler"):
         a = cd.forward_dynamics(model, model.neutral(), still, wrenches=wrenches, formulation=formulation)
@@ -73,7 +73,7 @@ def _motion(console: Console) -> None:
     console.print("[bold]3. The four-bar in motion[/bold]")
     model = four_bar().build()
     q, v = cd.assemble(model, v=np.ones(model.nv))
-    table = Table("10 s by", "steps", "ms", "energy drifts, J", "loop opens, m", box=None)
+    table = Table("10 s by", "steps", "ms", "energy drift, J", "loop gap, m", box=None)
     for method, formulation in (("dormand_prince", "spatial"), ("dormand_prince", "points"), ("gear", "absolute")):
         run = partial(cd.simulate, model, 10.0, q, v, method=method, formulation=formulation, samples=51)
         done = run()
@@ -85,12 +85,12 @@ def _motion(console: Console) -> None:
     steps = many().statistics["steps"]
     console.print(table)
     rate = steps / _best(many, 3)
-    console.print(f"4,096 of them at once, 1,000 steps of Runge-Kutta 4 each: [bold]{rate:,.0f}[/bold] steps a second.")
-    console.print("See it move: `cardan simulate four_bar --time 10 --out run` writes data, a plot and a page.\n")
+    console.print(f"A batch of 4,096, 1,000 steps of Runge-Kutta 4 each: [bold]{rate:,.0f}[/bold] steps per second.")
+    console.print("To see the motion: `cardan simulate four_bar --time 10 --out run` writes data, a plot and a page.\n")
 
 
 def _speed(console: Console) -> None:
-    console.print("[bold]4. How fast, on a robot from URDF[/bold]")
+    console.print("[bold]4. Speed, on a robot from URDF[/bold]")
     with as_file(files("cardan") / "data" / "arm.urdf") as path:
         model = cd.load(path)
     console.print(model.report() + "\n", markup=False)
@@ -110,7 +110,7 @@ def _speed(console: Console) -> None:
         table.add_row(name, f"{one * 1e6:.2f}", f"{alone * 1e9:.0f}", f"{together * 1e9:.0f}")
     console.print(table)
     console.print(
-        f"{count:,} random states, float64, on {cd.get_threads()} thread(s); `make bench` compares with the peers."
+        f"{count:,} random states, float64, on {cd.get_threads()} thread(s); `make bench` compares with other engines."
     )
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import cardan as cd
 from cardan import cli, mechanisms
-from cardan.commands import source
+from cardan.commands import arguments
 from cardan.functions.check import Report, Row
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -280,7 +280,7 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("check pendulum --root free", "--root free is for robots"),
         ("simulate four_baar --out run", "did you mean 'four_bar'?"),
         ("simulate four_bar --out no_folder/run", "no_folder/run.nc: cannot be written"),
-        ("simulate four_bar --start A=30kg", "--start A: a number in rad is wanted, and '30kg' is a mass (kg)"),
+        ("simulate four_bar --start A=30kg", "--start A: expected a number in rad, but '30kg' is a mass (kg)"),
         ("simulate four_bar --start A=30dog", "'dog' is not a unit"),
         ("simulate four_bar --start C=1", "joint 'C' closes a loop"),
         ("simulate four_bar --start E=1", "joint 'E' is not in model 'four_bar'"),
@@ -288,7 +288,7 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("simulate four_bar --rate A=1,2", "joint 'A' (revolute) takes 1 number (rad/s), got 2"),
         ("simulate four_bar --rate A=1 --rate B=1", "cannot move like that"),
         ("simulate two_body --start root=0,0,0,1,1,0,0", "a quaternion (w, x, y, z) has length 1"),
-        ("simulate four_bar --time 5kg", "--time: a number in s is wanted"),
+        ("simulate four_bar --time 5kg", "--time: expected a number in s"),
         ("simulate four_bar --time=-1", "duration must be a positive number"),
         ("simulate four_bar --time nan", "'nan' is not a number with a unit"),
         ("simulate four_bar --method rk", "did you mean 'rk4'?"),
@@ -305,11 +305,11 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("simulate four_bar --set crank", "--set takes NAME=VALUE"),
         ("equations pendulum --name Q", "'Q' is no part of the equations"),
         ("equations stewart_platform", "--plain"),
-        ("equations pendulum --latex --json", "exclude each other"),
+        ("equations pendulum --latex --json", "cannot be combined"),
         ("convert pendulum out.txt", "suffix '.txt' is not that of a file that can be written"),
         ("convert four_bar out.urdf --strict", "cannot say all of 'four_bar'"),
         ("mechanisms four_baar", "did you mean 'four_bar'?"),
-        (f"mechanisms four_bar --write {ARM}", "the folder cannot be made"),
+        (f"mechanisms four_bar --write {ARM}", "the folder cannot be created"),
         ("view pendulum --out look.png", "a page is a .html file"),
         ("bench pendulum -f spetial", "did you mean 'spatial'?"),
     ],

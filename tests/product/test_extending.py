@@ -56,6 +56,17 @@ def test_the_joint_closes_a_loop(page: dict[str, Any]) -> None:
     assert np.isclose(a[3], page["a"][0], rtol=1e-10)
 
 
+def test_the_joint_and_the_force_are_drawn_and_have_a_page(page: dict[str, Any], tmp_path: Path) -> None:
+    for model in (page["bead"], page["windy"]):
+        (name,) = (text.get_text() for text in model.draw([0.3]).axes[0].texts if text.get_gid() == "name")
+        assert name == "wire"
+    run = cd.simulate(page["windy"], 0.2, [0.5], samples=5)
+    run.draw()
+    run.plot()
+    pytest.importorskip("k3d", reason="pages need K3D-jupyter: pip install 'cardan[view]'")
+    run.page(tmp_path / "run.html")
+
+
 def test_a_joint_of_the_same_name_is_another_joint(page: dict[str, Any]) -> None:
     """Kernels are kept by what a joint says, not by what it is called."""
     straight = replace(

@@ -39,7 +39,7 @@ def model_of(name: str) -> cd.Model:
 
 def test_in_pages_and_notebooks():
     """No name becomes an element of HTML."""
-    from cardan.results.page import html
+    from cardan.results.page.page import html
 
     hostile, plain = model_of(" ".join(ATTACKS)), model_of("plain")
     assert html(hostile).count("<") == html(plain).count("<")
@@ -48,7 +48,7 @@ def test_in_pages_and_notebooks():
 
 def test_in_pictures():
     """Signs of the dollar begin no formula."""
-    from cardan.results.paper import image
+    from cardan.results.figure import image
 
     for name in ("$$", "$\\frac{1}{$"):
         model = model_of(name)

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,13 @@ from scipy.interpolate import make_interp_spline
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.results.page import MOST_SAMPLES, html
-from cardan.results.shape import place, shape_of
-from cardan.results.solid import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, rod
-from cardan.results.stage import JOINTS, stage_of
+from cardan.results.drawing import symbols
+from cardan.results.geometry import geometry_of, place
+from cardan.results.page.page import MOST_SAMPLES, html
+from cardan.results.page.scene_3d import JOINTS, scene_3d
+from cardan.results.page.solids import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, rod
+
+from ..user_kinds import WIRE, bead
 
 pytest.importorskip("k3d", reason="pages need K3D-jupyter: pip install 'cardan[view]'")
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -150,23 +154,23 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("name", ["four_bar", "slider_crank", "andrews", "cardan_joint", "rscr", "sarrus"])
 def test_marks_of_a_joint_meet_and_bodies_reach_them(name: str) -> None:
     model = mechanisms.CATALOGUE[name]().build()
-    shape, poses = shape_of(model), cd.body_poses(model, cd.assemble(model)[0])
-    assert (shape.plane is None) != cd.is_planar(model)
-    for mark in shape.joints:
-        gap = place(poses, mark.child, mark.child_at.position) - place(poses, mark.parent, mark.at.position)
-        if mark.slides:
-            axis = poses[mark.axes[0].body] if mark.axes[0].body >= 0 else np.eye(4)
-            gap = np.cross(gap, axis[:3, :3] @ mark.axes[0].direction)
+    geometry, poses = geometry_of(model), cd.body_poses(model, cd.assemble(model)[0])
+    assert (geometry.plane is None) != cd.is_planar(model)
+    for joint in geometry.joints:
+        gap = place(poses, joint.child, joint.child_at.position) - place(poses, joint.parent, joint.at.position)
+        if joint.slides:
+            axis = poses[joint.axes[0].body] if joint.axes[0].body >= 0 else np.eye(4)
+            gap = np.cross(gap, axis[:3, :3] @ joint.axes[0].direction)
         np.testing.assert_allclose(gap, 0, atol=1e-9)
-    drawn = {stroke.body for stroke in shape.strokes}
+    drawn = {stroke.body for stroke in geometry.strokes}
     assert drawn == set(range(model.nb))
 
 
 def test_every_kind_of_joint_has_a_mark() -> None:
     from cardan.model.joint import TABLE
-    from cardan.model.plane_role import base_name
 
-    assert set(JOINTS) == {base_name(kind) for kind in TABLE.values()}
+    assert set(JOINTS) == {*(kind.mark for kind in TABLE.values()), "joint"}
+    assert set(symbols.JOINTS) == set(JOINTS)
     m = cd.Mechanism("kinds")
     kinds = [cd.Revolute(), cd.Prismatic(), cd.Cylindrical(), cd.Screw(pitch=0.1), cd.Universal(), cd.Spherical(),
              cd.Planar(), cd.Rigid(), cd.Free()]  # fmt: skip
@@ -176,10 +180,27 @@ def test_every_kind_of_joint_has_a_mark() -> None:
         m.joint(f"j{k}", kind, parent, body, at=(1, 0, 0))
         parent = body
     model = m.build()
-    stage = stage_of(model, cd.body_poses(model, model.neutral()))
-    for part in stage.parts:
+    scene = scene_3d(model, cd.body_poses(model, model.neutral()))
+    for part in scene.parts:
         assert np.isfinite(part.solid.corners).all() and len(part.solid.triangles) > 0
         assert part.solid.triangles.max() < len(part.solid.corners)
+
+
+@pytest.mark.parametrize("mark", [*JOINTS, "new"])
+@pytest.mark.parametrize("axes", [(), (("parent", 0),), (("child", 1), ("parent", 0))])
+def test_kinds_of_a_user_have_pages(mark: str, axes: tuple[tuple[str, int], ...]) -> None:
+    """A joint kind and force elements that only the tests define are part of the scene, whatever mark they declare."""
+    model = bead(replace(WIRE, mark=mark, shown_axes=axes, slides=bool(axes))).build()
+    run = cd.simulate(model, 0.1, [0.3, 0.3], samples=5)
+    scene = scene_3d(model, run.poses)
+    for part in scene.parts:
+        assert np.isfinite(part.solid.corners).all() and len(part.solid.triangles) > 0
+    assert [span.name for span in scene.spans] == ["two pulls"]
+    told = about(html(run, ["q", "reactions"]))
+    assert {"object": "span/0", "layer": "force elements"}.items() <= told["spans"][0].items()
+    assert "joint wire" in [point["name"] for point in told["points"]]
+    drawn = {(part.layer, part.body) for part in scene.parts}
+    assert (mark == "none") or ("bodies", 0) in drawn
 
 
 def volume(solid: Solid) -> float:
@@ -278,7 +299,7 @@ def crank(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wi
 
 
 def test_a_run_in_a_browser(crank: Window) -> None:
-    from cardan.results.stage import BODIES, FORCE
+    from cardan.results.page.scene_3d import BODIES, FORCE
 
     run, window = four_bar(), crank
     assert all(url.startswith(("file:", "blob:", "data:")) for url in window.asked)

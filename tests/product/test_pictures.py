@@ -3,6 +3,7 @@
 import sys
 import warnings
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import cardan as cd
 from cardan.functions.check import Report, Row
 from cardan.mechanisms import CATALOGUE, four_bar, pendulum, stewart_platform
 from cardan.model.html import html_table
-from cardan.results import paper
-from cardan.results.composition import add_bodies, add_joints, begin
-from cardan.results.plots import work
-from cardan.results.scene import hull
-from cardan.results.shape import shape_of
+from cardan.results.drawing.canvas import hull
+from cardan.results.drawing.diagram import add_bodies, add_joints, begin
+from cardan.results.energy_balance import work
+from cardan.results.figure import image
+from cardan.results.geometry import geometry_of
+
+from ..user_kinds import WIRE, bead
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +122,7 @@ def test_batches_of_loops_closed_exactly_at_times(run: cd.Trajectory) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figures = many[:3].plot("residuals"), many.plot("residuals")
-        assert all(paper.image(figure, "svg") for figure in figures)
+        assert all(image(figure, "svg") for figure in figures)
     shown = figures[1].axes[0].lines[1].get_ydata()
     true = run.residuals.velocity
     assert np.isnan(shown[true == 0]).all() and np.allclose(shown[true > 0], true[true > 0], rtol=1e-12)
@@ -171,7 +174,7 @@ def test_work_is_not_smoothed_over_a_jump() -> None:
         ({"joints": ["C"]}, cd.CardanError, "'C'"),
         ({"angle": "grad"}, cd.InputError, "'rad' or 'deg'"),
         ({"size": (0, 3)}, cd.InputError, "width and height in inches"),
-        ({"lines": "all"}, cd.InputError, "how many systems"),
+        ({"lines": "all"}, cd.InputError, "number of systems"),
         ({"path": "run.jpg"}, cd.FileError, "ends in .png, .svg or .pdf"),
     ],
 )
@@ -185,7 +188,7 @@ def test_files_are_whole_or_not_there(run: cd.Trajectory, tmp_path: Path, monkey
         path = tmp_path / f"run.{kind}"
         run.plot("energy", path=path)
         assert path.read_bytes().startswith(head)
-        assert path.read_bytes() == paper.image(run.plot("energy"), kind)  # whenever it is made, the same
+        assert path.read_bytes() == image(run.plot("energy"), kind)  # whenever it is made, the same
     before = path.read_bytes()
     with pytest.raises(cd.FileError, match="overwrite=True"):
         run.plot("coordinates", path=path)
@@ -209,7 +212,7 @@ def test_the_catalogue_is_drawn(name: str, capsys: pytest.CaptureFixture[str]) -
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure = model.draw(names=True)
-        paper.image(figure, "png", dpi=40)
+        image(figure, "png", dpi=40)
     written = [text.get_text() for text in figure.axes[0].texts if text.get_gid() == "name"]
     shown = {joint.name for joint in model.joints if joint.kind.name != "free"}
     assert shown <= set(written)
@@ -220,18 +223,18 @@ def test_the_catalogue_is_drawn(name: str, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr() == ("", "")
 
 
-def test_signs_are_where_the_joints_are(run: cd.Trajectory) -> None:
+def test_symbols_are_where_the_joints_are(run: cd.Trajectory) -> None:
     """In the flat view of a four-bar linkage, hinges are circles about the joints, true to scale."""
-    model, shape = run.model, shape_of(run.model)
+    model, geometry = run.model, geometry_of(run.model)
     poses = run.poses[7]
-    scene = begin(model, shape, poses, None)
-    add_bodies(scene, shape, poses)
-    bars = [patch.points for patch in scene.patches if patch.kind == "body"]
+    canvas = begin(model, geometry, poses, None)
+    add_bodies(canvas, geometry, poses)
+    bars = [patch.points for patch in canvas.patches if patch.layer == "body"]
     lengths = [np.linalg.norm(bar[0] - bar[-1]) for bar in bars]
-    true = [np.linalg.norm(stroke.points[0] - stroke.points[-1]) for stroke in shape.strokes]
+    true = [np.linalg.norm(stroke.points[0] - stroke.points[-1]) for stroke in geometry.strokes]
     assert np.allclose(lengths, true)
-    add_joints(scene, shape, poses, poses)
-    middles = [patch.points.mean(axis=0) for patch in scene.patches if patch.kind == "joint"]
+    add_joints(canvas, geometry, poses, poses)
+    middles = [patch.points.mean(axis=0) for patch in canvas.patches if patch.layer == "joint"]
     for joint in model.joints:
         pose = np.eye(4) if joint.child < 0 else poses[joint.child]
         at = (pose @ np.append(joint.child_at.position, 1.0))[:2]
@@ -239,12 +242,12 @@ def test_signs_are_where_the_joints_are(run: cd.Trajectory) -> None:
 
 
 def test_views(run: cd.Trajectory) -> None:
-    assert begin(run.model, shape_of(run.model), run.poses[0], None).view.flat
-    seen = begin(run.model, shape_of(run.model), run.poses[0], (30.0, 20.0)).view
+    assert begin(run.model, geometry_of(run.model), run.poses[0], None).view.flat
+    seen = begin(run.model, geometry_of(run.model), run.poses[0], (30.0, 20.0)).view
     assert not seen.flat
     assert np.allclose(seen.axes @ seen.axes.T, np.eye(3)) and np.linalg.det(seen.axes) > 0
     platform = stewart_platform().build()
-    assert not begin(platform, shape_of(platform), cd.body_poses(platform, platform.start()), None).view.flat
+    assert not begin(platform, geometry_of(platform), cd.body_poses(platform, platform.start()), None).view.flat
     for wrong in ("above", (1, 2, 3), (np.nan, 0)):
         with pytest.raises(cd.InputError, match="azimuth and elevation"):
             run.model.draw(view=wrong)
@@ -306,3 +309,35 @@ def test_a_mechanism_that_is_not_ready_says_why() -> None:
     page = m._repr_html_()
     assert "half &lt;done&gt;" in page and "it has no joint" in page and "<svg" not in page
     assert html_table("a & b", [("<", ">")]).count("&lt;") == 1
+
+
+# A joint kind and force elements that only the tests define.
+
+
+def names_in(figure: Figure) -> set[str]:
+    return {text.get_text() for text in figure.axes[0].texts if text.get_gid() == "name"}
+
+
+def test_kinds_of_a_user_are_drawn_and_plotted(tmp_path: Path) -> None:
+    """They get a ring or a square with their name; everything else works as for Cardan's own kinds."""
+    model = bead().build()
+    assert names_in(model.draw()) == {"wire", "pull", "two pulls", "own torsion"}
+    assert {"hinge", "bead", "bar"} <= names_in(model.draw(names=True))
+    run = cd.simulate(model, 0.5, [0.3, 0.3], samples=21)
+    run.draw(trace=["bar"], path=tmp_path / "run.svg")
+    assert labels(run.plot("coordinates", reactions="wire"))[0] == "coordinate of wire (m)"
+    assert "<svg" in model._repr_html_()
+    canvas = begin(model, geometry_of(model), run.poses[0], None)
+    add_joints(canvas, geometry_of(model), run.poses[0], run.poses)
+    ring = next(patch for patch in canvas.patches if patch.layer == "joint").points
+    assert np.allclose(ring.mean(axis=0), canvas.view(run.position("bead")[0]))
+
+
+@pytest.mark.parametrize("mark", ["pin", "rail", "sleeve", "thread", "cross", "ball", "plate", "weld", "none", "new"])
+@pytest.mark.parametrize("axes", [(), (("parent", 0),), (("child", 1), ("parent", 0))])
+def test_every_mark_can_be_declared(mark: str, axes: tuple[tuple[str, int], ...]) -> None:
+    """A mark whose axes are not declared is drawn as the ring."""
+    kind = replace(WIRE, mark=mark, shown_axes=axes, slides=True)
+    figure = bead(kind).build().draw([0.3, 0.3])
+    plain = mark == "new" or len(axes) < {"cross": 2, "ball": 0, "weld": 0, "none": 0}.get(mark, 1)
+    assert ("wire" in names_in(figure)) == plain

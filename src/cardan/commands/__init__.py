@@ -1,4 +1,4 @@
-"""The commands of the command line, one file each; `cardan.cli` puts them together.
+"""The commands of the command line, one file each; `cardan.cli` assembles them.
 
-Heavy parts are imported inside the functions, so that `cardan --help` answers at once.
+Expensive modules are imported inside the functions, so that `cardan --help` is fast.
 """

@@ -1,4 +1,4 @@
-"""`cardan bench`: how fast this machine is, in seconds; the repository's benchmarks compare with other engines."""
+"""`cardan bench`: measure forward dynamics on this machine, in a few seconds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cardan.commands.screen import plain_table, screen, tracked
-from cardan.commands.source import FORMULATIONS, Json, complete_file, complete_formulation, read_model
-from cardan.errors import CardanError, UnknownNameError, nearest
+from cardan.commands.arguments import Json, complete_file, complete_formulation, read_model
+from cardan.commands.terminal import plain_table, screen, tracked
+from cardan.errors import CardanError
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
 
 JOINT_SPACE = ("spatial", "newton_euler")
-# What is measured where nothing is asked for: the others take long to compile for a robot.
-USUAL = {"double_pendulum": tuple(FORMULATIONS), "four_bar": tuple(FORMULATIONS), "arm.urdf": JOINT_SPACE}
+# Measured by default; other formulations take long to compile for a robot.
+USUAL = {"double_pendulum": None, "four_bar": None, "arm.urdf": JOINT_SPACE}  # None: all of them
 ROWS = 8192
 ONE = 200  # single calls timed together
 
@@ -34,23 +34,25 @@ def bench(
     formulation: Annotated[
         list[str] | None,
         typer.Option("--formulation", "-f", metavar="NAME", show_default=False, autocompletion=complete_formulation,
-                     help="A formulation to measure; again for more."),
+                     help="Formulation to measure; repeatable."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, metavar="COUNT", show_default=False, help="All cores by default.")
+        int | None, typer.Option(min=1, metavar="COUNT", show_default=False, help="Threads; all cores by default.")
     ] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Measure forward dynamics on this machine: compiling, one call, a batch.
+    """Measure forward dynamics on this machine: compilation, one call, a batch.
 
-    It takes a few seconds. In a checkout, `python -m benchmarks` compares with other engines, on their robots.
+    It takes a few seconds. In a checkout, `python -m benchmarks` compares with other engines.
 
     Example: [bold]cardan bench four_bar[/bold]
     """
+    from cardan.formulation.registry import find_formulation, formulation_names
+
     for name in formulation or ():
-        if name not in FORMULATIONS:
-            raise UnknownNameError(f"formulation {name!r} does not exist{nearest(name, FORMULATIONS)}")
-    chosen = {name: formulation or JOINT_SPACE for name in files} if files else USUAL
+        find_formulation(name)  # refuse an unknown one before anything is measured
+    usual = {name: own or formulation_names() for name, own in USUAL.items()}
+    chosen = {name: formulation or JOINT_SPACE for name in files} if files else usual
     models = {name: read_model(name) if files else _usual(name) for name in chosen}
     jobs = [
         (models[name], each) for name, own in chosen.items() for each in own if not formulation or each in formulation
@@ -71,8 +73,8 @@ def bench(
     console = screen()
     console.print(plain_table(headings, rows, right=(2, 3, 4, 5)))
     console.print(
-        f"Accelerations in float64; batch: each of {ROWS} states on one thread; all threads: {count}. Compiled anew, "
-        "not read from the disk."
+        f"Accelerations in float64; batch: each of {ROWS} states on one thread; all threads: {count}. Compiled "
+        "without the cache on disk."
     )
 
 
@@ -87,7 +89,7 @@ def _usual(name: str) -> Model:
 
 
 def _measure(model: Model, formulation: str, threads: int | None) -> dict[str, Any] | None:
-    """One row; None where a formulation cannot express the model."""
+    """One row; None if the formulation cannot express the model."""
     from dataclasses import replace
 
     import numpy as np
@@ -118,7 +120,7 @@ def _measure(model: Model, formulation: str, threads: int | None) -> dict[str, A
 
 @contextmanager
 def _without_disk() -> Iterator[None]:
-    """Compile anew, whatever is in the cache on disk."""
+    """Compile without the cache on disk."""
     before = os.environ.get("CARDAN_CACHE")
     os.environ["CARDAN_CACHE"] = "0"
     try:

@@ -1,4 +1,4 @@
-"""`cardan convert`: from one model format to another, and what is lost on the way."""
+"""`cardan convert`: convert a model from one format to another, and report what is lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cardan.commands.source import Changes, File, Force, Json, Root, read_model
+from cardan.commands.arguments import Changes, File, Force, Json, Root, read_model
 from cardan.model.values import bodies_and_joints, counted
 
 if TYPE_CHECKING:
@@ -20,21 +20,21 @@ def convert(
     out: Annotated[
         Path,
         typer.Argument(
-            metavar="OUT", show_default=False, help="The file to write: .yaml says all, .urdf and .xml what they can."
+            metavar="OUT", show_default=False, help="File to write: .yaml keeps all, .urdf and .xml what they can."
         ),
     ],
-    strict: Annotated[bool, typer.Option("--strict", metavar="", help="Refuse a format that cannot say all.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", metavar="", help="Fail if anything would be lost.")] = False,
     force: Force = False,
     changes: Changes = None,
     root: Root = "fixed",
     as_json: Json = False,
 ) -> None:
-    """Convert a model from one format to another, and say what is lost.
+    """Convert a model from one format to another, and report what is lost.
 
     Example: [bold]cardan convert robot.urdf robot.yaml[/bold]
     """
     import cardan as cd
-    from cardan.commands.outputs import require_writable
+    from cardan.commands.output_files import require_writable
 
     model = read_model(file, root, changes)
     if out.suffix:
@@ -56,7 +56,7 @@ def convert(
 
 
 def _report(file: str, model: Model, out: Path, lost: list[str]) -> dict[str, Any]:
-    """What was written, what of the source is not in it, and whether it reads back as the same model."""
+    """What was written, what was lost, and whether it reads back as the same model."""
     import cardan as cd
     from cardan.io.load import NATIVE
 

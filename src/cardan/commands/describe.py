@@ -1,4 +1,4 @@
-"""`cardan info`, `cardan check` and `cardan mechanisms`: what a model is, whether it holds, and which there are."""
+"""`cardan info`, `cardan check` and `cardan mechanisms`: describe and check a model, list the catalogue."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cardan.commands.screen import plain_table, screen, tracked
-from cardan.commands.source import Changes, File, Force, Json, Root, complete_mechanism, read_model
+from cardan.commands.arguments import Changes, File, Force, Json, Root, complete_mechanism, read_model
+from cardan.commands.terminal import plain_table, screen, tracked
 from cardan.errors import FileError, UnknownNameError, nearest
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ def info(file: File, changes: Changes = None, root: Root = "fixed", as_json: Jso
 
 def check(
     file: File,
-    states: Annotated[int, typer.Option(min=1, metavar="COUNT", help="How many random states.")] = 64,
+    states: Annotated[int, typer.Option(min=1, metavar="COUNT", help="Number of random states.")] = 64,
     changes: Changes = None,
     root: Root = "fixed",
     as_json: Json = False,
 ) -> None:
-    """Run every identity and compare every formulation on a model; status 1 if one does not hold.
+    """Test every identity and compare every formulation on a model; status 1 on failure.
 
     Example: [bold]cardan check double_pendulum[/bold]
     """
@@ -68,17 +68,17 @@ def check(
 def mechanisms(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", show_default=False, help="One of them, in detail.",
+        typer.Argument(metavar="NAME", show_default=False, help="Show one mechanism in detail.",
                        autocompletion=complete_mechanism),
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", show_default=False, help="Write them there as .yaml files, to start from."),
+        typer.Option(metavar="FOLDER", show_default=False, help="Write them as .yaml files to this folder."),
     ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """List the catalogue of mechanisms, tell about one of them, or write them as files.
+    """List the catalogue of mechanisms, describe one of them, or write them as files.
 
     Examples: [bold]cardan mechanisms[/bold], [bold]cardan mechanisms four_bar[/bold],
     [bold]cardan mechanisms four_bar --write models[/bold]
@@ -92,11 +92,11 @@ def mechanisms(
     elif name is None:
         _list(as_json)
     else:
-        _tell(name, as_json)
+        _describe(name, as_json)
 
 
 def _write_files(name: str | None, folder: Path, force: bool, as_json: bool) -> None:
-    from cardan.commands.outputs import require_writable
+    from cardan.commands.output_files import require_writable
     from cardan.io.catalogue import mechanism_texts, write_mechanisms
     from cardan.io.text import write_text
 
@@ -110,7 +110,7 @@ def _write_files(name: str | None, folder: Path, force: bool, as_json: bool) -> 
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileError(f"{folder}: the folder cannot be made, {error.strerror or error}") from None
+            raise FileError(f"{folder}: the folder cannot be created, {error.strerror or error}") from None
         write_text(paths[0], mechanism_texts()[name], overwrite=force)
     if as_json:
         print(json.dumps([str(path) for path in paths], indent=1))
@@ -136,7 +136,7 @@ def _list(as_json: bool) -> None:
     console.print(plain_table(headings, rows, right=(1, 2, 3)))
 
 
-def _tell(name: str, as_json: bool) -> None:
+def _describe(name: str, as_json: bool) -> None:
     from cardan.io.catalogue import mechanism_texts
     from cardan.mechanisms import CATALOGUE
 
@@ -158,7 +158,7 @@ def _tell(name: str, as_json: bool) -> None:
 
 
 def _parameters(text: str) -> dict[str, str]:
-    """The parameters of a native file that are given as numbers."""
+    """The parameters of a native file with numeric values."""
     from cardan.io.document import Scalar, Table, parse_yaml
 
     top = parse_yaml(text, "catalogue")
@@ -187,7 +187,7 @@ def _entry(name: str) -> dict[str, Any]:
 
 
 def facts_of(model: Model) -> dict[str, Any]:
-    """What `info` tells, as plain data."""
+    """The output of `info` as plain data."""
     places = {link.joint: link for link in model.tree.links}
     joints = []
     for j, joint in enumerate(model.joints):

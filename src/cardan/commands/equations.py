@@ -1,4 +1,4 @@
-"""`cardan equations`: the equations of motion as one reads them, as text, LaTeX or JSON."""
+"""`cardan equations`: the equations of motion in symbols, as text, LaTeX or JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cardan.commands.source import Changes, File, Formulation, Frame, Json, Root, read_model
+from cardan.commands.arguments import Changes, File, Formulation, Json, Root, read_model
 from cardan.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,29 +19,28 @@ NAMES = {
     "M": "mass matrix",
     "f": "forces",
     "J": "constraint rows",
-    "gamma": "what J vdot is",
-    "phi": "constraints, zero",
+    "gamma": "right side of J vdot = gamma",
+    "phi": "position constraints",
     "N": "qdot = N v",
 }
 
 
 def complete_name(incomplete: str) -> list[tuple[str, str]]:
-    """Matrices that begin like this."""
+    """Matrices that start with the text."""
     return [(name, words) for name, words in NAMES.items() if name.startswith(incomplete)]
 
 
 def equations(
     file: File,
     formulation: Formulation = "spatial",
-    frame: Frame = "fixed",
     name: Annotated[
         str | None,
         typer.Option("--name", "-n", metavar="NAME", show_default=False, autocompletion=complete_name,
                      help="One of M, f, J, gamma, phi, N; all of them by default."),
     ] = None,
     latex: Annotated[bool, typer.Option("--latex", metavar="", help="Print LaTeX.")] = False,
-    numbers: Annotated[bool, typer.Option("--numbers", metavar="", help="Keep the model's numbers.")] = False,
-    plain: Annotated[bool, typer.Option("--plain", metavar="", help="Do not simplify: for large models.")] = False,
+    numbers: Annotated[bool, typer.Option("--numbers", metavar="", help="Use the numbers of the model.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", metavar="", help="Do not simplify; for large models.")] = False,
     changes: Changes = None,
     root: Root = "fixed",
     as_json: Json = False,
@@ -53,7 +52,7 @@ def equations(
     import cardan as cd
 
     if latex and as_json:
-        raise InputError("--latex and --json exclude each other; give one of them")
+        raise InputError("--latex and --json cannot be combined; give one of them")
     eq = cd.equations(read_model(file, root, changes), formulation=formulation)
     symbols = eq.sympy(symbols=() if numbers else "all", simplify=not plain)
     if name is not None:
@@ -67,7 +66,7 @@ def equations(
 
 
 def as_data(symbols: Symbols, name: str | None) -> dict[str, Any]:
-    """Matrices as rows of strings that SymPy reads, and what the letters mean."""
+    """Matrices as rows of strings that SymPy can parse, and the meaning of the symbols."""
     chosen = {one: symbols.matrix(one) for one in ([name] if name else NAMES)}
     return {
         "title": symbols.title,
@@ -84,7 +83,7 @@ def as_data(symbols: Symbols, name: str | None) -> dict[str, Any]:
 
 
 def as_text(symbols: Symbols, name: str | None, width: int = 80) -> str:
-    """The same for a reader: entries that are not zero, and a legend."""
+    """The nonzero entries as text, and a legend."""
     lines = [symbols.title]
     if name is None:
         if symbols.J.rows:
@@ -106,7 +105,7 @@ def _row(letter: str, symbols: Any, width: int) -> list[str]:
 
 
 def _entries(name: str, matrix: Any, width: int) -> list[str]:
-    """An equation for each entry that is not zero; of a symmetric matrix the upper half."""
+    """An equation for each nonzero entry; for a symmetric matrix, the upper half."""
     rows, columns = matrix.shape
     if not rows:
         return []
@@ -132,7 +131,7 @@ def _equation(left: str, right: Any, width: int) -> list[str]:
 
 
 def _legend(symbols: Symbols) -> list[str]:
-    """What the letters mean."""
+    """The meaning of the symbols."""
     rows = [(str(x), m) for x, m in symbols.meanings.items() if x not in symbols.definitions]
     longest = max((len(letter) for letter, _ in rows), default=0)
     lines = ["", "where"]

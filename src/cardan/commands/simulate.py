@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from cardan.commands.measure import measured, start_state
-from cardan.commands.outputs import WORDS, can_make_pages, planned, written
-from cardan.commands.screen import as_typed, plain_table, say_error, screen
-from cardan.commands.source import (
+from cardan.commands.arguments import (
     Changes,
     File,
     Force,
     Formulation,
-    Frame,
     Json,
     Rate,
     Root,
@@ -26,11 +22,14 @@ from cardan.commands.source import (
     complete_method,
     read_model,
 )
+from cardan.commands.output_files import DESCRIPTIONS, can_make_pages, planned, written
+from cardan.commands.start_state import measured, start_state
+from cardan.commands.terminal import as_typed, plain_table, say_error, screen
 from cardan.errors import InterruptedRunError, SimulationError
 from cardan.integrate.integrators import INTEGRATORS, find_integrator, with_options
 
 if TYPE_CHECKING:
-    from cardan.results.trajectory import Trajectory
+    from cardan.results.trajectory.trajectory import Trajectory
 
 Method = Annotated[
     str,
@@ -41,11 +40,11 @@ Method = Annotated[
 
 def simulate(
     file: File,
-    time: Annotated[str, typer.Option("--time", "-t", metavar="TIME", help="How long: 10, 500ms, 2min.")] = "10",
+    time: Annotated[str, typer.Option("--time", "-t", metavar="TIME", help="Duration: 10, 500ms, 2min.")] = "10",
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", metavar="NAME", show_default=False,
-                     help="Write NAME.nc, NAME.png and NAME.html; without it, nothing is written."),
+                     help="Write NAME.nc, NAME.png and NAME.html; otherwise nothing is written."),
     ] = None,
     start: Start = None,
     rate: Rate = None,
@@ -69,7 +68,6 @@ def simulate(
         typer.Option(metavar="COUNT", show_default=False, help="Of gear, bdf and adams: highest order."),
     ] = None,
     formulation: Formulation = "spatial",
-    frame: Frame = "fixed",
     step: Annotated[
         str | None,
         typer.Option(metavar="TIME", show_default=False,
@@ -77,7 +75,7 @@ def simulate(
     ] = None,
     rtol: Annotated[float, typer.Option(metavar="NUMBER", help="Relative tolerance.")] = 1e-8,
     atol: Annotated[float, typer.Option(metavar="NUMBER", help="Absolute tolerance, SI units.")] = 1e-10,
-    samples: Annotated[int, typer.Option(metavar="COUNT", help="Samples, evenly from start to end.")] = 501,
+    samples: Annotated[int, typer.Option(metavar="COUNT", help="Number of samples, evenly spaced.")] = 501,
     csv: Annotated[bool, typer.Option("--csv", metavar="", help="Write NAME.csv too.")] = False,
     parquet: Annotated[bool, typer.Option("--parquet", metavar="", help="Write NAME.parquet too.")] = False,
     no_plot: Annotated[bool, typer.Option("--no-plot", metavar="", help="Write no plot.")] = False,
@@ -105,7 +103,7 @@ def simulate(
     own = {"baumgarte": baumgarte, "damping": damping, "form": form, "max_order": max_order}
     given = {name: value for name, value in own.items() if value is not None}
     options: dict[str, Any] = {
-        "method": with_options(find_integrator(method), given), "formulation": formulation, "frame": frame,
+        "method": with_options(find_integrator(method), given), "formulation": formulation,
         "rtol": rtol, "atol": atol, "samples": samples, "step": None if step is None else measured("--step", step, "s"),
     }  # fmt: skip
     duration = measured("--time", time, "s")
@@ -155,7 +153,7 @@ def _run(
 
 def summary(run: Trajectory, took: float) -> dict[str, Any]:
     """Summary of a run, in SI units."""
-    from cardan.results.plots import work
+    from cardan.results.energy_balance import work
 
     E, K, P = run.energy, run.kinetic, run.power
     conserved = not np.any(P)
@@ -193,7 +191,7 @@ def _show(facts: dict[str, Any], asked: bool) -> None:
     if facts["constrained"]:
         worst = f"{facts['position_residual']:.1e} m or rad, {facts['velocity_residual']:.1e} m/s or rad/s"
         rows.append(("worst residual", worst))
-    rows += [(WORDS[Path(path).suffix], path) for path in facts["files"]]
+    rows += [(DESCRIPTIONS[Path(path).suffix], path) for path in facts["files"]]
     if asked and not can_make_pages():
         rows.append(("page", "none; pip install 'cardan[view]' for it, or give --no-page"))
     if not asked:

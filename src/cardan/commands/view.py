@@ -1,4 +1,4 @@
-"""`cardan view`: a mechanism, at rest or moving, in the browser."""
+"""`cardan view`: show a mechanism, at rest or moving, in the browser."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cardan.commands.measure import measured, start_state
-from cardan.commands.outputs import require_writable
-from cardan.commands.source import Changes, File, Force, Rate, Root, Start, read_model
+from cardan.commands.arguments import Changes, File, Force, Rate, Root, Start, read_model
+from cardan.commands.output_files import require_writable
+from cardan.commands.start_state import measured, start_state
 from cardan.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ def view(
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="PAGE", show_default=False,
-                     help="Leave it as a page, a .html file, instead."),
+                     help="Write a page, a .html file, instead."),
     ] = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", metavar="", help="Only tell the address.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="Of the server; 0 is any.")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", metavar="", help="Only print the address.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="Port; 0 takes any free one.")] = 0,
     force: Force = False,
     changes: Changes = None,
     root: Root = "fixed",
 ) -> None:  # fmt: skip
-    """Look at a mechanism in the browser, at rest or, with --time, moving; or leave it as a page.
+    """Show a mechanism in the browser, at rest or, with --time, moving; or write it as a page.
 
-    The browser is served from this computer until Ctrl-C; a page needs nothing.
+    A server on this computer runs until Ctrl-C; a page needs no server.
 
     Example: [bold]cardan view four_bar --time 5[/bold]
     """
@@ -48,7 +48,7 @@ def view(
             raise FileError(f"{out}: a page is a .html file; name it {out.name}.html")
         require_writable(out, force)
     if rate and time is None:
-        raise InputError("--rate is for a mechanism that moves; give --time too")
+        raise InputError("--rate needs a simulation; give --time too")
     duration = None if time is None else measured("--time", time, "s")
     thing, given = _what_to_show(read_model(file, root, changes), duration, start or (), rate or ())
     import cardan as cd
@@ -64,7 +64,7 @@ def view(
 
 
 def wait() -> None:
-    """Until Ctrl-C."""
+    """Wait until Ctrl-C."""
     while True:
         sleep(3600)
 

@@ -18,8 +18,8 @@ def n_four_bar(n: int = 2) -> Mechanism:
 
     Upright rods from the ground at (i, 0) to (i, 1), i = 0..n, and level rods between their tops; gravity 9.81 m/s^2
     along -y. The coordinate of hinge `A{i}` is the clockwise angle th of upright rod i, of hinge `B{i}` that of level
-    rod i to upright rod i, so that on the way all `A{i}` are th, all `B{i}` are -th. The benchmark starts at th = 0
-    with 1 rad/s and obeys `th'' = c sin th`, `c = g ((n + 1)/2 + n) / ((n + 1)/3 + n)`.
+    rod i to upright rod i, so that during the motion all `A{i}` are th and all `B{i}` are -th. The benchmark starts at
+    th = 0 with 1 rad/s and obeys `th'' = c sin th`, `c = g ((n + 1)/2 + n) / ((n + 1)/3 + n)`.
 
     One freedom; Kutzbach `1 - 3 n`. Each time the rods are flat, th = +-pi/2, it has n + 1 freedoms for a moment.
     """
@@ -72,7 +72,7 @@ def andrews() -> Mechanism:
     to K4, epsilon and Omega over K7 to K6. K3, K4 and K6 are hinged to K2 in E; these three close the loops, and each
     has two of the test set's six constraints, there in ground axes, here in those of K2.
 
-    One freedom; Kutzbach -8. Inertias in the plane only count; the bodies are taken as flat.
+    One freedom; Kutzbach -8. Only the inertias in the plane matter; the bodies are assumed flat.
     """
     m = Mechanism("andrews", gravity=(0, 0, 0))
     for name, (mass, (x, y), I) in ANDREWS_BODIES.items():

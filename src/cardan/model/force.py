@@ -49,6 +49,8 @@ class ForceKind:
     on: str
     law: Callable[..., Any]
     energy: Callable[..., Any] | None = None
+    mark: str = "element"
+    """How it is drawn: "spring", "damper", "bushing", "wrench", "torsion", "friction", "drive", "user" or "element"."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle a row of the table as its name."""
@@ -303,14 +305,14 @@ def _drive(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     return f.function(t, q, v)
 
 
-SPRING = ForceKind("spring", "bodies", _spring, _spring_energy)
-DAMPER = ForceKind("damper", "bodies", _spring)
-BUSHING = ForceKind("bushing", "bodies", _bushing, _bushing_energy)
-WRENCH = ForceKind("wrench", "bodies", _wrench)
-USER_FORCE = ForceKind("user force", "bodies", _user_force)
-TORSION = ForceKind("torsion", "joint", _torsion, _torsion_energy)
-FRICTION = ForceKind("friction", "joint", _friction)
-DRIVE = ForceKind("drive", "joint", _drive)
+SPRING = ForceKind("spring", "bodies", _spring, _spring_energy, mark="spring")
+DAMPER = ForceKind("damper", "bodies", _spring, mark="damper")
+BUSHING = ForceKind("bushing", "bodies", _bushing, _bushing_energy, mark="bushing")
+WRENCH = ForceKind("wrench", "bodies", _wrench, mark="wrench")
+USER_FORCE = ForceKind("user force", "bodies", _user_force, mark="user")
+TORSION = ForceKind("torsion", "joint", _torsion, _torsion_energy, mark="torsion")
+FRICTION = ForceKind("friction", "joint", _friction, mark="friction")
+DRIVE = ForceKind("drive", "joint", _drive, mark="drive")
 
 FORCES: dict[str, ForceKind] = {
     kind.name: kind for kind in (SPRING, DAMPER, BUSHING, WRENCH, USER_FORCE, TORSION, FRICTION, DRIVE)

@@ -69,6 +69,12 @@ class Kind:
     v_units: tuple[str, ...] = ()
     reverses: Kind | None = None
     """The kind that this one is, met from its child's side."""
+    mark: str = "joint"
+    """How it is drawn: "pin", "rail", "sleeve", "thread", "cross", "ball", "plate", "weld", "none" or "joint"."""
+    shown_axes: tuple[tuple[str, int], ...] = ()
+    """Axes to draw: columns of the joint frame F on the "parent" or M on the "child"."""
+    slides: bool = False
+    """Whether the child moves along the first shown axis, on a rail of the parent."""
 
     @cached_property
     def identity(self) -> str:
@@ -165,7 +171,7 @@ def _screw_kind(pitch: float) -> Kind:
         E=lambda q: turn_z(q[0]).T, r=lambda q: vector(0, 0, h * q[0]), S=lambda q: S, bias=None, T=lambda q: T,
         phi=lambda R, p: stack(_tilt(R), _across(R, p), vector(slip(R, p))), plus=_add,
         measure=lambda R, p: vector(turn(R, p)),
-        q_units=("rad",), v_units=("rad/s",),
+        q_units=("rad",), v_units=("rad/s",), mark="thread", shown_axes=(("parent", 2),), slides=True,
     )  # fmt: skip
 
 
@@ -203,47 +209,48 @@ def _free_plus(q: Matrix, v: Matrix) -> Matrix:
 RIGID = Kind(
     "rigid", 0, 0, (), E=None, r=None, S=_unit(), bias=None, T=_unit(0, 1, 2, 3, 4, 5),
     phi=lambda R, p: stack(_no_turn(R), p), plus=_add, measure=lambda R, p: p[:0],
+    mark="weld",
 )  # fmt: skip
 REVOLUTE = Kind(
     "revolute", 1, 1, (0.0,), E=lambda q: turn_z(q[0]).T, r=None, S=_unit(2), bias=None, T=_unit(0, 1, 3, 4, 5),
     phi=lambda R, p: stack(_tilt(R), R.T @ p), plus=_add, measure=lambda R, p: vector(_angle(R)),
-    q_units=("rad",), v_units=("rad/s",),
+    q_units=("rad",), v_units=("rad/s",), mark="pin", shown_axes=(("child", 2),),
 )  # fmt: skip
 PRISMATIC = Kind(
     "prismatic", 1, 1, (0.0,), E=None, r=lambda q: vector(0, 0, q[0]), S=_unit(5), bias=None,
     T=_unit(0, 1, 2, 3, 4), phi=lambda R, p: stack(_no_turn(R), p[:2]), plus=_add, measure=lambda R, p: p[2:],
-    q_units=("m",), v_units=("m/s",),
+    q_units=("m",), v_units=("m/s",), mark="rail", shown_axes=(("parent", 2),), slides=True,
 )  # fmt: skip
 CYLINDRICAL = Kind(
     "cylindrical", 2, 2, (0.0, 0.0), E=lambda q: turn_z(q[0]).T, r=lambda q: vector(0, 0, q[1]), S=_unit(2, 5),
     bias=None, T=_unit(0, 1, 3, 4), phi=lambda R, p: stack(_tilt(R), _across(R, p)), plus=_add,
     measure=lambda R, p: vector(_angle(R), p[2]),
-    q_units=("rad", "m"), v_units=("rad/s", "m/s"),
+    q_units=("rad", "m"), v_units=("rad/s", "m/s"), mark="sleeve", shown_axes=(("parent", 2),), slides=True,
 )  # fmt: skip
 UNIVERSAL = Kind(
     "universal", 2, 2, (0.0, 0.0), E=lambda q: (turn_x(q[0]) @ turn_y(q[1])).T, r=None, S=_universal_S,
     bias=lambda q, v: v[0] * v[1] * vector(-sin(q[1]), 0, cos(q[1]), 0, 0, 0), T=_universal_T,
     phi=lambda R, p: stack(vector(-R[0, 1]), R.T @ p), plus=_add,
     measure=lambda R, p: vector(arctan2(R[2, 1], R[1, 1]), arctan2(R[0, 2], R[0, 0])),
-    q_units=("rad", "rad"), v_units=("rad/s", "rad/s"),
+    q_units=("rad", "rad"), v_units=("rad/s", "rad/s"), mark="cross", shown_axes=(("parent", 0), ("child", 1)),
 )  # fmt: skip
 SPHERICAL = Kind(
     "spherical", 4, 3, (1.0, 0.0, 0.0, 0.0), E=lambda q: rotation_of_quaternion(q).T, r=None, S=_unit(0, 1, 2),
     bias=None, T=_unit(3, 4, 5), phi=lambda R, p: R.T @ p, plus=lambda q, v: quaternion_product(q, quaternion_exp(v)),
     measure=lambda R, p: quaternion_of_rotation(R),
-    q_units=("1",) * 4, v_units=("rad/s",) * 3,
+    q_units=("1",) * 4, v_units=("rad/s",) * 3, mark="ball",
 )  # fmt: skip
 PLANAR = Kind(
     "planar", 3, 3, (0.0, 0.0, 0.0), E=lambda q: turn_z(q[2]).T, r=lambda q: vector(q[0], q[1], 0), S=_planar_S,
     bias=_planar_bias, T=_unit(0, 1, 5), phi=lambda R, p: stack(_tilt(R), vector(p[2])), plus=_add,
     measure=lambda R, p: vector(p[0], p[1], _angle(R)),
-    q_units=("m", "m", "rad"), v_units=("m/s", "m/s", "rad/s"),
+    q_units=("m", "m", "rad"), v_units=("m/s", "m/s", "rad/s"), mark="plate", shown_axes=(("parent", 2),),
 )  # fmt: skip
 FREE = Kind(
     "free", 7, 6, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), E=lambda q: rotation_of_quaternion(q[3:7]).T,
     r=lambda q: q[:3], S=_unit(0, 1, 2, 3, 4, 5), bias=None, T=_unit(), phi=lambda R, p: p[:0], plus=_free_plus,
     measure=lambda R, p: stack(p, quaternion_of_rotation(R)),
-    q_units=("m",) * 3 + ("1",) * 4, v_units=("rad/s",) * 3 + ("m/s",) * 3,
+    q_units=("m",) * 3 + ("1",) * 4, v_units=("rad/s",) * 3 + ("m/s",) * 3, mark="none",
 )  # fmt: skip
 
 screw_kind = cache(_screw_kind)
@@ -412,6 +419,7 @@ def reversed_kind(kind: Kind) -> Kind:
         T=lambda q: -(X_FM(q).inverse.T @ as_graph(kind.T(q), q)),
         phi=lambda R, p: kind.phi(R.T, -(R.T @ p)), measure=lambda R, p: kind.measure(R.T, -(R.T @ p)),
         plus=kind.plus, q_units=kind.q_units, v_units=kind.v_units, reverses=kind,
+        mark=kind.mark, shown_axes=kind.shown_axes, slides=kind.slides,
     )  # fmt: skip
 
 

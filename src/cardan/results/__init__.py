@@ -1,1 +1,1 @@
-"""What a simulation gave: a trajectory with names and units, what follows from it, and its files."""
+"""Results of simulations: `simulate`, and folders for the trajectory, its plots, drawings and pages."""

@@ -1,4 +1,4 @@
-"""A progress bar for long runs: on a terminal, after a moment, and only if wanted."""
+"""A progress bar for long runs."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-PATIENCE = 1.0  # s: a shorter run shows nothing
+DELAY = 1.0  # s before the bar appears; a shorter run shows nothing
 
 
-class Bar:
-    """Shows how far a run has come; `progress` True, False, or None for "on a terminal, when it takes long"."""
+class ProgressBar:
+    """Shows the progress of a run; `progress` is True, False, or None for "on a terminal, if the run takes long"."""
 
     def __init__(self, progress: bool | None, name: str, start: float, end: float, systems: int) -> None:
         self.wanted = sys.stderr.isatty() if progress is None else progress
-        self.patience = 0.0 if progress else PATIENCE
+        self.delay = 0.0 if progress else DELAY
         self.name, self.start, self.end, self.systems = name, start, end, systems
         self.began = perf_counter()
         self.bar: Any = None
 
-    def __enter__(self) -> Bar:
-        """Begin to count the time."""
+    def __enter__(self) -> ProgressBar:
+        """Start."""
         return self
 
     def tell(self, t: float) -> None:
-        """The run has come to time `t`, s."""
+        """Report that the run has reached time `t`, s."""
         if not self.wanted:
             return
         if self.bar is None:
-            if perf_counter() - self.began < self.patience:
+            if perf_counter() - self.began < self.delay:
                 return
             self._open()
         self.bar.update(self.task, completed=t - self.start)
@@ -45,6 +45,6 @@ class Bar:
         self.bar.start()
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self.bar is not None:
             self.bar.stop()

@@ -18,13 +18,12 @@ from cardan.integrate.integrators import Integrator, Request, find_integrator, o
 from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
-from cardan.results.audit import warn_of_energy
-from cardan.results.diagnose import require_consistent, require_smooth_motions, why
-from cardan.results.progress import Bar
-from cardan.results.quantities import with_values
-from cardan.results.record import EventRecord
-from cardan.results.stream import Store
-from cardan.results.trajectory import Trajectory
+from cardan.results.energy_balance import warn_of_energy
+from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.progress import ProgressBar
+from cardan.results.trajectory.quantities import with_values
+from cardan.results.trajectory.store import Store
+from cardan.results.trajectory.trajectory import EventRecord, Trajectory
 from cardan.structure.assemble import assemble as assembled
 from cardan.structure.condition import take_as_closed, warn_of_condition
 from cardan.structure.kernels import parameter_arguments
@@ -32,7 +31,7 @@ from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 
 CHUNK = 16_384  # systems that are integrated together: their states fit into the processor's cache
-ROOM = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
+MEMORY = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
 MOST_SAMPLES = 10_000_000
 # Arguments that `simulate` no longer has, and what to give instead. Options of integrators are found by themselves.
 REMOVED = {
@@ -67,7 +66,7 @@ def simulate(
     progress: bool | None = None,
     **removed: Any,
 ) -> Trajectory:
-    """Simulate a mechanism, or a batch of them, from a state for a time.
+    """Simulate a mechanism, or a batch of systems, for a duration.
 
     Args:
         model: the mechanism; its free parameters (`model.free(...).at(...)`) may be a batch too.
@@ -130,17 +129,17 @@ def simulate(
         settings["step"] = step
     about = {"method": integrator.name, "formulation": found.name, "settings": settings}
     job = _Job(model, integrator, found, request, systems, times, breaks, about, failures == "keep")
-    with Bar(progress, model.name, start, float(times[-1]), len(states.q)) as bar:
+    with ProgressBar(progress, model.name, start, float(times[-1]), len(states.q)) as bar:
         if store is not None:
             return _stored(job, states, store, overwrite, bar)
-        _require_room(model, len(states.q), len(times))
+        _require_memory(model, len(states.q), len(times))
         run = job.run(states, bar)
     return warn_of_energy(run, rtol, atol) if integrator.chooses_steps else run
 
 
 @dataclass(frozen=True)
 class _States:
-    """Where B systems start: q (B, nq), v (B, nv), their drives (B, nv) and parameters ((B, np) or none)."""
+    """Start of B systems: q (B, nq), v (B, nv), drives (B, nv) and free parameters (B, np) or None."""
 
     q: np.ndarray
     v: np.ndarray
@@ -148,7 +147,7 @@ class _States:
     parameters: np.ndarray | None
 
     def part(self, lo: int, hi: int) -> _States:
-        """Some of the systems."""
+        """The systems from `lo` to `hi`."""
         p = None if self.parameters is None else self.parameters[lo:hi]
         return _States(self.q[lo:hi], self.v[lo:hi], self.tau[lo:hi], p)
 
@@ -167,7 +166,7 @@ class _Job:
     about: dict[str, Any]
     keep: bool
 
-    def run(self, states: _States, bar: Bar) -> Trajectory:
+    def run(self, states: _States, bar: ProgressBar) -> Trajectory:
         """Run all systems, a chunk at a time, in memory."""
         parts = []
         for lo in range(0, len(states.q), CHUNK):
@@ -177,7 +176,7 @@ class _Job:
         kept = _joined(parts, len(states.q))
         return self.finished(kept, self.trajectory(kept, states, self.batch), states)
 
-    def integrate(self, states: _States, bar: Bar) -> RunSamples:
+    def integrate(self, states: _States, bar: ProgressBar) -> RunSamples:
         """Run one chunk; its systems one by one if the integrator takes them so."""
         if self.integrator.one_at_a_time and len(states.q) > 1:
             parts = []
@@ -243,12 +242,12 @@ class _Job:
         raise SimulationError(f"simulation of {self.model.name!r}{who} ended at t = {t:.6g} s: {cause}", run, t)
 
 
-def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Bar) -> Trajectory:
+def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: ProgressBar) -> Trajectory:
     """Run all systems, a chunk at a time, to a file; after a failure the file has what was computed until then."""
     count, events = len(states.q), job.request.events
     model = job.model if states.parameters is None else with_values(job.model, states.parameters)
-    room = 8 * len(job.times) * (model.nq + model.nv)
-    chunk = max(min(CHUNK, (ROOM // 16) // room), 1)
+    size = 8 * len(job.times) * (model.nq + model.nv)
+    chunk = max(min(CHUNK, (MEMORY // 16) // size), 1)
     own_times = bool(events) or job.keep
     with Store(
         path, model, len(job.times) if own_times else job.times, count,
@@ -397,10 +396,10 @@ def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bo
     return systems, _States(q, v, drives, p)
 
 
-def _require_room(model: Model, systems: int, times: int) -> None:
+def _require_memory(model: Model, systems: int, times: int) -> None:
     size = 8 * systems * times * (model.nq + model.nv)
-    if size > ROOM:
+    if size > MEMORY:
         raise InputError(
             f"simulate: {systems} systems at {times} times take {size / 1e9:.1f} GB; take fewer samples, or give "
-            "store='run.nc' to write them as they come"
+            "store='run.nc' to write them to a file"
         )

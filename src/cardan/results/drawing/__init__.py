@@ -1,0 +1,1 @@
+"""Kinematic diagrams of mechanisms: flat drawings of bodies, joints and force elements."""

@@ -1,0 +1,313 @@
+"""Drawings of a mechanism at one configuration, or at several times of a run with the paths of points."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cardan.errors import CardanError, InputError
+from cardan.functions.constraints import constraint_residual
+from cardan.functions.kinematics import body_poses
+from cardan.model.model import Model
+from cardan.results.drawing import diagram, symbols
+from cardan.results.drawing.canvas import Canvas, svg
+from cardan.results.figure import COLOURS, GREY, INK, FigureOutput, new_figure, style
+from cardan.results.geometry import Geometry, geometry_of, place
+from cardan.structure.assemble import assemble
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cardan.results.trajectory.trajectory import Trajectory
+
+CLOSED = 1e-6  # m and rad: a loop with a smaller gap counts as closed
+STROBES = 7
+LARGEST = (5.2, 4.6)  # inch
+NARROWEST = 2.2  # inch, enough for axes, gravity and scale below the picture
+SHORTEST, STRIP = 0.9, 0.5  # inch, least height of the picture and height of the strip below it
+FONT = 8.0  # pt
+AXES_COLOURS = ("#D55E00", "#009E73", "#0072B2")
+
+
+def draw(
+    model: Model,
+    q: Any = None,
+    *,
+    view: Any = None,
+    names: bool = False,
+    centres: bool = True,
+    scale: bool = True,
+    size: tuple[float, float] | None = None,
+    path: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> Figure:
+    """Draw a mechanism as a kinematic diagram: bodies, joints by their kind, force elements, ground, centres of mass.
+
+    A planar mechanism is drawn flat in its plane, a spatial one from above at an angle. Bodies are drawn through the
+    points where joints and force elements act. Returns a `matplotlib.figure.Figure`; nothing is shown unless asked for.
+
+    Args:
+        model: the mechanism, at one value of its free parameters.
+        q: configuration (nq,), rad and m; by default the model's own start, with its loops closed.
+        view: azimuth and elevation of the viewer, degrees; by default flat, or a direction that shows much.
+        names: whether to write the names of bodies and joints.
+        centres: whether to mark the centres of mass.
+        scale: whether to draw axes, the direction of gravity and a scale below.
+        size: width and height, inches; by default fitted to the mechanism.
+        path: file to write, .png, .svg or .pdf; it appears only when it is complete.
+        overwrite: whether an existing file may be replaced.
+
+    """
+    if not isinstance(model, Model):
+        raise InputError(f"draw: give a model, as mechanism.build() makes it, got {type(model).__name__}")
+    model.require_one("draw")
+    output = FigureOutput(size, path, overwrite)
+    geometry, poses = geometry_of(model), _poses(model, q)
+    canvas = _canvas(model, geometry, poses, view, centres)
+    return _figure(canvas, model, geometry, poses, names, scale, output)
+
+
+def strobe(
+    run: Trajectory, t: Any, trace: Any, view: Any, names: bool, centres: bool, scale: bool, output: FigureOutput
+) -> Figure:
+    """Draw several positions of a run in one picture, the last one in full, with the paths of points."""
+    if run.batch:
+        raise InputError(f"draw: the run is a batch of shape {run.batch}; draw one of its systems, run[0].draw()")
+    model = run._require("a drawing")
+    if t is None:
+        t = np.linspace(run.time[0], run.time[-1], STROBES) if len(run.time) > 1 else run.time
+    if np.size(t) == 0:
+        raise InputError("draw: t has no time; give one or several times, s, or leave it out")
+    poses = body_poses(model, np.atleast_2d(run.at(np.atleast_1d(t))[0]))
+    geometry = geometry_of(model)
+    if not isinstance(trace, Sequence):
+        raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {trace!r}")
+    paths = [run.position(*_traced(point)) for point in ((trace,) if isinstance(trace, str) else trace)]
+    canvas = diagram.begin(model, geometry, np.concatenate([poses, run.poses]), view)
+    for k, one in enumerate(poses[:-1]):
+        canvas.ghost, canvas.opacity = True, 0.18 + 0.3 * k / max(len(poses) - 1, 1)
+        diagram.add_bodies(canvas, geometry, one)
+    canvas.ghost, canvas.opacity = False, 1.0
+    for k, points in enumerate(paths):
+        canvas.line(points, COLOURS[(k + 1) % len(COLOURS)], 0.9, "trace")
+    _add_all(canvas, model, geometry, poses[-1], run.poses, centres)
+    return _figure(canvas, model, geometry, poses[-1], names, scale, output)
+
+
+def thumbnail(model: Model) -> str:
+    """A small SVG of a model, made without matplotlib; empty if it cannot be drawn."""
+    try:
+        geometry = geometry_of(model)
+        return svg(_canvas(model, geometry, _poses(model, None), None, True))
+    except CardanError:
+        return ""
+
+
+def _canvas(model: Model, geometry: Geometry, poses: np.ndarray, view: Any, centres: bool) -> Canvas:
+    canvas = diagram.begin(model, geometry, poses, view)
+    _add_all(canvas, model, geometry, poses, poses, centres)
+    return canvas
+
+
+def _add_all(
+    canvas: Canvas, model: Model, geometry: Geometry, poses: np.ndarray, travelled: np.ndarray, centres: bool
+) -> None:
+    diagram.add_bodies(canvas, geometry, poses)
+    diagram.add_elements(canvas, model, geometry, poses)
+    diagram.add_joints(canvas, geometry, poses, travelled)
+    if centres:
+        diagram.add_centres(canvas, geometry, poses)
+
+
+def _traced(point: Any) -> tuple[str, Any]:
+    """The body or frame and the point of an entry of `trace`."""
+    if isinstance(point, str):
+        return point, (0.0, 0.0, 0.0)
+    try:
+        body, at = point
+    except (TypeError, ValueError):
+        raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {point!r}") from None
+    return body, at
+
+
+def _poses(model: Model, q: Any) -> np.ndarray:
+    """Poses (nb, 4, 4) at a configuration; by default at the model's start with its loops closed."""
+    if q is None:
+        q = model.start()
+        if (model.cuts or model.couplings) and np.abs(constraint_residual(model, q)).max(initial=0.0) > CLOSED:
+            q, _ = assemble(model, q)
+    try:
+        values = np.asarray(q, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"draw: q must be {model.nq} numbers, got {q!r}") from None
+    if values.shape != (model.nq,) or not np.isfinite(values).all():
+        raise InputError(f"draw: q must be {model.nq} finite numbers, got {values.tolist()} of shape {values.shape}")
+    found: np.ndarray = np.asarray(body_poses(model, values)).reshape(model.nb, 4, 4)
+    return found
+
+
+def _figure(
+    canvas: Canvas, model: Model, geometry: Geometry, poses: np.ndarray, names: bool, scale: bool, output: FigureOutput
+) -> Figure:
+    """The canvas as a figure without axes, with equal scales."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.colors import to_rgba
+    from matplotlib.path import Path as Outline
+
+    low, high = canvas.bounds()
+    margin = 0.8 * canvas.unit
+    low, high = low - margin, high + margin
+    span = high - low
+    strip = STRIP if scale else 0.0
+    room = LARGEST if output.size is None else (output.size[0], max(output.size[1] - strip, 0.1))
+    per_inch = float(np.max(span / np.array(room)))
+    fitted = (max(span[0] / per_inch, NARROWEST), max(span[1] / per_inch, SHORTEST) + strip)
+    width, height = output.size or fitted
+    figure = new_figure(width, height, by_hand=True)
+    with style():
+        at = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        at.set_axis_off()
+        patches = canvas.sorted()
+        outlines = [
+            Outline(np.vstack([p.points, p.points[:1]]) if p.closed else p.points, closed=p.closed) for p in patches
+        ]
+        at.add_collection(
+            PathCollection(
+                outlines,
+                facecolors=[to_rgba(p.face or "none", p.opacity if p.face else 0.0) for p in patches],
+                edgecolors=[to_rgba(p.edge or "none", p.opacity if p.edge else 0.0) for p in patches],
+                linewidths=[p.width if p.edge else 0.0 for p in patches],
+                linestyles=[(0, tuple(d / p.width for d in p.dash)) if p.dash else "solid" for p in patches],
+                capstyle="round", joinstyle="round", gid="mechanism",
+            ),
+            autolim=False,
+        )  # fmt: skip
+        strip *= per_inch
+        middle, width, height = (low + high) / 2, width * per_inch, height * per_inch
+        at.set_xlim(middle[0] - width / 2, middle[0] + width / 2)
+        at.set_ylim(low[1] - strip - (height - strip - span[1]) / 2, high[1] + (height - strip - span[1]) / 2)
+        at.set_aspect("equal", adjustable="datalim")
+        if scale:
+            _add_scale(at, canvas, model, per_inch)
+        _add_names(at, canvas, geometry, poses, per_inch, names)
+    return output.write(figure)
+
+
+def _add_scale(at: Axes, canvas: Canvas, model: Model, per_inch: float) -> None:
+    """Draw axes, gravity and a scale in a strip below the picture."""
+    (left, right), bottom = at.get_xlim(), at.get_ylim()[0]
+    foot = np.array([left + 0.14 * per_inch, bottom + 0.12 * per_inch])
+    shown = canvas.view.axes[:2].T  # row k is the direction of ground axis k on the canvas
+    low = np.minimum(shown * 0.26 * per_inch, 0).min(axis=0)
+    foot = foot - low
+    for way, name, colour in zip(shown, "xyz", AXES_COLOURS, strict=True):
+        if np.linalg.norm(way) > 0.1:
+            tip = foot + 0.26 * per_inch * way
+            _arrow(at, foot, tip, colour)
+            away = tip + 0.085 * per_inch * way / np.linalg.norm(way)
+            at.text(away[0], away[1], name, color=colour, fontsize=FONT - 1, ha="center", va="center", style="italic")
+    g = canvas.view(model.unbound.gravity)
+    if np.linalg.norm(g) > 1e-9:
+        way = g / np.linalg.norm(g)
+        start = np.array([left + 0.8 * per_inch, bottom + 0.25 * per_inch]) - 0.14 * per_inch * way
+        _arrow(at, start, start + 0.28 * per_inch * way, GREY)
+        beside = start + 0.14 * per_inch * way + 0.1 * per_inch * np.array([abs(way[1]) + 0.2, -abs(way[0])])
+        at.text(beside[0], beside[1], "g", color=GREY, fontsize=FONT - 0.5, ha="center", va="center", style="italic")
+    length = _round_length(0.22 * (right - left))
+    end = np.array([right - 0.15 * per_inch, bottom + 0.14 * per_inch])
+    at.plot([end[0] - length, end[0]], [end[1]] * 2, color=INK, linewidth=1.4, solid_capstyle="butt", gid="scale")
+    at.text(end[0] - length / 2, end[1] + 0.05 * per_inch, f"{length:g} m", fontsize=FONT - 1, ha="center", va="bottom")
+
+
+def _round_length(longest: float) -> float:
+    """The largest of 1, 2, 5 times a power of ten that is not longer."""
+    power = 10.0 ** np.floor(np.log10(longest))
+    return float(max(k for k in (1, 2, 5) if k * power <= longest * (1 + 1e-9)) * power)
+
+
+def _arrow(at: Axes, start: np.ndarray, end: np.ndarray, colour: str) -> None:
+    style = {"arrowstyle": "-|>", "color": colour, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 6}
+    at.annotate("", tuple(end), tuple(start), arrowprops=style)
+
+
+def _add_names(at: Axes, canvas: Canvas, geometry: Geometry, poses: np.ndarray, per_inch: float, every: bool) -> None:
+    """Write names of joints in ink and of bodies in their colours, placed to cover little.
+
+    Without `every`, only joints and force elements that have no symbol of their own are named.
+    """
+    wanted: list[tuple[np.ndarray, str, str]] = []
+    for joint in geometry.joints:
+        if joint.holds and (every or symbols.joint_symbol(joint) is symbols.JOINTS["joint"]):
+            wanted.append((canvas.view(diagram.joint_position(joint, poses)), joint.name, INK))
+    for element in geometry.elements:
+        if element.mark == "element":
+            ends = [place(poses, end.body, end.position) for end in element.ends]
+            wanted.append((canvas.view(np.mean(ends, axis=0)), element.name, symbols.SPRING))
+    for body, name in enumerate(geometry.names if every else ()):
+        own = [place(poses, body, stroke.points).mean(axis=0) for stroke in geometry.strokes if stroke.body == body]
+        if own:
+            wanted.append((canvas.view(np.mean(own, axis=0)), name, diagram.body_colour(body)))
+    if not wanted:
+        return
+    drawn = _samples(canvas, 0.06 * per_inch)
+    boxes: list[tuple[np.ndarray, np.ndarray]] = []
+    for anchor, name, colour in wanted:
+        half = np.array([0.5 * 0.62 * FONT * len(name), 0.55 * FONT]) / 72 * per_inch
+        middle = _clear_place(anchor, half, boxes, drawn, canvas.unit, per_inch)
+        boxes.append((middle - half, middle + half))
+        x, y, slant = *map(float, middle), "normal" if colour == INK else "italic"
+        where: dict[str, Any] = {"ha": "center", "va": "center", "gid": "name"}
+        at.text(x, y, name, color=colour, fontsize=FONT, style=slant, parse_math=False, **where)
+    pad = 0.06 * per_inch
+    _widen(at, np.min([low for low, _ in boxes], axis=0) - pad, np.max([high for _, high in boxes], axis=0) + pad)
+
+
+def _clear_place(
+    anchor: np.ndarray,
+    half: np.ndarray,
+    boxes: list[tuple[np.ndarray, np.ndarray]],
+    drawn: np.ndarray,
+    unit: float,
+    per_inch: float,
+) -> np.ndarray:
+    """Where to put the middle of a name: near its anchor, over no other name and over as little as possible."""
+    best, least = anchor, np.inf
+    for reach in (0.7, 1.3, 2.2, 3.2):
+        for angle in np.radians([45, 135, -45, -135, 90, -90, 0, 180]):
+            way = np.array([np.cos(angle), np.sin(angle)])
+            middle = anchor + way * (reach * unit + 0.01 * per_inch) + np.round(way) * half
+            low, high = middle - half, middle + half
+            over_names = sum(bool((low < h).all() and (l < high).all()) for l, h in boxes)
+            over_drawn = int(((drawn > low) & (drawn < high)).all(axis=1).sum())
+            cost = 1000 * over_names + 10 * over_drawn + 12 * reach
+            if cost < least:
+                best, least = middle, cost
+    return best
+
+
+def _samples(canvas: Canvas, spacing: float) -> np.ndarray:
+    """Points along all lines, which names should not cover."""
+    found = []
+    for patch in canvas.patches:
+        if patch.ghost or patch.layer == "plate":
+            continue
+        ends = np.vstack([patch.points, patch.points[:1]]) if patch.closed else patch.points
+        for a, b in pairwise(ends):
+            count = min(int(np.linalg.norm(b - a) / spacing) + 1, 200)
+            found.append(a + (b - a) * np.linspace(0, 1, count + 1)[:, None])
+    return np.vstack(found) if found else np.zeros((0, 2))
+
+
+def _widen(at: Axes, low: np.ndarray, high: np.ndarray) -> None:
+    """Extend the view to include names at the edge; both axes keep the same scale."""
+    (left, right), (bottom, top) = at.get_xlim(), at.get_ylim()
+    grow = max(left - low[0], high[0] - right, bottom - low[1], high[1] - top, 0.0)
+    if grow:
+        ratio = (top - bottom) / (right - left)
+        at.set_xlim(left - grow, right + grow)
+        at.set_ylim(bottom - grow * ratio, top + grow * ratio)

@@ -1,0 +1,206 @@
+"""Checks of the start of a run, and the reason why a run ended early, measured at its last good state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import CardanError, InputError
+from cardan.formulation.spatial import SPATIAL
+from cardan.functions.dynamics import forward_dynamics
+from cardan.integrate.integrators import Integrator, Request
+from cardan.integrate.stepper import Outcome
+from cardan.model.model import Model
+from cardan.structure.assemble import constraint_kernels
+from cardan.structure.condition import take_as_closed
+from cardan.structure.kernels import time_argument, tree_kernel
+from cardan.structure.rows import kept_rows, scaled_rows
+
+CLOSED = 1e-8  # relative to the mechanism's size: a larger gap is not rounding
+SINGULAR = 1e-6  # ratio of smallest to largest singular value of the constraints
+# CasADi's operations that can make a function non-smooth.
+NON_SMOOTH = ("OP_LT", "OP_LE", "OP_EQ", "OP_NE", "OP_NOT", "OP_AND", "OP_OR", "OP_FLOOR", "OP_CEIL", "OP_SIGN",
+            "OP_FABS", "OP_FMIN", "OP_FMAX", "OP_FMOD", "OP_REMAINDER", "OP_IF_ELSE_ZERO")  # fmt: skip
+
+
+def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> None:
+    """Reject a start that leaves loops open or breaks velocity constraints; q (B, nq), v (B, nv)."""
+    for at in model.quaternions:
+        length = np.linalg.norm(q[:, at], axis=1)
+        worst = int(np.argmax(np.abs(length - 1)))
+        if abs(length[worst] - 1) > CLOSED:
+            raise InputError(
+                f"simulate: the quaternion q0[{at.start}:{at.stop}] of system {worst} has length {length[worst]:.6g}; "
+                "it must be 1; normalise it"
+            )
+    if not model.has_rows:
+        return
+    size = extent(model)
+    phi, _ = constraint_kernels(model)[0](q, *time_argument(model, t))
+    worst, row = map(int, np.unravel_index(int(np.argmax(np.abs(phi))), phi.shape))
+    help = "give assemble=True, or q0, v0 = cd.assemble(model, q0, v0)"
+    if not np.abs(phi[worst, row]) <= CLOSED * size:
+        raise InputError(
+            f"simulate: the start does not close {model.rows[row].owner}: a gap of {np.abs(phi[worst, row]):.3g} "
+            f"(m or rad){_which(len(q), worst)}; {help}"
+        )
+    J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
+    missing = np.abs((J @ v[..., None])[..., 0] - beta)
+    speeds = np.maximum(1.0, np.abs(v).max(axis=1, initial=0.0))
+    worst, row = map(int, np.unravel_index(int(np.argmax(missing / speeds[:, None])), missing.shape))
+    if not missing[worst, row] <= CLOSED * size * speeds[worst]:
+        raise InputError(
+            f"simulate: the velocities at the start break {model.rows[row].owner}: by {missing[worst, row]:.3g} "
+            f"(m/s or rad/s){_which(len(q), worst)}; {help}"
+        )
+
+
+def require_smooth_motions(model: Model, begin: float, end: float) -> None:
+    """Reject a prescribed motion whose value or rate jumps between two times, s: that takes an infinite force."""
+    moved = [c for c in model.couplings if c.function is not None]
+    if not moved:
+        return
+    import casadi as ca
+
+    non_smooth = {getattr(ca, name) for name in NON_SMOOTH}
+    for coupling in moved:
+        law = coupling.function
+        if non_smooth.isdisjoint(law.instruction_id(k) for k in range(law.n_instructions())):
+            continue
+        t = ca.SX.sym("t")
+        rows = ca.Function("g", [t], list(coupling.right_side(t)))
+        for k, what in enumerate(("value", "rate")):
+            found = _jump(rows, k, begin, end)
+            if found is not None:
+                raise InputError(
+                    f"simulate: {coupling.owner}: its {what} jumps from {found[1]:.4g} to {found[2]:.4g} at t = "
+                    f"{found[0]:.6g} s; that takes an infinite force: make it smooth, e.g. with tanh, or move the "
+                    "joint with a drive"
+                )
+
+
+def _jump(rows: Any, k: int, begin: float, end: float) -> tuple[float, ...] | None:
+    """Find a jump of result k of a function, whose derivative is result k + 1: time, value before, value after."""
+
+    def law(times: np.ndarray) -> list[np.ndarray]:
+        return [np.array(y).ravel() for y in rows(times[None])[k : k + 2]]
+
+    t = np.linspace(begin, end, 2001)
+    y, slope = law(t)
+    defect = np.abs(np.diff(y) - np.diff(t) * (slope[1:] + slope[:-1]) / 2)
+    for i in np.argsort(-np.nan_to_num(defect))[:5]:
+        low, high = t[i], t[i + 1]
+        while high - low > 1e-13 * max(abs(begin), abs(end)):
+            middle = (low + high) / 2
+            a, b, c = law(np.array([low, middle, high]))[0]
+            low, high = (low, middle) if abs(b - a) > abs(c - b) else (middle, high)
+        aside = 1e-9 * (end - begin)  # at a corner itself a derivative is undefined
+        a, b = law(np.array([max(low - aside, begin), min(high + aside, end)]))[0]
+        if abs(b - a) > 1e-4 * max(float(np.ptp(y)), 1e-12):
+            return float(high), float(a), float(b)
+    return None
+
+
+def extent(model: Model) -> float:
+    """The mechanism's size, m: the largest distance of a joint from a body's origin, at least 1e-3."""
+    reach = [float(np.linalg.norm(at.position)) for joint in model.joints for at in (joint.at, joint.child_at)]
+    return max([1e-3, *reach])
+
+
+def why(
+    model: Model,
+    integrator: Integrator,
+    request: Request,
+    outcome: Outcome,
+    message: str,
+    t: float,
+    q: np.ndarray,
+    v: np.ndarray,
+    tau: np.ndarray,
+) -> str:
+    """Why a run ended early, measured at the last good state (nq,), (nv,), and what to try."""
+    if outcome is Outcome.TOO_MANY_STEPS and request.max_steps is not None:
+        other = "loosen rtol and atol" if integrator.chooses_steps else f"take steps longer than {request.step:g} s"
+        return f"{request.max_steps} steps were not enough; allow more with max_steps, or {other}"
+    with np.errstate(all="ignore"):
+        cause = _not_finite(model, t, q, v, tau)
+        if cause:
+            return cause
+        row, rank = _weakest_row(model, q)
+        a = np.asarray(forward_dynamics(model, q, v, tau, t=t))
+    if rank < SINGULAR:
+        return (
+            f"the constraints lose rank there: at {row!r} their smallest singular value is {rank:.2g} of the largest "
+            "(a dead point, where the motion may stop or branch); start elsewhere, or change a length slightly"
+        )
+    k = int(np.argmax(np.abs(a)))
+    largest = f"the largest acceleration is {a[k]:.3g} (rad/s^2 or m/s^2), of joint {model.coordinate_names[k]!r}"
+    if row:
+        largest += (
+            f"; the constraints' smallest singular value, at {row!r}, is {rank:.2g} of the largest (0 at a dead point)"
+        )
+    said = f" ({message.strip()})" if message.strip() else ""
+    if outcome is Outcome.OPEN_LOOP:
+        return (
+            f"a loop could not be closed again after a step{said}; {largest}; take shorter steps, a tighter rtol, or "
+            "method='gear'"
+        )
+    if outcome is Outcome.NEWTON:
+        return f"Newton's method did not converge{said}; {largest}; take a shorter step"
+    if outcome in (Outcome.SOLVER_FAILED, Outcome.TOO_MANY_STEPS):
+        return f"the solver failed{said}; {largest}; loosen rtol and atol, or start elsewhere"
+    if outcome is Outcome.NOT_FINITE:
+        return f"the next step is not a finite number{said}; {largest}; take shorter steps"
+    stiff = (
+        "; if the mechanism is stiff (springs or dampers far faster than its motion), method='gear' takes longer steps"
+        if not integrator.for_stiff
+        else ""
+    )
+    return (
+        f"the step that rtol={request.rtol:g} requires is below rounding{said}; {largest}{stiff}; a force that jumps "
+        "needs its time in breaks, or a smooth transition"
+    )
+
+
+def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> str:
+    """Name the force element, or else the joint, whose value is not finite at the state or just after it."""
+    plus = tree_kernel(model, "plus")
+    for ahead in (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 0.1):
+        there = np.asarray(plus(q, ahead * v))
+        a = np.asarray(forward_dynamics(model, there, v, tau, t=t + ahead))
+        if np.isfinite(a).all():
+            continue
+        when = "at this state" if ahead == 0 else f"{ahead:g} s after it"
+        for force in model.forces:
+            try:
+                rest = replace(model, forces=tuple(f for f in model.forces if f is not force))
+                take_as_closed(rest)
+                fine = np.isfinite(forward_dynamics(rest, there, v, tau, t=t + ahead)).all()
+            except CardanError:
+                continue
+            if fine:
+                return (
+                    f"{force.owner} does not return a finite number {when}; guard it against division by zero, and "
+                    "against roots and logarithms of negative numbers"
+                )
+        k = int(np.argmax(~np.isfinite(a)))
+        return (
+            f"the acceleration of joint {model.coordinate_names[k]!r} is not a finite number {when}; look for a "
+            "singular position, an unbounded force, or a body without inertia"
+        )
+    return ""
+
+
+def _weakest_row(model: Model, q: np.ndarray) -> tuple[str, float]:
+    """The constraint nearest to depending on the others, and the ratio of smallest to largest singular value."""
+    rows = kept_rows(model.unbound, SPATIAL) if model.has_rows else []
+    if not rows:
+        return "", 1.0
+    U, s, _ = np.linalg.svd(scaled_rows(model, q)[rows], full_matrices=False)
+    return model.rows.names[rows[int(np.argmax(np.abs(U[:, -1])))]], float(s[-1] / s[0])
+
+
+def _which(systems: int, worst: int) -> str:
+    return f" in system {worst}" if systems > 1 else ""

@@ -1,0 +1,293 @@
+"""A mechanism in three dimensions: solids that move with a body, and solids that stretch between points.
+
+The scene is made from a `Geometry`, independent of the library that shows it. Every part belongs to a layer, which can
+be shown or hidden. Joints and force elements are drawn by the mark that their kind declares; an unknown mark is drawn
+as "joint" or "element".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cardan.algebra.rotation import rotation_to_axis
+from cardan.model.model import Model
+from cardan.model.pose import Pose
+from cardan.model.tree import GROUND
+from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of
+from cardan.results.page.solids import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, joined, lathe, rod, tube
+
+# Colours that people with any colour vision can distinguish: Okabe and Ito, Color Universal Design (2008).
+BODIES = (0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00)
+STEEL, GROUND_GREY, AXIS, ELEMENT, CENTRE = 0x4A4A4A, 0x9A9A9A, 0x6A3D9A, 0x1B7837, 0x222222
+FORCE, MOMENT = 0xC00000, 0x7B1FA2
+TRIAD = (0xD62728, 0x2CA02C, 0x1F77B4)
+Z = np.array([0.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A solid in one colour, its layer, and the body that it moves with; -1 is the ground."""
+
+    layer: str
+    body: int
+    solid: Solid
+    colour: int
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """A solid along z from 0 to 1 that stretches between two points or, with one end, points in a direction.
+
+    The direction (3,) is in ground axes, or in the axes of the body if it `follows` the body.
+    """
+
+    name: str
+    layer: str
+    ends: tuple[BodyPoint, ...]
+    solid: Solid
+    colour: int
+    direction: np.ndarray | None = None
+    follows: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Scene3D:
+    """All parts of a scene."""
+
+    geometry: Geometry
+    parts: list[Part] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+
+    def add(self, layer: str, body: int, colour: int, *solids: Solid, opacity: float = 1.0) -> None:
+        """Add solids that move with a body."""
+        self.parts.append(Part(layer, body, joined(solids), colour, opacity))
+
+
+def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
+    """The scene of a model whose bodies take these poses (..., nb, 4, 4)."""
+    geometry = geometry_of(model)
+    scene = Scene3D(geometry)
+    down = _down(model, geometry)
+    _bodies(scene)
+    for joint in geometry.joints:
+        draw, axes = JOINTS.get(joint.mark, JOINTS["joint"])
+        (draw if len(joint.axes) >= axes else _joint)(scene, joint, poses)
+        _axes(scene, joint)
+        if joint.parent == GROUND and joint.holds:
+            _support(scene, joint, poses, down)
+    for element in geometry.elements:
+        _element(scene, element)
+    _triads(scene, model)
+    return scene
+
+
+def colour_of(body: int) -> int:
+    """Colour of a body; the ground is grey."""
+    return GROUND_GREY if body == GROUND else BODIES[body % len(BODIES)]
+
+
+def _down(model: Model, geometry: Geometry) -> np.ndarray:
+    """Direction (3,) in which supports point, in ground axes."""
+    if geometry.plane is not None:
+        return -geometry.plane[1]
+    g = model.unbound.gravity
+    return g / np.linalg.norm(g) if np.linalg.norm(g) > 0 else np.array([0.0, 0.0, -1.0])
+
+
+def _bodies(scene: Scene3D) -> None:
+    geometry, size = scene.geometry, scene.geometry.size
+    plated = {plate.body for plate in geometry.plates}
+    for stroke in geometry.strokes:
+        thick = 0.18 if stroke.body in plated else 0.38
+        ends = zip(stroke.points, stroke.points[1:], strict=False)
+        scene.add("bodies", stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))
+    for plate in geometry.plates:
+        scene.add("plates", plate.body, colour_of(plate.body), Solid(plate.corners, plate.triangles), opacity=0.45)
+    for centre in geometry.centres:
+        scene.add("centres of mass", centre.body, CENTRE, ball(centre.position, 0.5 * size))
+
+
+# One function for each mark of a joint. F is the joint frame on the parent, M on the child.
+
+
+def _put(scene: Scene3D, body: int, at: Pose, colour: int, *solids: Solid) -> None:
+    """Add solids given in a joint frame."""
+    scene.add("bodies", body, colour, *(solid.moved(at.position, at.rotation) for solid in solids))
+
+
+def _put_along(scene: Scene3D, joint: DrawnJoint, child: bool, colour: int, *solids: Solid) -> None:
+    """Add solids along z, turned onto the first axis of a joint, on its child or its parent."""
+    body, at = (joint.child, joint.child_at) if child else (joint.parent, joint.at)
+    if joint.axes[0].column != 2:
+        turn = rotation_to_axis(_first_axis(joint))
+        solids = tuple(solid.moved(np.zeros(3), turn) for solid in solids)
+    _put(scene, body, at, colour, *solids)
+
+
+def _first_axis(joint: DrawnJoint) -> np.ndarray:
+    """The first axis (3,) of a joint, in its frame."""
+    return np.asarray(np.eye(3)[joint.axes[0].column])
+
+
+def _barrel(radius: float, half: float, sides: int = ROUND) -> Solid:
+    return lathe([(0, -half), (radius, -half), (radius, half), (0, half)], sides)
+
+
+def _pin(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    s = scene.geometry.size
+    _put_along(scene, joint, True, colour_of(joint.child), _barrel(0.85 * s, 0.8 * s))
+    _put_along(scene, joint, False, STEEL, _barrel(0.4 * s, 1.15 * s))
+
+
+def _rail_ends(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> tuple[float, float]:
+    """The ends of a rail along its axis, a little beyond the travel."""
+    least, most = joint.travel(poses)
+    return min(least, 0.0) - 3 * scene.geometry.size, max(most, 0.0) + 3 * scene.geometry.size
+
+
+def _add_rail(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    low, high = _rail_ends(scene, joint, poses)
+    _put_along(scene, joint, False, STEEL, rod(low * Z, high * Z, 0.25 * scene.geometry.size))
+
+
+def _rail(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    s = scene.geometry.size
+    _add_rail(scene, joint, poses)
+    _put_along(scene, joint, True, colour_of(joint.child), box((0.9 * s, 0.9 * s, 1.6 * s)))
+
+
+def _sleeve(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    s = scene.geometry.size
+    _add_rail(scene, joint, poses)
+    _put_along(scene, joint, True, colour_of(joint.child), _barrel(0.9 * s, 1.6 * s))
+
+
+def _thread(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    """A rail with a thread, and a nut on it."""
+    s = scene.geometry.size
+    _add_rail(scene, joint, poses)
+    low, high = _rail_ends(scene, joint, poses)
+    turns = int(np.clip((high - low) / s, 4, 60))
+    z = np.linspace(low, high, 10 * turns)
+    angle = 2 * np.pi * turns * (z - low) / (high - low)
+    line = np.column_stack([0.35 * s * np.cos(angle), 0.35 * s * np.sin(angle), z])
+    _put_along(scene, joint, False, STEEL, tube(line, 0.08 * s, 4))
+    _put_along(scene, joint, True, colour_of(joint.child), _barrel(1.1 * s, 0.6 * s, 6))
+
+
+def _cross(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    """The cross of a universal joint: one arm on each body."""
+    s = scene.geometry.size
+    x, y = (1.4 * s * np.eye(3)[axis.column] for axis in joint.axes[:2])
+    _put(scene, joint.parent, joint.at, colour_of(joint.parent), rod(-x, x, 0.4 * s))
+    _put(scene, joint.child, joint.child_at, colour_of(joint.child), rod(-y, y, 0.4 * s), ball(np.zeros(3), 0.6 * s))
+
+
+def _ball(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    _put(scene, joint.child, joint.child_at, colour_of(joint.child), ball(np.zeros(3), scene.geometry.size))
+
+
+def _plate(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    s = scene.geometry.size
+    _put_along(scene, joint, True, STEEL, box((s, s, 0.3 * s)))
+
+
+def _weld(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    s = 0.45 * scene.geometry.size
+    _put(scene, joint.child, joint.child_at, STEEL, box((s, s, s)))
+
+
+def _joint(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    """A box on the child, for joints without a symbol of their own; a rail if the child slides."""
+    s = 0.8 * scene.geometry.size
+    if joint.slides:
+        _add_rail(scene, joint, poses)
+    _put(scene, joint.child, joint.child_at, colour_of(joint.child), box((s, s, s)))
+
+
+def _nothing(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
+    """A free joint has no symbol."""
+
+
+JOINTS: dict[str, tuple[Callable[[Scene3D, DrawnJoint, np.ndarray], None], int]] = {
+    "pin": (_pin, 1), "rail": (_rail, 1), "sleeve": (_sleeve, 1), "thread": (_thread, 1), "cross": (_cross, 2),
+    "ball": (_ball, 0), "plate": (_plate, 1), "weld": (_weld, 0), "none": (_nothing, 0), "joint": (_joint, 0),
+}  # fmt: skip
+"""How joints are drawn by mark, and the number of axes that this needs."""
+
+
+def _axes(scene: Scene3D, joint: DrawnJoint) -> None:
+    s = scene.geometry.size
+    for axis in joint.axes:
+        at = joint.at if axis.body == joint.parent else joint.child_at
+        reach = 5 * s * axis.direction
+        scene.add("joint axes", axis.body, AXIS, rod(at.position - reach, at.position + reach, 0.1 * s, 6))
+
+
+def _support(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray, down: np.ndarray) -> None:
+    """The ground symbol under a joint, or under both ends of a rail."""
+    s = scene.geometry.size
+    spots = [joint.at.position]
+    if joint.slides:
+        spots = [spots[0] + x * (joint.at.rotation @ _first_axis(joint)) for x in _rail_ends(scene, joint, poses)]
+    turn = rotation_to_axis(-down)
+    feet = [cone(1.3 * s, 1.8 * s, 4), box((1.8 * s, 1.8 * s, 0.15 * s)).moved(np.array([0, 0, -1.9 * s]))]
+    scene.add("ground", GROUND, GROUND_GREY, *(foot.moved(spot, turn) for spot in spots for foot in feet))
+
+
+BETWEEN_POINTS: dict[str, Callable[[float], Solid]] = {
+    "spring": lambda s: coil(0.9 * s, 0.12 * s),
+    "damper": lambda s: dashpot(0.7 * s),
+    "bushing": lambda s: coil(1.2 * s, 0.3 * s, 3),
+    "element": lambda s: rod(np.zeros(3), Z, 0.15 * s),
+}
+"""Solids from (0, 0, 0) to (0, 0, 1) of force elements between two points by mark, for the size of a symbol."""
+
+
+def _element(scene: Scene3D, element: DrawnElement) -> None:
+    """A force element: between two points, at its points, or about a joint."""
+    s, layer = scene.geometry.size, "force elements"
+    if element.joint is not None:
+        joint = scene.geometry.joints[element.joint]
+        spiral = _spiral(s).moved(joint.child_at.position, joint.child_at.rotation)
+        scene.add(layer, joint.child, ELEMENT, spiral)
+    elif element.load is not None:
+        _load(scene, element)
+    else:
+        stretched = len(element.ends) == 2 and element.mark in BETWEEN_POINTS
+        if stretched:
+            scene.spans.append(Span(element.name, layer, element.ends, BETWEEN_POINTS[element.mark](s), ELEMENT))
+        if not stretched or element.mark == "element":
+            for end in element.ends:
+                scene.add(layer, end.body, ELEMENT, ball(end.position, 0.7 * s))
+
+
+def _load(scene: Scene3D, element: DrawnElement) -> None:
+    """An arrow along a constant force, or along the moment if there is no force."""
+    assert element.load is not None
+    moment, force = element.load[:3], element.load[3:]
+    solid, colour, way = (arrow(1), FORCE, force) if force.any() else (arrow(2), MOMENT, moment)
+    if way.any():
+        direction = 8 * scene.geometry.size * way / np.linalg.norm(way)
+        span = Span(element.name, "force elements", element.ends, solid, colour, direction, element.follows)
+        scene.spans.append(span)
+
+
+def _spiral(size: float) -> Solid:
+    """A spiral about z, for elements along the coordinates of a joint."""
+    angle = np.linspace(0, 4 * np.pi, 60)
+    radius = size * np.linspace(1.0, 2.2, 60)
+    return tube(np.column_stack([radius * np.cos(angle), radius * np.sin(angle), np.zeros(60)]), 0.12 * size, 5)
+
+
+def _triads(scene: Scene3D, model: Model) -> None:
+    """Axes of the ground, of every body and of every named frame: x red, y green, z blue."""
+    s = scene.geometry.size
+    spots = [(GROUND, Pose()), *((b, Pose()) for b in range(model.nb)), *((f.body, f.at) for f in model.frames)]
+    for body, at in spots:
+        for k, colour in enumerate(TRIAD):
+            scene.add("frames", body, colour, rod(at.position, at.position + 3 * s * at.rotation[:, k], 0.14 * s, 6))

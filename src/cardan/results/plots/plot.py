@@ -1,0 +1,240 @@
+"""Plots of a run over time, in phase space, and of its energy balance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cardan.errors import InputError
+from cardan.results.energy_balance import work
+from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, style
+from cardan.results.plots.panels import Panel, Selection, in_angle, panels_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cardan.results.trajectory.trajectory import Trajectory
+
+HEIGHT = 1.55  # inch, of a panel
+LABEL_UP_TO = 30  # characters; a longer label of a single line goes to a legend
+LEGEND_UP_TO = 14  # lines; more are coloured from dark to light, and only the first and last are named
+MARKS_UP_TO = 12  # events marked with a line; more are marked along the top
+BAND = (5.0, 50.0, 95.0)  # percentiles drawn for a large batch: a band and the median
+
+
+def plot(run: Trajectory, panels: Sequence[str], selection: Selection, lines: int, output: FigureOutput) -> Figure:
+    """Panels over time, one below the other."""
+    _require(lines)
+    found = panels_of(run, panels, selection)
+    if not found:
+        raise InputError(f"plot: the run of {run._metadata.labels.model!r} has nothing to show in these panels")
+    figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(found))))
+    with style():
+        axes = np.atleast_1d(figure.subplots(len(found), 1, sharex=True))
+        for at, panel in zip(axes, found, strict=True):
+            _draw_panel(at, run, panel, lines)
+        axes[-1].set_xlabel("time (s)")
+        axes[-1].set_xlim(*_span(run))
+        _titles(list(axes), run, lines)
+        figure.align_ylabels(list(axes))
+    return _finished(figure, output)
+
+
+def plot_phase(run: Trajectory, selection: Selection, lines: int, output: FigureOutput) -> Figure:
+    """Rate over coordinate, one panel for each coordinate."""
+    _require(lines)
+    labels = run._metadata.labels
+    places: list[tuple[int, int]] = []
+    for joint in selection.joints or dict.fromkeys(name.rpartition("[")[0] or name for name in labels.rate):
+        q, v = run._places("coordinate", joint), run._places("rate", joint)
+        if q.stop - q.start != v.stop - v.start:
+            if selection.joints:
+                raise InputError(
+                    f"plot_phase: joint {joint!r} has a quaternion, whose time derivative is not v; choose joints "
+                    "without a quaternion"
+                )
+            continue
+        places += zip(range(q.start, q.stop), range(v.start, v.stop), strict=True)
+    if not places:
+        raise InputError(f"plot_phase: no joint of {labels.model!r} has coordinates whose time derivative is v")
+    columns = min(len(places), 3)
+    rows = -(-len(places) // columns)
+    figure = new_figure(*(output.size or (min(WIDTH, 0.4 + 2.9 * columns), 0.2 + (2.6 if columns < 3 else 2.0) * rows)))
+    with style():
+        axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+        for at, (k, i) in zip(axes, places, strict=False):
+            q_values, q_unit = in_angle(run.q[..., k], labels.coordinate_unit[k], selection.angle)
+            v_values, v_unit = in_angle(run.v[..., i], labels.rate_unit[i], selection.angle)
+            _draw_orbits(at, _rows(q_values), _rows(v_values), lines)
+            at.set_xlabel(f"{labels.coordinate[k]} ({q_unit})")
+            at.set_ylabel(f"rate of {labels.rate[i]} ({v_unit})")
+        for at in axes[len(places) :]:
+            at.remove()
+    return _finished(figure, output)
+
+
+def plot_power(run: Trajectory, lines: int, output: FigureOutput) -> Figure:
+    """Power, the change of energy with the work of that power, and their difference."""
+    _require(lines)
+    change, done = run.energy - run.energy[..., :1], work(run)
+    found = [
+        Panel("power", "W", {"power": run.power}),
+        Panel("energy", "J", {"change of energy": change, "work of power": done}),
+        Panel("difference", "J", {"difference": change - done}),
+    ]
+    figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(found))))
+    with style():
+        axes = list(figure.subplots(len(found), 1, sharex=True))
+        for at, panel in zip(axes, found, strict=True):
+            _draw_panel(at, run, panel, lines)
+        for line in axes[1].lines[len(axes[1].lines) // 2 :]:
+            line.set_linestyle((0, (3, 2)))  # so that both lines are visible where they agree
+        if axes[1].get_legend():
+            axes[1].get_legend().remove()
+            _legend(axes[1], len(axes[1].lines))
+        axes[-1].set_xlabel("time (s)")
+        axes[-1].set_xlim(*_span(run))
+        _titles(axes, run, lines)
+        figure.align_ylabels(axes)
+    return _finished(figure, output)
+
+
+def _require(lines: Any) -> None:
+    """Check the number of lines before anything is computed."""
+    if not isinstance(lines, int | np.integer) or lines < 0:
+        raise InputError(f"plot: lines must be the number of systems to draw one by one, 0 or more, got {lines!r}")
+
+
+def _finished(figure: Figure, output: FigureOutput) -> Figure:
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):  # dollar signs in a name are not a formula
+        if isinstance(text, Text) and "$" in text.get_text():
+            text.set_parse_math(False)
+    return output.write(figure)
+
+
+def _rows(values: np.ndarray) -> np.ndarray:
+    """All batch axes as one."""
+    return values.reshape(-1, values.shape[-1])
+
+
+def _span(run: Trajectory) -> tuple[float, float]:
+    first, last = float(np.nanmin(run.time)), float(np.nanmax(run.time))
+    return (first, last) if last > first else (first - 0.5, last + 0.5)
+
+
+def _colours(count: int) -> list[Any]:
+    """A colour for each line; for many lines, a scale from dark to light."""
+    if count <= LEGEND_UP_TO:
+        return [colour for colour, _ in zip(cycle(COLOURS), range(count), strict=False)]
+    from matplotlib import colormaps
+
+    return list(colormaps["viridis"](np.linspace(0, 0.92, count)))
+
+
+def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
+    """Draw the lines of each system or, for a large batch, the median and a band."""
+    count = len(panel.lines)
+    systems = int(np.prod(run.batch))
+    patterns = [("-", (0, (4, 1.5)))[k // len(COLOURS) % 2] if count <= LEGEND_UP_TO else "-" for k in range(count)]
+    for (name, values), colour, dashes in zip(panel.lines.items(), _colours(count), patterns, strict=True):
+        rows, times = _rows(values), _rows(np.broadcast_to(run.time, values.shape))
+        if panel.log:
+            rows = np.where(rows > 0, rows, np.nan)  # exact zeros have no place on a logarithmic scale
+        options: dict[str, Any] = {"color": colour, "linestyle": dashes}
+        if panel.log:
+            options |= {"marker": ".", "markersize": 1.0, "linewidth": 0.7}
+        if systems <= max(most, 1):
+            if systems > 1:
+                options |= {"linewidth": 0.8, "alpha": 0.8}
+            for k, (t, y) in enumerate(zip(times, rows, strict=True)):
+                at.plot(t, y, label=name if k == 0 else None, **options)
+        else:
+            t, (low, middle, high) = _percentiles(times, rows)
+            at.fill_between(t, low, high, color=colour, alpha=0.2, linewidth=0)
+            at.plot(t, middle, label=name, **options)
+    at.set_ylabel(panel.label.replace(" (", "\n("))
+    if panel.log and any(np.nanmax(values, initial=0.0) > 0 for values in panel.lines.values()):
+        at.set_yscale("log")
+    if count > 1 or len(panel.label) > LABEL_UP_TO:
+        _legend(at, count)
+    at.margins(y=0.08)
+
+
+def _legend(at: Axes, count: int) -> None:
+    """Names beside the axes; of many lines only the first and the last."""
+    handles, names = at.get_legend_handles_labels()
+    if count > LEGEND_UP_TO:
+        handles, names = [handles[0], handles[-1]], [f"{names[0]}, first", f"{names[-1]}, last of {count}"]
+    two = len(names) > 7
+    at.legend(handles, names, loc="center left", bbox_to_anchor=(1.005, 0.5), borderaxespad=0.2,
+              ncols=2 if two else 1, columnspacing=0.9, labelspacing=0.25)  # fmt: skip
+
+
+def _percentiles(times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Percentiles over the systems that are still running, at the times of the longest one."""
+    grid = times[int(np.argmax(np.nanmax(times, axis=1)))]
+    grid = grid[np.isfinite(grid)]
+    if (times[:, : len(grid)] != grid).any():
+        rows = np.stack([_interpolated(grid, t, y) for t, y in zip(times, rows, strict=True)])
+    rows = rows[:, : len(grid)]
+    kept = np.isfinite(rows).any(axis=0)
+    found = np.full((len(BAND), len(grid)), np.nan)
+    found[:, kept] = np.nanpercentile(rows[:, kept], BAND, axis=0)
+    return grid, found
+
+
+def _interpolated(grid: np.ndarray, t: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Samples of one system interpolated at other times; NaN after its end."""
+    kept = np.isfinite(t)
+    return np.interp(grid, t[kept], y[kept], left=np.nan, right=np.nan) if kept.any() else np.full(grid.shape, np.nan)
+
+
+def _titles(axes: list[Axes], run: Trajectory, most: int) -> None:
+    """Name percentiles and events above the panels."""
+    systems = int(np.prod(run.batch))
+    if systems > max(most, 1):
+        words = f"median and {BAND[0]:g} to {BAND[2]:g} % of {systems} systems"
+        axes[0].set_title(words, loc="right", fontsize=7.5, color=GREY)
+    _mark_events(axes, run)
+
+
+def _mark_events(axes: list[Axes], run: Trajectory) -> None:
+    """Mark events with dotted lines and names; many events with markers along the top."""
+    times = [event.time for event in run.events]
+    if not times:
+        return
+    if len(times) > MARKS_UP_TO or run.batch:
+        top = axes[0].get_xaxis_transform()
+        axes[0].plot(times, np.full(len(times), 1.0), "v", color=INK, markersize=3, transform=top, clip_on=False,
+                     linestyle="none", gid="events")  # fmt: skip
+        names = ", ".join(dict.fromkeys(event.name for event in run.events))
+        axes[0].set_title(f"▾ {names}", loc="left", fontsize=7.5, color=GREY)
+        return
+    for at in axes:
+        for t in times:
+            at.axvline(t, color=INK, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1, gid="event")
+    taken = -np.inf
+    first, last = _span(run)
+    for event in sorted(run.events, key=lambda event: event.time):
+        if (event.time - taken) / (last - first) > 0.012 * len(event.name) + 0.01:
+            over = axes[0].get_xaxis_transform()
+            axes[0].text(event.time, 1.03, event.name, transform=over, ha="center", fontsize=7.5, color=GREY)
+            taken = event.time
+
+
+def _draw_orbits(at: Axes, q: np.ndarray, v: np.ndarray, most: int) -> None:
+    """Orbits with a dot at the start; of a large batch an even selection."""
+    kept = np.unique(np.linspace(0, len(q) - 1, min(len(q), max(most, 1))).astype(int))
+    many = len(kept) > 1
+    for k in kept:
+        at.plot(q[k], v[k], color=COLOURS[0], linewidth=0.7 if many else 1.3, alpha=0.7 if many else 1.0)
+        at.plot(q[k, :1], v[k, :1], "o", color=COLOURS[1], markersize=2.5 if many else 4.0)
+    at.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
+    if len(kept) < len(q):
+        at.set_title(f"{len(kept)} of {len(q)} systems", loc="right", fontsize=7, color=GREY)

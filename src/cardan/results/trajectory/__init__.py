@@ -1,0 +1,1 @@
+"""Trajectories: states, computed quantities, interpolation, datasets and files."""

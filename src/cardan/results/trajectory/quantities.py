@@ -1,0 +1,167 @@
+"""The table of quantities of a trajectory, one row each, with names and units along its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cardan.functions.constraints import constraint_residual, multipliers, reactions
+from cardan.functions.dynamics import forward_dynamics
+from cardan.functions.energy import kinetic_energy, momentum, potential_energy, power
+from cardan.functions.kinematics import body_poses, body_twists
+from cardan.model.model import Model
+from cardan.structure.assemble import constraint_kernels
+from cardan.structure.kernels import time_argument
+
+XYZ = ("x", "y", "z")
+SCREW = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
+WRENCH = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+FIXED_LABELS = {"axis": SCREW, "component": WRENCH, "row": (*XYZ, "1"), "column": (*XYZ, "origin")}
+"""Labels of the axes that are the same for every model."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names and units along the axes of arrays, and the model that they belong to."""
+
+    model: str
+    key: str
+    coordinate: tuple[str, ...]
+    coordinate_unit: tuple[str, ...]
+    rate: tuple[str, ...]
+    rate_unit: tuple[str, ...]
+    body: tuple[str, ...]
+    joint: tuple[str, ...]
+
+    def along(self, axis: str) -> tuple[str, ...] | None:
+        """Names along an axis; None if its entries are only numbered."""
+        if axis in FIXED_LABELS:
+            return FIXED_LABELS[axis]
+        found: tuple[str, ...] | None = getattr(self, axis, None)
+        return found
+
+    def units(self, name: str, quantity: RunQuantity) -> tuple[str, ...] | str:
+        """Unit of a quantity: one for all entries, or one for each entry along its first axis."""
+        if quantity.unit:
+            return quantity.unit
+        if quantity.axes == ("coordinate",):
+            return self.coordinate_unit
+        if name == "tau":
+            return tuple("N" if unit == "m/s" else "N m" for unit in self.rate_unit)
+        return self.rate_unit if name == "v" else tuple(f"{unit}^2" for unit in self.rate_unit)
+
+
+def labels_of(model: Model) -> Labels:
+    """Names and units of a model's arrays."""
+    names: list[str] = []
+    q_units: list[str] = []
+    v_units: list[str] = []
+    for link in model.tree.links:
+        joint, kind = model.joints[link.joint].name, link.kind
+        names += [joint] if kind.nq == 1 else [f"{joint}[{k}]" for k in range(kind.nq)]
+        q_units += kind.q_units
+        v_units += kind.v_units
+    return Labels(
+        model.name, model.key, tuple(names), tuple(q_units), model.coordinate_names, tuple(v_units),
+        model.body_names, model.joint_names,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SampledStates:
+    """Sampled states of a model, whose leading axes broadcast, and the formulation to evaluate quantities in."""
+
+    model: Model
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray | None
+    t: np.ndarray
+    formulation: str
+
+
+@dataclass(frozen=True)
+class RunQuantity:
+    """A quantity of a run: axes after time, unit (empty if it differs along the axis), description and formula."""
+
+    axes: tuple[str, ...]
+    unit: str
+    description: str
+    of: Callable[[SampledStates], Any]
+
+
+def unit_at(units: tuple[str, ...] | str, axes: tuple[str, ...], place: tuple[int, ...]) -> str:
+    """Unit of one entry of a quantity with these units and axes."""
+    if isinstance(units, tuple):
+        return units[place[0]]
+    angular, _, linear = units.partition(" and ")
+    if not linear or axes[-1:] not in (("axis",), ("component",), ("column",)):
+        return units
+    return linear if place[-1] >= 3 else angular
+
+
+def _energy(s: SampledStates) -> Any:
+    return kinetic_energy(s.model, s.q, s.v) + potential_energy(s.model, s.q)
+
+
+def _position_residual(s: SampledStates) -> Any:
+    return np.abs(constraint_residual(s.model, s.q, t=s.t)).max(axis=-1, initial=0.0)
+
+
+def _velocity_residual(s: SampledStates) -> Any:
+    J, beta = constraint_kernels(s.model)[1](s.q, *time_argument(s.model, s.t))
+    return np.abs((J @ s.v[..., None])[..., 0] - beta).max(axis=-1, initial=0.0)
+
+
+STATES: dict[str, RunQuantity] = {
+    "q": RunQuantity(("coordinate",), "", "coordinates of the tree's joints", lambda s: s.q),
+    "v": RunQuantity(("rate",), "", "rates of the tree's joints", lambda s: s.v),
+    "tau": RunQuantity(("rate",), "", "constant drives of the tree's joints", lambda s: s.tau),
+}
+"""Quantities that are stored."""
+
+QUANTITIES: dict[str, RunQuantity] = {
+    "a": RunQuantity(
+        ("rate",), "", "accelerations of the tree's joints",
+        lambda s: forward_dynamics(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
+    ),
+    "poses": RunQuantity(
+        ("body", "row", "column"), "1 and m", "poses of the bodies in ground axes", lambda s: body_poses(s.model, s.q)
+    ),
+    "twists": RunQuantity(
+        ("body", "axis"), "rad/s and m/s", "twists of the bodies, body components",
+        lambda s: body_twists(s.model, s.q, s.v),
+    ),
+    "reactions": RunQuantity(
+        ("joint", "component"), "N m and N", "wrench of each joint on its child, at and in the joint frame",
+        lambda s: reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
+    ),
+    "multipliers": RunQuantity(
+        ("constraint",), "N m and N", "multipliers of the constraint rows",
+        lambda s: multipliers(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
+    ),
+    "kinetic": RunQuantity((), "J", "kinetic energy", lambda s: kinetic_energy(s.model, s.q, s.v)),
+    "potential": RunQuantity((), "J", "potential energy", lambda s: potential_energy(s.model, s.q)),
+    "energy": RunQuantity((), "J", "kinetic and potential energy", _energy),
+    "power": RunQuantity((), "W", "power that enters", lambda s: power(s.model, s.q, s.v, s.tau, t=s.t)),
+    "momentum": RunQuantity(
+        ("axis",), "N m s and N s", "momentum about the ground's origin", lambda s: momentum(s.model, s.q, s.v)
+    ),
+    "position_residual": RunQuantity((), "m and rad", "largest gap in a loop or coupling", _position_residual),
+    "velocity_residual": RunQuantity((), "m/s and rad/s", "largest slip in a loop or coupling", _velocity_residual),
+}  # fmt: skip
+"""Quantities that are computed from the states and the model."""
+
+
+def with_time_axis(model: Model) -> Model:
+    """The model whose free parameters (..., size), if it has any, broadcast against states (..., n, nq)."""
+    return model if model.values is None else with_values(model, model.values[..., None, :])
+
+
+def with_values(model: Model, values: np.ndarray) -> Model:
+    """The model with other values (..., size) of its free parameters."""
+    free = model.parameters
+    parts = {p.name: values[..., free.slice_of(p.name)].reshape((*values.shape[:-1], *p.shape)) for p in free}
+    return model.unbound.at(parts)

@@ -1,0 +1,616 @@
+"""The trajectory of a simulation: times, states, and all quantities that the model can compute from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.model.html import html_table
+from cardan.model.model import Model
+from cardan.model.values import floats, one, shown
+from cardan.results.figure import FigureOutput
+from cardan.results.trajectory import files
+from cardan.results.trajectory.dataset import dataset, table
+from cardan.results.trajectory.interpolation import states_at
+from cardan.results.trajectory.quantities import (
+    QUANTITIES,
+    Labels,
+    SampledStates,
+    labels_of,
+    with_time_axis,
+    with_values,
+)
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import pandas
+    import xarray
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class EventRecord:
+    """An event that occurred: its name, its system in a batch (`()` for a single one), time (s) and state."""
+
+    name: str
+    system: tuple[int, ...] | int
+    time: float
+    q: np.ndarray
+    v: np.ndarray
+
+    @property
+    def index(self) -> tuple[int, ...]:
+        """Index of the system in the batch."""
+        if isinstance(self.system, int | np.integer):
+            return (int(self.system),)
+        return tuple(map(int, self.system))
+
+
+class Residuals(NamedTuple):
+    """Constraint residuals of a trajectory, the largest row of each sample."""
+
+    position: np.ndarray
+    """(..., n), m and rad."""
+    velocity: np.ndarray
+    """(..., n), m/s and rad/s."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What is stored with the arrays of a trajectory: labels, and how the run was made."""
+
+    labels: Labels
+    method: str
+    formulation: str
+    settings: Mapping[str, Any]
+    statistics: Mapping[str, Any]
+
+
+class Trajectory:
+    """States over time of one system or a batch of systems, and the quantities computed from them.
+
+    Args:
+        model: the mechanism.
+        time: (n,), s; or (..., n) where systems stopped at different times, NaN after the end of each.
+        q: configurations (..., n, nq), rad and m; the leading axes are the batch.
+        v: velocities (..., n, nv), rad/s and m/s.
+        tau: constant drives (nv,) or (..., nv), N m and N.
+        events: the events that occurred.
+        outcome: why each system stopped early; empty for a system that reached the end.
+        method: the integrator.
+        formulation: the formulation in which accelerations and reactions are computed.
+        settings: of the integrator; numbers and strings, stored with the run.
+        statistics: of the integrator; numbers and strings, stored with the run.
+
+    All other quantities (`a`, `energy`, `reactions`, ...) are computed from the model on first use and cached.
+
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        time: Any,
+        q: Any,
+        v: Any,
+        *,
+        tau: Any = None,
+        events: Iterable[EventRecord] = (),
+        outcome: Any = None,
+        method: str = "",
+        formulation: str = "spatial",
+        settings: Mapping[str, Any] | None = None,
+        statistics: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"trajectory: model must be a cd.Model, got {type(model).__name__}")
+        metadata = Metadata(labels_of(model), method, formulation, dict(settings or {}), dict(statistics or {}))
+        arrays = {"time": _numbers("time", time), "q": _numbers("q", q), "v": _numbers("v", v)}
+        drives = None if tau is None else _numbers("tau", tau)
+        self._fill(metadata, model, arrays, drives, events, outcome)
+
+    def _fill(
+        self,
+        metadata: Metadata,
+        model: Model | None,
+        arrays: dict[str, Any],
+        tau: np.ndarray | None,
+        events: Iterable[EventRecord],
+        outcome: Any,
+        computed: Mapping[str, Any] | None = None,
+    ) -> Trajectory:
+        """Check the shapes and store everything; arrays may be read lazily from a file."""
+        self._metadata, self._model, self._arrays = metadata, model, arrays
+        self._computed: dict[str, Any] = dict(computed or {})
+        shape = tuple(arrays["q"].shape)
+        nq, nv = len(metadata.labels.coordinate), len(metadata.labels.rate)
+        if len(shape) < 2 or shape[-1] != nq:
+            raise InputError(f"trajectory: q must have the shape (..., n, {nq}), got {shape}")
+        self.batch: tuple[int, ...] = shape[:-2]
+        """Shape of the batch; `()` is a single system."""
+        if tuple(arrays["v"].shape) != (*shape[:-1], nv):
+            raise InputError(f"trajectory: v must have the shape {(*shape[:-1], nv)}, got {tuple(arrays['v'].shape)}")
+        if tuple(arrays["time"].shape) not in (shape[-2:-1], shape[:-1]):
+            raise InputError(
+                f"trajectory: time must have the shape {shape[-2:-1]} or {shape[:-1]}, "
+                f"got {tuple(arrays['time'].shape)}"
+            )
+        if shape[-2] == 0:
+            raise InputError("trajectory: it has no samples; give at least one")
+        if np.isnan(self.time).all():
+            raise InputError("trajectory: time is nan at every sample; give at least one time, s")
+        if (np.diff(self.time, axis=-1) < 0).any():
+            raise InputError("trajectory: time must not decrease along a run")
+        if tau is not None and tuple(tau.shape) not in ((nv,), (*self.batch, nv)):
+            raise InputError(f"trajectory: tau must have the shape {(nv,)} or {(*self.batch, nv)}, got {tau.shape}")
+        self._tau = tau
+        outcomes = np.full(self.batch, "") if outcome is None else np.asarray(outcome, dtype=str)
+        if outcomes.shape != self.batch:
+            raise InputError(f"trajectory: outcome must have the batch shape {self.batch}, got {outcomes.shape}")
+        self._outcome = outcomes
+        self.events: tuple[EventRecord, ...] = tuple(events)
+        """The events that occurred, in the order given."""
+        if not all(isinstance(event, EventRecord) for event in self.events):
+            raise InputError(f"trajectory: events must be cd.EventRecord, got {shown(self.events)}")
+        return self
+
+    # Given data.
+
+    @property
+    def model(self) -> Model:
+        """The mechanism."""
+        return self._require("what you ask for")
+
+    @cached_property
+    def time(self) -> np.ndarray:
+        """Times of the samples, s: (n,), or (..., n) with NaN after the end of each system."""
+        return frozen(self._arrays["time"])
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """Configurations (..., n, nq), rad and m."""
+        return frozen(self._arrays["q"])
+
+    @cached_property
+    def v(self) -> np.ndarray:
+        """Velocities (..., n, nv), rad/s and m/s."""
+        return frozen(self._arrays["v"])
+
+    @property
+    def tau(self) -> np.ndarray | None:
+        """Constant drives (nv,) or (..., nv), N m and N, or None."""
+        return self._tau
+
+    @property
+    def outcome(self) -> Any:
+        """Why a system stopped early, empty if it reached the end: a string, or of a batch an array of strings."""
+        return self._outcome if self.batch else str(self._outcome)
+
+    @property
+    def method(self) -> str:
+        """The integrator."""
+        return self._metadata.method
+
+    @property
+    def formulation(self) -> str:
+        """The formulation in which accelerations and reactions are computed."""
+        return self._metadata.formulation
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of the integrator."""
+        return dict(self._metadata.settings)
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """Statistics of the integrator."""
+        return dict(self._metadata.statistics)
+
+    @cached_property
+    def valid(self) -> np.ndarray:
+        """Mask (..., n), False in the padding after the end of a system."""
+        given = ~(np.isnan(self.q).any(axis=-1) | np.isnan(self.v).any(axis=-1))
+        return frozen(given & ~np.isnan(self.time), kind=bool)
+
+    # Computed quantities.
+
+    def quantity(self, name: str) -> np.ndarray:
+        """A quantity by name: "q", "v", "a", "poses", "energy", "position_residual", ..."""
+        if name in ("q", "v"):
+            return self.q if name == "q" else self.v
+        if not isinstance(name, str) or name not in QUANTITIES:
+            known = ("q", "v", *QUANTITIES)
+            raise UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{nearest(name, known)}")
+        if name not in self._computed:
+            self._computed[name] = self._over_samples(name)
+        self._computed[name] = frozen(self._computed[name])
+        found: np.ndarray = self._computed[name]
+        return found
+
+    def _over_samples(self, name: str) -> np.ndarray:
+        """Evaluate a quantity at every sample except the padding."""
+        model, q, v, t, tau = self._require(name), self.q, self.v, self.time, self._tau
+        tau = None if tau is None else tau[..., None, :]
+        of = QUANTITIES[name].of
+        if self.valid.all():
+            found = np.asarray(of(SampledStates(with_time_axis(model), q, v, tau, t, self.formulation)))
+            return np.broadcast_to(found, (*self.valid.shape, *found.shape[self.valid.ndim :]))
+        keep = self.valid
+        tau = None if tau is None else np.broadcast_to(tau, v.shape)[keep]
+        t = np.broadcast_to(t, keep.shape)[keep]
+        rows = np.asarray(of(SampledStates(self.model_at(keep), q[keep], v[keep], tau, t, self.formulation)))
+        every = np.full((*keep.shape, *rows.shape[1:]), np.nan)
+        every[keep] = rows
+        return every
+
+    def model_at(self, keep: np.ndarray) -> Model:
+        """The model with one row of free parameters, if it has any, for each sample kept."""
+        model = self._require("model")
+        if model.values is None:
+            return model
+        values = model.values[..., None, :]
+        return with_values(model, np.broadcast_to(values, (*keep.shape, values.shape[-1]))[keep])
+
+    @property
+    def a(self) -> np.ndarray:
+        """Accelerations (..., n, nv), rad/s^2 and m/s^2."""
+        return self.quantity("a")
+
+    @property
+    def poses(self) -> np.ndarray:
+        """Poses of all bodies (..., n, nb, 4, 4) in ground axes, lengths in m."""
+        return self.quantity("poses")
+
+    @property
+    def twists(self) -> np.ndarray:
+        """Twists of all bodies (..., n, nb, 6), rad/s and m/s, body components."""
+        return self.quantity("twists")
+
+    @property
+    def reactions(self) -> np.ndarray:
+        """Wrench of every joint on its child (..., n, joints, 6), N m and N, at and in the joint frame."""
+        return self.quantity("reactions")
+
+    @property
+    def multipliers(self) -> np.ndarray:
+        """Multipliers (..., n, nl) of the constraint rows of the run's formulation, N m and N."""
+        return self.quantity("multipliers")
+
+    @property
+    def kinetic(self) -> np.ndarray:
+        """Kinetic energy (..., n), J."""
+        return self.quantity("kinetic")
+
+    @property
+    def potential(self) -> np.ndarray:
+        """Potential energy (..., n) of gravity and springs, J."""
+        return self.quantity("potential")
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic and potential energy (..., n), J."""
+        return self.quantity("energy")
+
+    @property
+    def power(self) -> np.ndarray:
+        """Power (..., n), W, of drives, motions, dampers, friction and other forces: the rate of `energy`."""
+        return self.quantity("power")
+
+    @property
+    def momentum(self) -> np.ndarray:
+        """Momentum (..., n, 6), angular about the ground's origin then linear, N m s and N s, ground components."""
+        return self.quantity("momentum")
+
+    @property
+    def residuals(self) -> Residuals:
+        """Largest position (m, rad) and velocity (m/s, rad/s) residual of loops and couplings, each (..., n)."""
+        return Residuals(self.quantity("position_residual"), self.quantity("velocity_residual"))
+
+    def coordinate(self, joint: str) -> np.ndarray:
+        """Coordinates of a tree joint: (..., n), or (..., n, k) if it has several; rad and m."""
+        return _squeezed(self.q[..., self._places("coordinate", joint)])
+
+    def rate(self, joint: str) -> np.ndarray:
+        """Rates of a tree joint: (..., n), or (..., n, k) if it has several; rad/s and m/s."""
+        return _squeezed(self.v[..., self._places("rate", joint)])
+
+    def reaction(self, joint: str) -> np.ndarray:
+        """Wrench (..., n, 6) that a joint exerts on its child, N m and N, at and in the joint frame."""
+        names = self._metadata.labels.joint
+        if joint not in names:
+            raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{nearest(joint, names)}")
+        return self.reactions[..., names.index(joint), :]
+
+    def position(self, body: str, point: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
+        """Position (..., n, 3), m, ground axes, of a point (3,) given in the axes of a body or frame."""
+        b, p = self._point(body, point)
+        if b < 0:
+            return np.where(self.valid[..., None], p, np.nan)
+        pose = self.poses[..., b, :, :]
+        return pose[..., :3, 3] + pose[..., :3, :3] @ p
+
+    def velocity(self, body: str, point: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
+        """Velocity (..., n, 3), m/s, ground axes, of a point (3,) given in the axes of a body or frame."""
+        b, p = self._point(body, point)
+        if b < 0:
+            return np.where(self.valid[..., None], np.zeros(3), np.nan)
+        twist, R = self.twists[..., b, :], self.poses[..., b, :3, :3]
+        return (R @ (twist[..., 3:] + np.cross(twist[..., :3], p))[..., None])[..., 0]
+
+    def at(self, t: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Interpolated states: q (..., nq) or (..., m, nq), and v, at a time (s) or times (m,) inside the run.
+
+        Quintic Hermite interpolation of q, v and a on the joints' manifolds, then projection onto the loop constraints.
+        For samples `h` apart the error is of order h^6 in q and h^5 in v. At a jump of the state, the result is the
+        state after the jump. A system of a batch that ended before a time has NaN there.
+        """
+        times = _numbers("t", t)
+        q, v = states_at(self, np.atleast_1d(times))
+        return (q, v) if times.ndim else (q[..., 0, :], v[..., 0, :])
+
+    def _point(self, name: str, point: Any) -> tuple[int, np.ndarray]:
+        """The body (-1 is ground) that carries a body's or frame's point, and the point in its axes."""
+        model, p = self._require("position"), one("trajectory", "point", point, 3)
+        if name in model.frame_names:
+            frame = model.frames[model.frame_names.index(name)]
+            return frame.body, frame.at.position + frame.at.rotation @ p
+        return (-1, p) if name == "ground" else (model.body_index(name), p)
+
+    def _places(self, axis: str, joint: str) -> slice:
+        if self._model is not None:
+            return self._model.q_slice(joint) if axis == "coordinate" else self._model.v_slice(joint)
+        names = self._metadata.labels.along(axis) or ()
+        found = [k for k, name in enumerate(names) if name == joint or name.rpartition("[")[0] == joint]
+        if not found:
+            raise UnknownNameError(f"trajectory: no coordinates belong to joint {joint!r}{nearest(joint, names)}")
+        return slice(found[0], found[-1] + 1)
+
+    def _require(self, what: str) -> Model:
+        if self._model is None:
+            raise InputError(
+                f"run of {self._metadata.labels.model!r}: {what} is not in the file and needs the model; "
+                "load the run with cd.load_run(path, model)"
+            )
+        return self._model
+
+    # Batches.
+
+    def __len__(self) -> int:
+        """Number of systems along the first axis of the batch; 1 for a single system."""
+        return self.batch[0] if self.batch else 1
+
+    def __getitem__(self, index: Any) -> Trajectory:
+        """One system of a batch, without padding, or part of the batch: `run[3]`, `run[:10]`, `run[2, 0]`."""
+        numbers = np.arange(int(np.prod(self.batch))).reshape(self.batch or (1,))
+        index = index if isinstance(index, tuple) else (index,)
+        if not all(isinstance(i, int | np.integer | slice) for i in index):
+            raise InputError(f"trajectory: a batch is indexed by integers and slices, got {index!r}")
+        kept = np.asarray(numbers[index])  # an IndexError ends a loop over the run
+        if not self.batch:
+            return self
+        keep = slice(None)
+        if kept.ndim == 0:
+            rows = ~np.isnan(np.asarray(self._arrays["q"][index])).any(axis=-1)
+            rows &= ~np.isnan(self.time[index] if self.time.ndim > 1 else self.time)
+            keep = slice(int(np.flatnonzero(rows)[-1]) + 1 if rows.any() else 1)
+        part = {name: np.asarray(self._arrays[name][index])[..., keep, :] for name in ("q", "v")}
+        part["time"] = (self.time[index] if self.time.ndim > 1 else self.time)[..., keep]
+        n = part["time"].shape[-1]
+        computed = {
+            name: np.asarray(value[index])[(slice(None),) * kept.ndim + (slice(n),)]
+            for name, value in self._computed.items()
+        }
+        tau = self._tau if self._tau is None or self._tau.ndim == 1 else self._tau[index]
+        return Trajectory.__new__(Trajectory)._fill(
+            self._metadata, self._model_of(index), part, tau, self._events_of(kept), self._outcome[index], computed
+        )
+
+    def _model_of(self, index: Any) -> Model | None:
+        """The model with the free parameters, if any, of part of the batch."""
+        if self._model is None or self._model.values is None or self._model.values.ndim == 1:
+            return self._model
+        values = self._model.values
+        return with_values(self._model, np.broadcast_to(values, (*self.batch, values.shape[-1]))[index])
+
+    def _events_of(self, kept: np.ndarray) -> list[EventRecord]:
+        """The events of part of the batch, re-indexed; `kept` holds the numbers of its systems."""
+        place = {int(number): tuple(map(int, at)) for at, number in np.ndenumerate(kept)}
+        numbered = [(int(np.ravel_multi_index(event.index, self.batch)), event) for event in self.events]
+        return [replace(event, system=place[number]) for number, event in numbered if number in place]
+
+    # Datasets, tables and files.
+
+    @property
+    def data(self) -> xarray.Dataset:
+        """The states as an `xarray.Dataset`: named coordinates, `units` and `long_name` of every variable."""
+        return self.dataset()
+
+    def dataset(self, *names: str) -> xarray.Dataset:
+        """The states and quantities by name, as `run.data`: `run.dataset("energy", "reactions")`."""
+        return dataset(self, names)
+
+    def to_dataframe(self, *names: str) -> pandas.DataFrame:
+        """One row per sample (and system), columns `time`, `q.joint`, `v.joint`, and quantities by name.
+
+        Padding is left out. `attrs["units"]` has the unit of each column.
+        """
+        return table(self, names)
+
+    def save(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+        """Write the states, and quantities by name, to a NetCDF-4 file, which `cd.load_run` reads.
+
+        The file appears only when it is complete; nothing is left behind if writing fails.
+        """
+        files.save(self, path, names, overwrite)
+
+    def to_csv(self, path: str | PathLike[str], *names: str, units: bool = False, overwrite: bool = False) -> None:
+        """Write `to_dataframe(*names)` as CSV with one header row.
+
+        `units=True` adds a comment line above it with the unit of each column; read it with `comment="#"`.
+        """
+        files.to_csv(self, path, names, units, overwrite)
+
+    def to_parquet(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+        """Write `to_dataframe(*names)` as Parquet, with units; needs `cardan[parquet]`."""
+        files.to_parquet(self, path, names, overwrite)
+
+    def page(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+        """Write the animated mechanism as one HTML file for any browser, offline, with plots of quantities by name.
+
+        The page can play, scrub, follow a body, trace a point and show reactions. Default plots: `"q"`, `"v"` and
+        `"energy"`.
+        """
+        from cardan.results.page.page import page
+
+        page(self, path, *names, overwrite=overwrite)
+
+    # Figures. Nothing is shown or written unless asked for: each method returns a `matplotlib.figure.Figure`.
+
+    def plot(
+        self,
+        *panels: str,
+        joints: Sequence[str] | str | None = None,
+        reactions: Sequence[str] | str = (),
+        angle: str = "rad",
+        lines: int = 10,
+        size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Figure:
+        """Plot panels over time: `run.plot("coordinates", "energy", reactions=["A"])`.
+
+        Args:
+            panels: "coordinates", "rates", "accelerations", "energy", "power", "momentum", "residuals", "reactions".
+                Default: coordinates, rates, energy, residuals if there are loops, and reactions if joints are named.
+                Quantities with different units get a panel for each unit.
+            joints: tree joints whose coordinates, rates and accelerations are shown; all by default.
+            reactions: joints whose forces and moments are shown, in the joint frame; components that are zero are left
+                out. The panel "reactions" without names shows the magnitude for every joint.
+            angle: "rad" or "deg".
+            lines: largest number of systems of a batch that are drawn one by one; a larger batch is drawn as its median
+                and a band from the 5th to the 95th percentile.
+            size: width and height, inches.
+            path: file to write, .png, .svg or .pdf; it appears only when it is complete.
+            overwrite: whether an existing file may be replaced.
+
+        """
+        from cardan.results.plots.panels import selection_of
+        from cardan.results.plots.plot import plot
+
+        output = FigureOutput(size, path, overwrite)
+        return plot(self, panels, selection_of(self, joints, reactions, angle), lines, output)
+
+    def plot_phase(
+        self,
+        *joints: str,
+        angle: str = "rad",
+        lines: int = 30,
+        size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Figure:
+        """Plot the rates of tree joints over their coordinates, all by default; a dot marks the start.
+
+        Of a batch, at most `lines` systems are drawn. Other options are those of `plot`.
+        """
+        from cardan.results.plots.panels import selection_of
+        from cardan.results.plots.plot import plot_phase
+
+        output = FigureOutput(size, path, overwrite)
+        return plot_phase(self, selection_of(self, joints or None, (), angle), lines, output)
+
+    def plot_power(
+        self,
+        *,
+        lines: int = 10,
+        size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Figure:
+        """Plot power, the change of energy together with the work of that power, and their difference.
+
+        The work is the integral of a cubic spline through the samples: with few samples its error dominates the
+        difference.
+        """
+        from cardan.results.plots.plot import plot_power
+
+        return plot_power(self, lines, FigureOutput(size, path, overwrite))
+
+    def draw(
+        self,
+        t: Any = None,
+        *,
+        trace: Sequence[Any] = (),
+        view: Any = None,
+        names: bool = False,
+        centres: bool = False,
+        scale: bool = True,
+        size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Figure:
+        """Draw the mechanism at one or several times, s, in one picture; by default at seven evenly spaced times.
+
+        `trace` names bodies or frames, or pairs (body, point), whose paths over the whole run are drawn; a point (3,),
+        m, is in the body's axes. Of a batch, draw one system: `run[3].draw()`. Other options are those of `cd.draw`.
+        """
+        from cardan.results.drawing.draw import strobe
+
+        return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite))
+
+    # Summary.
+
+    def __repr__(self) -> str:
+        """One line of text; it includes energy change and worst residual if they have been computed."""
+        (_, name), *rest = self._facts()
+        return f"Trajectory of {name}; {'; '.join(f'{what}: {value}' for what, value in rest)}."
+
+    def _repr_html_(self) -> str:
+        return html_table("Trajectory", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Rows of the summary, without computing anything new."""
+        model = repr(self._metadata.labels.model)
+        found = [
+            ("model", f"{model}, {' x '.join(map(str, self.batch))} systems" if self.batch else model),
+            ("time", f"{np.nanmin(self.time):.6g} s to {np.nanmax(self.time):.6g} s"),
+            ("samples", str(self.time.shape[-1])),
+            ("method", self.method or "not given"),
+            ("formulation", self.formulation),
+        ]
+        stopped = int((self._outcome != "").sum())
+        if stopped:
+            found.append(("stopped", f"{stopped} of {self._outcome.size}" if self.batch else self.outcome))
+        if self.events:
+            found.append(("events", str(len(self.events))))
+        if "energy" in self._computed:
+            E = self.energy
+            found.append(("largest change of energy", f"{np.nanmax(np.abs(E - E[..., :1])):.3g} J"))
+        if "position_residual" in self._computed:
+            found.append(("worst residual", f"{np.nanmax(self.quantity('position_residual')):.3g} m or rad"))
+        return found
+
+
+def _numbers(what: str, value: Any) -> np.ndarray:
+    if type(value) is np.ndarray and value.dtype == np.float64 and not value.flags.writeable:
+        return value  # read-only, so that no copy is needed
+    try:
+        return floats(value)
+    except TypeError:
+        raise InputError(f"trajectory: {what} must be an array of numbers, got {shown(value)}") from None
+
+
+def _squeezed(array: np.ndarray) -> np.ndarray:
+    return array[..., 0] if array.shape[-1] == 1 else array
+
+
+def frozen(array: Any, kind: type = float) -> np.ndarray:
+    """A read-only view: other results were computed from the array and must not become stale."""
+    view: np.ndarray = np.asarray(array, dtype=kind).view()
+    view.flags.writeable = False
+    return view
