@@ -17,7 +17,7 @@ import pytest
 import cardan as cd
 from cardan import cli, mechanisms
 from cardan.commands import arguments
-from cardan.functions.check import Report, Row
+from cardan.functions.check import CheckRow, Report
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,7 +85,7 @@ def test_check_as_json_and_a_check_that_fails(cardan: Cardan, monkeypatch: pytes
     done = cardan("check", "pendulum", "--states", "4", "--json")
     assert done.returncode == 0
     assert done.data["passed"] and all(row["passed"] for row in done.data["rows"])
-    report = Report("pendulum", (Row("right", 0.0, 1e-10), Row("wrong", 1.0, 1e-10)), 4)
+    report = Report("pendulum", (CheckRow("right", 0.0, 1e-10), CheckRow("wrong", 1.0, 1e-10)), 4)
     monkeypatch.setattr(cd, "check", lambda model, states: report)
     done = cardan("check", "pendulum", "--json")
     assert done.returncode == 1
@@ -351,14 +351,12 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
 
 
 def test_names_complete_in_a_shell() -> None:
-    from cardan.formulation.native import formulation_key
-
     assert source.complete_mechanism("four") == ["four_bar"]
     assert ("four_bar", "mechanism of the catalogue") in source.complete_file("fo")
     assert (f"{ARM.parent}/{ARM.name}", "model file") in source.complete_file(f"{ARM.parent}/ar")
     assert source.complete_file("/no/such/folder/x") == []
     assert ("rk4", "explicit, order 4, fixed steps") in source.complete_method("r")
-    assert [formulation_key(name, "fixed") for name in source.FORMULATIONS]
+    assert [name for name, _ in source.complete_formulation("abs")] == ["absolute", "absolute_body"]
     line = "cardan simulate pendulum --method a"
     words = {"_CARDAN_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "4"}
     code = "from cardan.cli import main; main()"

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import cardan as cd
-from cardan.functions.check import Report, Row
+from cardan.functions.check import CheckRow, Report
 from cardan.mechanisms import CATALOGUE, four_bar, pendulum, stewart_platform
 from cardan.model.html import html_table
 from cardan.results.drawing.canvas import hull
@@ -297,7 +297,7 @@ def test_notebooks_show_tables_and_a_picture(run: cd.Trajectory) -> None:
 
 
 def test_a_check_is_a_table() -> None:
-    report = Report("four_bar", (Row("M symmetric", 1e-16, 1e-10), Row("a < b", 1e-3, 1e-10)), 64)
+    report = Report("four_bar", (CheckRow("M symmetric", 1e-16, 1e-10), CheckRow("a < b", 1e-3, 1e-10)), 64)
     page = report._repr_html_()
     assert "CHECKS FAILED on 64 random states" in page and page.count("<tr>") == 3
     assert page.index(">ok<") < page.index("a &lt; b") < page.index(">FAILED<")
