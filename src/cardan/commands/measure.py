@@ -18,7 +18,7 @@ UNIT_ERROR = 1e-3  # a quaternion that is longer or shorter than one by more is 
 
 def measured(option: str, text: str, unit: str) -> float:
     """A number with a unit, or without one in SI, measured as `unit` is ("rad/s", "m", "s", "1")."""
-    from cardan.io.units import MEASURE, PLAIN, UnitError, described, read_unit, to_si
+    from cardan.io.yaml.units import MEASURE, PLAIN, UnitError, described, read_unit, to_si
 
     match = MEASURE.fullmatch(text.strip())
     if match is None:

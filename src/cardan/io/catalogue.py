@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from cardan.errors import FileError
-from cardan.io.text import write_text
+from cardan.io.text_file import write_text
 
 
 def mechanism_texts() -> dict[str, str]:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from cardan.errors import FileError, InputError
-from cardan.io.element import top_tag
 from cardan.io.mjcf.read import read_mjcf
-from cardan.io.native import Description, read_native
 from cardan.io.policy import Policy, Word
-from cardan.io.text import read_text, write_text
-from cardan.io.urdf import Root, check_root, naming, read_urdf
+from cardan.io.text_file import read_text, write_text
+from cardan.io.urdf.read import Root, check_root, naming, read_urdf
+from cardan.io.xml_element import top_tag
+from cardan.io.yaml.read import Description, read_yaml
 from cardan.model.builder import Mechanism
 from cardan.model.model import Model
 
@@ -115,15 +115,15 @@ def _writer(file: Path) -> Callable[[Mechanism | Model], tuple[str, list[str]]]:
     """How to write a file, by its suffix: its text, and what that does not say."""
     suffix = file.suffix.lower()
     if suffix in NATIVE:
-        from cardan.io.write import write_native
+        from cardan.io.yaml.write import write_yaml
 
-        return lambda mechanism: (write_native(mechanism), [])
+        return lambda mechanism: (write_yaml(mechanism), [])
     if suffix == ".urdf":
-        from cardan.io.urdf_write import write_urdf
+        from cardan.io.urdf.write import write_urdf
 
         return lambda mechanism: write_urdf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
     if suffix in (".xml", ".mjcf"):
-        from cardan.io.mjcf_write import write_mjcf
+        from cardan.io.mjcf.write import write_mjcf
 
         return lambda mechanism: write_mjcf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
     known = ".yaml, .urdf or .xml"
@@ -160,7 +160,7 @@ def _reader(
             whose = ", ".join(sorted(kind for kind, names in TAKES.items() if name in names))
             raise InputError(f"load: {name} is for {whose} files; {str(file)!r} is not one, or says such things itself")
     if suffix in NATIVE:
-        return lambda: read_native(file, parameters=parameters, gravity=gravity, policy=policy), "body"
+        return lambda: read_yaml(file, parameters=parameters, gravity=gravity, policy=policy), "body"
     if suffix == ".xml":
         inside = None if folder is None else _path(folder)
         return lambda: read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"

@@ -12,7 +12,8 @@ from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
 from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
-from cardan.model.elements import Elements, dimensions, frozen, read_armature, read_name
+from cardan.model.elements import Elements, read_armature, read_name
+from cardan.model.field import dimensions, frozen
 from cardan.model.html import mechanism_html, thumbnail
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
@@ -156,12 +157,14 @@ class Mechanism(Elements):
         axes = Pose(rotation=type.orientation(owner))
         if not axes.is_identity:  # a product with 1 would change the sign of zeros
             at, child_at = at @ axes, child_at @ axes
-        guess = None if start is None else frozen(_read_start(owner, type.kind, start))
-        rotor = read_armature(owner, armature, type.kind)
+        kind = type.kind
+        kind.check()
+        guess = None if start is None else frozen(_read_start(owner, kind, start))
+        rotor = read_armature(owner, armature, kind)
         if data is not None and not isinstance(data, JointData):
             raise ModelError(f"{owner}: data must be cd.JointData(...), got {data!r}")
         data = _checked(owner, data or JointData())
-        self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data, guess, rotor)
+        self._joints[name] = Joint(name, kind, ends[0], ends[1], at, child_at, data, guess, rotor, type)
         return name
 
     def frame(self, name: str, body: str, *, at: Any = (0.0, 0.0, 0.0)) -> str:

@@ -15,33 +15,13 @@ import numpy as np
 
 from cardan.formulation import native
 from cardan.formulation.points.rows import Coordinates
+from cardan.model.joint import ANGULAR_VELOCITY, FREE, Kind
 from cardan.model.model import Model
-from cardan.model.parameter import FIELDS, Parameter
+from cardan.model.parameter import Parameter, free_fields
 from cardan.model.plane import planar_model
 
 AXES = ("x", "y", "z")
-QUATERNION = tuple((f"e{k}", "quaternion", "1") for k in range(4))
-TURNING = tuple((f"omega_{x}", f"angular velocity along {x}", "rad/s") for x in AXES)
-PLACE = tuple((x, f"position along {x}", "m") for x in AXES)
 Letter = tuple[str, str, str]  # letter, what it is, unit
-
-# Coordinates and rates of each kind of joint; a rate left out is the coordinate's own.
-JOINTS: dict[str, tuple[tuple[Letter, ...], tuple[Letter, ...] | None]] = {
-    "revolute": ((("theta", "angle", "rad"),), None),
-    "screw": ((("theta", "angle", "rad"),), None),
-    "prismatic": ((("x", "displacement", "m"),), None),
-    "cylindrical": ((("theta", "angle", "rad"), ("x", "displacement", "m")), None),
-    "universal": ((("alpha", "first angle", "rad"), ("beta", "second angle", "rad")), None),
-    "planar": ((*PLACE[:2], ("theta", "angle", "rad")), None),
-    "spherical": (QUATERNION, TURNING),
-    "free": ((*PLACE, *QUATERNION), (*TURNING, *((f"v_{x}", f"velocity along {x}", "m/s") for x in AXES))),
-}
-# Letter of each number of an element.
-LETTERS = {
-    "mass": "m", "com": "c", "inertia": "I", "at": "l", "child_at": "l", "gravity": "g", "stiffness": "k",
-    "damping": "d", "length": "l0", "at1": "a", "at2": "b", "rest": "q0", "viscous": "d", "coulomb": "F_c",
-    "smoothing": "v0", "value": "w",
-}  # fmt: skip
 ENTRIES = ("xx", "yy", "zz", "xy", "xz", "yz")
 
 
@@ -67,15 +47,14 @@ def coordinates(model: Model, key: str) -> tuple[list[Coordinate], list[Coordina
     second: list[Coordinate] = []
     for owner, q, v, where in groups:
         alone = all(told[letter] == 1 for letter, _, _ in q)
-        rates = v or tuple((f"{x}dot", f"rate of {x}", f"{unit}/s") for x, _, unit in q)
-        for entries, result in ((q, first), (rates, second)):
+        for entries, result in ((q, first), (v, second)):
             for letter, meaning, unit in entries:
                 name = letter if alone else f"{letter}_{index_of(owner)}"
                 result.append(Coordinate(name, f"{meaning} of {owner}{where}", unit))
     return first, second
 
 
-def _groups(model: Model, key: str) -> Iterator[tuple[str, tuple[Letter, ...], tuple[Letter, ...] | None, str]]:
+def _groups(model: Model, key: str) -> Iterator[tuple[str, tuple[Letter, ...], tuple[Letter, ...], str]]:
     """For each part of `q`: whose it is, its entries, those of `v`, and where it is measured."""
     if key == "points":
         planar = planar_model(model)
@@ -88,14 +67,20 @@ def _groups(model: Model, key: str) -> Iterator[tuple[str, tuple[Letter, ...], t
     for link in model.tree.links if key in native.TREE else model.separate.tree.links:
         joint = model.joints[link.joint].name
         if key == "relative":
-            yield joint, *JOINTS["free"], ", between its frames"
+            yield joint, *_letters(FREE), ", between its frames"
         elif key in native.TREE:
-            kind = link.kind.name.removeprefix("reversed ")
-            yield joint, *JOINTS[kind.partition("(")[0]], ""
+            yield joint, *_letters(link.kind), ""
         else:
+            turning = tuple((*letter, "rad/s") for letter in ANGULAR_VELOCITY)
             velocities = tuple((f"{x}dot", f"velocity along {x}", "m/s") for x in AXES)
             where = " in its axes" if key == "absolute_body" else ""
-            yield link.name, (*PLACE, *QUATERNION), (*TURNING, *velocities), where
+            yield link.name, _letters(FREE)[0], (*turning, *velocities), where
+
+
+def _letters(kind: Kind) -> tuple[tuple[Letter, ...], tuple[Letter, ...]]:
+    """Letters of a joint's coordinates and of its rates, with their units."""
+    q = tuple((*letter, unit) for letter, unit in zip(kind.letters, kind.q_units, strict=True))
+    return q, tuple((*letter, unit) for letter, unit in zip(kind.rate_letters, kind.v_units, strict=True))
 
 
 def quaternions(model: Model, key: str) -> list[tuple[str, int]]:
@@ -115,11 +100,12 @@ def quaternions(model: Model, key: str) -> list[tuple[str, int]]:
 def every_parameter(model: Model) -> list[str]:
     """Names of all the numbers that can be symbols and are not all zero."""
     names = ["gravity"] if model.gravity.any() else []
-    names += [f"{b.name}.{what}" for b in model.bodies if b.mass for what in FIELDS["body"] if np.any(getattr(b, what))]
+    for body in model.bodies:
+        names += [f"{body.name}.{what}" for what in free_fields(body) if body.mass and np.any(getattr(body, what))]
     for joint in model.joints:
-        names += [f"{joint.name}.{what}" for what in FIELDS["joint"] if getattr(joint, what).position.any()]
+        names += [f"{joint.name}.{what}" for what in free_fields(joint) if getattr(joint, what).position.any()]
     for force in model.forces:
-        names += [f"{force.name}.{what}" for what in FIELDS.get(force.kind.name, ()) if force.numbers[what].any()]
+        names += [f"{force.name}.{what}" for what in free_fields(force) if force.numbers[what].any()]
     return names
 
 
@@ -151,7 +137,7 @@ def components(model: Model, parameters: Sequence[Parameter]) -> list[Component]
             axis = _axis(what, values.size, k)
             signed = what == "inertia" and k > 2
             sign = -1 if values[k] < 0 and not signed else 1
-            letter, index = LETTERS[what], _owner_index(model, parameter)
+            letter, index = parameter.letter, _owner_index(model, parameter)
             shown = axis if what == "inertia" or len(nonzero) > 1 else ""
             name = "_".join(part for part in (letter, index, shown) if part)
             key = f"{parameter.name}.{axis}" if axis else parameter.name

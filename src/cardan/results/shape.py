@@ -16,7 +16,6 @@ import numpy as np
 from cardan.errors import ModelError
 from cardan.model.body import Body
 from cardan.model.model import Model
-from cardan.model.plane_role import base_name
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
 from cardan.structure.planarity import find_plane
@@ -182,7 +181,7 @@ def _plane(model: Model) -> np.ndarray | None:
 def _joints(model: Model) -> tuple[JointMark, ...]:
     marks = []
     for j, joint in enumerate(model.joints):
-        kind = base_name(joint.kind)
+        kind = joint.kind.family
         side = {"parent": (joint.parent, joint.at), "child": (joint.child, joint.child_at)}
         axes = tuple(Axis(side[where][0], side[where][1].rotation[:, k]) for where, k in AXES.get(kind, ()))
         marks.append(JointMark(j, joint.name, kind, joint.parent, joint.child, joint.at, joint.child_at, axes))

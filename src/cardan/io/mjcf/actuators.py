@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import nearest
+from cardan.io.mjcf.actuator_law import ActuatorLaw
 from cardan.io.mjcf.defaults import ACTUATORS, MAIN, Defaults
+from cardan.io.mjcf.item import Item
 from cardan.io.mjcf.joints import SCALAR, JointItem, Joints
-from cardan.io.mjcf.laws import Law
-from cardan.io.mjcf.text import Item
 from cardan.io.mjcf.vocabulary import LAWS, SHARED, TARGETS
 
 
@@ -46,10 +46,10 @@ class Actuators:
             return
         if joint not in self.joints.all:
             raise item.error(f"its joint {joint!r} is not a joint of this file{nearest(joint, self.joints.all)}")
-        law = defaults.laws.get(given.get("class") or MAIN, Law()).after(given)
+        law = defaults.laws.get(given.get("class") or MAIN, ActuatorLaw()).after(given)
         self._on_joint(item, name, self.joints.all[joint], law)
 
-    def _on_joint(self, item: Item, name: str, joint: JointItem, law: Law) -> None:
+    def _on_joint(self, item: Item, name: str, joint: JointItem, law: ActuatorLaw) -> None:
         gear = item.up_to("gear", (1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
         rotor = item.number_or("armature", 0.0) if item.has("armature") else 0.0
         damping = item.up_to("damping", (0.0, 0.0, 0.0))

@@ -14,14 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from cardan.errors import FileError, nearest
-from cardan.io.element import walk
-from cardan.io.mjcf.copies import NAMED, REFERENCES, SECTIONS, copied, made, names_of, renamed
+from cardan.io.mjcf.item import ELEMENTS, Folder, Item, check_counts, read_tree
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.placement import Angles
-from cardan.io.mjcf.replicate import Section, replicate
-from cardan.io.mjcf.text import ELEMENTS, Folder, Item, check_counts, read_tree
+from cardan.io.mjcf.replicate import (
+    NAMED,
+    REFERENCES,
+    SECTIONS,
+    Section,
+    copied,
+    made,
+    names_of,
+    renamed,
+    replicate,
+)
 from cardan.io.mjcf.vocabulary import TOP
-from cardan.io.text import SIZE_LIMIT, read_text
+from cardan.io.text_file import SIZE_LIMIT, read_text
+from cardan.io.xml_element import walk
 
 MACROS = ("attach", "replicate")
 MODELS, ATTACHED, NESTED = 50, 2000, 8

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cardan.errors import nearest
-from cardan.io.mjcf.laws import Law
-from cardan.io.mjcf.placement import ROTATIONS
-from cardan.io.mjcf.text import Item, overlaid
-from cardan.io.mjcf.vocabulary import of_default
+from cardan.io.mjcf.actuator_law import ActuatorLaw
+from cardan.io.mjcf.item import Item, overlaid
+from cardan.io.mjcf.vocabulary import ROTATIONS, of_default
 
 MAIN = "main"
 ACTUATORS = (
@@ -32,7 +31,7 @@ class Defaults:
 
     def __init__(self, top: Item) -> None:
         self.classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
-        self.laws: dict[str, Law] = {}
+        self.laws: dict[str, ActuatorLaw] = {}
         ahead = [(item, "") for item in reversed(list(_sections(top)))]
         while ahead:
             item, parent = ahead.pop()
@@ -42,7 +41,7 @@ class Defaults:
             own = self.classes.setdefault(name, dict(inherited))
             if len(self.classes) > CLASSES:
                 raise item.error(f"the file has more than {CLASSES} defaults classes; no more are read")
-            law = self.laws.setdefault(name, self.laws[parent] if parent else Law())
+            law = self.laws.setdefault(name, self.laws[parent] if parent else ActuatorLaw())
             inner, seen = [], set()
             for child in item.children:
                 if child.tag == "default":

@@ -20,10 +20,10 @@ import numpy as np
 
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import FileError, nearest
-from cardan.io.element import LONGEST
-from cardan.io.mjcf.text import Folder, Item
+from cardan.io.mjcf.item import Folder, Item
 from cardan.io.mjcf.vocabulary import ATTRIBUTES
-from cardan.io.text import SIZE_LIMIT
+from cardan.io.text_file import SIZE_LIMIT
+from cardan.io.xml_element import LONGEST
 
 INERTIAS = ("convex", "exact", "legacy", "shell")
 SMALLEST = 1e-14

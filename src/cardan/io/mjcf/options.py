@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cardan.io.mjcf.item import Item
 from cardan.io.mjcf.placement import Angles
 from cardan.io.mjcf.solids import Rules
-from cardan.io.mjcf.text import Item
 
 COMPILER = (
     "alignfree", "angle", "assetdir", "autolimits", "balanceinertia", "boundinertia", "boundmass", "conflict",

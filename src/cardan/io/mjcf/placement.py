@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardan.algebra.rotation import quaternion_product, rotation_of_quaternion
-from cardan.io.mjcf.text import Item
+from cardan.io.mjcf.item import Item
+from cardan.io.mjcf.vocabulary import ROTATIONS
 from cardan.model.pose import Pose
 
-ROTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 SMALLEST = 1e-14
 """A vector shorter than this has no direction."""
 

@@ -20,9 +20,9 @@ from typing import Any, Literal
 import numpy as np
 
 from cardan.errors import FileError, InputError, ModelError, nearest
-from cardan.io.element import Element, parse_xml
 from cardan.io.policy import Policy, Word
-from cardan.io.text import BODIES, placing, read_text
+from cardan.io.text_file import BODIES, placing, read_text
+from cardan.io.xml_element import Element, parse_xml
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Free, JointType, Planar, Prismatic, Revolute, Rigid

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from cardan.errors import FileError, nearest
-from cardan.io.arithmetic import Lookup, Quantity, Value, evaluate
-from cardan.io.document import List, Node, Scalar, Table, described
-from cardan.io.expression import FUNCTIONS, ExpressionError, Name, parse
-from cardan.io.expression import Node as Tree
 from cardan.io.policy import STRICT, Policy
-from cardan.io.units import MEASURE, NUMBER, UnitError, called, fits, read_unit, to_si
-from cardan.io.units import described as measured
+from cardan.io.yaml.arithmetic import Lookup, Measured, Value, evaluate
+from cardan.io.yaml.expression import FUNCTIONS, Expression, ExpressionError, Name, parse
+from cardan.io.yaml.nodes import List, Node, Scalar, Table, described
+from cardan.io.yaml.units import MEASURE, NUMBER, UnitError, called, fits, read_unit, to_si
+from cardan.io.yaml.units import described as measured
 from cardan.model.joint import Kind
 
 TRUTH = re.compile(r"(?i:true|false|yes|no|on|off|y|n)")
@@ -24,7 +23,7 @@ LONGEST = 200
 
 
 @dataclass(frozen=True)
-class Spot:
+class NodeReader:
     """A node, the element that owns it, what it is called there, and the parameters that its numbers may use.
 
     `kind` is the row of the joint table that quantities along a joint's coordinates belong to; `policy` is what is
@@ -35,7 +34,7 @@ class Spot:
     source: str
     owner: str = ""
     what: str = ""
-    parameters: dict[str, Quantity] = field(default_factory=dict, repr=False)
+    parameters: dict[str, Measured] = field(default_factory=dict, repr=False)
     kind: Kind | None = None
     policy: Policy = STRICT
 
@@ -45,15 +44,15 @@ class Spot:
         what = f"{self.what} " if self.what else ""
         return FileError(f"{self.source}: line {line or self.node.line}: {owner}{what}{sentence}")
 
-    def owned(self, owner: str, kind: Kind | None = None) -> Spot:
+    def owned(self, owner: str, kind: Kind | None = None) -> NodeReader:
         """The same place, as that of an element."""
         return replace(self, owner=owner, what="", kind=kind)
 
-    def along(self, kind: Kind) -> Spot:
+    def along(self, kind: Kind) -> NodeReader:
         """The same place, belonging to a joint of a kind."""
         return replace(self, kind=kind)
 
-    def inner(self, node: Node, what: str) -> Spot:
+    def inner(self, node: Node, what: str) -> NodeReader:
         """A place inside this one."""
         return replace(self, node=node, what=what)
 
@@ -63,7 +62,7 @@ class Spot:
             raise self.error(f"must be a table such as {example}, got {described(self.node)}")
         return self.node
 
-    def items(self) -> list[Spot]:
+    def items(self) -> list[NodeReader]:
         """The entries of the node, which must be a list."""
         if not isinstance(self.node, List):
             raise self.error(f"must be a list, got {described(self.node)}")
@@ -88,7 +87,7 @@ class Spot:
         """A number of one of these quantities, in SI units: plain, with its unit, or an expression."""
         return self.checked(self.quantity(quantities[0]), *quantities)
 
-    def checked(self, value: Quantity, *quantities: str) -> float:
+    def checked(self, value: Measured, *quantities: str) -> float:
         """The number of a value that was read here, if it measures one of these quantities."""
         if value.dimension is None or value.bare:
             return value.value
@@ -98,21 +97,21 @@ class Spot:
             raise self.error(f"must be {wanted}, and {described(self.node)} is {measured(value.dimension)}")
         return value.value
 
-    def quantity(self, wanted: str = "number") -> Quantity:
+    def quantity(self, wanted: str = "number") -> Measured:
         """A number with what it measures."""
         if not isinstance(self.node, Scalar):
             raise self.error(f"must be {called(wanted)}, got {described(self.node)}")
         text = self.node.text.strip()
         if self.is_expression:
             value = self.evaluated(self.expression(), self.parameter)
-            assert isinstance(value, Quantity)
+            assert isinstance(value, Measured)
             return value
         match = MEASURE.fullmatch(text) if len(text) <= LONGEST else None
         if match is None or re.match(r"[+-]?(0\d|[\d.]*[,_])", text):
             raise self.error(f"must be {called(wanted)}, got {_not_a_number(text)}")
         try:
             unit = read_unit(match[2]) if match[2] else None
-            return Quantity(to_si(match[1], unit), unit.dimension if unit else None)
+            return Measured(to_si(match[1], unit), unit.dimension if unit else None)
         except UnitError as error:
             hint = "; a calculation begins with =" if re.search(r"[+*/(-]", match[2] or "") else ""
             raise self.error(f"cannot be {text!r}: {error}{hint}") from None
@@ -127,7 +126,7 @@ class Spot:
         """Whether the node is a calculation: text that begins with =."""
         return isinstance(self.node, Scalar) and self.node.text.lstrip().startswith("=")
 
-    def expression(self) -> Tree:
+    def expression(self) -> Expression:
         """The tree of the calculation after the sign =."""
         assert isinstance(self.node, Scalar)
         try:
@@ -137,14 +136,14 @@ class Spot:
                 error = ExpressionError(f"{error}; put a calculation that has a comma in quotes", error.span)
             raise self.pointed(error) from None
 
-    def evaluated(self, tree: Tree, lookup: Lookup) -> Value:
+    def evaluated(self, tree: Expression, lookup: Lookup) -> Value:
         """The value of a calculation written here."""
         try:
             return evaluate(tree, lookup)
         except ExpressionError as error:
             raise self.pointed(error) from None
 
-    def parameter(self, name: Name) -> Quantity:
+    def parameter(self, name: Name) -> Measured:
         """The value of a parameter that an expression names."""
         if name.name in self.parameters and not name.index:
             return self.parameters[name.name]

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError, nearest
-from cardan.io.element import LARGEST, MOST, Element, parse_nodes, shortened, walk
-from cardan.io.mjcf.counts import EXACTLY, UP_TO
-from cardan.io.text import BODIES, SIZE_LIMIT, placing, read_text, too_many_states
+from cardan.io.mjcf.vocabulary import EXACTLY, UP_TO
+from cardan.io.text_file import BODIES, SIZE_LIMIT, placing, read_text, too_many_states
+from cardan.io.xml_element import LARGEST, MOST, Element, parse_nodes, shortened, walk
 
 ELEMENTS = 60_000
 """Elements of a model, with those of the files that it includes."""
