@@ -23,17 +23,24 @@ from cardan.model import inertia
 from cardan.model.actuator import Actuator
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
+from cardan.model.field import Field
+from cardan.model.force import ForceKind, add_force
 from cardan.model.html import VIEWS
 from cardan.model.joint import (
     Cylindrical,
     Free,
+    InPlane,
+    JointType,
+    Kind,
     Planar,
     Prismatic,
     Revolute,
     Rigid,
     Screw,
+    SingleMotion,
     Spherical,
     Universal,
+    add_joint,
 )
 from cardan.model.model import Model
 from cardan.model.pose import Pose
@@ -147,11 +154,16 @@ __all__ = [
     "Cylindrical",
     "Event",
     "EventRecord",
+    "Field",
     "FileError",
+    "ForceKind",
     "Free",
+    "InPlane",
     "InputError",
     "InterruptedRunError",
     "JointData",
+    "JointType",
+    "Kind",
     "LoopError",
     "Mechanism",
     "Model",
@@ -166,6 +178,7 @@ __all__ = [
     "Rigid",
     "Screw",
     "SimulationError",
+    "SingleMotion",
     "Spherical",
     "State",
     "Store",
@@ -175,6 +188,8 @@ __all__ = [
     "UnknownNameError",
     "Viewer",
     "actuation",
+    "add_force",
+    "add_joint",
     "assemble",
     "bias_force",
     "body_accelerations",

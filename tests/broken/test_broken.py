@@ -294,7 +294,7 @@ builder/stiffness_true.txt | torsion 't': stiffness must be a number, got True
 builder/values_as_list.txt | parameters: values must be a dict of names and numbers, got [2.0]
 builder/wrench_on_ground.txt | wrench 'w': it acts on the ground, which does not move; name a body
 builder/wrenches_of_no_list.txt | user force 'u': its function must return a list of 1 ... got one array(1.)
-cli/bad_native.txt | native/zero_axis.yaml: line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero
+cli/bad_yaml.txt | yaml/zero_axis.yaml: line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero
 cli/bad_robot.txt | urdf/negative_mass.urdf: line 2: link 'a': mass is negative: -1 kg; a body has positive mass,
 cli/convert_to_unknown_format.txt | arm.sdf: suffix '.sdf' is not that of a file that can be written; use .yaml, .urdf
 cli/equations_unknown_formulation.txt | formulation 'lagrange' is not one; known: 'spatial', 'newton_euler',

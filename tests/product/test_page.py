@@ -165,7 +165,7 @@ def test_marks_of_a_joint_meet_and_bodies_reach_them(name: str) -> None:
 def test_every_kind_of_joint_has_a_mark() -> None:
     from cardan.model.joint import TABLE
 
-    assert set(JOINTS) == {kind.family for kind in TABLE.values()}
+    assert set(JOINTS) == {kind.title for kind in TABLE.values()}
     m = cd.Mechanism("kinds")
     kinds = [cd.Revolute(), cd.Prismatic(), cd.Cylindrical(), cd.Screw(pitch=0.1), cd.Universal(), cd.Spherical(),
              cd.Planar(), cd.Rigid(), cd.Free()]  # fmt: skip

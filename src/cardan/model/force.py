@@ -87,13 +87,17 @@ class ForceKind:
     file_name: str = ""
 
     def __post_init__(self) -> None:
-        """Check what can be checked without an element, and fill in the name in files."""
+        """Check what can be checked without an element."""
         if self.on not in ("bodies", "joint"):
             raise ModelError(f"force kind {self.name!r}: on must be 'bodies' or 'joint', got {self.on!r}")
         for name, number in self.fields.items():
             if not isinstance(number, Field):
                 raise ModelError(f"force kind {self.name!r}: {name} in fields must be a cd.Field, got {number!r}")
-        object.__setattr__(self, "file_name", self.file_name or self.name)
+
+    @property
+    def in_files(self) -> str:
+        """Its name in files."""
+        return self.file_name or self.name
 
     @property
     def is_own(self) -> bool:
@@ -145,7 +149,7 @@ class Force:
     @property
     def depends_on_time(self) -> bool:
         """Whether time appears in the law."""
-        return _depends(self.function, 0) or _depends(self.graph, 0)
+        return depends(self.function, 0) or depends(self.graph, 0)
 
     @property
     def depends_on_coordinates(self) -> bool:
@@ -153,7 +157,7 @@ class Force:
         if self.kind.on != "joint":
             return False
         stiff = self.kind is TORSION and bool(np.any(self.numbers["stiffness"]))
-        return stiff or _depends(self.function, 1) or _depends(self.graph, 1)
+        return stiff or depends(self.function, 1) or depends(self.graph, 1)
 
     def traced(self, joints: Sequence[Joint]) -> Force:
         """The same element with the user's function, and the law of a user's kind, as graphs; reject what is no law."""
@@ -208,7 +212,7 @@ class Force:
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         on = [place(j) for j in self.on] if self.kind.on == "joint" else list(self.on)
-        return _digest(self.kind.name, on, self.numbers, self.function, self.graph)
+        return digest(self.kind.name, on, self.numbers, self.function, self.graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +237,7 @@ class Coupling:
     @property
     def depends_on_time(self) -> bool:
         """Whether the right-hand side changes with time."""
-        return _depends(self.function, 0)
+        return depends(self.function, 0)
 
     def rows(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The right-hand side `g(t)` and its first two time derivatives."""
@@ -267,10 +271,11 @@ class Coupling:
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         own = {"coefficients": self.coefficients, "offset": np.array(self.offset)}
-        return _digest("coupling", [place(j) for j in self.joints], own, self.function)
+        return digest("coupling", [place(j) for j in self.joints], own, self.function)
 
 
-def _digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], *graphs: Any) -> bytes:
+def digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], *graphs: Any) -> bytes:
+    """Digest of an element: what it is, what it acts on, its numbers and its graphs."""
     texts = [graph.serialize() for graph in graphs if graph is not None]
     h = hashlib.sha256(f"{what} {on} {' '.join(texts)}".encode())
     for name, value in sorted(values.items()):
@@ -483,15 +488,15 @@ def add_force(kind: ForceKind) -> ForceKind:
     """
     if not isinstance(kind, ForceKind):
         raise InputError(f"add_force: a kind of force element is a cd.ForceKind, got {kind!r}")
-    if kind.name in FORCES or kind.file_name in (own.file_name for own in FORCES.values()):
+    if kind.name in FORCES or kind.in_files in (own.in_files for own in FORCES.values()):
         raise InputError(f"add_force: force {kind.name!r} is Cardan's own; choose another name")
-    ADDED_FORCES[kind.file_name] = kind
+    ADDED_FORCES[kind.in_files] = kind
     return kind
 
 
 def force_kinds() -> dict[str, ForceKind]:
     """Every kind of force element that files can name, by name."""
-    return {kind.file_name: kind for kind in FORCES.values()} | ADDED_FORCES
+    return {kind.in_files: kind for kind in FORCES.values()} | ADDED_FORCES
 
 
 def _own_kind(name: str) -> ForceKind:
@@ -600,6 +605,6 @@ def plain_symbols() -> Iterator[None]:
             options.setNumpyMode(mode)
 
 
-def _depends(function: Any, argument: int) -> bool:
+def depends(function: Any, argument: int) -> bool:
     """Whether an argument of a traced function appears in a result."""
     return function is not None and any(function.jac_sparsity(k, argument).nnz() for k in range(function.n_out()))

@@ -100,7 +100,41 @@ UNKNOWN_IN_PLANE = InPlane()
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """One row of the joint table: what a joint computes, and what the rest of Cardan needs to know of it."""
+    """One row of the joint table: what a joint computes, and what the rest of Cardan needs to know of it.
+
+    The joint connects frame F on the parent with frame M on the child. Functions of `q` and `v` take and return
+    CasADi symbols as well as NumPy arrays; `R`, `p` are the axes and origin of M in F.
+
+    Args:
+        name: what reports call it.
+        nq: number of coordinates.
+        nv: number of rates.
+        neutral: the coordinates where F and M coincide.
+        E: `E(q)` (3, 3), components of F to those of M; None where the joint does not turn.
+        r: `r(q)` (3,), position of M in F, m; None where it does not shift.
+        S: `S(q)` (6, nv); the velocity of M relative to F is `S v`, in M's components, angular part first.
+        bias: `bias(q, v)` (6,), the rate of `S` along the motion, times `v`; None where `S` is constant.
+        T: `T(q)` (6, 6 - nv), constraint forces: `T^T S = 0`. Moments come first.
+        phi: `phi(R, p)` (6 - nv,), position residual; on the joint's motions zero, and the rate of its row k is
+            `T[:, k]^T v_r` for any velocity `v_r` of M relative to F.
+        plus: `plus(q, v)` (nq,), coordinates after moving with constant `v` for one second.
+        measure: `measure(R, p)` (nq,), coordinates of a pose.
+        q_units: unit of each coordinate: "rad", "m", or "1" for a quaternion's.
+        v_units: unit of each rate: "rad/s" or "m/s".
+        reverses: the kind that this one is, met from its child's side.
+        mark: how drawings show it: "pin", "rail", "sleeve", "thread", "cross", "ball", "plate", "weld", "none" or
+            "joint".
+        shown_axes: axes to draw, as columns of the joint frame: ("parent", 2) is z of F, ("child", 0) is x of M.
+        slides: whether drawings show a rail on the parent along the first shown axis.
+        family: its name without numbers, "screw" of "screw(0.1)"; by default the name.
+        letters: letter and meaning of each coordinate in printed equations; by default by its unit.
+        rate_letters: the same of each rate; empty where they are the coordinates' with a dot.
+        in_plane: what it is in a plane; by default the motion of the whole mechanism decides.
+        unmoved: `unmoved(I)` (6, 6), the part of an inertia of the child that acts the same on the parent
+            (`model.regroup`); None is no part.
+        motions: the single motions that URDF and MJCF can write it as; None where they cannot.
+
+    """
 
     name: str
     nq: int
@@ -117,39 +151,28 @@ class Kind:
     q_units: tuple[str, ...] = ()
     v_units: tuple[str, ...] = ()
     reverses: Kind | None = None
-    """The kind that this one is, met from its child's side."""
     mark: str = "joint"
-    """How drawings show it: "pin", "rail", "sleeve", "thread", "cross", "ball", "plate", "weld", "none" or "joint"."""
     shown_axes: tuple[tuple[str, int], ...] = ()
-    """Axes to draw: columns of the joint frame F on the "parent" or M on the "child"."""
     slides: bool = False
-    """Whether the child moves along the first shown axis, on a rail of the parent."""
     family: str = ""
-    """Its name without numbers, for messages: "screw" of "screw(0.1)"; by default the name."""
     letters: tuple[Letter, ...] = ()
-    """Letter and meaning of each coordinate in printed equations; by default by its unit."""
     rate_letters: tuple[Letter, ...] = ()
-    """The same of each rate; by default the coordinate's own with a dot."""
     in_plane: InPlane = UNKNOWN_IN_PLANE
-    """What it is in a plane; by default it is known only where the motion of the whole mechanism tells."""
     unmoved: Function | None = None
-    """Part (6, 6) of an inertia of the child that acts the same on the parent; None is no part. See `model.regroup`."""
     motions: tuple[SingleMotion, ...] | None = None
-    """The single motions that it is made of; None where URDF and MJCF cannot say it."""
 
     def __post_init__(self) -> None:
-        """Fill in what was left out: letters by units, the family by the name."""
-        letters = self.letters or _letters_by_unit(self.q_units)
-        dotted = tuple((f"{letter}dot", f"rate of {letter}") for letter, _ in letters)
-        rates = self.rate_letters or (dotted if self.nq == self.nv else _letters_by_unit(self.v_units))
-        for what, value in (("letters", letters), ("rate_letters", rates), ("family", self.family or self.name)):
-            object.__setattr__(self, what, value)
+        """Fill in letters that were left out."""
+        object.__setattr__(self, "letters", self.letters or _letters_by_unit(self.q_units))
+        if self.nq != self.nv:
+            object.__setattr__(self, "rate_letters", self.rate_letters or _letters_by_unit(self.v_units))
 
     def check(self) -> None:
         """Reject a row whose parts do not have the sizes that `nq` and `nv` say."""
         for what, values, n in (
             ("neutral", self.neutral, self.nq), ("q_units", self.q_units, self.nq), ("v_units", self.v_units, self.nv),
-            ("letters", self.letters, self.nq), ("rate_letters", self.rate_letters, self.nv),
+            ("letters", self.letters, self.nq),
+            ("rate_letters", self.rate_letters, self.nv if self.rate_letters or self.nq != self.nv else 0),
         ):  # fmt: skip
             if len(values) != n:
                 raise ModelError(f"joint kind {self.name!r}: {what} must have {n} entries, got {len(values)}")
@@ -165,6 +188,11 @@ class Kind:
     def base(self) -> Kind:
         """The kind as met from its parent's side."""
         return self if self.reverses is None else self.reverses
+
+    @property
+    def title(self) -> str:
+        """What messages call it, whichever side it is met from: "revolute", "screw"."""
+        return self.family or self.base.name
 
     @property
     def freedoms_removed(self) -> int:

@@ -51,10 +51,10 @@ def role_of_axis(model: Model, j: int, kind: Kind, K: np.ndarray, normal: np.nda
     joint = model.joints[j]
     along, within = _roles(kind, in_tree)
     cosine = float(abs(K[2]))
-    out = f"joint {joint.name!r} ({kind.family}) takes body {child_name(model, joint)!r} out of {named_plane(normal)}"
+    out = f"joint {joint.name!r} ({kind.title}) takes body {child_name(model, joint)!r} out of {named_plane(normal)}"
     if along is None and within is None:
-        known = ", ".join(other.family for other in TABLE.values() if any(_roles(other, in_tree)))
-        raise ModelError(f"formulation 'points': {out}; a {kind.family} joint has no planar meaning here, use {known}")
+        known = ", ".join(other.title for other in TABLE.values() if any(_roles(other, in_tree)))
+        raise ModelError(f"formulation 'points': {out}; a {kind.title} joint has no planar meaning here, use {known}")
     if along is not None and np.linalg.norm(K[:2]) <= FLAT:
         return along
     if within is not None and (cosine <= FLAT or along == within):
@@ -73,9 +73,9 @@ def role_of_motion(
     turns = all(_allows(kind, _turn(K, angle) @ R, p) for angle in AWAY)
     shifts = [u for u in _shifts(kind, R, p, K) if all(_allows(kind, R, p + s * u) for s in AWAY)]
     roles = {(True, 0): "pin", (False, 1): "slide", (True, 2): "float", (False, 0): "rigid"}
-    if (turns, len(shifts)) not in roles:
+    if (turns, len(shifts)) not in roles or (roles[turns, len(shifts)] == "rigid" and _moves_in_plane(kind, R, p, K)):
         raise ModelError(
-            f"formulation 'points': joint {model.joints[j].name!r} ({kind.family}) is not a joint that `points` has in "
+            f"formulation 'points': joint {model.joints[j].name!r} ({kind.title}) is not a joint that `points` has in "
             f"the plane: turning {'is' if turns else 'is not'} free and shifting is in {len(shifts)} directions"
         )
     return roles[turns, len(shifts)], shifts[0] if shifts else np.zeros(3)
@@ -85,10 +85,34 @@ def _allows(kind: Kind, R: np.ndarray, p: np.ndarray) -> bool:
     return bool(np.abs(np.asarray(kind.phi(R, p))).max(initial=0.0) < 1e-7)
 
 
+def _moves_in_plane(kind: Kind, R: np.ndarray, p: np.ndarray, K: np.ndarray) -> bool:
+    """Whether a joint that neither turns about a point nor shifts along a line still moves in the plane."""
+    q, plane = _measured(kind, R, p), np.linalg.svd(K[None, :])[2][1:]
+    S = np.asarray(kind.S(q), dtype=float)
+    if not S.shape[1]:
+        return False
+    B = np.zeros((6, 3))
+    B[:3, 0], B[3:, 1:] = R.T @ K, R.T @ plane.T  # motions in the plane: a turn and two shifts, in M
+    _, size, V = np.linalg.svd(B - S @ (np.linalg.pinv(S) @ B), full_matrices=True)
+    rates = [np.linalg.pinv(S) @ (B @ V[k]) for k in range(3) if size[k] < 1e-7]
+    return any(all(_stays(kind, kind.plus(q, s * v), R, p, K) for s in AWAY) for v in rates)
+
+
+def _stays(kind: Kind, q: np.ndarray, R: np.ndarray, p: np.ndarray, K: np.ndarray) -> bool:
+    """Whether the joint at other coordinates is turned about the normal and shifted in the plane only."""
+    turned = np.eye(3) if kind.E is None else np.asarray(kind.E(q), dtype=float).T
+    shifted = np.zeros(3) if kind.r is None else np.asarray(kind.r(q), dtype=float).ravel()
+    return bool(np.abs(turned.T @ K - R.T @ K).max() < 1e-7 and abs(K @ (shifted - p)) < 1e-7)
+
+
+def _measured(kind: Kind, R: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return np.asarray(kind.measure(R, p), dtype=float)
+
+
 def _shifts(kind: Kind, R: np.ndarray, p: np.ndarray, K: np.ndarray) -> list[np.ndarray]:
     """Directions in the plane, in F, along which the joint's motion subspace has a shift."""
     plane = np.linalg.svd(K[None, :])[2][1:]  # two rows across K
-    S = np.asarray(kind.S(np.asarray(kind.measure(R, p), dtype=float)), dtype=float)
+    S = np.asarray(kind.S(_measured(kind, R, p)), dtype=float)
     B = np.concatenate([np.zeros((3, 2)), R.T @ plane.T])
     left = B - S @ (np.linalg.pinv(S) @ B) if S.shape[1] else B
     _, size, V = np.linalg.svd(left)

@@ -80,7 +80,8 @@ def _groups(model: Model, key: str) -> Iterator[tuple[str, tuple[Letter, ...], t
 def _letters(kind: Kind) -> tuple[tuple[Letter, ...], tuple[Letter, ...]]:
     """Letters of a joint's coordinates and of its rates, with their units."""
     q = tuple((*letter, unit) for letter, unit in zip(kind.letters, kind.q_units, strict=True))
-    return q, tuple((*letter, unit) for letter, unit in zip(kind.rate_letters, kind.v_units, strict=True))
+    rates = kind.rate_letters or tuple((f"{x}dot", f"rate of {x}") for x, _ in kind.letters)
+    return q, tuple((*letter, unit) for letter, unit in zip(rates, kind.v_units, strict=True))
 
 
 def quaternions(model: Model, key: str) -> list[tuple[str, int]]:

@@ -181,7 +181,7 @@ def _plane(model: Model) -> np.ndarray | None:
 def _joints(model: Model) -> tuple[JointMark, ...]:
     marks = []
     for j, joint in enumerate(model.joints):
-        kind = joint.kind.family
+        kind = joint.kind.title
         side = {"parent": (joint.parent, joint.at), "child": (joint.child, joint.child_at)}
         axes = tuple(Axis(side[where][0], side[where][1].rotation[:, k]) for where, k in AXES.get(kind, ()))
         marks.append(JointMark(j, joint.name, kind, joint.parent, joint.child, joint.at, joint.child_at, axes))

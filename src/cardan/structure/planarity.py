@@ -86,7 +86,7 @@ def _plane_of_motion(model: Model) -> Plane:
                 way = out[worst] / np.linalg.norm(out[worst])
                 joint = model.joints[link.joint]
                 raise ModelError(
-                    f"formulation 'points': joint {joint.name!r} ({link.kind.family}) takes body {link.name!r} out "
+                    f"formulation 'points': joint {joint.name!r} ({link.kind.title}) takes body {link.name!r} out "
                     f"of {named_plane(K)}, and no loop keeps it there: it can {name} "
                     f"({', '.join(f'{x + 0.0:.4g}' for x in snap(way, 1e-9))})"
                 )

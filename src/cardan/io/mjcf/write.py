@@ -221,7 +221,7 @@ class _Writer:
         v = tuple(range(links[0].v.start, links[0].v.stop)) if links else ()
         if not branch.can_be_said:
             self.losses.append(
-                f"joint {joint.name!r} ({branch.kind.family}): MJCF has no such joint; the body is fixed where its "
+                f"joint {joint.name!r} ({branch.kind.title}): MJCF has no such joint; the body is fixed where its "
                 "coordinates are neutral"
             )
         parts = branch.motions

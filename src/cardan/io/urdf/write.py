@@ -205,7 +205,7 @@ class _Writer:
         motions = branch.motions
         if ball := [what for what, _ in motions] == ["ball"]:
             motions = [("turn", axis) for axis in np.eye(3)]
-        called = f"joint {name!r} ({branch.kind.family})"
+        called = f"joint {name!r} ({branch.kind.title})"
         if not branch.can_be_said:
             self.losses.append(f"{called}: {FIXED}")
         if not motions:

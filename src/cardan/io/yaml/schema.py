@@ -212,7 +212,7 @@ def own_joints() -> dict[str, Entries]:
 
 def own_forces() -> dict[str, Entries]:
     """Entries of Cardan's own force elements by name."""
-    return {kind.file_name: force_entries(kind) for kind in FORCES.values()}
+    return {kind.in_files: force_entries(kind) for kind in FORCES.values()}
 
 
 CONSTRAINT_TYPES: dict[str, Entries] = {

@@ -341,11 +341,11 @@ def _frame(frame: Frame, body_name: Any) -> Entries:
 
 def _force(force: Force, body_name: Any, joints: tuple[Joint, ...]) -> Entries:
     kind = force.kind
-    if force_kinds().get(kind.file_name) is not kind:
+    if force_kinds().get(kind.in_files) is not kind:
         raise ModelError(
             f"{force.owner}: its kind is not registered; call cd.add_force with it, so that files can name it"
         )
-    entries: Entries = {"type": kind.file_name}
+    entries: Entries = {"type": kind.in_files}
     if kind.on == "joint":
         entries["joint"] = joints[force.on[0]].name
     elif kind.bodies == 1:
