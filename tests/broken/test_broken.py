@@ -49,7 +49,7 @@ urdf/limit_nan.urdf | line 12: joint 'j': 'lower' of <limit> must be finite, got
 urdf/limits_reversed.urdf | line 9: joint 'j': its lower ... upper limit 1 (one left out is 0); exchange them
 urdf/link_with_empty_name.urdf | line 2: <link> number 1: attribute 'name' of <link> is empty; give it
 urdf/link_without_name.urdf | line 2: <link> number 1: <link> has no attribute 'name'; give it
-urdf/mass_beyond_any_machine.urdf | line 4: link 'a': 'value' of <mass> is beyond any machine: '1e99'; check it
+urdf/mass_beyond_any_machine.urdf | line 4: link 'a': 'value' of <mass> is too large: '1e99'; check the unit
 urdf/mass_in_words.urdf | line 4: link 'a': 'value' of <mass> has 'heavy', which is not a number
 urdf/mass_infinite.urdf | line 4: link 'a': 'value' of <mass> must be finite, got '-Infinity'; leave out what is
 urdf/mass_is_macro.urdf | line 4: link 'a': 'value' of <mass> has '${m}', a macro of xacro; expand the file first:
@@ -281,7 +281,7 @@ builder/pose_of_nan.txt | pose: position must be finite, got (nan, 0, 0)
 builder/quaternion_of_the_wrong_order.txt | pose: ... 1.5] has length 1.73205, not 1; normalise it, and
 builder/repair_of_a_gross_breach.txt | mjcf/triangle_rule.xml: ... triangle rule: 5 > 1 + 1
 builder/root_unknown.txt | root must be 'fixed' or 'free', got 'floating'; free is for a floating base
-builder/save_of_a_number.txt | save: a Mechanism or a Model is saved, got int
+builder/save_of_a_number.txt | save: give a Mechanism or a Model, got int
 builder/save_over_a_file.txt | urdf/negative_mass.urdf: there is such a file already; pass overwrite=True to
 builder/save_to_no_folder.txt | no/such/folder/arm.urdf: cannot be written, No such file or directory; is its folder
 builder/save_to_unknown_format.txt | arm.sdf: suffix ... of a file that can be written; use .yaml, .urdf

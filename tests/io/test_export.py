@@ -151,7 +151,7 @@ def test_what_urdf_cannot_say_is_told_and_written(tmp_path: Path) -> None:
     with pytest.raises(cd.FileError, match=r"a\.urdf: there is such a file already"):
         cd.save(m, tmp_path / "a.urdf")
     cd.save(m, tmp_path / "a.urdf", overwrite=True)
-    with pytest.raises(cd.FileError, match=r"b\.urdf: the format cannot say all of 'four bar': .*; and \d+ more"):
+    with pytest.raises(cd.FileError, match=r"b\.urdf: the format cannot express all of 'four bar': .*; and \d+ more"):
         cd.save(m, tmp_path / "b.urdf", strict=True)
     assert [file.name for file in tmp_path.iterdir()] == ["a.urdf"]
 
@@ -261,7 +261,7 @@ def test_what_mjcf_says_otherwise_is_told(kind: str, tmp_path: Path) -> None:
     model = kind_model(kind, backwards=kind != "screw")
     losses = cd.save(model, tmp_path / "a.xml")
     assert any(f"joint '{kind} moved'" in loss or "reordered" in loss for loss in losses)
-    with pytest.raises(cd.FileError, match="the format cannot say all of"):
+    with pytest.raises(cd.FileError, match="the format cannot express all of"):
         cd.save(model, tmp_path / "b.xml", strict=True)
     again = cd.load(tmp_path / "a.xml")
     assert again.total_mass == pytest.approx(model.total_mass)

@@ -256,7 +256,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 def test_what_cannot_be_saved_says_why(tmp_path: Path) -> None:
     with pytest.raises(cd.FileError, match=r"suffix '\.sdf' is not that of a file that can be written; use \.yaml"):
         cd.save(pendulum_of(), tmp_path / "x.sdf")
-    with pytest.raises(cd.InputError, match="a Mechanism or a Model is saved, got str"):
+    with pytest.raises(cd.InputError, match="give a Mechanism or a Model, got str"):
         cd.save("x", tmp_path / "x.yaml")  # type: ignore[arg-type]
     with pytest.raises(cd.FileError, match="cannot be written, No such file or directory"):
         cd.save(pendulum_of(), tmp_path / "no" / "x.yaml")

@@ -178,7 +178,7 @@ def test_a_prefix_moves_the_point_and_nothing_else(x: float) -> None:
         ("sin(2 mm)", "sin takes an angle, not a length (m)", (0, 9)),
         ("exp(2 mm)", "exp takes a plain number, not a length (m)", (0, 9)),
         ("2^(1 mm)", "an exponent is a plain number, not a length (m)", (0, 8)),
-        ("sqrt(2 mm)", "the power 0.5 of a length (m) is no quantity", (0, 10)),
+        ("sqrt(2 mm)", "the power 0.5 of a length (m) is not a quantity", (0, 10)),
         ("sqrt(-1)", "'sqrt' of -1 has no finite value", (0, 8)),
         ("1/0", "'/' of 1, 0 has no finite value", (0, 3)),
         ("9^9^9", "has no finite value", (0, 5)),

@@ -315,6 +315,11 @@ def test_a_force_that_is_none_is_rejected(build: Callable[[], object], told: str
         ({"q_units": ()}, "joint kind 'wire': q_units must have 1 entries, got 0"),
         ({"neutral": (0.0, 0.0)}, "joint kind 'wire': neutral must have 1 entries, got 2"),
         ({"motions": ()}, "joint kind 'wire': motions must have 1 rates in all"),
+        ({"motions": (cd.SingleMotion("roll"),)}, "motions are turns and slides, or one ball or free, got 'roll'"),
+        (
+            {"motions": (cd.SingleMotion("slide", ratio=1.0), cd.SingleMotion("turn"))},
+            "only the second of two motions has a ratio",
+        ),
     ],
 )
 def test_a_row_of_the_wrong_size_is_rejected(change: dict[str, Any], told: str) -> None:

@@ -56,6 +56,12 @@ class Branch:
         return self.kind.motions is not None
 
     @property
+    def whole(self) -> str:
+        """What the joint is where it is a single "ball" or "free" motion; empty elsewhere."""
+        motions = self.kind.motions or ()
+        return motions[0].what if len(motions) == 1 and motions[0].what in ("ball", "free") else ""
+
+    @property
     def motions(self) -> list[tuple[str, np.ndarray]]:
         """Turns and slides from near to far, with their axes in `F`; those of a backwards joint are opposite."""
         motions = [(motion.what, np.eye(3)[motion.axis]) for motion in self.kind.motions or ()]
@@ -166,7 +172,7 @@ def document(root: Node, model: Model, losses: list[str], most: Mapping[str, int
     ElementTree.indent(root)
     lines = [f"{model.name}, written by Cardan. SI units: m, kg, s, rad, N."]
     if losses:
-        lines += ["This format cannot say, or says otherwise:", *(f"- {loss}" for loss in losses)]
+        lines += ["Lost or changed in this format:", *(f"- {loss}" for loss in losses)]
     head = re.sub("-(?=-)", "- ", "\n     ".join(lines))  # two dashes would end the comment
     text = f'<?xml version="1.0" encoding="utf-8"?>\n<!-- {head} -->\n{ElementTree.tostring(root, "unicode")}\n'
     if len(text.encode("utf-8", "replace")) > SIZE_LIMIT:

@@ -1,4 +1,4 @@
-"""Bodies, joints and frames as the user declared them, checked."""
+"""Bodies, joints and frames as the user declared them, validated."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class Elements:
     ) -> str:
         """Add a spring with damper between two points, and return its name.
 
-        It pulls with `stiffness (l - length) + damping ldot`, `l` (m) the distance of the points. Where they meet there
-        is no direction to pull in: the force fades to zero within about 1e-9 m.
+        It pulls with `stiffness (l - length) + damping ldot`, `l` (m) the distance of the points. Where the
+        points coincide the direction is undefined; the force goes to zero within about 1e-9 m.
 
         Args:
             name: unique among forces, motions and couplings.
@@ -97,8 +97,8 @@ class Elements:
     ) -> str:
         """Add a six-axis spring and damper between frame 1 on body1 and frame 2 on body2, and return its name.
 
-        It acts on the rotation vector (rad) and displacement (m) of frame 2 in frame 1, angular part first, and the
-        power of its stiffness is that of an energy at any angle below half a turn.
+        It acts on the rotation vector (rad) and displacement (m) of frame 2 in frame 1, angular part first.
+        Its stiffness conserves energy at any angle below half a turn.
 
         Args:
             name: unique among forces, motions and couplings.
@@ -122,33 +122,33 @@ class Elements:
     def user_force(self, name: str, bodies: str | Sequence[str], function: Callable[..., Any]) -> str:
         """Add a force of your own on some bodies, and return its name.
 
-        `function(t, poses, twists)` returns a list of wrenches (6,), one a body: moment (N m) and force (N) at the
-        body's origin in body components. `t` is time (s); `poses[i].rotation` (3, 3) takes body to ground
+        `function(t, poses, twists)` returns a list of wrenches (6,), one for each body: moment (N m) and force (N) at
+        the body's origin in body components. `t` is time (s); `poses[i].rotation` (3, 3) takes body to ground
         components and `poses[i].position` (3) is the body's origin (m); `twists[i]` (6,) is its angular (rad/s) and
         linear (m/s) velocity in body components. All are CasADi symbols: `build` runs the function once and records
-        what it does.
+        its graph.
         """
         return self.force(name, USER_FORCE, bodies, wrenches=function)
 
     def torsion(self, name: str, joint: str, *, stiffness: Any = 0.0, rest: Any = 0.0, damping: Any = 0.0) -> str:
         """Add a spring and damper along a joint's coordinates, `-stiffness (q - rest) - damping v`; return its name.
 
-        Units N m/rad, rad, N m s/rad for an angle, N/m, m, N s/m for a length. A number, or one a coordinate.
+        Units N m/rad, rad, N m s/rad for an angle, N/m, m, N s/m for a length. A number, or one for each coordinate.
         """
         return self.force(name, TORSION, joint, stiffness=stiffness, rest=rest, damping=damping)
 
     def friction(self, name: str, joint: str, *, viscous: Any = 0.0, coulomb: Any = 0.0, smoothing: Any = 1e-3) -> str:
         """Add friction along a joint's rates, `-viscous v - coulomb tanh(v / smoothing)`, and return its name.
 
-        Units N m s/rad, N m, rad/s for an angle, N s/m, N, m/s for a length. A number, or one a rate.
+        Units N m s/rad, N m, rad/s for an angle, N s/m, N, m/s for a length. A number, or one for each rate.
         """
         return self.force(name, FRICTION, joint, viscous=viscous, coulomb=coulomb, smoothing=smoothing)
 
     def drive(self, name: str, joint: str, function: Callable[..., Any] | float) -> str:
         """Add a force along a joint's coordinates (N m or N), and return its name.
 
-        `function(t, q, v)`, of time (s) and the joint's own coordinates and rates, all CasADi symbols, returns a number
-        for each of `v`; or give the number itself.
+        `function(t, q, v)`, of time (s) and the joint's own coordinates and rates, all CasADi symbols, returns a
+        number for each rate; or give a constant.
         """
         return self.force(name, DRIVE, joint, effort=function)
 
@@ -196,7 +196,7 @@ class Elements:
     def motion(self, name: str, joint: str, function: Callable[..., Any] | float) -> str:
         """Prescribe the motion of a joint with one coordinate, and return the motion's name.
 
-        `function(t)` gives q (rad or m) at time t (s), a CasADi symbol, and must be twice differentiable; a number
+        `function(t)` gives q (rad or m) at time t (s), a CasADi symbol, and must be twice differentiable; a constant
         locks the joint there.
         """
         owner = self._claim_force("motion", name)
@@ -294,7 +294,7 @@ def read_name(what: str, name: object) -> str:
 
 
 def read_armature(owner: str, value: Any, kind: Kind) -> np.ndarray | None:
-    """Armature (nv,) of a joint, or None where it has none."""
+    """Armature (nv,) of a joint; None if it is zero."""
     array = not_negative(owner, "armature", each(owner, "armature", value, kind.nv), "it is an inertia")
     return frozen(array) if array.any() else None
 

@@ -136,7 +136,7 @@ class Force:
 
     @property
     def owner(self) -> str:
-        """How error messages call it."""
+        """Its name in error messages."""
         return f"{self.kind.name} {self.name!r}"
 
     def __getitem__(self, name: str) -> Matrix:
@@ -160,7 +160,7 @@ class Force:
         return stiff or depends(self.function, 1) or depends(self.graph, 1)
 
     def traced(self, joints: Sequence[Joint]) -> Force:
-        """The same element with the user's function, and the law of a user's kind, as graphs; reject what is no law."""
+        """The same element with the user's function, and the law of a user's kind, as graphs; validates both."""
         if self.function is None and self.kind.is_own:
             return self
         import casadi as ca
@@ -231,7 +231,7 @@ class Coupling:
 
     @property
     def owner(self) -> str:
-        """How error messages call it."""
+        """Its name in error messages."""
         return f"{self.what} {self.name!r}"
 
     @property

@@ -62,9 +62,9 @@ DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z
 class SingleMotion(NamedTuple):
     """One of the motions, one after the other, that lead from F to M; formats such as URDF know only these.
 
-    `what` is "turn" or "slide", about or along `axis` (0, 1, 2: x, y, z) of the frame reached so far; or "ball", any
-    rotation, or "free", any motion. Each has coordinates of its own, except that one with a `ratio` moves by `ratio`
-    times the coordinate of the motion before it.
+    `what` is "turn" or "slide", about or along `axis` (0, 1, 2: x, y, z) of the frame reached so far. Each has a
+    coordinate of its own, except that the second of two with a `ratio` moves by `ratio` times the coordinate of the
+    first. Or one motion alone is "ball", with the coordinates of `cd.Spherical`, or "free", with those of `cd.Free`.
     """
 
     what: str
@@ -178,6 +178,14 @@ class Kind:
                 raise ModelError(f"joint kind {self.name!r}: {what} must have {n} entries, got {len(values)}")
         if self.motions is not None and sum(motion.nv for motion in self.motions) != self.nv:
             raise ModelError(f"joint kind {self.name!r}: motions must have {self.nv} rates in all, as the joint has")
+        for k, motion in enumerate(self.motions or ()):
+            alone = len(self.motions or ()) == 1
+            if motion.what not in ("turn", "slide") and not (alone and motion.what in ("ball", "free")):
+                raise ModelError(
+                    f"joint kind {self.name!r}: motions are turns and slides, or one ball or free, got {motion.what!r}"
+                )
+            if motion.ratio is not None and k != 1:
+                raise ModelError(f"joint kind {self.name!r}: only the second of two motions has a ratio")
 
     @property
     def backwards(self) -> bool:

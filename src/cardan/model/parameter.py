@@ -184,7 +184,7 @@ def _shown(nominal: np.ndarray) -> str:
 
 
 def _matrices(entries: np.ndarray) -> np.ndarray:
-    """Symmetric matrices (..., 3, 3) from (..., 6) entries, of any kind."""
+    """Symmetric matrices (..., 3, 3) from (..., 6) entries, floats or expressions."""
     result = np.empty((*entries.shape[:-1], 3, 3), dtype=entries.dtype)
     result[..., ENTRIES[0], ENTRIES[1]] = result[..., ENTRIES[1], ENTRIES[0]] = entries
     return result
@@ -248,7 +248,7 @@ def _parameter(model: Model, name: str, sort: str, index: int, owner: Any, what:
     return Parameter(name, unit, nominal.shape, nominal, declared.rule, (sort, index, what), declared.letter or what)
 
 
-# Putting numbers in.
+# Replacing the numbers.
 
 
 def with_numbers(model: Model, p: np.ndarray) -> Model:
@@ -278,7 +278,7 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
 
 
 def digest_of_parts(model: Model) -> bytes:
-    """Digest of bodies and joints by themselves, as equations with free numbers see them, and of what is free."""
+    """Digest of bodies and joints as declared, and of the places of free numbers."""
     h = hashlib.sha256(f"{model.merge} {model.snapping} {[p.place for p in model.parameters]}".encode())
     for body in model.bodies:
         h.update(np.array([body.mass, *body.com, *body.inertia.ravel()]).tobytes())

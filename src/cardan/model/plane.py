@@ -25,7 +25,7 @@ from cardan.model.pose import Pose
 from cardan.model.tree import GROUND, Link
 
 APART = 1e-9  # m: smallest distance between the two points of a line
-EXACT = 1e-12  # numbers so near to 0, 1 or -1 are that
+EXACT = 1e-12  # numbers this near to 0, 1 or -1 are rounded to that
 
 Place = tuple[float, float]
 
@@ -204,7 +204,7 @@ def _normal(model: Model) -> np.ndarray:
 
 
 def across_one(u: np.ndarray) -> np.ndarray:
-    """A normal across one direction, or none, as near to a coordinate axis as that allows."""
+    """A normal across one direction (or any, for the zero vector), as near to a coordinate axis as possible."""
     axis = np.eye(3)[[2, 1, 0]][int(np.argmin(np.abs(u[[2, 1, 0]])))]
     return upwards((axis - u * (axis @ u)) / np.linalg.norm(axis - u * (axis @ u)))
 
@@ -326,7 +326,7 @@ def _planar_cut(model: Model, j: int, lines: dict[int, Line], plane: Plane | Non
 
 
 def _role_of_axes(model: Model, j: int, K: tuple[np.ndarray, np.ndarray], normal: np.ndarray) -> str:
-    """What a cut joint is in the plane, seen alike from both of its sides."""
+    """What a cut joint is in the plane; both of its sides must agree."""
     joint = model.joints[j]
     role, _ = (role_of_axis(model, j, joint.kind, own, normal, in_tree=False) for own in K)
     apart = float(np.linalg.norm(K[0] - K[1]))
@@ -344,7 +344,7 @@ def _turns_about_slide(kind: Kind, role: str) -> bool:
 
 
 def _about_z(K_F: np.ndarray, K_M: np.ndarray) -> np.ndarray:
-    """Turn about z that takes one normal, across z, to the other; of normals along z none."""
+    """Rotation about z from one normal across z to the other; the identity for normals along z."""
     if abs(K_F[2]) > 0.5:
         return np.eye(3)
     angle = np.arctan2(K_F[1], K_F[0]) - np.arctan2(K_M[1], K_M[0])

@@ -1,8 +1,8 @@
-"""The law of an actuator as its classes and itself make it, one element after the other.
+"""The law of an actuator, built up from its defaults classes and its own element, one after the other.
 
-`general` changes the numbers that it gives; `motor`, `position` and `velocity` begin anew, but that the last two take
-the numbers of a class that has the same element. Where it is another one MuJoCo has rules of its own, and the law is
-not read.
+`general` changes only the numbers that it gives. `motor`, `position` and `velocity` start a new law; the last two keep
+the numbers of a class that has the same element. A `position` or `velocity` over a class with another element follows
+rules of MuJoCo's own, and its law is not read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SERVOS = ("position", "velocity")
 
 @dataclass(frozen=True)
 class ActuatorLaw:
-    """Force `gain u + bias . (1, length, speed)`; `kind` is the element it comes from, `odd` why it is another law."""
+    """Force `gain u + bias . (1, length, speed)` of an element `kind`; `odd` says why it is not such a law."""
 
     kind: str = ""
     gain: float = 1.0
@@ -28,7 +28,7 @@ class ActuatorLaw:
     odd: str = ""
 
     def after(self, item: Item) -> ActuatorLaw:
-        """The law with what an element says, which has no defaults of its own."""
+        """The law after an element, without that element's defaults."""
         kind = item.tag
         if kind == "general":
             return self._general(item) if any(item.has(name) for name in GENERAL) else self

@@ -21,7 +21,7 @@ from cardan.io.xml_element import walk
 from cardan.model.pose import Pose
 
 KINDS = {"body": "body", "joint": "joint", "freejoint": "joint", "site": "site"}
-"""Elements that others refer to by name, and what these call them."""
+"""Elements that others refer to by name, and the kind that references use."""
 NAMED = (*KINDS, "geom", "frame", "camera", "light")
 REFERENCES = {
     "joint": "joint", "jointinparent": "joint", "joint1": "joint", "joint2": "joint", "body": "body", "body1": "body",
@@ -30,13 +30,13 @@ REFERENCES = {
 }  # fmt: skip
 """Attributes that name a body, joint or site."""
 SECTIONS = ("actuator", "equality")
-"""Where elements are that refer to others and are read."""
+"""Sections whose elements refer to others and are read."""
 
 Names = set[tuple[str, str]]
 
 
 def names_of(nodes: Iterable[Any]) -> Names:
-    """What elements are called, by kind."""
+    """Kinds and names of elements."""
     return {(KINDS[node.tag], node.get("name").strip()) for node in nodes if node.tag in KINDS and node.get("name")}
 
 
@@ -46,7 +46,7 @@ def references(node: Any) -> Iterator[tuple[str, str]]:
 
 
 def made(like: Any, tag: str, attributes: dict[str, str]) -> Any:
-    """A node that is said to be where another one is, and was written under the same options."""
+    """A new node with the line, file and options of another."""
     node = type(like)(tag, attributes)
     node.line, node.file = like.line, like.file
     node.origin = getattr(like, "origin", None)
@@ -54,10 +54,10 @@ def made(like: Any, tag: str, attributes: dict[str, str]) -> Any:
 
 
 def copied(top: Any, change: Callable[[Any], dict[str, str]]) -> Any:
-    """A copy of a node and all in it, with other attributes."""
+    """A copy of a node and all in it, with changed attributes."""
     result = made(top, top.tag, change(top))
     ahead = [(top, result)]
-    while ahead:  # elements may be nested deeper than functions may
+    while ahead:  # no recursion: elements may be nested deeper than Python's stack
         node, copy = ahead.pop()
         for child in node:
             copy.append(made(child, child.tag, change(child)))
@@ -66,7 +66,7 @@ def copied(top: Any, change: Callable[[Any], dict[str, str]]) -> Any:
 
 
 def renamed(node: Any, attributes: Iterable[str], rename: Callable[[str], str]) -> dict[str, str]:
-    """Attributes of a node, some of them under other names."""
+    """Attributes of a node, with some of their values renamed."""
     return {key: rename(value.strip()) if key in attributes and value else value for key, value in node.attrib.items()}
 
 
@@ -74,7 +74,7 @@ ATTRIBUTES = ("childclass", "count", "euler", "offset", "sep")
 
 
 def replicate(item: Item, angles: Angles, sections: dict[str, Section], size: int) -> int:
-    """Make a frame of an element, with frames of copies in it; how many elements there are then, of so many before."""
+    """Turn a `<replicate>` into a frame with frames of copies; returns the number of elements, `size` before."""
     item.check(ATTRIBUTES)
     count, offset, turn, separator = _read(item)
     inside = list(walk(item.node))[1:]
@@ -113,7 +113,7 @@ def _read(item: Item) -> tuple[int, np.ndarray, np.ndarray, str]:
 
 
 def _check_inside(item: Item) -> None:
-    """Joints and inertia belong to a body, and there is none yet."""
+    """Reject joints and inertia directly in `<replicate>`; they belong in a body."""
     ahead = list(item.node)
     while ahead:
         node = ahead.pop()
@@ -123,7 +123,7 @@ def _check_inside(item: Item) -> None:
 
 
 class Section:
-    """The elements of all sections of a name, and which refer to what."""
+    """The elements of all sections of a name, with an index of what they refer to."""
 
     def __init__(self, top: Any, tag: str) -> None:
         self.top, self.tag = top, tag
@@ -143,12 +143,12 @@ class Section:
         self.count += 1
 
     def referring(self, names: Names) -> list[int]:
-        """Which elements refer to these and to no others."""
+        """Elements that refer to these names and to no others."""
         some = {k for name in names for k in self.index.get(name, ())}
         return sorted(k for k in some if names.issuperset(references(self.nodes[k])))
 
     def replace(self, which: list[int], suffixes: list[str]) -> None:
-        """Put copies in place of elements, one set of them after the other."""
+        """Replace elements by copies, one set for each suffix."""
         nodes = [self.nodes.pop(k) for k in which]
         for k, node in zip(which, nodes, strict=True):
             for reference in references(node):

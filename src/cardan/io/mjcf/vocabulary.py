@@ -54,7 +54,7 @@ LAWS: dict[str, tuple[str, ...]] = {
         "gainprm", "gaintype", "inheritrange", "input", "velrange",
     ),
 }  # fmt: skip
-"""Actuators whose force is `gain u + bias . (1, length, speed)`, and the attributes that they add to those of all."""
+"""Actuators whose force is `gain u + bias . (1, length, speed)`, and the attributes that only they have."""
 EQUALITY = ("active", "solimp", "solref")
 
 EXACTLY = {

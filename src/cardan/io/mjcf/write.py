@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 TYPE_OF = {"turn": "hinge", "slide": "slide", "ball": "ball", "free": "free"}
 LEAST = 1e-15
-"""MuJoCo's least mass and principal inertia of what moves."""
+"""MuJoCo's least mass and principal moment of inertia of a moving body."""
 CLOSED_BY = {SPHERICAL: ("connect", (0.0,)), RIGID: ("weld", (0.0,)), REVOLUTE: ("connect", (0.0, 0.1))}
 """What closes a loop in place of a joint: the element, and the points on the joint's axis that it holds (m)."""
 
 
 @dataclass(frozen=True)
 class FileJoint:
-    """One joint of the file: its kind, axis and pose `A` before it, moved by the coordinate `ref` that it starts with.
+    """One joint of the file: what it is, its axis, the pose `A` before it, and its initial coordinate `ref`.
 
-    `coordinates` are its places in the model's v.
+    `coordinates` are its indices in the model's v.
     """
 
     what: str
@@ -54,7 +54,7 @@ class FileJoint:
 
     @property
     def before(self) -> Pose:
-        """What leads to the joint in the configuration of the file."""
+        """The pose before the joint in the configuration of the file."""
         if self.what == "slide":
             return self.A @ Pose(self.ref * self.axis)
         half = self.ref / 2
@@ -92,7 +92,7 @@ def _losses(model: Model) -> Iterator[str]:
 
 
 class _Writer:
-    """Nested bodies and what holds them together."""
+    """Nested bodies, their joints and the equality constraints."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -113,10 +113,10 @@ class _Writer:
         if "world" in model.body_names:
             index, new = model.body_index("world"), unlike("world", {"world", *model.body_names})
             self.body_names[index] = new
-            self.losses.append(f"body 'world': MJCF calls ground so; it is called {new!r}")
+            self.losses.append(f"body 'world': this is the name of ground in MJCF; renamed to {new!r}")
 
     def _masses(self) -> dict[int, tuple[float, np.ndarray, np.ndarray]]:
-        """Mass, centre of mass and inertia of each body; where MuJoCo refuses that of a part, of the whole link."""
+        """Mass, centre of mass and inertia of each body; of the whole link where MuJoCo rejects that of a part."""
         bodies, tree = self.model.bodies, self.model.tree
         masses = {b: (body.mass, body.com, body.inertia) for b, body in enumerate(bodies)}
         nothing = (0.0, np.zeros(3), np.zeros((3, 3)))
@@ -205,17 +205,17 @@ class _Writer:
         return branch.far
 
     def _is_passed_over(self, branch: Branch) -> bool:
-        """Whether a body has neither mass nor anything on it but one more joint that moves."""
+        """Whether a body has no mass and carries only one more joint that moves."""
         body, carried = self.model.bodies[branch.far], self.on.get(branch.far, [])
         held = {end for j in self.model.cuts for end in (self.model.joints[j].parent, self.model.joints[j].child)}
         named = {frame.body for frame in self.model.frames} | held
         joints = [branch, *carried]
-        turning = any(what in ("ball", "free") for joint in joints for what, _ in joint.motions)
+        turning = any(joint.whole for joint in joints)
         alone = len(carried) == 1 and branch.far not in named and not turning
         return body.mass == 0 and not body.inertia.any() and alone and all(joint.motions for joint in joints)
 
     def _motions(self, branch: Branch, before: Pose | None = None) -> list[FileJoint]:
-        """The joints of the file that stand for one of the model; `before` is what leads to its frame."""
+        """The joints of the file for one joint of the model; `before` is the pose that leads to its frame."""
         joint, A = branch.joint, branch.F if before is None else before @ branch.F
         links = [link for link in self.model.tree.links if self.model.joints[link.joint] is joint]
         v = tuple(range(links[0].v.start, links[0].v.stop)) if links else ()
@@ -227,11 +227,11 @@ class _Writer:
         parts = branch.motions
         if not parts:
             return []
-        if [what for what, _ in parts] == ["ball"]:
+        if branch.whole == "ball":
             if branch.backwards:
                 self._tell_opposite(joint)
             return [FileJoint("ball", np.zeros(3), A, joint, joint.name, v)]
-        if [what for what, _ in parts] == ["free"]:
+        if branch.whole == "free":
             return self._free(branch, A, v)
         names = (
             [joint.name]
@@ -244,7 +244,8 @@ class _Writer:
             names = [joint.name, unlike(f"{joint.name}_advance", self.joint_names)]
             self.pitches.append((names[0], names[1], branch.ratio))
             self.losses.append(
-                f"joint {joint.name!r} (screw): a hinge and a slide held to it stand for it, with two coordinates"
+                f"joint {joint.name!r} ({branch.kind.title}): a hinge and a slide held to it stand for it, with two "
+                "coordinates"
             )
             own, q0 = [(v[0],), ()], [q0[0], branch.ratio * q0[0]]
         elif branch.reorders:
@@ -286,7 +287,7 @@ class _Writer:
         )
 
     def _place(self, branch: Branch, row: list[FileJoint]) -> Pose:
-        """The frame of a body in the file: its own, but for balls and free joints, whose coordinates are of theirs."""
+        """The frame of a body in the file: its own, or the joint's for ball and free joints, as MJCF demands."""
         if not row or row[-1].what not in ("ball", "free"):
             return Pose()
         place = branch.M if row[-1].what == "free" else Pose(rotation=branch.M.rotation)
@@ -408,7 +409,7 @@ class _Writer:
             self._hold(equality, coupling.name, joints[0].name, joints[1].name, offset, -c[1] / c[0])
 
     def _hold(self, equality: Node, name: str, first: str, second: str, offset: float, ratio: float) -> None:
-        """Hold `first = offset + ratio second`, in the file's measure from where each starts."""
+        """Hold `first = offset + ratio second`; the file counts both from their initial values."""
         other = {"joint2": second} if second else {}
         rest = offset + ratio * self.refs.get(second, 0.0) - self.refs.get(first, 0.0)
         coefficients = f"{words(rest)} {words(ratio)} 0 0 0"

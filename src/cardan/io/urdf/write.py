@@ -1,8 +1,8 @@
 """A model written as URDF, and a sentence for everything that URDF cannot express.
 
-A link's frame is where its joint is, so a body whose own frame is elsewhere is written as seen from its joint. A joint
-of several motions becomes several joints with links without mass between them. A frame becomes a link without mass. A
-model that does not stand on ground by one body, at ground's frame, gets a link `world`.
+A link's frame is at its joint, so the frame of a body is moved there. A joint of several motions becomes several joints
+with links without mass between them. A frame becomes a link without mass. A model gets a link `world`, unless one body
+is fixed to ground at the ground's frame and nothing else is connected to ground.
 
 Source: the URDF specification of ROS, pages robot, link, inertial, joint.
 """
@@ -33,7 +33,7 @@ from cardan.io.text_file import BODIES
 from cardan.io.urdf.read import INERTIA, UNLIMITED
 from cardan.io.xml_element import ELEMENTS
 from cardan.model.body import Joint, JointData
-from cardan.model.joint import FREE, PLANAR, RIGID
+from cardan.model.joint import PLANAR, RIGID
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
@@ -145,7 +145,7 @@ class _Writer:
     def _place(self, branch: Branch) -> None:
         """Choose the frame of a link: its body's where that is possible, else at the joint, with the body's axes."""
         M, kind = branch.M, branch.kind
-        if kind is FREE or (kind is PLANAR and not branch.backwards):
+        if branch.whole == "free" or (kind is PLANAR and not branch.backwards):
             place = Pose() if kind is PLANAR and _is_about_axis(M) else M
         elif all(what == "slide" for what, _ in branch.motions):
             place = Pose()
@@ -180,12 +180,12 @@ class _Writer:
         add(inertial, "inertia", **{name: words(value) for name, value in entries})
 
     def _branch(self, links: Node, joints: Node, branch: Branch) -> None:
-        """One joint of the model as one or several of the file."""
+        """Write one joint of the model as one or several joints."""
         near, far = self._link_name(branch.near), self._link_name(branch.far)
         seen = self.places[branch.near].inverse @ branch.F
         back = branch.M.inverse @ self.places[branch.far]  # from M to the link's frame
         name, data = branch.joint.name, finite_data(branch.joint)
-        if branch.kind is FREE:
+        if branch.whole == "free":
             if branch.backwards:
                 self.losses.append(
                     f"joint {name!r}: a floating joint runs from parent to child, and this one is met from its child; "
@@ -203,7 +203,7 @@ class _Writer:
         """Motions one after the other, with links without mass between them; `R` takes axes of M to the link's."""
         name, data = branch.joint.name, finite_data(branch.joint)
         motions = branch.motions
-        if ball := [what for what, _ in motions] == ["ball"]:
+        if ball := branch.whole == "ball":
             motions = [("turn", axis) for axis in np.eye(3)]
         called = f"joint {name!r} ({branch.kind.title})"
         if not branch.can_be_said:
@@ -221,7 +221,7 @@ class _Writer:
             name if len(motions) == 1 else unlike(f"{name}_{k}", self.joint_names) for k in range(1, 1 + len(motions))
         ]
         if branch.ratio is not None:
-            own[0] = name  # that a coupling may speak of
+            own[0] = name  # so that couplings can name it
         for k, (what, axis) in enumerate(motions):
             last = k == len(motions) - 1
             next_link = far if last else unlike(f"{own[k]}_link", self.link_names)
@@ -260,7 +260,7 @@ class _Writer:
         return joint
 
     def _mimic(self, node: Node, joint: Joint) -> None:
-        """What the joint follows: by a coupling of the model, or as data of the file that it came from."""
+        """Write the joint that this one follows, by a coupling of the model or by its data."""
         j = self.model.joint_names.index(joint.name)
         if j in self.following:
             other, multiplier, offset = self.following[j]

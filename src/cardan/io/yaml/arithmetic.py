@@ -1,8 +1,8 @@
 """The value of an expression: a number with its dimension, or a CasADi graph where it contains symbols.
 
-Numbers carry what they measure, as far as it is known: a parameter given without a unit, and time, q and v, are plain
-SI numbers that fit everywhere. Quantities that differ are neither added nor compared; angles are let pass, because a
-radius times an angle is a length.
+Numbers carry their dimension where it is known. A parameter without a unit, and time, q and v, are plain SI numbers of
+unknown dimension. Different quantities cannot be added or compared, except that angles are ignored, because a radius
+times an angle is a length.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cardan.io.yaml.units import PLAIN, Dimension, UnitError, described, read_un
 
 @dataclass(slots=True)
 class Measured:
-    """A number in SI units; `dimension` is None where it is not known. A `bare` number was written without unit."""
+    """A number in SI units with its dimension, None where it is not known; `bare` if it was written without a unit."""
 
     value: float
     dimension: Dimension | None = None
@@ -65,7 +65,7 @@ NUMERIC: dict[str, Callable[..., float]] = {
 }  # fmt: skip
 ALIKE = {"+", "-", "<", "<=", ">", ">=", "==", "!=", "min", "max", "mod", "atan2", "hypot", "copysign", "if"}
 KEPT = {"+", "-", "neg", "abs", "min", "max", "mod", "hypot", "copysign", "if"}
-"""Functions whose result measures what their arguments measure."""
+"""Functions whose result has the dimension of their arguments."""
 TRUTH = {"<", "<=", ">", ">=", "==", "!=", "and", "or", "not", "sign"}
 OF_ANGLES = {"sin", "cos", "tan"}
 ANGLES = {"asin", "acos", "atan", "atan2"}
@@ -87,7 +87,7 @@ def _numeric(node: Call, values: list[Measured]) -> Measured:
 
 
 def _dimension(node: Call, values: list[Measured]) -> Dimension | None:
-    """What the result measures, if that is known."""
+    """Dimension of the result, if it is known."""
     name = node.function
     compared = values[1:] if name == "if" else values
     common = _common(node, compared) if name in ALIKE else None
@@ -109,7 +109,7 @@ def _dimension(node: Call, values: list[Measured]) -> Dimension | None:
 
 
 def _common(node: Call, values: list[Measured]) -> Dimension | None:
-    """The dimension that all share; zero without a unit is zero of anything."""
+    """The common dimension of values that must agree; zero without a unit agrees with all."""
     known = [v for v in values if v.dimension is not None and not (v.bare and v.value == 0)]
     for value in known[1:]:
         a, b = known[0].dimension, value.dimension
@@ -137,7 +137,7 @@ def _power(node: Call, values: list[Measured]) -> Dimension | None:
         return None
     powers = [power.value * n for n in base.dimension[:3]]
     if any(n != round(n) or abs(n) > 99 for n in powers):
-        raise ExpressionError(f"the power {power.value:g} of {described(base.dimension)} is no quantity", node.span)
+        raise ExpressionError(f"the power {power.value:g} of {described(base.dimension)} is not a quantity", node.span)
     return int(powers[0]), int(powers[1]), int(powers[2]), 0
 
 

@@ -1,4 +1,4 @@
-"""Expressions of the native format: a small grammar, read into a tree, printed as text again.
+"""Expressions of the YAML format: a small grammar, its parser and its printer.
 
     comparison  sum [ < | <= | > | >= | == | != sum ]
     sum         product { + | - product }
@@ -7,9 +7,9 @@
     power       atom [ ^ unary ]
     atom        number [unit] | name | name[i] | name[i, j] | function(comparison, ...) | (comparison)
 
-A unit after a number is one word, `12 mm`, or anything in brackets, `2.5 [N/m]`. There is nothing else: no attributes,
-no strings, no assignment, and no function but those in the table of `cardan.io.yaml.arithmetic`. Length, size and depth
-are limited, so that reading any text takes a moment at most.
+A unit after a number is one word, `12 mm`, or anything in brackets, `2.5 [N/m]`. There are no attributes,
+no strings, no assignments, and no functions but those in the table below. Length, size and depth are limited, so that
+reading any text is quick.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Span = tuple[int, int]
 
 
 class ExpressionError(ValueError):
-    """What is wrong in an expression, and from where to where in its text."""
+    """A mistake in an expression, and its span in the text."""
 
     def __init__(self, sentence: str, span: Span) -> None:
         super().__init__(sentence)
@@ -94,7 +94,7 @@ N = TypeVar("N", Literal, Name, Call)
 
 
 def parse(text: str) -> Expression:
-    """Read an expression; what it may not be is said by `ExpressionError`."""
+    """Read an expression; a mistake raises `ExpressionError`."""
     if len(text) > LONGEST:
         raise ExpressionError(f"the expression has {len(text)} characters; at most {LONGEST} are read", (0, 1))
     return _Parser(text).whole()
@@ -110,7 +110,7 @@ def names(node: Expression) -> Iterator[Name]:
 
 
 def as_text(node: Expression) -> str:
-    """Print an expression with no more parentheses than it needs; `parse` reads the same tree from it."""
+    """Print an expression with as few parentheses as possible; `parse` reads the same tree from it."""
     return _printed(node)[0]
 
 
@@ -143,7 +143,7 @@ def _bracketed(unit: str) -> str:
     return unit if re.fullmatch(r"[^\W\d_]+", unit) else f"[{unit}]"
 
 
-# What to write instead of a character that has no place.
+# What to write instead of a character that is not allowed.
 HINTS = {
     ".": "; it has no attributes",
     "=": "; compare with ==",
@@ -342,7 +342,7 @@ class _Parser:
         self.kind, self.word, self.start, self.at = "end", "", start, start
 
     def blank(self) -> int:
-        """Where the blanks here end."""
+        """Where the blanks at this place end."""
         match = _BLANK.match(self.text, self.at)
         return match.end() if match else self.at
 

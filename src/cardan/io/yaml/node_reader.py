@@ -1,4 +1,4 @@
-"""One place in a native file: what is read there, or the sentence that says why it cannot be."""
+"""Reads values from one place in a YAML file; errors name the file, line, element and entry."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ TRUTH = re.compile(r"(?i:true|false|yes|no|on|off|y|n)")
 NOTHING = re.compile(r"(?i:null|~|)")
 NOT_FINITE = re.compile(r"[+-]?\.?(?i:nan|inf|infinity)")
 LONGEST = 200
-"""Characters of a number with its unit."""
+"""Most characters of a number with its unit."""
 
 
 @dataclass(frozen=True)
 class NodeReader:
-    """A node, the element that owns it, what it is called there, and the parameters that its numbers may use.
+    """A node of the file, the element that owns it, its entry `what`, and the parameters that its numbers may use.
 
-    `kind` is the row of the joint table that quantities along a joint's coordinates belong to; `policy` is what is
-    done where the file breaks a rule.
+    `kind` is the kind of joint whose coordinates decide the units of quantities along a joint. `policy` decides what
+    happens where the file breaks a rule.
     """
 
     node: Node
@@ -39,17 +39,17 @@ class NodeReader:
     policy: Policy = STRICT
 
     def error(self, sentence: str, line: int | None = None) -> FileError:
-        """Make the exception that says what is wrong here."""
+        """An exception with this place and a sentence."""
         owner = f"{self.owner}: " if self.owner else ""
         what = f"{self.what} " if self.what else ""
         return FileError(f"{self.source}: line {line or self.node.line}: {owner}{what}{sentence}")
 
     def owned(self, owner: str, kind: Kind | None = None) -> NodeReader:
-        """The same place, as that of an element."""
+        """The same place, owned by an element."""
         return replace(self, owner=owner, what="", kind=kind)
 
     def along(self, kind: Kind) -> NodeReader:
-        """The same place, belonging to a joint of a kind."""
+        """The same place, for quantities along a joint of a kind."""
         return replace(self, kind=kind)
 
     def inner(self, node: Node, what: str) -> NodeReader:
@@ -69,7 +69,7 @@ class NodeReader:
         return [self.inner(node, f"{self.what}[{k}]") for k, node in enumerate(self.node.items)]
 
     def text(self) -> str:
-        """The node, which must be words."""
+        """The node, which must be text."""
         if not isinstance(self.node, Scalar):
             raise self.error(f"must be text, got {described(self.node)}")
         if not self.node.text.strip():
@@ -88,7 +88,7 @@ class NodeReader:
         return self.checked(self.quantity(quantities[0]), *quantities)
 
     def checked(self, value: Measured, *quantities: str) -> float:
-        """The number of a value that was read here, if it measures one of these quantities."""
+        """The number of a value that was read here; reject one of another dimension than these quantities."""
         if value.dimension is None or value.bare:
             return value.value
         strict = not self.is_expression
@@ -98,7 +98,7 @@ class NodeReader:
         return value.value
 
     def quantity(self, wanted: str = "number") -> Measured:
-        """A number with what it measures."""
+        """A number with its dimension."""
         if not isinstance(self.node, Scalar):
             raise self.error(f"must be {called(wanted)}, got {described(self.node)}")
         text = self.node.text.strip()
@@ -150,7 +150,7 @@ class NodeReader:
         raise unknown_name(name, [*self.parameters, "pi"])
 
     def pointed(self, error: ExpressionError) -> FileError:
-        """Say what is wrong in an expression, and point to it."""
+        """An exception for a mistake in an expression, with an arrow to it."""
         assert isinstance(self.node, Scalar)
         blanks = len(self.node.text) - len(self.node.text.lstrip())
         start, stop = (place + blanks + 1 for place in error.span)
@@ -167,7 +167,7 @@ class NodeReader:
 
 
 def unknown_name(name: Name, known: list[str]) -> ExpressionError:
-    """Say that an expression uses a name that means nothing there."""
+    """An exception for a name that is not known in an expression."""
     if name.index and name.name in known:
         return ExpressionError(f"{name.name!r} is a single number and has no entries", name.span)
     if name.name in FUNCTIONS:
@@ -187,14 +187,14 @@ def _as_unit(name: str) -> str:
 
 
 def _cut(text: str, start: int) -> tuple[str, int]:
-    """A piece of the text around a place, on one line, and where it begins."""
+    """A piece of the text around a place, on one line, and its start."""
     text = re.sub(r"\s", " ", text)
     shift = max(0, start - 50) if len(text) > 100 else 0
     return text[shift : shift + 100], shift
 
 
 def _not_a_number(text: str) -> str:
-    """Why a word is no number, as the tail of a sentence."""
+    """Why a word is not a number, as the end of a sentence."""
     shown = repr(text if len(text) <= 60 else text[:57] + "...")
     if NOTHING.fullmatch(text):
         return "nothing; give it, or leave the line out"

@@ -36,13 +36,13 @@ OWNER = re.compile(r"(?P<owner>[\w ]+ '(?:[^'\\]|\\.)*'|[\w ]+ \"(?:[^\"\\]|\\.)
 
 @dataclass
 class Description:
-    """What a file says: the mechanism, and which of its numbers are free."""
+    """The contents of a file: the mechanism, and which of its numbers are free."""
 
     mechanism: Mechanism
     source: str
     free: tuple[str, ...] = ()
     places: dict[str, NodeReader] = field(default_factory=dict)
-    """Where each element is, by how error messages call it."""
+    """Where each element is, by its name in error messages."""
 
     def build(self, snapping: float | None = None) -> Model:
         """Build the model; an error names the file, and the line where there is one."""
@@ -349,7 +349,7 @@ class _MechanismReader:
 
 
 def entries_of(reader: NodeReader, entries: Entries, prefix: str = "") -> dict[str, Any]:
-    """Read the entries of a table by their forms; unknown and missing ones are refused."""
+    """Read the entries of a table by their forms; reject unknown and missing ones."""
     check_keys(reader, entries, prefix)
     table = reader.table(f"{{{', '.join(list(entries)[:2])}}}")
     values = {}
@@ -360,7 +360,7 @@ def entries_of(reader: NodeReader, entries: Entries, prefix: str = "") -> dict[s
 
 
 def check_keys(reader: NodeReader, entries: Entries, prefix: str = "") -> None:
-    """Refuse entries that the format does not know, and the lack of those that it needs."""
+    """Reject unknown entries, and a table without the needed ones."""
     table = reader.table(f"{{{', '.join(list(entries)[:3])}}}")
     where = f" in {prefix.rstrip('.')}" if prefix else ""
     for key, scalar in table.keys.items():
@@ -373,7 +373,7 @@ def check_keys(reader: NodeReader, entries: Entries, prefix: str = "") -> None:
 
 
 def part(table: Table, entries: Entries) -> Table:
-    """Only those entries of a table."""
+    """The table with only these entries."""
     kept = [key for key in table.entries if key in entries]
     return Table(table.line, table.column, {k: table.entries[k] for k in kept}, {k: table.keys[k] for k in kept})
 

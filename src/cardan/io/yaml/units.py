@@ -19,13 +19,13 @@ Dimension = tuple[int, int, int, int]
 BASE = ("m", "kg", "s", "rad")
 PLAIN: Dimension = (0, 0, 0, 0)
 LONGEST = 64
-"""Characters of a number or a unit; more is a mistake, or hostile."""
+"""Most characters of a number or a unit."""
 HIGHEST = 99
 """Largest power of a unit; powers of powers would be numbers of millions of digits."""
 
 
 class UnitError(ValueError):
-    """A unit that is not in the table, or is written so that it could mean two things."""
+    """A unit that is not in the table, or is ambiguous."""
 
 
 class Unit(NamedTuple):
@@ -113,7 +113,7 @@ _TOKEN = re.compile(r"\s*(?:([A-Za-zµμ°]+)|(\^\s*[+-]?\d{1,2}|\*\*\s*[+-]?\d{
 
 
 def to_si(number: str, unit: Unit | None = None) -> float:
-    """Turn the text of a number, and perhaps its unit, into SI: the nearest float to the exact product."""
+    """Convert the text of a number and its unit to SI: the float nearest to the exact product."""
     if len(number) > LONGEST:
         raise UnitError(f"the number {number[:20]}... has more than {LONGEST} characters")
     value = float(number)
@@ -207,7 +207,7 @@ def dimensions_of(quantity: str) -> tuple[Dimension, ...]:
 
 @cache
 def quantity_of(unit: str) -> str:
-    """The quantity that a unit measures; one without a name is called as its unit."""
+    """The quantity that a unit measures; one without a name is named by the unit itself."""
     dimension = dimensions_of(unit)[0]
     return next((name for name in QUANTITIES if dimensions_of(name)[0] == dimension), unit)
 

@@ -20,7 +20,7 @@ MEASURE: Schema = {"$ref": "#/$defs/measure"}
 
 
 class Form(Protocol):
-    """What a value may be."""
+    """How a value is written in a file."""
 
     def read(self, reader: NodeReader) -> Any:
         """Read the value at a place of a file."""
@@ -105,7 +105,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some words."""
+    """One of several words."""
 
     words: tuple[str, ...]
 
@@ -120,7 +120,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of values of one form; a single one may stand without brackets."""
+    """A list of values of one form; a single one may be written without brackets."""
 
     form: Form
 
@@ -221,7 +221,7 @@ class Turn:
         return {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/vector"}}, {"$ref": "#/$defs/placement"}]}
 
 
-# Solids: what describes each, besides the body's mass.
+# Solids: how the inertia of each is computed, and its dimensions besides the mass.
 SOLIDS: dict[str, tuple[Callable[..., np.ndarray], dict[str, str]]] = {
     "rod": (inertia.rod, {"length": "length", "axis": "axis"}),
     "box": (inertia.box, {"size": "vector"}),

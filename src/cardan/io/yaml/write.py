@@ -63,7 +63,7 @@ def _read_again(name: str, text: str) -> Description:
 
 
 def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
-    """One section after another, those that are empty left out."""
+    """The text: one section after another, without empty ones."""
     names = [body.name for body in thing.bodies]
     joints = [joint.name for joint in thing.joints]
 
@@ -94,7 +94,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
 
 
 def _cut(thing: Mechanism | Model) -> list[str]:
-    """Joints to cut; of a model only where they are not those that would be chosen anyway."""
+    """Joints to cut; of a model only where they differ from those that `build` would choose."""
     if isinstance(thing, Mechanism):
         return list(thing.cut)
     keep = joints_to_keep(thing.joints, thing.forces, thing.couplings)
@@ -131,7 +131,7 @@ def _states(thing: Mechanism | Model) -> Entries:
 
 
 def _few(values: Any) -> Any:
-    """Numbers, one of them without brackets."""
+    """Numbers as a list; a single one without brackets."""
     texts = [number(x) for x in values]
     return texts[0] if len(texts) == 1 else texts
 
@@ -147,7 +147,7 @@ def _actuator(actuator: Actuator) -> Entries:
 
 
 def _is_unjudged(thing: Mechanism | Model, body: Body) -> bool:
-    """Whether a body's inertia is kept although it breaks the rules with all that is fixed to it."""
+    """Whether a body's inertia is kept although, with all bodies fixed to it, it breaks the rules."""
     if isinstance(thing, Mechanism):
         return body.name in thing.unjudged
     return f"{_doubt(body).partition(';')[0]}{KEPT}" in thing.notes
@@ -176,7 +176,7 @@ def _doubt(body: Body) -> str:
 
 
 def _inertia(I: np.ndarray) -> list[Any]:
-    """The shortest of 3 principal values, 6 entries and 3 rows that is the same matrix."""
+    """An inertia as 3 principal values, 6 entries or 3 rows: the shortest form that is exact."""
     six = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
     for values in (six[:3], six):
         if _same(read_inertia("", values), I):
@@ -233,7 +233,7 @@ def _placements(joint: Joint) -> Iterator[tuple[Entries, Pose, Pose]]:
 
 
 def _tidy(axis: np.ndarray) -> np.ndarray:
-    """The axis as someone may have written it: of any length, with few digits."""
+    """The axis as the user probably wrote it: not normalised, with few digits."""
     return np.round(axis / np.abs(axis).max(), 12) + 0.0
 
 
@@ -252,7 +252,7 @@ def _axes(fields: dict[str, Field], R: np.ndarray) -> Entries:
 
 
 def _reproduces(joint: Joint, own: Entries, at: Pose, child_at: Pose) -> bool:
-    """Whether the builder makes the same joint, to the last bit, of this description as it will be read."""
+    """Whether reading this description makes the same joint, to the last bit."""
     m = Mechanism("trial")
     m.body("a")
     assert joint.type is not None
@@ -298,7 +298,7 @@ def _pose(pose: Pose) -> Any:
 
 
 def _read_pose(pose: Pose) -> Entries:
-    """What to give `Pose` so that it makes the same, without a position where that is zero."""
+    """Arguments of `Pose` that make the same pose to the last bit."""
     if _same(pose.rotation, np.eye(3)):
         return {"position": pose.position}
     position = {} if _same(pose.position, ZERO) else {"position": pose.position}
