@@ -1,4 +1,4 @@
-"""Write what is made from the tables of the native format: `python docs/make_format.py`.
+"""Write what is made from the tables of the YAML format: `python docs/make_format.py`.
 
 The JSON Schema, the tables of docs/format.md, and those files of the catalogue that are not written by hand: their
 numbers come out of the geometry of a closed position.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cardan.io import schema
-from cardan.io.units import PREFIXES, QUANTITIES, TABLE
-from cardan.io.write import write_native
+from cardan.io.yaml import schema
+from cardan.io.yaml.units import PREFIXES, QUANTITIES, TABLE
+from cardan.io.yaml.write import write_yaml
 from cardan.mechanisms import CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,9 +40,9 @@ def tables() -> str:
     lines = ["", "### The file", "", *_table(schema.SECTIONS)]
     lines += ["", "### Bodies", "", *_table(schema.BODIES)]
     lines += ["", "### Joints", "", *_table(schema.JOINTS)]
-    lines += ["", "Besides, by type:", "", *_types(schema.JOINT_TYPES), "", "`data` of a joint:", ""]
+    lines += ["", "Besides, by type:", "", *_types(schema.own_joints()), "", "`data` of a joint:", ""]
     lines += [*_table(schema.DATA), "", "### Frames", "", *_table(schema.FRAMES)]
-    for title, types in (("Forces", schema.FORCE_TYPES), ("Constraints", schema.CONSTRAINT_TYPES)):
+    for title, types in (("Forces", schema.own_forces()), ("Constraints", schema.CONSTRAINT_TYPES)):
         lines += ["", f"### {title}", "", *_types(types)]
     units = ", ".join(f"`{name}`" for name in TABLE)
     prefixed = ", ".join(f"`{name}`" for name, (_, takes) in TABLE.items() if takes)
@@ -70,7 +70,7 @@ def mechanism_text(name: str) -> str:
     """A file of the catalogue: the first line of its description, and the mechanism."""
     make = CATALOGUE[name]
     first = (make.__doc__ or "").strip().partition("\n")[0]
-    return f"# {first}\n{write_native(make())}"
+    return f"# {first}\n{write_yaml(make())}"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ PAGE = Path(__file__).with_name("reference.md")
 GROUPS = {
     "Building a mechanism": "Mechanism Model Pose JointData State Actuator inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
+    "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field add_force",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols check",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "

@@ -23,17 +23,24 @@ from cardan.model import inertia
 from cardan.model.actuator import Actuator
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
+from cardan.model.field import Field
+from cardan.model.force import ForceKind, add_force
 from cardan.model.html import VIEWS
 from cardan.model.joint import (
     Cylindrical,
     Free,
+    InPlane,
+    JointType,
+    Kind,
     Planar,
     Prismatic,
     Revolute,
     Rigid,
     Screw,
+    SingleMotion,
     Spherical,
     Universal,
+    add_joint,
 )
 from cardan.model.model import Model
 from cardan.model.pose import Pose
@@ -168,14 +175,19 @@ __all__ = [
     "DormandPrince",
     "Event",
     "EventRecord",
+    "Field",
     "FileError",
+    "ForceKind",
     "Free",
     "Gear",
+    "InPlane",
     "InputError",
     "Instant",
     "Integrator",
     "InterruptedRunError",
     "JointData",
+    "JointType",
+    "Kind",
     "LoopError",
     "Mechanism",
     "Model",
@@ -191,6 +203,7 @@ __all__ = [
     "Screw",
     "SemiImplicitEuler",
     "SimulationError",
+    "SingleMotion",
     "Spherical",
     "State",
     "Store",
@@ -200,6 +213,8 @@ __all__ = [
     "UnknownNameError",
     "Viewer",
     "actuation",
+    "add_force",
+    "add_joint",
     "add_method",
     "assemble",
     "bias_force",

@@ -1,7 +1,7 @@
 """The broken-model suite: bad inputs in files, and what is said about each: the element, the rule, the value, the fix.
 
 A case is a file of one of the folders beside this one, and its sentence, in which `...` stands for anything. `urdf`,
-`native` and `mjcf` are model files, `builder` calls in Python, `cli` arguments of the command line. What only the way a
+`yaml` and `mjcf` are model files, `builder` calls in Python, `cli` arguments of the command line. What only the way a
 number is written can get wrong is in tests/io, and more calls of the builder are in tests/model/test_bad_input.py.
 """
 
@@ -49,7 +49,7 @@ urdf/limit_nan.urdf | line 12: joint 'j': 'lower' of <limit> must be finite, got
 urdf/limits_reversed.urdf | line 9: joint 'j': its lower ... upper limit 1 (one left out is 0); exchange them
 urdf/link_with_empty_name.urdf | line 2: <link> number 1: attribute 'name' of <link> is empty; give it
 urdf/link_without_name.urdf | line 2: <link> number 1: <link> has no attribute 'name'; give it
-urdf/mass_beyond_any_machine.urdf | line 4: link 'a': 'value' of <mass> is beyond any machine: '1e99'; check it
+urdf/mass_beyond_any_machine.urdf | line 4: link 'a': 'value' of <mass> is too large: '1e99'; check the unit
 urdf/mass_in_words.urdf | line 4: link 'a': 'value' of <mass> has 'heavy', which is not a number
 urdf/mass_infinite.urdf | line 4: link 'a': 'value' of <mass> must be finite, got '-Infinity'; leave out what is
 urdf/mass_is_macro.urdf | line 4: link 'a': 'value' of <mass> has '${m}', a macro of xacro; expand the file first:
@@ -119,67 +119,67 @@ urdf/zero_axis.urdf | line 9: joint 'j': axis (0.0, 0.0, 0.0) has no direction; 
 urdf/zero_inertia_floating.urdf | link 'b': ... has no inertia along ... joint 'j' (free) would ...
 urdf/zero_inertia_on_its_axis.urdf | link 'b': ... has no inertia along ... joint 'j' (revolute) would ...
 urdf/zero_normal.urdf | line 9: joint 'j': normal (0.0, 0.0, 0.0) has no direction; give a non-zero vector
-native/alias.yaml | line 4: anchors and aliases are not read; give the number a name under 'parameters'
-native/axes_not_square.yaml | line 10: joint 'A': axis1 and axis2 must be perpendicular, they make 45 degrees
-native/axis_nan.yaml | line 12: joint 'A': axis[0] must be a number, got '.nan'; it must be finite: leave out what
-native/axis_of_two.yaml | line 12: joint 'A': axis must be 3 numbers in brackets, [..., ..., ...], got 2
-native/body_named_ground.yaml | line 4: body 'ground': the name is taken; bodies and frames must have different names
-native/body_off_the_ground.yaml | line 5: body 'hand': it has no joint; connect it, for a floating body with
-native/comments_only.yaml | the file has no content but comments
-native/coupling_of_nothing.yaml | line 13: coupling ... differs from 0, got {'A': 0.0}; it couples nothing
-native/coupling_to_nowhere.yaml | line 13: coupling 'c': joint 'B' is not one of the joints so far; known: 'A'
-native/cut_of_no_joint.yaml | line 12: mechanism 'bad': cut 'B' is not a joint; known: 'A'
-native/drive_on_no_joint.yaml | line 13: drive 'd': joint 'B' is not one of the joints so far; known: 'A'
-native/drive_that_runs_code.yaml | line 13, column ... is not a function of this format; known: 'sin', 'cos',
-native/drive_with_unknown_variable.yaml | line 13, column ... a parameter nor a variable here; known: 't', 'q',
-native/free_of_no_number.yaml | model 'bad': parameter 'arm.weight' is not a number of 'arm'; free are 'arm.mass',
-native/gravity_in_newtons.yaml | line 3: file: gravity[2] must be an ... and '-9.81 N' is a force (N)
-native/gravity_of_two.yaml | line 3: file: gravity must be 3 numbers in brackets, [..., ..., ...], got 2
-native/inertia_about_a_far_point.yaml | line 7: body 'arm': ... not positive: principal values -0.9, -0.9, 0.1 kg m^2
-native/inertia_not_symmetric.yaml | line 6: body 'arm': inertia is not symmetric: entries differ by 0.2 kg m^2; did
-native/inertia_without_mass.yaml | line 5: body 'arm': mass ... is not (largest entry 0.1 kg m^2); give the mass
-native/island.yaml | line 5: body 'b': its joint 'B' leads to no ground; connect it, for a floating body with
-native/joint_of_a_body_with_itself.yaml | line 10: joint 'A': parent and child are both 'arm'; a joint connects
-native/judge_unknown.yaml | line 7: body 'arm': judge must be one of body, link, nothing, got 'nobody'; did you mean
-native/limit_is_length.yaml | line 12: joint 'A': data.upper must be an angle (rad), and '3 mm' is a length (m)
-native/limits_reversed.yaml | line 13: joint 'A': its lower ... is above its upper limit -1.5708; exchange them
-native/list_at_top.yaml | line 1: the file must be a table of sections such as 'bodies:', got a list of 2
-native/mass_infinite.yaml | line 5: body 'arm': mass must be a mass (kg), got '.inf'; it must be finite: leave out
-native/mass_is_length.yaml | line 5: body 'arm': mass must be a mass (kg), and '20 mm' is a length (m)
-native/mass_nan.yaml | line 5: body 'arm': mass must be a mass (kg), got '.nan'; it must be finite: leave out what
-native/massless_moving_body.yaml | line 5: body 'arm': ... no mass, so joint 'A' (revolute) would ...; give it
-native/motion_not_smooth.yaml | line 13: motion 'm': its rate at t = 0 is inf; give a function smooth from t = 0 on
-native/negative_armature.yaml | line 12: joint 'A': armature must not be negative, got -0.1; it is an inertia
-native/negative_damping.yaml | line 12: joint 'A': its damping is negative: -1; it would feed energy into the joint
-native/negative_effort.yaml | line 12: joint 'A': its limit of effort is negative: -5; the limit is on the magnitude
-native/negative_inertia.yaml | line 6: body 'arm': ... not positive: principal values -0.1, 0.1, 0.1 kg m^2; check signs
-native/negative_mass.yaml | line 5: body 'arm': mass is negative: -2 kg; a body has positive mass, or none (leave
-native/negative_stiffness.yaml | line 17: spring 's': stiffness must not be negative, got -5; it would feed energy in
-native/no_bodies.yaml | line 1: mechanism 'bad': it has no body; add one with body(...)
-native/no_version.yaml | line 1: the file does not say 'cardan: 1'; is it a mechanism of this format?
-native/parameter_divides_by_zero.yaml | line 4, column 7: parameter 'a': value: '/' of 1, 0 has no finite value
-native/parameters_in_a_circle.yaml | line 4: parameter 'a': value uses 'b', which is not defined above it; move one of
-native/pitch_missing.yaml | line 9: joint 'A': 'pitch' must be given
-native/python_tag.yaml | line 3: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not read; leave it out
-native/quaternion_far_off.yaml | line 12: joint 'A': at ... 0., 0.] has length 1.41421, not 1; normalise it, and
-native/quaternion_zero.yaml | line 12: joint 'A': at is ... 0., 0., 0.] has length 0, not 1; normalise it, and
-native/rotation_given_twice.yaml | line 12: joint 'A': at is no pose: ... not as quaternion and as rpy
-native/rotation_is_reflection.yaml | line 12: joint 'A': ... not a rotation matrix, R^T R = 1 is a reflection
-native/rotation_stretches.yaml | line 12: joint 'A': ... not a rotation matrix, R^T R = 1 is off by 3
-native/section_misspelt.yaml | line 5: file: there is no entry 'joint'; did you mean 'joints'?
-native/snapping_too_wide.yaml | line 12: mechanism 'bad': snapping must be from 0 to 0.001, got 0.5
-native/spring_of_a_body_with_itself.yaml | line 13: spring 's': body1 and body2 are both 'arm'; it acts between
-native/tab_indent.yaml | line 4: it is indented with a tab; YAML wants blanks
-native/triangle_rule.yaml | line 6: body 'arm': ... triangle rule: 0.5 > 0.1 + 0.1 (...; did you give it about
-native/two_bodies_of_a_name.yaml | line 5: 'arm' is given twice, first in line 4; names in a table differ
-native/two_documents.yaml | line 4: a second document begins here; one file describes one mechanism
-native/type_misspelt.yaml | line 9: joint 'A': ... planar, free, got 'hinge'; known: 'rigid', 'revolute',
-native/unclosed_list.yaml | line 4, column 7: the YAML is malformed: did not find expected ',' or ']'
-native/unknown_child.yaml | line 11: joint 'A': child 'amr' is not a body; did you mean 'arm'?
-native/unknown_parent.yaml | line 10: joint 'A': parent 'grund' is not a body; did you mean 'ground'?
-native/version_of_the_future.yaml | line 1: cardan must be 1, got '9'; it is the format's version
-native/zero_axis.yaml | line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero vector
-native/zero_inertia_on_its_axis.yaml | line 5: body 'arm': ... has no inertia along ... joint 'A' (revolute) would ...
+yaml/alias.yaml | line 4: anchors and aliases are not read; give the number a name under 'parameters'
+yaml/axes_not_square.yaml | line 10: joint 'A': axis1 and axis2 must be perpendicular, they make 45 degrees
+yaml/axis_nan.yaml | line 12: joint 'A': axis[0] must be a number, got '.nan'; it must be finite: leave out what
+yaml/axis_of_two.yaml | line 12: joint 'A': axis must be 3 numbers in brackets, [..., ..., ...], got 2
+yaml/body_named_ground.yaml | line 4: body 'ground': the name is taken; bodies and frames must have different names
+yaml/body_off_the_ground.yaml | line 5: body 'hand': it has no joint; connect it, for a floating body with
+yaml/comments_only.yaml | the file has no content but comments
+yaml/coupling_of_nothing.yaml | line 13: coupling ... differs from 0, got {'A': 0.0}; it couples nothing
+yaml/coupling_to_nowhere.yaml | line 13: coupling 'c': joint 'B' is not one of the joints so far; known: 'A'
+yaml/cut_of_no_joint.yaml | line 12: mechanism 'bad': cut 'B' is not a joint; known: 'A'
+yaml/drive_on_no_joint.yaml | line 13: drive 'd': joint 'B' is not one of the joints so far; known: 'A'
+yaml/drive_that_runs_code.yaml | line 13, column ... is not a function of this format; known: 'sin', 'cos',
+yaml/drive_with_unknown_variable.yaml | line 13, column ... a parameter nor a variable here; known: 't', 'q',
+yaml/free_of_no_number.yaml | model 'bad': parameter 'arm.weight' is not a number of 'arm'; free are 'arm.mass',
+yaml/gravity_in_newtons.yaml | line 3: file: gravity[2] must be an ... and '-9.81 N' is a force (N)
+yaml/gravity_of_two.yaml | line 3: file: gravity must be 3 numbers in brackets, [..., ..., ...], got 2
+yaml/inertia_about_a_far_point.yaml | line 7: body 'arm': ... not positive: principal values -0.9, -0.9, 0.1 kg m^2
+yaml/inertia_not_symmetric.yaml | line 6: body 'arm': inertia is not symmetric: entries differ by 0.2 kg m^2; did
+yaml/inertia_without_mass.yaml | line 5: body 'arm': mass ... is not (largest entry 0.1 kg m^2); give the mass
+yaml/island.yaml | line 5: body 'b': its joint 'B' leads to no ground; connect it, for a floating body with
+yaml/joint_of_a_body_with_itself.yaml | line 10: joint 'A': parent and child are both 'arm'; a joint connects
+yaml/judge_unknown.yaml | line 7: body 'arm': judge must be one of body, link, nothing, got 'nobody'; did you mean
+yaml/limit_is_length.yaml | line 12: joint 'A': data.upper must be an angle (rad), and '3 mm' is a length (m)
+yaml/limits_reversed.yaml | line 13: joint 'A': its lower ... is above its upper limit -1.5708; exchange them
+yaml/list_at_top.yaml | line 1: the file must be a table of sections such as 'bodies:', got a list of 2
+yaml/mass_infinite.yaml | line 5: body 'arm': mass must be a mass (kg), got '.inf'; it must be finite: leave out
+yaml/mass_is_length.yaml | line 5: body 'arm': mass must be a mass (kg), and '20 mm' is a length (m)
+yaml/mass_nan.yaml | line 5: body 'arm': mass must be a mass (kg), got '.nan'; it must be finite: leave out what
+yaml/massless_moving_body.yaml | line 5: body 'arm': ... no mass, so joint 'A' (revolute) would ...; give it
+yaml/motion_not_smooth.yaml | line 13: motion 'm': its rate at t = 0 is inf; give a function smooth from t = 0 on
+yaml/negative_armature.yaml | line 12: joint 'A': armature must not be negative, got -0.1; it is an inertia
+yaml/negative_damping.yaml | line 12: joint 'A': its damping is negative: -1; it would feed energy into the joint
+yaml/negative_effort.yaml | line 12: joint 'A': its limit of effort is negative: -5; the limit is on the magnitude
+yaml/negative_inertia.yaml | line 6: body 'arm': ... not positive: principal values -0.1, 0.1, 0.1 kg m^2; check signs
+yaml/negative_mass.yaml | line 5: body 'arm': mass is negative: -2 kg; a body has positive mass, or none (leave
+yaml/negative_stiffness.yaml | line 17: spring 's': stiffness must not be negative, got -5; it would feed energy in
+yaml/no_bodies.yaml | line 1: mechanism 'bad': it has no body; add one with body(...)
+yaml/no_version.yaml | line 1: the file does not say 'cardan: 1'; is it a mechanism of this format?
+yaml/parameter_divides_by_zero.yaml | line 4, column 7: parameter 'a': value: '/' of 1, 0 has no finite value
+yaml/parameters_in_a_circle.yaml | line 4: parameter 'a': value uses 'b', which is not defined above it; move one of
+yaml/pitch_missing.yaml | line 9: joint 'A': 'pitch' must be given
+yaml/python_tag.yaml | line 3: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not read; leave it out
+yaml/quaternion_far_off.yaml | line 12: joint 'A': at ... 0., 0.] has length 1.41421, not 1; normalise it, and
+yaml/quaternion_zero.yaml | line 12: joint 'A': at is ... 0., 0., 0.] has length 0, not 1; normalise it, and
+yaml/rotation_given_twice.yaml | line 12: joint 'A': at is no pose: ... not as quaternion and as rpy
+yaml/rotation_is_reflection.yaml | line 12: joint 'A': ... not a rotation matrix, R^T R = 1 is a reflection
+yaml/rotation_stretches.yaml | line 12: joint 'A': ... not a rotation matrix, R^T R = 1 is off by 3
+yaml/section_misspelt.yaml | line 5: file: there is no entry 'joint'; did you mean 'joints'?
+yaml/snapping_too_wide.yaml | line 12: mechanism 'bad': snapping must be from 0 to 0.001, got 0.5
+yaml/spring_of_a_body_with_itself.yaml | line 13: spring 's': body1 and body2 are both 'arm'; it acts between
+yaml/tab_indent.yaml | line 4: it is indented with a tab; YAML wants blanks
+yaml/triangle_rule.yaml | line 6: body 'arm': ... triangle rule: 0.5 > 0.1 + 0.1 (...; did you give it about
+yaml/two_bodies_of_a_name.yaml | line 5: 'arm' is given twice, first in line 4; names in a table differ
+yaml/two_documents.yaml | line 4: a second document begins here; one file describes one mechanism
+yaml/type_misspelt.yaml | line 9: joint 'A': ... planar, free, got 'hinge'; known: 'rigid', 'revolute',
+yaml/unclosed_list.yaml | line 4, column 7: the YAML is malformed: did not find expected ',' or ']'
+yaml/unknown_child.yaml | line 11: joint 'A': child 'amr' is not a body; did you mean 'arm'?
+yaml/unknown_parent.yaml | line 10: joint 'A': parent 'grund' is not a body; did you mean 'ground'?
+yaml/version_of_the_future.yaml | line 1: cardan must be 1, got '9'; it is the format's version
+yaml/zero_axis.yaml | line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero vector
+yaml/zero_inertia_on_its_axis.yaml | line 5: body 'arm': ... has no inertia along ... joint 'A' (revolute) would ...
 mjcf/actuator_on_no_joint.xml | line 9: actuator 'a': its joint 'k' is not a joint of this file; known: 'j'
 mjcf/attribute_misspelt.xml | line 5: joint 'j': <joint> has no attribute 'axes' in MJCF; did you mean 'axis'?
 mjcf/axis_of_four.xml | line 6: joint 'j': 'axis' of <joint> must be 3 numbers, ... got 4: '0 1 0 0'
@@ -281,7 +281,7 @@ builder/pose_of_nan.txt | pose: position must be finite, got (nan, 0, 0)
 builder/quaternion_of_the_wrong_order.txt | pose: ... 1.5] has length 1.73205, not 1; normalise it, and
 builder/repair_of_a_gross_breach.txt | mjcf/triangle_rule.xml: ... triangle rule: 5 > 1 + 1
 builder/root_unknown.txt | root must be 'fixed' or 'free', got 'floating'; free is for a floating base
-builder/save_of_a_number.txt | save: a Mechanism or a Model is saved, got int
+builder/save_of_a_number.txt | save: give a Mechanism or a Model, got int
 builder/save_over_a_file.txt | urdf/negative_mass.urdf: there is such a file already; pass overwrite=True to
 builder/save_to_no_folder.txt | no/such/folder/arm.urdf: cannot be written, No such file or directory; is its folder
 builder/save_to_unknown_format.txt | arm.sdf: suffix ... of a file that can be written; use .yaml, .urdf
@@ -294,7 +294,7 @@ builder/stiffness_true.txt | torsion 't': stiffness must be a number, got True
 builder/values_as_list.txt | parameters: values must be a dict of names and numbers, got [2.0]
 builder/wrench_on_ground.txt | wrench 'w': it acts on the ground, which does not move; name a body
 builder/wrenches_of_no_list.txt | user force 'u': its function must return a list of 1 ... got one array(1.)
-cli/bad_native.txt | native/zero_axis.yaml: line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero
+cli/bad_yaml.txt | yaml/zero_axis.yaml: line 12: joint 'A': axis (0.0, 0.0, 0.0) has no direction; give a non-zero
 cli/bad_robot.txt | urdf/negative_mass.urdf: line 2: link 'a': mass is negative: -1 kg; a body has positive mass,
 cli/convert_to_unknown_format.txt | arm.sdf: suffix '.sdf' is not that of a file that can be written; use .yaml, .urdf
 cli/equations_unknown_formulation.txt | formulation 'lagrange' is not one; known: 'spatial', 'newton_euler',
@@ -332,7 +332,7 @@ def call(file: Path) -> None:
 
 
 ACTIONS: dict[str, Callable[[Path], object]] = {
-    "urdf": cd.load, "native": cd.load, "mjcf": cd.load, "builder": run, "cli": call
+    "urdf": cd.load, "yaml": cd.load, "mjcf": cd.load, "builder": run, "cli": call
 }  # fmt: skip
 
 
@@ -350,7 +350,7 @@ def test_a_broken_input_is_told_in_one_sentence(
             ACTIONS[folder](Path(case))
         said = str(error.value).partition("\n")[0]
         assert error.value.__suppress_context__ or error.value.__cause__ or error.value.__context__ is None
-        if folder in ("urdf", "native", "mjcf"):
+        if folder in ("urdf", "yaml", "mjcf"):
             assert said.startswith(f"{case}: ")
     at = 0
     for part in TABLE[case].split("..."):

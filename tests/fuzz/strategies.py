@@ -6,12 +6,12 @@ from xml.sax.saxutils import quoteattr
 
 from hypothesis import strategies as st
 
-from cardan.io import schema
-from cardan.io.expression import COMPARISONS, FUNCTIONS
 from cardan.io.mjcf.options import COMPILER
 from cardan.io.mjcf.vocabulary import TOP
 from cardan.io.mjcf.world import ATTRIBUTES, INSIDE
-from cardan.io.units import PREFIXES, TABLE
+from cardan.io.yaml import schema
+from cardan.io.yaml.expression import COMPARISONS, FUNCTIONS
+from cardan.io.yaml.units import PREFIXES, TABLE
 
 NUMBERS = st.sampled_from(
     ["0", "1", "-1", "0.5", "1e300", "-1e300", "1e-300", "1e999999", "nan", "inf", "1e60", "0x1", "1_0", "", " "]
@@ -127,12 +127,13 @@ def _flow(entries: list[tuple[str, str]]) -> str:
     return "{" + ", ".join(f"{key}: {value}" for key, value in entries) + "}"
 
 
-def native() -> st.SearchStrategy[str]:
+def yaml() -> st.SearchStrategy[str]:
     """Files with the sections and the keys of the format, and values of every kind."""
-    tables = [schema.BODIES, schema.JOINTS, schema.FRAMES, schema.DATA, *schema.JOINT_TYPES.values(),
-              *schema.FORCE_TYPES.values(), *schema.CONSTRAINT_TYPES.values()]  # fmt: skip
+    joints, forces = schema.own_joints(), schema.own_forces()
+    tables = [schema.BODIES, schema.JOINTS, schema.FRAMES, schema.DATA, *joints.values(), *forces.values(),
+              *schema.CONSTRAINT_TYPES.values()]  # fmt: skip
     keys = sorted({key for table in tables for key in table} | {"type"})
-    types = sorted({*schema.JOINT_TYPES, *schema.FORCE_TYPES, *schema.CONSTRAINT_TYPES})
+    types = sorted({*joints, *forces, *schema.CONSTRAINT_TYPES})
     scalar = st.one_of(
         NUMBERS, st.sampled_from(["a", "b", "ground", *types]), EXPRESSIONS.map(lambda text: f'"={text}"'),
         UNITS.map("'2 {}'".format),
@@ -152,7 +153,7 @@ def native() -> st.SearchStrategy[str]:
 STRATEGIES = {
     "urdf": URDF,
     "mjcf": MJCF,
-    "native": native(),
+    "yaml": yaml(),
     "expression": EXPRESSIONS,
     "units": UNITS.map("1.5 {}".format),
 }

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import cast
 
 from cardan.errors import CardanError
-from cardan.io.arithmetic import Quantity, evaluate
-from cardan.io.expression import ExpressionError, Name, as_text, parse
 from cardan.io.mjcf.read import read_mjcf
-from cardan.io.native import read_native
 from cardan.io.policy import Word
-from cardan.io.units import UnitError, read_unit, to_si
-from cardan.io.urdf import read_urdf
+from cardan.io.urdf.read import read_urdf
+from cardan.io.yaml.arithmetic import Measured, evaluate
+from cardan.io.yaml.expression import ExpressionError, Name, as_text, parse
+from cardan.io.yaml.read import read_yaml
+from cardan.io.yaml.units import UnitError, read_unit, to_si
 
 ROOT = Path(__file__).parents[2]
 REFUSALS = (CardanError, ExpressionError, UnitError)
@@ -60,8 +60,8 @@ def urdf(data: bytes) -> object:
     return read_urdf("<" + _text(data).lstrip("<\ufeff \t\r\n"), policy=_policy(data)).build()
 
 
-def native(data: bytes) -> object:
-    return read_native(_text(data) + "\n", policy=_policy(data)).build()
+def yaml(data: bytes) -> object:
+    return read_yaml(_text(data) + "\n", policy=_policy(data)).build()
 
 
 def mjcf(data: bytes) -> object:
@@ -91,7 +91,7 @@ def expression(data: bytes) -> object:
 def _lookup(name: Name) -> object:
     import casadi as ca
 
-    return ca.SX.sym(name.name) if name.name in ("t", "q", "v") else Quantity(1.5)
+    return ca.SX.sym(name.name) if name.name in ("t", "q", "v") else Measured(1.5)
 
 
 def units(data: bytes) -> object:
@@ -211,9 +211,9 @@ TARGETS = {
             ],
         ),
     ),
-    "native": Target(
-        native,
-        _files("src/cardan/data/mechanisms/*.yaml", "tests/broken/native/*.yaml", "tests/broken/slight/*.yaml"),
+    "yaml": Target(
+        yaml,
+        _files("src/cardan/data/mechanisms/*.yaml", "tests/broken/yaml/*.yaml", "tests/broken/slight/*.yaml"),
         (
             *NUMBERS,
             "&a",

@@ -14,7 +14,7 @@ from tests.fuzz.strategies import STRATEGIES
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.watch import Watch
 
-EXECUTIONS = {"urdf": 500, "native": 500, "mjcf": 200, "mesh": 120, "expression": 3000, "units": 5000}
+EXECUTIONS = {"urdf": 500, "yaml": 500, "mjcf": 200, "mesh": 120, "expression": 3000, "units": 5000}
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -42,7 +42,7 @@ def test_input_of_random_structure_is_read_or_refused(name: str) -> None:
 
 # Every crash that fuzzing or reading the code has found, by target.
 CRASHES = [
-    ("native", b"cardan: 1\nname: \xa4\n"),  # half a character reached libyaml
+    ("yaml", b"cardan: 1\nname: \xa4\n"),  # half a character reached libyaml
     ("units", b"1e300 km^99"),  # a fraction beyond the range of floats
     ("units", b"5 rev^99*rev^99*rev^99*rev^99*rev^99*rev^99*rev^99"),  # a power of pi beyond it
     ("units", b"1 ((((km^99)^99)^99)^99)^99"),  # a number of 10^10 digits

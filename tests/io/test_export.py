@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import cardan as cd
-from cardan.io.outline import rpy_of_rotation
-from cardan.io.urdf import Root, read_urdf
-from cardan.io.urdf_write import write_urdf
+from cardan.io.export import rpy_of_rotation
+from cardan.io.urdf.read import Root, read_urdf
+from cardan.io.urdf.write import write_urdf
 from cardan.mechanisms import CATALOGUE
 from cardan.model.joint import TABLE
 
@@ -151,7 +151,7 @@ def test_what_urdf_cannot_say_is_told_and_written(tmp_path: Path) -> None:
     with pytest.raises(cd.FileError, match=r"a\.urdf: there is such a file already"):
         cd.save(m, tmp_path / "a.urdf")
     cd.save(m, tmp_path / "a.urdf", overwrite=True)
-    with pytest.raises(cd.FileError, match=r"b\.urdf: the format cannot say all of 'four bar': .*; and \d+ more"):
+    with pytest.raises(cd.FileError, match=r"b\.urdf: the format cannot express all of 'four bar': .*; and \d+ more"):
         cd.save(m, tmp_path / "b.urdf", strict=True)
     assert [file.name for file in tmp_path.iterdir()] == ["a.urdf"]
 
@@ -261,7 +261,7 @@ def test_what_mjcf_says_otherwise_is_told(kind: str, tmp_path: Path) -> None:
     model = kind_model(kind, backwards=kind != "screw")
     losses = cd.save(model, tmp_path / "a.xml")
     assert any(f"joint '{kind} moved'" in loss or "reordered" in loss for loss in losses)
-    with pytest.raises(cd.FileError, match="the format cannot say all of"):
+    with pytest.raises(cd.FileError, match="the format cannot express all of"):
         cd.save(model, tmp_path / "b.xml", strict=True)
     again = cd.load(tmp_path / "a.xml")
     assert again.total_mass == pytest.approx(model.total_mass)
@@ -303,12 +303,13 @@ def star(count: int, chained: bool = False) -> cd.Model:
 @pytest.mark.parametrize("suffix", ["urdf", "xml"])
 def test_what_load_would_not_read_is_told(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits are meant for hostile files; a file beyond them is for other programs, and `strict` refuses it."""
-    from cardan.io import mjcf, mjcf_write, urdf, urdf_write
+    from cardan.io import mjcf, urdf
+    from cardan.io.mjcf import item, write
 
-    monkeypatch.setattr(urdf, "BODIES", 4)
-    monkeypatch.setattr(urdf_write, "BODIES", 4)
-    monkeypatch.setitem(mjcf.text.COUNTED, "body", 4)
-    assert mjcf_write.COUNTED is mjcf.text.COUNTED
+    monkeypatch.setattr(urdf.read, "BODIES", 4)
+    monkeypatch.setattr(urdf.write, "BODIES", 4)
+    monkeypatch.setitem(item.COUNTED, "body", 4)
+    assert mjcf.write.COUNTED is write.COUNTED is item.COUNTED
     for count in (2, 3, 4, 5):
         path = tmp_path / f"{count}.{suffix}"
         losses = cd.save(star(count), path)
@@ -322,10 +323,10 @@ def test_what_load_would_not_read_is_told(suffix: str, tmp_path: Path, monkeypat
     assert losses
 
 
-def test_a_native_file_that_load_would_not_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cardan.io import document, native, write
+def test_a_yaml_file_that_load_would_not_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cardan.io.yaml import nodes, read, write
 
-    for place, name, value in ((document, "LARGEST", 20), (native, "BODIES", 2), (write, "SIZE_LIMIT", 200)):
+    for place, name, value in ((nodes, "LARGEST", 20), (read, "BODIES", 2), (write, "SIZE_LIMIT", 200)):
         with monkeypatch.context() as lowered:
             lowered.setattr(place, name, value)
             with pytest.raises(cd.ModelError, match=r"'star': its file could not be read again: .*read"):
@@ -335,9 +336,9 @@ def test_a_native_file_that_load_would_not_read_is_not_written(tmp_path: Path, m
 
 
 def test_bodies_nested_deeper_than_mujoco_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cardan.io import outline
+    from cardan.io import export
 
-    monkeypatch.setattr(outline, "DEEPEST", 43)
+    monkeypatch.setattr(export, "DEEPEST", 43)
     model = star(41, chained=True)
     with pytest.raises(cd.ModelError, match="nested 44 levels deep"):
         cd.save(model, tmp_path / "chain.xml")

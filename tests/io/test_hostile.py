@@ -265,7 +265,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list]:
     folder = tmp_path_factory.mktemp("hostile") / "in"
     folder.mkdir()
     files: dict[str, Path] = {}
-    for kind, suffix, attacks in (("urdf", "urdf", URDF), ("mjcf", "xml", MJCF), ("native", "yaml", NATIVE)):
+    for kind, suffix, attacks in (("urdf", "urdf", URDF), ("mjcf", "xml", MJCF), ("yaml", "yaml", NATIVE)):
         for k, (what, attack) in enumerate(attacks.items()):
             files[f"{kind}: {what}"] = put(folder / f"{kind}{k}.{suffix}", attack)
     for k, (what, (suffix, attack)) in enumerate(MESHES.items()):

@@ -291,7 +291,7 @@ WRONG = [
     (HAS_ONE + '<keyframe><key qpos="1 2"/></keyframe>', r"'qpos' of <key> must be from 1 to 1 numbers"),
     ("<worldbody><geom/></worldbody>", r"it has no <body>, only things that do not move"),
     ('<compiler fitaabb="true"/>' + CUBE + FITTED, r"a capsule fitted to the box about a mesh \('fitaabb'\)"),
-    (CUBE + FITTED, r"its mesh is as long one way as another, so that no capsule is its own; give the geom a size"),
+    (CUBE + FITTED, r"its mesh has no longest axis, so that no capsule can be fitted to it; give the geom a size"),
     ('<worldbody><flexcomp/></worldbody>', r"<flexcomp> makes bodies of its own, which is not read"),
     (copies("1e9", ARM), r"1e\+09 copies of 3 elements are more than the 60000 read; make fewer"),
     (copies("6000", ARM), r"its 6000 copies hold more than 5000 elements <body>; no more are read, make fewer"),

@@ -7,7 +7,7 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.io.write import write_native
+from cardan.io.yaml.write import write_yaml
 
 HINGES = ("A", "B", "C", "D")
 
@@ -54,4 +54,4 @@ def test_a_law_of_an_angle_that_is_not_counted_is_told(what: str) -> None:
     if told:
         assert told[0].startswith(("torsion 'law': its joint 'C' closes a loop", "drive 'law': its joint 'C'"))
     if what != "drive":
-        assert "half a turn" not in write_native(model)
+        assert "half a turn" not in write_yaml(model)

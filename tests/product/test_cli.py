@@ -16,7 +16,6 @@ import pytest
 
 import cardan as cd
 from cardan import cli, mechanisms
-from cardan.commands import arguments
 from cardan.functions.check import CheckRow, Report
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -307,7 +306,7 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("equations stewart_platform", "--plain"),
         ("equations pendulum --latex --json", "cannot be combined"),
         ("convert pendulum out.txt", "suffix '.txt' is not that of a file that can be written"),
-        ("convert four_bar out.urdf --strict", "cannot say all of 'four_bar'"),
+        ("convert four_bar out.urdf --strict", "cannot express all of 'four_bar'"),
         ("mechanisms four_baar", "did you mean 'four_bar'?"),
         (f"mechanisms four_bar --write {ARM}", "the folder cannot be created"),
         ("view pendulum --out look.png", "a page is a .html file"),

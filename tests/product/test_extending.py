@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,23 @@ from cardan.formulation.native import add_formulation
 from cardan.integrate.explicit.tableau import KUTTA
 from cardan.integrate.integrators import INTEGRATORS
 from cardan.mechanisms import cart_pole, slider_crank
+from cardan.model import force, joint
 from cardan.model.joint import JointType, reversed_kind
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 
 
 @pytest.fixture(scope="module")
-def page() -> dict[str, Any]:
-    """All that the page's code defines, in one namespace."""
+def page() -> Iterator[dict[str, Any]]:
+    """All that the page's code defines, in one namespace; what it registers is forgotten afterwards."""
     found: dict[str, Any] = {"__name__": "extending"}
-    for block in PAGE.read_text().split("```python\n")[1:]:
-        exec(compile(block.partition("\n```")[0], str(PAGE), "exec", dont_inherit=True), found)
-    return found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joint, "ADDED_TYPES", {})
+        patch.setattr(force, "ADDED_FORCES", {})
+        for block in PAGE.read_text().split("```python\n")[1:]:
+            exec(compile(block.partition("\n```")[0], str(PAGE), "exec", dont_inherit=True), found)
+        found["WIRE"] = found["wire"](found["k"])
+        yield found
 
 
 def test_the_joint_moves_as_its_subspace_says(page: dict[str, Any]) -> None:

@@ -33,13 +33,14 @@ def test_what_the_policy_promises_is_a_row():
 
 
 def test_limits_are_those_of_the_code():
-    from cardan.io import document, element, native, text
-    from cardan.io.mjcf import mesh
-    from cardan.io.mjcf import text as mjcf
+    from cardan.io import text_file, xml_element
+    from cardan.io.mjcf import item, mesh
+    from cardan.io.yaml import nodes, read
 
-    numbers = [document.LARGEST, document.CALCULATED, text.BODIES, text.STATES, element.ELEMENTS, element.ATTRIBUTES]
-    numbers += [mjcf.ELEMENTS, mjcf.INCLUDES, mjcf.SECTIONS, mesh.TRIANGLES, mesh.HULL]
+    numbers = [nodes.LARGEST, nodes.CALCULATED, text_file.BODIES, text_file.STATES]
+    numbers += [xml_element.ELEMENTS, xml_element.ATTRIBUTES]
+    numbers += [item.ELEMENTS, item.INCLUDES, item.SECTIONS, mesh.TRIANGLES, mesh.HULL]
     for number in numbers:
         assert f"{number:,}" in TEXT
-    for size in (text.SIZE_LIMIT, native.SIZE_LIMIT, mesh.FILES):
+    for size in (text_file.SIZE_LIMIT, read.SIZE_LIMIT, mesh.FILES):
         assert f"{size >> 20} MiB" in TEXT

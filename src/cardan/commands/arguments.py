@@ -117,12 +117,12 @@ def _from_catalogue(name: str, parameters: Mapping[str, float | str]) -> Model:
     if not parameters:
         return CATALOGUE[name]().build()
     from cardan.io.catalogue import mechanism_texts
-    from cardan.io.native import read_native
+    from cardan.io.yaml.read import read_yaml
 
     try:
-        return read_native(mechanism_texts()[name], parameters=parameters).build()
+        return read_yaml(mechanism_texts()[name], parameters=parameters).build()
     except FileError as error:
-        raise FileError(str(error).replace("native text", name, 1)) from None
+        raise FileError(str(error).replace("YAML text", name, 1)) from None
 
 
 def _is_catalogue(file: str, root: str) -> bool:

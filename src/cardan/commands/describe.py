@@ -98,7 +98,7 @@ def mechanisms(
 def _write_files(name: str | None, folder: Path, force: bool, as_json: bool) -> None:
     from cardan.commands.output_files import require_writable
     from cardan.io.catalogue import mechanism_texts, write_mechanisms
-    from cardan.io.text import write_text
+    from cardan.io.text_file import write_text
 
     names = [name] if name else list(mechanism_texts())
     paths = [folder / f"{each}.yaml" for each in names]
@@ -159,7 +159,7 @@ def _describe(name: str, as_json: bool) -> None:
 
 def _parameters(text: str) -> dict[str, str]:
     """The parameters of a native file with numeric values."""
-    from cardan.io.document import Scalar, Table, parse_yaml
+    from cardan.io.yaml.nodes import Scalar, Table, parse_yaml
 
     top = parse_yaml(text, "catalogue")
     section = top.entries.get("parameters") if isinstance(top, Table) else None

@@ -18,7 +18,7 @@ UNIT_ERROR = 1e-3  # largest deviation of the length of a quaternion from 1
 
 def measured(option: str, text: str, unit: str) -> float:
     """A number in SI units; text without a unit is in SI, text with one must have the dimension of `unit`."""
-    from cardan.io.units import MEASURE, PLAIN, UnitError, described, read_unit, to_si
+    from cardan.io.yaml.units import MEASURE, PLAIN, UnitError, described, read_unit, to_si
 
     match = MEASURE.fullmatch(text.strip())
     if match is None:

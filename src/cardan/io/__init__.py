@@ -1,1 +1,1 @@
-"""Model files: each format has one reader, which turns a file into a `Mechanism`."""
+"""Model files: reading them into a `Mechanism`, and writing models. One folder for each format."""

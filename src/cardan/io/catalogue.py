@@ -1,4 +1,4 @@
-"""The catalogue of mechanisms as native files, which come with the package."""
+"""The catalogue of mechanisms as YAML files, which come with the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from cardan.errors import FileError
-from cardan.io.text import write_text
+from cardan.io.text_file import write_text
 
 
 def mechanism_texts() -> dict[str, str]:
@@ -18,9 +18,9 @@ def mechanism_texts() -> dict[str, str]:
 
 
 def write_mechanisms(folder: str | os.PathLike[str], *, overwrite: bool = False) -> list[Path]:
-    """Write every file of the catalogue into a folder, which is made if there is none; give their paths.
+    """Write every file of the catalogue into a folder, which is created if it does not exist; return their paths.
 
-    Nothing is written if one of the files is there already, unless `overwrite` is set.
+    Nothing is written if one of the files already exists, unless `overwrite` is set.
     """
     place = Path(folder)
     try:

@@ -1,4 +1,4 @@
-"""`load` and `save`: from a model file of any known format to a model, and back."""
+"""`load` and `save`: a model from a file of any known format, and back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from cardan.errors import FileError, InputError
-from cardan.io.element import top_tag
 from cardan.io.mjcf.read import read_mjcf
-from cardan.io.native import Description, read_native
 from cardan.io.policy import Policy, Word
-from cardan.io.text import read_text, write_text
-from cardan.io.urdf import Root, check_root, naming, read_urdf
+from cardan.io.text_file import read_text, write_text
+from cardan.io.urdf.read import Root, check_root, naming, read_urdf
+from cardan.io.xml_element import top_tag
+from cardan.io.yaml.read import Description, read_yaml
 from cardan.model.builder import Mechanism
 from cardan.model.model import Model
 
@@ -40,20 +40,20 @@ def load(
 ) -> Model:
     """Load a model from a file: `.yaml`, the format of Cardan, `.urdf`, or `.xml`, MJCF or URDF by its top element.
 
-    What a file says of dynamics and the model cannot hold is in `model.losses`, and in its report.
+    Unsupported features of a file that concern dynamics are listed in `model.losses`, and in its report.
 
     Args:
         path: the file.
         root: of a URDF, how the root link is joined to ground: "fixed", or "free" for a floating base.
-        gravity: acceleration of free fall (3,), m/s^2, in ground axes; what the file says, or (0, 0, -9.81).
-        snapping: constants of joint placements (m, or direction cosines) within this of 0, 1 or -1 are taken
-            as exactly that; 0 switches it off; what the file says, or 1e-12.
+        gravity: acceleration of free fall (3,), m/s^2, in ground axes; by default the file's, or (0, 0, -9.81).
+        snapping: constants of joint placements (m, or direction cosines) within this of 0, 1 or -1 are rounded to
+            that; 0 switches it off; by default the file's, or 1e-12.
         mimic: of a URDF, whether joints that mimic another are coupled to it; otherwise that is data on the joint.
         parameters: of a `.yaml` file, values that replace those of its parameters: SI numbers, or text with a unit.
         folder: of an MJCF file, the folder in which its meshes and files that it includes may be; its own by default.
         strict: whether a loss is an error.
-        policy: what is done where a file breaks a rule: "strict" refuses the file, "warn" keeps what it says where one
-            can compute with that, "repair" mends slight breaches; the notes tell.
+        policy: what to do where a file breaks a rule: "strict" rejects the file, "warn" keeps the value where it can be
+            computed with, "repair" corrects slight violations. `model.notes` lists each.
 
     """
     read, bodies = _reader(path, root, gravity, mimic, parameters, folder, policy)
@@ -78,7 +78,7 @@ def load_mechanism(
     folder: str | os.PathLike[str] | None = None,
     policy: Word = "strict",
 ) -> Mechanism:
-    """Load a file as `load` does, but as a `Mechanism` to go on building with; the arguments are those of `load`."""
+    """Load a file as a `Mechanism`, to continue building; the arguments are those of `load`."""
     found = _reader(path, root, gravity, mimic, parameters, folder, policy)[0]()
     return found.mechanism if isinstance(found, Description) else found
 
@@ -86,44 +86,44 @@ def load_mechanism(
 def save(
     mechanism: Mechanism | Model, path: str | os.PathLike[str], *, overwrite: bool = False, strict: bool = False
 ) -> list[str]:
-    """Save a mechanism or a model; the file is written whole or not at all. Returns what the format could not say.
+    """Save a mechanism or a model; the file is written completely or not at all. Returns what is lost.
 
-    The suffix tells the format. `.yaml` says everything: a function of yours (a drive, a motion, a user's force) is
-    written as the expression that its graph stands for. `.urdf` and `.xml` (MJCF) say what they can; the rest is
-    returned, a sentence each, and stands at the head of the file.
+    The suffix decides the format. `.yaml` holds everything; a function (of a drive, a motion, a user force) is written
+    as the expressions of its graph. `.urdf` and `.xml` (MJCF) hold what these formats can express; each loss is
+    returned as a sentence, and listed in a comment at the head of the file.
 
     Args:
         mechanism: a `Mechanism`, for a `.yaml` file finished or not, or a `Model`.
         path: the file; its suffix is `.yaml`, `.yml`, `.urdf` or `.xml`.
         overwrite: whether an existing file is replaced.
-        strict: whether a file that cannot say everything is refused instead.
+        strict: whether a loss is an error.
 
     """
     if not isinstance(mechanism, Mechanism | Model):
-        raise InputError(f"save: a Mechanism or a Model is saved, got {type(mechanism).__name__}")
+        raise InputError(f"save: give a Mechanism or a Model, got {type(mechanism).__name__}")
     file = _path(path)
     write = _writer(file)
     text, losses = write(mechanism)
     if strict and losses:
         more = f"; and {len(losses) - 1} more" if len(losses) > 1 else ""
-        raise FileError(f"{file}: the format cannot say all of {mechanism.name!r}: {losses[0]}{more}")
+        raise FileError(f"{file}: the format cannot express all of {mechanism.name!r}: {losses[0]}{more}")
     write_text(file, text, overwrite)
     return losses
 
 
 def _writer(file: Path) -> Callable[[Mechanism | Model], tuple[str, list[str]]]:
-    """How to write a file, by its suffix: its text, and what that does not say."""
+    """How to write a file, by its suffix: a function that returns its text and the losses."""
     suffix = file.suffix.lower()
     if suffix in NATIVE:
-        from cardan.io.write import write_native
+        from cardan.io.yaml.write import write_yaml
 
-        return lambda mechanism: (write_native(mechanism), [])
+        return lambda mechanism: (write_yaml(mechanism), [])
     if suffix == ".urdf":
-        from cardan.io.urdf_write import write_urdf
+        from cardan.io.urdf.write import write_urdf
 
         return lambda mechanism: write_urdf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
     if suffix in (".xml", ".mjcf"):
-        from cardan.io.mjcf_write import write_mjcf
+        from cardan.io.mjcf.write import write_mjcf
 
         return lambda mechanism: write_mjcf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
     known = ".yaml, .urdf or .xml"
@@ -139,10 +139,10 @@ def _reader(
     folder: Any,
     policy: Word,
 ) -> tuple[Callable[[], Mechanism | Description], str]:
-    """How to read a file, by its suffix, and what it calls bodies; arguments for another format are refused."""
+    """How to read a file, by its suffix, and what it calls bodies; arguments for other formats are rejected."""
     file = _path(path)
     check_root(root)
-    Policy(policy)  # a wrong word is told before the file is read
+    Policy(policy)  # reject a wrong word before the file is read
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InputError(f"load: parameters must be a dict of names and values, got {parameters!r}")
     suffix = file.suffix.lower()
@@ -158,14 +158,14 @@ def _reader(
     for name, given in foreign.items():
         if given and suffix in TAKES and name not in TAKES[suffix]:
             whose = ", ".join(sorted(kind for kind, names in TAKES.items() if name in names))
-            raise InputError(f"load: {name} is for {whose} files; {str(file)!r} is not one, or says such things itself")
+            raise InputError(f"load: {name} is for {whose} files; {str(file)!r} is not one of them")
     if suffix in NATIVE:
-        return lambda: read_native(file, parameters=parameters, gravity=gravity, policy=policy), "body"
+        return lambda: read_yaml(file, parameters=parameters, gravity=gravity, policy=policy), "body"
     if suffix == ".xml":
         inside = None if folder is None else _path(folder)
         return lambda: read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"
     if suffix != ".urdf":
-        read_text(file)  # a file that cannot be read at all says so first
+        read_text(file)  # a file that cannot be read at all is reported first
         known = ", ".join((".urdf", ".xml", *NATIVE))
         fix = "expand it with xacro into a .urdf first" if suffix == ".xacro" else "rename or convert the file"
         raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")

@@ -1,7 +1,8 @@
-"""What a loader does with a file that breaks a rule: refuse it, keep what it says, or repair it, always telling so.
+"""What a loader does with a file that breaks a rule: reject it, keep the value, or repair it.
 
-Every rule that need not be the end is a row of `RULES`. A loader that meets a breach hands over its sentence and the
-value, and gets back the value to go on with; what was done is a note of the model. Rules in no row are always enforced.
+`RULES` lists the rules that can be relaxed; all others are always enforced. A loader that finds a violation passes the
+error and the value, and gets back the value to continue with. Each value that is kept or repaired is a note of the
+model.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from cardan.model.inertia import check_inertia
 Word = Literal["strict", "warn", "repair"]
 Value = TypeVar("Value")
 SLIGHT = 0.05
-"""How far off, relative to its size, a number may be that is repaired; further off it is a mistake."""
+"""Largest relative error of a number that is repaired; beyond it the number is a mistake."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to go on after a breach: what a note says of it, and the value to go on with, None where it is no way."""
+    """How to continue after a violation: the note, and the value to continue with (None: it cannot be repaired)."""
 
     done: str
     apply: Callable[[Any], Any]
@@ -33,7 +34,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of model files; under `warn` a breach goes the way `keep`, under `repair` the way `repair`, if any."""
+    """A rule of model files, and what `warn` and `repair` do with a violation; None where they reject it too."""
 
     says: str
     keep: Way | None
@@ -53,7 +54,7 @@ def _nearest_rotation(matrix: Any) -> Any:
 
 
 def _nearest_inertia(I: np.ndarray) -> np.ndarray | None:
-    """The inertia whose second moments of mass, `P = tr(I)/2 1 - I`, are those of `I` without what is negative."""
+    """The inertia whose second moments of mass, `P = tr(I)/2 1 - I`, are those of `I` with negative ones set to 0."""
     symmetric = (I + I.T) / 2
     moments, axes = np.linalg.eigh(np.trace(symmetric) / 2 * np.eye(3) - symmetric)
     P = (axes * np.maximum(moments, 0.0)) @ axes.T
@@ -76,7 +77,9 @@ RULES: dict[str, Rule] = {
     "inertia": Rule("an inertia is symmetric and obeys the triangle rule", AS_GIVEN, NEAREST),
     "sign of inertia": Rule("an inertia is not negative along any axis", None, NEAREST),
     "quaternion": Rule("a quaternion has length 1", None, Way("repaired: normalised", _normalised)),
-    "rotation": Rule("a rotation matrix is one", None, Way("repaired: the nearest rotation", _nearest_rotation)),
+    "rotation": Rule(
+        "a rotation matrix is orthonormal", None, Way("repaired: the nearest rotation", _nearest_rotation)
+    ),
     "order of limits": Rule("a lower limit is below the upper one", AS_GIVEN, Way("repaired: exchanged", _exchanged)),
     "sign of limits": Rule(
         "limits of speed and effort are not negative", AS_GIVEN, Way("repaired: the magnitude taken", abs)
@@ -84,7 +87,7 @@ RULES: dict[str, Rule] = {
     "sign of friction": Rule("damping, friction and stiffness are not negative", AS_GIVEN, None),
     "infinite limit": Rule("a limit is finite", Way("read as no limit", _same), Way("repaired: no limit", _same)),
     "twins": Rule(
-        "no two links or joints have one name", None,
+        "names of links and of joints differ", None,
         Way("repaired: the second, which is the same, is left out", lambda pair: pair if pair[1] == pair[2] else None),
     ),
     "mimic": Rule(
@@ -96,18 +99,18 @@ RULES: dict[str, Rule] = {
 
 @dataclass(eq=False)
 class Policy:
-    """How one file is read; `notes` are what was kept or repaired."""
+    """How one file is read; `notes` list what was kept or repaired."""
 
     word: Word = "strict"
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Refuse a word that is no policy."""
+        """Reject an unknown policy."""
         if self.word not in get_args(Word):
             raise InputError(f"policy must be 'strict', 'warn' or 'repair', got {self.word!r}")
 
     def settle(self, rule: str, error: FileError, value: Value) -> Value:
-        """Go on after a breach with the value given back, or raise the error."""
+        """The value to continue with after a violation, or raise the error."""
         way = {"strict": None, "warn": RULES[rule].keep, "repair": RULES[rule].repair}[self.word]
         found: Any = way.apply(value) if way is not None else None
         if way is None or (found is None and value is not None):
@@ -116,7 +119,7 @@ class Policy:
         return cast(Value, found)
 
     def check_data(self, data: JointData, error: Callable[[str], FileError], hint: str = "") -> JointData:
-        """Limits, damping and friction of a joint, by the rules; `error` makes the exception of a sentence."""
+        """Check limits, damping and friction of a joint; `error` makes an exception from a sentence."""
         for name in ("velocity", "effort"):
             limit = getattr(data, name)
             if limit is not None and limit < 0:
@@ -134,9 +137,9 @@ class Policy:
         return data
 
     def add_body(self, mechanism: Mechanism, name: str, error: Callable[[str], FileError], **values: Any) -> None:
-        """Add a body: under `warn` its inertia is kept, under `repair` a slight breach of the rules is mended.
+        """Add a body: under `warn` its inertia is kept, under `repair` a slight violation of the rules is corrected.
 
-        What is too far off to be mended is judged as ever.
+        An inertia that is too far off to be repaired is rejected as usual.
         """
         if self.word == "warn":
             values["judge"] = "nothing"

@@ -1,4 +1,4 @@
-"""What a file says of an actuator: data, from which a user makes the force of a drive."""
+"""Actuators of a file, carried as data; the user applies their forces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ class Actuator:
     """A named input on a joint, carried as data: it does not act by itself.
 
     With control `u`, its force is `F = gain u + bias[0] + bias[1] (gear . q) + bias[2] (gear . v)`, and it drives the
-    joint with `gear F` (N m or N), `gear` one number a rate of the joint. `control` and `force` are ranges of u and F.
+    joint with `gear F` (N m or N); `gear` has a number for each rate of the joint. `control` and `force` are ranges of
+    u and F.
     """
 
     name: str

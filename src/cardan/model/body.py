@@ -1,4 +1,4 @@
-"""Bodies, joints and frames as the user declared them, checked."""
+"""Bodies, joints and frames as the user declared them, validated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cardan.model.joint import Kind
+from cardan.model.joint import JointType, Kind
 from cardan.model.pose import Pose
 
 
@@ -22,7 +22,7 @@ class Body:
 
 @dataclass(frozen=True)
 class JointData:
-    """What a file says of a joint besides its geometry. Carried as data: it does not enter the tree dynamics.
+    """What a file says of a joint besides its geometry. It is carried as data and does not enter the dynamics.
 
     Limits on q and v (rad or m, a second), effort (N m or N), damping (N m s/rad or N s/m), friction (N m or N);
     `mimic` is (joint, multiplier, offset).
@@ -52,6 +52,8 @@ class Joint:
     """Guess (nq,) of the joint's coordinates that assembly begins with; None is neutral."""
     armature: np.ndarray | None = None
     """Inertia (nv,) of the drive's rotor along each coordinate, kg m^2 or kg; None is none."""
+    type: JointType | None = None
+    """What the user wrote, from which files take its numbers."""
 
 
 @dataclass(frozen=True, eq=False)

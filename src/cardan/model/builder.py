@@ -1,4 +1,4 @@
-"""The builder: a mechanism is described here, element by element, and frozen by `build`."""
+"""The builder: describes a mechanism element by element; `build` validates and freezes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
 from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
-from cardan.model.elements import Elements, dimensions, frozen, read_armature, read_name
+from cardan.model.elements import Elements, read_armature, read_name
+from cardan.model.field import dimensions, frozen
 from cardan.model.html import mechanism_html, thumbnail
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
@@ -41,8 +42,8 @@ class _NotBuiltError(ModelError, AttributeError):
 class Mechanism(Elements):
     """A mechanism under construction: bodies, joints between them, frames, forces, couplings, gravity.
 
-    `gravity` is the acceleration of free fall (3,) in m/s^2, in ground axes. `cut` and `snapping` are what `build`
-    takes for them unless it is told otherwise; a file may set them.
+    `gravity` is the acceleration of free fall (3,) in m/s^2, in ground axes. `cut` and `snapping` are the
+    defaults of `build`; a file may set them.
     """
 
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)) -> None:
@@ -58,7 +59,7 @@ class Mechanism(Elements):
         self._losses: list[str] = []
         self._states: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {}
         self._actuators: dict[str, Actuator] = {}
-        self._doubts: dict[str, str] = {}  # bodies whose own inertia breaks a rule, and how
+        self._doubts: dict[str, str] = {}  # bodies whose own inertia breaks a rule, and the message
         self.unjudged: set[str] = set()
         """Bodies among them that are kept all the same."""
 
@@ -82,9 +83,10 @@ class Mechanism(Elements):
             inertia: kg m^2; (3, 3), principal values (3,), or (Ixx, Iyy, Izz, Ixy, Ixz, Iyz). Helpers: `cd.inertia`.
             inertia_about: the point (3,), m, body frame, that `inertia` refers to; the centre of mass by default.
             inertia_axes: rotation (3, 3) whose columns are the axes that `inertia` refers to; body axes by default.
-            judge: what must obey the rules of inertia: the "body" alone, or the "link" of all bodies that rigid joints
-                make one with it, judged by `build`. Files give odd inertias to small parts of large links. "nothing"
-                keeps an inertia that is symmetric and not negative, with a note if it breaks the triangle rule.
+            judge: what must obey the rules of inertia: the "body" alone; or the "link", all bodies that rigid joints
+                connect with it, checked by `build`, because files may give impossible inertias to small parts of large
+                links; or "nothing", which keeps any inertia that is symmetric and not negative, and adds a note if it
+                breaks the triangle rule.
 
         """
         owner = f"body {name!r}"
@@ -140,7 +142,7 @@ class Mechanism(Elements):
             data: limits, damping, friction and the like.
             start: guess (nq,) of the joint's coordinates (rad, m; a number where there is one) for assembly.
             armature: inertia of the drive's rotor, added to the mass matrix along the joint's rates; kg m^2 for an
-                angle, kg for a length; a number, or one a rate.
+                angle, kg for a length; a number, or one for each rate.
 
         """
         owner = f"joint {name!r}"
@@ -156,12 +158,14 @@ class Mechanism(Elements):
         axes = Pose(rotation=type.orientation(owner))
         if not axes.is_identity:  # a product with 1 would change the sign of zeros
             at, child_at = at @ axes, child_at @ axes
-        guess = None if start is None else frozen(_read_start(owner, type.kind, start))
-        rotor = read_armature(owner, armature, type.kind)
+        kind = type.kind
+        kind.check()
+        guess = None if start is None else frozen(_read_start(owner, kind, start))
+        rotor = read_armature(owner, armature, kind)
         if data is not None and not isinstance(data, JointData):
             raise ModelError(f"{owner}: data must be cd.JointData(...), got {data!r}")
         data = _checked(owner, data or JointData())
-        self._joints[name] = Joint(name, type.kind, ends[0], ends[1], at, child_at, data, guess, rotor)
+        self._joints[name] = Joint(name, kind, ends[0], ends[1], at, child_at, data, guess, rotor, type)
         return name
 
     def frame(self, name: str, body: str, *, at: Any = (0.0, 0.0, 0.0)) -> str:
@@ -177,7 +181,7 @@ class Mechanism(Elements):
         self._notes.append(sentence)
 
     def lose(self, sentence: str) -> None:
-        """Record something that concerns dynamics and that a file has and this mechanism has not; see `losses`."""
+        """Record an unsupported feature of a file that concerns dynamics; see `losses`."""
         self._losses.append(sentence)
 
     def state(self, name: str, q: Mapping[str, Any], v: Mapping[str, Any] | None = None, *, time: float = 0.0) -> str:
@@ -240,11 +244,11 @@ class Mechanism(Elements):
         return name
 
     def build(self, *, snapping: float | None = None, cut: Sequence[str] | None = None) -> Model:
-        """Check the whole and freeze it.
+        """Validate the mechanism and freeze it.
 
-        `snapping`: constants of joint placements within this of 0, 1 or -1 are taken as exactly that, which makes
-        kernels shorter; 0 switches it off; 1e-12 by default. `cut` names joints to cut where loops are opened; the
-        others are chosen.
+        `snapping`: constants of joint placements within this of 0, 1 or -1 are rounded to that, which makes kernels
+        shorter; 0 switches it off; 1e-12 by default. `cut` names joints to cut where loops are opened; the others are
+        chosen.
         """
         cut, snapping = self.cut if cut is None else cut, self.snapping if snapping is None else snapping
         snapping = float(numbers(f"mechanism {self.name!r}", "snapping", snapping, ()))
@@ -305,7 +309,7 @@ class Mechanism(Elements):
         return f"Mechanism({self.name!r}, {bodies_and_joints(len(self._bodies), len(self._joints))})"
 
     def __getattr__(self, name: str) -> Any:
-        """Say of what only a model has that the mechanism is not built yet."""
+        """Tell users of a model's attributes that the mechanism is not built yet."""
         if name in Model.__dict__ or name in Model.__dataclass_fields__:
             raise _NotBuiltError(f"mechanism {self.__dict__.get('name')!r} is not built yet; give mechanism.build()")
         raise AttributeError(f"a Mechanism has no attribute {name!r}")
@@ -339,7 +343,7 @@ class Mechanism(Elements):
         return self._states
 
     def _settle_doubts(self, bodies: Sequence[Body], tree: Tree) -> list[str]:
-        """Judge odd inertias together with all that moves as one with them; a note for each that does no harm there."""
+        """Check doubtful inertias together with all bodies of their link; a note for each that is valid there."""
         notes = []
         for name, why in self._doubts.items():
             group = [b for b, link in enumerate(tree.body_link) if link == tree.body_link[self._order[name]]]
@@ -361,7 +365,7 @@ class Mechanism(Elements):
 
 
 def _checked(owner: str, data: JointData) -> JointData:
-    """What is said of a joint, if it is numbers: a limit is one or None, and no number that is none passes."""
+    """Validate the data of a joint. Reject NaN and non-numbers; a limit may be None."""
     for name in ("lower", "upper", "velocity", "effort", "damping", "friction"):
         value = getattr(data, name)
         optional = name not in ("damping", "friction")
@@ -385,7 +389,7 @@ def _state_of(model: Model, q: Mapping[str, Any], v: Mapping[str, Any], time: fl
 
 
 def _read_start(owner: str, kind: Kind, start: Any) -> np.ndarray:
-    """A guess of a joint's coordinates; a quaternion among them is of unit length."""
+    """A guess of a joint's coordinates; a quaternion among them is normalised."""
     guess = np.atleast_1d(numbers(owner, "start", start, () if kind.nq == 1 and dimensions(start) == 0 else (kind.nq,)))
     if kind.nq != kind.nv:
         guess[-4:] = unit_quaternion(f"{owner}: start", guess[-4:])

@@ -1,31 +1,49 @@
-"""The table of force elements: one row a kind, and a coupling of joint coordinates.
+"""The table of force elements: one row for each kind, with everything that any part of Cardan needs to know of it.
 
 An element acts on bodies, by wrenches, or on a joint, by generalised forces along the joint's own coordinates:
 
     on bodies   law(f, t, poses, twists) -> wrenches   on each body, (moment, force), at its origin, its components
     on a joint  law(f, t, q, v) -> tau                 along the coordinates of the joint, from its own q and v
-    energy      potential energy (J) of the part that has one; None where there is none
+    energy      energy(f, poses) or energy(f, q): potential energy (J); None where there is none
+    fields      the element's numbers: unit, form, rule, default, letter, meaning
 
-`f` is the element, whose `numbers` the law reads. A pose is `R`, `r`: axes and origin of the body in ground
-components. A twist is angular part first, in body components. Units: N, m, rad, s. The laws are text over symbols;
-a function that the user wrote is run once on symbols (`trace`) and is a graph from then on.
+`f` is the element; the law reads its numbers as `f["stiffness"]`. A pose is `R`, `r`: axes and origin of the body in
+ground components. A twist is angular part first, in body components. Units: N, m, rad, s. The laws are written for
+symbols. A function that the user gives is run once on symbols (`trace`) and is a graph from then on.
+
+A `Coupling` is an equation between joint coordinates, or a prescribed motion.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cardan.algebra.free_number import expression, scalar
+from cardan.algebra.free_number import Number, expression, scalar
 from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, sin, sqrt, stack, where, zeros
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
-from cardan.errors import ModelError
+from cardan.errors import InputError, ModelError
 from cardan.model.body import Joint
+from cardan.model.field import (
+    AXES,
+    EACH,
+    EFFORT,
+    FUNCTIONS,
+    MOMENT_AND_FORCE,
+    NOT_NEGATIVE,
+    POSE,
+    POSITIVE,
+    SIX_AXES,
+    STIFFNESS,
+    VECTOR,
+    WRENCHES,
+    Field,
+)
 from cardan.model.row import RowLabel
 from cardan.model.values import floats
 
@@ -43,25 +61,71 @@ class BodyPose(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ForceKind:
-    """One row of the table."""
+    """One row of the table of force elements.
+
+    Use one of your own with `Mechanism.force`, and register it with `cd.add_force` so that files can name it.
+
+    Args:
+        name: what messages and files call it.
+        on: "bodies" or "joint".
+        law: `law(f, t, poses, twists)` gives a wrench for each body; `law(f, t, q, v)` a force along each rate.
+        energy: `energy(f, poses)` or `energy(f, q)`, potential energy (J); None where there is none.
+        fields: its numbers by name, which the law reads as `f[name]`.
+        bodies: how many bodies it acts on; 0 is any number.
+        mark: how drawings show it: "spring", "damper", "bushing", "wrench", "torsion", "friction", "drive", "user" or
+            "element".
+        file_name: what files call it; by default its name.
+
+    """
 
     name: str
     on: str
     law: Callable[..., Any]
     energy: Callable[..., Any] | None = None
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    bodies: int = 0
     mark: str = "element"
-    """How it is drawn: "spring", "damper", "bushing", "wrench", "torsion", "friction", "drive", "user" or "element"."""
+    file_name: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without an element."""
+        if self.on not in ("bodies", "joint"):
+            raise ModelError(f"force kind {self.name!r}: on must be 'bodies' or 'joint', got {self.on!r}")
+        for name, number in self.fields.items():
+            if not isinstance(number, Field):
+                raise ModelError(f"force kind {self.name!r}: {name} in fields must be a cd.Field, got {number!r}")
+
+    @property
+    def in_files(self) -> str:
+        """Its name in files."""
+        return self.file_name or self.name
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a row of Cardan's own table."""
+        return FORCES.get(self.name) is self
+
+    @property
+    def function(self) -> str:
+        """Name of the field that is a function of the user's; empty where there is none."""
+        return next((name for name, number in self.fields.items() if number.form in FUNCTIONS), "")
+
+    @property
+    def free_fields(self) -> dict[str, Field]:
+        """The numbers that `model.free` may name."""
+        return {name: number for name, number in self.fields.items() if number.free and number.form not in FUNCTIONS}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle a row of the table as its name."""
-        return (_own_kind, (self.name,)) if FORCES.get(self.name) is self else super().__reduce_ex__(protocol)
+        """Pickle a row of Cardan's own table by its name."""
+        return (_own_kind, (self.name,)) if self.is_own else super().__reduce_ex__(protocol)
 
 
 @dataclass(frozen=True, eq=False)
 class Force:
     """One force element: its kind, the bodies (index -1 is ground) or the joint it acts on, and its numbers.
 
-    `function` is what the user wrote; in a built model it is the `casadi.Function` that tracing made of it.
+    `function` is what the user wrote; in a built model it is the `casadi.Function` that tracing made of it. `graph` is
+    the law (and energy) of a kind that is not Cardan's own, as a function of its arguments and of the free numbers.
     """
 
     name: str
@@ -69,10 +133,11 @@ class Force:
     on: tuple[int, ...]
     numbers: dict[str, np.ndarray] = field(default_factory=dict)
     function: Any = None
+    graph: Any = None
 
     @property
     def owner(self) -> str:
-        """How error messages call it."""
+        """Its name in error messages."""
         return f"{self.kind.name} {self.name!r}"
 
     def __getitem__(self, name: str) -> Matrix:
@@ -85,18 +150,19 @@ class Force:
     @property
     def depends_on_time(self) -> bool:
         """Whether time appears in the law."""
-        return _depends_on_time(self.function)
+        return depends(self.function, 0) or depends(self.graph, 0)
 
     @property
     def depends_on_coordinates(self) -> bool:
         """Whether the law, once traced, is along a joint and depends on where the joint is."""
         if self.kind.on != "joint":
             return False
-        return bool(np.any(self.numbers.get("stiffness", 0.0))) or depends(self.function, 1)
+        stiff = self.kind is TORSION and bool(np.any(self.numbers["stiffness"]))
+        return stiff or depends(self.function, 1) or depends(self.graph, 1)
 
     def traced(self, joints: Sequence[Joint]) -> Force:
-        """The same element with the user's function, if any, as a graph; refuse one that is not a force law."""
-        if self.function is None:
+        """The same element with the user's function, and the law of a user's kind, as graphs; validates both."""
+        if self.function is None and self.kind.is_own:
             return self
         import casadi as ca
 
@@ -105,19 +171,49 @@ class Force:
             kind = joints[self.on[0]].kind
             ports = [t, ca.SX.sym("q", kind.nq), ca.SX.sym("v", kind.nv)]
             arguments: tuple[Any, ...] = tuple(ports)
+            still: tuple[Any, ...] = (ports[1],)
             sizes: tuple[int, ...] = (kind.nv,)
         else:
             poses = [BodyPose(ca.SX.sym("R", 3, 3), ca.SX.sym("r", 3)) for _ in self.on]
             twists = [ca.SX.sym("v", 6) for _ in self.on]
             ports = [t, *(part for pose in poses for part in pose), *twists]
-            arguments, sizes = (t, poses, twists), (6,) * len(self.on)
+            arguments, still, sizes = (t, poses, twists), (poses,), (6,) * len(self.on)
         listed = self.kind.on == "bodies"
-        return replace(self, function=trace(self.owner, self.function, ports, arguments, sizes, listed))
+        result = self
+        if self.function is not None:
+            result = replace(self, function=trace(self.owner, self.function, ports, arguments, sizes, listed))
+        return result if self.kind.is_own else replace(result, graph=result._law(ports, arguments, still, sizes))
+
+    def _law(self, ports: list[Any], arguments: tuple[Any, ...], still: tuple[Any, ...], sizes: tuple[int, ...]) -> Any:
+        """Graph of the law and energy of a user's kind, over its arguments and the numbers that may be free."""
+        import casadi as ca
+
+        numbers, inputs = dict(self.numbers), []
+        for name in self.kind.free_fields:
+            symbols = [ca.SX.sym(name) for _ in range(numbers[name].size)]
+            entries = np.empty(numbers[name].size, dtype=object)
+            entries[:] = [Number(s, float(x)) for s, x in zip(symbols, numbers[name].flat, strict=True)]
+            numbers[name] = entries.reshape(numbers[name].shape)
+            inputs += symbols
+        kind, varied = self.kind, replace(self, numbers=numbers)
+        every = [*ports, *inputs]
+
+        def law(*given: Any) -> Any:
+            return kind.law(varied, *given)
+
+        def energy(*given: Any) -> Any:
+            return 0.0 if kind.energy is None else kind.energy(varied, *still)
+
+        parts = [
+            trace(self.owner, law, every, arguments, sizes, listed=kind.on == "bodies", what="law"),
+            trace(self.owner, energy, every, arguments, (1,), what="energy"),
+        ]
+        return ca.Function("law", every, [column for part in parts for column in part.call(every)])
 
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         on = [place(j) for j in self.on] if self.kind.on == "joint" else list(self.on)
-        return digest(self.kind.name, on, self.numbers, self.function)
+        return digest(self.kind.name, on, self.numbers, self.function, self.graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +232,13 @@ class Coupling:
 
     @property
     def owner(self) -> str:
-        """How error messages call it."""
+        """Its name in error messages."""
         return f"{self.what} {self.name!r}"
 
     @property
     def depends_on_time(self) -> bool:
         """Whether the right-hand side changes with time."""
-        return _depends_on_time(self.function)
+        return depends(self.function, 0)
 
     def labels(self, joints: Sequence[Joint]) -> list[RowLabel]:
         """Its one row, with the unit of its joints' coordinates; where they differ, of one with coefficient 1."""
@@ -164,7 +260,7 @@ class Coupling:
         return value, rate, acceleration
 
     def traced(self) -> Coupling:
-        """The same coupling with its function of time as a graph; refuse one that is not smooth at the start."""
+        """The same coupling with its function of time as a graph; reject one that is not smooth at the start."""
         if self.function is None:
             return self
         import casadi as ca
@@ -185,9 +281,10 @@ class Coupling:
         return digest("coupling", [place(j) for j in self.joints], own, self.function)
 
 
-def digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], function: Any) -> bytes:
-    """Digest of an element: what it is, what it acts on, its numbers and its graph."""
-    h = hashlib.sha256(f"{what} {on} {function.serialize() if function is not None else ''}".encode())
+def digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], *graphs: Any) -> bytes:
+    """Digest of an element: what it is, what it acts on, its numbers and its graphs."""
+    texts = [graph.serialize() for graph in graphs if graph is not None]
+    h = hashlib.sha256(f"{what} {on} {' '.join(texts)}".encode())
     for name, value in sorted(values.items()):
         h.update(f"{name} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     return h.digest()
@@ -208,15 +305,26 @@ def _force_at(pose: BodyPose, p: Matrix, force: Matrix) -> Matrix:
     return stack(cross(p, f), f)
 
 
-def _spring(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
-    """Tension `k (l - l0) + c ldot` along the line of the two points."""
+def _pulled(
+    f: Force, poses: Sequence[BodyPose], twists: Sequence[Matrix], tension_over_l: Callable[[Scalar, Scalar], Scalar]
+) -> list[Matrix]:
+    """Wrenches of a tension along the line of the two points, from `l^2` and `l ldot`."""
     p1, p2 = f["at1"], f["at2"]
     (x1, v1), (x2, v2) = _point(poses[0], twists[0], p1), _point(poses[1], twists[1], p2)
     d, ddot = x2 - x1, v2 - v1
-    square = dot(d, d) + SMOOTHING
-    tension_over_l = f["stiffness"] * (1 - f["length"] / sqrt(square)) + f["damping"] * dot(d, ddot) / square
-    force = tension_over_l * d
+    force = tension_over_l(dot(d, d) + SMOOTHING, dot(d, ddot)) * d
     return [_force_at(poses[0], p1, force), _force_at(poses[1], p2, -force)]
+
+
+def _spring(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    """Tension `k (l - l0) + c ldot`."""
+    k, l0, c = f["stiffness"], f["length"], f["damping"]
+    return _pulled(f, poses, twists, lambda square, rate: k * (1 - l0 / sqrt(square)) + c * rate / square)
+
+
+def _damper(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    """Tension `c ldot`."""
+    return _pulled(f, poses, twists, lambda square, rate: f["damping"] * rate / square)
 
 
 def _spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
@@ -232,7 +340,7 @@ def _spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
 def _bushing_state(f: Force, poses: Sequence[BodyPose]) -> tuple[Matrix, Matrix, Matrix]:
     """Axes of frame 1, and `theta` and `d`."""
     (R1, r1), (R2, r2) = poses
-    A1, A2 = R1 @ f["rotation1"], R2 @ f["rotation2"]
+    A1, A2 = R1 @ f["at1_rotation"], R2 @ f["at2_rotation"]
     d = A1.T @ (r2 + R2 @ f["at2"] - r1 - R1 @ f["at1"])
     return A1, rotation_log(A1.T @ A2), d
 
@@ -305,19 +413,97 @@ def _drive(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     return f.function(t, q, v)
 
 
-SPRING = ForceKind("spring", "bodies", _spring, _spring_energy, mark="spring")
-DAMPER = ForceKind("damper", "bodies", _spring, mark="damper")
-BUSHING = ForceKind("bushing", "bodies", _bushing, _bushing_energy, mark="bushing")
-WRENCH = ForceKind("wrench", "bodies", _wrench, mark="wrench")
-USER_FORCE = ForceKind("user force", "bodies", _user_force, mark="user")
-TORSION = ForceKind("torsion", "joint", _torsion, _torsion_energy, mark="torsion")
-FRICTION = ForceKind("friction", "joint", _friction, mark="friction")
-DRIVE = ForceKind("drive", "joint", _drive, mark="drive")
+ON_BODY1 = Field("m", "point on body1, m", VECTOR, default=0.0, letter="a")
+ON_BODY2 = Field("m", "point on body2, m", VECTOR, default=0.0, letter="b")
+SPRING = ForceKind(
+    "spring", "bodies", _spring, _spring_energy, bodies=2, mark="spring",
+    fields={
+        "stiffness": Field("N/m", "N/m", rule=NOT_NEGATIVE, letter="k"),
+        "length": Field("m", "m, at which it is slack", rule=NOT_NEGATIVE, letter="l0"),
+        "damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, default=0.0, letter="d"),
+        "at1": ON_BODY1, "at2": ON_BODY2,
+    },
+)  # fmt: skip
+DAMPER = ForceKind(
+    "damper", "bodies", _damper, bodies=2, mark="damper",
+    fields={"damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, letter="d"), "at1": ON_BODY1, "at2": ON_BODY2},
+)  # fmt: skip
+BUSHING = ForceKind(
+    "bushing", "bodies", _bushing, _bushing_energy, bodies=2, mark="bushing",
+    fields={
+        "stiffness": Field(
+            "N m/rad, N/m", "a number, six, or six rows; angular part first", SIX_AXES, STIFFNESS, letter="k"
+        ),
+        "damping": Field(
+            "N m s/rad, N s/m", "the same on the rates", SIX_AXES, STIFFNESS, default=0.0, letter="d"
+        ),
+        "at1": Field("m", "frame on body1", POSE, default=(0.0, 0.0, 0.0), letter="a"),
+        "at2": Field("m", "frame on body2", POSE, default=(0.0, 0.0, 0.0), letter="b"),
+    },
+)  # fmt: skip
+WRENCH = ForceKind(
+    "wrench", "bodies", _wrench, bodies=1, mark="wrench",
+    fields={
+        "value": Field("N m, N", "moment and force", MOMENT_AND_FORCE, default=0.0, letter="w"),
+        "at": Field("m", "point of the body, m", VECTOR, default=0.0, letter="l"),
+        "axes": Field(
+            "1", "ground: it keeps its direction; body: it follows", AXES, default="ground", free=False
+        ),
+    },
+)  # fmt: skip
+USER_FORCE = ForceKind(
+    "user force", "bodies", _user_force, mark="user", file_name="user",
+    fields={"wrenches": Field("N m, N", "a moment and a force for each body, at its origin, in its axes", WRENCHES)},
+)  # fmt: skip
+TORSION = ForceKind(
+    "torsion", "joint", _torsion, _torsion_energy, mark="torsion",
+    fields={
+        "stiffness": Field("N m/rad|N/m", "N m/rad or N/m", EACH, NOT_NEGATIVE, default=0.0, letter="k"),
+        "rest": Field("rad|m", "rad or m, where it is slack", EACH, default=0.0, letter="q0"),
+        "damping": Field("N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d"),
+    },
+)  # fmt: skip
+FRICTION = ForceKind(
+    "friction", "joint", _friction, mark="friction",
+    fields={
+        "viscous": Field("N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d"),
+        "coulomb": Field("N m|N", "N m or N", EACH, NOT_NEGATIVE, default=0.0, letter="F_c"),
+        "smoothing": Field(
+            "rad/s|m/s", "speed over which Coulomb friction changes sign, rad/s or m/s", EACH, POSITIVE, default=1e-3,
+            letter="v0",
+        ),
+    },
+)  # fmt: skip
+DRIVE = ForceKind(
+    "drive", "joint", _drive, mark="drive",
+    fields={"effort": Field("N m|N", "N m or N; an expression of t, q and v; one for each rate", EFFORT)},
+)  # fmt: skip
 
 FORCES: dict[str, ForceKind] = {
-    kind.name: kind for kind in (SPRING, DAMPER, BUSHING, WRENCH, USER_FORCE, TORSION, FRICTION, DRIVE)
+    kind.name: kind for kind in (SPRING, DAMPER, BUSHING, WRENCH, TORSION, FRICTION, DRIVE, USER_FORCE)
 }
-"""Every kind of force element: what tests and tables run over."""
+"""Cardan's own kinds of force elements."""
+ADDED_FORCES: dict[str, ForceKind] = {}
+"""Those that `add_force` registered, by their names in files."""
+
+
+def add_force(kind: ForceKind) -> ForceKind:
+    """Register a kind of force element of your own, so that files can name it; returns the kind.
+
+    A kind registered again under its name replaces the one before. A kind that is not registered works everywhere but
+    in `save` and `load`.
+    """
+    if not isinstance(kind, ForceKind):
+        raise InputError(f"add_force: a kind of force element is a cd.ForceKind, got {kind!r}")
+    if kind.name in FORCES or kind.in_files in (own.in_files for own in FORCES.values()):
+        raise InputError(f"add_force: force {kind.name!r} is Cardan's own; choose another name")
+    ADDED_FORCES[kind.in_files] = kind
+    return kind
+
+
+def force_kinds() -> dict[str, ForceKind]:
+    """Every kind of force element that files can name, by name."""
+    return {kind.in_files: kind for kind in FORCES.values()} | ADDED_FORCES
 
 
 def _own_kind(name: str) -> ForceKind:
@@ -334,6 +520,7 @@ def trace(
     arguments: tuple[Any, ...],
     sizes: tuple[int, ...],
     listed: bool = False,
+    what: str = "function",
 ) -> Any:
     """Record a user's function as a `casadi.Function` giving columns of these sizes: a list of them, or one."""
     import casadi as ca
@@ -344,17 +531,17 @@ def trace(
         except Exception as error:  # whatever a user's function may raise
             why = str(error).strip().partition("\n")[0].rpartition(": ")[2].rstrip(".") or "no reason given"
             raise ModelError(
-                f"{owner}: its function cannot be traced, {type(error).__name__}: {why}; it is run once on CasADi "
+                f"{owner}: its {what} cannot be traced, {type(error).__name__}: {why}; it is run once on CasADi "
                 "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
             ) from error
     several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
     if listed and (not several or len(value) != len(sizes)):
         count = f"{len(value)} of them" if several else f"one {_shown(value)}"
         raise ModelError(
-            f"{owner}: its function must return a list of {len(sizes)} wrenches of 6 numbers, one for each of its "
+            f"{owner}: its {what} must return a list of {len(sizes)} wrenches of 6 numbers, one for each of its "
             f"bodies, got {count}"
         )
-    columns = [_column(owner, part, n) for part, n in zip(value if listed else [value], sizes, strict=True)]
+    columns = [_column(owner, part, n, what) for part, n in zip(value if listed else [value], sizes, strict=True)]
     try:
         graph = ca.Function("law", ports, columns)
     except RuntimeError:
@@ -371,25 +558,25 @@ def trace(
     return graph
 
 
-def _column(owner: str, value: Any, n: int) -> Any:
+def _column(owner: str, value: Any, n: int, what: str) -> Any:
     """Read what a function returned as a column of n entries."""
     import casadi as ca
 
     def flat(part: Any) -> Any:
         if isinstance(part, np.ndarray | np.generic) and part.dtype != object:
-            return floats(part)[()]  # of other kinds CasADi makes what it likes; of long doubles, a crash
+            return floats(part)[()]  # CasADi crashes on long doubles and misreads other types
         return ca.vertcat(*map(flat, part)) if isinstance(part, list | tuple | np.ndarray) and len(part) else part
 
     wanted = "a number" if n == 1 else f"{n} numbers"
     try:
         column = ca.SX(flat(value))
     except Exception:
-        raise ModelError(f"{owner}: its function must return {wanted}, got {_shown(value)}") from None
+        raise ModelError(f"{owner}: its {what} must return {wanted}, got {_shown(value)}") from None
     if sorted(column.shape) != [1, n]:
-        raise ModelError(f"{owner}: its function must return {wanted}, got {_shown(value)} of shape {column.shape}")
+        raise ModelError(f"{owner}: its {what} must return {wanted}, got {_shown(value)} of shape {column.shape}")
     if column.is_constant() and np.isinf(ca.DM(column).full()).any():
         raise ModelError(f"{owner}: its result is not finite: {_shown(value)}")
-    return ca.vec(ca.densify(column))  # zeros are numbers: two ways to write one law give one graph
+    return ca.vec(ca.densify(column))  # dense, so that two ways to write one law give one graph
 
 
 def _shown(value: Any) -> str:
@@ -399,9 +586,9 @@ def _shown(value: Any) -> str:
 
 @contextmanager
 def plain_symbols() -> Iterator[None]:
-    """While a user's function runs: NumPy's functions keep symbols, and `float(symbol)` is an error.
+    """While a user's function runs, NumPy's functions keep symbols, and `float(symbol)` is an error.
 
-    CasADi's own answer to `float(symbol)` is nan, with which `if float(x) > 0` would be decided in silence.
+    CasADi itself returns nan for `float(symbol)`, so that `if float(x) > 0` would silently take one branch.
     """
     import casadi as ca
 
@@ -423,11 +610,6 @@ def plain_symbols() -> Iterator[None]:
         symbols.__float__ = as_float
         if mode is not None:
             options.setNumpyMode(mode)
-
-
-def _depends_on_time(function: Any) -> bool:
-    """Whether the first argument of a traced function, time, appears in a result."""
-    return depends(function, 0)
 
 
 def depends(function: Any, argument: int) -> bool:

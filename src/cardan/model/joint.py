@@ -1,4 +1,4 @@
-"""The joint table: one row a kind, and everything any algorithm needs of a joint is in its row.
+"""The joint table: one row for each joint kind, with everything that any part of Cardan needs to know of it.
 
 A joint connects frame F on the parent with frame M on the child. In canonical axes, and in M components:
 
@@ -14,6 +14,10 @@ A joint connects frame F on the parent with frame M on the child. In canonical a
 
 Rates follow: `qdot = N(q) v` is the derivative of `plus`. Units: m, rad, and m/s, rad/s; angular part first.
 
+The row also declares its units, its letters in printed equations, how drawings show it, what it is in a plane, which
+part of an inertia it does not move, and the single motions that other file formats write it as. A `JointType` is
+what the user writes, `Revolute(axis=...)`: it declares its entries in files and gives the row.
+
 Source: RBDA table 4.1 and section 4.4; KJ lists the joints, their freedoms, and the constraints that `T` and `phi`
 span.
 """
@@ -21,11 +25,13 @@ span.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -43,15 +49,92 @@ from cardan.algebra.rotation import (
     unskew,
 )
 from cardan.algebra.spatial import Transform, shifted, turned
-from cardan.errors import ModelError
+from cardan.errors import InputError, ModelError
+from cardan.model.field import AXIS, Field
 from cardan.model.pose import numbers, unit_axis
 
 Function = Callable[..., Any]
+Letter = tuple[str, str]
+"""A letter and what it means: ("theta", "angle")."""
+DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+
+
+class SingleMotion(NamedTuple):
+    """One of the motions, one after the other, that lead from F to M; formats such as URDF know only these.
+
+    `what` is "turn" or "slide", about or along `axis` (0, 1, 2: x, y, z) of the frame reached so far. Each has a
+    coordinate of its own, except that the second of two with a `ratio` moves by `ratio` times the coordinate of the
+    first. Or one motion alone is "ball", with the coordinates of `cd.Spherical`, or "free", with those of `cd.Free`.
+    """
+
+    what: str
+    axis: int = 2
+    ratio: float | None = None
+
+    @property
+    def nv(self) -> int:
+        """How many rates it has."""
+        return {"ball": 3, "free": 6}.get(self.what, 1 if self.ratio is None else 0)
+
+
+class InPlane(NamedTuple):
+    """What a joint is in a plane: a "pin" (it turns), a "slide", a "float" (no constraint) or "rigid".
+
+    `along` where its z axis is along the normal of the plane, `within` where it is in the plane; None where the joint
+    leads out of the plane. `coordinates`: whether its coordinates are then angle and shifts in the plane as they
+    stand; only such a joint carries a body of a planar tree, the others close loops.
+    """
+
+    along: str | None = None
+    within: str | None = None
+    coordinates: bool = False
+
+    @property
+    def turns(self) -> bool:
+        """Whether the joint's axis is the normal of any plane that it keeps to."""
+        return self.coordinates and self.along is not None
+
+
+UNKNOWN_IN_PLANE = InPlane()
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """One row of the joint table."""
+    """One row of the joint table: what a joint computes, and what the rest of Cardan needs to know of it.
+
+    The joint connects frame F on the parent with frame M on the child. Functions of `q` and `v` take and return
+    CasADi symbols as well as NumPy arrays; `R`, `p` are the axes and origin of M in F.
+
+    Args:
+        name: what reports call it.
+        nq: number of coordinates.
+        nv: number of rates.
+        neutral: the coordinates where F and M coincide.
+        E: `E(q)` (3, 3), components of F to those of M; None where the joint does not turn.
+        r: `r(q)` (3,), position of M in F, m; None where it does not shift.
+        S: `S(q)` (6, nv); the velocity of M relative to F is `S v`, in M's components, angular part first.
+        bias: `bias(q, v)` (6,), the rate of `S` along the motion, times `v`; None where `S` is constant.
+        T: `T(q)` (6, 6 - nv), constraint forces: `T^T S = 0`. Moments come first.
+        phi: `phi(R, p)` (6 - nv,), position residual; on the joint's motions zero, and the rate of its row k is
+            `T[:, k]^T v_r` for any velocity `v_r` of M relative to F.
+        plus: `plus(q, v)` (nq,), coordinates after moving with constant `v` for one second.
+        measure: `measure(R, p)` (nq,), coordinates of a pose.
+        q_units: unit of each coordinate: "rad", "m", or "1" for a quaternion's.
+        v_units: unit of each rate: "rad/s" or "m/s".
+        reverses: the kind that this one is, met from its child's side.
+        mark: how drawings show it: "pin", "rail", "sleeve", "thread", "cross", "ball", "plate", "weld", "none" or
+            "joint".
+        shown_axes: axes to draw, as columns of the joint frame: ("parent", 2) is z of F, ("child", 0) is x of M.
+        slides: whether drawings show a rail on the parent along the first shown axis.
+        family: its name without numbers, "screw" of "screw(0.1)"; by default the name.
+        letters: letter and meaning of each coordinate in printed equations; by default by its unit.
+        rate_letters: the same of each rate; empty where they are the coordinates' with a dot.
+        in_plane: what it is in a plane; by default the motion of the whole mechanism decides.
+        unmoved: `unmoved(I)` (6, 6), the part of an inertia of the child that acts the same on the parent
+            (`model.regroup`); None is no part.
+        motions: the single motions that URDF and MJCF can write it as; None where they cannot.
+
+    """
 
     name: str
     nq: int
@@ -68,47 +151,117 @@ class Kind:
     q_units: tuple[str, ...] = ()
     v_units: tuple[str, ...] = ()
     reverses: Kind | None = None
-    """The kind that this one is, met from its child's side."""
     mark: str = "joint"
-    """How it is drawn: "pin", "rail", "sleeve", "thread", "cross", "ball", "plate", "weld", "none" or "joint"."""
     shown_axes: tuple[tuple[str, int], ...] = ()
-    """Axes to draw: columns of the joint frame F on the "parent" or M on the "child"."""
     slides: bool = False
-    """Whether the child moves along the first shown axis, on a rail of the parent."""
+    family: str = ""
+    letters: tuple[Letter, ...] = ()
+    rate_letters: tuple[Letter, ...] = ()
+    in_plane: InPlane = UNKNOWN_IN_PLANE
+    unmoved: Function | None = None
+    motions: tuple[SingleMotion, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Fill in letters that were left out."""
+        object.__setattr__(self, "letters", self.letters or _letters_by_unit(self.q_units))
+        if self.nq != self.nv:
+            object.__setattr__(self, "rate_letters", self.rate_letters or _letters_by_unit(self.v_units))
+
+    def check(self) -> None:
+        """Reject a row whose parts do not have the sizes that `nq` and `nv` say."""
+        for what, values, n in (
+            ("neutral", self.neutral, self.nq), ("q_units", self.q_units, self.nq), ("v_units", self.v_units, self.nv),
+            ("letters", self.letters, self.nq),
+            ("rate_letters", self.rate_letters, self.nv if self.rate_letters or self.nq != self.nv else 0),
+        ):  # fmt: skip
+            if len(values) != n:
+                raise ModelError(f"joint kind {self.name!r}: {what} must have {n} entries, got {len(values)}")
+        if self.motions is not None and sum(motion.nv for motion in self.motions) != self.nv:
+            raise ModelError(f"joint kind {self.name!r}: motions must have {self.nv} rates in all, as the joint has")
+        for k, motion in enumerate(self.motions or ()):
+            alone = len(self.motions or ()) == 1
+            if motion.what not in ("turn", "slide") and not (alone and motion.what in ("ball", "free")):
+                raise ModelError(
+                    f"joint kind {self.name!r}: motions are turns and slides, or one ball or free, got {motion.what!r}"
+                )
+            if motion.ratio is not None and k != 1:
+                raise ModelError(f"joint kind {self.name!r}: only the second of two motions has a ratio")
+
+    @property
+    def backwards(self) -> bool:
+        """Whether it is another kind met from its child's side."""
+        return self.reverses is not None
+
+    @property
+    def base(self) -> Kind:
+        """The kind as met from its parent's side."""
+        return self if self.reverses is None else self.reverses
+
+    @property
+    def title(self) -> str:
+        """What messages call it, whichever side it is met from: "revolute", "screw"."""
+        return self.family or self.base.name
+
+    @property
+    def freedoms_removed(self) -> int:
+        """How many constraint rows the joint has, 6 - nv."""
+        return 6 - self.nv
+
+    @cached_property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """Direction of each constraint row and unit of its residual: ("moment x", "rad"), ("force z", "m")."""
+        T = np.abs(np.asarray(self.T(np.array(self.neutral)), dtype=float))
+        found = []
+        for k in range(self.freedoms_removed):  # a row with a force in it has a length as residual
+            row = 3 + int(np.argmax(T[3:, k])) if T[3:, k].any() else int(np.argmax(T[:3, k]))
+            found.append((DIRECTIONS[row], "m" if row >= 3 else "rad"))
+        return tuple(found)
 
     @cached_property
     def identity(self) -> str:
-        """What digests call it: its name and, for a kind that is not Cardan's own, the graph of its functions."""
+        """What digests call it: a row of Cardan's own table by its name, any other by what it computes."""
         if self.reverses is not None:
             return f"reversed {self.reverses.identity}"
-        functions = [f for f in (self.E, self.r, self.S, self.bias, self.T, self.phi, self.plus, self.measure) if f]
-        if all(getattr(f, "__module__", "").startswith("cardan.") for f in functions):
+        if _own_kind(self.name) is self:
             return self.name
         import casadi as ca
 
         q, v, R, p = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nv), ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3)
         values = [f(q) for f in (self.E, self.r, self.S, self.T) if f] + [f(q, v) for f in (self.bias, self.plus) if f]
         graph = ca.Function("kind", [q, v, R, p], [ca.SX(x) for x in (*values, self.phi(R, p), self.measure(R, p))])
-        return f"{self.name} {hashlib.sha256(graph.serialize().encode()).hexdigest()}"
+        h = hashlib.sha256(f"{graph.serialize()} {self.neutral} {self.in_plane} {self.motions}".encode())
+        if self.unmoved is not None:
+            sample = np.random.default_rng(0).standard_normal((6, 6))
+            h.update(np.ascontiguousarray(self.unmoved(sample @ sample.T)).tobytes())
+        return f"{self.name} {h.hexdigest()}"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle one of Cardan's own kinds as its name, for its functions cannot travel; another as Python can."""
+        """Pickle one of Cardan's own kinds by its name, because its functions cannot be pickled."""
+        if self.reverses is not None:
+            return reversed_kind, (self.reverses,)
         return (_own_kind, (self.name,)) if _own_kind(self.name) is self else super().__reduce_ex__(protocol)
 
-    @property
-    def backwards(self) -> bool:
-        """Whether it is a joint met from its child's side."""
-        return self.reverses is not None
 
-    @property
-    def base(self) -> Kind:
-        """The kind, met from its parent's side."""
-        return self if self.reverses is None else self.reverses
+AXIS_NAMES = ("x", "y", "z")
+QUATERNION: tuple[Letter, ...] = tuple((f"e{k}", "quaternion") for k in range(4))
+ANGULAR_VELOCITY: tuple[Letter, ...] = tuple((f"omega_{x}", f"angular velocity along {x}") for x in AXIS_NAMES)
+POSITION: tuple[Letter, ...] = tuple((x, f"position along {x}") for x in AXIS_NAMES)
+BY_UNIT: dict[str, Letter] = {
+    "rad": ("theta", "angle"), "m": ("x", "displacement"), "rad/s": ("omega", "angular velocity"),
+    "m/s": ("v", "velocity"), "1": ("e", "quaternion"),
+}  # fmt: skip
 
-    @property
-    def freedoms_removed(self) -> int:
-        """How many constraint rows the joint has, 6 - nv."""
-        return 6 - self.nv
+
+def _letters_by_unit(units: Sequence[str]) -> tuple[Letter, ...]:
+    """Letters of coordinates or rates by their units, numbered where there are several of one."""
+    count, seen = Counter(units), Counter[str]()
+    found = []
+    for unit in units:
+        letter, meaning = BY_UNIT.get(unit, ("s", "coordinate"))
+        first = 0 if unit == "1" else 1
+        found.append((letter if count[unit] == 1 else f"{letter}{first + seen[unit]}", meaning))
+        seen[unit] += 1
+    return tuple(found)
 
 
 def _unit(*rows: int) -> Function:
@@ -167,11 +320,12 @@ def _screw_kind(pitch: float) -> Kind:
         return _angle(R) if h == 0 else p[2] / h - slip(R, p) / (h * (1 + h * h))
 
     return Kind(
-        f"screw({h!r})", 1, 1, (0.0,),
+        f"screw({h!r})", 1, 1, (0.0,), family="screw",
         E=lambda q: turn_z(q[0]).T, r=lambda q: vector(0, 0, h * q[0]), S=lambda q: S, bias=None, T=lambda q: T,
         phi=lambda R, p: stack(_tilt(R), _across(R, p), vector(slip(R, p))), plus=_add,
         measure=lambda R, p: vector(turn(R, p)),
         q_units=("rad",), v_units=("rad/s",), mark="thread", shown_axes=(("parent", 2),), slides=True,
+        motions=(SingleMotion("turn"), SingleMotion("slide", ratio=h)),
     )  # fmt: skip
 
 
@@ -206,51 +360,88 @@ def _free_plus(q: Matrix, v: Matrix) -> Matrix:
     return stack(p + shift, quaternion_product(e, quaternion_exp(v[:3])))
 
 
+# Inertia that does not notice a joint's motion, so that it may as well belong to the parent (`model.regroup`).
+
+
+def _along_axis(I: np.ndarray) -> np.ndarray:
+    """Mass along the z axis: no inertia about z, centre of mass on z."""
+    part = np.zeros((6, 6), dtype=I.dtype)
+    part[0, 0] = part[1, 1] = I[1, 1]
+    part[[3, 4, 5], [3, 4, 5]] = I[3, 3]
+    part[[0, 4], [4, 0]] = I[0, 4]
+    part[[1, 3], [3, 1]] = I[1, 3]
+    return part
+
+
+def _turning_part(I: np.ndarray) -> np.ndarray:
+    """Rotational inertia: of a body that only shifts, a moment is the same wherever it acts."""
+    part = np.zeros((6, 6), dtype=I.dtype)
+    part[:3, :3] = I[:3, :3]
+    return part
+
+
+def _at_centre(I: np.ndarray) -> np.ndarray:
+    """A point mass at the centre of rotation."""
+    part = np.zeros((6, 6), dtype=I.dtype)
+    part[[3, 4, 5], [3, 4, 5]] = I[3, 3]
+    return part
+
+
 RIGID = Kind(
     "rigid", 0, 0, (), E=None, r=None, S=_unit(), bias=None, T=_unit(0, 1, 2, 3, 4, 5),
     phi=lambda R, p: stack(_no_turn(R), p), plus=_add, measure=lambda R, p: p[:0],
-    mark="weld",
+    mark="weld", in_plane=InPlane("rigid", "rigid"), motions=(),
 )  # fmt: skip
 REVOLUTE = Kind(
     "revolute", 1, 1, (0.0,), E=lambda q: turn_z(q[0]).T, r=None, S=_unit(2), bias=None, T=_unit(0, 1, 3, 4, 5),
     phi=lambda R, p: stack(_tilt(R), R.T @ p), plus=_add, measure=lambda R, p: vector(_angle(R)),
     q_units=("rad",), v_units=("rad/s",), mark="pin", shown_axes=(("child", 2),),
+    in_plane=InPlane("pin", None, coordinates=True), unmoved=_along_axis, motions=(SingleMotion("turn"),),
 )  # fmt: skip
 PRISMATIC = Kind(
     "prismatic", 1, 1, (0.0,), E=None, r=lambda q: vector(0, 0, q[0]), S=_unit(5), bias=None,
     T=_unit(0, 1, 2, 3, 4), phi=lambda R, p: stack(_no_turn(R), p[:2]), plus=_add, measure=lambda R, p: p[2:],
     q_units=("m",), v_units=("m/s",), mark="rail", shown_axes=(("parent", 2),), slides=True,
+    in_plane=InPlane(None, "slide", coordinates=True), unmoved=_turning_part, motions=(SingleMotion("slide"),),
 )  # fmt: skip
 CYLINDRICAL = Kind(
     "cylindrical", 2, 2, (0.0, 0.0), E=lambda q: turn_z(q[0]).T, r=lambda q: vector(0, 0, q[1]), S=_unit(2, 5),
     bias=None, T=_unit(0, 1, 3, 4), phi=lambda R, p: stack(_tilt(R), _across(R, p)), plus=_add,
     measure=lambda R, p: vector(_angle(R), p[2]),
     q_units=("rad", "m"), v_units=("rad/s", "m/s"), mark="sleeve", shown_axes=(("parent", 2),), slides=True,
+    in_plane=InPlane("pin", "slide"), motions=(SingleMotion("turn"), SingleMotion("slide")),
 )  # fmt: skip
 UNIVERSAL = Kind(
     "universal", 2, 2, (0.0, 0.0), E=lambda q: (turn_x(q[0]) @ turn_y(q[1])).T, r=None, S=_universal_S,
     bias=lambda q, v: v[0] * v[1] * vector(-sin(q[1]), 0, cos(q[1]), 0, 0, 0), T=_universal_T,
     phi=lambda R, p: stack(vector(-R[0, 1]), R.T @ p), plus=_add,
     measure=lambda R, p: vector(arctan2(R[2, 1], R[1, 1]), arctan2(R[0, 2], R[0, 0])),
-    q_units=("rad", "rad"), v_units=("rad/s", "rad/s"), mark="cross", shown_axes=(("parent", 0), ("child", 1)),
+    q_units=("rad", "rad"), v_units=("rad/s", "rad/s"), letters=(("alpha", "first angle"), ("beta", "second angle")),
+    mark="cross", shown_axes=(("parent", 0), ("child", 1)), unmoved=_at_centre,
+    motions=(SingleMotion("turn", 0), SingleMotion("turn", 1)),
 )  # fmt: skip
 SPHERICAL = Kind(
     "spherical", 4, 3, (1.0, 0.0, 0.0, 0.0), E=lambda q: rotation_of_quaternion(q).T, r=None, S=_unit(0, 1, 2),
     bias=None, T=_unit(3, 4, 5), phi=lambda R, p: R.T @ p, plus=lambda q, v: quaternion_product(q, quaternion_exp(v)),
     measure=lambda R, p: quaternion_of_rotation(R),
-    q_units=("1",) * 4, v_units=("rad/s",) * 3, mark="ball",
+    q_units=("1",) * 4, v_units=("rad/s",) * 3, letters=QUATERNION, rate_letters=ANGULAR_VELOCITY, mark="ball",
+    in_plane=InPlane("pin", "pin"), unmoved=_at_centre, motions=(SingleMotion("ball"),),
 )  # fmt: skip
 PLANAR = Kind(
     "planar", 3, 3, (0.0, 0.0, 0.0), E=lambda q: turn_z(q[2]).T, r=lambda q: vector(q[0], q[1], 0), S=_planar_S,
     bias=_planar_bias, T=_unit(0, 1, 5), phi=lambda R, p: stack(_tilt(R), vector(p[2])), plus=_add,
     measure=lambda R, p: vector(p[0], p[1], _angle(R)),
-    q_units=("m", "m", "rad"), v_units=("m/s", "m/s", "rad/s"), mark="plate", shown_axes=(("parent", 2),),
+    q_units=("m", "m", "rad"), v_units=("m/s", "m/s", "rad/s"), letters=(*POSITION[:2], ("theta", "angle")),
+    mark="plate", shown_axes=(("parent", 2),), in_plane=InPlane("float", None, coordinates=True),
+    motions=(SingleMotion("slide", 0), SingleMotion("slide", 1), SingleMotion("turn")),
 )  # fmt: skip
 FREE = Kind(
     "free", 7, 6, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), E=lambda q: rotation_of_quaternion(q[3:7]).T,
     r=lambda q: q[:3], S=_unit(0, 1, 2, 3, 4, 5), bias=None, T=_unit(), phi=lambda R, p: p[:0], plus=_free_plus,
     measure=lambda R, p: stack(p, quaternion_of_rotation(R)),
-    q_units=("m",) * 3 + ("1",) * 4, v_units=("rad/s",) * 3 + ("m/s",) * 3, mark="none",
+    q_units=("m",) * 3 + ("1",) * 4, v_units=("rad/s",) * 3 + ("m/s",) * 3, letters=(*POSITION, *QUATERNION),
+    rate_letters=(*ANGULAR_VELOCITY, *((f"v_{x}", f"velocity along {x}") for x in AXIS_NAMES)),
+    mark="none", in_plane=InPlane("float", "float"), motions=(SingleMotion("free"),),
 )  # fmt: skip
 
 screw_kind = cache(_screw_kind)
@@ -259,12 +450,19 @@ TABLE: dict[str, Kind] = {
     kind.name: kind
     for kind in (RIGID, REVOLUTE, PRISMATIC, screw_kind(0.1), UNIVERSAL, CYLINDRICAL, SPHERICAL, PLANAR, FREE)
 }
-"""Every kind, the screw with a sample pitch: what tests and tables run over."""
+"""Cardan's own kinds, the screw with a sample pitch."""
 
 
 @dataclass(frozen=True)
 class JointType:
-    """What the user writes: a kind of joint and its axes, in the joint frame given by `at`."""
+    """What the user writes: a kind of joint and its numbers; axes are in the joint frame given by `at`.
+
+    A joint type of your own is a frozen dataclass with a `kind`, a row of the joint table, fixed or made from the
+    dataclass's fields. `fields` declares the fields for files; one that it does not name is a plain number. Register
+    the class with `cd.add_joint` so that files can name it.
+    """
+
+    fields: ClassVar[Mapping[str, Field]] = {}
 
     @property
     def kind(self) -> Kind:
@@ -274,6 +472,11 @@ class JointType:
     def orientation(self, owner: str) -> np.ndarray:
         """Rotation (3, 3) from canonical axes to the axes given by the user."""
         return np.eye(3)
+
+    @classmethod
+    def declared(cls) -> dict[str, Field]:
+        """Its entries in files: every field of the dataclass."""
+        return {f.name: cls.fields.get(f.name, Field(doc="a number")) for f in fields(cls)}
 
 
 @dataclass(frozen=True)
@@ -288,6 +491,10 @@ class _AboutAxis(JointType):
     """A joint with one axis."""
 
     axis: Any = (0.0, 0.0, 1.0)
+
+    fields: ClassVar[Mapping[str, Field]] = {
+        "axis": Field(form=AXIS, doc="direction in the joint frame; z unless given", default=(0.0, 0.0, 1.0))
+    }
 
     def orientation(self, owner: str) -> np.ndarray:
         """Turn z onto the axis."""
@@ -321,6 +528,10 @@ class Screw(_AboutAxis):
 
     pitch: float = 0.0
 
+    fields: ClassVar[Mapping[str, Field]] = {
+        **_AboutAxis.fields, "pitch": Field("m/rad", "advance, m/rad; write 5 mm/rev")
+    }  # fmt: skip
+
     def orientation(self, owner: str) -> np.ndarray:
         """Turn z onto the axis; the pitch is checked here, where the joint's name is known."""
         numbers(owner, "pitch", self.pitch, ())
@@ -333,26 +544,6 @@ class Screw(_AboutAxis):
 
 
 @dataclass(frozen=True)
-class Planar(JointType):
-    """Slide in, and turn about the `normal` of, a plane; q (m, m, rad), v its time derivative.
-
-    The first coordinate runs along `x` (by default a coordinate axis of the joint frame).
-    """
-
-    normal: Any = (0.0, 0.0, 1.0)
-    x: Any = None
-
-    kind = PLANAR
-
-    def orientation(self, owner: str) -> np.ndarray:
-        """Turn z onto the normal, x onto the first direction."""
-        z = unit_axis(owner, "normal", self.normal)
-        if self.x is None:
-            return rotation_to_axis(z)
-        return _from_two_axes(owner, ("normal", z), ("x", unit_axis(owner, "x", self.x)))[:, [1, 2, 0]]
-
-
-@dataclass(frozen=True)
 class Universal(JointType):
     """Two perpendicular axes through a point, the first fixed in the parent, the second in the child; q (rad, rad)."""
 
@@ -360,6 +551,13 @@ class Universal(JointType):
     axis2: Any = (0.0, 1.0, 0.0)
 
     kind = UNIVERSAL
+    fields: ClassVar[Mapping[str, Field]] = {
+        "axis1": Field(form=AXIS, doc="axis fixed in the parent; x unless given", default=(1.0, 0.0, 0.0), column=0),
+        "axis2": Field(
+            form=AXIS, doc="axis fixed in the child, square to the first; y unless given", default=(0.0, 1.0, 0.0),
+            column=1,
+        ),
+    }  # fmt: skip
 
     def orientation(self, owner: str) -> np.ndarray:
         """Turn x onto the first axis and y onto the second."""
@@ -375,10 +573,69 @@ class Spherical(JointType):
 
 
 @dataclass(frozen=True)
+class Planar(JointType):
+    """Slide in, and turn about the `normal` of, a plane; q (m, m, rad), v its time derivative.
+
+    The first coordinate runs along `x` (by default a coordinate axis of the joint frame).
+    """
+
+    normal: Any = (0.0, 0.0, 1.0)
+    x: Any = None
+
+    kind = PLANAR
+    fields: ClassVar[Mapping[str, Field]] = {
+        "normal": Field(form=AXIS, doc="normal of the plane; z unless given", default=(0.0, 0.0, 1.0)),
+        "x": Field(form=AXIS, doc="direction of the first coordinate, square to the normal", default=None, column=0),
+    }
+
+    def orientation(self, owner: str) -> np.ndarray:
+        """Turn z onto the normal, x onto the first direction."""
+        z = unit_axis(owner, "normal", self.normal)
+        if self.x is None:
+            return rotation_to_axis(z)
+        return _from_two_axes(owner, ("normal", z), ("x", unit_axis(owner, "x", self.x)))[:, [1, 2, 0]]
+
+
+@dataclass(frozen=True)
 class Free(JointType):
     """Six freedoms; q is position (m) then quaternion, v the twist (rad/s, m/s) in child-frame components."""
 
     kind = FREE
+
+
+OWN_TYPES: dict[str, type[JointType]] = {
+    type.__name__.lower(): type
+    for type in (Rigid, Revolute, Prismatic, Cylindrical, Screw, Universal, Spherical, Planar, Free)
+}
+"""Cardan's own joint types by their names in files."""
+ADDED_TYPES: dict[str, type[JointType]] = {}
+"""Those that `add_joint` registered."""
+AnyType = TypeVar("AnyType", bound=type[JointType])
+
+
+def add_joint(type: AnyType) -> AnyType:
+    """Register a joint type of your own, so that files can name it; returns the class, so it can be a decorator.
+
+    Its name in files is the name of the class in lower case. Registration is explicit, as for formulations and
+    integrators: what a file may name is decided by a line of your program, not by which classes happen to exist. A
+    type registered again under its name replaces the one before. A type that is not registered works everywhere but
+    in `save` and `load`.
+    """
+    if not inspect.isclass(type) or not issubclass(type, JointType) or not is_dataclass(type):
+        raise InputError(f"add_joint: a joint type is a frozen dataclass that inherits cd.JointType, got {type!r}")
+    name = type.__name__.lower()
+    if name in OWN_TYPES:
+        raise InputError(f"add_joint: joint type {name!r} is Cardan's own; choose another name for the class")
+    unknown = set(type.fields) - set(type.declared())
+    if unknown:
+        raise InputError(f"add_joint: {min(unknown)!r} in fields of {type.__name__} is not a field of the dataclass")
+    ADDED_TYPES[name] = type
+    return type
+
+
+def joint_types() -> dict[str, type[JointType]]:
+    """Every joint type that files can name, by name."""
+    return OWN_TYPES | ADDED_TYPES
 
 
 def _from_two_axes(owner: str, a: tuple[str, np.ndarray], b: tuple[str, np.ndarray]) -> np.ndarray:
@@ -419,15 +676,13 @@ def reversed_kind(kind: Kind) -> Kind:
         T=lambda q: -(X_FM(q).inverse.T @ as_graph(kind.T(q), q)),
         phi=lambda R, p: kind.phi(R.T, -(R.T @ p)), measure=lambda R, p: kind.measure(R.T, -(R.T @ p)),
         plus=kind.plus, q_units=kind.q_units, v_units=kind.v_units, reverses=kind,
-        mark=kind.mark, shown_axes=kind.shown_axes, slides=kind.slides,
+        mark=kind.mark, shown_axes=kind.shown_axes, slides=kind.slides, family=kind.family, letters=kind.letters,
+        rate_letters=kind.rate_letters, in_plane=kind.in_plane, unmoved=kind.unmoved, motions=kind.motions,
     )  # fmt: skip
 
 
 def _own_kind(name: str) -> Kind | None:
-    """Cardan's own kind of a name."""
-    if name.startswith("reversed "):
-        kind = _own_kind(name.removeprefix("reversed "))
-        return None if kind is None else reversed_kind(kind)
+    """Row of Cardan's own table by its name."""
     if pitch := re.fullmatch(r"screw\((.*)\)", name):
         return screw_kind(float(pitch[1]))
     return TABLE.get(name)

@@ -1,8 +1,8 @@
-"""Numbers of a model that the user has freed by name: what they are, and where they go.
+"""Numbers of a model that the user has freed by name.
 
 A name is `element.field`, or `gravity`. Bodies have `mass`, `com`, `inertia`; joints `at` and `child_at`, the positions
-of their two frames; a force element every number that it was declared with. All the freed numbers, one after the
-other, are the vector `p`.
+of their two frames; a force element the numbers that its kind declares. All the freed numbers, one after the other,
+are the vector `p`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Joint
+from cardan.model.field import ANY, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS, VECTOR, Field
 from cardan.model.force import Force
 from cardan.model.inertia import faults_of_inertia
 from cardan.model.pose import LARGEST, Pose
@@ -27,31 +28,20 @@ if TYPE_CHECKING:
 
 # Rows and columns of (Ixx, Iyy, Izz, Ixy, Ixz, Iyz).
 ENTRIES = ((0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
-ANY, NOT_NEGATIVE, POSITIVE, INERTIA, STIFFNESS = "any", "not negative", "positive", "inertia", "matrix not negative"
-POINT = ("m", ANY)
+GRAVITY = Field("m/s^2", form=VECTOR, letter="g")
+BODY_FIELDS = {
+    "mass": Field("kg", rule=POSITIVE, letter="m"),
+    "com": Field("m", form=VECTOR, letter="c"),
+    "inertia": Field("kg m^2", rule=INERTIA, letter="I"),
+}
+JOINT_FIELDS = {"at": Field("m", form=VECTOR, letter="l"), "child_at": Field("m", form=VECTOR, letter="l")}
 
-# Fields that can be freed, by what they belong to: unit along an angle (and along a length), and rule.
-FIELDS: dict[str, dict[str, tuple[str, str]]] = {
-    "body": {"mass": ("kg", POSITIVE), "com": POINT, "inertia": ("kg m^2", INERTIA)},
-    "joint": {"at": POINT, "child_at": POINT},
-    "spring": {
-        "stiffness": ("N/m", NOT_NEGATIVE), "length": ("m", NOT_NEGATIVE), "damping": ("N s/m", NOT_NEGATIVE),
-        "at1": POINT, "at2": POINT,
-    },
-    "damper": {"damping": ("N s/m", NOT_NEGATIVE), "at1": POINT, "at2": POINT},
-    "bushing": {
-        "stiffness": ("N m/rad, N/m", STIFFNESS), "damping": ("N m s/rad, N s/m", STIFFNESS), "at1": POINT, "at2": POINT
-    },
-    "wrench": {"value": ("N m, N", ANY), "at": POINT},
-    "torsion": {
-        "stiffness": ("N m/rad|N/m", NOT_NEGATIVE), "rest": ("rad|m", ANY),
-        "damping": ("N m s/rad|N s/m", NOT_NEGATIVE),
-    },
-    "friction": {
-        "viscous": ("N m s/rad|N s/m", NOT_NEGATIVE), "coulomb": ("N m|N", NOT_NEGATIVE),
-        "smoothing": ("rad/s|m/s", POSITIVE),
-    },
-}  # fmt: skip
+
+def free_fields(owner: Body | Joint | Force) -> dict[str, Field]:
+    """The numbers of an element that can be freed, by name."""
+    if isinstance(owner, Force):
+        return owner.kind.free_fields
+    return BODY_FIELDS if isinstance(owner, Body) else JOINT_FIELDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +55,8 @@ class Parameter:
     rule: str = field(repr=False)
     place: tuple[str, int, str] = field(repr=False)
     """What it belongs to ("body", "joint", "force" or "model"), the number of that, and the field."""
+    letter: str = field(default="p", repr=False)
+    """Its letter in printed equations."""
 
     @property
     def size(self) -> int:
@@ -93,7 +85,7 @@ class Parameter:
         return array[..., ENTRIES[0], ENTRIES[1]]
 
     def _check(self, values: np.ndarray) -> None:
-        """Refuse what is not finite or breaks the rule; name the first such value."""
+        """Reject values that are not finite or break the rule; name the first of them."""
         self._refuse(~np.isfinite(values).all(-1), values, "must be finite")
         self._refuse((np.abs(values) > LARGEST).any(-1), values, "is too large to compute with; check units")
         if self.rule == POSITIVE:
@@ -192,7 +184,7 @@ def _shown(nominal: np.ndarray) -> str:
 
 
 def _matrices(entries: np.ndarray) -> np.ndarray:
-    """Symmetric matrices (..., 3, 3) from (..., 6) entries, of any kind."""
+    """Symmetric matrices (..., 3, 3) from (..., 6) entries, floats or expressions."""
     result = np.empty((*entries.shape[:-1], 3, 3), dtype=entries.dtype)
     result[..., ENTRIES[0], ENTRIES[1]] = result[..., ENTRIES[1], ENTRIES[0]] = entries
     return result
@@ -204,7 +196,7 @@ def _matrices(entries: np.ndarray) -> np.ndarray:
 def find_parameter(model: Model, name: str) -> Parameter:
     """The number that a name means, with its nominal value."""
     if name == "gravity":
-        return Parameter(name, "m/s^2", (3,), model.gravity, ANY, ("model", 0, "gravity"))
+        return Parameter(name, GRAVITY.unit, (3,), model.gravity, ANY, ("model", 0, "gravity"), GRAVITY.letter)
     if not isinstance(name, str):
         raise InputError(f"model {model.name!r}: free takes names one by one, as text, got {shown(name)}")
     element, _, what = name.rpartition(".")
@@ -213,15 +205,15 @@ def find_parameter(model: Model, name: str) -> Parameter:
     if not owners:
         known = [
             "gravity",
-            *(f"{x.name}.{f}" for sort, group in groups.items() for x in group for f in _fields(sort, x)),
+            *(f"{x.name}.{f}" for group in groups.values() for x in group for f in free_fields(x)),
         ]
         raise UnknownNameError(
             f"model {model.name!r}: parameter {name!r} names no body, joint or force element; write 'element.field' "
             f"or 'gravity'{nearest(name, known)}"
         )
-    found = [(sort, k, x) for sort, k, x in owners if what in _fields(sort, x)]
+    found = [(sort, k, x) for sort, k, x in owners if what in free_fields(x)]
     if not found:
-        known = [f"{element}.{field}" for sort, _, x in owners for field in _fields(sort, x)]
+        known = [f"{element}.{field}" for _, _, x in owners for field in free_fields(x)]
         told = f"; free are {', '.join(map(repr, known))}" if known else ", nothing of it can be freed"
         raise UnknownNameError(f"model {model.name!r}: parameter {name!r} is not a number of {element!r}{told}")
     if len(found) > 1:
@@ -232,12 +224,9 @@ def find_parameter(model: Model, name: str) -> Parameter:
     return _parameter(model, name, *found[0], what)
 
 
-def _fields(sort: str, owner: Body | Joint | Force) -> dict[str, tuple[str, str]]:
-    return FIELDS.get(owner.kind.name if isinstance(owner, Force) else sort, {})
-
-
 def _parameter(model: Model, name: str, sort: str, index: int, owner: Any, what: str) -> Parameter:
-    unit, rule = _fields(sort, owner)[what]
+    declared = free_fields(owner)[what]
+    unit = declared.unit
     if sort == "body":
         if owner.mass == 0:
             raise ModelError(
@@ -251,15 +240,15 @@ def _parameter(model: Model, name: str, sort: str, index: int, owner: Any, what:
         nominal = owner.numbers[what]
         nominal = nominal.reshape(()) if nominal.size == 1 else nominal
         if "|" in unit:
-            along = model.joints[owner.on[0]].kind.name
+            along = dict.fromkeys(model.joints[owner.on[0]].kind.v_units)
             turning, shifting = unit.split("|")
-            unit = shifting if along == "prismatic" else turning if nominal.ndim == 0 else f"{turning} or {shifting}"
+            unit = " or ".join(shifting if each == "m/s" else turning for each in along)
     nominal = np.array(nominal)
     nominal.flags.writeable = False
-    return Parameter(name, unit, nominal.shape, nominal, rule, (sort, index, what))
+    return Parameter(name, unit, nominal.shape, nominal, declared.rule, (sort, index, what), declared.letter or what)
 
 
-# Putting numbers in.
+# Replacing the numbers.
 
 
 def with_numbers(model: Model, p: np.ndarray) -> Model:
@@ -289,7 +278,7 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
 
 
 def digest_of_parts(model: Model) -> bytes:
-    """Digest of bodies and joints by themselves, as equations with free numbers see them, and of what is free."""
+    """Digest of bodies and joints as declared, and of the places of free numbers."""
     h = hashlib.sha256(f"{model.merge} {model.snapping} {[p.place for p in model.parameters]}".encode())
     for body in model.bodies:
         h.update(np.array([body.mass, *body.com, *body.inertia.ravel()]).tobytes())

@@ -5,8 +5,8 @@ its frame's origin P (the joint that carries it) to a second point Q, preferably
 `P + nu d + lam K x d` with `d = Q - P`, and `(nu, lam)` never change. In the plane a joint is a pin (it turns), a
 slide, a float (both: no constraint), or rigid (`model.plane_role`). Units: m, rad, kg, kg m^2.
 
-Where each joint by itself keeps to the plane this is all that there is to know. A mechanism that only its loops keep
-there is described from a `Plane`: its normal, and one position of every joint (`integrate.planarity` finds it).
+Where each joint by itself keeps to the plane nothing else is needed. A mechanism that only its loops keep in the plane
+is described from a `Plane`: its normal, and one position of every joint (found by `structure.planarity`).
 """
 
 from __future__ import annotations
@@ -21,21 +21,12 @@ from cardan.errors import ModelError
 from cardan.model.joint import Kind
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.model.plane_role import (
-    CUT_ROLES,
-    FLAT,
-    TREE_ROLES,
-    base_name,
-    child_name,
-    is_simple,
-    role_of_axis,
-    role_of_motion,
-)
+from cardan.model.plane_role import FLAT, child_name, is_simple, role_of_axis, role_of_motion
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND, Link
 
 APART = 1e-9  # m: smallest distance between the two points of a line
-EXACT = 1e-12  # numbers so near to 0, 1 or -1 are that
+EXACT = 1e-12  # numbers this near to 0, 1 or -1 are rounded to that
 
 Place = tuple[float, float]
 
@@ -66,8 +57,7 @@ class PlanarLink:
     A joint coordinate k turns it by `turn[k]` and shifts it along `slide[k]`, a direction on the parent's line, or on
     its own if the joint is met `backwards`. If its coordinates are more than that it has a `kind`, which tells where M
     is in F; `seen` are the axes of the parent's line (rows) in F. `first` is mass times `(nu, lam)` of the centre of
-    mass; `inertia` is
-    about P; `rise` how far P is above the parent's, along the normal.
+    mass; `inertia` is about P; `rise` how far P is above the parent's, along the normal.
     """
 
     name: str
@@ -141,9 +131,9 @@ _DESCRIBED: Slot[None, PlanarModel] = Slot("mechanism in its plane")
 
 
 def planar_model(model: Model) -> PlanarModel:
-    """A mechanism in its plane; if it leaves it, the error names the first joint that does.
+    """A mechanism in its plane; the error names the first joint that leads out of it.
 
-    What only loops keep in the plane is known here once `integrate.planarity.find_plane` has been asked.
+    A mechanism that only its loops keep in the plane is known here once `structure.planarity.find_plane` was called.
     """
     return _DESCRIBED.find(model, None, lambda: described(model, PLANE.find(model, None, lambda: None)))
 
@@ -157,12 +147,12 @@ def described(model: Model, plane: Plane | None) -> PlanarModel:
         K, R, p = link.E @ above.normal, np.eye(3), np.zeros(3)
         if plane is not None and not is_simple(link.kind, K):
             R, p = plane.joints[link.joint]
-            R, p = (R.T, -(R.T @ p)) if link.kind.name.startswith("reversed") else (R, p)
+            R, p = (R.T, -(R.T @ p)) if link.kind.backwards else (R, p)
             role, u = role_of_motion(model, link.joint, link.kind, R, p, K)
             lines[i] = _line(model, i, snap(R.T @ K, EXACT))
             links.append(_measured_link(link, role, above, lines[i], (R, p, u)))
             continue
-        role = role_of_axis(model, link.joint, TREE_ROLES, link.kind, K, ground.normal)
+        role = role_of_axis(model, link.joint, link.kind, K, ground.normal, in_tree=True)
         lines[i] = _line(model, i, K)
         links.append(_planar_link(link, role, above, lines[i]))
     cuts = tuple(_planar_cut(model, j, lines, plane) for j in model.cuts)
@@ -197,16 +187,16 @@ def _normal(model: Model) -> np.ndarray:
         if link.parent not in turned:
             continue
         R = turned[link.parent] @ link.E.T
-        name = base_name(link.kind)
-        if name in ("revolute", "planar"):
+        known = link.kind.in_plane
+        if known.turns:
             return upwards(R[:, 2])
-        if name == "prismatic":
+        if known.coordinates:
             slides.append(R[:, 2])
             turned[i] = R
     for j in model.cuts:
         joint = model.joints[j]
         i, F = placed(model, joint.parent, joint.at)
-        if joint.kind.name in ("revolute", "planar") and i in turned:
+        if joint.kind.in_plane.turns and i in turned:
             return upwards(turned[i] @ F.rotation[:, 2])
     for k, u in enumerate(slides):
         for w in slides[:k]:
@@ -216,7 +206,7 @@ def _normal(model: Model) -> np.ndarray:
 
 
 def across_one(u: np.ndarray) -> np.ndarray:
-    """A normal across one direction, or none, as near to a coordinate axis as that allows."""
+    """A normal across one direction (or any, for the zero vector), as near to a coordinate axis as possible."""
     axis = np.eye(3)[[2, 1, 0]][int(np.argmin(np.abs(u[[2, 1, 0]])))]
     return upwards((axis - u * (axis @ u)) / np.linalg.norm(axis - u * (axis @ u)))
 
@@ -240,7 +230,8 @@ def _line(model: Model, i: int, K: np.ndarray) -> Line:
 
     With free numbers it is the line at their nominal values: any line of the link describes it.
     """
-    ends = [link.r for link in model.tree.links if link.parent == i and base_name(link.kind) == "revolute"]
+    links = [link for link in model.tree.links if link.parent == i]
+    ends = [link.r for link in links if link.kind.in_plane.turns and link.kind.in_plane.along == "pin"]
     for j in model.cuts:
         for body, at in (
             (model.joints[j].parent, model.joints[j].at),
@@ -261,20 +252,17 @@ def _line(model: Model, i: int, K: np.ndarray) -> Line:
 
 def _freedoms(kind: Kind, axes: np.ndarray, K: np.ndarray, line: Line) -> tuple[tuple[float, ...], tuple[Place, ...]]:
     """How each coordinate of a joint turns and shifts; the joint's x, y, z are rows of `axes`, on the line's link."""
-    x, y, z = axes
-    none = (0.0, 0.0)
-    sign = float(snap(np.array(z @ K), EXACT))
-    table: dict[str, tuple[tuple[float, ...], tuple[Place, ...]]] = {
-        "revolute": ((sign,), (none,)),
-        "prismatic": ((0.0,), (line.place(z),)),
-        "planar": ((0.0, 0.0, sign), (line.place(x), line.place(y), none)),
-        "rigid": ((), ()),
-    }
-    return table[base_name(kind)]
+    turn: list[float] = []
+    slide: list[Place] = []
+    for motion in kind.motions or ():
+        axis, turns = axes[motion.axis], motion.what == "turn"
+        turn.append(float(snap(np.array(axis @ K), EXACT)) if turns else 0.0)
+        slide.append((0.0, 0.0) if turns else line.place(axis))
+    return tuple(turn), tuple(slide)
 
 
 def _planar_link(link: Link, role: str, above: Line, line: Line) -> PlanarLink:
-    backwards = link.kind.name.startswith("reversed")
+    backwards = link.kind.backwards
     offset = _offset(link.E @ above.axes[0], link.E @ above.axes[1], line.axes[0])
     if backwards and role == "float":
         turn, slide = _freedoms(link.kind, np.eye(3), line.normal, line)
@@ -328,7 +316,7 @@ def _planar_cut(model: Model, j: int, lines: dict[int, Line], plane: Plane | Non
         role, u = role_of_motion(model, j, joint.kind, R, p, K_F)
     else:
         role, p, u = _role_of_axes(model, j, (K_F, K_M), lines[GROUND].normal), np.zeros(3), np.array([0.0, 0.0, 1.0])
-        R = _about_z(K_F, K_M) if joint.kind.name == "cylindrical" else np.eye(3)
+        R = _about_z(K_F, K_M) if _turns_about_slide(joint.kind, role) else np.eye(3)
     # angle of the child's line to the parent's where the joint is closed
     ahead, left = (F.rotation.T @ axis for axis in lines[i].axes[:2])
     offset = _offset(ahead, left, R @ (M.rotation.T @ lines[c].axes[0]))
@@ -340,11 +328,11 @@ def _planar_cut(model: Model, j: int, lines: dict[int, Line], plane: Plane | Non
 
 
 def _role_of_axes(model: Model, j: int, K: tuple[np.ndarray, np.ndarray], normal: np.ndarray) -> str:
-    """What a cut joint is in the plane, seen alike from both of its sides."""
+    """What a cut joint is in the plane; both of its sides must agree."""
     joint = model.joints[j]
-    role, _ = (role_of_axis(model, j, CUT_ROLES, joint.kind, own, normal) for own in K)
+    role, _ = (role_of_axis(model, j, joint.kind, own, normal, in_tree=False) for own in K)
     apart = float(np.linalg.norm(K[0] - K[1]))
-    if role in ("slide", "rigid") and joint.kind.name != "cylindrical" and apart > FLAT:
+    if role in ("slide", "rigid") and not _turns_about_slide(joint.kind, role) and apart > FLAT:
         raise ModelError(
             f"formulation 'points': joint {joint.name!r} ({joint.kind.name}) takes body {child_name(model, joint)!r} "
             f"out of the plane; its two frames must see the normal alike, they differ by {apart:.4g}"
@@ -352,8 +340,13 @@ def _role_of_axes(model: Model, j: int, K: tuple[np.ndarray, np.ndarray], normal
     return role
 
 
+def _turns_about_slide(kind: Kind, role: str) -> bool:
+    """Whether a joint that slides in the plane also turns about its axis, which does not show in the plane."""
+    return role == "slide" and kind.in_plane.along == "pin"
+
+
 def _about_z(K_F: np.ndarray, K_M: np.ndarray) -> np.ndarray:
-    """Turn about z that takes one normal, across z, to the other; of normals along z none."""
+    """Rotation about z from one normal across z to the other; the identity for normals along z."""
     if abs(K_F[2]) > 0.5:
         return np.eye(3)
     angle = np.arctan2(K_F[1], K_F[0]) - np.arctan2(K_M[1], K_M[0])
@@ -362,7 +355,7 @@ def _about_z(K_F: np.ndarray, K_M: np.ndarray) -> np.ndarray:
 
 
 def _require_rigid_loop(model: Model, planar: PlanarModel, cut: PlanarCut) -> None:
-    """Refuse a loop of parallel slides: nothing holds its bodies along them, and its equations say nothing."""
+    """Reject a loop of parallel slides: nothing holds its bodies along them, so its equations are singular."""
     way = _loop(planar, cut)
     if cut.role != "slide" or any(planar.links[i].role not in ("slide", "rigid") for i in way):
         return

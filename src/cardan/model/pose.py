@@ -1,4 +1,4 @@
-"""Where a frame is: a position and a rotation, in numbers."""
+"""The pose of a frame: position and rotation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cardan.model.values import floats, shown
 
 ArrayLike = Sequence[Any] | np.ndarray
 
-# A quaternion or rotation matrix this far off unit length is rounding and is normalised; further off it is a mistake.
+# Largest deviation of a quaternion or rotation matrix that is taken for rounding and normalised.
 ROUNDING = 1e-3
 
 
@@ -23,7 +23,7 @@ LARGEST = 1e100  # beyond this, squares overflow
 
 
 def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Read an array of finite numbers of a given shape, or say in one sentence why it is not."""
+    """Read an array of finite numbers of a given shape; the error says in one sentence what is wrong."""
     try:
         array = floats(value)
     except TypeError:
@@ -56,7 +56,7 @@ class Pose:
 
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
-        free = is_free(self.position)  # by the model itself, in a pose that was checked
+        free = is_free(self.position)  # free numbers come from the model itself, in a validated pose
         position = np.array(self.position) if free else numbers("pose", "position", self.position, (3,))
         given = [name for name in ("rotation", "quaternion", "rpy") if getattr(self, name) is not None]
         if len(given) > 1:
@@ -69,7 +69,7 @@ class Pose:
             rotation = _orthonormal(numbers("pose", "rotation", self.rotation, (3, 3)))
         else:
             rotation = np.eye(3)
-        turned = not (rotation == np.eye(3)).all()  # most frames are not
+        turned = not (rotation == np.eye(3)).all()  # for most frames this saves time
         quaternion = quaternion_of_rotation(rotation) if turned else np.array([1.0, 0.0, 0.0, 0.0])
         for array in (position, rotation, quaternion):
             array.flags.writeable = False
@@ -115,7 +115,7 @@ def read_pose(owner: str, what: str, value: Any) -> Pose:
 
 
 def unit_quaternion(owner: str, value: Any) -> np.ndarray:
-    """Normalise a quaternion (w, x, y, z), refusing one whose length is far from 1."""
+    """Normalise a quaternion (w, x, y, z); reject one whose length is far from 1."""
     quaternion = numbers(owner, "quaternion", value, (4,))
     length = float(np.linalg.norm(quaternion))
     if abs(length - 1) > ROUNDING:
@@ -123,11 +123,11 @@ def unit_quaternion(owner: str, value: Any) -> np.ndarray:
             f"{owner}: quaternion {np.array2string(quaternion, separator=', ')} has length {length:.6g}, not 1; "
             "normalise it, and mind the order (w, x, y, z)"
         )
-    return quaternion if abs(length - 1) < 1e-15 else quaternion / length  # reading it again changes nothing
+    return quaternion if abs(length - 1) < 1e-15 else quaternion / length  # so that reading it again changes nothing
 
 
 def unit_axis(owner: str, what: str, value: Any) -> np.ndarray:
-    """Normalise an axis, refusing the zero vector."""
+    """Normalise an axis; reject the zero vector."""
     axis = numbers(owner, what, value, (3,))
     length = float(np.linalg.norm(axis))
     if length < 1e-12:
@@ -136,7 +136,7 @@ def unit_axis(owner: str, what: str, value: Any) -> np.ndarray:
 
 
 def _orthonormal(R: np.ndarray) -> np.ndarray:
-    """Accept a rotation matrix, cleaning rounding from it."""
+    """Validate a rotation matrix and remove rounding errors."""
     error = float(np.abs(R.T @ R - np.eye(3)).max())
     if error > ROUNDING or np.linalg.det(R) < 0:
         kind = "a reflection (determinant below 0)" if np.linalg.det(R) < 0 else f"off by {error:.3g}"

@@ -1,7 +1,7 @@
 """The transform across one joint of the tree: constant placement first, then the joint's own motion.
 
 Notation: `X = turned(E_J) shifted(r_J) turned(E_T) shifted(r_T)` (RBDA section 4.1, `X = XJ XT`). The factors are
-kept apart: applied one after the other they cost less than their product, most of whose zeros are gone.
+kept apart: applied one after the other they cost less than their product, which has few zeros.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From a graph of bodies and joints to a spanning tree of links, with the joints that are cut.
 
-A link is a set of bodies that rigid joints make one; its frame is the frame M of the joint that carries it, so
-that every joint moves along its canonical axes and the constants between joints are two: placement and inertia.
+A link is a set of bodies connected by rigid joints. Its frame is the frame M of the joint that carries it, so that
+every joint moves along its canonical axes, and a link has two constants: placement and inertia.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Links in an order where parents come first; which link carries a body, and where in it."""
+    """Links, parents first; and the link of each body and its pose there."""
 
     links: tuple[Link, ...]
     body_link: tuple[int, ...]
@@ -69,7 +69,7 @@ class Tree:
         return judge_mobility(self)
 
     def coordinate_ancestor(self) -> list[int]:
-        """For each velocity coordinate the one next above it on the way to the root, or -1."""
+        """For each rate the one before it on the path to the root, or -1."""
         above: list[int] = []
         for link in self.links:
             parent = link.parent
@@ -98,8 +98,8 @@ def choose_tree(
 ) -> list[int]:
     """Choose tree joints: first those to `keep`, then by most constraint rows, then nearest to ground.
 
-    The joints left over are cut; a cut joint costs as many equations as it has constraint rows, and its angles are
-    known up to whole turns only. Joints in `cut` are cut whatever they cost.
+    The other joints are cut. A cut joint costs as many equations as it has constraint rows, and its angles are known
+    up to whole turns only. Joints in `cut` are always cut.
     """
     touching: dict[int, list[int]] = {}
     for j, joint in enumerate(joints):
@@ -135,14 +135,14 @@ def choose_tree(
 
 
 def joints_to_keep(joints: Sequence[Joint], forces: Sequence[Force], couplings: Sequence[Coupling]) -> set[int]:
-    """Joints to have coordinates of their own if possible: something depends on those, whole turns included."""
+    """Joints that should keep their coordinates: a force, a coupling or an armature depends on them."""
     keep = {j for j, joint in enumerate(joints) if joint.armature is not None}
     keep |= {force.on[0] for force in forces if force.depends_on_coordinates}
     return keep.union(*(coupling.joints for coupling in couplings))
 
 
 def notes_on_turns(joints: Sequence[Joint], cuts: Collection[int], forces: Sequence[Force]) -> list[str]:
-    """A note for each force that reads the angle of a cut joint, whose turns are not counted."""
+    """A note for each force that depends on the angle of a cut joint, whose whole turns are not counted."""
     return [
         f"{force.owner}: its joint {joints[force.on[0]].name!r} closes a loop, so that its angle is known within half "
         "a turn of zero only; name another joint of the loop in cut if it goes further"
@@ -158,7 +158,7 @@ def grow_tree(
     snapping: float,
     merge: str = "all",
 ) -> Tree:
-    """Lay out the links, in the order in which their joints were declared where the tree allows it.
+    """Make the links, in the order in which their joints were declared as far as the tree allows.
 
     `merge` says which rigid joints make two bodies one link: "all", "massless" (those with a massless body), or "none".
     """
@@ -219,9 +219,9 @@ def merged_inertia(
 
 
 def check_mobility(tree: Tree, joints: Sequence[Joint], held_bodies: set[int]) -> None:
-    """Refuse a joint that can move without moving any inertia: the mass matrix would be singular.
+    """Reject a joint that can move without moving any inertia: the mass matrix would be singular.
 
-    Links that a loop or a coupling holds, and those that carry them, are judged with the whole mechanism, later.
+    Links held by a loop or a coupling, and the links that carry them, are checked later with the whole mechanism.
     """
     held = {tree.body_link[b] for b in held_bodies} - {GROUND}
     for i in reversed(range(len(tree.links))):
@@ -242,10 +242,10 @@ def weightless_links(tree: Tree) -> dict[int, str]:
 
 
 def judge_mobility(tree: Tree, seed: int = 0) -> tuple[dict[int, str], float]:
-    """Links whose joint moves no inertia, and why; and how many times less than all it carries the others move.
+    """Links whose joint moves no inertia, and why; and the worst ratio of inertias that a joint carries and moves.
 
-    At one arbitrary configuration, tips first: composite inertia `IC` gives the size to compare with, and articulated
-    inertia `IA` what is left to move when the joints beyond give way. Free numbers count with their nominal values.
+    At one arbitrary configuration, tips first: composite inertia `IC` is what a joint carries, articulated inertia
+    `IA` what it moves when the joints beyond it are free. Free numbers have their nominal values.
     """
     rng = np.random.default_rng(seed)
     IC = [nominal(link.I) for link in tree.links]
@@ -271,13 +271,13 @@ def judge_mobility(tree: Tree, seed: int = 0) -> tuple[dict[int, str], float]:
 
 
 def _smallest_share(D: np.ndarray, whole: np.ndarray) -> float:
-    """The least eigenvalue of `D` where the diagonal of `whole` is one."""
+    """The least eigenvalue of `D`, scaled so that the diagonal of `whole` is one."""
     size = np.sqrt(np.diag(whole))
     return float(D[0, 0] / whole[0, 0] if len(D) == 1 else np.linalg.eigvalsh(D / np.outer(size, size))[0])
 
 
 def _moves_inertia(S: np.ndarray, D: np.ndarray, IC: np.ndarray) -> bool:
-    """Compare what a joint moves with the largest it could move, turn by turn and shift by shift."""
+    """Whether a joint moves inertia, compared with the largest inertia it could move."""
     turning, mass = np.trace(IC[:3, :3]), IC[3, 3]
     largest = np.sqrt(np.maximum(np.diag(S.T @ np.diag([turning] * 3 + [mass] * 3) @ S), 1e-300))
     return bool(mass > 0 and np.linalg.eigvalsh(D / np.outer(largest, largest))[0] > 1e-13)

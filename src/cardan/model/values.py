@@ -1,6 +1,6 @@
-"""What users give as numbers, read strictly: what is none is refused in one sentence, never turned into one.
+"""Strict reading of numbers that users give: everything else is rejected with one sentence.
 
-NumPy would read text as a number, drop imaginary parts, take the number under a mask, count days of a date.
+NumPy alone would convert text, drop imaginary parts, use masked numbers, and count the days of a date.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def floats(value: Any) -> np.ndarray:
         found = np.asarray(value)
         if found.dtype == object and not any(isinstance(x, NO_NUMBERS) for x in found.flat):
             return found.astype(float)
-    except Exception as error:  # whatever an object may raise that is asked for its array
+    except Exception as error:  # an object may raise anything when converted to an array
         raise TypeError(f"no array: {error}") from None
     if found.dtype.kind not in "fiu":
-        raise TypeError(f"{found.dtype} is no kind of number")
+        raise TypeError(f"{found.dtype} is not numeric")
     return found.astype(float)
 
 
 def shown(value: Any) -> str:
-    """A value on one line, not too long."""
+    """A value on one line, shortened."""
     text = " ".join(repr(value.tolist() if isinstance(value, np.ndarray) else value).split())
     return text if len(text) <= 120 else text[:117] + "..."
 
@@ -66,7 +66,7 @@ def counted(n: int, what: str) -> str:
 
 
 def bodies_and_joints(bodies: int, joints: int) -> str:
-    """How large a mechanism is, in words."""
+    """Size of a mechanism in words."""
     return f"{counted(bodies, 'body')}, {counted(joints, 'joint')}"
 
 
@@ -100,7 +100,7 @@ def number(
     least: float = -math.inf,
     most: float = math.inf,
 ) -> float:
-    """A finite number within bounds; `unit` is said after "number", as in "of seconds"."""
+    """A finite number within bounds; `unit` follows "number" in messages, as in "of seconds"."""
     try:
         found = floats(value)
         x = float(found) if found.ndim == 0 else math.nan
@@ -114,7 +114,7 @@ def number(
 
 
 def whole(owner: str, what: str, value: Any, *, least: int = 1) -> int:
-    """A whole number, not below the least."""
+    """A whole number, at least `least`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{owner}: {what} must be a whole number, {least} or more, got {shown(value)}")
     return int(value)

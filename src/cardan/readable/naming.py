@@ -15,31 +15,10 @@ import numpy as np
 
 from cardan.formulation.formulation import Formulation
 from cardan.model.model import Model
-from cardan.model.parameter import FIELDS, Parameter
+from cardan.model.parameter import Parameter, free_fields
 
 AXES = ("x", "y", "z")
-QUATERNION = tuple((f"e{k}", "quaternion", "1") for k in range(4))
-TURNING = tuple((f"omega_{x}", f"angular velocity along {x}", "rad/s") for x in AXES)
-PLACE = tuple((x, f"position along {x}", "m") for x in AXES)
 Letter = tuple[str, str, str]  # letter, what it is, unit
-
-# Coordinates and rates of each kind of joint; a rate left out is the coordinate's own.
-JOINTS: dict[str, tuple[tuple[Letter, ...], tuple[Letter, ...] | None]] = {
-    "revolute": ((("theta", "angle", "rad"),), None),
-    "screw": ((("theta", "angle", "rad"),), None),
-    "prismatic": ((("x", "displacement", "m"),), None),
-    "cylindrical": ((("theta", "angle", "rad"), ("x", "displacement", "m")), None),
-    "universal": ((("alpha", "first angle", "rad"), ("beta", "second angle", "rad")), None),
-    "planar": ((*PLACE[:2], ("theta", "angle", "rad")), None),
-    "spherical": (QUATERNION, TURNING),
-    "free": ((*PLACE, *QUATERNION), (*TURNING, *((f"v_{x}", f"velocity along {x}", "m/s") for x in AXES))),
-}
-# Letter of each number of an element.
-LETTERS = {
-    "mass": "m", "com": "c", "inertia": "I", "at": "l", "child_at": "l", "gravity": "g", "stiffness": "k",
-    "damping": "d", "length": "l0", "at1": "a", "at2": "b", "rest": "q0", "viscous": "d", "coulomb": "F_c",
-    "smoothing": "v0", "value": "w",
-}  # fmt: skip
 ENTRIES = ("xx", "yy", "zz", "xy", "xz", "yz")
 
 
@@ -81,11 +60,12 @@ def quaternions(model: Model, formulation: Formulation) -> list[tuple[str, int]]
 def every_parameter(model: Model) -> list[str]:
     """Names of all the numbers that can be symbols and are not all zero."""
     names = ["gravity"] if model.gravity.any() else []
-    names += [f"{b.name}.{what}" for b in model.bodies if b.mass for what in FIELDS["body"] if np.any(getattr(b, what))]
+    for body in model.bodies:
+        names += [f"{body.name}.{what}" for what in free_fields(body) if body.mass and np.any(getattr(body, what))]
     for joint in model.joints:
-        names += [f"{joint.name}.{what}" for what in FIELDS["joint"] if getattr(joint, what).position.any()]
+        names += [f"{joint.name}.{what}" for what in free_fields(joint) if getattr(joint, what).position.any()]
     for force in model.forces:
-        names += [f"{force.name}.{what}" for what in FIELDS.get(force.kind.name, ()) if force.numbers[what].any()]
+        names += [f"{force.name}.{what}" for what in free_fields(force) if force.numbers[what].any()]
     return names
 
 
@@ -117,7 +97,7 @@ def components(model: Model, parameters: Sequence[Parameter]) -> list[Component]
             axis = _axis(what, values.size, k)
             signed = what == "inertia" and k > 2
             sign = -1 if values[k] < 0 and not signed else 1
-            letter, index = LETTERS[what], _owner_index(model, parameter)
+            letter, index = parameter.letter, _owner_index(model, parameter)
             shown = axis if what == "inertia" or len(nonzero) > 1 else ""
             name = "_".join(part for part in (letter, index, shown) if part)
             key = f"{parameter.name}.{axis}" if axis else parameter.name

@@ -16,7 +16,7 @@ from cardan.model import plane as planar
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.plane import PLANE, PlanarModel, Plane, planar_model
-from cardan.model.plane_role import base_name, named_plane
+from cardan.model.plane_role import named_plane
 from cardan.model.tree import GROUND
 from cardan.structure.assemble import assemble, constraint_kernels
 from cardan.structure.kernels import symbolic, time_argument, tree_kernel
@@ -95,7 +95,7 @@ def _plane_of_motion(model: Model) -> Plane:
                 way = out[worst] / np.linalg.norm(out[worst])
                 joint = model.joints[link.joint]
                 raise ModelError(
-                    f"formulation 'points': joint {joint.name!r} ({base_name(link.kind)}) takes body {link.name!r} out "
+                    f"formulation 'points': joint {joint.name!r} ({link.kind.title}) takes body {link.name!r} out "
                     f"of {named_plane(K)}, and no loop keeps it there: it can {name} "
                     f"({', '.join(f'{x + 0.0:.4g}' for x in snap(way, 1e-9))})"
                 )

@@ -1,1 +1,1 @@
-"""MJCF, the model files of MuJoCo: what concerns dynamics is read, and whatever else does is told as lost."""
+"""MJCF, the model files of MuJoCo. Unsupported features that concern dynamics are listed in `model.losses`."""

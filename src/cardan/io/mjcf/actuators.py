@@ -1,4 +1,4 @@
-"""Actuators as data, and what they add to their joints: rotor inertia and damping, both times the gear squared."""
+"""Actuators as data; they add rotor inertia and damping, both times the gear squared, to their joints."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import nearest
+from cardan.io.mjcf.actuator_law import ActuatorLaw
 from cardan.io.mjcf.defaults import ACTUATORS, MAIN, Defaults
+from cardan.io.mjcf.item import Item
 from cardan.io.mjcf.joints import SCALAR, JointItem, Joints
-from cardan.io.mjcf.laws import Law
-from cardan.io.mjcf.text import Item
 from cardan.io.mjcf.vocabulary import LAWS, SHARED, TARGETS
 
 
 class Actuators:
-    """Reads the actuators of a file; their rotors and dampers go to the joints."""
+    """Reads the actuators of a file, and adds their rotors and dampers to the joints."""
 
     def __init__(self, joints: Joints, flags: dict[str, bool], lose: Callable[[str], None]) -> None:
         self.joints, self.flags, self.lose = joints, flags, lose
@@ -24,7 +24,7 @@ class Actuators:
         self.names: dict[str, Item] = {}
 
     def add(self, given: Item, defaults: Defaults) -> None:
-        """Take up one actuator."""
+        """Read one actuator."""
         if given.tag not in ACTUATORS:
             raise given.error(f"<actuator> has no element <{given.tag}> in MJCF{nearest(given.tag, ACTUATORS)}")
         item = defaults.of(given)
@@ -46,10 +46,10 @@ class Actuators:
             return
         if joint not in self.joints.all:
             raise item.error(f"its joint {joint!r} is not a joint of this file{nearest(joint, self.joints.all)}")
-        law = defaults.laws.get(given.get("class") or MAIN, Law()).after(given)
+        law = defaults.laws.get(given.get("class") or MAIN, ActuatorLaw()).after(given)
         self._on_joint(item, name, self.joints.all[joint], law)
 
-    def _on_joint(self, item: Item, name: str, joint: JointItem, law: Law) -> None:
+    def _on_joint(self, item: Item, name: str, joint: JointItem, law: ActuatorLaw) -> None:
         gear = item.up_to("gear", (1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
         rotor = item.number_or("armature", 0.0) if item.has("armature") else 0.0
         damping = item.up_to("damping", (0.0, 0.0, 0.0))
@@ -77,7 +77,7 @@ class Actuators:
             )
 
     def _is_turned(self, item: Item, joint: JointItem, gear: np.ndarray) -> bool:
-        """Whether it pulls along axes of the parent or the world, which turn in those of the joint's rates; lost."""
+        """Whether it acts along axes of the parent or the world, not along the joint's rates; that is a loss."""
         turning = {"ball": gear[:3], "free": gear[3:]}.get(joint.type, gear[:0])
         shifting = gear[:3] if joint.type == "free" else gear[:0]
         turned = shifting.any() or (turning.any() and (joint.moved or not item.has("joint")))

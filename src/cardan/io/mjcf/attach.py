@@ -1,8 +1,8 @@
-"""`<attach>`: a body of another model, or all of it, in place of the element, with a prefix before every name.
+"""`<attach>`: replaced by a body of another model, or by all of it, with a prefix before every name.
 
-With it come the classes and meshes of that model, and those of its actuators, constraints and keyframes that concern
-what is attached. Its angles, limits, inertias and mesh files are read under its own `<compiler>`; its `<option>` is not
-read. All this, and what `<replicate>` copies, is put in place before anything else is read.
+The classes and meshes of that model come with it, and those of its actuators and constraints that refer to attached
+bodies only. Its angles, limits, inertias and mesh files are read under its own `<compiler>`; its `<option>` is not
+read. `<attach>` and `<replicate>` are expanded before anything else is read.
 
 Source: MuJoCo's XML reference, pages asset/model and body/attach.
 """
@@ -14,24 +14,33 @@ from pathlib import Path
 from typing import Any
 
 from cardan.errors import FileError, nearest
-from cardan.io.element import walk
-from cardan.io.mjcf.copies import NAMED, REFERENCES, SECTIONS, copied, made, names_of, renamed
+from cardan.io.mjcf.item import ELEMENTS, Folder, Item, check_counts, read_tree
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.placement import Angles
-from cardan.io.mjcf.replicate import Section, replicate
-from cardan.io.mjcf.text import ELEMENTS, Folder, Item, check_counts, read_tree
+from cardan.io.mjcf.replicate import (
+    NAMED,
+    REFERENCES,
+    SECTIONS,
+    Section,
+    copied,
+    made,
+    names_of,
+    renamed,
+    replicate,
+)
 from cardan.io.mjcf.vocabulary import TOP
-from cardan.io.text import SIZE_LIMIT, read_text
+from cardan.io.text_file import SIZE_LIMIT, read_text
+from cardan.io.xml_element import walk
 
 MACROS = ("attach", "replicate")
 MODELS, ATTACHED, NESTED = 50, 2000, 8
-"""Model files that a model may take bodies from, how often, and how deep these, and copies, may do the same."""
+"""Most model files to attach from, most `<attach>` elements, and deepest nesting of either and of copies."""
 BROUGHT = ("asset", "tendon", "deformable", "extension")
-"""Sections that come with what is attached; but for the first they are only counted, as lost."""
+"""Sections that come with an attached model; all but the first are only counted, as losses."""
 
 
 class Source:
-    """A model to attach from: its bodies by name, each with the class it is under, and who refers to what."""
+    """A model to attach from: its bodies by name, each with its inherited class, and its sections."""
 
     def __init__(self, top: Item, options: Options) -> None:
         self.top, self.options = top, options
@@ -47,7 +56,7 @@ class Source:
             ahead += [(inner, below) for inner in node if inner.tag in ("body", "frame")]
 
     def find(self, item: Item, name: str) -> tuple[list[Any], str]:
-        """What is attached, and the class that it is under: the body of a name, or all that is in the world."""
+        """The nodes to attach, a body by name or all in the world, and their inherited class."""
         if not name:
             return [node for world in self.worlds for node in world], "main"
         if name not in self.bodies:
@@ -60,7 +69,7 @@ Models = dict[str, Source]
 
 
 class Attacher:
-    """Reads the models that a file names, and puts what it attaches in its place."""
+    """Reads the models that a file names, and expands `<attach>` elements."""
 
     def __init__(self, path: Path, folder: Folder) -> None:
         self.folder = folder
@@ -71,8 +80,8 @@ class Attacher:
         self.notes: list[str] = []
 
     def expand(self, top: Item, path: Path, angles: Angles) -> None:
-        """Put what they stand for in place of every `<attach>` and `<replicate>` of a file, the inner ones first."""
-        # `walk` gives the last elements first: turned round, what is inside comes before what it is in
+        """Expand every `<attach>` and `<replicate>` of a file, the inner ones first."""
+        # `walk` gives the last elements first; reversed, inner elements come before outer ones
         worlds = [node for node in top.node if node.tag == "worldbody"]
         found = [node for world in reversed(worlds) for node in walk(world) if node.tag in MACROS][::-1]
         if not found:
@@ -135,7 +144,7 @@ class Attacher:
         return self.sources[file]
 
     def _attach(self, top: Item, item: Item, models: Models, sections: dict[str, Section], size: int) -> int:
-        """Make a frame of an element, with what is attached in it; how many elements there are then."""
+        """Turn an `<attach>` into a frame with the attached nodes; returns the new number of elements."""
         item.check(("body", "model", "prefix"))
         model = item.text("model").strip()
         if not item.has("prefix"):
@@ -157,7 +166,7 @@ class Attacher:
         if key not in self.done:
             self.done.add(key)
             size += self._bring(top, source.top, writer)
-        for tag, section in source.sections.items():  # those all of whose bodies, joints and sites are attached
+        for tag, section in source.sections.items():  # elements that refer only to what is attached
             for k in section.referring(names_of(nodes)):
                 own = copied(section.nodes[k], writer.reference)
                 _set_origin([own], source.options)
@@ -166,7 +175,7 @@ class Attacher:
         return size
 
     def _bring(self, top: Item, child: Item, writer: _Prefix) -> int:
-        """Classes, meshes, and what is lost, of a model; how many elements that are."""
+        """Add the classes, meshes and losses of an attached model; returns the number of new elements."""
         new = [made(child.node, "default", {})]
         new += [copied(node, writer.change) for node in child.node if node.tag == "default"]
         for root in new:
@@ -198,7 +207,7 @@ def _check_nesting(top: Item) -> None:
 
 
 class _Prefix:
-    """How the attributes of a model's elements are changed."""
+    """Puts a prefix before the names in attributes."""
 
     def __init__(self, prefix: str, options: Options) -> None:
         self.prefix, self.options = prefix, options
@@ -212,7 +221,7 @@ class _Prefix:
         return renamed(node, ("class", "childclass", *names), self._add)
 
     def asset(self, node: Any) -> dict[str, str]:
-        """A mesh, which is called as its file where it has no name."""
+        """A mesh; without a name it is named after its file."""
         name = node.get("name") or Path(node.get("file", "").replace("\\", "/")).stem
         return self._classed(node, ("name",)) | {"name": self._add(name)}
 
@@ -225,7 +234,7 @@ class _Prefix:
 
 
 def _set_origin(nodes: list[Any], options: Options) -> None:
-    """Nodes are read under the options of their own file."""
+    """Mark nodes to be read under the options of their own file."""
     for top in nodes:
         for node in walk(top):
             node.origin = node.origin or options

@@ -1,4 +1,4 @@
-"""Defaults classes: attributes that elements take where they do not give their own.
+"""Defaults classes: attributes of elements that do not give their own.
 
 A class inherits from the one it is nested in. An element's class is its own `class`, else the nearest `childclass`
 above it, else the top one, called main. All kinds of actuators share one set of defaults.
@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cardan.errors import nearest
-from cardan.io.mjcf.laws import Law
-from cardan.io.mjcf.placement import ROTATIONS
-from cardan.io.mjcf.text import Item, overlaid
-from cardan.io.mjcf.vocabulary import of_default
+from cardan.io.mjcf.actuator_law import ActuatorLaw
+from cardan.io.mjcf.item import Item, overlaid
+from cardan.io.mjcf.vocabulary import ROTATIONS, of_default
 
 MAIN = "main"
 ACTUATORS = (
@@ -24,7 +23,7 @@ ELEMENTS = (
     *ACTUATORS,
 )  # fmt: skip
 CLASSES, SETTINGS = 2000, 100
-"""Classes of a file, and attributes that a class sets for a kind of element; MJCF has elements with 60."""
+"""Most classes of a file, and most attributes that a class sets for one kind of element."""
 
 
 class Defaults:
@@ -32,17 +31,17 @@ class Defaults:
 
     def __init__(self, top: Item) -> None:
         self.classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
-        self.laws: dict[str, Law] = {}
+        self.laws: dict[str, ActuatorLaw] = {}
         ahead = [(item, "") for item in reversed(list(_sections(top)))]
         while ahead:
             item, parent = ahead.pop()
             name = self._name(item, parent)
             inherited = self.classes[parent] if parent else {}
-            # what is inherited is shared until an element adds to it
+            # inherited attributes are shared until an element adds to them
             own = self.classes.setdefault(name, dict(inherited))
             if len(self.classes) > CLASSES:
                 raise item.error(f"the file has more than {CLASSES} defaults classes; no more are read")
-            law = self.laws.setdefault(name, self.laws[parent] if parent else Law())
+            law = self.laws.setdefault(name, self.laws[parent] if parent else ActuatorLaw())
             inner, seen = [], set()
             for child in item.children:
                 if child.tag == "default":
@@ -78,17 +77,17 @@ class Defaults:
         return name
 
     def of(self, item: Item, childclass: str = "", owner: str = "") -> Item:
-        """The element with the attributes of its class, where it does not give its own."""
+        """The element with the attributes of its class added."""
         name = item.get("class") or childclass or MAIN
         self.check(item, "class", name)
         return Item(item.node, owner, self.values(name, item.tag))
 
     def values(self, name: str, tag: str) -> Mapping[str, str]:
-        """What a class sets for a kind of element."""
+        """Attributes that a class sets for a kind of element."""
         return self.classes[name].get(_kind(tag), {})
 
     def check(self, item: Item, attribute: str, name: str) -> None:
-        """Refuse a class that is not there."""
+        """Reject an unknown class."""
         if name not in self.classes:
             raise item.error(f"{attribute} {name!r} is not a defaults class{nearest(name, self.classes)}")
 
@@ -98,7 +97,7 @@ def _sections(top: Item) -> list[Item]:
 
 
 def _replaced(inherited: Mapping[str, str], child: Item) -> Mapping[str, str]:
-    """What is inherited, but for a rotation if the class has its own, in whatever form."""
+    """Inherited attributes, without the rotation if the class has its own, in any form."""
     turned = [name for name in ROTATIONS if name in child.own]
     if len(turned) > 1:
         raise child.error(f"it gives its rotation as {' and as '.join(map(repr, turned))}; give it once")

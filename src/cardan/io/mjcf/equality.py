@@ -1,4 +1,4 @@
-"""Equality constraints: `connect` and `weld` close loops, `joint` couples two coordinates; all of them hard here."""
+"""Equality constraints: `connect` and `weld` close loops, `joint` couples two coordinates. All hold exactly here."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import nearest
 from cardan.io.mjcf.defaults import Defaults
+from cardan.io.mjcf.item import Item
 from cardan.io.mjcf.joints import SCALAR, Joints
 from cardan.io.mjcf.placement import unit
-from cardan.io.mjcf.text import Item
 from cardan.io.mjcf.world import World, free_name
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Rigid, Spherical
@@ -29,7 +29,7 @@ UNREAD = ("tendon", "flex", "flexvert", "flexstrain", "distance")
 
 @dataclass(eq=False)
 class Places:
-    """Bodies and sites by the file's names: the mechanism's name of each body, and its pose where the file has it."""
+    """Bodies and sites by their names in the file: name in the mechanism, and pose in the file's configuration."""
 
     world: World
     names: dict[int, str]
@@ -43,7 +43,7 @@ class Places:
         self.index = {body.name: k for k, body in enumerate(self.world.bodies)}
 
     def body(self, item: Item, attribute: str) -> int:
-        """The number of the body that an attribute names; the world if it names none."""
+        """Index of the body that an attribute names; the world where it is not given."""
         name = item.get(attribute, "world")
         if name not in self.index:
             raise item.error(f"{attribute} {name!r} is not a body of this file{nearest(name, self.index)}")
@@ -57,7 +57,7 @@ class Places:
         return self.sites[name]
 
     def name(self, index: int) -> str:
-        """What the mechanism calls a body."""
+        """Name of a body in the mechanism."""
         return self.names[id(self.world.bodies[index])]
 
 
@@ -96,7 +96,7 @@ class Equalities:
 
     def _loop(self, item: Item, name: str) -> None:
         weld = item.tag == "weld"
-        rigid = weld and item.number_or("torquescale", 1.0) != 0  # one that weighs turning with 0 holds a point
+        rigid = weld and item.number_or("torquescale", 1.0) != 0  # with a torque scale of 0 it holds a point only
         if item.has("site1") or item.has("site2"):
             (one, F), (two, M) = self.places.site(item, "site1"), self.places.site(item, "site2")
         else:
@@ -124,7 +124,7 @@ class Equalities:
         self.mechanism.cut = (*self.mechanism.cut, joint)
 
     def _relative(self, item: Item, between: Pose, anchor: Pose) -> Pose:
-        """The weld's frame on body1: as the file says, or where body2 is."""
+        """The weld's frame on body1: given by `relpose`, or where body2 is."""
         given = item.exactly("relpose", (0.0,) * 7)
         if not given[3:].any():
             return between @ anchor

@@ -1,8 +1,7 @@
-"""Joints of a body, and what acts along them.
+"""Joints of a body, and springs and dampers along them.
 
-Several joints of a body are a chain: each turns or shifts the body frame as the ones before have left it, so that
-between them are links without mass. A joint's coordinate is MuJoCo's: it equals `ref` in the configuration in which
-the file is written.
+Several joints of a body are a chain, with links without mass between them: each turns or shifts the body frame after
+the ones before. A joint's coordinate is MuJoCo's: it equals `ref` in the configuration of the file.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError
+from cardan.io.mjcf.item import Item
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.placement import turn, unit
-from cardan.io.mjcf.text import Item
 from cardan.io.mjcf.world import BodyItem, World, free_name
 from cardan.io.policy import Policy
 from cardan.model.body import JointData
@@ -26,20 +25,20 @@ from cardan.model.pose import Pose
 TYPES = ("free", "ball", "slide", "hinge")
 SCALAR = ("slide", "hinge")
 MOST = 6
-"""Rates of a body that MuJoCo allows."""
+"""Most joints of a body in MuJoCo."""
 NEGATIVE = {
     "damping": "it would feed energy into the joint",
     "frictionloss": "it would feed energy into the joint",
     "stiffness": "such a spring pushes away from its rest",
 }
-"""What is wrong with a negative number."""
+"""Why a number must not be negative."""
 
 
 @dataclass(eq=False)
 class JointItem:
-    """A joint as it stands in the mechanism: `reference` is its coordinate in the configuration of the file.
+    """A joint of the file: `reference` is its coordinate in the configuration of the file.
 
-    It is `moved` if MuJoCo has the body's frame, and so all that refers to it, at the principal axes.
+    It is `moved` if MuJoCo moves the body's frame, and so everything that refers to it, to the principal axes.
     """
 
     item: Item
@@ -121,11 +120,11 @@ class Joints:
         return joint
 
     def scale(self, kind: str, item: Item) -> float:
-        """SI units in one unit of the file, along a coordinate."""
+        """Factor from the file's unit to SI, along a coordinate."""
         return 1.0 if kind in ("slide", "free") else (item.origin.angles if item.origin else self.angles).unit
 
     def _align(self, joint: JointItem) -> None:
-        """Whether MuJoCo moves the frame of a free body that carries no other; here it stays."""
+        """Note whether MuJoCo moves the frame of a free body that carries no other; here it is not moved."""
         item, auto = joint.item, joint.item.tag == "joint"
         said = "auto" if auto else item.choice("align", ("true", "false", "auto"), "auto")
         joint.moved = said == "true" or (said == "auto" and self.align)
@@ -154,10 +153,10 @@ class Joints:
         if item.number_or("springyield", 0.0) > 0:
             self.losses.append(f"{item.owner}: 'springyield', its spring is elastic here at any stretch")
 
-    # Into the mechanism.
+    # Adding to the mechanism.
 
     def add(self, mechanism: Mechanism, body: BodyItem, parent: str, name: str, own: dict[str, Any]) -> None:
-        """Add a body under a name, with its joints; `own` is its mass, `parent` the name of what carries it."""
+        """Add a body and its joints; `own` are its mass and inertia, `parent` the name of the body that carries it."""
         joints = self.of_body.get(id(body), [])
         if not joints:
             with body.item.naming():
@@ -192,7 +191,7 @@ class Joints:
             axis = frame.rotation @ unit(item, "axis", item.exactly("axis", (0.0, 0.0, 1.0)))
             type = Revolute(axis=axis) if kind == "hinge" else Prismatic(axis=axis)
             ref = float(joint.reference[0])
-            if ref:  # the coordinate is `ref` where the file's configuration has none
+            if ref:  # the coordinate is `ref` in the configuration of the file
                 M = M @ (Pose(rotation=turn(axis, ref)) if kind == "hinge" else Pose(ref * axis))
         start = joint.reference if kind == "free" or (joint.reference.any() and kind != "ball") else None
         mechanism.joint(
@@ -227,7 +226,7 @@ class Joints:
         return JointData(**given)
 
     def _check_sign(self, item: Item, what: str, value: float, kept: bool = True) -> None:
-        """A number that should not be negative, by the rules; `kept` is whether one could compute with it."""
+        """Apply the rules to a number that should not be negative; `kept`: whether it can be computed with."""
         if value < 0:
             fault = item.error(f"its {what} is negative: {value:g}; {NEGATIVE[what]}: give 0 or more")
             if not kept:
@@ -235,7 +234,7 @@ class Joints:
             self.policy.settle("sign of friction", fault, value)
 
     def limits(self, item: Item, attribute: str, range: str) -> tuple[float | None, float | None]:
-        """Lower and upper limit, in the file's units; None where there is none."""
+        """Lower and upper limit in the file's units; None is no limit."""
         if not self._is_limited(item, attribute, range):
             return None, None
         lower, upper = (self._limit(item, range, word) for word in item.words(range, 2))
@@ -247,7 +246,7 @@ class Joints:
         return lower, upper
 
     def _limit(self, item: Item, range: str, word: str) -> float | None:
-        """One limit; None where an infinite one stands for none."""
+        """One limit; None if it is infinite and the policy allows that."""
         try:
             return item.read(range, word)
         except FileError as fault:
@@ -257,9 +256,9 @@ class Joints:
             return None
 
     def _is_limited(self, item: Item, attribute: str, range: str) -> bool:
-        """Whether a range holds: as the file says, or because there is one."""
+        """Whether a range applies: as the file says, or because it is given."""
         said = item.choice(attribute, ("true", "false", "auto"), "auto")
-        # the default range, from 0 to 0, is none
+        # the default range, from 0 to 0, means no range
         given = item.has(range) and not all(word.strip("+-0.") == "" for word in item.words(range, 2))
         if said == "auto":
             if given and not (item.origin.autolimits if item.origin else self.autolimits):
@@ -299,7 +298,7 @@ class Joints:
 
 
 def _in_world_axes(armature: float) -> Any:
-    """What a rotor along the axes of the body lacks to one along those of the world, as MuJoCo has it: `-A w x v`."""
+    """The term `-A w x v`: MuJoCo has the armature of a free joint along world axes, Cardan along body axes."""
 
     def law(t: Any, q: Any, v: Any) -> Any:
         import casadi as ca

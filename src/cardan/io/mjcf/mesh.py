@@ -1,4 +1,4 @@
-"""The inertia of a mesh: its file read (STL, OBJ, MSH, or numbers in the model), its triangles summed.
+"""The inertia of a mesh, from its triangles: an STL, OBJ or MSH file, or numbers in the model.
 
 Notation: a triangle with corners `D`, `E`, `F` makes a pyramid with an apex; `P` are the second moments.
 
@@ -20,26 +20,26 @@ import numpy as np
 
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import FileError, nearest
-from cardan.io.element import LONGEST
-from cardan.io.mjcf.text import Folder, Item
+from cardan.io.mjcf.item import Folder, Item
 from cardan.io.mjcf.vocabulary import ATTRIBUTES
-from cardan.io.text import SIZE_LIMIT
+from cardan.io.text_file import SIZE_LIMIT
+from cardan.io.xml_element import LONGEST
 
 INERTIAS = ("convex", "exact", "legacy", "shell")
 SMALLEST = 1e-14
 FILES = 64 * 2**20
-"""Bytes of all mesh files together that are read for one model."""
+"""Most bytes of all mesh files of a model together."""
 TRIANGLES = 200_000
-"""Triangles of a mesh, and a third of its vertices; MuJoCo reads no more from an STL file."""
+"""Most triangles of a mesh; MuJoCo's limit for STL files. Three times as many vertices are read."""
 HULL = 150_000
-"""Most vertices of a mesh whose convex hull is wanted, which takes about a second."""
+"""Most vertices for a convex hull, which then takes about a second."""
 
 Triangles = np.ndarray  # (n, 3, 3): triangle, corner, component
 Unit = tuple[float, np.ndarray, np.ndarray]
 
 
 class Meshes:
-    """Every mesh asset by name; a file is read when its inertia is asked for."""
+    """Every mesh asset by name; a file is read only if its inertia is needed."""
 
     def __init__(self, base: Path, folder: Folder, directory: str, strip: bool = False) -> None:
         self.base, self.folder, self.directory, self.strip = base, folder, directory, strip
@@ -49,7 +49,7 @@ class Meshes:
         self.fit_aabb = False
 
     def add(self, item: Item) -> None:
-        """Take up an asset; it is called as its file if it has no name."""
+        """Add an asset; without a name it is named after its file."""
         item.check(ATTRIBUTES["mesh"], ("plugin",))
         name = item.get("name") or Path(item.get("file").replace("\\", "/")).stem
         if not name:
@@ -129,7 +129,7 @@ def _numbers(item: Item, attribute: str, kind: type) -> np.ndarray:
 
 
 def size_of(item: Item, file: Path, name: str) -> int:
-    """Bytes of a file, which must be an ordinary one, and not too large."""
+    """Size of a file, bytes; reject what is not an ordinary file, or too large."""
     try:
         if not file.is_file():
             raise item.error(f"there is no file {name!r}, looked for at {str(file)!r}")
@@ -149,7 +149,7 @@ def _read_file(item: Item, file: Path, name: str) -> tuple[np.ndarray, np.ndarra
     if reader is None:
         raise item.error(f"its file {name!r} is of a kind that is not read; known: {', '.join(readers)}")
     try:
-        with file.open("rb") as opened, np.errstate(invalid="ignore"):  # a NaN is refused when all is read
+        with file.open("rb") as opened, np.errstate(invalid="ignore"):  # NaN is rejected after reading
             return reader(opened.read(SIZE_LIMIT))
     except FileError:
         raise
@@ -160,7 +160,7 @@ def _read_file(item: Item, file: Path, name: str) -> tuple[np.ndarray, np.ndarra
 
 
 def _stl(data: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Binary STL: 80 bytes, a count, and 50 bytes a triangle."""
+    """Binary STL: 80 bytes, a count, and 50 bytes for each triangle."""
     count = int.from_bytes(data[80:84], "little")
     if len(data) != 84 + 50 * count or not count:
         raise ValueError(f"a binary STL file of {count} triangles has {84 + 50 * count} bytes, not {len(data)}")
@@ -169,7 +169,7 @@ def _stl(data: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _msh(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
-    """MuJoCo's own: four counts, then vertices, normals, texture coordinates, faces."""
+    """MuJoCo's own format: four counts, then vertices, normals, texture coordinates, faces."""
     counts = np.frombuffer(data[:16], dtype="<i4")
     nv, nn, nt, nf = map(int, counts)
     expected = 16 + 12 * (nv + nn + nf) + 8 * nt
@@ -207,7 +207,7 @@ def _obj(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _single(numbers: np.ndarray) -> np.ndarray:
-    """Numbers as a mesh holds them, of single precision; those beyond it are not finite, and refused as such."""
+    """Numbers in single precision, as meshes have them; larger ones become infinite and are rejected later."""
     with np.errstate(over="ignore"):
         return numbers.astype(np.float32).astype(float)
 

@@ -1,4 +1,4 @@
-"""What `<compiler>` and `<option>` say; where there are several, the later ones go before the earlier."""
+"""The settings of `<compiler>` and `<option>`; later elements override earlier ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cardan.io.mjcf.item import Item
 from cardan.io.mjcf.placement import Angles
 from cardan.io.mjcf.solids import Rules
-from cardan.io.mjcf.text import Item
 
 COMPILER = (
     "alignfree", "angle", "assetdir", "autolimits", "balanceinertia", "boundinertia", "boundmass", "conflict",
@@ -32,7 +32,7 @@ READ_FLAGS = ("constraint", "contact", "damper", "equality", "frictionloss", "gr
 
 
 class Options:
-    """Choices of a file that concern dynamics; `losses` are those that cannot be kept, `base` the file's folder."""
+    """Settings of a file that concern dynamics; `losses` lists unsupported ones, `base` is the file's folder."""
 
     def __init__(self, top: Item) -> None:
         self.losses: list[str] = []
@@ -88,7 +88,7 @@ class Options:
 
 
 def _last(top: Item, items: list[Item]) -> Item:
-    """All of a kind as one element, each attribute as the last one gives it."""
+    """Several elements as one; the last one that gives an attribute decides it."""
     if not items:
         return _empty(top)
     merged: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Where a thing is: `pos`, and one of the five ways that MJCF has to write a rotation."""
+"""Poses: `pos`, and a rotation in one of the five forms of MJCF."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardan.algebra.rotation import quaternion_product, rotation_of_quaternion
-from cardan.io.mjcf.text import Item
+from cardan.io.mjcf.item import Item
+from cardan.io.mjcf.vocabulary import ROTATIONS
 from cardan.model.pose import Pose
 
-ROTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 SMALLEST = 1e-14
 """A vector shorter than this has no direction."""
 
 
 @dataclass(frozen=True)
 class Angles:
-    """How a file writes angles: the unit (rad in one), and the axes of `euler` in order."""
+    """How a file writes angles: the unit in rad, and the sequence of axes of `euler`."""
 
     unit: float = np.pi / 180
     sequence: str = "xyz"
 
 
 def pose_of(item: Item, angles: Angles) -> Pose:
-    """The pose of an element in what contains it."""
+    """The pose of an element in its parent."""
     position = item.numbers("pos", 3) if item.has("pos") else np.zeros(3)
     return Pose(position, rotation_of(item, angles))
 
 
 def rotation_of(item: Item, angles: Angles) -> np.ndarray:
-    """The rotation (3, 3) of an element in what contains it; its own goes before that of its defaults."""
+    """The rotation (3, 3) of an element in its parent; its own overrides that of its defaults class."""
     own = [name for name in ROTATIONS if name in item.own]
     given = own or [name for name in ROTATIONS if item.has(name)]
     if len(own) > 1:
@@ -81,7 +81,7 @@ def to_z(z: np.ndarray) -> np.ndarray:
 
 
 def euler(angles: np.ndarray, sequence: str) -> np.ndarray:
-    """Turns in order, about axes that turn along (small letters) or stay (capitals)."""
+    """Rotations in sequence about moving axes (lower case) or fixed axes (capitals)."""
     total = np.array([1.0, 0.0, 0.0, 0.0])
     for angle, letter in zip(angles, sequence, strict=True):
         own = np.array([np.cos(angle / 2), 0.0, 0.0, 0.0])

@@ -1,8 +1,8 @@
 """MJCF read into a mechanism: bodies and their inertia, joints, springs, loops, actuators, keyframes.
 
-SI units throughout but for angles, whose unit the file chooses; quaternions (w, x, y, z). What never concerns dynamics
-(textures, cameras, how things look) is passed over. What does and has no counterpart here (contact, tendons, limits
-as forces, ...) is listed as a loss; what would change the bodies themselves is refused.
+SI units, except that the file chooses the unit of angles; quaternions (w, x, y, z). What does not concern dynamics
+(textures, cameras, materials) is ignored. Unsupported features that do (contact, tendons, limits as forces, ...) are
+listed in `model.losses`. Unsupported features that would change the bodies themselves are rejected.
 
 Source: MuJoCo's documentation, XML reference and modeling.
 """
@@ -22,16 +22,16 @@ from cardan.io.mjcf.actuators import Actuators
 from cardan.io.mjcf.attach import Attacher
 from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.equality import Equalities, Places
+from cardan.io.mjcf.item import Folder, Item, read_tree
 from cardan.io.mjcf.joints import JointItem, Joints
 from cardan.io.mjcf.mesh import Meshes
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.placement import unit
 from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, inertial_of, merged, place, require_mass
-from cardan.io.mjcf.text import Folder, Item, read_tree
 from cardan.io.mjcf.vocabulary import TOP
 from cardan.io.mjcf.world import BodyItem, World, free_name
 from cardan.io.policy import Policy, Word
-from cardan.io.text import read_text
+from cardan.io.text_file import read_text
 from cardan.model.builder import Mechanism
 from cardan.model.pose import Pose
 
@@ -44,9 +44,9 @@ def read_mjcf(path: Path, *, gravity: Any = None, folder: Path | None = None, po
 
     Args:
         path: the file.
-        gravity: acceleration of free fall (3,), m/s^2, in ground axes; what the file says by default.
-        folder: the folder that files it includes or attaches, and meshes, may be in; its own by default.
-        policy: what is done with a breach of a rule: "strict" refuses it, "warn" keeps it, "repair" mends it.
+        gravity: acceleration of free fall (3,), m/s^2, in ground axes; by default the file's.
+        folder: the folder that included and attached files and meshes must be in; by default the file's own.
+        policy: what to do where the file breaks a rule: "strict" rejects it, "warn" keeps it, "repair" corrects it.
 
     """
     rules = Policy(policy)
@@ -58,7 +58,7 @@ def read_mjcf(path: Path, *, gravity: Any = None, folder: Path | None = None, po
 
 
 class _Reader:
-    """From the elements of a file to a mechanism, section by section."""
+    """Makes a mechanism from the elements of a file, section by section."""
 
     def __init__(self, path: Path, top: Item, folder: Folder, gravity: Any, policy: Policy) -> None:
         self.top, self.policy = top, policy
@@ -82,7 +82,7 @@ class _Reader:
         self.names = self._names()
 
     def section(self, name: str) -> list[Item]:
-        """What is in all sections of a name."""
+        """The elements of all sections of a name."""
         return [child for item in self.top.children if item.tag == name for child in item.children]
 
     def read(self) -> Mechanism:
@@ -115,7 +115,7 @@ class _Reader:
     # Bodies.
 
     def _names(self) -> dict[int, str]:
-        """The mechanism's names of bodies: those of the file, but that the world is the ground."""
+        """Names of bodies in the mechanism: those of the file, and `ground` for the world."""
         ground = self.mechanism.ground
         names = {id(body): body.name for body in self.world.bodies}
         names[id(self.world.bodies[0])] = ground
@@ -133,7 +133,7 @@ class _Reader:
             own = inertial_of(
                 given, frame, body.geoms, (body.item.origin or options).rules, options.angles, self.meshes, self.policy
             )
-            # what `boundmass` gives to a body of nothing is as far from its frame as that is from its parent's
+            # MuJoCo puts the mass that `boundmass` gives to an empty body at the body's own offset from its parent
             inertials.append(replace(own, com=body.at.position) if own.com is NOTHING.com else own)
         total = sum(own.mass for own in inertials)
         if options.total_mass > 0 and total > 0:
@@ -144,14 +144,14 @@ class _Reader:
         for body, own in zip(self.world.bodies[1:], inertials, strict=True):
             parent = self.names[id(self.world.bodies[body.parent])]
             solid: dict[str, Any] = {"mass": own.mass, "com": own.com, "inertia": own.inertia}
-            if own.mass == 0 and own.inertia.any():  # what `boundinertia` gives to a body of nothing
+            if own.mass == 0 and own.inertia.any():  # the inertia that `boundinertia` gives to an empty body
                 solid["judge"] = "nothing"
             self.joints.add(self.mechanism, body, parent, self.names[id(body)], solid)
             if carried:
                 self._compensate(body, own)
 
     def _require_masses(self, inertials: list[Inertial]) -> None:
-        """What moves must have mass: a body, with all that is fixed to it."""
+        """Reject a moving body that, with all bodies fixed to it, has no mass."""
         gathered: list[list[Inertial]] = [[] for _ in self.world.bodies]
         for k in range(len(self.world.bodies) - 1, 0, -1):
             body, own = self.world.bodies[k], inertials[k - 1]
@@ -169,13 +169,13 @@ class _Reader:
                 raise error
 
     def _some_are_carried(self) -> bool:
-        """Whether MuJoCo looks at `gravcomp`: some body has it positive, and not all passive forces are off."""
+        """Whether `gravcomp` applies in MuJoCo: some body has it positive, and passive forces are not switched off."""
         flags = self.options.flags
         given = [body.item.number_or("gravcomp", 0.0) for body in self.world.bodies[1:]]
         return any(part > 0 for part in given) and (flags["spring"] or flags["damper"])
 
     def _compensate(self, body: BodyItem, own: Inertial) -> None:
-        """A force that carries part of a body's weight."""
+        """Add a force that carries part of a body's weight."""
         part = body.item.number_or("gravcomp", 0.0)
         if not part or not own.mass or not self.mechanism.gravity.any():
             return
@@ -239,7 +239,7 @@ class _Reader:
     # Losses.
 
     def _losses(self) -> list[str]:
-        """What concerns dynamics and has no counterpart here."""
+        """Unsupported features of the file that concern dynamics."""
         found = [*self.options.losses]
         flags, joints = self.options.flags, self.joints
         hard = flags["constraint"]
@@ -275,7 +275,7 @@ def _gravity(options: Options, given: Any) -> np.ndarray:
 
 
 def _rates(joint: JointItem, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A joint's rates: of a free body MuJoCo has its velocity in world axes, then its angular velocity in its own."""
+    """A joint's rates; MuJoCo's of a free body are velocity in world axes, then angular velocity in body axes."""
     if joint.type != "free":
         return v
     return np.array([*v[3:], *(rotation_of_quaternion(q[3:]).T @ v[:3])])

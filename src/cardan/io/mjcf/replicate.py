@@ -1,29 +1,80 @@
-"""`<replicate>`: what it holds, many times, each copy further along and turned further, with a number after its names.
+"""Copies of elements under other names; and `<replicate>`, which copies what it holds many times.
 
-The copies stand in frames in place of the element. Actuators and constraints all of whose
-bodies, joints and sites are copied are copied with them, and come after those that are not.
+Each copy of `<replicate>` is in a frame that is shifted and turned further, and has a number after its names. The
+frames stand in place of the element. Actuators and constraints all of whose bodies, joints and sites are copied are
+copied with them, and come after those that are not.
 
 Source: MuJoCo's XML reference, page body/replicate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cardan.io.element import walk
-from cardan.io.mjcf.copies import NAMED, REFERENCES, Names, copied, made, names_of, references, renamed
+from cardan.io.mjcf.item import COUNTED, ELEMENTS, Item
 from cardan.io.mjcf.placement import Angles, euler
-from cardan.io.mjcf.text import COUNTED, ELEMENTS, Item
+from cardan.io.xml_element import walk
 from cardan.model.pose import Pose
+
+KINDS = {"body": "body", "joint": "joint", "freejoint": "joint", "site": "site"}
+"""Elements that others refer to by name, and the kind that references use."""
+NAMED = (*KINDS, "geom", "frame", "camera", "light")
+REFERENCES = {
+    "joint": "joint", "jointinparent": "joint", "joint1": "joint", "joint2": "joint", "body": "body", "body1": "body",
+    "body2": "body", "site": "site", "refsite": "site", "slidersite": "site", "cranksite": "site", "site1": "site",
+    "site2": "site",
+}  # fmt: skip
+"""Attributes that name a body, joint or site."""
+SECTIONS = ("actuator", "equality")
+"""Sections whose elements refer to others and are read."""
+
+Names = set[tuple[str, str]]
+
+
+def names_of(nodes: Iterable[Any]) -> Names:
+    """Kinds and names of elements."""
+    return {(KINDS[node.tag], node.get("name").strip()) for node in nodes if node.tag in KINDS and node.get("name")}
+
+
+def references(node: Any) -> Iterator[tuple[str, str]]:
+    """What an element of a section refers to."""
+    return ((kind, node.get(name).strip()) for name, kind in REFERENCES.items() if node.get(name))
+
+
+def made(like: Any, tag: str, attributes: dict[str, str]) -> Any:
+    """A new node with the line, file and options of another."""
+    node = type(like)(tag, attributes)
+    node.line, node.file = like.line, like.file
+    node.origin = getattr(like, "origin", None)
+    return node
+
+
+def copied(top: Any, change: Callable[[Any], dict[str, str]]) -> Any:
+    """A copy of a node and all in it, with changed attributes."""
+    result = made(top, top.tag, change(top))
+    ahead = [(top, result)]
+    while ahead:  # no recursion: elements may be nested deeper than Python's stack
+        node, copy = ahead.pop()
+        for child in node:
+            copy.append(made(child, child.tag, change(child)))
+            ahead.append((child, copy[-1]))
+    return result
+
+
+def renamed(node: Any, attributes: Iterable[str], rename: Callable[[str], str]) -> dict[str, str]:
+    """Attributes of a node, with some of their values renamed."""
+    return {key: rename(value.strip()) if key in attributes and value else value for key, value in node.attrib.items()}
+
 
 ATTRIBUTES = ("childclass", "count", "euler", "offset", "sep")
 
 
 def replicate(item: Item, angles: Angles, sections: dict[str, Section], size: int) -> int:
-    """Make a frame of an element, with frames of copies in it; how many elements there are then, of so many before."""
+    """Turn a `<replicate>` into a frame with frames of copies; returns the number of elements, `size` before."""
     item.check(ATTRIBUTES)
     count, offset, turn, separator = _read(item)
     inside = list(walk(item.node))[1:]
@@ -62,7 +113,7 @@ def _read(item: Item) -> tuple[int, np.ndarray, np.ndarray, str]:
 
 
 def _check_inside(item: Item) -> None:
-    """Joints and inertia belong to a body, and there is none yet."""
+    """Reject joints and inertia directly in `<replicate>`; they belong in a body."""
     ahead = list(item.node)
     while ahead:
         node = ahead.pop()
@@ -72,7 +123,7 @@ def _check_inside(item: Item) -> None:
 
 
 class Section:
-    """The elements of all sections of a name, and which refer to what."""
+    """The elements of all sections of a name, with an index of what they refer to."""
 
     def __init__(self, top: Any, tag: str) -> None:
         self.top, self.tag = top, tag
@@ -92,12 +143,12 @@ class Section:
         self.count += 1
 
     def referring(self, names: Names) -> list[int]:
-        """Which elements refer to these and to no others."""
+        """Elements that refer to these names and to no others."""
         some = {k for name in names for k in self.index.get(name, ())}
         return sorted(k for k in some if names.issuperset(references(self.nodes[k])))
 
     def replace(self, which: list[int], suffixes: list[str]) -> None:
-        """Put copies in place of elements, one set of them after the other."""
+        """Replace elements by copies, one set for each suffix."""
         nodes = [self.nodes.pop(k) for k in which]
         for k, node in zip(which, nodes, strict=True):
             for reference in references(node):

@@ -1,9 +1,9 @@
-"""Mass and inertia of bodies: given, or inferred from their geoms as MuJoCo infers them.
+"""Mass and inertia of bodies: given, or inferred from their geoms as in MuJoCo.
 
 A geom is a solid of uniform density (kg/m^3), or with `shellinertia` a shell (kg/m^2), about its centre, with size
 parameters as MJCF has them: radius, half lengths.
 
-Source: MuJoCo's XML reference, pages compiler, body/inertial and body/geom.
+Source: MuJoCo's XML reference, pages compiler, body/inertial and body/geom (attributes mesh and fitscale).
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import FileError
-from cardan.io.mjcf.fit import fitted
+from cardan.io.mjcf.item import Item
 from cardan.io.mjcf.mesh import Meshes
 from cardan.io.mjcf.placement import Angles, pose_of, rotation_of, to_z
-from cardan.io.mjcf.text import Item
 from cardan.io.policy import Policy
 from cardan.model.pose import Pose
 
 SMALLEST = 1e-15
-"""Mass (kg) and inertia (kg m^2) below this are none, as in MuJoCo."""
+"""Mass (kg) and inertia (kg m^2) below this count as zero, as in MuJoCo."""
 DENSITY = 1000.0
 LONG = ("capsule", "box", "cylinder", "ellipsoid")
 """Geoms that `fromto` can place."""
@@ -44,7 +43,7 @@ NOTHING = Inertial(0.0, np.zeros(3), np.zeros((3, 3)))
 
 @dataclass(frozen=True)
 class Rules:
-    """What `<compiler>` says of inertias."""
+    """Settings of `<compiler>` for inertias."""
 
     from_geoms: str = "auto"
     groups: tuple[int, int] = (0, 5)
@@ -96,11 +95,13 @@ def _box_shell(a: float, b: float, c: float) -> tuple[float, np.ndarray]:
 
 
 def _ellipsoid_shell(a: float, b: float, c: float) -> tuple[float, np.ndarray]:
-    """A layer as thick everywhere along the axes, of MuJoCo's thickness; its area is Thomsen's approximation."""
+    """A layer of MuJoCo's thickness, the same along each axis; its area is Thomsen's approximation."""
     p, d = 1.6075, 1e-6
     area = 4 * pi * (((a * b) ** p + (a * c) ** p + (b * c) ** p) / 3) ** (1 / p)
     outer = (a + d) * (b + d) * (c + d)
-    layer = d * (a * b + a * c + b * c + d * (a + b + c) + d * d)  # the difference of the two, without rounding
+    layer = d * (
+        a * b + a * c + b * c + d * (a + b + c) + d * d
+    )  # the difference of the two volumes, without cancellation
     squares = np.array([b * b + c * c, a * a + c * c, a * a + b * b])
     grown = 2 * d * np.array([b + c + d, a + c + d, a + b + d])
     return area, (squares + outer / layer * grown) / 5
@@ -149,13 +150,13 @@ class Geom:
 
     @property
     def type(self) -> str:
-        """Its shape; a sphere unless it says."""
+        """Its shape; a sphere by default."""
         return self.item.choice("type", TYPES, "sphere")
 
 
 def inertial_of(given: Item | None, frame: Pose, geoms: Sequence[Geom], rules: Rules, angles: Angles, meshes: Meshes,
                 policy: Policy) -> Inertial:  # fmt: skip
-    """Mass and inertia of a body: what it says, or what its geoms make."""
+    """Mass and inertia of a body: given by `<inertial>`, or from its geoms."""
     chosen = [geom for geom in geoms if rules.groups[0] <= geom.item.integer("group", 0) <= rules.groups[1]]
     result = None if given is None else _read(given, frame, rules, angles, policy)
     if rules.from_geoms == "true" or (rules.from_geoms == "auto" and given is None):
@@ -222,6 +223,36 @@ def solid(geom: Geom, angles: Angles, meshes: Meshes) -> Inertial:
     return Inertial(mass, at.position, mass * (at.rotation @ I @ at.rotation.T))
 
 
+# Primitives fitted to a mesh, from the box of half sizes `a <= b <= c` along x, y, z with the inertia of the mesh.
+
+SIZES: dict[str, Callable[[float, float, float], tuple[float, ...]]] = {
+    "sphere": lambda a, b, c: ((a + b + c) / 3,),
+    "capsule": lambda a, b, c: ((a + b) / 2, max(0.0, c - (a + b) / 4)),
+    "cylinder": lambda a, b, c: ((a + b) / 2, c),
+    "ellipsoid": lambda a, b, c: (a, b, c),
+    "box": lambda a, b, c: (a, b, c),
+}
+"""Sizes of a geom as MJCF has them: radius, half lengths."""
+ROUND = ("capsule", "cylinder")
+CLEAR = 1e-6
+"""Smallest difference of principal moments, relative to the largest, that defines an axis."""
+
+
+def fitted(item: Item, kind: str, meshes: Meshes) -> tuple[Pose, np.ndarray]:
+    """Pose of the primitive of a geom in the geom's frame, and its sizes."""
+    if item.has("fromto"):
+        raise item.error("it has both 'mesh' and 'fromto'; give one, or the type mesh")
+    if item.origin.fit_aabb if item.origin else meshes.fit_aabb:
+        raise item.error(f"a {kind} fitted to the box about a mesh ('fitaabb') is not read; give the geom a size")
+    _, com, I = meshes.unit_solid(item)
+    moments, axes = np.linalg.eigh(I)
+    if kind in ROUND and moments[1] - moments[0] < CLEAR * moments[2]:
+        raise item.error(f"its mesh has no longest axis, so that no {kind} can be fitted to it; give the geom a size")
+    axes = axes[:, ::-1] * np.sign(np.linalg.det(axes[:, ::-1]))
+    half = np.sqrt(1.5 * np.maximum(moments.sum() - 2 * moments[::-1], 0.0)) * item.number_or("fitscale", 1.0)
+    return Pose(com, axes), np.array(SIZES[kind](*map(float, half)))
+
+
 def place(item: Item, kind: str, angles: Angles) -> Pose:
     """Where a geom or a site is: its z axis points from the second point of `fromto` to the first."""
     if not item.has("fromto"):
@@ -260,7 +291,7 @@ def _unit_solid(item: Item, kind: str, size: np.ndarray) -> tuple[float, np.ndar
 
 
 def merged(parts: Sequence[Inertial]) -> Inertial:
-    """All parts as one."""
+    """Several parts as one."""
     mass = sum(part.mass for part in parts)
     com = sum((part.mass * part.com for part in parts), np.zeros(3)) / mass
     I = sum((inertia_about_origin(part.mass, part.com - com, part.inertia) for part in parts), np.zeros((3, 3)))
@@ -268,7 +299,7 @@ def merged(parts: Sequence[Inertial]) -> Inertial:
 
 
 def bounded(given: Inertial, rules: Rules) -> Inertial:
-    """Lower bounds on mass and principal moments, and moments that break the triangle rule made equal."""
+    """Apply lower bounds to mass and principal moments; make moments that break the triangle rule equal."""
     result = given if given.mass >= rules.least_mass else replace(given, mass=rules.least_mass)
     moments, axes = np.linalg.eigh(result.inertia)
     changed = np.maximum(moments, rules.least_inertia) if rules.least_inertia > 0 else moments
@@ -281,7 +312,7 @@ def bounded(given: Inertial, rules: Rules) -> Inertial:
 
 
 def require_mass(body: Item, mass: float, inertia: np.ndarray) -> FileError | None:
-    """MuJoCo's rule that what moves has mass and inertia."""
+    """MuJoCo's rule that a moving body has mass and inertia."""
     if mass >= SMALLEST and float(np.linalg.eigvalsh(inertia)[0]) >= SMALLEST:
         return None
     return body.error(

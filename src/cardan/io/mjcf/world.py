@@ -1,6 +1,6 @@
-"""The bodies of a file, one after the other as MuJoCo numbers them, each with what is directly in it.
+"""The bodies of a file in MuJoCo's order, each with the elements directly in it.
 
-`<frame>` elements are folded into the poses of what they hold. Nesting may be as deep as the file likes.
+`<frame>` elements are folded into the poses of the elements inside them. Nesting may be of any depth.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cardan.io.mjcf.defaults import Defaults
+from cardan.io.mjcf.item import Item
 from cardan.io.mjcf.placement import Angles, pose_of
 from cardan.io.mjcf.solids import Geom
-from cardan.io.mjcf.text import Item
 from cardan.io.mjcf.vocabulary import ATTRIBUTES
 from cardan.model.pose import Pose
 
@@ -27,7 +27,7 @@ MAKERS = {
 
 @dataclass(eq=False)
 class BodyItem:
-    """A body as the file has it: `name` as in the file or made up, `at` its pose in the parent's frame."""
+    """A body of the file; `name` is made up if the file gives none, `at` is the pose in the parent's frame."""
 
     item: Item
     name: str
@@ -41,7 +41,7 @@ class BodyItem:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the walk is: in which body, in which frame of it, under which class."""
+    """Place in the tree: body, frame in the body, and inherited class."""
 
     body: int
     frame: Pose
@@ -71,7 +71,7 @@ class World:
         self._name_all()
 
     def _enter(self, item: Item, place: _Place) -> _Place | None:
-        """Take up one element; where its own elements are, if it holds any."""
+        """Add one element; the place of its own elements, if it may have any."""
         if item.tag in MAKERS:
             raise item.error(
                 f"<{item.tag}> {MAKERS[item.tag]}, which is not read; save the compiled model as MJCF first"
@@ -92,7 +92,7 @@ class World:
         return _Place(len(self.bodies) - 1, Pose(), inherited)
 
     def _put(self, item: Item, place: _Place) -> None:
-        """Put an element into its body."""
+        """Add an element to its body."""
         body = self.bodies[place.body]
         if item.tag == "inertial":
             if place.body == 0:
@@ -115,7 +115,7 @@ class World:
             self.plugins.append(item)
 
     def _name_all(self) -> None:
-        """Names for bodies that have none; names given twice are refused."""
+        """Name bodies without a name; reject names given twice."""
         for body in self.bodies[1:]:
             if body.name in self.names or body.name == WORLD:
                 raise body.item.error(
@@ -130,7 +130,7 @@ class World:
 
 
 def free_name(name: str, taken: object) -> str:
-    """The name, with as many underscores as it takes to differ from the others."""
+    """The name, with underscores added until it differs from the others."""
     while name in taken:  # type: ignore[operator]
         name += "_"
     return name

@@ -1,8 +1,8 @@
-"""The law of an actuator as its classes and itself make it, one element after the other.
+"""The law of an actuator, built up from its defaults classes and its own element, one after the other.
 
-`general` changes the numbers that it gives; `motor`, `position` and `velocity` begin anew, but that the last two take
-the numbers of a class that has the same element. Where it is another one MuJoCo has rules of its own, and the law is
-not read.
+`general` changes only the numbers that it gives. `motor`, `position` and `velocity` start a new law; the last two keep
+the numbers of a class that has the same element. A `position` or `velocity` over a class with another element follows
+rules of MuJoCo's own, and its law is not read.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cardan.io.mjcf.text import Item
+from cardan.io.mjcf.item import Item
 
 GENERAL = ("dyntype", "gaintype", "biastype", "gainprm", "biasprm")
 SERVOS = ("position", "velocity")
 
 
 @dataclass(frozen=True)
-class Law:
-    """Force `gain u + bias . (1, length, speed)`; `kind` is the element it comes from, `odd` why it is another law."""
+class ActuatorLaw:
+    """Force `gain u + bias . (1, length, speed)` of an element `kind`; `odd` says why it is not such a law."""
 
     kind: str = ""
     gain: float = 1.0
@@ -27,26 +27,26 @@ class Law:
     types: tuple[str, str, str] = ("none", "fixed", "none")
     odd: str = ""
 
-    def after(self, item: Item) -> Law:
-        """The law with what an element says, which has no defaults of its own."""
+    def after(self, item: Item) -> ActuatorLaw:
+        """The law after an element, without that element's defaults."""
         kind = item.tag
         if kind == "general":
             return self._general(item) if any(item.has(name) for name in GENERAL) else self
         if kind == "motor":
-            return Law(kind)
+            return ActuatorLaw(kind)
         if kind not in SERVOS:
-            return Law(kind, odd="is not affine in control, length and speed")
+            return ActuatorLaw(kind, odd="is not affine in control, length and speed")
         if self.kind not in ("", "motor", kind):
-            return Law(kind, odd=f"mixes <{kind}> with <{self.kind}> of its class")
-        old = self if self.kind == kind else Law()
+            return ActuatorLaw(kind, odd=f"mixes <{kind}> with <{self.kind}> of its class")
+        old = self if self.kind == kind else ActuatorLaw()
         if kind == "velocity":
             kv = item.number_or("kv", old.gain)
-            return Law(kind, kv, (0.0, 0.0, -kv), ("none", "fixed", "affine"))
+            return ActuatorLaw(kind, kv, (0.0, 0.0, -kv), ("none", "fixed", "affine"))
         kp, kv = item.number_or("kp", old.gain), item.number_or("kv", -old.bias[2])
         odd = next((f"has {name!r}" for name in ("dampratio", "timeconst") if item.has(name)), old.odd)
-        return Law(kind, kp, (0.0, -kp, -kv), ("none", "fixed", "affine"), odd)
+        return ActuatorLaw(kind, kp, (0.0, -kp, -kv), ("none", "fixed", "affine"), odd)
 
-    def _general(self, item: Item) -> Law:
+    def _general(self, item: Item) -> ActuatorLaw:
         first, second, third = (item.get(name, old) for name, old in zip(GENERAL[:3], self.types, strict=True))
         gain = float(item.several("gainprm", 1, 10)[0]) if item.has("gainprm") else self.gain
         given = item.several("biasprm", 1, 10)[:3] if item.has("biasprm") else ()

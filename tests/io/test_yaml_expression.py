@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cardan as cd
-from cardan.io.arithmetic import Quantity, evaluate
-from cardan.io.expression import DEEPEST, LARGEST, Call, ExpressionError, Name, Node, Number, as_text, parse
-from cardan.io.traced import as_expressions
-from cardan.io.units import TABLE, UnitError, read_unit, to_si
+from cardan.io.yaml.arithmetic import Measured, evaluate
+from cardan.io.yaml.expression import DEEPEST, LARGEST, Call, Expression, ExpressionError, Literal, Name, as_text, parse
+from cardan.io.yaml.function import as_expressions
+from cardan.io.yaml.units import TABLE, UnitError, read_unit, to_si
 from cardan.mechanisms import pendulum
 
-NUMBERS = st.floats(0, 1e6, allow_nan=False).map(lambda x: Number(repr(x)))
-LEAVES = st.one_of(NUMBERS, st.sampled_from([Name("x"), Name("y"), Number("2.0"), Number("0.0")]))
+NUMBERS = st.floats(0, 1e6, allow_nan=False).map(lambda x: Literal(repr(x)))
+LEAVES = st.one_of(NUMBERS, st.sampled_from([Name("x"), Name("y"), Literal("2.0"), Literal("0.0")]))
 UNARY = ("neg", "sin", "cos", "tan", "asin", "atan", "sinh", "tanh", "sqrt", "exp", "log", "abs", "floor", "ceil")
 BINARY = ("+", "-", "*", "/", "^", "atan2", "hypot", "<", "<=", ">", ">=", "==", "!=", "min", "max", "copysign")
 PYTHON: dict[str, Any] = {
@@ -25,7 +25,7 @@ PYTHON: dict[str, Any] = {
 }  # fmt: skip
 
 
-def extend(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+def extend(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
     return st.one_of(
         st.builds(lambda f, a: Call(f, (a,)), st.sampled_from(UNARY), inner),
         st.builds(lambda f, a, b: Call(f, (a, b)), st.sampled_from(BINARY), inner, inner),
@@ -33,23 +33,23 @@ def extend(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     )
 
 
-TREES: st.SearchStrategy[Node] = st.recursive(LEAVES, extend, max_leaves=20)
+TREES: st.SearchStrategy[Expression] = st.recursive(LEAVES, extend, max_leaves=20)
 
 
-def value(tree: Node, **names: float) -> float:
-    found = evaluate(tree, lambda name: Quantity(names[name.name]))
-    assert isinstance(found, Quantity)
+def value(tree: Expression, **names: float) -> float:
+    found = evaluate(tree, lambda name: Measured(names[name.name]))
+    assert isinstance(found, Measured)
     return found.value
 
 
 @given(TREES)
-def test_text_and_tree_are_the_same(tree: Node) -> None:
+def test_text_and_tree_are_the_same(tree: Expression) -> None:
     assert parse(as_text(tree)) == tree
     assert as_text(parse(as_text(tree))) == as_text(tree)
 
 
 @given(TREES, st.floats(-10, 10), st.floats(-10, 10))
-def test_values_are_pythons(tree: Node, x: float, y: float) -> None:
+def test_values_are_pythons(tree: Expression, x: float, y: float) -> None:
     text = as_text(tree).replace("^", "**").replace("if(", "if_(")
     try:
         found = value(tree, x=x, y=y)
@@ -60,14 +60,14 @@ def test_values_are_pythons(tree: Node, x: float, y: float) -> None:
 
 
 @given(TREES, st.floats(-3, 3), st.floats(-3, 3))
-def test_graphs_have_the_same_value(tree: Node, x: float, y: float) -> None:
+def test_graphs_have_the_same_value(tree: Expression, x: float, y: float) -> None:
     symbols = {"x": ca.SX.sym("x"), "y": ca.SX.sym("y")}
     try:
         expected = value(tree, x=x, y=y)
         graph = evaluate(tree, lambda name: symbols[name.name])
     except ExpressionError:
         return
-    if isinstance(graph, Quantity):
+    if isinstance(graph, Measured):
         assert graph.value == expected
     else:
         found = float(ca.Function("f", list(symbols.values()), [graph])(x, y))
@@ -110,7 +110,7 @@ def test_a_traced_function_is_read_back_operation_by_operation(steps: list[tuple
     for name, line in text.where.items():
         known[name] = [evaluate(parse(line), lookup)]
     results = [evaluate(parse(line), lookup) for line in text.outputs[0]]
-    column = ca.vertcat(*(r.value if isinstance(r, Quantity) else r for r in results))
+    column = ca.vertcat(*(r.value if isinstance(r, Measured) else r for r in results))
     assert ca.Function("law", [t, q, v], [column]).serialize() == function.serialize()
 
 
@@ -178,7 +178,7 @@ def test_a_prefix_moves_the_point_and_nothing_else(x: float) -> None:
         ("sin(2 mm)", "sin takes an angle, not a length (m)", (0, 9)),
         ("exp(2 mm)", "exp takes a plain number, not a length (m)", (0, 9)),
         ("2^(1 mm)", "an exponent is a plain number, not a length (m)", (0, 8)),
-        ("sqrt(2 mm)", "the power 0.5 of a length (m) is no quantity", (0, 10)),
+        ("sqrt(2 mm)", "the power 0.5 of a length (m) is not a quantity", (0, 10)),
         ("sqrt(-1)", "'sqrt' of -1 has no finite value", (0, 8)),
         ("1/0", "'/' of 1, 0 has no finite value", (0, 3)),
         ("9^9^9", "has no finite value", (0, 5)),

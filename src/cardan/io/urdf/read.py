@@ -1,9 +1,9 @@
 """URDF, the robot description of ROS: links with inertia, joints between them.
 
-A link is a body, its frame the body frame; a joint's frame on the parent is its `<origin>`, and on the child
-the child's own frame. SI units throughout, as the format has it: m, rad, kg, kg m^2. Roll, pitch and yaw turn
-about the fixed axes. What never concerns dynamics (`<visual>`, `<collision>`, `<material>`) is passed over;
-whatever else is not understood is noted in the model's report. Meshes and packages are never needed.
+A link is a body, its frame the body frame. A joint's frame on the parent is its `<origin>`, on the child the child's
+own frame. SI units: m, rad, kg, kg m^2. Roll, pitch and yaw turn about the fixed axes. What does not concern dynamics
+(`<visual>`, `<collision>`, `<material>`) is ignored; other unknown elements are listed in the model's notes. Meshes and
+packages are not needed.
 
 Source: the URDF specification of ROS, pages robot, link, inertial, joint.
 """
@@ -20,9 +20,9 @@ from typing import Any, Literal
 import numpy as np
 
 from cardan.errors import FileError, InputError, ModelError, nearest
-from cardan.io.element import Element, parse_xml
 from cardan.io.policy import Policy, Word
-from cardan.io.text import BODIES, placing, read_text
+from cardan.io.text_file import BODIES, placing, read_text
+from cardan.io.xml_element import Element, parse_xml
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Free, JointType, Planar, Prismatic, Revolute, Rigid
@@ -41,7 +41,7 @@ TYPES: dict[str, tuple[Callable[[Any], JointType], bool]] = {
     "floating": (lambda axis: Free(), False),
 }
 UNLIMITED = sys.float_info.max
-"""The largest number, as a limit, is none: other readers insist on limits."""
+"""As a limit, the largest number means no limit: other readers require limits."""
 INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
@@ -60,7 +60,7 @@ def read_urdf(
         root: how the root link is joined to ground: "fixed", or "free" for a floating base.
         gravity: acceleration of free fall (3,), m/s^2, in ground axes.
         mimic: whether joints that mimic another are coupled to it; otherwise that is data on the joint only.
-        policy: what is done with a breach of a rule: "strict" refuses it, "warn" keeps it, "repair" mends it.
+        policy: what to do where the file breaks a rule: "strict" rejects it, "warn" keeps it, "repair" corrects it.
 
     """
     check_root(root)
@@ -100,13 +100,13 @@ def read_urdf(
 
 
 def check_root(root: object) -> None:
-    """Refuse a root that is neither fixed nor free."""
+    """Reject a root that is neither fixed nor free."""
     if root not in tuple(ROOTS):
         raise InputError(f"root must be 'fixed' or 'free', got {root!r}; free is for a floating base")
 
 
 def naming(where: Element | str, bodies: str = "link") -> AbstractContextManager[None]:
-    """Put file and line before what the model says is wrong, and call bodies as the file does."""
+    """Put file and line before errors of the model, and call bodies links."""
 
     def placed(sentence: str) -> str:
         if sentence.startswith("body "):
@@ -155,7 +155,7 @@ def _end(joint: Element, tag: str) -> str:
 
 
 def _find_root(robot: Element, links: dict[str, Element], joints: dict[str, Element]) -> str:
-    """Find the one link that is nobody's child, and from which every other is reached."""
+    """Find the one link that is no joint's child, and from which all others are reached."""
     children = {_end(joint, "child") for joint in joints.values()}
     roots = [name for name in links if name not in children]
     if not roots:
@@ -185,7 +185,7 @@ def _find_root(robot: Element, links: dict[str, Element], joints: dict[str, Elem
 
 
 def _add_links(mechanism: Mechanism, links: dict[str, Element], policy: Policy) -> dict[str, str]:
-    """Add a body for each link; return the bodies' names, which differ from the links' in one case only."""
+    """Add a body for each link; return their names, which are the links' own except for one called ground."""
     bodies = {link: link for link in links}
     if mechanism.ground in links:
         bodies[mechanism.ground] = _free_name(mechanism.ground, links)
@@ -285,7 +285,7 @@ def _data(joint: Element, kind: str, policy: Policy) -> JointData:
 
 
 def _limit(limit: Element, name: str, policy: Policy) -> float | None:
-    """A limit, of any size; None where an infinite one stands for none."""
+    """A limit of any size; None if it is infinite and the policy allows that."""
     try:
         return limit.number(name, largest=inf)
     except FileError as fault:
@@ -318,7 +318,7 @@ def _couple(mechanism: Mechanism, name: str, joints: dict[str, Element]) -> None
 
 
 def _free_name(name: str, taken: Iterable[str]) -> str:
-    """Return the name, with as many underscores as it takes to differ from the others."""
+    """The name, with underscores added until it differs from the others."""
     while name in taken:
         name += "_"
     return name

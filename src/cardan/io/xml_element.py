@@ -1,4 +1,4 @@
-"""One element of an XML model file; whatever is wrong in it is told with its file, owner, rule and value."""
+"""One element of an XML model file; errors name the file, the owner, the rule and the value."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 LARGEST = 1e60
-"""No mass, length or inertia is larger, in SI units; squares of such numbers are still finite."""
+"""Largest mass, length or inertia, in SI units; squares of such numbers are still finite."""
 ELEMENTS, ATTRIBUTES = 110_000, 200
-"""Elements of a file, and attributes of an element, that are read; a robot of a thousand bodies has 20,000 and 60."""
+"""Most elements of a file, and attributes of an element; a robot of a thousand bodies has 20,000 and 60."""
 MOST = 1000
-"""Words of an attribute that are told apart, where fewer are wanted."""
+"""Words of an attribute that are counted, where fewer are expected."""
 LONGEST = 1100
-"""Characters of a number; the smallest of all, written out in full, has fewer."""
+"""Most characters of a number; the smallest float, written out in full, has fewer."""
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 
 
 class Element:
-    """An element of the file `source`; `owner` is how sentences call the thing that it describes.
+    """An element of the file `source`; `owner` is what messages call the thing that it describes.
 
     `unread` counts, for the whole file, the elements and attributes that no reader asked for.
     """
@@ -42,7 +42,7 @@ class Element:
         return _plain(self.node.tag)
 
     def error(self, sentence: str) -> FileError:
-        """Make the exception that says what is wrong here."""
+        """An exception with this place and a sentence."""
         return FileError(f"{self.place}: {self.owner}: {sentence}")
 
     @property
@@ -53,10 +53,10 @@ class Element:
 
     @property
     def content(self) -> str:
-        """All that is in the element, as text: equal for elements that differ in blanks only, and for no others."""
+        """The element with all its content as text, blanks normalised: equal text means equal elements."""
         parts: list[str] = []
         ahead: list[Any] = [self.node]
-        while ahead:  # elements may be nested deeper than functions may
+        while ahead:  # no recursion: elements may be nested deeper than Python's stack
             node = ahead.pop()
             if isinstance(node, str):
                 parts.append(node)
@@ -116,7 +116,7 @@ class Element:
             got = f"{len(words)}{' or more' * (len(words) > MOST)}"
             raise self.error(f"{attribute!r} of <{self.tag}> must be {many}, got {got}: {shortened(text)}")
         if max(map(abs, values)) > largest:
-            raise self.error(f"{attribute!r} of <{self.tag}> is beyond any machine: {shortened(text)}; check it")
+            raise self.error(f"{attribute!r} of <{self.tag}> is too large: {shortened(text)}; check the unit")
         return np.array(values)
 
     def note_unread(self, elements: Iterable[str], attributes: Iterable[str]) -> None:
@@ -168,7 +168,7 @@ def top_tag(text: str, source: str) -> str:
 
 
 class _TopMet(Exception):
-    """The top element has begun, and nothing else is wanted."""
+    """Stops parsing at the top element."""
 
 
 def parse_nodes(text: str, source: str, *, top_only: bool = False, most: int = ELEMENTS) -> Any:
@@ -211,12 +211,12 @@ def parse_nodes(text: str, source: str, *, top_only: bool = False, most: int = E
         line, column = error.position
         reason = str(error).split(":")[0]
         raise FileError(f"{source}: line {line}, column {column + 1}: the XML is malformed: {reason}") from None
-    except ValueError as error:  # characters that no XML may hold, such as lone surrogates
+    except ValueError as error:  # characters that XML forbids, such as lone surrogates
         raise FileError(f"{source}: the XML cannot be read: {error}") from None
 
 
 def walk(top: Any) -> Iterator[Any]:
-    """A node and all nodes in it, however deep; `iter` of the node itself would call itself."""
+    """A node and all nodes in it, however deep; without recursion, unlike `iter` of the node itself."""
     ahead = [top]
     while ahead:
         node = ahead.pop()
@@ -230,6 +230,6 @@ def shortened(text: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Put the last word of a namespace before a name in it, as files write it: xacro:macro."""
+    """A name with the last word of its namespace as prefix, as files write it: xacro:macro."""
     space, _, local = name.rpartition("}")
     return f"{space.rstrip('/').rpartition('/')[2].lstrip('{')}:{local}" if space else name

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 WIDTH = 100
-"""Characters up to which a table or list inside an element stands on one line."""
-# Words of which no YAML reader makes anything but text.
+"""Longest line, in characters, for a table or list on one line."""
+# Words that every YAML reader takes as text.
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./-]| (?=[\w./-]))*", re.ASCII)
 WORDS = {"true", "false", "yes", "no", "on", "off", "null", "nan", "inf"}
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII)
@@ -25,7 +25,7 @@ def number(value: float) -> str:
 
 
 def block(sections: dict[str, Any]) -> str:
-    """The text of a file: sections of elements of entries; texts of numbers stay as they are."""
+    """The text of a file from nested tables: sections, elements, entries; numbers are given as text."""
     lines: list[str] = []
     for name, value in sections.items():
         if isinstance(value, dict):
@@ -38,7 +38,7 @@ def block(sections: dict[str, Any]) -> str:
 
 
 def _entry(key: str, value: Any, depth: int, inline: bool | None = None) -> list[str]:
-    """One key and what belongs to it."""
+    """Lines of one key and its value."""
     head = f"{'  ' * depth}{word(key)}:"
     short = flow(value)
     fits = len(head) + len(short) < WIDTH and not (depth == 1 and isinstance(value, dict))
@@ -68,7 +68,7 @@ def flow(value: Any) -> str:
 
 
 def word(text: str, numeric: bool = False) -> str:
-    """A scalar, in quotes where it could be taken for something else."""
+    """A scalar, in quotes where YAML would not read it as text."""
     if numeric and (NUMBER.fullmatch(text) or CALCULATION.fullmatch(text)):
         return text
     if PLAIN.fullmatch(text) and text.lower() not in WORDS:
@@ -77,7 +77,7 @@ def word(text: str, numeric: bool = False) -> str:
 
 
 def quoted(text: str) -> str:
-    """A scalar in double quotes; whatever is not printable is escaped."""
+    """A scalar in double quotes, with unprintable characters escaped."""
     return '"' + "".join(map(_escaped, text)) + '"'
 
 

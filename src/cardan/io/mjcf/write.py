@@ -1,8 +1,10 @@
-"""A model written as MJCF, and a sentence for everything that MJCF cannot say.
+"""A model written as MJCF, and a sentence for everything that MJCF cannot express.
 
-A body of MJCF may have several joints, so a joint of several motions is a row of them, and a body without mass whose
-only load is another one gives its joints to that. Notation: a row of joints moves the body by `A1 J1 A2 J2 .. An`; seen
-in the body's frame where the file has it, joint k is `Ck Jk Ck^-1` with `Ck = (A(k+1) .. An)^-1`.
+A body of MJCF may have several joints, so a joint of several motions is a row of them. A body without mass that
+carries one other body and nothing else gives its joints to that.
+
+Notation: a row of joints moves the body by `A1 J1 A2 J2 .. An`; seen in the body's frame where the file has it, joint
+k is `Ck Jk Ck^-1` with `Ck = (A(k+1) .. An)^-1`.
 
 Source: MuJoCo's documentation, XML reference.
 """
@@ -16,10 +18,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from cardan.io.mjcf.text import COUNTED, ELEMENTS
-from cardan.io.outline import Branch, add, branches, check_names, document, finite_data, name_of, unlike, words
+from cardan.io.export import Branch, add, branches, check_names, document, finite_data, name_of, unlike, words
+from cardan.io.mjcf.item import COUNTED, ELEMENTS
 from cardan.model.body import Body, Joint, JointData
 from cardan.model.force import TORSION, Coupling, Force
+from cardan.model.joint import REVOLUTE, RIGID, SPHERICAL
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
@@ -29,15 +32,16 @@ if TYPE_CHECKING:
 
 TYPE_OF = {"turn": "hinge", "slide": "slide", "ball": "ball", "free": "free"}
 LEAST = 1e-15
-"""MuJoCo's least mass and principal inertia of what moves."""
-CLOSED_BY = {"spherical": ("connect", (0.0,)), "rigid": ("weld", (0.0,)), "revolute": ("connect", (0.0, 0.1))}
+"""MuJoCo's least mass and principal moment of inertia of a moving body."""
+CLOSED_BY = {SPHERICAL: ("connect", (0.0,)), RIGID: ("weld", (0.0,)), REVOLUTE: ("connect", (0.0, 0.1))}
+"""What closes a loop in place of a joint: the element, and the points on the joint's axis that it holds (m)."""
 
 
 @dataclass(frozen=True)
-class Motion:
-    """One joint of the file: its kind, axis and pose `A` before it, moved by the coordinate `ref` that it starts with.
+class FileJoint:
+    """One joint of the file: what it is, its axis, the pose `A` before it, and its initial coordinate `ref`.
 
-    `coordinates` are its places in the model's v.
+    `coordinates` are its indices in the model's v.
     """
 
     what: str
@@ -50,7 +54,7 @@ class Motion:
 
     @property
     def before(self) -> Pose:
-        """What leads to the joint in the configuration of the file."""
+        """The pose before the joint in the configuration of the file."""
         if self.what == "slide":
             return self.A @ Pose(self.ref * self.axis)
         half = self.ref / 2
@@ -58,7 +62,7 @@ class Motion:
 
 
 def write_mjcf(model: Model) -> tuple[str, list[str]]:
-    """The text of an MJCF file, and what it could not say, a sentence each; `load` makes the same tree of it."""
+    """The text of an MJCF file, and a sentence for each loss; `load` makes the same tree of it."""
     model.require_one("save")
     check_names(model)
     writer = _Writer(model.settled())
@@ -68,9 +72,9 @@ def write_mjcf(model: Model) -> tuple[str, list[str]]:
 
 
 def _losses(model: Model) -> Iterator[str]:
-    """What no MJCF says."""
+    """What MJCF cannot express in any model."""
     for joint in model.joints:
-        if joint.start is not None and joint.kind.name == "spherical":
+        if joint.start is not None and joint.kind is SPHERICAL:
             yield f"joint {joint.name!r}: a ball of MJCF has no start, {words(joint.start)}; left out"
         if joint.data.velocity is not None:
             yield f"joint {joint.name!r}: MJCF has no limit of speed, {joint.data.velocity:g}; left out"
@@ -88,7 +92,7 @@ def _losses(model: Model) -> Iterator[str]:
 
 
 class _Writer:
-    """Nested bodies and what holds them together."""
+    """Nested bodies, their joints and the equality constraints."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -109,10 +113,10 @@ class _Writer:
         if "world" in model.body_names:
             index, new = model.body_index("world"), unlike("world", {"world", *model.body_names})
             self.body_names[index] = new
-            self.losses.append(f"body 'world': MJCF calls ground so; it is called {new!r}")
+            self.losses.append(f"body 'world': this is the name of ground in MJCF; renamed to {new!r}")
 
     def _masses(self) -> dict[int, tuple[float, np.ndarray, np.ndarray]]:
-        """Mass, centre of mass and inertia of each body; where MuJoCo refuses that of a part, of the whole link."""
+        """Mass, centre of mass and inertia of each body; of the whole link where MuJoCo rejects that of a part."""
         bodies, tree = self.model.bodies, self.model.tree
         masses = {b: (body.mass, body.com, body.inertia) for b, body in enumerate(bodies)}
         nothing = (0.0, np.zeros(3), np.zeros((3, 3)))
@@ -166,7 +170,7 @@ class _Writer:
         return root
 
     def _body(self, branch: Branch) -> int:
-        """Write a body with its joints; bodies without mass on the way to it are passed over."""
+        """Write a body with its joints; bodies without mass before it in the chain are left out."""
         row, first = self._motions(branch), branch
         last = branch.M.inverse
         while self._is_passed_over(branch):
@@ -175,7 +179,7 @@ class _Writer:
             if name != f"{carried} / {branch.joint.name}":
                 self.losses.append(f"body {name!r}: it moves and has no mass; its joints are those of {carried!r}")
             row += self._motions(inner, last)
-            last = inner.M.inverse if inner.kind != "rigid" or inner.motions else last @ inner.F @ inner.M.inverse
+            last = inner.M.inverse
             branch = inner
         place = self.places[branch.far] = self._place(branch, row)
         last = last @ place
@@ -201,57 +205,62 @@ class _Writer:
         return branch.far
 
     def _is_passed_over(self, branch: Branch) -> bool:
-        """Whether a body has neither mass nor anything on it but one more joint that moves."""
+        """Whether a body has no mass and carries only one more joint that moves."""
         body, carried = self.model.bodies[branch.far], self.on.get(branch.far, [])
         held = {end for j in self.model.cuts for end in (self.model.joints[j].parent, self.model.joints[j].child)}
         named = {frame.body for frame in self.model.frames} | held
-        turning = any(kind in ("spherical", "free") for kind in (branch.kind, *(b.kind for b in carried)))
-        alone = len(carried) == 1 and carried[0].kind != "rigid" and branch.far not in named and not turning
-        return body.mass == 0 and not body.inertia.any() and branch.kind != "rigid" and alone
+        joints = [branch, *carried]
+        turning = any(joint.whole for joint in joints)
+        alone = len(carried) == 1 and branch.far not in named and not turning
+        return body.mass == 0 and not body.inertia.any() and alone and all(joint.motions for joint in joints)
 
-    def _motions(self, branch: Branch, before: Pose | None = None) -> list[Motion]:
-        """The joints of the file that stand for one of the model; `before` is what leads to its frame."""
+    def _motions(self, branch: Branch, before: Pose | None = None) -> list[FileJoint]:
+        """The joints of the file for one joint of the model; `before` is the pose that leads to its frame."""
         joint, A = branch.joint, branch.F if before is None else before @ branch.F
         links = [link for link in self.model.tree.links if self.model.joints[link.joint] is joint]
         v = tuple(range(links[0].v.start, links[0].v.stop)) if links else ()
-        if branch.kind == "rigid":
+        if not branch.can_be_said:
+            self.losses.append(
+                f"joint {joint.name!r} ({branch.kind.title}): MJCF has no such joint; the body is fixed where its "
+                "coordinates are neutral"
+            )
+        parts = branch.motions
+        if not parts:
             return []
-        if branch.kind == "spherical":
+        if branch.whole == "ball":
             if branch.backwards:
                 self._tell_opposite(joint)
-            return [Motion("ball", np.zeros(3), A, joint, joint.name, v)]
-        if branch.kind == "free":
+            return [FileJoint("ball", np.zeros(3), A, joint, joint.name, v)]
+        if branch.whole == "free":
             return self._free(branch, A, v)
-        parts = branch.motions
         names = (
             [joint.name]
             if len(parts) == 1
             else [unlike(f"{joint.name}_{k + 1}", self.joint_names) for k in range(len(parts))]
         )
-        if branch.kind == "screw":
+        own: list[tuple[int, ...]] = [(k,) for k in v]
+        q0 = [0.0] * len(own) if joint.start is None else [float(x) for x in joint.start]
+        if branch.ratio is not None:  # the last motion has no coordinate of its own
             names = [joint.name, unlike(f"{joint.name}_advance", self.joint_names)]
-            self.pitches.append((*names, branch.pitch))  # type: ignore[arg-type]
+            self.pitches.append((names[0], names[1], branch.ratio))
             self.losses.append(
-                f"joint {joint.name!r} (screw): a hinge and a slide held to it stand for it, with two coordinates"
+                f"joint {joint.name!r} ({branch.kind.title}): a hinge and a slide held to it stand for it, with two "
+                "coordinates"
             )
-        own = [(v[0],), ()] if branch.kind == "screw" else [(k,) for k in v]
-        if branch.backwards and branch.kind in ("universal", "planar"):
+            own, q0 = [(v[0],), ()], [q0[0], branch.ratio * q0[0]]
+        elif branch.reorders:
             self.losses.append(
                 f"joint {joint.name!r}: it is met from its child; its coordinates come in the opposite order"
             )
             own.reverse()
-        q0 = [0.0] * len(parts) if joint.start is None else [float(x) for x in joint.start]
-        if branch.kind == "screw":
-            q0 = [q0[0], branch.pitch * q0[0]]
-        elif branch.backwards and branch.kind in ("universal", "planar"):
             q0.reverse()
         self.refs |= dict(zip(names, q0, strict=True))
         return [
-            Motion(what, axis, A if k == 0 else Pose(), joint, names[k], own[k], q0[k])
+            FileJoint(what, axis, A if k == 0 else Pose(), joint, names[k], own[k], q0[k])
             for k, (what, axis) in enumerate(parts)
         ]
 
-    def _free(self, branch: Branch, A: Pose, v: tuple[int, ...]) -> list[Motion]:
+    def _free(self, branch: Branch, A: Pose, v: tuple[int, ...]) -> list[FileJoint]:
         joint = branch.joint
         if branch.backwards:
             self._tell_opposite(joint)
@@ -260,25 +269,25 @@ class _Writer:
                 self.losses.append(
                     f"joint {joint.name!r} (free): its coordinates are the pose in ground, not in its frame"
                 )
-            return [Motion("free", np.zeros(3), A, joint, joint.name, v)]
+            return [FileJoint("free", np.zeros(3), A, joint, joint.name, v)]
         self.losses.append(
             f"joint {joint.name!r} (free): MJCF has it on the world only; three slides and a ball stand for it, whose "
             "rates are those of the position, and then the angular velocity"
         )
         names = [unlike(f"{joint.name}_{x}", self.joint_names) for x in "xyz"]
         slides = [
-            Motion("slide", axis, A if k == 0 else Pose(), joint, names[k], (v[3 + k],))
+            FileJoint("slide", axis, A if k == 0 else Pose(), joint, names[k], (v[3 + k],))
             for k, axis in enumerate(np.eye(3))
         ]
-        return [*slides, Motion("ball", np.zeros(3), Pose(), joint, joint.name, v[:3])]
+        return [*slides, FileJoint("ball", np.zeros(3), Pose(), joint, joint.name, v[:3])]
 
     def _tell_opposite(self, joint: Joint) -> None:
         self.losses.append(
             f"joint {joint.name!r}: it is met from its child; its coordinates are of the opposite motion"
         )
 
-    def _place(self, branch: Branch, row: list[Motion]) -> Pose:
-        """The frame of a body in the file: its own, but for balls and free joints, whose coordinates are of theirs."""
+    def _place(self, branch: Branch, row: list[FileJoint]) -> Pose:
+        """The frame of a body in the file: its own, or the joint's for ball and free joints, as MJCF demands."""
         if not row or row[-1].what not in ("ball", "free"):
             return Pose()
         place = branch.M if row[-1].what == "free" else Pose(rotation=branch.M.rotation)
@@ -292,7 +301,7 @@ class _Writer:
     def _inertial(self, node: Node, index: int, place: Pose, moves: bool) -> None:
         body, (mass, com, I) = self.model.bodies[index], self.masses[index]
         if mass == 0 and not I.any():
-            if moves and not any(b.kind == "rigid" for b in self.on.get(index, [])):
+            if moves and not any(not b.motions for b in self.on.get(index, [])):
                 self.losses.append(f"body {body.name!r}: it moves and has no mass, which MuJoCo refuses; give it some")
             return
         R = place.rotation
@@ -303,7 +312,7 @@ class _Writer:
         six = words((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
         add(node, "inertial", pos=words(com), mass=words(mass), fullinertia=six)
 
-    def _joint(self, node: Node, motion: Motion, C: Pose) -> None:
+    def _joint(self, node: Node, motion: FileJoint, C: Pose) -> None:
         """Write a joint; `C` is its frame in that of the body."""
         joint = add(node, "joint", name=motion.name, type=TYPE_OF[motion.what])
         if motion.what in ("turn", "slide"):
@@ -323,7 +332,7 @@ class _Writer:
         v = self.model.v_slice(joint.name)
         return range(v.start, v.stop)
 
-    def _numbers(self, node: Node, motion: Motion, places: list[int]) -> None:
+    def _numbers(self, node: Node, motion: FileJoint, places: list[int]) -> None:
         """Armature, stiffness and damping along some coordinates of a joint."""
         joint = motion.joint
         if joint.armature is not None and joint.armature[places].any():
@@ -338,17 +347,20 @@ class _Writer:
                     node.set(attribute, words(values[key]))
 
     def _springs(self) -> dict[str, Force]:
-        """A torsion spring for each joint that has one; all other forces are lost."""
+        """A torsion spring for each joint that has one; all other forces are losses."""
         found: dict[str, Force] = {}
         for force in self.model.forces:
             name = self.model.joints[force.on[0]].name if force.kind is TORSION else ""
-            cut = force.kind is TORSION and force.on[0] in self.model.cuts
-            kind = "" if not name else self.model.joint(name).kind.name
-            if not name or cut or name in found or kind in ("spherical", "free"):
+            if not name or name in found or not self._has_coordinates(force.on[0]):
                 self.losses.append(f"{force.kind.name} {force.name!r}: it is not one of the forces of MJCF; left out")
             else:
                 found[name] = force
         return found
+
+    def _has_coordinates(self, joint: int) -> bool:
+        """Whether the file has hinges and slides for a joint."""
+        motions = self.model.joints[joint].kind.motions or ()
+        return joint not in self.model.cuts and bool(motions) and all(m.what in ("turn", "slide") for m in motions)
 
     def _data(self, node: Node, joint: Joint) -> None:
         data = finite_data(joint)
@@ -370,13 +382,13 @@ class _Writer:
 
     def _close_loops(self, equality: Node) -> None:
         for joint in (self.model.joints[j] for j in self.model.cuts):
-            kind = joint.kind.name
-            if kind not in CLOSED_BY or not {joint.parent, joint.child} <= set(self.nodes):
-                self.losses.append(f"joint {joint.name!r} ({kind}): MJCF closes loops by points and welds; left out")
+            called = f"joint {joint.name!r} ({joint.kind.name})"
+            if joint.kind not in CLOSED_BY or not {joint.parent, joint.child} <= set(self.nodes):
+                self.losses.append(f"{called}: MJCF closes loops by points and welds; left out")
                 continue
-            tag, offsets = CLOSED_BY[kind]
+            tag, offsets = CLOSED_BY[joint.kind]
             if len(offsets) > 1:
-                self.losses.append(f"joint {joint.name!r} ({kind}): it closes a loop; two points held stand for it")
+                self.losses.append(f"{called}: it closes a loop; two points held stand for it")
             for k, z in enumerate(offsets):
                 ends = []
                 for side, body, at in (("1", joint.parent, joint.at), ("2", joint.child, joint.child_at)):
@@ -386,8 +398,8 @@ class _Writer:
 
     def _couple(self, equality: Node, coupling: Coupling) -> None:
         joints = [self.model.joints[j] for j in coupling.joints]
-        told = all(joint.kind.nv == 1 for joint in joints) and not set(coupling.joints) & set(self.model.cuts)
-        if coupling.function is not None or len(joints) > 2 or not told:
+        held = all(self.model.joints[j].kind.nv == 1 and self._has_coordinates(j) for j in coupling.joints)
+        if coupling.function is not None or len(joints) > 2 or not held:
             self.losses.append(f"{coupling.owner}: MJCF couples two joints and no more; left out")
             return
         c, offset = coupling.coefficients, coupling.offset / coupling.coefficients[0]
@@ -397,7 +409,7 @@ class _Writer:
             self._hold(equality, coupling.name, joints[0].name, joints[1].name, offset, -c[1] / c[0])
 
     def _hold(self, equality: Node, name: str, first: str, second: str, offset: float, ratio: float) -> None:
-        """Hold `first = offset + ratio second`, in the file's measure from where each starts."""
+        """Hold `first = offset + ratio second`; the file counts both from their initial values."""
         other = {"joint2": second} if second else {}
         rest = offset + ratio * self.refs.get(second, 0.0) - self.refs.get(first, 0.0)
         coefficients = f"{words(rest)} {words(ratio)} 0 0 0"
@@ -405,7 +417,7 @@ class _Writer:
 
 
 def _is_solid(body: Body) -> bool:
-    """Whether MuJoCo takes a body's inertia by itself; a body without any is taken."""
+    """Whether MuJoCo accepts a body's inertia by itself; it accepts a body without any."""
     if body.mass == 0 and not body.inertia.any():
         return True
     a, b, c = np.linalg.eigvalsh((body.inertia + body.inertia.T) / 2)

@@ -1,8 +1,8 @@
-"""A model written as URDF, and a sentence for everything that URDF cannot say.
+"""A model written as URDF, and a sentence for everything that URDF cannot express.
 
-A link's frame is where its joint is, so a body whose own frame is elsewhere is written as seen from its joint. A joint
-of several motions becomes several joints with links without mass between them. A frame becomes a link without mass. A
-model that does not stand on ground by one body, at ground's frame, gets a link `world`.
+A link's frame is at its joint, so the frame of a body is moved there. A joint of several motions becomes several joints
+with links without mass between them. A frame becomes a link without mass. A model gets a link `world`, unless one body
+is fixed to ground at the ground's frame and nothing else is connected to ground.
 
 Source: the URDF specification of ROS, pages robot, link, inertial, joint.
 """
@@ -16,12 +16,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from cardan.algebra.rotation import rotation_to_axis
-from cardan.io.element import ELEMENTS
-from cardan.io.outline import (
+from cardan.io.export import (
     Branch,
-    X,
-    Y,
-    Z,
     add,
     branches,
     check_names,
@@ -33,9 +29,11 @@ from cardan.io.outline import (
     unlike,
     words,
 )
-from cardan.io.text import BODIES
-from cardan.io.urdf import INERTIA, UNLIMITED
+from cardan.io.text_file import BODIES
+from cardan.io.urdf.read import INERTIA, UNLIMITED
+from cardan.io.xml_element import ELEMENTS
 from cardan.model.body import Joint, JointData
+from cardan.model.joint import PLANAR, RIGID
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
@@ -45,16 +43,17 @@ if TYPE_CHECKING:
 
 DOWN = (0.0, 0.0, -9.81)
 TYPE_OF = {"turn": "revolute", "slide": "prismatic"}
-# Kinds that URDF lacks and that other joints stand for: what is lost.
-STAND_INS = {
-    "spherical": "URDF has no such joint; three hinges about x, y and z stand for it, with angles in place of a "
-    "quaternion, and they lock where the second is at 90 degrees",
-    "screw": "URDF has no such joint; a hinge and a slider that mimics it stand for it, so that it has two coordinates",
-}
+# What is lost where other joints stand for one that URDF lacks.
+BALL = (
+    "URDF has no such joint; three hinges about x, y and z stand for it, with angles in place of a quaternion, and "
+    "they lock where the second is at 90 degrees"
+)
+SCREW = "URDF has no such joint; a hinge and a slider that mimics it stand for it, so that it has two coordinates"
+FIXED = "URDF has no such joint; it is written as fixed, where its coordinates are neutral"
 
 
 def write_urdf(model: Model) -> tuple[str, list[str]]:
-    """The text of a URDF file, and what it could not say, a sentence each; `load` makes the same tree of it."""
+    """The text of a URDF file, and a sentence for each loss; `load` makes the same tree of it."""
     model.require_one("save")
     check_names(model)
     writer = _Writer(model.settled())
@@ -64,7 +63,7 @@ def write_urdf(model: Model) -> tuple[str, list[str]]:
 
 
 def _losses(model: Model) -> Iterator[str]:
-    """What no URDF says."""
+    """What URDF cannot express in any model."""
     if not np.array_equal(model.gravity, DOWN):
         yield f"gravity {tuple(model.gravity.tolist())} m/s^2: URDF has none; give it to load"
     for j in model.cuts:
@@ -95,7 +94,8 @@ class _Writer:
         self.joint_names = {joint.name for joint in model.joints}
         self.places: dict[int, Pose] = {GROUND: Pose()}  # of each link's frame, in its body's
         self.base = self._base()
-        single = {j for j, joint in enumerate(model.joints) if joint.kind.nv == 1 and j not in model.cuts}
+        said = {branch.joint.name for branch in self.tree if branch.can_be_said}
+        single = {j for j, joint in enumerate(model.joints) if joint.kind.nv == 1 and joint.name in said}
         self.following, left = followers(model, single)
         for coupling in left:
             self.losses.append(f"{coupling.owner}: URDF couples two joints by mimic and no others; left out")
@@ -126,10 +126,14 @@ class _Writer:
         """The one body that stands for ground, if there is one."""
         on_ground = [branch for branch in self.tree if branch.near == GROUND]
         at_frame = any(frame.body == GROUND for frame in self.model.frames)
-        if len(on_ground) != 1 or at_frame or on_ground[0].kind != "rigid":
+        if len(on_ground) != 1 or at_frame or on_ground[0].kind is not RIGID:
             return None
         seen = on_ground[0].F @ on_ground[0].M.inverse
         return name_of(self.model, on_ground[0].far) if seen.is_identity else None
+
+    def _is_said(self, name: str) -> bool:
+        """Whether the file has a joint of this name that moves."""
+        return any(branch.joint.name == name and branch.can_be_said for branch in self.tree)
 
     def _is_base(self, branch: Branch) -> bool:
         return branch.near == GROUND and self.base == name_of(self.model, branch.far)
@@ -141,9 +145,9 @@ class _Writer:
     def _place(self, branch: Branch) -> None:
         """Choose the frame of a link: its body's where that is possible, else at the joint, with the body's axes."""
         M, kind = branch.M, branch.kind
-        if kind == "free" or (kind == "planar" and not branch.backwards):
-            place = Pose() if kind == "planar" and _is_about_axis(M) else M
-        elif kind in ("rigid", "prismatic"):
+        if branch.whole == "free" or (kind is PLANAR and not branch.backwards):
+            place = Pose() if kind is PLANAR and _is_about_axis(M) else M
+        elif all(what == "slide" for what, _ in branch.motions):
             place = Pose()
         else:
             place = Pose(M.position)
@@ -176,12 +180,12 @@ class _Writer:
         add(inertial, "inertia", **{name: words(value) for name, value in entries})
 
     def _branch(self, links: Node, joints: Node, branch: Branch) -> None:
-        """One joint of the model as one or several of the file."""
+        """Write one joint of the model as one or several joints."""
         near, far = self._link_name(branch.near), self._link_name(branch.far)
         seen = self.places[branch.near].inverse @ branch.F
         back = branch.M.inverse @ self.places[branch.far]  # from M to the link's frame
         name, data = branch.joint.name, finite_data(branch.joint)
-        if branch.kind == "free":
+        if branch.whole == "free":
             if branch.backwards:
                 self.losses.append(
                     f"joint {name!r}: a floating joint runs from parent to child, and this one is met from its child; "
@@ -190,29 +194,34 @@ class _Writer:
             self._joint(joints, name, "floating", near, far, seen, data=data)
             return
         at = seen @ back
-        if branch.kind == "planar" and not branch.backwards:
-            self._joint(joints, name, "planar", near, far, at, back.rotation.T @ Z, data)
+        if branch.kind is PLANAR and not branch.backwards:
+            self._joint(joints, name, "planar", near, far, at, back.rotation.T @ np.eye(3)[2], data)
             return
         self._motions(links, joints, branch, near, far, at, back.rotation.T)
 
     def _motions(self, links: Node, joints: Node, branch: Branch, near: str, far: str, at: Pose, R: np.ndarray) -> None:
         """Motions one after the other, with links without mass between them; `R` takes axes of M to the link's."""
         name, data = branch.joint.name, finite_data(branch.joint)
-        motions = [("turn", X), ("turn", Y), ("turn", Z)] if branch.kind == "spherical" else branch.motions
+        motions = branch.motions
+        if ball := branch.whole == "ball":
+            motions = [("turn", axis) for axis in np.eye(3)]
+        called = f"joint {name!r} ({branch.kind.title})"
+        if not branch.can_be_said:
+            self.losses.append(f"{called}: {FIXED}")
         if not motions:
-            self._joint(joints, name, "fixed", near, far, at, data=data)
+            self._joint(joints, name, "fixed", near, far, at, data=data if branch.can_be_said else None)
             return
-        if branch.kind in STAND_INS:
-            self.losses.append(f"joint {name!r} ({branch.kind}): {STAND_INS[branch.kind]}")
-        elif branch.backwards and branch.kind in ("universal", "planar"):
+        if ball or branch.ratio is not None:
+            self.losses.append(f"{called}: {BALL if ball else SCREW}")
+        elif branch.reorders:
             self.losses.append(f"joint {name!r}: it is met from its child; its coordinates come in the opposite order")
         if len(motions) > 1 and data != JointData():
             self.losses.append(f"joint {name!r}: several joints stand for it, and its limits and friction are left out")
         own = [
             name if len(motions) == 1 else unlike(f"{name}_{k}", self.joint_names) for k in range(1, 1 + len(motions))
         ]
-        if branch.kind == "screw":
-            own[0] = name  # that a coupling may speak of
+        if branch.ratio is not None:
+            own[0] = name  # so that couplings can name it
         for k, (what, axis) in enumerate(motions):
             last = k == len(motions) - 1
             next_link = far if last else unlike(f"{own[k]}_link", self.link_names)
@@ -222,9 +231,9 @@ class _Writer:
                 joints, own[k], TYPE_OF[what], near, next_link, at if k == 0 else Pose(), R @ axis,
                 data if len(motions) == 1 else JointData(),
             )  # fmt: skip
-            if branch.kind == "screw" and last:
-                add(joint, "mimic", joint=own[0], multiplier=words(branch.pitch))
-            elif k == 0 and (len(motions) == 1 or branch.kind == "screw"):
+            if branch.ratio is not None and last:
+                add(joint, "mimic", joint=own[0], multiplier=words(branch.ratio))
+            elif k == 0 and (len(motions) == 1 or branch.ratio is not None):
                 self._mimic(joint, branch.joint)
             near = next_link
 
@@ -251,12 +260,12 @@ class _Writer:
         return joint
 
     def _mimic(self, node: Node, joint: Joint) -> None:
-        """What the joint follows: by a coupling of the model, or as data of the file that it came from."""
+        """Write the joint that this one follows, by a coupling of the model or by its data."""
         j = self.model.joint_names.index(joint.name)
         if j in self.following:
             other, multiplier, offset = self.following[j]
             name = self.model.joints[other].name
-        elif joint.data.mimic is not None and joint.data.mimic[0] in self.model.joint_names:
+        elif joint.data.mimic is not None and self._is_said(joint.data.mimic[0]):
             name, multiplier, offset = joint.data.mimic
         else:
             return
@@ -264,7 +273,7 @@ class _Writer:
 
 
 def _limit(type: str, data: JointData) -> dict[str, float]:
-    """Entries of `<limit>`; hinges and sliders must have them all, and the largest number is none."""
+    """Entries of `<limit>`; hinges and sliders must have them all, and the largest number stands for no limit."""
     given = {"lower": data.lower, "upper": data.upper, "velocity": data.velocity, "effort": data.effort}
     if type == "continuous":
         given = {key: value for key, value in given.items() if key in ("velocity", "effort")}
@@ -276,6 +285,6 @@ def _limit(type: str, data: JointData) -> dict[str, float]:
 
 
 def _is_about_axis(M: Pose) -> bool:
-    """Whether a plane's frame is the one that its normal alone tells."""
+    """Whether a plane's frame is the one that follows from its normal alone."""
     axes = rotation_to_axis(M.rotation[:, 2])
     return not M.position.any() and bool(np.abs(axes - M.rotation).max() < 1e-15)

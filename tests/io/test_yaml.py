@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import cardan as cd
 from cardan.errors import OBEYED
 from cardan.io.catalogue import mechanism_texts, write_mechanisms
-from cardan.io.native import read_native
-from cardan.io.write import write_native
+from cardan.io.yaml.read import read_yaml
+from cardan.io.yaml.write import write_yaml
 from cardan.mechanisms import CATALOGUE, chain, four_bar
 from cardan.mechanisms import pendulum as pendulum_of
 
@@ -46,7 +46,7 @@ def same(a: cd.Model, b: cd.Model, *, starts: float = 0.0) -> None:
 
 
 def again(thing: cd.Mechanism | cd.Model) -> cd.Model:
-    return read_native(write_native(thing)).build()
+    return read_yaml(write_yaml(thing)).build()
 
 
 # The catalogue.
@@ -54,7 +54,7 @@ def again(thing: cd.Mechanism | cd.Model) -> cd.Model:
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_file_of_the_catalogue_is_the_mechanism(name: str) -> None:
-    same(read_native(mechanism_texts()[name]).build(), CATALOGUE[name]().build(), starts=1e-14)
+    same(read_yaml(mechanism_texts()[name]).build(), CATALOGUE[name]().build(), starts=1e-14)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -139,9 +139,9 @@ def test_random_mechanisms_are_saved_without_loss(seed: int, loops: bool, names:
     m = renamed(graph_mechanism(seed % 1000) if loops else tree_mechanism(seed % 1000), rng)
     decorate(m, rng, names)
     model = m.build()
-    text = write_native(m)
-    assert write_native(model) == text
-    same(read_native(text).build(), model)
+    text = write_yaml(m)
+    assert write_yaml(model) == text
+    same(read_yaml(text).build(), model)
 
 
 def test_cuts_snapping_and_free_numbers_are_saved() -> None:
@@ -155,7 +155,7 @@ def test_cuts_snapping_and_free_numbers_are_saved() -> None:
     heavy = model.at({"crank.mass": 3.0})
     assert again(heavy).body("crank").mass == 3.0
     with pytest.raises(cd.InputError, match="save: model 'four_bar' has values of batch shape"):
-        write_native(model.at({"crank.mass": [1.0, 2.0]}))
+        write_yaml(model.at({"crank.mass": [1.0, 2.0]}))
 
 
 def test_a_body_judged_with_its_link_is_saved_with_its_note_once() -> None:
@@ -218,7 +218,7 @@ constraints:
   swing: {type: motion, joint: pivot, value: =cos(t)/4}
 """
     file = mechanism_texts()["pendulum"].replace("parameters:\n", "parameters:\n  amount: 5 N*m\n")
-    same(read_native(file + text).build(), m.build())
+    same(read_yaml(file + text).build(), m.build())
 
 
 def test_a_loaded_mechanism_can_be_built_on(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 def test_what_cannot_be_saved_says_why(tmp_path: Path) -> None:
     with pytest.raises(cd.FileError, match=r"suffix '\.sdf' is not that of a file that can be written; use \.yaml"):
         cd.save(pendulum_of(), tmp_path / "x.sdf")
-    with pytest.raises(cd.InputError, match="a Mechanism or a Model is saved, got str"):
+    with pytest.raises(cd.InputError, match="give a Mechanism or a Model, got str"):
         cd.save("x", tmp_path / "x.yaml")  # type: ignore[arg-type]
     with pytest.raises(cd.FileError, match="cannot be written, No such file or directory"):
         cd.save(pendulum_of(), tmp_path / "no" / "x.yaml")
@@ -302,5 +302,5 @@ def test_every_file_shown_in_the_documentation_is_a_mechanism() -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 2
     for block in blocks:
-        model = read_native(block).build()
+        model = read_yaml(block).build()
         same(again(model), model)

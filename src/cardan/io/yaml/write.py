@@ -1,34 +1,35 @@
-"""Mechanisms and models written in the native format, without loss: numbers are read back to the last bit.
+"""Mechanisms and models written as YAML, without loss: numbers are read back to the last bit.
 
-Bodies and joints are written as they are kept. Where the axes of a joint can be told from its placement exactly they
-are; otherwise its frames are written with their rotation. A function is written as the expressions that its graph
-stands for. A text is compared with what it becomes when it is read and written again before it is given out.
+Bodies and joints are written as they are kept. The axes of a joint are written where its placement gives them exactly;
+otherwise its frames are written with their rotation. A function is written as the expressions of its graph. Before a
+text is returned it is read and written again, and the two texts are compared.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from cardan.errors import FileError, ModelError
-from cardan.io.forms import AXES
-from cardan.io.law_write import force_entries, motion_entries
-from cardan.io.native import JOINT_TYPES, SIZE_LIMIT, Description, read_native
-from cardan.io.schema import VERSION
-from cardan.io.yaml_text import block, number
+from cardan.io.yaml.emit import block, number
+from cardan.io.yaml.function import function_entries, motion_entries
+from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
+from cardan.io.yaml.schema import VERSION
+from cardan.io.yaml.values import AXES as AXIS_NAMES
 from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
-from cardan.model.force import Coupling, Force
+from cardan.model.field import AXES, AXIS, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
+from cardan.model.force import Coupling, Force, force_kinds
 from cardan.model.inertia import check_inertia, read_inertia
-from cardan.model.joint import Kind
+from cardan.model.joint import joint_types
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND, choose_tree, joints_to_keep, notes_on_turns
+from cardan.model.values import floats
 
 ZERO = np.zeros(3)
 SETTLED, KEPT = "; with the bodies fixed to it the rules hold", "; kept as given"
@@ -36,8 +37,8 @@ Entries = dict[str, Any]
 HEADER = "# A mechanism of Cardan. SI units: m, kg, s, rad, N.\n"
 
 
-def write_native(mechanism: Mechanism | Model) -> str:
-    """The text of a native file that describes a mechanism or a model; `load` makes the same of it."""
+def write_yaml(mechanism: Mechanism | Model) -> str:
+    """The text of a YAML file that describes a mechanism or a model; `load` makes the same of it."""
     if isinstance(mechanism, Model):
         mechanism.require_one("save")
     text = _written(mechanism)
@@ -51,18 +52,18 @@ def write_native(mechanism: Mechanism | Model) -> str:
 
 
 def _read_again(name: str, text: str) -> Description:
-    """What `load` makes of the text; what it would refuse, hostile files in mind, is not written."""
+    """What `load` makes of the text; a text beyond the limits of `load` is not written."""
     try:
         if (size := len(text.encode("utf-8", "replace"))) > SIZE_LIMIT:
-            raise FileError(f"native text: it has {size / 2**20:.0f} MiB, and {SIZE_LIMIT / 2**20:.0f} are read")
-        return read_native(text)
+            raise FileError(f"YAML text: it has {size / 2**20:.0f} MiB, and {SIZE_LIMIT / 2**20:.0f} are read")
+        return read_yaml(text)
     except FileError as error:
-        why = str(error).removeprefix("native text: ")
+        why = str(error).removeprefix("YAML text: ")
         raise ModelError(f"mechanism {name!r}: its file could not be read again: {why}") from None
 
 
 def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
-    """One section after another, those that are empty left out."""
+    """The text: one section after another, without empty ones."""
     names = [body.name for body in thing.bodies]
     joints = [joint.name for joint in thing.joints]
 
@@ -93,7 +94,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
 
 
 def _cut(thing: Mechanism | Model) -> list[str]:
-    """Joints to cut; of a model only where they are not those that would be chosen anyway."""
+    """Joints to cut; of a model only where they differ from those that `build` would choose."""
     if isinstance(thing, Mechanism):
         return list(thing.cut)
     keep = joints_to_keep(thing.joints, thing.forces, thing.couplings)
@@ -103,7 +104,7 @@ def _cut(thing: Mechanism | Model) -> list[str]:
 
 
 def _notes(thing: Mechanism | Model) -> list[str]:
-    """What the user should know, without the sentences that `build` adds by itself."""
+    """Notes, without those that `build` adds by itself."""
     whys = [why.partition(";")[0] for body in thing.bodies if (why := _doubt(body))]
     added = {why + end for why in whys for end in (SETTLED, KEPT)}
     if isinstance(thing, Model):
@@ -130,7 +131,7 @@ def _states(thing: Mechanism | Model) -> Entries:
 
 
 def _few(values: Any) -> Any:
-    """Numbers, one of them without brackets."""
+    """Numbers as a list; a single one without brackets."""
     texts = [number(x) for x in values]
     return texts[0] if len(texts) == 1 else texts
 
@@ -146,7 +147,7 @@ def _actuator(actuator: Actuator) -> Entries:
 
 
 def _is_unjudged(thing: Mechanism | Model, body: Body) -> bool:
-    """Whether a body's inertia is kept although it breaks the rules with all that is fixed to it."""
+    """Whether a body's inertia is kept although, with all bodies fixed to it, it breaks the rules."""
     if isinstance(thing, Mechanism):
         return body.name in thing.unjudged
     return f"{_doubt(body).partition(';')[0]}{KEPT}" in thing.notes
@@ -166,7 +167,7 @@ def _body(body: Body, unjudged: bool) -> Entries:
 
 
 def _doubt(body: Body) -> str:
-    """The rule that a body's own inertia breaks, or nothing."""
+    """The rule that a body's own inertia breaks; empty where it breaks none."""
     try:
         check_inertia(f"body {body.name!r}", body.mass, body.inertia)
     except ModelError as error:
@@ -175,7 +176,7 @@ def _doubt(body: Body) -> str:
 
 
 def _inertia(I: np.ndarray) -> list[Any]:
-    """The shortest of 3 principal values, 6 entries and 3 rows that is the same matrix."""
+    """An inertia as 3 principal values, 6 entries or 3 rows: the shortest form that is exact."""
     six = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
     for values in (six[:3], six):
         if _same(read_inertia("", values), I):
@@ -185,9 +186,9 @@ def _inertia(I: np.ndarray) -> list[Any]:
 
 def _joint(joint: Joint, body_name: Any) -> Entries:
     ends = {"parent": body_name(joint.parent), "child": body_name(joint.child)}
-    entries: Entries = {"type": _type_name(joint.kind), **ends}
+    entries: Entries = {"type": _type_name(joint), **ends}
     own, at, child_at = next(way for way in _placements(joint) if _reproduces(joint, *way))
-    entries |= {key: _axis(value) if isinstance(value, np.ndarray) else number(value) for key, value in own.items()}
+    entries |= {key: _own_entry(joint, key, value) for key, value in own.items()}
     entries |= {key: _pose(pose) for key, pose in (("at", at), ("child_at", child_at)) if not _is_origin(pose)}
     if joint.start is not None:
         start = [number(x) for x in joint.start]
@@ -200,74 +201,90 @@ def _joint(joint: Joint, body_name: Any) -> Entries:
     return entries
 
 
-def _type_name(kind: Kind) -> str:
-    return kind.name.partition("(")[0]
+def _type_name(joint: Joint) -> str:
+    """The name under which the joint's type is registered."""
+    for name, type in joint_types().items():
+        if type is joint.type.__class__:
+            return name
+    raise ModelError(
+        f"joint {joint.name!r}: its type {joint.type.__class__.__name__} is not registered; call cd.add_joint with the "
+        "class, so that files can name it"
+    )
 
 
 def _placements(joint: Joint) -> Iterator[tuple[Entries, Pose, Pose]]:
     """Ways to say where a joint is, the most readable first: its axes, and its frames before they were turned."""
-    pitch: Entries = {}
-    if match := re.fullmatch(r"screw\((.*)\)", joint.kind.name):
-        pitch = {"pitch": float(match[1])}
+    assert joint.type is not None
+    fields = joint.type.declared()
+    plain = {name: getattr(joint.type, name) for name, field in fields.items() if field.form != AXIS}
+    given = {name: getattr(joint.type, name) for name, field in fields.items() if field.form == AXIS}
+    given = {name: axis for name, axis in given.items() if axis is not None}
     at, child_at = joint.at, joint.child_at
     for R in (child_at.rotation, at.rotation):
         for tidy in (_tidy, np.asarray):
-            own = {name: tidy(axis) for name, axis in _axes(joint.kind, R).items()} | pitch
-            axes = _orientation(joint.kind, own)
+            own = {name: tidy(axis) for name, axis in _axes(fields, R).items()} | plain
+            axes = joint.type.__class__(**own).orientation("joint")
             yield own, Pose(at.position), Pose(child_at.position)
             yield own, _turned_back(at, axes), _turned_back(child_at, axes)
-    yield pitch, at, child_at
+    yield plain, at, child_at
+    axes = joint.type.orientation("joint")
+    yield plain | given, _turned_back(at, axes), _turned_back(child_at, axes)
     raise ModelError(f"joint {joint.name!r}: its placement cannot be written without loss")
 
 
 def _tidy(axis: np.ndarray) -> np.ndarray:
-    """The axis as someone may have written it: of any length, with few digits."""
+    """The axis as the user probably wrote it: not normalised, with few digits."""
     return np.round(axis / np.abs(axis).max(), 12) + 0.0
 
 
 def _turned_back(pose: Pose, axes: np.ndarray) -> Pose:
-    """The frame before it was turned to the joint's axes, exactly none where the two agree."""
+    """The frame before it was turned to the joint's axes; no rotation at all where the two agree."""
     if _same(pose.rotation, axes):
         return Pose(pose.position)
     return Pose(pose.position, rotation=pose.rotation @ axes.T)
 
 
-def _axes(kind: Kind, R: np.ndarray) -> Entries:
-    """Axes of a joint type from the rotation of its frame; those that are the default are left out."""
-    name = _type_name(kind)
-    if name in ("revolute", "prismatic", "cylindrical", "screw"):
-        return {} if _same(R[:, 2], [0, 0, 1]) else {"axis": R[:, 2]}
-    if name == "universal" and not _same(R, np.eye(3)):
-        return {"axis1": R[:, 0], "axis2": R[:, 1]}
-    if name == "planar" and not _same(R, np.eye(3)):
-        return {"normal": R[:, 2], "x": R[:, 0]}
-    return {}
-
-
-def _orientation(kind: Kind, own: Entries) -> np.ndarray:
-    return JOINT_TYPES[_type_name(kind)](**own).orientation("joint")
+def _axes(fields: dict[str, Field], R: np.ndarray) -> Entries:
+    """Axes of a joint type from the rotation of its frame; none where they are the canonical ones."""
+    axes = {name: R[:, field.column] for name, field in fields.items() if field.form == AXIS}
+    canonical = all(_same(axis, np.eye(3)[fields[name].column]) for name, axis in axes.items())
+    return {} if canonical else axes
 
 
 def _reproduces(joint: Joint, own: Entries, at: Pose, child_at: Pose) -> bool:
-    """Whether the builder makes the same joint, to the last bit, of this description as it will be read."""
+    """Whether reading this description makes the same joint, to the last bit."""
     m = Mechanism("trial")
     m.body("a")
-    type = JOINT_TYPES[_type_name(joint.kind)](**{key: _read_axis(value) for key, value in own.items()})
+    assert joint.type is not None
+    type = joint.type.__class__(**{key: _read_axis(value) for key, value in own.items()})
     at, child_at = (Pose(**_read_pose(pose)) for pose in (at, child_at))
     m.joint("j", type, "ground", "a", at=at, child_at=child_at)
     made = m.joints[0]
-    return _same(made.at.matrix, joint.at.matrix) and _same(made.child_at.matrix, joint.child_at.matrix)
+    same = _same(made.at.matrix, joint.at.matrix) and _same(made.child_at.matrix, joint.child_at.matrix)
+    return same and (made.kind is joint.kind or made.kind.identity == joint.kind.identity)
+
+
+def _own_entry(joint: Joint, name: str, value: Any) -> Any:
+    """A field of a joint type as text; an axis by its name where it has one."""
+    if isinstance(value, np.ndarray):
+        return _axis(value)
+    try:
+        return _numbers(floats(value))
+    except TypeError:
+        raise ModelError(
+            f"joint {joint.name!r}: its field {name!r} is {value!r}, and files hold only numbers"
+        ) from None
 
 
 def _axis(axis: np.ndarray) -> Any:
     """The name of a coordinate axis, or a vector."""
-    return next((name for name, unit in AXES.items() if np.array_equal(axis, unit)), _numbers(axis))
+    return next((name for name, unit in AXIS_NAMES.items() if np.array_equal(axis, unit)), _numbers(axis))
 
 
 def _read_axis(axis: Any) -> Any:
-    """An axis, or a pitch, as it will be read."""
+    """An axis, or a number, as it will be read."""
     written = _axis(axis) if isinstance(axis, np.ndarray) else ""
-    return AXES[written] if isinstance(written, str) and written else axis
+    return AXIS_NAMES[written] if isinstance(written, str) and written else axis
 
 
 def _is_origin(pose: Pose) -> bool:
@@ -281,7 +298,7 @@ def _pose(pose: Pose) -> Any:
 
 
 def _read_pose(pose: Pose) -> Entries:
-    """What to give `Pose` so that it makes the same, without a position where that is zero."""
+    """Arguments of `Pose` that make the same pose to the last bit."""
     if _same(pose.rotation, np.eye(3)):
         return {"position": pose.position}
     position = {} if _same(pose.position, ZERO) else {"position": pose.position}
@@ -321,52 +338,45 @@ def _frame(frame: Frame, body_name: Any) -> Entries:
 
 # Forces and constraints.
 
-LEFT_OUT: dict[str, Any] = {
-    "damping": 0.0, "at1": ZERO, "at2": ZERO, "at": ZERO, "stiffness": 0.0, "rest": 0.0, "viscous": 0.0,
-    "coulomb": 0.0, "smoothing": 1e-3,
-}  # fmt: skip
-NEEDED = {"spring": ("stiffness", "length"), "damper": ("damping",), "bushing": ("stiffness",)}
-
 
 def _force(force: Force, body_name: Any, joints: tuple[Joint, ...]) -> Entries:
-    kind = force.kind.name
-    values: Entries = dict(force.numbers)
-    entries: Entries = {"type": "user" if kind == "user force" else kind}
-    if force.kind.on == "joint":
+    kind = force.kind
+    if force_kinds().get(kind.in_files) is not kind:
+        raise ModelError(
+            f"{force.owner}: its kind is not registered; call cd.add_force with it, so that files can name it"
+        )
+    entries: Entries = {"type": kind.in_files}
+    if kind.on == "joint":
         entries["joint"] = joints[force.on[0]].name
-    elif kind == "wrench":
+    elif kind.bodies == 1:
         entries["body"] = body_name(force.on[0])
-        value = values.pop("value")
-        entries |= {key: _numbers(part) for key, part in (("moment", value[:3]), ("force", value[3:])) if part.any()}
-        entries |= {"axes": "body"} if values.pop("follows") else {}
-    elif kind != "user force":
+    elif kind.bodies == 2:
         entries |= {"body1": body_name(force.on[0]), "body2": body_name(force.on[1])}
-    if kind == "damper":
-        del values["stiffness"], values["length"]
-    if kind == "bushing":
-        for side in ("1", "2"):
-            values[f"at{side}"] = Pose(values.pop(f"at{side}"), rotation=values.pop(f"rotation{side}"))
+    else:
+        entries["bodies"] = [body_name(b) for b in force.on]
     if force.function is not None:
-        return entries | force_entries(force, body_name, joints)
-    for key, value in values.items():
-        if key in NEEDED.get(kind, ()) or not _is_default(key, value):
-            entries[key] = _pose(value) if isinstance(value, Pose) else _compact(value, kind)
+        entries |= function_entries(force, joints)
+    for name, field in kind.fields.items():
+        if field.form not in FUNCTIONS:
+            entries |= _field(force, name, field)
     return entries
 
 
-def _is_default(key: str, value: Any) -> bool:
-    if isinstance(value, Pose):
-        return _is_origin(value)
-    return _same(value, np.broadcast_to(LEFT_OUT.get(key, np.nan), value.shape))
-
-
-def _compact(value: np.ndarray, kind: str) -> Any:
-    """A number, a list, or the diagonal of a matrix that has no more."""
-    if value.shape == (1,):
-        return number(value[0])
-    if kind == "bushing" and value.shape == (6, 6) and _same(np.diag(np.diag(value)), value):
-        return _numbers(np.diag(value))
-    return _numbers(value)
+def _field(force: Force, name: str, field: Field) -> Entries:
+    """The entries of one number of a force element; none where it is the default."""
+    if field.form == AXES:
+        return {name: "body"} if force.numbers["follows"] else {}
+    value = force.numbers[name]
+    if field.form == MOMENT_AND_FORCE:
+        return {key: _numbers(part) for key, part in (("moment", value[:3]), ("force", value[3:])) if part.any()}
+    if field.form == POSE:
+        pose = Pose(value, rotation=force.numbers[f"{name}_rotation"])
+        return {} if _is_origin(pose) else {name: _pose(pose)}
+    if not field.needed and _same(value, np.broadcast_to(np.asarray(field.default, dtype=float), value.shape)):
+        return {}
+    if field.form == SIX_AXES and _same(np.diag(np.diag(value)), value):
+        value = np.diag(value)
+    return {name: number(value[0]) if value.shape == (1,) else _numbers(value)}
 
 
 def _constraint(coupling: Coupling, joints: list[str]) -> Entries:

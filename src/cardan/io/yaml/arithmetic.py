@@ -1,8 +1,8 @@
 """The value of an expression: a number with its dimension, or a CasADi graph where it contains symbols.
 
-Numbers carry what they measure, as far as it is known: a parameter given without a unit, and time, q and v, are plain
-SI numbers that fit everywhere. Quantities that differ are neither added nor compared; angles are let pass, because a
-radius times an angle is a length.
+Numbers carry their dimension where it is known. A parameter without a unit, and time, q and v, are plain SI numbers of
+unknown dimension. Different quantities cannot be added or compared, except that angles are ignored, because a radius
+times an angle is a length.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cardan.io.expression import Call, ExpressionError, Name, Node, Number
-from cardan.io.units import PLAIN, Dimension, UnitError, described, read_unit, to_si
+from cardan.io.yaml.expression import Call, Expression, ExpressionError, Literal, Name
+from cardan.io.yaml.units import PLAIN, Dimension, UnitError, described, read_unit, to_si
 
 
 @dataclass(slots=True)
-class Quantity:
-    """A number in SI units; `dimension` is None where it is not known. A `bare` number was written without unit."""
+class Measured:
+    """A number in SI units with its dimension, None where it is not known; `bare` if it was written without a unit."""
 
     value: float
     dimension: Dimension | None = None
@@ -27,26 +27,26 @@ class Quantity:
 
 
 Value = Any
-"""A `Quantity`, or a scalar `casadi.SX`."""
+"""A `Measured`, or a scalar `casadi.SX`."""
 Lookup = Callable[[Name], Value]
 
 
-def evaluate(node: Node, lookup: Lookup) -> Value:
+def evaluate(node: Expression, lookup: Lookup) -> Value:
     """Evaluate an expression; `lookup` gives the value of a name, or raises `ExpressionError`."""
-    if isinstance(node, Number):
+    if isinstance(node, Literal):
         return _number(node)
     if isinstance(node, Name):
-        return Quantity(math.pi, PLAIN, bare=True) if node.name == "pi" and not node.index else lookup(node)
+        return Measured(math.pi, PLAIN, bare=True) if node.name == "pi" and not node.index else lookup(node)
     values = [evaluate(argument, lookup) for argument in node.arguments]
-    if all([isinstance(value, Quantity) for value in values]):
+    if all([isinstance(value, Measured) for value in values]):
         return _numeric(node, values)
     return _symbolic(node.function, values)
 
 
-def _number(node: Number) -> Quantity:
+def _number(node: Literal) -> Measured:
     try:
         unit = read_unit(node.unit) if node.unit else None
-        return Quantity(to_si(node.text, unit), PLAIN if unit is None else unit.dimension, bare=unit is None)
+        return Measured(to_si(node.text, unit), PLAIN if unit is None else unit.dimension, bare=unit is None)
     except UnitError as error:
         raise ExpressionError(str(error), node.span) from None
 
@@ -65,13 +65,13 @@ NUMERIC: dict[str, Callable[..., float]] = {
 }  # fmt: skip
 ALIKE = {"+", "-", "<", "<=", ">", ">=", "==", "!=", "min", "max", "mod", "atan2", "hypot", "copysign", "if"}
 KEPT = {"+", "-", "neg", "abs", "min", "max", "mod", "hypot", "copysign", "if"}
-"""Functions whose result measures what their arguments measure."""
+"""Functions whose result has the dimension of their arguments."""
 TRUTH = {"<", "<=", ">", ">=", "==", "!=", "and", "or", "not", "sign"}
 OF_ANGLES = {"sin", "cos", "tan"}
 ANGLES = {"asin", "acos", "atan", "atan2"}
 
 
-def _numeric(node: Call, values: list[Quantity]) -> Quantity:
+def _numeric(node: Call, values: list[Measured]) -> Measured:
     try:
         number = float(NUMERIC[node.function](*[value.value for value in values]))
     except (ValueError, ZeroDivisionError, OverflowError):
@@ -82,12 +82,12 @@ def _numeric(node: Call, values: list[Quantity]) -> Quantity:
         raise ExpressionError(f"{sign} of {shown} has no finite value", node.span)
     if all([value.bare for value in values]):
         angle = node.function in ANGLES
-        return Quantity(number, (0, 0, 0, 1) if angle else PLAIN, bare=not angle)
-    return Quantity(number, _dimension(node, values))
+        return Measured(number, (0, 0, 0, 1) if angle else PLAIN, bare=not angle)
+    return Measured(number, _dimension(node, values))
 
 
-def _dimension(node: Call, values: list[Quantity]) -> Dimension | None:
-    """What the result measures, if that is known."""
+def _dimension(node: Call, values: list[Measured]) -> Dimension | None:
+    """Dimension of the result, if it is known."""
     name = node.function
     compared = values[1:] if name == "if" else values
     common = _common(node, compared) if name in ALIKE else None
@@ -108,8 +108,8 @@ def _dimension(node: Call, values: list[Quantity]) -> Dimension | None:
     return PLAIN
 
 
-def _common(node: Call, values: list[Quantity]) -> Dimension | None:
-    """The dimension that all share; zero without a unit is zero of anything."""
+def _common(node: Call, values: list[Measured]) -> Dimension | None:
+    """The common dimension of values that must agree; zero without a unit agrees with all."""
     known = [v for v in values if v.dimension is not None and not (v.bare and v.value == 0)]
     for value in known[1:]:
         a, b = known[0].dimension, value.dimension
@@ -123,21 +123,21 @@ def _common(node: Call, values: list[Quantity]) -> Dimension | None:
     return known[0].dimension if known else PLAIN
 
 
-def _product(a: Quantity, b: Quantity, *, sign: int) -> Dimension | None:
+def _product(a: Measured, b: Measured, *, sign: int) -> Dimension | None:
     if a.dimension is None or b.dimension is None:
         return None
     return tuple(x + sign * y for x, y in zip(a.dimension, b.dimension, strict=True))  # type: ignore[return-value]
 
 
-def _power(node: Call, values: list[Quantity]) -> Dimension | None:
-    base, power = values[0], values[1] if node.function == "^" else Quantity(0.5, PLAIN)
+def _power(node: Call, values: list[Measured]) -> Dimension | None:
+    base, power = values[0], values[1] if node.function == "^" else Measured(0.5, PLAIN)
     if power.dimension is not None and any(power.dimension[:3]):
         raise ExpressionError(f"an exponent is a plain number, not {described(power.dimension)}", node.span)
     if base.dimension is None:
         return None
     powers = [power.value * n for n in base.dimension[:3]]
     if any(n != round(n) or abs(n) > 99 for n in powers):
-        raise ExpressionError(f"the power {power.value:g} of {described(base.dimension)} is no quantity", node.span)
+        raise ExpressionError(f"the power {power.value:g} of {described(base.dimension)} is not a quantity", node.span)
     return int(powers[0]), int(powers[1]), int(powers[2]), 0
 
 
@@ -157,7 +157,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 def _symbolic(name: str, values: list[Value]) -> Any:
     import casadi as ca
 
-    symbols: list[Any] = [ca.SX(value.value) if isinstance(value, Quantity) else value for value in values]
+    symbols: list[Any] = [ca.SX(value.value) if isinstance(value, Measured) else value for value in values]
     if name in OPERATORS:
         return OPERATORS[name](*symbols)
     if name == "if":

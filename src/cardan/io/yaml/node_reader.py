@@ -1,4 +1,4 @@
-"""One place in a native file: what is read there, or the sentence that says why it cannot be."""
+"""Reads values from one place in a YAML file; errors name the file, line, element and entry."""
 
 from __future__ import annotations
 
@@ -7,53 +7,52 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from cardan.errors import FileError, nearest
-from cardan.io.arithmetic import Lookup, Quantity, Value, evaluate
-from cardan.io.document import List, Node, Scalar, Table, described
-from cardan.io.expression import FUNCTIONS, ExpressionError, Name, parse
-from cardan.io.expression import Node as Tree
 from cardan.io.policy import STRICT, Policy
-from cardan.io.units import MEASURE, NUMBER, UnitError, called, fits, read_unit, to_si
-from cardan.io.units import described as measured
+from cardan.io.yaml.arithmetic import Lookup, Measured, Value, evaluate
+from cardan.io.yaml.expression import FUNCTIONS, Expression, ExpressionError, Name, parse
+from cardan.io.yaml.nodes import List, Node, Scalar, Table, described
+from cardan.io.yaml.units import MEASURE, NUMBER, UnitError, called, fits, read_unit, to_si
+from cardan.io.yaml.units import described as measured
 from cardan.model.joint import Kind
 
 TRUTH = re.compile(r"(?i:true|false|yes|no|on|off|y|n)")
 NOTHING = re.compile(r"(?i:null|~|)")
 NOT_FINITE = re.compile(r"[+-]?\.?(?i:nan|inf|infinity)")
 LONGEST = 200
-"""Characters of a number with its unit."""
+"""Most characters of a number with its unit."""
 
 
 @dataclass(frozen=True)
-class Spot:
-    """A node, the element that owns it, what it is called there, and the parameters that its numbers may use.
+class NodeReader:
+    """A node of the file, the element that owns it, its entry `what`, and the parameters that its numbers may use.
 
-    `kind` is the row of the joint table that quantities along a joint's coordinates belong to; `policy` is what is
-    done where the file breaks a rule.
+    `kind` is the kind of joint whose coordinates decide the units of quantities along a joint. `policy` decides what
+    happens where the file breaks a rule.
     """
 
     node: Node
     source: str
     owner: str = ""
     what: str = ""
-    parameters: dict[str, Quantity] = field(default_factory=dict, repr=False)
+    parameters: dict[str, Measured] = field(default_factory=dict, repr=False)
     kind: Kind | None = None
     policy: Policy = STRICT
 
     def error(self, sentence: str, line: int | None = None) -> FileError:
-        """Make the exception that says what is wrong here."""
+        """An exception with this place and a sentence."""
         owner = f"{self.owner}: " if self.owner else ""
         what = f"{self.what} " if self.what else ""
         return FileError(f"{self.source}: line {line or self.node.line}: {owner}{what}{sentence}")
 
-    def owned(self, owner: str, kind: Kind | None = None) -> Spot:
-        """The same place, as that of an element."""
+    def owned(self, owner: str, kind: Kind | None = None) -> NodeReader:
+        """The same place, owned by an element."""
         return replace(self, owner=owner, what="", kind=kind)
 
-    def along(self, kind: Kind) -> Spot:
-        """The same place, belonging to a joint of a kind."""
+    def along(self, kind: Kind) -> NodeReader:
+        """The same place, for quantities along a joint of a kind."""
         return replace(self, kind=kind)
 
-    def inner(self, node: Node, what: str) -> Spot:
+    def inner(self, node: Node, what: str) -> NodeReader:
         """A place inside this one."""
         return replace(self, node=node, what=what)
 
@@ -63,14 +62,14 @@ class Spot:
             raise self.error(f"must be a table such as {example}, got {described(self.node)}")
         return self.node
 
-    def items(self) -> list[Spot]:
+    def items(self) -> list[NodeReader]:
         """The entries of the node, which must be a list."""
         if not isinstance(self.node, List):
             raise self.error(f"must be a list, got {described(self.node)}")
         return [self.inner(node, f"{self.what}[{k}]") for k, node in enumerate(self.node.items)]
 
     def text(self) -> str:
-        """The node, which must be words."""
+        """The node, which must be text."""
         if not isinstance(self.node, Scalar):
             raise self.error(f"must be text, got {described(self.node)}")
         if not self.node.text.strip():
@@ -88,8 +87,8 @@ class Spot:
         """A number of one of these quantities, in SI units: plain, with its unit, or an expression."""
         return self.checked(self.quantity(quantities[0]), *quantities)
 
-    def checked(self, value: Quantity, *quantities: str) -> float:
-        """The number of a value that was read here, if it measures one of these quantities."""
+    def checked(self, value: Measured, *quantities: str) -> float:
+        """The number of a value that was read here; reject one of another dimension than these quantities."""
         if value.dimension is None or value.bare:
             return value.value
         strict = not self.is_expression
@@ -98,21 +97,21 @@ class Spot:
             raise self.error(f"must be {wanted}, and {described(self.node)} is {measured(value.dimension)}")
         return value.value
 
-    def quantity(self, wanted: str = "number") -> Quantity:
-        """A number with what it measures."""
+    def quantity(self, wanted: str = "number") -> Measured:
+        """A number with its dimension."""
         if not isinstance(self.node, Scalar):
             raise self.error(f"must be {called(wanted)}, got {described(self.node)}")
         text = self.node.text.strip()
         if self.is_expression:
             value = self.evaluated(self.expression(), self.parameter)
-            assert isinstance(value, Quantity)
+            assert isinstance(value, Measured)
             return value
         match = MEASURE.fullmatch(text) if len(text) <= LONGEST else None
         if match is None or re.match(r"[+-]?(0\d|[\d.]*[,_])", text):
             raise self.error(f"must be {called(wanted)}, got {_not_a_number(text)}")
         try:
             unit = read_unit(match[2]) if match[2] else None
-            return Quantity(to_si(match[1], unit), unit.dimension if unit else None)
+            return Measured(to_si(match[1], unit), unit.dimension if unit else None)
         except UnitError as error:
             hint = "; a calculation begins with =" if re.search(r"[+*/(-]", match[2] or "") else ""
             raise self.error(f"cannot be {text!r}: {error}{hint}") from None
@@ -127,7 +126,7 @@ class Spot:
         """Whether the node is a calculation: text that begins with =."""
         return isinstance(self.node, Scalar) and self.node.text.lstrip().startswith("=")
 
-    def expression(self) -> Tree:
+    def expression(self) -> Expression:
         """The tree of the calculation after the sign =."""
         assert isinstance(self.node, Scalar)
         try:
@@ -137,21 +136,21 @@ class Spot:
                 error = ExpressionError(f"{error}; put a calculation that has a comma in quotes", error.span)
             raise self.pointed(error) from None
 
-    def evaluated(self, tree: Tree, lookup: Lookup) -> Value:
+    def evaluated(self, tree: Expression, lookup: Lookup) -> Value:
         """The value of a calculation written here."""
         try:
             return evaluate(tree, lookup)
         except ExpressionError as error:
             raise self.pointed(error) from None
 
-    def parameter(self, name: Name) -> Quantity:
+    def parameter(self, name: Name) -> Measured:
         """The value of a parameter that an expression names."""
         if name.name in self.parameters and not name.index:
             return self.parameters[name.name]
         raise unknown_name(name, [*self.parameters, "pi"])
 
     def pointed(self, error: ExpressionError) -> FileError:
-        """Say what is wrong in an expression, and point to it."""
+        """An exception for a mistake in an expression, with an arrow to it."""
         assert isinstance(self.node, Scalar)
         blanks = len(self.node.text) - len(self.node.text.lstrip())
         start, stop = (place + blanks + 1 for place in error.span)
@@ -168,7 +167,7 @@ class Spot:
 
 
 def unknown_name(name: Name, known: list[str]) -> ExpressionError:
-    """Say that an expression uses a name that means nothing there."""
+    """An exception for a name that is not known in an expression."""
     if name.index and name.name in known:
         return ExpressionError(f"{name.name!r} is a single number and has no entries", name.span)
     if name.name in FUNCTIONS:
@@ -188,14 +187,14 @@ def _as_unit(name: str) -> str:
 
 
 def _cut(text: str, start: int) -> tuple[str, int]:
-    """A piece of the text around a place, on one line, and where it begins."""
+    """A piece of the text around a place, on one line, and its start."""
     text = re.sub(r"\s", " ", text)
     shift = max(0, start - 50) if len(text) > 100 else 0
     return text[shift : shift + 100], shift
 
 
 def _not_a_number(text: str) -> str:
-    """Why a word is no number, as the tail of a sentence."""
+    """Why a word is not a number, as the end of a sentence."""
     shown = repr(text if len(text) <= 60 else text[:57] + "...")
     if NOTHING.fullmatch(text):
         return "nothing; give it, or leave the line out"

@@ -1,4 +1,4 @@
-"""The text of a model file, or one sentence that says why there is none."""
+"""Reading and writing the text of a model file; an error says in one sentence why it failed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from cardan.errors import FileError, ModelError, UnknownNameError
 
 SIZE_LIMIT = 16 * 2**20
-"""Largest model file that is read, bytes; a robot is a tenth of it."""
+"""Largest model file that is read, bytes; a robot's is about a tenth of it."""
 BODIES = 5000
-"""Most bodies of a file; each takes about a millisecond to read. `Mechanism` itself has no such limit."""
+"""Most bodies in a file; each takes about a millisecond to read. `Mechanism` itself has no such limit."""
 
 STATES = 100_000
-"""Most joints of all named states of a file together; each state has every joint."""
+"""Largest number of states times joints in a file."""
 
 
 def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
@@ -35,7 +35,7 @@ def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
                 "a model file refers to meshes, it does not contain them"
             )
         with path.open("rb") as file:
-            data = file.read(limit)  # a file that grows meanwhile is not read further
+            data = file.read(limit)  # no more, even if the file grows meanwhile
     except FileError:
         raise
     except OSError as error:
@@ -55,13 +55,13 @@ def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
 
 
 def _near(path: Path) -> str:
-    """Tell where the path stops existing, as the tail of a sentence."""
+    """Which folder does not exist, as the end of a sentence."""
     folder = next((p for p in path.parents if p.is_dir()), None)
     return "" if folder is None or folder == path.parent else f"; its folder {str(path.parent)!r} does not exist"
 
 
 def too_many_states(states: int, joints: int) -> str:
-    """Why named states are not read, or nothing."""
+    """Why there are too many named states; empty where there are not."""
     if states * joints <= STATES:
         return ""
     return f"it has {states} states of {joints} joints each; at most {STATES} are read, joints of all states together"
@@ -69,7 +69,7 @@ def too_many_states(states: int, joints: int) -> str:
 
 @contextmanager
 def placing(placed: Callable[[str], str]) -> Iterator[None]:
-    """Turn what the model says is wrong into an error of the file: `placed` puts its place before the sentence."""
+    """Turn errors of the model into errors of the file: `placed` puts the place in the file before the message."""
     try:
         yield
     except FileError:
@@ -79,11 +79,11 @@ def placing(placed: Callable[[str], str]) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str, overwrite: bool = False) -> None:
-    """Write a UTF-8 text file, whole or not at all: beside the target first, and then in its place."""
+    """Write a UTF-8 text file completely or not at all: to a temporary file first, which then replaces the target."""
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise FileError(f"{path}: {text[error.start]!r} is no character, and cannot be written") from None
+        raise FileError(f"{path}: {text[error.start]!r} is not a character of UTF-8 text") from None
     try:
         if path.is_dir():
             raise FileError(f"{path}: it is a folder; give the name of a file")

@@ -1,4 +1,4 @@
-"""Units of mechanics: a table of them, what each measures, and numbers with a unit turned into SI.
+"""Units of mechanics: what each measures, and conversion of numbers with a unit to SI.
 
 A dimension is the powers of (m, kg, s, rad). An angle has a dimension of its own, so that `60 rpm` is not taken for a
 frequency, nor `5 mm` for a pitch: that is `5 mm/rev` or `5 mm/rad`. Scales are fractions times a power of pi, so that
@@ -19,13 +19,13 @@ Dimension = tuple[int, int, int, int]
 BASE = ("m", "kg", "s", "rad")
 PLAIN: Dimension = (0, 0, 0, 0)
 LONGEST = 64
-"""Characters of a number or a unit; more is a mistake, or hostile."""
+"""Most characters of a number or a unit."""
 HIGHEST = 99
 """Largest power of a unit; powers of powers would be numbers of millions of digits."""
 
 
 class UnitError(ValueError):
-    """A unit that is not in the table, or is written so that it could mean two things."""
+    """A unit that is not in the table, or is ambiguous."""
 
 
 class Unit(NamedTuple):
@@ -71,7 +71,7 @@ PREFIXES = {
     "μ": Fraction(1, 10**6), "m": Fraction(1, 1000), "c": Fraction(1, 100), "k": Fraction(1000),
     "M": Fraction(10**6), "G": Fraction(10**9),
 }  # fmt: skip
-# What people write that could be taken for something else.
+# What people write that could be mistaken for something else.
 REFUSED = {
     "Hz": "a frequency is not an angular velocity; write rev/s, rpm or rad/s",
     "t": "write tonne for 1000 kg; a product with time is written with *",
@@ -81,7 +81,7 @@ REFUSED = {
     "Nm": "write N*m",
 }
 
-# What a quantity may be measured in, the SI unit first.
+# Units of each quantity, the SI unit first. Any other quantity is named by its unit.
 QUANTITIES: dict[str, tuple[str, ...]] = {
     "number": ("1",),
     "length": ("m",),
@@ -113,7 +113,7 @@ _TOKEN = re.compile(r"\s*(?:([A-Za-zµμ°]+)|(\^\s*[+-]?\d{1,2}|\*\*\s*[+-]?\d{
 
 
 def to_si(number: str, unit: Unit | None = None) -> float:
-    """Turn the text of a number, and perhaps its unit, into SI: the nearest float to the exact product."""
+    """Convert the text of a number and its unit to SI: the float nearest to the exact product."""
     if len(number) > LONGEST:
         raise UnitError(f"the number {number[:20]}... has more than {LONGEST} characters")
     value = float(number)
@@ -201,7 +201,15 @@ def _named(name: str) -> Unit:
 @cache
 def dimensions_of(quantity: str) -> tuple[Dimension, ...]:
     """The dimensions that a quantity may have."""
-    return tuple(PLAIN if unit == "1" else read_unit(unit).dimension for unit in QUANTITIES[quantity])
+    units = QUANTITIES.get(quantity, (quantity,))
+    return tuple(PLAIN if unit == "1" else read_unit(unit).dimension for unit in units)
+
+
+@cache
+def quantity_of(unit: str) -> str:
+    """The quantity that a unit measures; one without a name is named by the unit itself."""
+    dimension = dimensions_of(unit)[0]
+    return next((name for name in QUANTITIES if dimensions_of(name)[0] == dimension), unit)
 
 
 def fits(dimension: Dimension, quantity: str, *, angles: bool = True) -> bool:
@@ -222,6 +230,8 @@ def described(dimension: Dimension) -> str:
 
 def called(quantity: str) -> str:
     """A quantity with its article and unit: `an angle (rad)`."""
+    if quantity not in QUANTITIES:
+        return f"a number in {quantity}"
     article = "an" if quantity[0] in "aeiou" else "a"
     unit = QUANTITIES[quantity][0]
     return f"{article} {quantity}{'' if unit == '1' else f' ({unit})'}"

@@ -1,7 +1,7 @@
-"""YAML as nodes with their lines: scalars stay text, so that what is expected decides what a word means.
+"""YAML as nodes with their lines. Scalars stay text; the reader of an entry decides what they mean.
 
-Only the plain part of YAML is read: one document of lists, tables and scalars. Anchors, aliases, merges and tags are
-refused: `parameters` do their work, and hostile files need them. `no`, `on` or `yes` are words, never truth values.
+Only a part of YAML is read: one document of lists, tables and scalars. Anchors, aliases, merges and tags are rejected;
+`parameters` replace them, and hostile files rely on them. `no`, `on` or `yes` are text, not booleans.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 from cardan.errors import FileError
 
 LARGEST = 80_000
-"""Nodes of a file; a mechanism of a thousand bodies has less than half of it."""
+"""Most nodes of a file; a mechanism of a thousand bodies has less than half of it."""
 CALCULATED = 100_000
-"""Characters of all expressions of a file; each may be an operation, which on symbols takes five microseconds."""
+"""Most characters of all expressions of a file; each may be an operation, which takes five microseconds on symbols."""
 DEEPEST = 20
-"""Levels of a file; the format needs eight."""
+"""Most levels of a file; the format needs eight."""
 
 
 @dataclass(slots=True)
 class Scalar:
-    """A number, a word, a sentence; `plain` where it is written without quotes. Lines and columns count from 1."""
+    """A number or text; `plain` if it is written without quotes. Lines and columns count from 1."""
 
     text: str
     plain: bool
@@ -43,7 +43,7 @@ class List:
 
 @dataclass(slots=True)
 class Table:
-    """Names and nodes, in the order written; `keys` tells where each name is."""
+    """Nodes by name, in the order written; `keys` has the place of each name."""
 
     line: int
     column: int
@@ -101,7 +101,7 @@ def _malformed(error: Any, source: str) -> FileError:
 
 
 class _Composer:
-    """From events to nodes; whatever the format does not use is refused when it is met."""
+    """Makes nodes from YAML events; rejects what the format does not use."""
 
     def __init__(self, yaml: Any, events: Iterator[Any], source: str) -> None:
         self.yaml, self.events, self.source, self.count = yaml, events, source, 0

@@ -1,4 +1,4 @@
-"""Expressions of the native format: a small grammar, read into a tree, printed as text again.
+"""Expressions of the YAML format: a small grammar, its parser and its printer.
 
     comparison  sum [ < | <= | > | >= | == | != sum ]
     sum         product { + | - product }
@@ -7,9 +7,9 @@
     power       atom [ ^ unary ]
     atom        number [unit] | name | name[i] | name[i, j] | function(comparison, ...) | (comparison)
 
-A unit after a number is one word, `12 mm`, or anything in brackets, `2.5 [N/m]`. There is nothing else: no attributes,
-no strings, no assignment, and no function but those in the table of `cardan.io.arithmetic`. Length, size and depth
-are limited, so that reading any text takes a moment at most.
+A unit after a number is one word, `12 mm`, or anything in brackets, `2.5 [N/m]`. There are no attributes,
+no strings, no assignments, and no functions but those in the table below. Length, size and depth are limited, so that
+reading any text is quick.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from cardan.errors import nearest
-from cardan.io.units import UNSIGNED, UnitError, read_unit
+from cardan.io.yaml.units import UNSIGNED, UnitError, read_unit
 
 LONGEST = 20_000
 """Characters of an expression."""
@@ -54,7 +54,7 @@ Span = tuple[int, int]
 
 
 class ExpressionError(ValueError):
-    """What is wrong in an expression, and from where to where in its text."""
+    """A mistake in an expression, and its span in the text."""
 
     def __init__(self, sentence: str, span: Span) -> None:
         super().__init__(sentence)
@@ -62,7 +62,7 @@ class ExpressionError(ValueError):
 
 
 @dataclass(slots=True)
-class Number:
+class Literal:
     """A number as written, and its unit."""
 
     text: str
@@ -84,23 +84,23 @@ class Call:
     """A function of the table or an operator (`neg` is the sign) and its arguments; `depth` counts levels."""
 
     function: str
-    arguments: tuple[Node, ...]
+    arguments: tuple[Expression, ...]
     span: Span = field(default=(0, 0), compare=False)
     depth: int = field(default=0, compare=False)
 
 
-Node = Number | Name | Call
-N = TypeVar("N", Number, Name, Call)
+Expression = Literal | Name | Call
+N = TypeVar("N", Literal, Name, Call)
 
 
-def parse(text: str) -> Node:
-    """Read an expression; what it may not be is said by `ExpressionError`."""
+def parse(text: str) -> Expression:
+    """Read an expression; a mistake raises `ExpressionError`."""
     if len(text) > LONGEST:
         raise ExpressionError(f"the expression has {len(text)} characters; at most {LONGEST} are read", (0, 1))
     return _Parser(text).whole()
 
 
-def names(node: Node) -> Iterator[Name]:
+def names(node: Expression) -> Iterator[Name]:
     """Every name in an expression, from left to right."""
     if isinstance(node, Name):
         yield node
@@ -109,14 +109,14 @@ def names(node: Node) -> Iterator[Name]:
             yield from names(argument)
 
 
-def as_text(node: Node) -> str:
-    """Print an expression with no more parentheses than it needs; `parse` reads the same tree from it."""
+def as_text(node: Expression) -> str:
+    """Print an expression with as few parentheses as possible; `parse` reads the same tree from it."""
     return _printed(node)[0]
 
 
-def _printed(node: Node) -> tuple[str, int]:
+def _printed(node: Expression) -> tuple[str, int]:
     """Text of a node, and how tightly it binds."""
-    if isinstance(node, Number):
+    if isinstance(node, Literal):
         return (node.text if not node.unit else f"{node.text} {_bracketed(node.unit)}"), ATOM
     if isinstance(node, Name):
         return node.name + (f"[{', '.join(map(str, node.index))}]" if node.index else ""), ATOM
@@ -134,7 +134,7 @@ def _printed(node: Node) -> tuple[str, int]:
     return f"{first}{space}{node.function}{space}{_wrapped(right, binding + 1)}", binding
 
 
-def _wrapped(node: Node, binding: int) -> str:
+def _wrapped(node: Expression, binding: int) -> str:
     text, own = _printed(node)
     return text if own >= binding else f"({text})"
 
@@ -143,7 +143,7 @@ def _bracketed(unit: str) -> str:
     return unit if re.fullmatch(r"[^\W\d_]+", unit) else f"[{unit}]"
 
 
-# What to write instead of a character that has no place.
+# What to write instead of a character that is not allowed.
 HINTS = {
     ".": "; it has no attributes",
     "=": "; compare with ==",
@@ -164,13 +164,13 @@ class _Parser:
         self.kind, self.word, self.start = "", "", 0
         self.advance()
 
-    def whole(self) -> Node:
+    def whole(self) -> Expression:
         node = self.comparison()
         if self.kind != "end":
             raise self.unexpected("there")
         return node
 
-    def comparison(self) -> Node:
+    def comparison(self) -> Expression:
         node = self.sum()
         if self.word in COMPARISONS:
             node = self.binary(self.take(), node, self.sum())
@@ -178,19 +178,19 @@ class _Parser:
                 raise self.error(f"comparisons do not chain; write and(a {node.function} b, ...)")
         return node
 
-    def sum(self) -> Node:
+    def sum(self) -> Expression:
         node = self.product()
         while self.word in ("+", "-"):
             node = self.binary(self.take(), node, self.product())
         return node
 
-    def product(self) -> Node:
+    def product(self) -> Expression:
         node = self.unary()
         while self.word in ("*", "/"):
             node = self.binary(self.take(), node, self.unary())
         return node
 
-    def unary(self) -> Node:
+    def unary(self) -> Expression:
         start, signs = self.start, 0
         while self.word in ("-", "+"):
             signs += self.take() == "-"
@@ -201,7 +201,7 @@ class _Parser:
             node = self.call("neg", (node,), start)
         return node
 
-    def power(self) -> Node:
+    def power(self) -> Expression:
         node = self.atom()
         if self.word in ("^", "**"):
             self.take()
@@ -210,7 +210,7 @@ class _Parser:
             self.level -= 1
         return node
 
-    def atom(self) -> Node:
+    def atom(self) -> Expression:
         start = self.start
         if self.kind == "number":
             return self.number()
@@ -228,7 +228,7 @@ class _Parser:
             return node
         raise self.unexpected("where a number, a name or a parenthesis should be")
 
-    def number(self) -> Node:
+    def number(self) -> Expression:
         start, unit = self.start, ""
         text = self.word
         if self.text.startswith("[", self.blank()):
@@ -243,7 +243,7 @@ class _Parser:
             unit = self.word
             self.check_unit(unit, (self.start, self.at), f"; to multiply, write {text}*{unit}")
             self.take()
-        return self.counted(Number(text, unit, (start, self.last)))
+        return self.counted(Literal(text, unit, (start, self.last)))
 
     def check_unit(self, unit: str, span: Span, hint: str = "") -> None:
         try:
@@ -251,7 +251,7 @@ class _Parser:
         except UnitError as error:
             raise ExpressionError(f"{error}{hint}", span) from None
 
-    def named(self, name: str, start: int) -> Node:
+    def named(self, name: str, start: int) -> Expression:
         if self.word != "[":
             return self.counted(Name(name, (), (start, self.last)))
         self.take()
@@ -267,7 +267,7 @@ class _Parser:
             raise self.unexpected("where the number of an entry should be, counted from 0")
         return int(self.take())
 
-    def function(self, name: str, start: int) -> Node:
+    def function(self, name: str, start: int) -> Expression:
         if name not in FUNCTIONS:
             raise ExpressionError(
                 f"{name!r} is not a function of this format{nearest(name, FUNCTIONS)}", (start, start + len(name))
@@ -288,10 +288,10 @@ class _Parser:
             )
         return self.call(name, tuple(arguments), start)
 
-    def binary(self, sign: str, left: Node, right: Node) -> Call:
+    def binary(self, sign: str, left: Expression, right: Expression) -> Call:
         return self.call(sign, (left, right), left.span[0])
 
-    def call(self, function: str, arguments: tuple[Node, ...], start: int) -> Call:
+    def call(self, function: str, arguments: tuple[Expression, ...], start: int) -> Call:
         depth = 1
         for argument in arguments:
             if isinstance(argument, Call) and argument.depth >= depth:
@@ -342,7 +342,7 @@ class _Parser:
         self.kind, self.word, self.start, self.at = "end", "", start, start
 
     def blank(self) -> int:
-        """Where the blanks here end."""
+        """Where the blanks at this place end."""
         match = _BLANK.match(self.text, self.at)
         return match.end() if match else self.at
 

@@ -1,7 +1,7 @@
 """The elements of an MJCF file and of the files it includes, each with its file and line.
 
-An included file stands in place of its `<include>`, without its top element. Only files inside one folder are read:
-absolute paths, paths that lead out of it and links out of it are refused, and no file is included twice.
+An included file replaces its `<include>`, without its top element. Only files inside one folder are read: absolute
+paths, and paths and links that lead out of it, are rejected. No file is included twice.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError, nearest
-from cardan.io.element import LARGEST, MOST, Element, parse_nodes, shortened, walk
-from cardan.io.mjcf.counts import EXACTLY, UP_TO
-from cardan.io.text import BODIES, SIZE_LIMIT, placing, read_text, too_many_states
+from cardan.io.mjcf.vocabulary import EXACTLY, UP_TO
+from cardan.io.text_file import BODIES, SIZE_LIMIT, placing, read_text, too_many_states
+from cardan.io.xml_element import LARGEST, MOST, Element, parse_nodes, shortened, walk
 
 ELEMENTS = 60_000
-"""Elements of a model, with those of the files that it includes."""
+"""Most elements of a model, included files counted."""
 INCLUDES, SECTIONS = 500, 2000
-"""Files that a model may include, and sections that it may have, with those of the files."""
+"""Most included files, and most sections, of a model."""
 COUNTED = {"body": BODIES, "geom": 4 * BODIES, "site": 4 * BODIES, "joint": 2 * BODIES, "frame": 4 * BODIES}
 COUNTED |= dict.fromkeys(("weld", "connect", "key"), BODIES)
-"""How many of the elements that cost most may be in a model."""
+"""Most elements of the kinds that take longest to read."""
 
 
 LONGEST = 8
 PARTIAL = ("stiffness", "damping", "size", "gear")
-"""Attributes of several numbers, of which an element or a class may give the first few and inherit the others."""
+"""Attributes of several numbers of which an element or class may give the first few and inherit the others."""
 
 
 def overlaid(inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Attributes over those that are inherited."""
+    """Inherited attributes, overridden by own ones."""
     result = {**inherited, **own}
     for name in PARTIAL:
         if name in inherited and name in own:
-            # what is too long is left for the reader of the numbers to refuse
+            # a list that is too long is rejected when the numbers are read
             first, rest = own[name].split(None, LONGEST), inherited[name].split(None, LONGEST)[:LONGEST]
             result[name] = " ".join([*first, *rest[len(first) :]])
     return result
 
 
 class Item(Element):
-    """An element of an MJCF file: `attributes` are its own over those of its defaults class; `line` is where it is."""
+    """An element of an MJCF file, with its line; its attributes include those of its defaults class."""
 
     def __init__(self, node: Any, owner: str = "", defaults: Mapping[str, str] | None = None) -> None:
         merged = node
@@ -60,7 +60,7 @@ class Item(Element):
         self.origin: Any = getattr(node, "origin", None)  # options of the model that it is attached from, if it is
 
     def error(self, sentence: str) -> FileError:
-        """Make the exception that says what is wrong here."""
+        """An exception with this place and a sentence."""
         return FileError(f"{self.source}: line {self.line}: {self.owner}: {sentence}")
 
     @property
@@ -91,11 +91,11 @@ class Item(Element):
         return int(value)
 
     def several(self, attribute: str, least: int, most: int, *, largest: float = LARGEST) -> np.ndarray:
-        """From `least` to `most` finite numbers that must be there."""
+        """From `least` to `most` finite numbers; the attribute must be given."""
         return self.numbers(attribute, self._few(attribute, least, most), largest=largest)
 
     def _few(self, attribute: str, least: int, most: int) -> int:
-        """How many numbers there are; fewer or more than this are refused."""
+        """How many numbers there are; reject fewer or more."""
         count = len(self.text(attribute).split(None, max(most, MOST)))
         if not least <= count <= most:
             raise self.error(
@@ -105,18 +105,18 @@ class Item(Element):
         return count
 
     def words(self, attribute: str, count: int) -> list[str]:
-        """So many words, numbers or not, that must be there."""
+        """`count` words, numbers or not; the attribute must be given."""
         words = self.text(attribute).split(None, MOST)
         if len(words) != count:
-            self.numbers(attribute, count)  # refuses them
+            self.numbers(attribute, count)  # raises the error
         return words
 
     def read(self, attribute: str, word: str) -> float:
-        """The finite number that a word of an attribute is."""
+        """Read a word of an attribute as a finite number."""
         return self._read(attribute, word)
 
     def up_to(self, attribute: str, default: Sequence[float]) -> np.ndarray:
-        """As many numbers as the default has; those that are missing at the end are those of the default."""
+        """As many numbers as the default has; missing ones at the end are taken from the default."""
         if not self.has(attribute):
             return np.array(default, dtype=float)
         given = self.several(attribute, 1, len(default))
@@ -127,7 +127,7 @@ class Item(Element):
         return self.numbers(attribute, len(default)) if self.has(attribute) else np.array(default, dtype=float)
 
     def check(self, attributes: Sequence[str], elements: Sequence[str] | None = None) -> None:
-        """Refuse attributes, and elements inside, that the format does not have here, and wrong counts of numbers."""
+        """Reject attributes and child elements that MJCF does not have here, and wrong counts of numbers."""
         for name in self.own:
             if name not in attributes:
                 raise self.error(f"<{self.tag}> has no attribute {name!r} in MJCF{nearest(name, attributes)}")
@@ -144,12 +144,12 @@ class Item(Element):
                 )
 
     def naming(self) -> AbstractContextManager[None]:
-        """Put file and line before what the builder says is wrong."""
+        """Put file and line before the errors of the builder."""
         return placing(lambda sentence: f"{self.source}: line {self.line}: {sentence}")
 
 
 def _called(node: Any) -> str:
-    """How sentences call an element."""
+    """What messages call an element."""
     name = node.get("name", "").strip()
     return f"{node.tag} {name!r}" if name else f"<{node.tag}>"
 
@@ -189,7 +189,7 @@ def read_tree(path: Path, text: str, folder: Folder) -> Item:
         for child in node:
             if child.tag == "include":
                 nodes, left = _included(Item(child), path, folder, seen, left)
-                # what was included may include more: it is looked at as part of this element
+                # an included file may include more, so this element is looked at again
                 inner += nodes
             else:
                 inner.append(child)
@@ -204,7 +204,7 @@ def read_tree(path: Path, text: str, folder: Folder) -> Item:
 
 
 def check_counts(top: Any, source: str) -> None:
-    """Refuse a model of unreasonable size before work is put into it."""
+    """Reject a model of unreasonable size early."""
     if len(top) > SECTIONS:
         raise FileError(f"{source}: the model has {len(top)} sections; at most {SECTIONS} are read")
     counts = Counter(node.tag for node in walk(top))
@@ -218,7 +218,7 @@ def check_counts(top: Any, source: str) -> None:
 def _included(
     item: Item, main: Path, folder: Folder, seen: dict[Path, Item | None], left: tuple[int, int]
 ) -> tuple[list[Any], tuple[int, int]]:
-    """What an `<include>` stands for, and how many characters and elements may still be read after it."""
+    """The elements of an included file, and how many characters and elements may still be read."""
     item.check(("file",))
     name = item.text("file")
     file = folder.find(item, main.parent, name)

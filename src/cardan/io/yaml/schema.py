@@ -1,15 +1,24 @@
-"""The tables of the native format: every section, element and entry, with its form; and the JSON Schema made of them.
+"""The tables of the YAML format: every section, element and entry, with its form; and the JSON Schema made of them.
 
-The reader, the schema that editors use and the page of the documentation all come from these rows.
+The reader, the schema that editors use and the page of the documentation all come from these tables. The entries of
+joint types and of force elements come from their declarations in `cardan.model`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cardan.io.forms import (
+from cardan.errors import ModelError
+from cardan.io.yaml.units import UnitError, quantity_of
+from cardan.io.yaml.values import (
+    COORDINATE,
+    DAMPING,
+    EFFORT,
     MEASURE,
+    RATE,
+    ROTOR,
     Axis,
     Choice,
     Each,
@@ -25,6 +34,10 @@ from cardan.io.forms import (
     Words,
     number,
 )
+from cardan.model import field as declared
+from cardan.model.field import Field
+from cardan.model.force import FORCES, ForceKind
+from cardan.model.joint import OWN_TYPES, JointType
 
 VERSION = 1
 
@@ -47,9 +60,9 @@ class Function:
 
     many: bool = False
 
-    def read(self, spot: Any) -> Any:
-        """Leave it to the reader, which knows what it is a function of."""
-        return spot
+    def read(self, reader: Any) -> Any:
+        """Leave it to the reader of the element, which knows the variables."""
+        return reader
 
     def schema(self) -> Schema:
         """A number, text, or a list."""
@@ -58,14 +71,14 @@ class Function:
 
 @dataclass(frozen=True)
 class Named:
-    """A table of names and values, which the reader takes apart."""
+    """A table of names and values, which the reader of the element takes apart."""
 
     example: str
 
-    def read(self, spot: Any) -> Any:
-        """Leave it to the reader."""
-        spot.table(self.example)
-        return spot
+    def read(self, reader: Any) -> Any:
+        """Check that it is a table."""
+        reader.table(self.example)
+        return reader
 
     def schema(self) -> Schema:
         """A table of numbers and expressions."""
@@ -86,47 +99,29 @@ BODIES: Entries = {
     ),
 }
 
-AXIS: Entries = {"axis": Entry(Axis(), "direction in the joint frame; z unless given")}
-JOINT_TYPES: dict[str, Entries] = {
-    "rigid": {},
-    "revolute": AXIS,
-    "prismatic": AXIS,
-    "cylindrical": AXIS,
-    "screw": {**AXIS, "pitch": Entry(number("pitch"), "advance, m/rad; write 5 mm/rev", needed=True)},
-    "universal": {
-        "axis1": Entry(Axis(), "axis fixed in the parent; x unless given"),
-        "axis2": Entry(Axis(), "axis fixed in the child, square to the first; y unless given"),
-    },
-    "spherical": {},
-    "planar": {
-        "normal": Entry(Axis(), "normal of the plane; z unless given"),
-        "x": Entry(Axis(), "direction of the first coordinate, square to the normal"),
-    },
-    "free": {},
-}
 JOINTS: Entries = {
-    "type": Entry(Choice(tuple(JOINT_TYPES)), "kind of joint", needed=True),
+    "type": Entry(Words("type"), "kind of joint", needed=True),
     "parent": Entry(BODY, "body, or ground", needed=True),
     "child": Entry(BODY, "body, or ground", needed=True),
     "at": Entry(Placement(), "joint frame on the parent: a position, or position and rotation"),
     "child_at": Entry(Placement(), "joint frame on the child"),
-    "start": Entry(Each("coordinate"), "guess of the coordinates that assembly begins with"),
-    "armature": Entry(Each("joint inertia"), "inertia of the drive's rotor along the rates, kg m^2 or kg"),
+    "start": Entry(Each(COORDINATE), "guess of the coordinates that assembly begins with"),
+    "armature": Entry(Each(ROTOR), "inertia of the drive's rotor along the rates, kg m^2 or kg"),
     "data": Entry(Named("{lower: -90 deg, upper: 90 deg}"), "limits and the like"),
 }
 DATA: Entries = {
-    "lower": Entry(Single("coordinate"), "least coordinate"),
-    "upper": Entry(Single("coordinate"), "largest coordinate"),
-    "velocity": Entry(Single("rate"), "largest speed"),
-    "effort": Entry(Single("effort"), "largest force or moment"),
-    "damping": Entry(Single("joint damping"), "as data only: it acts if given as a force of type friction"),
-    "friction": Entry(Single("effort"), "as data only: it acts if given as a force of type friction"),
+    "lower": Entry(Single(COORDINATE), "least coordinate"),
+    "upper": Entry(Single(COORDINATE), "largest coordinate"),
+    "velocity": Entry(Single(RATE), "largest speed"),
+    "effort": Entry(Single(EFFORT), "largest force or moment"),
+    "damping": Entry(Single(DAMPING), "as data only: it acts if given as a force of type friction"),
+    "friction": Entry(Single(EFFORT), "as data only: it acts if given as a force of type friction"),
     "mimic": Entry(Named("{joint: A, multiplier: 1, offset: 0}"), "the joint that it follows, as data"),
 }
 MIMIC: Entries = {
     "joint": Entry(JOINT, "the joint followed", needed=True),
     "multiplier": Entry(number(), "of its coordinate", needed=True),
-    "offset": Entry(Single("coordinate"), "added", needed=True),
+    "offset": Entry(Single(COORDINATE), "added", needed=True),
 }
 STATES: Entries = {
     "time": Entry(number("time"), "s"),
@@ -151,59 +146,75 @@ PAIR: Entries = {
     "body1": Entry(BODY, "body, or ground", needed=True),
     "body2": Entry(BODY, "body, or ground", needed=True),
 }
-POINTS: Entries = {"at1": Entry(Vector(), "point on body1, m"), "at2": Entry(Vector(), "point on body2, m")}
 WHERE = Entry(Named("{w: =2*pi*t}"), "named values that the expressions share")
 ALONG: Entries = {"joint": Entry(JOINT, "the joint", needed=True)}
-FORCE_TYPES: dict[str, Entries] = {
-    "spring": {
-        **PAIR,
-        "stiffness": Entry(number("stiffness"), "N/m", needed=True),
-        "length": Entry(number("length"), "m, at which it is slack", needed=True),
-        "damping": Entry(number("damping"), "N s/m"),
-        **POINTS,
-    },
-    "damper": {**PAIR, "damping": Entry(number("damping"), "N s/m", needed=True), **POINTS},
-    "bushing": {
-        **PAIR,
-        "stiffness": Entry(SixAxes("stiffness"), "a number, six, or six rows; angular part first", needed=True),
-        "damping": Entry(SixAxes("damping"), "the same on the rates"),
-        "at1": Entry(Placement(), "frame on body1"),
-        "at2": Entry(Placement(), "frame on body2"),
-    },
-    "wrench": {
-        "body": Entry(BODY, "the body", needed=True),
-        "moment": Entry(Vector("moment"), "N m"),
-        "force": Entry(Vector("force"), "N"),
-        "at": Entry(Vector(), "point of the body, m"),
-        "axes": Entry(Choice(("ground", "body")), "ground: it keeps its direction; body: it follows"),
-    },
-    "torsion": {
-        **ALONG,
-        "stiffness": Entry(Each("joint stiffness"), "N m/rad or N/m"),
-        "rest": Entry(Each("coordinate"), "rad or m, where it is slack"),
-        "damping": Entry(Each("joint damping"), "N m s/rad or N s/m"),
-    },
-    "friction": {
-        **ALONG,
-        "viscous": Entry(Each("joint damping"), "N m s/rad or N s/m"),
-        "coulomb": Entry(Each("effort"), "N m or N"),
-        "smoothing": Entry(Each("rate"), "speed over which Coulomb friction changes sign, rad/s or m/s"),
-    },
-    "drive": {
-        **ALONG,
-        "effort": Entry(Function(many=True), "N m or N; an expression of t, q and v; one for each rate", needed=True),
-        "where": WHERE,
-    },
-    "user": {
-        "bodies": Entry(ListOf(BODY), "the bodies, counted from 1 in the expressions", needed=True),
-        "wrenches": Entry(None, "a moment and a force for each body, at its origin, in its axes", needed=True),
-        "where": WHERE,
-    },
-}
+BODY_LIST: Entries = {"bodies": Entry(ListOf(BODY), "the bodies, counted from 1 in the expressions", needed=True)}
 WRENCH: Entries = {
     "moment": Entry(Function(many=True), "N m; three numbers or expressions"),
     "force": Entry(Function(many=True), "N; three numbers or expressions"),
 }
+
+
+# What a field of `cardan.model` is in a file, by its form.
+FORMS: dict[str, Callable[[Field], Form | None]] = {
+    declared.NUMBER: lambda field: number(quantity_of(field.unit)),
+    declared.VECTOR: lambda field: Vector(quantity_of(field.unit)),
+    declared.AXIS: lambda field: Axis(),
+    declared.POSE: lambda field: Placement(),
+    declared.EACH: lambda field: Each(field.unit),
+    declared.SIX_AXES: lambda field: SixAxes(quantity_of(field.unit.rpartition(", ")[2])),
+    declared.AXES: lambda field: Choice(("ground", "body")),
+    declared.EFFORT: lambda field: Function(many=True),
+    declared.WRENCHES: lambda field: None,
+}
+
+
+def _declared(owner: str, fields: Mapping[str, Field]) -> Entries:
+    """Entries of the fields of a joint type or force element."""
+    found: Entries = {}
+    for name, field in fields.items():
+        if field.form == declared.MOMENT_AND_FORCE:
+            found |= {"moment": Entry(Vector("moment"), "N m"), "force": Entry(Vector("force"), "N")}
+            continue
+        try:
+            found[name] = Entry(FORMS[field.form](field), field.doc, field.needed)
+        except UnitError as error:
+            raise ModelError(f"{owner}: the unit of {name!r} is not a unit of files: {error}") from None
+    return found
+
+
+def joint_entries(type: type[JointType]) -> Entries:
+    """The entries that a joint type has besides those of every joint."""
+    owner = f"joint type {type.__name__}"
+    entries = _declared(owner, type.declared())
+    if taken := sorted(entries.keys() & JOINTS.keys()):
+        raise ModelError(f"{owner}: its field {taken[0]!r} has the name of an entry of every joint; rename it")
+    return entries
+
+
+def force_entries(kind: ForceKind) -> Entries:
+    """The entries of a kind of force element: what it acts on, and its numbers."""
+    owner = f"force kind {kind.name!r}"
+    if kind.on == "joint":
+        on = ALONG
+    else:
+        on = {1: {"body": Entry(BODY, "the body", needed=True)}, 2: PAIR}.get(kind.bodies, BODY_LIST)
+    entries = _declared(owner, kind.fields)
+    if taken := sorted(entries.keys() & {*on, "type", "where"}):
+        raise ModelError(f"{owner}: its field {taken[0]!r} has the name of another entry; rename it")
+    return on | entries | ({"where": WHERE} if kind.function else {})
+
+
+def own_joints() -> dict[str, Entries]:
+    """Entries of Cardan's own joint types by name."""
+    return {name: joint_entries(type) for name, type in OWN_TYPES.items()}
+
+
+def own_forces() -> dict[str, Entries]:
+    """Entries of Cardan's own force elements by name."""
+    return {kind.in_files: force_entries(kind) for kind in FORCES.values()}
+
+
 CONSTRAINT_TYPES: dict[str, Entries] = {
     "motion": {
         **ALONG,
@@ -237,7 +248,10 @@ SECTIONS: Entries = {
 
 
 def json_schema() -> Schema:
-    """The JSON Schema of the format, for editors: `# yaml-language-server: $schema=cardan.schema.json`."""
+    """The JSON Schema of the format, for editors: `# yaml-language-server: $schema=cardan.schema.json`.
+
+    It knows Cardan's own joint types and force elements.
+    """
     vector = {"type": "array", "items": MEASURE, "minItems": 3, "maxItems": 3}
     rotation = {"type": "array", "items": {"$ref": "#/$defs/vector"}, "minItems": 3, "maxItems": 3}
     placement = {
@@ -246,10 +260,10 @@ def json_schema() -> Schema:
         "quaternion": {"type": "array", "items": MEASURE, "minItems": 4, "maxItems": 4},
         "rotation": rotation,
     }
-    joints = {type: JOINTS | entries for type, entries in JOINT_TYPES.items()}
+    joints = {type: JOINTS | entries for type, entries in own_joints().items()}
     forces, constraints = (
         {type: with_type(types) | entries for type, entries in types.items()}
-        for types in (FORCE_TYPES, CONSTRAINT_TYPES)
+        for types in (own_forces(), CONSTRAINT_TYPES)
     )
     inner: dict[str, Schema] = {
         "cardan": {"const": VERSION},
@@ -280,7 +294,7 @@ def json_schema() -> Schema:
     }
 
 
-def with_type(types: dict[str, Entries]) -> Entries:
+def with_type(types: Iterable[str]) -> Entries:
     """The entry that tells elements of a section apart."""
     return {"type": Entry(Choice(tuple(types)), "kind of element", needed=True)}
 

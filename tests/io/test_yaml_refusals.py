@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cardan as cd
-from cardan.io.native import SIZE_LIMIT, read_native
+from cardan.io.yaml.read import SIZE_LIMIT, read_yaml
 
 GOOD = """cardan: 1
 name: demo
@@ -156,12 +156,12 @@ WRONG = [
 
 def refusal(text: str) -> str:
     with pytest.raises(cd.FileError) as error:
-        read_native(text).build()
+        read_yaml(text).build()
     return str(error.value)
 
 
 def test_the_good_file_is_good() -> None:
-    model = read_native(GOOD).build()
+    model = read_yaml(GOOD).build()
     assert model.body("rod").com[0] == 0.2
     assert model.joint("A").start == pytest.approx(0.5235987755982988)
 
@@ -170,7 +170,7 @@ def test_the_good_file_is_good() -> None:
 def test_a_wrong_file_is_refused(old: str, new: str, sentence: str) -> None:
     assert GOOD.count(old) >= 1
     said = refusal(GOOD.replace(old, new, 1))
-    assert said.startswith("native text: ")
+    assert said.startswith("YAML text: ")
     assert sentence in said
 
 
@@ -183,9 +183,9 @@ PIECES = (
 @given(st.integers(0, len(GOOD)), st.integers(0, 12), st.sampled_from(PIECES))
 def test_any_damage_is_explained(start: int, length: int, piece: str) -> None:
     try:
-        read_native(GOOD[:start] + piece + GOOD[start + length :]).build()
+        read_yaml(GOOD[:start] + piece + GOOD[start + length :]).build()
     except cd.FileError as error:
-        assert str(error).startswith("native text: ")
+        assert str(error).startswith("YAML text: ")
 
 
 def test_products_of_a_coupling_that_differ_in_unit_are_refused() -> None:
@@ -234,7 +234,7 @@ def test_units_along_a_joint_follow_its_type(force: str, sentence: str) -> None:
         assert sentence in said
         assert re.search(r": line 9: [a-z ]+ 'f': ", said)
     else:
-        assert read_native(JOINTS + force + "\n").build().joint("R").data.velocity == pytest.approx(6.283185307179586)
+        assert read_yaml(JOINTS + force + "\n").build().joint("R").data.velocity == pytest.approx(6.283185307179586)
 
 
 HEAD = "cardan: 1\nname: x\n"

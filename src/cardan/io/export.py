@@ -1,6 +1,6 @@
-"""A model as formats with nested links see it: every joint of the tree seen from ground, and what such a format lacks.
+"""A model as URDF and MJCF see it: every joint of the tree seen from ground, as turns and slides; and XML text.
 
-Notation: `F` is the joint frame on the body nearer to ground, `M` on the one it carries; a joint that was declared the
+Notation: `F` is the joint frame on the body nearer to ground, `M` on the one it carries. A joint that was declared the
 other way round is met from its child's side, and each of its motions is then about or along the opposite axis.
 """
 
@@ -17,10 +17,11 @@ from xml.etree import ElementTree
 import numpy as np
 
 from cardan.errors import ModelError
-from cardan.io.element import walk
-from cardan.io.text import SIZE_LIMIT
+from cardan.io.text_file import SIZE_LIMIT
+from cardan.io.xml_element import walk
 from cardan.model.body import Joint, JointData
 from cardan.model.force import Coupling
+from cardan.model.joint import Kind
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
@@ -28,21 +29,8 @@ from cardan.model.tree import GROUND
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element as Node
 
-X, Y, Z = np.eye(3)
-Motion = tuple[str, np.ndarray]
-MOTIONS: dict[str, tuple[Motion, ...]] = {
-    "rigid": (),
-    "revolute": (("turn", Z),),
-    "prismatic": (("slide", Z),),
-    "cylindrical": (("turn", Z), ("slide", Z)),
-    "screw": (("turn", Z), ("slide", Z)),
-    "universal": (("turn", X), ("turn", Y)),
-    "planar": (("slide", X), ("slide", Y), ("turn", Z)),
-}
-"""Joint kinds that are single motions one after the other: from `F` to `M`, along or about axes of the moving frame."""
-COMMUTING = ("cylindrical", "screw")
 DEEPEST = 500
-"""Levels of an XML file that MuJoCo reads; writing them takes as many calls."""
+"""Levels of an XML file that MuJoCo reads."""
 NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -58,24 +46,40 @@ class Branch:
     backwards: bool
 
     @property
-    def kind(self) -> str:
-        """Name of the joint kind, without a pitch."""
-        return self.joint.kind.name.partition("(")[0]
+    def kind(self) -> Kind:
+        """Its row of the joint table, as declared."""
+        return self.joint.kind
 
     @property
-    def pitch(self) -> float:
-        """Metres a radian, of a screw."""
-        return float(self.joint.kind.name.removeprefix("screw(").removesuffix(")"))
+    def can_be_said(self) -> bool:
+        """Whether the joint is made of single motions, the only ones that these formats have."""
+        return self.kind.motions is not None
 
     @property
-    def motions(self) -> list[Motion]:
-        """Single motions from near to far in axes of `F`, a coordinate each; those of a backwards joint are turned."""
-        motions = list(MOTIONS[self.kind])
+    def whole(self) -> str:
+        """What the joint is where it is a single "ball" or "free" motion; empty elsewhere."""
+        motions = self.kind.motions or ()
+        return motions[0].what if len(motions) == 1 and motions[0].what in ("ball", "free") else ""
+
+    @property
+    def motions(self) -> list[tuple[str, np.ndarray]]:
+        """Turns and slides from near to far, with their axes in `F`; those of a backwards joint are opposite."""
+        motions = [(motion.what, np.eye(3)[motion.axis]) for motion in self.kind.motions or ()]
         if not self.backwards:
             return motions
-        if self.kind not in COMMUTING:
+        if self.reorders:
             motions.reverse()
         return [(what, -axis) for what, axis in motions]
+
+    @property
+    def reorders(self) -> bool:
+        """Whether its motions come in the opposite order: it is met from its child, and they do not commute."""
+        return self.backwards and len({motion.axis for motion in self.kind.motions or ()}) > 1
+
+    @property
+    def ratio(self) -> float | None:
+        """Metres that the last motion of a screw advances for a radian of the one before it."""
+        return self.kind.motions[-1].ratio if self.kind.motions else None
 
 
 def branches(model: Model) -> Iterator[Branch]:
@@ -96,7 +100,7 @@ def name_of(model: Model, body: int) -> str:
 
 
 def check_names(model: Model) -> None:
-    """Refuse a name that no XML file can hold."""
+    """Reject a name that no XML file can hold."""
     named = [("model", model.name), *(("body", name) for name in model.body_names)]
     named += [("joint", name) for name in model.joint_names] + [("frame", name) for name in model.frame_names]
     named += [("force", force.name) for force in model.forces] + [("coupling", c.name) for c in model.couplings]
@@ -106,7 +110,7 @@ def check_names(model: Model) -> None:
 
 
 def unlike(name: str, taken: set[str]) -> str:
-    """Return the name, with as many underscores as it takes to differ from those taken; it is then taken too."""
+    """The name, with underscores added until it differs from those taken; it is then taken too."""
     while name in taken:
         name += "_"
     taken.add(name)
@@ -114,7 +118,7 @@ def unlike(name: str, taken: set[str]) -> str:
 
 
 def followers(model: Model, joints: set[int]) -> tuple[dict[int, tuple[int, float, float]], list[Coupling]]:
-    """Couplings of two joints as `q = multiplier q_other + offset`, one a joint; and those of another form."""
+    """Couplings of two joints as `q = multiplier q_other + offset`, one for each joint; and those of another form."""
     following: dict[int, tuple[int, float, float]] = {}
     left = []
     for coupling in model.couplings:
@@ -132,14 +136,14 @@ def followers(model: Model, joints: set[int]) -> tuple[dict[int, tuple[int, floa
 
 
 def finite_data(joint: Joint) -> JointData:
-    """What a joint carries as data; a limit that is not finite is none."""
+    """The data of a joint, without limits that are not finite."""
     limits = {name: getattr(joint.data, name) for name in ("lower", "upper", "velocity", "effort")}
     unlimited: dict[str, Any] = {name: None for name, x in limits.items() if x is not None and not math.isfinite(x)}
     return replace(joint.data, **unlimited)
 
 
 def rpy_of_rotation(R: np.ndarray) -> np.ndarray:
-    """Roll, pitch, yaw about the fixed axes (rad); to rounding also where roll and yaw turn about one axis."""
+    """Roll, pitch, yaw about the fixed axes (rad); accurate also in gimbal lock."""
     yaw = np.arctan2(R[1, 0], R[0, 0])
     c, s = np.cos(yaw), np.sin(yaw)
     rest = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]]) @ R  # pitch and roll are left
@@ -147,7 +151,7 @@ def rpy_of_rotation(R: np.ndarray) -> np.ndarray:
 
 
 def words(values: object) -> str:
-    """Numbers separated by blanks, each with as many digits as tell it from every other."""
+    """Numbers separated by blanks, each with as many digits as it takes to read the same number."""
     return " ".join(repr(float(x) + 0.0).removesuffix(".0") for x in np.atleast_1d(np.asarray(values, dtype=float)))
 
 
@@ -157,7 +161,7 @@ def add(parent: Node, tag: str, /, **attributes: str) -> Node:
 
 
 def document(root: Node, model: Model, losses: list[str], most: Mapping[str, int]) -> str:
-    """The text of an XML file that begins with what it does not say; `most` elements of a tag are read by `load`."""
+    """The text of an XML file; a comment at its head lists `losses`. `load` reads at most `most` elements of a tag."""
     depth = _depth(root)
     if depth > DEEPEST:
         raise ModelError(
@@ -168,7 +172,7 @@ def document(root: Node, model: Model, losses: list[str], most: Mapping[str, int
     ElementTree.indent(root)
     lines = [f"{model.name}, written by Cardan. SI units: m, kg, s, rad, N."]
     if losses:
-        lines += ["This format cannot say, or says otherwise:", *(f"- {loss}" for loss in losses)]
+        lines += ["Lost or changed in this format:", *(f"- {loss}" for loss in losses)]
     head = re.sub("-(?=-)", "- ", "\n     ".join(lines))  # two dashes would end the comment
     text = f'<?xml version="1.0" encoding="utf-8"?>\n<!-- {head} -->\n{ElementTree.tostring(root, "unicode")}\n'
     if len(text.encode("utf-8", "replace")) > SIZE_LIMIT:
@@ -180,7 +184,7 @@ OTHERS = "which is more than load reads; other programs may"
 
 
 def _beyond(root: Node, most: Mapping[str, int]) -> Iterator[str]:
-    """What is too much for `load`, whose limits are meant for hostile files."""
+    """Limits of `load` that the file exceeds."""
     count = Counter(node.tag for node in walk(root))
     count["*"] = count.total()
     for tag, limit in most.items():

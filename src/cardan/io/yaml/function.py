@@ -1,0 +1,363 @@
+"""Functions of time and state in a YAML file: read from expressions, and written as expressions.
+
+Expressions may use `t`, `q` and `v` of a joint, and pose and twist of bodies. A function has one expression for each
+number it returns, and may list named values that several of them share under `where`. Reading: the expressions are
+checked when the file is read, and run on CasADi symbols when the mechanism is built. Writing: the instructions of a
+CasADi graph are printed in the grammar of `cardan.io.yaml.expression`. A value that is used several times, or would be
+nested too deep, gets a name, so that reading the text back gives the same graph, operation by operation.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+from cardan.errors import ModelError
+from cardan.io.yaml.arithmetic import Lookup, Measured, Value
+from cardan.io.yaml.emit import number
+from cardan.io.yaml.expression import (
+    CONSTANTS,
+    FUNCTIONS,
+    LARGEST,
+    Call,
+    Expression,
+    ExpressionError,
+    Literal,
+    Name,
+    as_text,
+)
+from cardan.io.yaml.node_reader import NodeReader, unknown_name
+from cardan.model.body import Joint
+from cardan.model.force import Coupling, Force
+from cardan.model.joint import Kind
+
+Variables = dict[str, tuple[int, ...]]
+"""Names of variables and their shapes: () for a number, (n,) for a column, (3, 3) for a rotation."""
+TIME: Variables = {"t": ()}
+OF_BODY: Variables = {"rotation": (3, 3), "position": (3,), "twist": (6,)}
+RESERVED = re.compile(rf"t|q|v|({'|'.join(OF_BODY)})\d+")
+
+
+def of_joint(nq: int, nv: int) -> Variables:
+    """Variables of a drive: time, and the joint's own coordinates and rates."""
+    return {"t": (), "q": (nq,), "v": (nv,)}
+
+
+def of_bodies(count: int) -> Variables:
+    """Variables of a force on bodies, counted from 1: `rotation1` (3, 3), `position1` (3), `twist1` (6)."""
+    return TIME | {f"{name}{k + 1}": shape for k in range(count) for name, shape in OF_BODY.items()}
+
+
+@dataclass
+class ExpressionFunction:
+    """Expressions at their places in the file; a call computes their values from those of the variables."""
+
+    variables: Variables
+    outputs: list[NodeReader]
+    quantities: list[str]
+    where: dict[str, NodeReader] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Evaluate them on symbols once, so that mistakes are found now."""
+        import casadi as ca
+
+        own = symbols(self.variables)
+        self.results = self._read(own)
+        graphs = [result for result in self.results if not isinstance(result, float)]
+        self.graph = ca.Function("law", list(own.values()), graphs)
+
+    def __call__(self, **values: Any) -> list[Any]:
+        """A list of numbers and graphs."""
+        graphs = iter(self.graph.call([values[name] for name in self.variables]))
+        return [result if isinstance(result, float) else next(graphs) for result in self.results]
+
+    def _read(self, values: dict[str, Any]) -> list[Any]:
+        """Evaluate the expressions at these values of the variables."""
+        local: dict[str, Value] = {}
+        lookup = self._lookup(values, local)
+        for name, reader in self.where.items():
+            local[name] = reader.evaluated(reader.expression(), lookup) if reader.is_expression else reader.quantity()
+        results = []
+        for reader, quantity in zip(self.outputs, self.quantities, strict=True):
+            value = reader.evaluated(reader.expression(), lookup) if reader.is_expression else reader.quantity(quantity)
+            results.append(reader.checked(value, quantity) if isinstance(value, Measured) else value)
+        return results
+
+    def _lookup(self, values: dict[str, Any], local: dict[str, Value]) -> Lookup:
+        def lookup(name: Name) -> Value:
+            if name.name in local and not name.index:
+                return local[name.name]
+            if name.name in self.variables:
+                return entry(name, self.variables[name.name], values[name.name])
+            parameters = self.outputs[0].parameters
+            if name.name in parameters and not name.index:
+                return parameters[name.name]
+            raise unknown_name(name, [*self.variables, *local, *parameters, "pi"])
+
+        return lookup
+
+
+def entry(name: Name, shape: tuple[int, ...], value: Any) -> Any:
+    """An entry of a variable; a column with one entry needs no index."""
+    index = name.index or ((0,) if shape == (1,) else ())
+    if len(index) != len(shape):
+        example = f"{name.name}[{', '.join('0' for _ in shape)}]"
+        wanted = f"has {' x '.join(map(str, shape))} entries; write {example}" if shape else "is a single number"
+        raise ExpressionError(f"{name.name!r} {wanted}", name.span)
+    if any(i >= n for i, n in zip(index, shape, strict=True)):
+        raise ExpressionError(f"{name.name!r} has {' x '.join(map(str, shape))} entries, counted from 0", name.span)
+    if not shape:
+        return value
+    return value[index[0]] if len(index) == 1 else value[index[0], index[1]]
+
+
+def symbols(variables: Variables) -> dict[str, Any]:
+    """CasADi symbols for the variables."""
+    import casadi as ca
+
+    return {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in variables.items()}
+
+
+def taken(name: str) -> str:
+    """Why a parameter or a shared value cannot have this name; empty where it can."""
+    if not name.isascii() or not name.isidentifier():
+        return "a name in expressions is letters, digits and _, and begins with a letter"
+    if name in FUNCTIONS or name in CONSTANTS:
+        return "that is a name of the format's own"
+    return "that is a variable of functions" if RESERVED.fullmatch(name) else ""
+
+
+def drive_function(function: ExpressionFunction) -> Callable[..., Any]:
+    """The function of a drive as the builder takes it."""
+    return lambda t, q, v: function(t=t, q=q, v=v)
+
+
+def motion_function(function: ExpressionFunction) -> Callable[..., Any]:
+    """The function of a prescribed motion as the builder takes it."""
+    return lambda t: function(t=t)[0]
+
+
+def force_function(function: ExpressionFunction) -> Callable[..., Any]:
+    """The function of a force on bodies as the builder takes it: six numbers for each body."""
+
+    def wrenches(t: Any, poses: Any, twists: Any) -> list[list[Any]]:
+        values = {"t": t}
+        for k, (pose, twist) in enumerate(zip(poses, twists, strict=True), 1):
+            values |= {f"rotation{k}": pose.rotation, f"position{k}": pose.position, f"twist{k}": twist}
+        numbers = function(**values)
+        return [numbers[6 * k : 6 * k + 6] for k in range(len(poses))]
+
+    return wrenches
+
+
+# Writing.
+
+Entries = dict[str, Any]
+
+
+def function_entries(force: Force, joints: tuple[Joint, ...]) -> Entries:
+    """The function of a force element as expressions."""
+    traced = force.traced(joints) if not _is_graph(force.function) else force
+    if force.kind.on == "joint":
+        text = _expressions(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind))
+        efforts = [_calculated(effort) for effort in text.outputs[0]]
+        return {force.kind.function: efforts[0] if len(efforts) == 1 else efforts} | _where(text)
+    count = len(force.on)
+    text = _expressions(traced.owner, traced.function, lambda port, k: _force_variable(count, port, k))
+    wrenches = []
+    for column in text.outputs:
+        six = [_calculated(x) for x in column]
+        parts = {"moment": six[:3], "force": six[3:]}
+        wrenches.append({key: part for key, part in parts.items() if part != ["0"] * 3})
+    return {force.kind.function: wrenches} | _where(text)
+
+
+def motion_entries(coupling: Coupling) -> Entries:
+    """The function of a prescribed motion as an expression of time."""
+    traced = coupling if _is_graph(coupling.function) else coupling.traced()
+    text = _expressions(coupling.owner, traced.function, lambda port, k: Name("t"))
+    return {"value": f"={text.outputs[0][0]}"} | _where(text)
+
+
+def _is_graph(function: Any) -> bool:
+    return type(function).__module__.partition(".")[0] == "casadi"
+
+
+def _drive_variable(kind: Kind) -> Any:
+    def variable(port: int, k: int) -> Name:
+        if port == 0:
+            return Name("t")
+        many = (kind.nq if port == 1 else kind.nv) > 1
+        return Name("q" if port == 1 else "v", (k,) if many else ())
+
+    return variable
+
+
+def _force_variable(count: int, port: int, k: int) -> Name:
+    """Arguments of a traced force: time, then rotation and position of each body, then the twists."""
+    rotation, position, twist = OF_BODY
+    if port == 0:
+        return Name("t")
+    if port > 2 * count:
+        return Name(f"{twist}{port - 2 * count}", (k,))
+    body = (port + 1) // 2
+    return Name(f"{rotation}{body}", (k % 3, k // 3)) if port % 2 else Name(f"{position}{body}", (k,))
+
+
+def _expressions(owner: str, function: Any, variable: Any) -> Printed:
+    try:
+        return as_expressions(function, variable)
+    except Untranslatable as error:
+        raise ModelError(f"{owner}: its function cannot be written as expressions: {error}") from None
+
+
+def _calculated(text: str) -> str:
+    """An expression with the sign that begins it; a plain number needs none."""
+    return text if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", text) else f"={text}"
+
+
+def _where(text: Printed) -> Entries:
+    return {"where": {name: f"={value}" for name, value in text.where.items()}} if text.where else {}
+
+
+DEEPEST, LONGEST = 30, 200
+"""Levels and operations of a printed expression before a part of it gets a name of its own."""
+
+# The function of the format for each of CasADi's operations.
+PRINTED = {
+    "neg": "neg", "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^", "constpow": "^", "lt": "<", "le": "<=",
+    "eq": "==", "ne": "!=", "fabs": "abs", "fmin": "min", "fmax": "max", "fmod": "mod",
+    **{name: name for name in (
+        "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp",
+        "log", "log1p", "expm1", "erf", "floor", "ceil", "sign", "not", "atan2", "hypot", "copysign", "and", "or")},
+}  # fmt: skip
+
+
+class Untranslatable(ValueError):
+    """Why a graph cannot be written as an expression, as the end of a sentence."""
+
+
+class Printed(NamedTuple):
+    """Expressions of each output of a function, column by column, and the named values that they share."""
+
+    where: dict[str, str]
+    outputs: list[list[str]]
+
+
+def as_expressions(function: Any, variable: Callable[[int, int], Name]) -> Printed:
+    """Print a `casadi.Function`; `variable(port, k)` names entry k of an argument."""
+    if function.n_instructions() > LARGEST:
+        raise Untranslatable(f"it takes {function.n_instructions()} operations, and at most {LARGEST} are written")
+    values, outputs = _read(function, variable)
+    _restore_choices(values, _uses(values, outputs))
+    uses = _uses(values, outputs)
+    where: dict[str, str] = {}
+    nodes: list[Expression] = []
+    sizes: list[int] = []
+    for k, value in enumerate(values):
+        node = value.leaf or _node(value.op, [nodes[a] for a in value.arguments])
+        size = 1 + sum(sizes[a] for a in value.arguments)
+        if isinstance(node, Call) and value.leaf is None and (uses[k] > 1 or node.depth > DEEPEST or size > LONGEST):
+            name, size = f"a{len(where) + 1}", 1
+            where[name] = as_text(node)
+            node = Name(name)
+        nodes.append(node)
+        sizes.append(size)
+    return Printed(where, [[as_text(nodes[k]) for k in column] for column in outputs])
+
+
+class _Value(NamedTuple):
+    """An operation and the numbers of its operands, or a leaf: a constant or a variable."""
+
+    op: str
+    arguments: tuple[int, ...] = ()
+    leaf: Expression | None = None
+
+
+def _read(function: Any, variable: Callable[[int, int], Name]) -> tuple[list[_Value], list[list[int]]]:
+    """Number the values of a graph, and list those of each output."""
+    codes = _codes()
+    values = [_Value("const", leaf=_constant(0.0))]
+    outputs = [[0] * function.numel_out(port) for port in range(function.n_out())]
+    work: dict[int, int] = {}
+    for k in range(function.n_instructions()):
+        op = codes.get(function.instruction_id(k), "")
+        ins, outs = function.instruction_input(k), function.instruction_output(k)
+        if op == "output":
+            outputs[outs[0]][function.sparsity_out(outs[0]).find()[outs[1]]] = work[ins[0]]
+            continue
+        if op == "input":
+            values.append(_Value(op, leaf=variable(*ins)))
+        elif op == "const":
+            values.append(_Value(op, leaf=_constant(float(function.instruction_constant(k)))))
+        else:
+            values.append(_Value(op, tuple(work[i] for i in ins)))
+        work[outs[0]] = len(values) - 1
+    return values, outputs
+
+
+def _uses(values: list[_Value], outputs: list[list[int]]) -> Counter[int]:
+    """How often each value is used."""
+    uses = Counter(argument for value in values for argument in value.arguments)
+    uses.update(k for column in outputs for k in column)
+    return uses
+
+
+def _restore_choices(values: list[_Value], uses: Counter[int]) -> None:
+    """Replace `if(c, x, 0) + if(not(c), y, 0)`, which CasADi makes of a choice, by `if(c, x, y)`.
+
+    Only where the parts are used for nothing else, so that reading it back gives the same graph.
+    """
+    for k, value in enumerate(values):
+        parts = [values[a] for a in value.arguments]
+        if value.op != "add" or [part.op for part in parts] != ["if_else_zero"] * 2:
+            continue
+        (c, x), (negated, y) = (part.arguments for part in parts)
+        inner = [*value.arguments, negated]
+        if values[negated] == _Value("not", (c,)) and all(uses[i] == 1 for i in inner):
+            values[k] = _Value("if", (c, x, y))
+            for i in inner:
+                values[i] = values[0]
+
+
+def _node(op: str, nodes: list[Expression]) -> Expression:
+    """The node of an operation from those of its operands."""
+    if op in PRINTED:
+        return _call(PRINTED[op], *nodes)
+    special: dict[str, Callable[..., Expression]] = {
+        "if": lambda c, x, y: _call("if", c, x, y),
+        "sq": lambda x: _call("^", x, Literal("2")),
+        "twice": lambda x: _call("*", Literal("2"), x),
+        "inv": lambda x: _call("/", Literal("1"), x),
+        "if_else_zero": lambda c, x: _call("if", c, x, Literal("0")),
+        "copy": lambda x: x,
+    }
+    if op not in special:
+        raise Untranslatable(f"it uses the operation {op or 'unknown'!r}, which expressions do not have")
+    return special[op](*nodes)
+
+
+def _call(function: str, *nodes: Expression) -> Expression:
+    depth = 1 + max(node.depth if isinstance(node, Call) else 0 for node in nodes)
+    return Call(function, nodes, depth=depth)
+
+
+def _constant(value: float) -> Expression:
+    if not math.isfinite(value):
+        raise Untranslatable(f"it contains the number {value:g}")
+    text = number(abs(value))
+    return Literal(text) if math.copysign(1, value) > 0 else _call("neg", Literal(text))
+
+
+@cache
+def _codes() -> dict[int, str]:
+    """Names of CasADi's operations by code."""
+    import casadi
+
+    codes = {getattr(casadi, name): name[3:].lower() for name in dir(casadi) if name.startswith("OP_")}
+    return codes | {casadi.OP_ASSIGN: "copy", casadi.OP_LIFT: "copy"}

@@ -1,0 +1,386 @@
+"""A mechanism read from a YAML file.
+
+The tables of the format are in `cardan.io.yaml.schema`; docs/format.md explains it. An error names the line, the
+element and the rule. Errors of the builder are given the line of the entry that they speak of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cardan.errors import FileError, nearest, visible
+from cardan.io.policy import Policy, Word
+from cardan.io.text_file import BODIES, placing, read_text, too_many_states
+from cardan.io.yaml import function, schema
+from cardan.io.yaml.arithmetic import Measured
+from cardan.io.yaml.node_reader import NodeReader
+from cardan.io.yaml.nodes import List, Scalar, Table, described, parse_yaml
+from cardan.io.yaml.schema import Entries
+from cardan.io.yaml.values import COORDINATE, RATE, Each, along
+from cardan.model.body import JointData
+from cardan.model.builder import SNAPPING, Mechanism
+from cardan.model.field import EFFORT, FUNCTIONS, MOMENT_AND_FORCE
+from cardan.model.force import ForceKind, force_kinds
+from cardan.model.joint import Free, Kind, joint_types
+from cardan.model.model import Model
+
+SIZE_LIMIT = 10 * 2**20
+"""Largest file that is read, bytes."""
+OWNER = re.compile(r"(?P<owner>[\w ]+ '(?:[^'\\]|\\.)*'|[\w ]+ \"(?:[^\"\\]|\\.)*\"): (?P<rest>.*)", re.DOTALL)
+
+
+@dataclass
+class Description:
+    """The contents of a file: the mechanism, and which of its numbers are free."""
+
+    mechanism: Mechanism
+    source: str
+    free: tuple[str, ...] = ()
+    places: dict[str, NodeReader] = field(default_factory=dict)
+    """Where each element is, by its name in error messages."""
+
+    def build(self, snapping: float | None = None) -> Model:
+        """Build the model; an error names the file, and the line where there is one."""
+        with self.naming():
+            model = self.mechanism.build(snapping=snapping)
+            return model.free(*self.free) if self.free else model
+
+    def naming(self) -> AbstractContextManager[None]:
+        """Put file and line before the errors of the builder."""
+        return placing(lambda sentence: f"{self.source}: {self._line(sentence)}{sentence}")
+
+    def _line(self, sentence: str) -> str:
+        """The line of the entry that a sentence speaks of, or of the element."""
+        match = OWNER.match(sentence)
+        reader = self.places.get(match["owner"]) if match else None
+        if match is None or reader is None:
+            return ""
+        line = reader.node.line
+        if isinstance(reader.node, Table):
+            words = re.findall(r"[a-z_0-9]+", match["rest"])[:1]
+            line = next((reader.node.entries[word].line for word in words if word in reader.node.entries), line)
+        return f"line {line}: "
+
+
+def read_yaml(
+    path_or_text: str | Path,
+    *,
+    parameters: Mapping[str, float | str] | None = None,
+    gravity: Any = None,
+    policy: Word = "strict",
+) -> Description:
+    """Read a YAML file, or its text (a string of several lines); `parameters` and `gravity` replace the file's."""
+    if isinstance(path_or_text, str) and "\n" in path_or_text:
+        source, text = "YAML text", path_or_text
+    else:
+        source, text = str(path_or_text), read_text(Path(path_or_text), SIZE_LIMIT)
+    top = NodeReader(parse_yaml(text, source), source, policy=Policy(policy))
+    return _MechanismReader(top, dict(parameters or {}), gravity).read()
+
+
+class _MechanismReader:
+    """From the nodes of a file to a mechanism, section by section."""
+
+    def __init__(self, top: NodeReader, replaced: dict[str, float | str], gravity: Any) -> None:
+        self.top, self.replaced = top, replaced
+        table = top.table("")
+        if "cardan" not in table.entries:
+            raise top.error(f"the file does not say 'cardan: {schema.VERSION}'; is it a mechanism of this format?", 1)
+        version = top.inner(table.entries["cardan"], "cardan")
+        if version.number("number") != schema.VERSION:
+            raise version.error(f"must be {schema.VERSION}, got {described(version.node)}; it is the format's version")
+        check_keys(top.owned("file"), schema.SECTIONS)
+        self.top = replace(top, parameters=self.parameters())
+        self.head = entries_of(self.top.owned("file"), schema.SECTIONS)
+        values = self.head
+        given = {} if "gravity" not in values else {"gravity": values["gravity"]}
+        if gravity is not None:
+            given = {"gravity": gravity}
+        self.mechanism = Mechanism(values["name"], **given)
+        self.result = Description(self.mechanism, top.source)
+        self.kinds: dict[str, Kind] = {}
+
+    def read(self) -> Description:
+        m, result = self.mechanism, self.result
+        sections: dict[str, Callable[[str, NodeReader], None]] = {
+            "bodies": self.body, "joints": self.joint, "frames": self.frame, "forces": self.force,
+            "constraints": self.constraint, "states": self.state, "actuators": self.actuator,
+        }  # fmt: skip
+        if len(self.section("bodies").entries) > BODIES:
+            raise self.top.error(f"the file has more than {BODIES} bodies; no more are read")
+        if why := too_many_states(len(self.section("states").entries), len(self.section("joints").entries)):
+            raise self.top.error(why)
+        for section, add in sections.items():
+            for name, reader in self.named(section):
+                add(name, reader)
+        for loss in self.head.get("losses", ()):
+            m.lose(visible(loss))
+        for note in (*self.head.get("notes", ()), *self.top.policy.notes):
+            m.note(visible(note.removeprefix(f"{self.top.source}: ")))
+        m.cut = tuple(self.head.get("cut", ()))
+        m.snapping = self.head.get("snapping", SNAPPING)
+        result.free = tuple(self.head.get("free", ()))
+        result.places["mechanism " + repr(m.name)] = self.top
+        return result
+
+    def parameters(self) -> dict[str, Measured]:
+        """Read the parameters in their order; each may use those before it."""
+        known: dict[str, Measured] = {}
+        table = self.section("parameters")
+        unknown = set(self.replaced) - set(table.entries)
+        if unknown:
+            name = min(unknown)
+            raise FileError(f"{self.top.source}: parameter {name!r} is not in the file{nearest(name, table.entries)}")
+        for name, node in table.entries.items():
+            reader = replace(self.top.inner(node, "value"), owner=f"parameter {name!r}", parameters=known)
+            if why := function.taken(name):
+                raise reader.error(f"cannot have this name: {why}")
+            if name in self.replaced:
+                scalar = Scalar(str(self.replaced[name]), True, node.line, node.column)
+                reader = replace(reader, node=scalar, what="value given to load")
+            known[name] = self.parameter(reader, table)
+        return known
+
+    def parameter(self, reader: NodeReader, table: Table) -> Measured:
+        try:
+            value = reader.quantity()
+        except FileError as error:
+            match = re.search(r": '(\w+)' is neither", str(error))
+            if match and match[1] in table.entries:
+                raise reader.error(f"uses {match[1]!r}, which is not defined above it; move one of them") from None
+            raise
+        return Measured(value.value, None if value.bare else value.dimension)
+
+    def section(self, name: str) -> Table:
+        node = self.top.table("").entries.get(name)
+        if node is None:
+            return Table(0, 0)
+        return self.top.inner(node, name).table(f"{name}: {{...}}")
+
+    def named(self, section: str) -> Iterator[tuple[str, NodeReader]]:
+        singular = {"bodies": "body"}.get(section, section.removesuffix("s"))
+        for name, node in self.section(section).entries.items():
+            yield name, replace(self.top, node=node, owner=f"{singular} {name!r}", what="")
+
+    def adding(self, reader: NodeReader, owner: str) -> AbstractContextManager[None]:
+        """Add an element to the mechanism; errors of the builder are given its place."""
+        self.result.places.setdefault(owner, reader)
+        return self.result.naming()
+
+    def body(self, name: str, reader: NodeReader) -> None:
+        values = entries_of(reader, schema.BODIES)
+        if "inertia" in values:
+            values["inertia"] = values["inertia"](values.get("mass", 0.0))
+        with self.adding(reader, f"body {name!r}"):
+            reader.policy.add_body(self.mechanism, name, reader.error, **values)
+
+    def joint(self, name: str, reader: NodeReader) -> None:
+        types = joint_types()
+        type = types[type_of(reader, tuple(types))]
+        table = reader.table("")
+        with self.adding(reader, f"joint {name!r}"):
+            own = schema.joint_entries(type)
+            check_keys(reader, schema.JOINTS | own)
+            made = type(**entries_of(replace(reader, node=part(table, own)), own))
+            kind = made.kind
+            values = entries_of(replace(reader, node=part(table, schema.JOINTS), kind=kind), schema.JOINTS)
+            values.pop("type")
+            if "data" in values:
+                values["data"] = self.data(values["data"], kind)
+            self.mechanism.joint(name, made, values.pop("parent"), values.pop("child"), **values)
+        self.kinds[name] = kind
+
+    def data(self, reader: NodeReader, kind: Kind) -> JointData:
+        values = entries_of(replace(reader, kind=kind), schema.DATA, "data.")
+        if "mimic" in values:
+            mimic = entries_of(values["mimic"], schema.MIMIC, "data.mimic.")
+            values["mimic"] = (mimic["joint"], mimic["multiplier"], mimic["offset"])
+        return reader.policy.check_data(JointData(**values), replace(reader, what="").error)
+
+    def frame(self, name: str, reader: NodeReader) -> None:
+        values = entries_of(reader, schema.FRAMES)
+        with self.adding(reader, f"frame {name!r}"):
+            self.mechanism.frame(name, values.pop("body"), **values)
+
+    def state(self, name: str, reader: NodeReader) -> None:
+        values = entries_of(reader, schema.STATES)
+        given: dict[str, dict[str, Any]] = {"q": {}, "v": {}}
+        with self.adding(reader, f"state {name!r}"):
+            for what, form in (("q", Each(COORDINATE)), ("v", Each(RATE))):
+                inner: NodeReader | None = values.get(what)
+                for joint, node in inner.table("").entries.items() if inner is not None else ():
+                    place = reader.inner(node, f"{what}.{joint}").along(self.kinds.get(joint, Free.kind))
+                    given[what][joint] = form.read(place)
+            self.mechanism.state(name, given["q"], given["v"], time=values.get("time", 0.0))
+
+    def actuator(self, name: str, reader: NodeReader) -> None:
+        values = entries_of(reader, schema.ACTUATORS)
+        with self.adding(reader, f"actuator {name!r}"):
+            self.mechanism.actuator(name, values.pop("joint"), **values)
+
+    def force(self, name: str, reader: NodeReader) -> None:
+        kinds = force_kinds()
+        kind = kinds[type_of(reader, tuple(kinds))]
+        reader = reader.owned(f"{kind.name} {name!r}")
+        with self.adding(reader, reader.owner):
+            entries = schema.with_type(kinds) | schema.force_entries(kind)
+            check_keys(reader, entries)
+            if kind.on == "joint":
+                reader = self.on_joint(reader)
+            values = entries_of(reader, entries)
+            on: Any = values.get("joint", values.get("body", values.get("bodies")))
+            if kind.bodies == 2:
+                on = (values["body1"], values["body2"])
+            for what, field in kind.fields.items():
+                if field.form in FUNCTIONS:
+                    read = self.efforts if field.form == EFFORT else self.wrenches
+                    values[what] = read(reader, kind, values)
+                elif field.form == MOMENT_AND_FORCE:
+                    values[what] = [*values.get("moment", (0.0,) * 3), *values.get("force", (0.0,) * 3)]
+            self.mechanism.force(name, kind, on, **{what: values[what] for what in kind.fields if what in values})
+
+    def on_joint(self, reader: NodeReader) -> NodeReader:
+        """Set the kind of joint that quantities are along; an unknown joint is rejected by the builder."""
+        node = reader.table("").entries.get("joint")
+        kind = self.kinds.get(node.text) if isinstance(node, Scalar) else None
+        return reader.along(kind if kind is not None else Free.kind)
+
+    def efforts(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
+        """The function of an element along a joint, with a number or an expression for each rate."""
+        joint = reader.kind
+        assert joint is not None
+        given: NodeReader = values[kind.function]
+        outputs = given.items() if isinstance(given.node, List) else [given]
+        if values["joint"] not in self.kinds or not joint.nv:
+            return 0.0  # the builder rejects the joint
+        if len(outputs) != joint.nv:
+            raise given.error(f"must have a number or expression for each rate, {joint.nv}, got {len(outputs)}")
+        quantities = along(reader, kind.fields[kind.function].unit)
+        variables = function.of_joint(joint.nq, joint.nv)
+        return function.drive_function(self.expressions(reader, values, outputs, quantities, variables))
+
+    def wrenches(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
+        """The function of an element on bodies, with a moment and a force for each."""
+        bodies = values["bodies"]
+        wrenches = reader.inner(reader.table("").entries[kind.function], kind.function).items()
+        if len(wrenches) != len(bodies):
+            raise reader.error(f"has {len(bodies)} bodies and {len(wrenches)} wrenches; give one for each")
+        if len(bodies) > len(self.mechanism.bodies):
+            raise reader.error(f"has {len(bodies)} bodies, and there are {len(self.mechanism.bodies)}; name each once")
+        zero = Scalar("0", True, reader.node.line, reader.node.column)
+        outputs, quantities = [], []
+        for wrench in wrenches:
+            parts = entries_of(wrench, schema.WRENCH, f"{wrench.what}.")
+            for what in ("moment", "force"):
+                quantities += [what] * 3
+                if what not in parts:
+                    outputs += [reader.inner(zero, what)] * 3
+                    continue
+                items = parts[what].items()
+                if len(items) != 3:
+                    raise parts[what].error(f"must be 3 numbers or expressions, got {len(items)}")
+                outputs += items
+        variables = function.of_bodies(len(bodies))
+        return function.force_function(self.expressions(reader, values, outputs, quantities, variables))
+
+    def expressions(
+        self,
+        reader: NodeReader,
+        values: dict[str, Any],
+        outputs: list[NodeReader],
+        quantities: list[str],
+        variables: function.Variables,
+    ) -> function.ExpressionFunction:
+        """Make the function of an element from its expressions."""
+        where: dict[str, NodeReader] = {}
+        for name, node in values["where"].node.entries.items() if "where" in values else ():
+            inner = reader.inner(node, f"where.{name}")
+            why = function.taken(name) or ("that is a parameter" if name in reader.parameters else "")
+            if why:
+                raise inner.error(f"cannot have this name: {why}")
+            where[name] = inner
+        return function.ExpressionFunction(variables, outputs, quantities, where)
+
+    def constraint(self, name: str, reader: NodeReader) -> None:
+        type = type_of(reader, tuple(schema.CONSTRAINT_TYPES))
+        reader = reader.owned(f"{type} {name!r}")
+        entries = schema.with_type(schema.CONSTRAINT_TYPES) | schema.CONSTRAINT_TYPES[type]
+        check_keys(reader, entries)
+        with self.adding(reader, reader.owner):
+            if type == "coupling":
+                values = entries_of(reader, entries)
+                self.mechanism.couple(name, self.coefficients(values), offset=values.get("offset", 0.0))
+                return
+            reader = self.on_joint(reader)
+            values = entries_of(reader, entries)
+            value: NodeReader = values["value"]
+            given: Any = 0.0
+            if values["joint"] in self.kinds and reader.kind and reader.kind.nv == 1:
+                quantities = along(reader, COORDINATE)
+                if value.is_expression:
+                    made = self.expressions(reader, values, [value], quantities, function.TIME)
+                    given = function.motion_function(made)
+                else:
+                    given = value.number(*quantities)
+            self.mechanism.motion(name, values["joint"], given)
+
+    def coefficients(self, values: dict[str, Any]) -> dict[str, float]:
+        """Read the coefficients of a coupling; products whose units are known must agree."""
+        reader: NodeReader = values["coefficients"]
+        numbers: dict[str, float] = {}
+        products: dict[tuple[int, ...], str] = {}
+        for joint, node in reader.table("").entries.items():
+            inner = reader.inner(node, f"coefficients.{joint}")
+            value = inner.quantity()
+            kind = self.kinds.get(joint)
+            if kind is not None and kind.nv == 1 and value.dimension is not None and not value.bare:
+                length = kind.q_units[0] == "m"
+                products.setdefault((value.dimension[0] + length, *value.dimension[1:3]), joint)
+            numbers[joint] = value.value
+        if len(products) > 1:
+            first, second = list(products.values())[:2]
+            raise reader.error(f"of {first!r} and {second!r} give products in different units; they are added")
+        return numbers
+
+
+def entries_of(reader: NodeReader, entries: Entries, prefix: str = "") -> dict[str, Any]:
+    """Read the entries of a table by their forms; reject unknown and missing ones."""
+    check_keys(reader, entries, prefix)
+    table = reader.table(f"{{{', '.join(list(entries)[:2])}}}")
+    values = {}
+    for name, entry in entries.items():
+        if name in table.entries and entry.form is not None:
+            values[name] = entry.form.read(reader.inner(table.entries[name], prefix + name))
+    return values
+
+
+def check_keys(reader: NodeReader, entries: Entries, prefix: str = "") -> None:
+    """Reject unknown entries, and a table without the needed ones."""
+    table = reader.table(f"{{{', '.join(list(entries)[:3])}}}")
+    where = f" in {prefix.rstrip('.')}" if prefix else ""
+    for key, scalar in table.keys.items():
+        if key not in entries:
+            plain = replace(reader, what="")
+            raise plain.error(f"there is no entry {key!r}{where}{nearest(key, entries)}", scalar.line)
+    missing = [name for name, entry in entries.items() if entry.needed and name not in table.entries]
+    if missing:
+        raise replace(reader, what="").error(f"{' and '.join(map(repr, missing))} must be given{where}")
+
+
+def part(table: Table, entries: Entries) -> Table:
+    """The table with only these entries."""
+    kept = [key for key in table.entries if key in entries]
+    return Table(table.line, table.column, {k: table.entries[k] for k in kept}, {k: table.keys[k] for k in kept})
+
+
+def type_of(reader: NodeReader, types: tuple[str, ...]) -> str:
+    """Read the type of an element, which decides about its other entries."""
+    table = reader.table(f"{{type: {types[0]}, ...}}")
+    if "type" not in table.entries:
+        raise reader.error(f"'type' must be given; it is one of {', '.join(types)}")
+    return reader.inner(table.entries["type"], "type").choice(types)
