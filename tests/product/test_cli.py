@@ -16,6 +16,7 @@ import pytest
 
 import cardan as cd
 from cardan import cli, mechanisms
+from cardan.commands import arguments
 from cardan.functions.check import CheckRow, Report
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -350,12 +351,12 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
 
 
 def test_names_complete_in_a_shell() -> None:
-    assert source.complete_mechanism("four") == ["four_bar"]
-    assert ("four_bar", "mechanism of the catalogue") in source.complete_file("fo")
-    assert (f"{ARM.parent}/{ARM.name}", "model file") in source.complete_file(f"{ARM.parent}/ar")
-    assert source.complete_file("/no/such/folder/x") == []
-    assert ("rk4", "explicit, order 4, fixed steps") in source.complete_method("r")
-    assert [name for name, _ in source.complete_formulation("abs")] == ["absolute", "absolute_body"]
+    assert arguments.complete_mechanism("four") == ["four_bar"]
+    assert ("four_bar", "mechanism of the catalogue") in arguments.complete_file("fo")
+    assert (f"{ARM.parent}/{ARM.name}", "model file") in arguments.complete_file(f"{ARM.parent}/ar")
+    assert arguments.complete_file("/no/such/folder/x") == []
+    assert ("rk4", "explicit, order 4, fixed steps") in arguments.complete_method("r")
+    assert [name for name, _ in arguments.complete_formulation("abs")] == ["absolute", "absolute_body"]
     line = "cardan simulate pendulum --method a"
     words = {"_CARDAN_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "4"}
     code = "from cardan.cli import main; main()"

@@ -169,7 +169,7 @@ def reaction_in(b: Node, p: Node) -> None:
     """As `newton_euler_in`; the wrench on the joint's child, at its frame M, also where the tree runs the other way."""
     newton_euler_in(b, p)
     b.reaction = stack(b.n, b.f)
-    if b.kind.name.startswith("reversed"):
+    if b.kind.backwards:
         f = b.turnJ.T @ b.f
         b.reaction = -stack(b.turnJ.T @ b.n + cross(b.shiftJ, f), f)
 

@@ -222,7 +222,7 @@ def acceleration_out(b: Node, p: Node) -> None:
 def reaction_in(b: Node, p: Node) -> None:
     """As `newton_euler_in`; the wrench on the joint's child, at its frame M, also where the tree runs the other way."""
     newton_euler_in(b, p)
-    b.reaction = -(Transform(b.X.factors[:-2]).T @ b.f) if b.kind.name.startswith("reversed") else b.f
+    b.reaction = -(Transform(b.X.factors[:-2]).T @ b.f) if b.kind.backwards else b.f
 
 
 def newton_euler_out_loaded(b: Node, p: Node) -> None:

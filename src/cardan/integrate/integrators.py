@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, SEMI_IMPLICIT_EULER, Tableau
@@ -19,6 +18,8 @@ from cardan.model.elements import read_name
 from cardan.model.values import batch, number, shown, whole
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from cardan.formulation.formulation import Formulation
     from cardan.integrate.events import Event
     from cardan.integrate.stepper import Stepper

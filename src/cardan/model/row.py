@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from cardan.model.joint import Kind
     from cardan.model.model import Model
 
-DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 FORCE_UNITS = {"m": "N", "rad": "N m", "m^2": "N/m"}
 
 
@@ -91,9 +88,7 @@ HEAD = ("row", "owner", "name", "residual", "multiplier", "level", "law")
 
 def joint_labels(name: str, kind: Kind) -> list[RowLabel]:
     """Labels of a joint's rows: each is named after its force in the joint's axes."""
-    T = np.asarray(kind.T(np.array(kind.neutral, dtype=float)), dtype=float)
-    largest = [int(np.argmax(np.abs(T[:, k]))) for k in range(T.shape[1])]
-    return [RowLabel(f"joint {name!r}", f"{name}: {DIRECTIONS[at]}", "rad" if at < 3 else "m") for at in largest]
+    return [RowLabel(f"joint {name!r}", f"{name}: {direction}", unit) for direction, unit in kind.rows]
 
 
 def rows_of_tree(model: Model) -> RowTable:
