@@ -166,9 +166,8 @@ class Elements:
         """
         if not isinstance(kind, ForceKind):
             raise ModelError(f"force {name!r}: kind must be a cd.ForceKind, got {kind!r}")
-        owner = self._claim_force(kind.name, name)
-        joint = None
         if kind.on == "joint":
+            owner = self._claim_force(kind.name, name)
             index, joint = self._joint(owner, on)
             places: tuple[int, ...] = (index,)
             if kind is TORSION and joint.nq != joint.nv:
@@ -177,7 +176,8 @@ class Elements:
                     "bushing(...) between its two bodies"
                 )
         else:
-            places = self._bodies_of(owner, kind, on)
+            joint = None
+            owner, places = self._on_bodies(kind.name, name, on, kind.bodies)
         for what in numbers:
             if what not in kind.fields:
                 raise ModelError(f"{owner}: it has no number {what!r}{nearest(what, kind.fields)}")
@@ -188,7 +188,11 @@ class Elements:
                 raise ModelError(f"{owner}: {what!r} must be given")
             value = numbers.get(what, field.default)
             if field.form in FUNCTIONS:
-                function = _read_function(owner, value, joint)
+                function = (
+                    _read_function(owner, value, "t, poses, twists")
+                    if joint is None
+                    else _read_effort(owner, value, joint)
+                )
             else:
                 values |= field.read(owner, what, value, 0 if joint is None else joint.nv)
         kept = {what: frozen(value) for what, value in values.items()}
@@ -281,22 +285,25 @@ class Elements:
             raise ModelError(f"{what} {name!r}: the name is taken; forces, motions and couplings must differ in name")
         return f"{what} {name!r}"
 
-    def _bodies_of(self, owner: str, kind: ForceKind, on: str | Sequence[str]) -> tuple[int, ...]:
-        """Indices of the bodies that an element acts on."""
-        if not isinstance(on, Sequence):
-            raise ModelError(f"{owner}: bodies must be a list of body names, got {on!r}")
-        names = [on] if isinstance(on, str) else list(on)
-        if kind.bodies and len(names) != kind.bodies:
-            raise ModelError(f"{owner}: it acts on {kind.bodies} bodies, got {on!r}")
-        what = ("body1", "body2") if kind.bodies == 2 else ("body",) * len(names)
-        found = tuple(self._index(owner, end, body) for end, body in zip(what, names, strict=True))
-        if kind.bodies == 2 and found[0] == found[1]:
+    def _on_bodies(
+        self, what: str, name: str, bodies: str | Sequence[str], count: int = 0
+    ) -> tuple[str, tuple[int, ...]]:
+        """How messages call an element on some bodies, and the bodies' indices; `count` 0 is any number of bodies."""
+        owner = self._claim_force(what, name)
+        if not isinstance(bodies, Sequence):
+            raise ModelError(f"{owner}: bodies must be a list of body names, got {bodies!r}")
+        names = [bodies] if isinstance(bodies, str) else list(bodies)
+        if count and len(names) != count:
+            raise ModelError(f"{owner}: it acts on {count} bodies, got {bodies!r}")
+        ends = ("body1", "body2") if count == 2 else ("body",) * len(names)
+        on = tuple(self._index(owner, end, body) for end, body in zip(ends, names, strict=True))
+        if count == 2 and on[0] == on[1]:
             raise ModelError(f"{owner}: body1 and body2 are both {names[0]!r}; it acts between two different bodies")
-        if kind.bodies == 1 and found[0] == GROUND:
+        if count == 1 and on[0] == GROUND:
             raise ModelError(f"{owner}: it acts on the ground, which does not move; name a body")
-        if set(found) <= {GROUND} or len(set(found)) < len(found):
-            raise ModelError(f"{owner}: bodies must name one or more that move, each once, got {on!r}")
-        return found
+        if set(on) <= {GROUND} or len(set(on)) < len(on):
+            raise ModelError(f"{owner}: bodies must name one or more that move, each once, got {bodies!r}")
+        return owner, on
 
     def _joint(self, owner: str, name: Any) -> tuple[int, Kind]:
         if not isinstance(name, str) or name not in self._joints:
@@ -329,13 +336,16 @@ def read_armature(owner: str, value: Any, kind: Kind) -> np.ndarray | None:
     return frozen(array) if array.any() else None
 
 
-def _read_function(owner: str, function: Any, joint: Kind | None) -> Callable[..., Any]:
-    """A function of the user's; of a joint also a constant, one number for each rate."""
+def _read_function(owner: str, function: Any, arguments: str) -> Any:
+    if not callable(function):
+        raise ModelError(f"{owner}: function must be a function of ({arguments}), got {function!r}")
+    return function
+
+
+def _read_effort(owner: str, function: Any, joint: Kind) -> Any:
+    """A function along a joint, or a constant: one number for each rate."""
     if callable(function):
-        found: Callable[..., Any] = function
-        return found
-    if joint is None:
-        raise ModelError(f"{owner}: function must be a function of (t, poses, twists), got {function!r}")
+        return function
     shape = () if joint.nv == 1 else (joint.nv,)
     value = numbers(owner, "function, where it is not callable,", function, shape)
     return lambda t, q, v: value.ravel()
