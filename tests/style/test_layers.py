@@ -1,7 +1,7 @@
 """Imports go one way only.
 
-algebra <- model <- formulation <- structure <- integrate, functions <- results <- cli; program <- machines <- structure;
-io knows only model.
+algebra <- model <- formulation <- structure <- integrate, functions <- results <- cli
+program <- machines <- structure; io knows only model.
 """
 
 import ast

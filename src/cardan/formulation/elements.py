@@ -11,7 +11,7 @@ Source: RBDA section 3.5 for the wrench of a joint force, `Ta tau` with `Ta^T S 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cardan.algebra.matrix import Matrix, Scalar, as_graph, eye, zeros
 from cardan.formulation.joint_rows import dual
@@ -20,7 +20,7 @@ from cardan.model.joint import Kind
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 
-Of = Callable[[int], Matrix] | Mapping[int, Matrix]
+Of = Callable[[int], Any] | Mapping[int, Any]
 """Something known of each joint or body, by its index."""
 
 
@@ -29,9 +29,9 @@ class CouplingRow(NamedTuple):
 
     name: str
     coefficients: dict[int, float]
-    g: Scalar
-    gdot: Scalar
-    gddot: Scalar
+    g: Matrix
+    gdot: Matrix
+    gddot: Matrix
 
 
 def joint_effects(model: Model, t: Scalar, q: Of, v: Of) -> dict[int, Matrix]:
@@ -69,7 +69,7 @@ def coupling_rows(model: Model, t: Scalar) -> list[CouplingRow]:
     return rows
 
 
-def potential(model: Model, q: Of, pose: Of) -> Scalar:
+def potential(model: Model, q: Of, pose: Of) -> Matrix:
     """Potential energy (J) of springs along joints, between points, and of bushings; gravity's is not in it."""
     import casadi as ca
 
@@ -89,11 +89,11 @@ def joint_force_as_wrench(kind: Kind, q: Matrix, tau: Matrix) -> Matrix:
     return dual(as_graph(kind.S(q), q)) @ tau
 
 
-def _lookup(of: Of) -> Callable[[int], Matrix]:
+def _lookup(of: Of) -> Callable[[int], Any]:
     return of if callable(of) else of.__getitem__
 
 
-def _poses(pose: Callable[[int], Matrix], bodies: tuple[int, ...]) -> list[BodyPose]:
+def _poses(pose: Callable[[int], Any], bodies: tuple[int, ...]) -> list[BodyPose]:
     """Poses of an element's bodies, the ground's being the identity."""
     known = {b: BodyPose(*pose(b)) for b in bodies if b != GROUND}
     if GROUND in bodies:

@@ -74,6 +74,7 @@ def work_along(model: Model, nodes: Nodes, m: Measured, force: Matrix) -> Matrix
     """Work (k, nv) along the joints of unit forces (6, k) on the child at M, and backwards on the parent."""
     J = type(force)(force.shape[1], model.nv)
     meeting = common_ancestor(model.tree, m.parent, m.child)
+    forces: tuple[Matrix, ...]
     for i, forces in ((m.child, (m.X_c.T @ force,)), (m.parent, (-(m.X_p.T @ force),))):
         while i != meeting:
             link, b = model.tree.links[i], nodes.links[i]

@@ -168,7 +168,7 @@ def plus(model: Model, key: str, inputs: Inputs) -> Five:
         return [q + v]
     if key in TREE:
         return PLUS.graph(model, inputs)
-    parts = []
+    parts: list[Matrix] = []
     for i in range(len(model.separate.tree.links)):
         own, rate = q[7 * i : 7 * i + 7], v[6 * i : 6 * i + 6]
         if key == "relative":

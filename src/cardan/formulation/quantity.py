@@ -144,7 +144,8 @@ def _project(model: Model, inputs: Inputs) -> list[Matrix]:
     """Coordinates and rates of the tree from poses and twists of all bodies: each joint measured between its sides."""
     tree, like = model.tree, inputs["poses"]
     at = links_from_bodies(model, inputs)
-    q, v = [], []
+    q: list[Matrix] = []
+    v: list[Matrix] = []
     for i, link in enumerate(tree.links):
         R_p, r_p, v_p = at[link.parent]
         R_i, r_i, v_i = at[i]

@@ -168,7 +168,8 @@ def nonzeros(matrix: Quantity, count: int) -> Quantity:
     import casadi as ca
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
-        return [ca.vertcat(*matrix.graph(model, s)[0].nonzeros())]
+        K: Any = matrix.graph(model, s)[0]
+        return [ca.vertcat(*K.nonzeros())]
 
     return Quantity(matrix.name, matrix.inputs, (("K", fixed(count)),), write=write, shapes=matrix.shapes)
 

@@ -141,7 +141,7 @@ class Coupling:
         """Whether the right-hand side changes with time."""
         return _depends_on_time(self.function)
 
-    def rows(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    def rows(self, t: Scalar) -> tuple[Matrix, Matrix, Matrix]:
         """The right-hand side `g(t)` and its first two time derivatives."""
         import casadi as ca
 

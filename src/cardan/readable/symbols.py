@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.algebra.free_number import Number
+from cardan.algebra.free_number import FreeNumber
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation import native
@@ -192,7 +192,7 @@ def _record(freed: Model, key: str, found: list[Component]) -> tuple[Any, list[t
     p = ca.SX.sym("p", max(len(found), 1))
     values = freed.parameters.nominal.astype(object)
     for k, c in enumerate(found):
-        values[c.place] = Number(c.sign * p[k], c.sign * c.value)
+        values[c.place] = FreeNumber(c.sign * p[k], c.sign * c.value)
     model = with_numbers(freed, values) if found else freed
     nq, nv = native.sizes(model, key)
     ports = {"q": (nq,), "v": (nv,), "tau": (model.nv,), "wrenches": (model.nb, 6), "t": (1,)}

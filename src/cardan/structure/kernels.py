@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.free_number import Number
+from cardan.algebra.free_number import FreeNumber
 from cardan.formulation.looping import record_schedule
 from cardan.formulation.quantity import Quantity, Shape
 from cardan.formulation.recursions import quantity
@@ -134,7 +134,7 @@ def symbolic(model: Model) -> tuple[Model, Any]:
     kernels = model.unbound.kernels
     if "symbolic" not in kernels:
         p = ca.SX.sym("p", model.parameters.size)
-        numbers = [Number(p[k], float(x)) for k, x in enumerate(model.parameters.nominal)]
+        numbers = [FreeNumber(p[k], float(x)) for k, x in enumerate(model.parameters.nominal)]
         kernels["symbolic"] = with_numbers(model, np.array(numbers, dtype=object)), p
     found: tuple[Model, Any] = kernels["symbolic"]
     return found

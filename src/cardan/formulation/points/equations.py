@@ -11,6 +11,8 @@ Equations: AT(2).
 
 from __future__ import annotations
 
+from typing import Any
+
 from cardan.algebra.matrix import Matrix, Scalar, constant, dot, mirrored, segment, stack
 from cardan.algebra.plane import across, carried
 from cardan.formulation.constrained import Loads, Parts, all_drives
@@ -30,7 +32,7 @@ from cardan.formulation.points.recursion import (
     outwards,
     still,
 )
-from cardan.formulation.points.rows import Coordinates, Row, along, as_loads, cut_rows, freedom, link_rows
+from cardan.formulation.points.rows import Act, Coordinates, Row, along, as_loads, cut_rows, freedom, link_rows
 from cardan.formulation.points.wrenches import joint_wrenches
 from cardan.formulation.solve import semidefinite
 from cardan.model.model import Model
@@ -82,7 +84,7 @@ def write_parts(model: Model, planar: PlanarModel, motion: Motion, loads: Loads,
         return stack(*answer_of(vdot).qdd) if planar.links else vdot
 
     def wrenches(vdot: Matrix, lam: Matrix) -> Matrix:
-        held = {
+        held: dict[int, list[tuple[Row, Scalar]]] = {
             j: [(row, lam[k]) for row, k in zip(rows[at], range(at.start, at.stop), strict=True)] for j, at in joints
         }
         return joint_wrenches(model, planar, motion, answer_of(vdot), loads.wrenches, all_drives(loads, lam), held)
@@ -158,10 +160,11 @@ def _coupling_rows(
     """Sums of joint coordinates that follow time."""
     rows = []
     for coefficients, g, _, gdd in loads.couplings:
-        acts, phi = [], -g
+        acts: list[Act] = []
+        phi = -g
         for j, c in coefficients.items():
             (found, size), *_ = _drive(model, planar, motion, own, j, type(g)(1))
-            acts += [(i, c * size * force, *at, c * size * couple) for i, force, *at, couple in found]
+            acts += [(i, c * size * f, where, arm, c * size * couple) for i, f, where, arm, couple in found]
             x = own[j] if j in own else measure(model, in_space(planar, motion), j).rows.q
             phi = phi + c * x
         rows.append(Row(tuple(acts), gdd, phi))
@@ -241,13 +244,14 @@ def _from_accelerations(planar: PlanarModel, motion: Motion, places: Coordinates
     """The other way: what the recursion would have said of given accelerations of the points."""
     like, g = motion.ground.P, constant(planar.gravity)
     a: dict[int, Matrix] = {GROUND: -g}
-    y: dict[int, Scalar] = {GROUND: type(like)(1, 1)}
+    y: dict[int, Matrix] = {GROUND: type(like)(1, 1)}
     qdd = []
     for i, (P, Q) in enumerate(places.ends(vdot, moving=True)):
         link, b = planar.links[i], motion.links[i]
         a[i], y[i] = P - g, dot(across(b.d), Q - P) / link.line.length**2
-        slides = link.role == "slide"
-        rate = along(motion, Answer(a, y, []), freedom(planar, motion, link.joint, 0)) if slides else 0
+        rate: Any = 0
+        if link.role == "slide":
+            rate = along(motion, Answer(a, y, []), freedom(planar, motion, link.joint, 0))
         qdd.append(joint_rates(planar, motion, i, a, y, rate))
     return Answer(a, y, qdd)
 

@@ -11,6 +11,7 @@ Equations: AT(10), AT(11).
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def _somewhere(planar: PlanarModel) -> Motion:
         shift = sum((turning(u) @ d[link.parent] * rng.uniform(0.1, 1) for u in link.slide), np.zeros(2))
         P[i] = P[link.parent] + turning(link.at) @ d[link.parent] + shift
         d[i] = link.line.length * np.array([np.cos(angle[i]), np.sin(angle[i])])
-    ends = [(ca.DM(P[i]), ca.DM(P[i] + d[i])) for i in range(len(planar.links))]
+    ends: Any = [(ca.DM(P[i]), ca.DM(P[i] + d[i])) for i in range(len(planar.links))]
     return from_points(planar, ends, [(0 * p, 0 * q) for p, q in ends])
 
 

@@ -41,15 +41,15 @@ class Beyond:
 
     A: Matrix
     B: Matrix
-    D: Scalar
+    D: Matrix
     h: Matrix
     e: Matrix  # K x (P - P of the link below)
     mass: float = 0.0
     pin: float = 0.0  # mass of particles at the joint itself
     pivot: Any = None
-    U: Matrix = None
-    V: Matrix = None  # U over the pivot
-    c: Scalar = None
+    U: Any = None
+    V: Any = None  # U over the pivot
+    c: Any = None
 
 
 @dataclass
@@ -57,7 +57,7 @@ class PointLoads:
     """What acts on the links: force and couple about P on each, and drives of joint coordinates."""
 
     forces: dict[int, Matrix] = field(default_factory=dict)
-    couples: dict[int, Scalar] = field(default_factory=dict)
+    couples: dict[int, Matrix] = field(default_factory=dict)
     drives: dict[int, Matrix] = field(default_factory=dict)
 
     def add(self, link: int, force: Matrix, arm: Matrix, couple: Scalar = 0) -> None:
@@ -83,7 +83,7 @@ class Pushed:
 
     def along(self, other: Pushed) -> Scalar:
         """Response to another load along this one."""
-        total = 0
+        total: Scalar = 0
         for force, free in zip(self.force, other.free, strict=True):
             if force.nnz() and free.nnz():
                 total = total + dot(force, free)
@@ -104,7 +104,7 @@ class Answer:
     """Accelerations: `a` and `y` of every link, `qdd` of every joint (a column)."""
 
     a: dict[int, Matrix]
-    y: dict[int, Scalar]
+    y: dict[int, Matrix]
     qdd: list[Matrix]
 
 
@@ -134,7 +134,7 @@ def gather(planar: PlanarModel, motion: Motion, lent: Lent | None = None) -> lis
     return found
 
 
-def _shown(link: PlanarLink, motion: Motion, i: int, s: Beyond) -> tuple[Matrix, Matrix, Scalar]:
+def _shown(link: PlanarLink, motion: Motion, i: int, s: Beyond) -> tuple[Matrix, Matrix, Matrix]:
     """What of A, B, D is left to the link below when the joint gives way."""
     like = motion.ground.P
     if link.role == "rigid":
@@ -239,8 +239,8 @@ def outwards(
     """From base to tip: accelerations of the points, and of the joints' coordinates."""
     like = motion.ground.P
     a: dict[int, Matrix] = {GROUND: type(like)(2, 1)}  # besides those in `rest`
-    y: dict[int, Scalar] = {GROUND: type(like)(1, 1)}
-    rates: list[Scalar] = []
+    y: dict[int, Matrix] = {GROUND: type(like)(1, 1)}
+    rates: list[Matrix] = []
     for i, s in enumerate(found):
         link, free = planar.links[i], pushed.free[i]
         a[i], y[i], rate = a[link.parent] + y[link.parent] * s.e, y[link.parent], type(like)(1, 1)  # AT(9)
@@ -257,7 +257,7 @@ def outwards(
 
 
 def joint_rates(
-    planar: PlanarModel, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
+    planar: PlanarModel, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Matrix], rate: Matrix
 ) -> Matrix:
     """Second rates of a joint's coordinates; `rate` is that of a slide."""
     link = planar.links[i]
@@ -269,7 +269,7 @@ def joint_rates(
 
 
 def _measured_rates(
-    link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
+    link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Matrix], rate: Matrix
 ) -> Matrix:
     """The same for a joint with other coordinates: `S qdd` and its bias are the rate of the twist across the joint."""
     b, p, kind = motion.links[i], motion.carrier(link.parent), link.kind
@@ -285,7 +285,7 @@ def _measured_rates(
     return dual(as_graph(kind.S(b.q), b.q)).T @ (twist - bias)
 
 
-def float_rates(link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Scalar]) -> Matrix:
+def float_rates(link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], y: dict[int, Matrix]) -> Matrix:
     """Second rates of a floating joint's coordinates from the accelerations on its two sides."""
     b, p = motion.links[i], motion.carrier(link.parent)
     if link.backwards:
@@ -299,7 +299,7 @@ def float_rates(link: PlanarLink, motion: Motion, i: int, a: dict[int, Matrix], 
     return vector(*(dot(b.u[k], left) for k in range(2)), turn)
 
 
-def _float_drive(link: PlanarLink, b: Moving, tau: Matrix, like: Matrix) -> tuple[Matrix, Scalar]:
+def _float_drive(link: PlanarLink, b: Moving, tau: Matrix, like: Matrix) -> tuple[Matrix, Matrix]:
     """Force and moment about P of a floating joint's drives."""
     F = tau[0] * b.u[0] + tau[1] * b.u[1]
     if not link.backwards:

@@ -256,11 +256,11 @@ class State:
     x: Matrix
     w: Matrix
     iterate: Unknown
-    h: Scalar
-    k: Scalar
-    steps: Scalar
-    outcome: Scalar
-    event: Scalar
+    h: Matrix
+    k: Matrix
+    steps: Matrix
+    outcome: Matrix
+    event: Matrix
     g: Matrix
 
 
@@ -310,7 +310,7 @@ def commit(
     outcome = where(going, stopped, s.outcome)
     t = where(s.h * STRETCH >= control.end - s.point.t, control.end, new.t)
 
-    def chosen(new: Any, old: Any, condition: Scalar) -> list[Matrix]:
+    def chosen(new: Any, old: Any, condition: Matrix) -> list[Matrix]:
         pairs = zip(vars(new).values(), vars(old).values(), strict=True)
         return [where(condition, fresh, kept) for fresh, kept in pairs]
 

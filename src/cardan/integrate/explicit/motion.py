@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cardan.algebra.linsolve import tree_factor, tree_solve
-from cardan.algebra.matrix import Matrix, beside, mirrored
+from cardan.algebra.matrix import Matrix, Scalar, beside, mirrored
 from cardan.formulation.absolute import with_lent_inertia
 from cardan.formulation.dynamics import forward_dynamics, residual
 from cardan.formulation.looping import record_schedule
@@ -109,7 +109,7 @@ class Graphs:
     mass: Any
     tangent: Any
 
-    def accelerations(self, t: Matrix, q: Matrix, v: Matrix, loads: Loads) -> Matrix:
+    def accelerations(self, t: Scalar, q: Matrix, v: Matrix, loads: Loads) -> Matrix:
         """`vdot`."""
         a = self.forward(q, v, loads.tau, *self._time(t, self.forward, 3, loads), *loads.parameters)
         pull = self.motion.baumgarte
@@ -135,7 +135,7 @@ class Graphs:
             q[at] = q[at] / ca.norm_2(q[at])
         return q
 
-    def correction(self, t: Matrix, q: Matrix, loads: Loads) -> Correction:
+    def correction(self, t: Scalar, q: Matrix, loads: Loads) -> Correction:
         """What brings states near q back onto the constraints."""
         import casadi as ca
 
@@ -157,11 +157,11 @@ class Graphs:
         off = c.smallest(c.G @ beside(tangent, dv))
         return dq - self.rates(q, off[:, 0], loads), dv - off[:, 1]
 
-    def gap(self, t: Matrix, q: Matrix, loads: Loads) -> Matrix:
+    def gap(self, t: Scalar, q: Matrix, loads: Loads) -> Matrix:
         """Position residual of every row, kept or not."""
         return self.residual(q, *self._time(t, self.residual, 1, loads), *loads.parameters)[0]
 
-    def _rows(self, t: Matrix, q: Matrix, loads: Loads) -> tuple[Matrix, Matrix, Matrix]:
+    def _rows(self, t: Scalar, q: Matrix, loads: Loads) -> tuple[Matrix, Matrix, Matrix]:
         """`phi`, `G` and `beta` of the rows kept."""
         import casadi as ca
 
@@ -171,7 +171,7 @@ class Graphs:
         beta = ca.vertcat(ca.SX(first, 1), *(coupling.rows(t)[1] for coupling in model.couplings))
         return phi[rows], G[rows, :], beta[rows]
 
-    def _time(self, t: Matrix, function: Any, before: int, loads: Loads) -> tuple[Matrix, ...]:
+    def _time(self, t: Scalar, function: Any, before: int, loads: Loads) -> tuple[Scalar, ...]:
         return (t,) if function.n_in() - len(loads.parameters) > before else ()
 
 
@@ -199,5 +199,5 @@ class Correction:
 class Loads:
     """What else the graphs depend on: drives (nv,) and free parameters."""
 
-    tau: Matrix
+    tau: Matrix | None
     parameters: Sequence[Matrix] = ()

@@ -99,7 +99,7 @@ class Step:
     t: Scalar
     q: Matrix
     v: Matrix
-    h: Scalar
+    h: Matrix
     K: list[tuple[Matrix, Matrix]]
 
 
@@ -167,7 +167,7 @@ def result(graphs: Graphs, method: Method, step: Step, loads: Loads) -> Result:
     return Result(q, v, eq, ev)
 
 
-def measure(step: Step, new: Result, rtol: Scalar, atol: Scalar) -> tuple[Scalar, Scalar]:
+def measure(step: Step, new: Result, rtol: Scalar, atol: Scalar) -> tuple[Matrix, Matrix]:
     """Sums over the entries: of the error's squares in units of what is allowed, and of the state's magnitudes."""
     import casadi as ca
 
@@ -194,15 +194,15 @@ class State:
     number of an event met (-1), and the events' values.
     """
 
-    t: Scalar
+    t: Matrix
     q: Matrix
     v: Matrix
     a: Matrix
-    h: Scalar
-    e: Scalar
-    steps: Scalar
-    outcome: Scalar
-    event: Scalar
+    h: Matrix
+    e: Matrix
+    steps: Matrix
+    outcome: Matrix
+    event: Matrix
     g: Matrix
 
     def columns(self) -> list[Matrix]:
@@ -220,7 +220,7 @@ class Control:
     longest: Scalar
 
 
-def length(method: Method, s: State, control: Control) -> Scalar:
+def length(method: Method, s: State, control: Control) -> Matrix:
     """The step to take: up to the end where that is near."""
     import casadi as ca
 
@@ -230,7 +230,7 @@ def length(method: Method, s: State, control: Control) -> Scalar:
     return where(is_going(s, control), h, 0.0)
 
 
-def is_going(s: State, control: Control) -> Scalar:
+def is_going(s: State, control: Control) -> Matrix:
     """Whether a lane has neither arrived nor stopped."""
     import casadi as ca
 
@@ -241,13 +241,13 @@ def is_going(s: State, control: Control) -> Scalar:
 class Verdict:
     """On a step: whether it is kept, and what a march carries on beside position, velocity and acceleration."""
 
-    keep: Scalar
-    t: Scalar
-    h: Scalar
-    e: Scalar
-    steps: Scalar
-    outcome: Scalar
-    event: Scalar
+    keep: Matrix
+    t: Matrix
+    h: Matrix
+    e: Matrix
+    steps: Matrix
+    outcome: Matrix
+    event: Matrix
     g: Matrix
 
 
@@ -255,9 +255,9 @@ def judge(
     method: Method,
     s: State,
     control: Control,
-    h: Scalar,
-    squares: Scalar,
-    size: Scalar,
+    h: Matrix,
+    squares: Matrix,
+    size: Matrix,
     g: Matrix,
     directions: np.ndarray,
     count: int,
@@ -308,7 +308,7 @@ def commit(
     new: Result,
     g: Matrix,
     directions: np.ndarray,
-) -> tuple[State, Scalar]:
+) -> tuple[State, Matrix]:
     """The state after a step, and whether the lane goes on."""
     squares, size = measure(step, new, control.rtol, control.atol)
     n = new.q.shape[0] + new.v.shape[0]
@@ -328,11 +328,11 @@ def commit(
     return after, is_going(after, control)
 
 
-def _root(x: Scalar) -> Scalar:
+def _root(x: Matrix) -> Matrix:
     return x.sqrt()
 
 
-def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Scalar, Scalar]:
+def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Matrix, Matrix]:
     """Whether one of the events' values changed sign as wanted, and which, the first of several."""
     import casadi as ca
 
