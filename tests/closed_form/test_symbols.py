@@ -254,7 +254,7 @@ def test_latex_tells_equations_and_letters() -> None:
         ({"names": {"rod.mas": "m"}}, "did you mean 'rod.mass'"),
         ({"names": {"rod.mass": "__import__('os')"}}, "a name or a formula"),
         ({"names": {"rod.mass": "m", "rod.com": "m"}}, "would be 1, but in the model it is 0.5 m"),
-        ({"names": {"rod.mass": "theta"}}, "a coordinate's name"),
+        ({"names": {"rod.mass": "theta"}}, "already the symbol of a coordinate"),
         ({"symbols": "mass"}, "must be 'all' or a list"),
         ({"drives": ["pivo"]}, "did you mean 'pivot'"),
     ],

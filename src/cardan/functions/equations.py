@@ -125,7 +125,7 @@ class Equations:
         """
         from cardan.readable.symbols import symbols_of
 
-        return symbols_of(self, symbols=symbols, names=names, drives=drives, simplify=simplify)
+        return symbols_of(self.model, self.key, symbols=symbols, names=names, drives=drives, simplify=simplify)
 
     def _system(self, q: Any, v: Any, tau: Any = None, wrenches: Any = None, t: Any = 0.0) -> Any:
         tau = np.zeros(self.model.nv) if tau is None else tau
