@@ -1,6 +1,7 @@
 """Write docs/accuracy.md and its figures from what runs: `python docs/make_accuracy.py` (some minutes).
 
-Every integrator on every kind of joint, in a tree and across a loop; tests/orders.py has the mechanisms and measures.
+Every integrator on every kind of joint, in a tree and across a loop; tests/convergence_orders.py has
+the mechanisms and the error measure.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-spec = importlib.util.spec_from_file_location("orders", HERE.parent / "tests" / "orders.py")
+spec = importlib.util.spec_from_file_location("convergence_orders", HERE.parent / "tests" / "convergence_orders.py")
 assert spec is not None and spec.loader is not None
 orders = importlib.util.module_from_spec(spec)
-sys.modules["orders"] = orders  # dataclasses look their module up
+sys.modules["convergence_orders"] = orders  # dataclasses look their module up
 spec.loader.exec_module(orders)
 
 PAGE = HERE / "accuracy.md"

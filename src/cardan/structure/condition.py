@@ -4,7 +4,7 @@
 diagonal, so that metres, radians and units of mass do not count: of all scalings this is nearly the best (A. van der
 Sluis, Numerische Mathematik 14 (1969) 14-23), and elimination without pivoting errs by its condition, not by that of
 the matrix as it is (J. W. Demmel, LAPACK working note 14, 1989). Recursions along a tree are as good or better,
-see `analysis.flag`. Docs: docs/weather.md.
+see `analysis.flag`. Docs: docs/robustness.md.
 """
 
 from __future__ import annotations

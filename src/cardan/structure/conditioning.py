@@ -3,7 +3,7 @@
 A recursion subtracts, tips first, from the inertia that a joint carries what the joints beyond do not pass on. It errs
 by how many times less is left, the articulated inertia `IA`, than there was, the composite inertia `IC`. That is the
 pivot of `M` with unit diagonal, `D / M_ii`, so no more than the condition of `M`; in long chains it is much less, and
-so is the error (docs/weather.md). `build` has computed it (`model.graph.judge_mobility`).
+so is the error (docs/robustness.md). `build` has computed it (`model.graph.judge_mobility`).
 """
 
 from __future__ import annotations
