@@ -111,7 +111,7 @@ def test_condition_has_no_units(scale):
 
 
 def test_dead_point():
-    """Near the dead point of a rhombus errors follow the condition. At it, that is infinite and the answer the limit."""
+    """Near the dead point of a rhombus errors follow the condition. At it that is infinite and the answer the limit."""
     model = four_bar((1, 1, 1), 1.0, (1, 1, 1, 1))
     for angle in (1e-2, 1e-5, 1e-8):
         q, v = cd.assemble(model, [angle, -angle, angle], np.ones(3), hold=["A"])
