@@ -1,6 +1,7 @@
-"""Write docs/accuracy.md and its figures from what runs: `python docs/make_accuracy.py` (some minutes).
+"""Measure the accuracy of every integrator and write docs/accuracy.md: `python docs/make_accuracy.py` (some minutes).
 
-Every integrator on every kind of joint, in a tree and across a loop; tests/orders.py has the mechanisms and measures.
+Every integrator on every kind of joint, in a tree and in a loop. tests/convergence_orders.py has the mechanisms and the
+error measure.
 """
 
 from __future__ import annotations
@@ -15,39 +16,40 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-spec = importlib.util.spec_from_file_location("orders", HERE.parent / "tests" / "orders.py")
+spec = importlib.util.spec_from_file_location("convergence_orders", HERE.parent / "tests" / "convergence_orders.py")
 assert spec is not None and spec.loader is not None
 orders = importlib.util.module_from_spec(spec)
-sys.modules["orders"] = orders  # dataclasses look their module up
+sys.modules["convergence_orders"] = orders  # dataclasses look their module up
 spec.loader.exec_module(orders)
 
 PAGE = HERE / "accuracy.md"
 FIGURES = (HERE / "figures" / "accuracy-steps.png", HERE / "figures" / "accuracy-tolerances.png")
 NONE = "-"
-HEAD = f"""# How accurate the integrators are
+HEAD = f"""# Accuracy of the integrators
 
-Made by `python docs/make_accuracy.py`; do not edit. The tests measure a part of it again, and hold all of it to bounds.
+Made by `python docs/make_accuracy.py`; do not edit. The tests repeat a part of the measurements and check all of them
+against bounds.
 
 Every integrator of `cd.simulate` on every kind of joint: two bodies on a hinge with the joint between them, gravity, a
 spring, and a drive of the hinge that changes with time, for {orders.DURATION:g} s. In a tree the joint carries the
-second body; in a loop a free joint carries it, and the joint is cut. *User's own* is a joint that Cardan does not have,
-a slide along a parabola; in the last rows the motion of the hinge is prescribed. The error is that of the poses and
-twists of both bodies in the end: the root mean square of all numbers, each divided by one (m, rad/s, m/s) plus its own
-size. The truth is `rk4` with {orders.FINEST} steps.
+second body. In a loop a free joint carries the second body, and the joint is cut. *User's own* is a joint that Cardan
+does not have, a slide along a parabola. In the last rows the motion of the hinge is prescribed. The error is that of the
+final poses and twists of both bodies: the root mean square of all entries, each divided by one (m, rad/s, m/s) plus its
+own size. The reference is `rk4` with {orders.FINEST} steps.
 """
 STEPS = """## Error and step
 
-The order of accuracy, as halving the step shows it: the binary logarithm of the ratio of errors, at the last halving
-that is not lost in rounding. `dormand_prince` chooses its steps; here it is made to take equal ones.
+The observed order of accuracy: the binary logarithm of the ratio of errors when the step is halved, for the shortest
+steps whose error is larger than rounding. `dormand_prince` is forced to take equal steps here.
 
 ![Error against the length of the step, a panel for each method](figures/accuracy-steps.png)
 """
 CONTROL = """
 ## Error and tolerance
 
-The methods that choose their steps, at `rtol` and `atol` of {tolerances}: the error in the end. Tolerances are kept
-step by step, so the error in the end may be larger; that of `dormand_prince` is smaller, since it judges its
-fourth-order result and takes the fifth-order one. `bdf` and `adams` take trees without prescribed motions only.
+Final errors of the methods with error control, at `rtol` and `atol` of {tolerances}. Tolerances hold for
+each step, so the final error may be larger. That of `dormand_prince` is smaller, since it controls the error of its
+fourth-order result and uses the fifth-order one. `bdf` and `adams` support only trees without prescribed motions.
 
 ![Error against the tolerance, a panel for each method](figures/accuracy-tolerances.png)
 """
@@ -95,7 +97,7 @@ def read(text: str) -> tuple[Cells, Cells]:
 
 
 def draw(steps: Cells, tolerances: Cells) -> None:
-    """The two figures: a panel a method, a line a joint, full in a tree and dashed in a loop."""
+    """The two figures: a panel for each method, a line for each joint, solid in a tree and dashed in a loop."""
     lengths = {m: 1e3 * orders.DURATION / np.array(orders.COUNTS[m]) for m in orders.ORDERS}
     titles = {m: f"{m}, order {order}" for m, order in orders.ORDERS.items()}
     with _figure(FIGURES[0], titles, "step, ms") as panels:
@@ -115,7 +117,7 @@ def draw(steps: Cells, tolerances: Cells) -> None:
 
 @contextmanager
 def _figure(path: Path, titles: dict[str, str], label: str, **options: Any) -> Iterator[Any]:
-    """Four panels with a legend below, saved in few colours in the end."""
+    """Four panels with a legend below; the file is saved with few colours to keep it small."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -125,7 +127,7 @@ def _figure(path: Path, titles: dict[str, str], label: str, **options: Any) -> I
     figure, panels = plt.subplots(2, 2, figsize=(8.5, 8.5), layout="constrained", **options)
     yield panels
     for panel, title in zip(panels.flat, titles.values(), strict=True):
-        panel.set(title=title, xlabel=label, ylabel="relative error in the end")
+        panel.set(title=title, xlabel=label, ylabel="final relative error")
         panel.grid(True, which="major", color="0.9")
     handles = [plt.Line2D([], [], label=joint, **_look(joint)) for joint in orders.JOINTS]
     handles += [plt.Line2D([], [], color="0.3", linestyle=STYLES[p], label=f"in a {p}") for p in orders.PLACES]
@@ -148,7 +150,7 @@ def _look(joint: str) -> dict[str, Any]:
 
 
 def _guide(panel: Any, x: np.ndarray, y: np.ndarray, words: str) -> None:
-    """A wide line to compare the others with."""
+    """A wide reference line."""
     panel.loglog(x, y, color="0.7", linewidth=3, zorder=0)
     at = len(x) // 2
     panel.annotate(words, (x[at], y[at]), (-6, 6), textcoords="offset points", ha="right", color="0.35")

@@ -45,7 +45,7 @@ no inertia that is negative along an axis is kept.
 
 A quaternion or a rotation matrix within 0.1 % is rounding and is normalised under every policy, as axes of any length
 are, and in MJCF quaternions of any length but 0, as that format says. Inertias of parts that are fixed to others are
-judged together, see [decision 0007](decisions/0007-odd-inertias-are-judged-as-links.md).
+judged together, see [decision 0007](decisions/0007-inertias-are-checked-for-rigid-groups.md).
 
 ## Writing URDF and MJCF
 

@@ -146,7 +146,7 @@ def test_cart_pole_with_a_force(key: str) -> None:
 
 
 def test_slider_crank() -> None:
-    """Two bars and a slider, and the loop closed at the wrist, with velocities in the rod's axes there."""
+    """Two bars and a slider, and the loop closed at the wrist: residual and velocities in the rod's axes there."""
     m1, m2, m3, c2, g, l1, l2 = sp.symbols("m_crank m_rod m_slider c_rod g l_crank l_rod")
     q1, q2, x, v1, v2, xdot = sp.symbols("theta_bearing theta_pin x thetadot_bearing thetadot_pin xdot")
     bars, k, first = double(m1, m2, ("crank", "rod"))
@@ -156,7 +156,9 @@ def test_slider_crank() -> None:
     axes = sp.Matrix([[cos(q1 + q2), sin(q1 + q2)], [-sin(q1 + q2), cos(q1 + q2)]])
     rates = sp.Matrix([v1, v2, xdot])
     found = equations("slider_crank").sympy()
-    agree(found, {"M": sp.diag(bars, m3), "f": f, "phi": sp.Matrix([*loop, 0, 0, 0])})
+    gap = sp.Matrix([l1 * cos(q2) + l2 - x * cos(q1 + q2), -l1 * sin(q2) + x * sin(q1 + q2)])
+    assert all(vanishes(a - b) for a, b in zip(axes * loop, gap, strict=True))
+    agree(found, {"M": sp.diag(bars, m3), "f": f, "phi": sp.Matrix([0, 0, *gap, 0])})
     J = axes * loop.jacobian([q1, q2, x])
     velocity = J * rates
     gamma = -velocity.jacobian([q1, q2, x]) * rates
@@ -251,7 +253,7 @@ def test_latex_tells_equations_and_letters() -> None:
         ({"names": {"rod.mas": "m"}}, "did you mean 'rod.mass'"),
         ({"names": {"rod.mass": "__import__('os')"}}, "a name or a formula"),
         ({"names": {"rod.mass": "m", "rod.com": "m"}}, "would be 1, but in the model it is 0.5 m"),
-        ({"names": {"rod.mass": "theta"}}, "a coordinate's name"),
+        ({"names": {"rod.mass": "theta"}}, "already the symbol of a coordinate"),
         ({"symbols": "mass"}, "must be 'all' or a list"),
         ({"drives": ["pivo"]}, "did you mean 'pivot'"),
     ],

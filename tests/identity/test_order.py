@@ -13,7 +13,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from ..orders import (
+from ..convergence_orders import (
     CONTROLLED,
     JOINTS,
     ORDERS,

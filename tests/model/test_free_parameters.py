@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cardan as cd
-from cardan.algebra.free_number import Number, nominal
+from cardan.algebra.free_number import FreeNumber, nominal
 from cardan.algebra.matrix import constant
 from cardan.model.model import Model
 
@@ -140,12 +140,12 @@ def test_a_number_computes_like_its_nominal_value_and_is_never_a_constant(x: lis
     import casadi as ca
 
     p = ca.SX.sym("p", 2)
-    a, b = (Number(p[k], x[k]) for k in range(2))
+    a, b = (FreeNumber(p[k], x[k]) for k in range(2))
     A = np.array([[a, c], [0.0, b]], dtype=object)
     got = (A @ A.T - c * A) / b + abs(a) + (1 - b) ** 2
     values = np.array(ca.Function("f", [p], [constant(got)])(x))
     np.testing.assert_allclose(values, nominal(got), rtol=1e-12)
-    assert (a < b) == (x[0] < x[1]) and a == Number(p[0], 0.0) and a != b and a != x[0] and bool(a)
+    assert (a < b) == (x[0] < x[1]) and a == FreeNumber(p[0], 0.0) and a != b and a != x[0] and bool(a)
     assert a - a == 0.0 and isinstance(a * 0.0, float)
     with pytest.raises(TypeError, match="is free, it has no one value"):
         float(a)

@@ -210,7 +210,7 @@ def test_equations_as_functions_take_what_they_have() -> None:
     for given, words in (
         ((Z, Z, Z), "there is no tau in these equations"),
         ((Z, [1.0]), r"v must have the shape \(2,\), got \(1,\)"),
-        ((Z, Z, None, 0.0, {"mass": 2.0}), "'mass' is no symbol of a parameter"),
+        ((Z, Z, None, 0.0, {"mass": 2.0}), "'mass' is not the symbol of a parameter"),
     ):
         with pytest.raises(cd.CardanError, match=words):
             f(*given)

@@ -303,7 +303,7 @@ def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeyp
         ("simulate four_bar --rtol 0", "rtol must be a positive number"),
         ("simulate four_bar --set cranc=1m", "did you mean 'crank'?"),
         ("simulate four_bar --set crank", "--set takes NAME=VALUE"),
-        ("equations pendulum --name Q", "'Q' is no part of the equations"),
+        ("equations pendulum --name Q", "'Q' is not a matrix of the equations"),
         ("equations stewart_platform", "--plain"),
         ("equations pendulum --latex --json", "cannot be combined"),
         ("convert pendulum out.txt", "suffix '.txt' is not that of a file that can be written"),

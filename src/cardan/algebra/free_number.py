@@ -1,6 +1,6 @@
 """Numbers of a model that are not fixed: an expression in the graph, beside its nominal value.
 
-A `Number` stands where a float would, in NumPy arrays of objects. Arithmetic acts on the expression. A comparison
+A `FreeNumber` stands where a float would, in NumPy arrays of objects. Arithmetic acts on the expression. A comparison
 of sizes (`<`, `>`) is a decision about structure and is answered by the nominal value; `==` asks whether two are the
 same expression, so that no number is ever taken for 0 or 1 because it happens to be so at first. `float()` is refused:
 what would make a constant of a number that varies is an error, not a wrong result.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 
-class Number:
+class FreeNumber:
     """A scalar expression `graph` (casadi.SX) and its `nominal` value (float)."""
 
     __slots__ = ("graph", "nominal")
@@ -25,7 +25,7 @@ class Number:
         self.graph, self.nominal = graph, nominal
 
     def __SX__(self) -> Any:
-        """The expression, where CasADi meets a Number among its own."""
+        """The expression, where CasADi meets a FreeNumber among its own."""
         return self.graph
 
     def _with(self, other: Any, operation: Callable[[Any, Any], Any], turned: bool = False) -> Any:
@@ -34,9 +34,9 @@ class Number:
             return NotImplemented
         a, b = (other, self) if turned else (self, other)
         result = operation(expression(a), expression(b))
-        if not isinstance(other, Number | float | int | np.number):
+        if not isinstance(other, FreeNumber | float | int | np.number):
             return result
-        return float(result) if result.is_constant() else Number(result, operation(nominal_of(a), nominal_of(b)))
+        return float(result) if result.is_constant() else FreeNumber(result, operation(nominal_of(a), nominal_of(b)))
 
     def __add__(self, other: Any) -> Any:
         """Sum."""
@@ -74,17 +74,17 @@ class Number:
         """Power."""
         return self._with(exponent, lambda a, b: a**b)
 
-    def __neg__(self) -> Number:
+    def __neg__(self) -> FreeNumber:
         """Opposite."""
-        return Number(-self.graph, -self.nominal)
+        return FreeNumber(-self.graph, -self.nominal)
 
-    def __abs__(self) -> Number:
+    def __abs__(self) -> FreeNumber:
         """Size."""
-        return Number(self.graph.fabs(), abs(self.nominal))
+        return FreeNumber(self.graph.fabs(), abs(self.nominal))
 
-    def sqrt(self) -> Number:
+    def sqrt(self) -> FreeNumber:
         """Root; also what `np.sqrt` calls."""
-        return Number(self.graph.sqrt(), float(np.sqrt(self.nominal)))
+        return FreeNumber(self.graph.sqrt(), float(np.sqrt(self.nominal)))
 
     def __lt__(self, other: Any) -> bool:
         """Decide by nominal values."""
@@ -106,7 +106,7 @@ class Number:
         """Whether both are one expression; never true of a number that varies and a constant."""
         import casadi as ca
 
-        return isinstance(other, Number) and bool(ca.is_equal(self.graph, other.graph, 8))
+        return isinstance(other, FreeNumber) and bool(ca.is_equal(self.graph, other.graph, 8))
 
     def __bool__(self) -> bool:
         """A number that varies is not zero."""
@@ -119,7 +119,7 @@ class Number:
     def __repr__(self) -> str:
         """The expression, cut short, and the nominal value."""
         text = str(self.graph)
-        return f"Number({text if len(text) < 40 else text[:36] + ' ...'}, nominal {self.nominal:g})"
+        return f"FreeNumber({text if len(text) < 40 else text[:36] + ' ...'}, nominal {self.nominal:g})"
 
 
 def _is(value: Any, number: float) -> bool:
@@ -129,23 +129,23 @@ def _is(value: Any, number: float) -> bool:
 
 def expression(value: Any) -> Any:
     """The graph of a number; anything else as it is."""
-    return value.graph if isinstance(value, Number) else value
+    return value.graph if isinstance(value, FreeNumber) else value
 
 
 def nominal_of(value: Any) -> Any:
     """The nominal value of a number; anything else as it is."""
-    return value.nominal if isinstance(value, Number) else value
+    return value.nominal if isinstance(value, FreeNumber) else value
 
 
 def is_free(value: Any) -> bool:
-    """Whether a scalar or an array has a `Number` in it."""
+    """Whether a scalar or an array has a `FreeNumber` in it."""
     if isinstance(value, np.ndarray):
-        return value.dtype == object and any(isinstance(x, Number) for x in value.flat)
-    return isinstance(value, Number)
+        return value.dtype == object and any(isinstance(x, FreeNumber) for x in value.flat)
+    return isinstance(value, FreeNumber)
 
 
 def nominal(value: Any) -> np.ndarray:
-    """An array with every `Number` at its nominal value: what structural decisions are taken from."""
+    """An array with every `FreeNumber` at its nominal value: what structural decisions are taken from."""
     array = np.asarray(value)
     if array.dtype != object:
         return array
@@ -153,8 +153,8 @@ def nominal(value: Any) -> np.ndarray:
 
 
 def scalar(value: Any) -> Any:
-    """A `Number` as it is, anything else as float."""
-    return value if isinstance(value, Number) else float(value)
+    """A `FreeNumber` as it is, anything else as float."""
+    return value if isinstance(value, FreeNumber) else float(value)
 
 
 def plain(value: Any) -> np.ndarray:

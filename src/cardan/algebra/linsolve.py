@@ -12,26 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, is_symbol
+from cardan.algebra.matrix import AnyMatrix, Matrix, Scalar, is_symbol
 
 
 @dataclass(frozen=True)
 class Factor:
     """`L` below the diagonal (list of rows) and the reciprocals of `D`."""
 
-    L: list[list[Matrix]]
-    reciprocal: list[Matrix]
+    L: list[list[Scalar]]
+    reciprocal: list[Scalar]
 
 
-def ldl_factor(A: Matrix) -> Factor:
+def ldl_factor(A: AnyMatrix) -> Factor:
     """Factor a symmetric positive definite matrix as `L D L^T` (its upper triangle is read)."""
     n = A.shape[0]
-    L: list[list[Matrix]] = [[0] * n for _ in range(n)]
-    W: list[list[Matrix]] = [[0] * n for _ in range(n)]  # W = L D, so that each product is formed once
-    reciprocal: list[Matrix] = []
+    L: list[list[Scalar]] = [[0] * n for _ in range(n)]
+    W: list[list[Scalar]] = [[0] * n for _ in range(n)]  # W = L D, so that each product is formed once
+    reciprocal: list[Scalar] = []
     for j in range(n):
         d = A[j, j]
         for k in range(j):
@@ -45,11 +46,14 @@ def ldl_factor(A: Matrix) -> Factor:
     return Factor(L, reciprocal)
 
 
-def ldl_solve(factor: Factor, B: Matrix) -> Matrix:
+def ldl_solve(factor: Factor, B: AnyMatrix) -> AnyMatrix:
     """Solve `A X = B` for a vector, or a matrix of columns."""
     n = len(factor.reciprocal)
     is_vector = not is_symbol(B) and B.ndim == 1
-    X = B.reshape(n, 1).copy() if is_vector else (type(B)(B) if is_symbol(B) else B.copy())
+    if is_symbol(B):
+        X = type(B)(B)
+    else:
+        X = B.reshape(n, 1).copy() if is_vector else B.copy()
     for i in range(n):
         for k in range(i):
             X[i, :] = X[i, :] - factor.L[i][k] * X[k, :]
@@ -61,15 +65,15 @@ def ldl_solve(factor: Factor, B: Matrix) -> Matrix:
     return X[:, 0] if is_vector else X
 
 
-def tree_factor(H: Matrix, ancestor: Sequence[int]) -> Factor:
+def tree_factor(H: AnyMatrix, ancestor: Sequence[int]) -> Factor:
     """Factor a joint-space inertia `H = L^T D L`, whose zeros follow the tree.
 
     `ancestor[i]` is the coordinate next above coordinate i on the way to the root, or -1.
     """
     n = H.shape[0]
-    L: list[list[Matrix]] = [[0] * n for _ in range(n)]
+    L: list[list[Scalar]] = [[0] * n for _ in range(n)]
     work = {(i, j): H[i, j] for i in range(n) for j in _path(i, ancestor)}
-    reciprocal: list[Matrix] = [0] * n
+    reciprocal: list[Scalar] = [0] * n
     for k in reversed(range(n)):
         reciprocal[k] = 1 / work[k, k]
         for i in _path(ancestor[k], ancestor) if ancestor[k] >= 0 else []:
@@ -79,7 +83,7 @@ def tree_factor(H: Matrix, ancestor: Sequence[int]) -> Factor:
     return Factor(L, reciprocal)
 
 
-def tree_solve(factor: Factor, ancestor: Sequence[int], b: Matrix) -> Matrix:
+def tree_solve(factor: Factor, ancestor: Sequence[int], b: AnyMatrix) -> AnyMatrix:
     """Solve `H x = b` with the factor of `tree_factor`; `b` is a vector or a matrix of columns."""
     n = len(factor.reciprocal)
     x = [b[i, :] if is_symbol(b) else np.array(b[i]) for i in range(n)]
@@ -114,7 +118,8 @@ def lu_factor(A: Matrix, after: Mapping[int, Set[int]] | None = None) -> LU:
     `after` has, for some pivots, those that must come before them.
     """
     rows, columns = A.sparsity().get_triplet()
-    work = dict(zip(zip(rows, columns, strict=True), A.nonzeros(), strict=True))
+    values = cast("list[Matrix]", A.nonzeros())
+    work = dict(zip(zip(rows, columns, strict=True), values, strict=True))
     left = set(range(A.shape[0]))
     below: dict[int, set[int]] = {k: set() for k in left}
     right: dict[int, set[int]] = {k: set() for k in left}

@@ -1,34 +1,56 @@
-"""Small dense and sparse matrices, built the same way from numbers and from symbols.
+"""Small matrices, built the same way from numbers and from symbols.
 
-Everything in `cardan.algebra` is written once. Fed with NumPy arrays it computes numbers; fed with CasADi `SX`
-it records a graph. The few places where the two libraries differ in spelling are here. CasADi is imported
-only when a symbol is at hand, so that building a model stays cheap.
+Everything in `cardan.algebra` is written once. With NumPy arrays it computes numbers, with CasADi `SX` it records a
+graph. This file hides the few places where the two libraries differ. CasADi is imported only when a symbol is at hand,
+so that building a model stays cheap.
 
-A zero written as the integer `0` stays a structural zero in the graph.
+An entry written as the integer `0` is a structural zero in the graph: it costs no operation.
+
+Types: `Matrix` is a symbolic matrix or vector, `Scalar` a symbol or a float. `AnyMatrix` is a type variable, like
+`AnyStr`: a function of `AnyMatrix` takes arrays and returns an array, or takes symbols and returns a symbol. A type
+checker checks its text once for each.
 """
+
+# mypy: disable-error-code="overload-overlap"
+# The overloads overlap on purpose: symbols may have numbers among them, and numbers alone are numbers.
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from cardan.algebra.free_number import Number, expression, is_free, plain
+from cardan.algebra.free_number import FreeNumber, expression, is_free, plain
 
-Matrix = Any  # numpy.ndarray or casadi.SX; vectors are 1-D arrays or SX columns
-Scalar = Any  # float or a 1x1 casadi.SX
+if TYPE_CHECKING:
+    import casadi
+    from typing_extensions import TypeIs, TypeVar
+
+    Matrix = casadi.SX  # vectors are columns
+    Scalar = float | casadi.SX  # a symbol here is 1x1
+    # without another bound, `Transform` alone is `Transform[Matrix]`
+    AnyMatrix = TypeVar("AnyMatrix", np.ndarray, casadi.SX, default=casadi.SX)
+else:
+    from typing import TypeVar
+
+    Matrix = Scalar = Any  # so that no annotation imports CasADi
+    AnyMatrix = TypeVar("AnyMatrix")
 
 
-def is_symbol(value: object) -> bool:
+def is_symbol(value: object) -> TypeIs[casadi.SX]:
     """Tell whether a value is a CasADi expression."""
     return type(value).__module__.startswith("casadi")
 
 
-def matrix(rows: Sequence[Sequence[Scalar]]) -> Matrix:
+@overload
+def matrix(rows: Sequence[Sequence[float]]) -> np.ndarray: ...
+@overload
+def matrix(rows: Sequence[Sequence[Scalar]]) -> Matrix: ...
+def matrix(rows: Sequence[Sequence[Scalar]]) -> np.ndarray | Matrix:
     """Build a matrix from its rows of scalars."""
     if not any(is_symbol(entry) for row in rows for entry in row):
-        free = any(isinstance(entry, Number) for row in rows for entry in row)
+        free = any(isinstance(entry, FreeNumber) for row in rows for entry in row)
         return np.array(rows, dtype=object if free else float)
     import casadi as ca
 
@@ -40,26 +62,34 @@ def matrix(rows: Sequence[Sequence[Scalar]]) -> Matrix:
     return result
 
 
-def vector(*entries: Scalar) -> Matrix:
+@overload
+def vector(*entries: float) -> np.ndarray: ...
+@overload
+def vector(*entries: Scalar) -> Matrix: ...
+def vector(*entries: Scalar) -> np.ndarray | Matrix:
     """Build a vector from its entries."""
     if not any(is_symbol(entry) for entry in entries):
-        return np.array(entries, dtype=object if any(isinstance(entry, Number) for entry in entries) else float)
+        return np.array(entries, dtype=object if any(isinstance(entry, FreeNumber) for entry in entries) else float)
     return matrix([[entry] for entry in entries])
 
 
-def zeros(rows: int, columns: int | None, like: Matrix) -> Matrix:
-    """Make a zero matrix (or, without `columns`, a zero vector) of the kind of `like`."""
+def zeros(rows: int, columns: int | None, like: AnyMatrix) -> AnyMatrix:
+    """Make a zero matrix, or a zero vector if `columns` is None. It has the type of `like`."""
     if not is_symbol(like):
         return np.zeros(rows if columns is None else (rows, columns))
     return type(like)(rows, 1 if columns is None else columns)
 
 
-def eye(n: int, like: Matrix) -> Matrix:
-    """Make the identity matrix of the kind of `like`."""
+def eye(n: int, like: AnyMatrix) -> AnyMatrix:
+    """Make the identity matrix. It has the type of `like`."""
     return type(like).eye(n) if is_symbol(like) else np.eye(n)
 
 
-def stack(*parts: Matrix) -> Matrix:
+@overload
+def stack(*parts: np.ndarray) -> np.ndarray: ...
+@overload
+def stack(*parts: np.ndarray | Matrix) -> Matrix: ...
+def stack(*parts: np.ndarray | Matrix) -> np.ndarray | Matrix:
     """Put vectors, or the rows of matrices, one above the other."""
     if not any(is_symbol(part) for part in parts):
         return np.concatenate(parts)
@@ -68,7 +98,11 @@ def stack(*parts: Matrix) -> Matrix:
     return ca.vertcat(*parts)
 
 
-def beside(*parts: Matrix) -> Matrix:
+@overload
+def beside(*parts: np.ndarray) -> np.ndarray: ...
+@overload
+def beside(*parts: np.ndarray | Matrix) -> Matrix: ...
+def beside(*parts: np.ndarray | Matrix) -> np.ndarray | Matrix:
     """Put matrices side by side."""
     if not any(is_symbol(part) for part in parts):
         return np.concatenate(parts, axis=1)
@@ -77,41 +111,65 @@ def beside(*parts: Matrix) -> Matrix:
     return ca.horzcat(*parts)
 
 
-def block(rows: Sequence[Sequence[Matrix]]) -> Matrix:
+@overload
+def block(rows: Sequence[Sequence[np.ndarray]]) -> np.ndarray: ...
+@overload
+def block(rows: Sequence[Sequence[np.ndarray | Matrix]]) -> Matrix: ...
+def block(rows: Sequence[Sequence[np.ndarray | Matrix]]) -> np.ndarray | Matrix:
     """Build a matrix from blocks."""
     return stack(*(beside(*row) for row in rows))
 
 
-def segment(x: Matrix, at: slice) -> Matrix:
-    """Part of a vector; an empty part is a vector too, also of one with a single entry."""
+def segment(x: AnyMatrix, at: slice) -> AnyMatrix:
+    """Part of a vector. An empty part is a vector too, also of a vector with one entry."""
     return x[at, 0] if is_symbol(x) else x[at]
 
 
-def outer(a: Matrix, b: Matrix) -> Matrix:
+def outer(a: AnyMatrix, b: AnyMatrix) -> AnyMatrix:
     """Compute `a b^T` of two vectors."""
     return a @ b.T if is_symbol(a) else np.outer(a, b)
 
 
-def dot(a: Matrix, b: Matrix) -> Scalar:
+@overload
+def dot(a: np.ndarray, b: np.ndarray) -> float: ...
+@overload
+def dot(a: np.ndarray | Matrix, b: np.ndarray | Matrix) -> Matrix: ...
+def dot(a: np.ndarray | Matrix, b: np.ndarray | Matrix) -> Any:
     """Compute `a^T b` of two vectors."""
     return a.T @ b if is_symbol(a) or is_symbol(b) else a @ b
 
 
-def sin(x: Scalar) -> Scalar:
+@overload
+def sin(x: float) -> float: ...
+@overload
+def sin(x: AnyMatrix) -> AnyMatrix: ...
+def sin(x: float | np.ndarray | Matrix) -> float | np.ndarray | Matrix:
     """Sine."""
     return x.sin() if is_symbol(x) else np.sin(x)
 
 
-def cos(x: Scalar) -> Scalar:
+@overload
+def cos(x: float) -> float: ...
+@overload
+def cos(x: AnyMatrix) -> AnyMatrix: ...
+def cos(x: float | np.ndarray | Matrix) -> float | np.ndarray | Matrix:
     """Cosine."""
     return x.cos() if is_symbol(x) else np.cos(x)
 
 
-def sqrt(x: Scalar) -> Scalar:
+@overload
+def sqrt(x: float) -> float: ...
+@overload
+def sqrt(x: AnyMatrix) -> AnyMatrix: ...
+def sqrt(x: float | np.ndarray | Matrix) -> float | np.ndarray | Matrix:
     """Square root."""
     return x.sqrt() if is_symbol(x) else np.sqrt(x)
 
 
+@overload
+def arctan2(y: float, x: float) -> float: ...
+@overload
+def arctan2(y: Scalar, x: Scalar) -> Matrix: ...
 def arctan2(y: Scalar, x: Scalar) -> Scalar:
     """Angle of the point (x, y)."""
     if not (is_symbol(y) or is_symbol(x)):
@@ -121,8 +179,14 @@ def arctan2(y: Scalar, x: Scalar) -> Scalar:
     return ca.atan2(y, x)
 
 
-def where(condition: Scalar, then: Scalar, otherwise: Scalar) -> Scalar:
-    """Choose between two scalars; both are evaluated."""
+@overload
+def where(condition: Matrix, then: Scalar, otherwise: Scalar) -> Matrix: ...
+@overload
+def where(condition: float, then: float, otherwise: float) -> float: ...
+@overload
+def where(condition: Scalar, then: Scalar, otherwise: Scalar) -> Scalar: ...
+def where(condition: Any, then: Any, otherwise: Any) -> Any:
+    """Choose between two values; both are evaluated."""
     if not is_symbol(condition):
         return then if condition else otherwise
     import casadi as ca
@@ -131,16 +195,16 @@ def where(condition: Scalar, then: Scalar, otherwise: Scalar) -> Scalar:
 
 
 def constant(value: np.ndarray) -> Matrix:
-    """Turn an array of numbers into a graph constant whose exact zeros are structural; free numbers stay free."""
+    """Turn an array of numbers into a graph constant. Exact zeros become structural; free numbers stay free."""
     import casadi as ca
 
     if is_free(value):
         columns = np.reshape(value, (len(value), -1)) if np.ndim(value) else np.reshape(value, (1, 1))
-        return matrix([[ca.SX(x) if isinstance(x, Number) else x for x in row] for row in columns])
+        return matrix([[ca.SX(x) if isinstance(x, FreeNumber) else x for x in row] for row in columns])
     return ca.SX(ca.sparsify(ca.DM(np.asarray(value, dtype=float))))
 
 
-def as_graph(value: Matrix, like: Matrix) -> Matrix:
+def as_graph(value: np.ndarray | AnyMatrix, like: AnyMatrix) -> AnyMatrix:
     """Make numbers a graph constant if `like` is a symbol; otherwise leave them."""
     return constant(value) if is_symbol(like) and not is_symbol(value) else value
 
@@ -149,16 +213,18 @@ def snap(value: np.ndarray, tolerance: float) -> np.ndarray:
     """Round entries that lie within `tolerance` of 0, 1 or -1 to exactly that; free ones stay as they are."""
     value = plain(value)
     if value.dtype == object:
-        fixed = [x if isinstance(x, Number) else float(snap(np.array(x, dtype=float), tolerance)) for x in value.flat]
+        fixed = [
+            x if isinstance(x, FreeNumber) else float(snap(np.array(x, dtype=float), tolerance)) for x in value.flat
+        ]
         return np.array(fixed, dtype=object).reshape(value.shape)
     nearest = np.clip(np.round(value), -1.0, 1.0)
     return np.where(np.abs(value - nearest) <= tolerance, nearest + 0.0, value)
 
 
-def mirrored(a: Matrix) -> Matrix:
+def mirrored(a: AnyMatrix) -> AnyMatrix:
     """Copy the upper triangle of a symmetric matrix onto its lower one.
 
-    In a graph the two halves then are the same nodes, and what would compute the lower half is dead code.
+    In a graph both halves are then the same nodes, and the operations of the lower half are never recorded as used.
     """
     if not is_symbol(a):
         return np.triu(a) + np.triu(a, 1).T

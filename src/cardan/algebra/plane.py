@@ -11,32 +11,40 @@ Equations: AT(1), AT(7)-(9).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, Scalar, vector
+from cardan.algebra.matrix import AnyMatrix, Matrix, vector
 from cardan.errors import ModelError
 
 SMALL = 1e-12  # of the numbers compared: less is equality
 
 
-def across(a: Matrix) -> Matrix:
+def across(a: AnyMatrix) -> AnyMatrix:
     """Compute `K x a`: a quarter turn."""
     return vector(-a[1], a[0])
 
 
-def moment(a: Matrix, b: Matrix) -> Scalar:
+@overload
+def moment(a: np.ndarray, b: np.ndarray) -> float: ...
+@overload
+def moment(a: Matrix, b: Matrix) -> Matrix: ...
+def moment(a: Any, b: Any) -> Any:
     """Compute `K . (a x b)`."""
     return a[0] * b[1] - a[1] * b[0]
 
 
-def carried(nu: Scalar, lam: Scalar, d: Matrix) -> Matrix:
+def carried(nu: float | AnyMatrix, lam: float | AnyMatrix, d: AnyMatrix) -> AnyMatrix:
     """From particle 1 to a point of the body; with rates of `d` in its place, the point's rates."""
     return vector(nu * d[0] - lam * d[1], nu * d[1] + lam * d[0])  # AT(7),(8),(9)
 
 
-def invariants(r: Any, d: Any) -> tuple[Scalar, Scalar]:
+@overload
+def invariants(r: np.ndarray, d: np.ndarray) -> tuple[float, float]: ...
+@overload
+def invariants(r: Matrix, d: Matrix) -> tuple[Matrix, Matrix]: ...
+def invariants(r: Any, d: Any) -> tuple[Any, Any]:
     """`nu` and `lam` of a point at `r` from particle 1, where particle 3 is at `d`."""
     square = d[0] * d[0] + d[1] * d[1]
     return (r[0] * d[0] + r[1] * d[1]) / square, moment(d, r) / square  # AT(7)

@@ -9,9 +9,12 @@ Source: RBDA (Featherstone, Rigid Body Dynamics Algorithms, 2008), sections 2.8 
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 
 from cardan.algebra.matrix import (
+    AnyMatrix,
     Matrix,
     Scalar,
     arctan2,
@@ -31,45 +34,57 @@ from cardan.algebra.matrix import (
 TINY = 1e-36
 
 
-def skew(r: Matrix) -> Matrix:
+def skew(r: AnyMatrix) -> AnyMatrix:
     """Make the 3x3 matrix `r x` with `skew(r) @ u = r x u`."""
     return matrix([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
 
 
-def unskew(A: Matrix) -> Matrix:
+def unskew(A: AnyMatrix) -> AnyMatrix:
     """Take the vector of the skew-symmetric part of a 3x3 matrix."""
     return vector(A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]) / 2
 
 
-def cross(a: Matrix, b: Matrix) -> Matrix:
+def cross(a: AnyMatrix, b: AnyMatrix) -> AnyMatrix:
     """Compute the vector product of two 3-vectors."""
     return skew(a) @ b
 
 
-def turn_x(angle: Scalar) -> Matrix:
+@overload
+def turn_x(angle: float) -> np.ndarray: ...
+@overload
+def turn_x(angle: Matrix) -> Matrix: ...
+def turn_x(angle: Scalar) -> np.ndarray | Matrix:
     """Rotation `R` about the x axis by an angle in rad."""
     c, s = cos(angle), sin(angle)
     return matrix([[1, 0, 0], [0, c, -s], [0, s, c]])
 
 
-def turn_y(angle: Scalar) -> Matrix:
+@overload
+def turn_y(angle: float) -> np.ndarray: ...
+@overload
+def turn_y(angle: Matrix) -> Matrix: ...
+def turn_y(angle: Scalar) -> np.ndarray | Matrix:
     """Rotation `R` about the y axis by an angle in rad."""
     c, s = cos(angle), sin(angle)
     return matrix([[c, 0, s], [0, 1, 0], [-s, 0, c]])
 
 
-def turn_z(angle: Scalar) -> Matrix:
+@overload
+def turn_z(angle: float) -> np.ndarray: ...
+@overload
+def turn_z(angle: Matrix) -> Matrix: ...
+def turn_z(angle: Scalar) -> np.ndarray | Matrix:
     """Rotation `R` about the z axis by an angle in rad."""
     c, s = cos(angle), sin(angle)
     return matrix([[c, -s, 0], [s, c, 0], [0, 0, 1]])
 
 
-def rotation_of_rpy(rpy: Matrix) -> Matrix:
+def rotation_of_rpy(rpy: AnyMatrix) -> AnyMatrix:
     """Rotation `R = Rz(yaw) Ry(pitch) Rx(roll)` of the angles (roll, pitch, yaw) about fixed axes, in rad."""
     return turn_z(rpy[2]) @ turn_y(rpy[1]) @ turn_x(rpy[0])
 
 
-def rotation_of_quaternion(q: Matrix) -> Matrix:
+def rotation_of_quaternion(q: AnyMatrix) -> AnyMatrix:
     """Rotation `R` of a quaternion of any non-zero length.
 
     The division by `|q|^2` makes it hold off the unit sphere too.
@@ -89,19 +104,19 @@ def rotation_of_quaternion(q: Matrix) -> Matrix:
     )
 
 
-def quaternion_product(a: Matrix, b: Matrix) -> Matrix:
+def quaternion_product(a: AnyMatrix, b: AnyMatrix) -> AnyMatrix:
     """Compute the quaternion of the rotation `a` followed, in turned axes, by `b`: `R(a b) = R(a) R(b)`."""
     p, r = a[1:4], b[1:4]
     return stack(vector(a[0] * b[0] - dot(p, r)), a[0] * r + b[0] * p + cross(p, r))
 
 
-def quaternion_exp(u: Matrix) -> Matrix:
+def quaternion_exp(u: AnyMatrix) -> AnyMatrix:
     """Unit quaternion of a rotation vector (rad)."""
     angle = sqrt(dot(u, u) + TINY)
     return stack(vector(cos(angle / 2)), (sin(angle / 2) / angle) * u)
 
 
-def quaternion_log(q: Matrix) -> Matrix:
+def quaternion_log(q: AnyMatrix) -> AnyMatrix:
     """Rotation vector (rad, length at most pi) of a quaternion of any non-zero length."""
     sign = where(q[0] < 0, -1.0, 1.0)
     p = sign * q[1:4]
@@ -109,7 +124,7 @@ def quaternion_log(q: Matrix) -> Matrix:
     return (2 * arctan2(length, sign * q[0]) / length) * p
 
 
-def rotation_exp(u: Matrix) -> Matrix:
+def rotation_exp(u: AnyMatrix) -> AnyMatrix:
     """Rotation `R = exp(u x)` of a rotation vector (rad), by Rodrigues' formula."""
     square = dot(u, u) + TINY
     angle = sqrt(square)
@@ -117,28 +132,28 @@ def rotation_exp(u: Matrix) -> Matrix:
     return eye(3, u) + (sin(angle) / angle) * skew(u) + (2 * half * half) * (skew(u) @ skew(u))
 
 
-def rotation_log(R: Matrix) -> Matrix:
+def rotation_log(R: AnyMatrix) -> AnyMatrix:
     """Rotation vector (rad, length at most pi) of a rotation matrix."""
     return quaternion_log(quaternion_of_rotation(R))
 
 
-def quaternion_of_rotation(R: Matrix) -> Matrix:
+def quaternion_of_rotation(R: AnyMatrix) -> AnyMatrix:
     """Quaternion of a rotation matrix: of its four forms the one with the largest pivot (Shepperd, 1978)."""
     trace = R[0, 0] + R[1, 1] + R[2, 2]
     pivot, best = trace, [1 + trace, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        entries = [R[k, j] - R[j, k], 0, 0, 0]
+        entries: list[Scalar] = [R[k, j] - R[j, k], 0, 0, 0]
         entries[1 + i] = 1 + 2 * R[i, i] - trace
         entries[1 + j] = R[i, j] + R[j, i]
         entries[1 + k] = R[i, k] + R[k, i]
         larger = R[i, i] > pivot
         best = [where(larger, ours, theirs) for ours, theirs in zip(entries, best, strict=True)]
         pivot = where(larger, R[i, i], pivot)
-    best = vector(*best)
-    return best / sqrt(dot(best, best))
+    q = vector(*best)
+    return q / sqrt(dot(q, q))
 
 
-def rotation_integral(u: Matrix) -> Matrix:
+def rotation_integral(u: AnyMatrix) -> AnyMatrix:
     """Integrate `exp(s u x)` over s from 0 to 1: takes a body's constant linear velocity to its displacement."""
     square = dot(u, u) + TINY
     angle = sqrt(square)
@@ -159,6 +174,6 @@ def rotation_to_axis(axis: np.ndarray) -> np.ndarray:
     return np.column_stack([first, np.cross(axis, first), axis]) + 0.0
 
 
-def quaternion_rates(q: Matrix, w: Matrix) -> Matrix:
+def quaternion_rates(q: AnyMatrix, w: AnyMatrix) -> AnyMatrix:
     """Time derivative of a quaternion whose frame turns with `w` (rad/s, turned-frame components)."""
     return quaternion_product(q, stack(vector(0 * w[0]), w)) / 2

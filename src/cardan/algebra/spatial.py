@@ -10,48 +10,53 @@ Source: RBDA chapter 2; FX answers A1-A4 and B1-B4. Equations: FX(A1), FX(A2), F
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, overload
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, Scalar, block, dot, eye, is_symbol, mirrored, stack, vector, zeros
+from cardan.algebra.matrix import AnyMatrix, Matrix, Scalar, block, dot, eye, is_symbol, mirrored, stack, vector, zeros
 from cardan.algebra.rotation import cross, skew
 
 
-def crm(v: Matrix) -> Matrix:
+def crm(v: AnyMatrix) -> AnyMatrix:
     """6x6 matrix `v x` of a motion vector acting on motion vectors."""
     w, u = skew(v[:3]), skew(v[3:])
     return block([[w, zeros(3, 3, v)], [u, w]])
 
 
-def crf(v: Matrix) -> Matrix:
+def crf(v: AnyMatrix) -> AnyMatrix:
     """6x6 matrix `v x*` of a motion vector acting on force vectors: `crf(v) = -crm(v)^T`."""
     w, u = skew(v[:3]), skew(v[3:])
     return block([[w, u], [zeros(3, 3, v), w]])
 
 
-def crf_bar(f: Matrix) -> Matrix:
+def crf_bar(f: AnyMatrix) -> AnyMatrix:
     """6x6 matrix of a force vector with `crf_bar(f) @ v = crf(v) @ f`."""
     n, u = skew(f[:3]), skew(f[3:])
     return block([[-n, -u], [-u, zeros(3, 3, f)]])
 
 
-def turned(E: Matrix) -> Matrix:
+def turned(E: AnyMatrix) -> AnyMatrix:
     """6x6 transform to axes turned by `E` (old components to new)."""
     return block([[E, zeros(3, 3, E)], [zeros(3, 3, E), E]])
 
 
-def shifted(r: Matrix) -> Matrix:
+def shifted(r: AnyMatrix) -> AnyMatrix:
     """6x6 transform to an origin shifted by `r` (m, in old components)."""
     one = eye(3, r)
     return block([[one, zeros(3, 3, r)], [-skew(r), one]])
 
 
 @dataclass(frozen=True)
-class Transform:
+class Transform(Generic[AnyMatrix]):
     """A motion transform `X = F1 F2 ...`, applied factor by factor: `X @ v`, `X.T @ f`."""
 
-    factors: tuple[Matrix, ...]
+    factors: tuple[AnyMatrix, ...]
 
-    def __matmul__(self, m: Matrix) -> Matrix:
+    @overload
+    def __matmul__(self, m: Transform[AnyMatrix]) -> Transform[AnyMatrix]: ...
+    @overload
+    def __matmul__(self, m: AnyMatrix) -> AnyMatrix: ...
+    def __matmul__(self, m: Transform[AnyMatrix] | AnyMatrix) -> Transform[AnyMatrix] | AnyMatrix:
         """Apply to a vector, or to each column of a matrix, or to another transform."""
         if isinstance(m, Transform):
             return Transform(self.factors + m.factors)
@@ -60,30 +65,33 @@ class Transform:
         return m
 
     @property
-    def T(self) -> Transform:
+    def T(self) -> Transform[AnyMatrix]:
         """The transpose: takes forces the other way."""
         return Transform(tuple(F.T for F in reversed(self.factors)))
 
     @property
-    def inverse(self) -> Transform:
+    def inverse(self) -> Transform[AnyMatrix]:
         """The transform the other way, for factors made by `turned` and `shifted`."""
         return Transform(tuple(_inverse_factor(F) for F in reversed(self.factors)))
 
-    def congruence(self, I: Matrix) -> Matrix:
+    def congruence(self, I: AnyMatrix) -> AnyMatrix:
         """Compute `X^T I X` of a symmetric 6x6 matrix, factor by factor."""
         for F in self.factors:
             axis = turn_axis(F)
-            I = mirrored(F.T @ I @ F) if axis is None else _turned_inertia(I, F, axis)
+            if axis is not None and is_symbol(F) and is_symbol(I):
+                I = _turned_inertia(I, F, axis)
+            else:
+                I = mirrored(F.T @ I @ F)
         return I
 
-    def congruence_general(self, B: Matrix) -> Matrix:
+    def congruence_general(self, B: AnyMatrix) -> AnyMatrix:
         """Compute `X^T B X` of any 6x6 matrix, factor by factor."""
         for F in self.factors:
             B = F.T @ B @ F
         return B
 
 
-def turn_axis(F: Matrix) -> int | None:
+def turn_axis(F: AnyMatrix) -> int | None:
     """Axis of a factor that turns about x, y or z by an angle that is not constant; else None."""
     if not is_symbol(F) or F.is_constant() or F[3:, :3].nnz():
         return None
@@ -119,30 +127,30 @@ def _turned_inertia(I: Matrix, F: Matrix, k: int) -> Matrix:
     return mirrored(result)
 
 
-def _inverse_factor(F: Matrix) -> Matrix:
+def _inverse_factor(F: AnyMatrix) -> AnyMatrix:
     """Inverse `[E^T 0; B^T E^T]` of a motion transform `[E 0; B E]`."""
     E, B = F[:3, :3], F[3:, :3]
     return block([[E.T, zeros(3, 3, F)], [B.T, E.T]])
 
 
-def rigid_inertia(m: Scalar, mc: Matrix, I_O: Matrix) -> Matrix:
+def rigid_inertia(m: float | AnyMatrix, mc: AnyMatrix, I_O: AnyMatrix) -> AnyMatrix:
     """6x6 inertia from mass (kg), first moment `m c` (kg m) and rotational inertia about the origin (kg m^2)."""
     return block([[I_O, skew(mc)], [skew(mc).T, m * eye(3, I_O)]])
 
 
-def inertia_about_origin(m: Scalar, c: Matrix, I_C: Matrix) -> Matrix:
+def inertia_about_origin(m: float | AnyMatrix, c: AnyMatrix, I_C: AnyMatrix) -> AnyMatrix:
     """Rotational inertia (kg m^2) about the origin of a body with mass `m` and centre of mass `c`."""
     return I_C + m * (skew(c) @ skew(c).T)
 
 
-def momentum(m: Scalar, c: Matrix, I_C: Matrix, v: Matrix) -> Matrix:
+def momentum(m: float | AnyMatrix, c: AnyMatrix, I_C: AnyMatrix, v: AnyMatrix) -> AnyMatrix:
     """Momentum `[h_O; h]` about the origin, from the velocity `[w; v_O]`, in 3-D steps. FX(A1)."""
     w, v_O = v[:3], v[3:]
     h = m * (v_O - cross(c, w))  # FX(A1)
     return stack(I_C @ w + cross(c, h), h)
 
 
-def inverse_inertia(m: Scalar, c: Matrix, I_C: Matrix) -> Matrix:
+def inverse_inertia(m: float | AnyMatrix, c: AnyMatrix, I_C: AnyMatrix) -> AnyMatrix:
     """Inverse of the 6x6 inertia, in closed form: FX(A2) with the transform to the centre of mass."""
     one = eye(3, I_C)
     W = ldl_solve(ldl_factor(I_C), one)
@@ -150,23 +158,23 @@ def inverse_inertia(m: Scalar, c: Matrix, I_C: Matrix) -> Matrix:
     return block([[W, W @ C.T], [C @ W, one / m + C @ W @ C.T]])  # FX(A2)
 
 
-def relative_inertia(I_A: Matrix, I_B: Matrix) -> Matrix:
+def relative_inertia(I_A: AnyMatrix, I_B: AnyMatrix) -> AnyMatrix:
     """Inertia that two bodies show to a force acting between them: their harmonic sum. FX(A3)."""
     # I_A - I_A (I_A + I_B)^-1 I_A equals (I_A^-1 + I_B^-1)^-1 and needs neither inverse
     return mirrored(I_A - I_A @ ldl_solve(ldl_factor(I_A + I_B), I_A))  # FX(A3)
 
 
-def newton_euler(m: Scalar, I_C: Matrix, w: Matrix, wdot: Matrix, a_C: Matrix) -> Matrix:
+def newton_euler(m: float | AnyMatrix, I_C: AnyMatrix, w: AnyMatrix, wdot: AnyMatrix, a_C: AnyMatrix) -> AnyMatrix:
     """Force `[n_C; f]` about the centre of mass that gives these accelerations. FX(A4)."""
     return stack(I_C @ wdot + cross(w, I_C @ w), m * a_C)  # FX(A4)
 
 
-def first_moment(I: Matrix) -> Matrix:
+def first_moment(I: AnyMatrix) -> AnyMatrix:
     """First moment `m c` (kg m) of a 6x6 inertia."""
     return vector(I[2, 4], I[0, 5], I[1, 3])
 
 
-def inertial_force(I: Matrix, v: Matrix, a: Matrix) -> Matrix:
+def inertial_force(I: AnyMatrix, v: AnyMatrix, a: AnyMatrix) -> AnyMatrix:
     """Force `I a + v x* I v` that a rigid body needs, in the 3-D steps of FX(A4), which take fewer operations."""
     w, wd = v[:3], a[:3]
     m, mc, J = I[3, 3], first_moment(I), I[:3, :3]
@@ -175,26 +183,26 @@ def inertial_force(I: Matrix, v: Matrix, a: Matrix) -> Matrix:
     return stack(J @ wd + cross(w, J @ w) + cross(mc, a_O), f)
 
 
-def constrained_body(I: Matrix, S: Matrix, Sdot_alpha: Matrix, v: Matrix) -> tuple[Matrix, Matrix]:
+def constrained_body(I: AnyMatrix, S: AnyMatrix, Sdot_alpha: AnyMatrix, v: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
     """Apparent inverse inertia and bias of a body confined to `v = S alpha`: `a = Phi f + b`. FX(B1)."""
     Phi = mirrored(S @ ldl_solve(ldl_factor(S.T @ I @ S), S.T))  # FX(B1)
     b = Sdot_alpha - Phi @ (I @ Sdot_alpha + crf(v) @ (I @ v))
     return Phi, b
 
 
-def joint_space(I: Matrix, S: Matrix, Sdot_alpha: Matrix, v: Matrix) -> tuple[Matrix, Matrix]:
+def joint_space(I: AnyMatrix, S: AnyMatrix, Sdot_alpha: AnyMatrix, v: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
     """`H` and `C` of one constrained body, `tau = H qdd + C`. FX(B3)."""
     H = mirrored(S.T @ I @ S)  # FX(B3)
     C = S.T @ (I @ Sdot_alpha + crf(v) @ (I @ v))
     return H, C
 
 
-def kinetic_energy(I: Matrix, v: Matrix) -> Scalar:
+def kinetic_energy(I: AnyMatrix, v: AnyMatrix) -> Scalar:
     """Kinetic energy (J) of a body. FX(B4)."""
     return dot(v, I @ v) / 2
 
 
-def annihilating(Ia: Matrix, S: Matrix) -> Matrix:
+def annihilating(Ia: AnyMatrix, S: AnyMatrix) -> AnyMatrix:
     """Write the zeros of an articulated inertia that a joint has made weightless, `Ia S = 0`, as exact zeros.
 
     Where `S` merely selects coordinates, those rows and columns of `Ia` vanish; in the graph they are dropped.

@@ -27,7 +27,7 @@ def frame_jacobian(frame: str) -> Quantity:
         q = inputs["q"]
         J = type(q)(6, model.nv)
         X = Transform((turned(constant(at.rotation.T)), shifted(constant(at.position))))
-        forces = (X.T @ eye(6, q),)
+        forces: tuple[Matrix, ...] = (X.T @ eye(6, q),)
         while i != GROUND:
             link = model.tree.links[i]
             b = SimpleNamespace(kind=link.kind, E=constant(link.E), r=constant(link.r), q=segment(q, link.q))

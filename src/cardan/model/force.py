@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cardan.algebra.free_number import Number, expression, scalar
+from cardan.algebra.free_number import FreeNumber, expression, scalar
 from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, sin, sqrt, stack, where, zeros
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import InputError, ModelError
@@ -192,7 +192,7 @@ class Force:
         for name in self.kind.free_fields:
             symbols = [ca.SX.sym(name) for _ in range(numbers[name].size)]
             entries = np.empty(numbers[name].size, dtype=object)
-            entries[:] = [Number(s, float(x)) for s, x in zip(symbols, numbers[name].flat, strict=True)]
+            entries[:] = [FreeNumber(s, float(x)) for s, x in zip(symbols, numbers[name].flat, strict=True)]
             numbers[name] = entries.reshape(numbers[name].shape)
             inputs += symbols
         kind, varied = self.kind, replace(self, numbers=numbers)

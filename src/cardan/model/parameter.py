@@ -252,7 +252,7 @@ def _parameter(model: Model, name: str, sort: str, index: int, owner: Any, what:
 
 
 def with_numbers(model: Model, p: np.ndarray) -> Model:
-    """The model with its free numbers replaced by `p` (size,), floats or `Number`s, and the tree grown from them."""
+    """The model with its free numbers replaced by `p` (size,), floats or `FreeNumber`s, and a tree built from them."""
     bodies, joints, forces = list(model.bodies), list(model.joints), list(model.forces)
     gravity = model.gravity
     for parameter in model.parameters:

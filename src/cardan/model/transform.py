@@ -6,7 +6,9 @@ kept apart: applied one after the other they cost less than their product, which
 
 from __future__ import annotations
 
-from cardan.algebra.matrix import Matrix, as_graph
+from typing import Any
+
+from cardan.algebra.matrix import AnyMatrix, Matrix, as_graph
 from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.model.joint import Kind
 
@@ -19,11 +21,8 @@ def configuration_rate(kind: Kind, q: Matrix, v: Matrix) -> Matrix:
     return ca.substitute(ca.jtimes(kind.plus(q, start), start, v), start, ca.SX.zeros(kind.nv))
 
 
-def joint_transform(kind: Kind, q: Matrix, E: Matrix, r: Matrix) -> Transform:
+def joint_transform(kind: Kind, q: AnyMatrix, E: AnyMatrix, r: AnyMatrix) -> Transform[AnyMatrix]:
     """Motion transform from the parent link to this link; `E`, `r` are the joint's placement in the parent."""
-    factors = []
-    if kind.E is not None:
-        factors.append(turned(kind.E(q)))
-    if kind.r is not None:
-        factors.append(shifted(as_graph(kind.r(q), q)))
-    return Transform((*factors, turned(E), shifted(r)))
+    turn: tuple[Any, ...] = () if kind.E is None else (turned(kind.E(q)),)
+    shift: tuple[Any, ...] = () if kind.r is None else (shifted(as_graph(kind.r(q), q)),)
+    return Transform((*turn, *shift, turned(E), shifted(r)))

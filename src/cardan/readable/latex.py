@@ -1,4 +1,4 @@
-"""LaTeX of equations of motion: the matrices, aligned, and a legend that says what every letter means."""
+"""LaTeX of equations of motion: aligned matrices and a legend with the meaning of every symbol."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cardan.readable.letters import Meaning
+    from cardan.readable.naming import Meaning
     from cardan.readable.symbols import Symbols
 
 LEFT = {
@@ -20,14 +20,14 @@ def matrix_text(name: str, matrix: Any) -> str:
 
 
 def whole_text(s: Symbols) -> str:
-    """The equations, the matrices in them, abbreviations and legend, aligned at the equals signs."""
+    """The equations, their matrices, definitions of abbreviations and the legend, aligned at the equals signs."""
     lines = [f"{left} &= {right}" for left, right in _rows(s)]
     body = " \\\\\n".join(lines)
     return f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}\n\\\\[1ex]\n{legend_text(s)}"
 
 
 def _rows(s: Symbols) -> list[tuple[str, str]]:
-    """Both sides of every line."""
+    """Left and right side of every line."""
     constrained = s.J.shape[0] > 0
     plain = s.N.is_square and s.N.is_Identity
     rows = [(r"M\,\dot v + J^{\mathsf T}\lambda" if constrained else r"M\,\dot v", "f")]
@@ -49,34 +49,38 @@ def legend_text(s: Symbols) -> str:
 
 
 def _row(meaning: Meaning) -> str:
+    """Meaning, value and unit of a symbol."""
     value = "" if meaning.value is None else _number(meaning.value) + r"\;"
     return f"\\text{{{_escaped(meaning.text)}}} & {value}{_unit(meaning.unit)}".rstrip()
 
 
 def _number(value: float) -> str:
+    """A float with six digits."""
     mantissa, _, exponent = f"{value:.6g}".partition("e")
     return f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 
 def _unit(unit: str) -> str:
+    """A unit in upright letters."""
     if unit in ("", "1"):
         return ""
     return r"\mathrm{" + re.sub(r"\^(\d+)", r"^{\1}", unit).replace(" ", r"\,") + "}"
 
 
 def _column(symbols: Any) -> str:
-    """A column of symbols, lying down."""
+    """A column of symbols, written as a transposed row."""
     return r"\begin{pmatrix}" + " & ".join(_latex(x) for x in symbols) + r"\end{pmatrix}^{\mathsf T}"
 
 
 def _latex(expression: Any) -> str:
+    """SymPy's LaTeX of an expression."""
     import sympy
 
     return str(sympy.latex(expression, mat_str="matrix"))
 
 
 def _escaped(text: str) -> str:
-    """A name of anybody's: no character of it is a command."""
+    """Escape the characters of a user's name that LaTeX would read as commands."""
     return re.sub(r"[_&%#$^{}~\\]", lambda found: WRITTEN.get(found[0], f"\\{found[0]}"), text)
 
 

@@ -1,7 +1,7 @@
-"""Sums of products of a graph's inputs: what its operations become when they are written out for a reader.
+"""Polynomials over the inputs of a graph, into which its operations are expanded before they are simplified.
 
-A monomial is a tuple of (generator, power), sorted by generator, powers of either sign; a polynomial maps monomials to
-exact numbers. A generator is a SymPy object that arithmetic does not look into: a symbol, the sine of an angle, a root.
+A monomial is a tuple of (generator, power), sorted by generator; powers may be negative. A polynomial maps monomials to
+exact coefficients. A generator is a SymPy object that is not expanded further: a symbol, the sine of an angle, a root.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from cardan.algebra.rotation import TINY
 from cardan.model.force import SMOOTHING
 from cardan.model.joint import FLIPPED
 
-Number = int | Fraction
+Exact = int | Fraction
 Monomial = tuple[tuple[int, int], ...]
-Polynomial = dict[Monomial, Number]
+Polynomial = dict[Monomial, Exact]
 
 ONE: Monomial = ()
-# Constants that keep roots and divisions finite are no part of what one reads.
+# Constants that only keep roots and divisions finite; they are left out of readable equations.
 GUARDS = (TINY, SMOOTHING, FLIPPED)
 
 
-def number(value: float) -> Number:
-    """The exact number that a float stands for: a short fraction if it is one, else its decimals."""
+def exact(value: float) -> Exact:
+    """Exact value of a float: a fraction with a small denominator if it equals one, else its decimals."""
     if value in GUARDS:
         return 0
     if value - FLIPPED == 1 or value == int(value):
@@ -34,7 +34,7 @@ def number(value: float) -> Number:
     return short if float(short) == value else Fraction(repr(value))
 
 
-def constant(value: Number) -> Polynomial:
+def constant(value: Exact) -> Polynomial:
     """A number as a polynomial."""
     return {ONE: value} if value else {}
 
@@ -51,7 +51,7 @@ def add(a: Polynomial, b: Polynomial, sign: int = 1) -> Polynomial:
     return total
 
 
-def scale(a: Polynomial, by: Number) -> Polynomial:
+def scale(a: Polynomial, by: Exact) -> Polynomial:
     """`a` times a number."""
     return {monomial: tidy(c * by) for monomial, c in a.items()} if by else {}
 
@@ -79,7 +79,7 @@ def multiply(a: Polynomial, b: Polynomial) -> Polynomial:
 
 
 def power(a: Polynomial, n: int) -> Polynomial:
-    """`a^n`; a negative power is for a single term."""
+    """`a^n`; for a negative `n`, `a` must be a single term."""
     if n < 0:
         ((monomial, c),) = a.items()
         return {tuple((g, n * p) for g, p in monomial): tidy(Fraction(1, 1) / c**-n)}
@@ -89,16 +89,16 @@ def power(a: Polynomial, n: int) -> Polynomial:
     return result
 
 
-def tidy(c: Number) -> Number:
-    """Whole numbers as such: they are quicker."""
+def tidy(c: Exact) -> Exact:
+    """Turn a fraction that is a whole number into an int, which is faster."""
     return int(c) if isinstance(c, Fraction) and c.denominator == 1 else c
 
 
 @dataclass
 class Generators:
-    """The generators in order of appearance, with what is known of them.
+    """The generators in order of appearance.
 
-    `angle[k]` is (angle, "sin" or "cos") of a sine or cosine; angles are numbered in `angles`.
+    For a generator k that is a sine or cosine, `angle[k]` is the index of its angle in `angles`, and "sin" or "cos".
     """
 
     objects: list[Any] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Generators:
         return {((self.index(thing), 1),): 1}
 
     def index(self, thing: Any) -> int:
-        """Number of a generator, a new one where it is new."""
+        """Index of a generator; a new one is added."""
         k = self._number.get(thing)
         if k is None:
             k = self._number[thing] = len(self.objects)
@@ -125,20 +125,20 @@ class Generators:
         return k
 
     def expression(self, a: Polynomial) -> Any:
-        """A polynomial as a plain sum in SymPy."""
+        """A polynomial as an expanded sum in SymPy."""
         import sympy
 
         return sympy.Add(*(self.term(monomial, c) for monomial, c in a.items()))
 
-    def term(self, monomial: Monomial, c: Number) -> Any:
+    def term(self, monomial: Monomial, c: Exact) -> Any:
         """One term in SymPy."""
         import sympy
 
         return sympy.Mul(rational(c), *(self.objects[g] ** p for g, p in monomial))
 
 
-def rational(c: Number) -> Any:
-    """An exact number in SymPy; decimals where the fraction is no reader's friend."""
+def rational(c: Exact) -> Any:
+    """An exact number in SymPy; decimals if the denominator is large."""
     import sympy
 
     if isinstance(c, int):
@@ -149,22 +149,22 @@ def rational(c: Number) -> Any:
 
 
 @dataclass
-class Writer:
-    """Writes the values of a graph as polynomials.
+class Expander:
+    """Expands the operations of a graph into polynomials.
 
-    `shorten` makes a SymPy expression of a polynomial that becomes the argument of a function; `reduce` uses what is
-    known of the generators. A product of more than `most` terms is not written out: its factors are kept as they are.
-    `units` are polynomials known to be 1.
+    `simplify` turns a polynomial that is the argument of a function into a SymPy expression. `reduce` applies
+    identities between the generators. A product of more than `most` terms is not expanded: its factors become
+    generators. `ones` are polynomials known to equal 1.
     """
 
     generators: Generators
-    shorten: Callable[[Polynomial], Any]
+    simplify: Callable[[Polynomial], Any]
     reduce: Callable[[Polynomial], Polynomial]
     most: int = 3000
-    units: list[Polynomial] = field(default_factory=list)
+    ones: list[Polynomial] = field(default_factory=list)
 
-    def write(self, op: str, args: list[Polynomial]) -> Polynomial:
-        """One operation."""
+    def apply(self, op: str, args: list[Polynomial]) -> Polynomial:
+        """The result of one operation."""
         a = args[0]
         if op in _ARITHMETIC:
             return self.reduce(_ARITHMETIC[op](self, *args))
@@ -172,10 +172,10 @@ class Writer:
             exponent = args[1].get(ONE, 0) if len(args[1]) < 2 else None
             if isinstance(exponent, int) and (exponent >= 0 or len(a) == 1):
                 return power(a, exponent)
-        return self.function(op, [self.shorten(arg) for arg in args])
+        return self.function(op, [self.simplify(arg) for arg in args])
 
     def function(self, op: str, args: list[Any]) -> Polynomial:
-        """A function that is no arithmetic: a generator, unless SymPy finds a plain number."""
+        """The result of a function: a generator, unless SymPy evaluates it to a rational number."""
         value = functions()[op](*args)
         if value.is_Rational:
             return constant(tidy(Fraction(int(value.p), int(value.q))))
@@ -184,20 +184,20 @@ class Writer:
         return self.generators.of(value)
 
     def product(self, a: Polynomial, b: Polynomial) -> Polynomial:
-        """`a b`, its factors kept whole where it would be too long."""
+        """`a b`; long factors become generators if the product would be too long."""
         if len(a) * len(b) > self.most:
-            a, b = (p if len(p) < 8 else self.generators.of(self.shorten(p)) for p in (a, b))
+            a, b = (p if len(p) < 8 else self.generators.of(self.simplify(p)) for p in (a, b))
         return multiply(a, b)
 
     def quotient(self, a: Polynomial, b: Polynomial) -> Polynomial:
         """`a / b`."""
         if len(b) == 1:
             return self.product(a, power(b, -1))
-        for unit in self.units:
-            monomial = next(iter(unit))
-            if b == scale(unit, b.get(monomial, 0)):
+        for one in self.ones:
+            monomial = next(iter(one))
+            if b == scale(one, b.get(monomial, 0)):
                 return scale(a, Fraction(1) / b[monomial])
-        return self.product(a, power(self.generators.of(self.shorten(b)), -1))
+        return self.product(a, power(self.generators.of(self.simplify(b)), -1))
 
 
 _ARITHMETIC: dict[str, Callable[..., Polynomial]] = {
@@ -213,7 +213,7 @@ _ARITHMETIC: dict[str, Callable[..., Polynomial]] = {
 
 
 def functions() -> dict[str, Callable[..., Any]]:
-    """SymPy's name of each operation that is a function."""
+    """SymPy's function for each operation of a graph that is not arithmetic."""
     import sympy as sp
 
     same = ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh")

@@ -1,9 +1,9 @@
-"""Equations that one can read: the graph of a formulation as SymPy expressions in the model's own letters.
+"""Equations of motion as SymPy matrices, in symbols named after the parts of the model.
 
     M(q,t) vdot + J(q,t)^T lam = f(q,v,t)      J vdot = gamma(q,v,t)      qdot = N(q) v      phi(q,t) = 0
 
-It is the graph that kernels are made of, read back: nothing is derived a second time. Entries of the rotation matrices
-of quaternions are symbols of their own, with a definition each.
+The expressions are read from the same graph that kernels are compiled from: nothing is derived a second time. Entries
+of the rotation matrices of quaternions are symbols of their own, each with a definition.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.free_number import Number
+from cardan.algebra.free_number import FreeNumber
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.coordinates import own_equations
@@ -23,13 +23,21 @@ from cardan.model.model import Model
 from cardan.model.parameter import with_numbers
 from cardan.model.values import number, one
 from cardan.program.graph import Graph, read
-from cardan.readable.letters import Letters, Meaning, letters_of
-from cardan.readable.naming import Component, components, coordinates, every_parameter, quaternions
-from cardan.readable.reading import Reading, Turn, read_plain, read_short
+from cardan.readable.graph_to_sympy import Expressions, RotationMatrix, simplified, verbatim
+from cardan.readable.naming import (
+    Component,
+    Letters,
+    Meaning,
+    components,
+    coordinates,
+    every_parameter,
+    letters_of,
+    quaternions,
+)
 from cardan.structure.planarity import prepare
 
 MATRICES = ("M", "f", "J", "gamma", "phi", "N")
-# Operations of a graph that are simplified in about a minute at worst.
+# Simplifying a graph of this many operations takes about a minute at worst.
 MOST_OPERATIONS = 2000
 
 
@@ -37,9 +45,9 @@ MOST_OPERATIONS = 2000
 class Symbols:
     """The equations of a model as SymPy matrices: `M vdot + J^T lam = f`, `J vdot = gamma`, `qdot = N v`, `phi = 0`.
 
-    `q`, `v` and `tau` are columns of symbols, `lam` the multipliers. `parameters` has the symbol of each number that
-    became one, by its name in the model; `meanings` tells what every symbol means, with value and unit. `definitions`
-    are entries of rotation matrices in terms of quaternions, which are of unit length.
+    `q`, `v` and `tau` are columns of symbols, `lam` the multipliers. `parameters` has the symbol of each number of the
+    model that became one, by its name in the model. `meanings` has the meaning of every symbol, with value and unit.
+    `definitions` has the entries of rotation matrices in terms of unit quaternions.
     """
 
     title: str
@@ -59,24 +67,24 @@ class Symbols:
 
     @property
     def values(self) -> dict[Any, float]:
-        """Value (SI units) of every parameter's symbol in the model."""
+        """Value (SI units) in the model of every symbol of a parameter."""
         return {symbol: m.value for symbol, m in self.meanings.items() if m.value is not None}
 
     @property
     def lam(self) -> Any:
-        """Multipliers, one a row of `J`."""
+        """Multipliers, one for each row of `J`."""
         import sympy
 
         return sympy.Matrix([sympy.Symbol(f"lambda_{k + 1}") for k in range(self.J.shape[0])])
 
     def explicit(self, name: str) -> Any:
-        """One of the matrices with the definitions put in: in `q`, `v`, time and parameters alone."""
+        """One of the matrices with the definitions substituted: only `q`, `v`, time and parameters are left."""
         return self.matrix(name).xreplace(self.definitions)
 
     def function(self, name: str) -> Callable[..., Any]:
-        """One of the matrices as a function of arrays `(q, v, tau, t, values)`; all but `q` may be left out.
+        """One of the matrices as a function of arrays `(q, v, tau, t, values)`; only `q` is required.
 
-        `values` are those of parameters, by symbol; the others have the model's.
+        `values` are those of parameters, by symbol; by default they are the model's.
         """
         import sympy
 
@@ -96,7 +104,7 @@ class Symbols:
             for symbol in values:
                 if symbol not in letters:
                     raise UnknownNameError(
-                        f"function: {symbol!r} is no symbol of a parameter{nearest(symbol, map(str, letters))}"
+                        f"function: {symbol!r} is not the symbol of a parameter{nearest(symbol, map(str, letters))}"
                     )
             now = {x: number("function", str(x), value) for x, value in {**self.values, **values}.items()}
             return numeric(q, rates, drives, t, [now[x] for x in letters], np.ravel(rotations(q)))
@@ -106,22 +114,23 @@ class Symbols:
     def matrix(self, name: str) -> Any:
         """One of M, f, J, gamma, phi, N."""
         if not isinstance(name, str) or name not in MATRICES:
-            raise UnknownNameError(f"{name!r} is no part of the equations{nearest(name, MATRICES)}")
+            raise UnknownNameError(f"{name!r} is not a matrix of the equations{nearest(name, MATRICES)}")
         return getattr(self, name)
 
     def operations(self, name: str | None = None) -> int:
-        """How many operations a reader sees: of one matrix, or of all."""
+        """Number of operations in one matrix, or in all of them."""
         import sympy
 
         return int(sum(sympy.count_ops(self.matrix(x)) for x in (MATRICES if name is None else [name])))
 
     def latex(self, name: str | None = None) -> str:
-        """LaTeX of one matrix, or of the whole with its legend."""
+        """LaTeX of one matrix, or of all equations with the legend."""
         from cardan.readable.latex import matrix_text, whole_text
 
         return whole_text(self) if name is None else matrix_text(name, self.matrix(name))
 
     def _repr_latex_(self) -> str:
+        """What a notebook shows."""
         return f"$$\\begin{{gathered}}\n{self.latex()}\n\\end{{gathered}}$$"
 
     def __repr__(self) -> str:
@@ -131,7 +140,7 @@ class Symbols:
 
 
 def require_sympy() -> None:
-    """Say what to install where SymPy is missing."""
+    """Raise an error that says what to install if SymPy is missing."""
     try:
         import sympy  # noqa: F401
     except ImportError:
@@ -149,7 +158,7 @@ def symbols_of(
     drives: Iterable[str] = (),
     simplify: bool = True,
 ) -> Symbols:
-    """Read the graph of some equations back as SymPy expressions; see `Equations.sympy`."""
+    """Equations of a model in a formulation as SymPy matrices; see `Equations.sympy`."""
     require_sympy()
     model, key = model.unbound, formulation.name
     wanted = every_parameter(model) if symbols == "all" else _listed(symbols)
@@ -165,34 +174,35 @@ def symbols_of(
             f"{MOST_OPERATIONS}; ask with simplify=False, or for a formulation with fewer coordinates"
         )
     if not simplify:
-        letters = letters.renamed(_alone(letters, _in_graph(graph, letters)))
-        return _collected(f"{model.name}, {key}", read_plain(graph, letters, range(len(MATRICES))), shapes, letters)
-    reading = read_short(graph, letters, _turns(model, formulation, letters), [MATRICES.index("N")])
-    shorter = _alone(letters, set().union(*(x.free_symbols for x in reading.outputs.values())))
-    return _collected(f"{model.name}, {key}", reading.renamed(shorter), shapes, letters.renamed(shorter))
+        letters = letters.renamed(_without_entry(letters, _in_graph(graph, letters)))
+        return _collected(f"{model.name}, {key}", verbatim(graph, letters, range(len(MATRICES))), shapes, letters)
+    expressions = simplified(graph, letters, _rotations(model, formulation, letters), [MATRICES.index("N")])
+    shorter = _without_entry(letters, set().union(*(x.free_symbols for x in expressions.outputs.values())))
+    return _collected(f"{model.name}, {key}", expressions.renamed(shorter), shapes, letters.renamed(shorter))
 
 
 def _in_graph(graph: Graph, letters: Letters) -> set[Any]:
-    """Symbols of the inputs that a graph reads."""
+    """Symbols of the inputs that a graph uses."""
     uses = graph.uses()
     inputs = [args for op, args, n in zip(graph.op, graph.args, uses, strict=True) if op == "input" and n]
     return set().union(*(letters.expression(*place).free_symbols for place in inputs))
 
 
 def _listed(symbols: str | Iterable[str]) -> list[str]:
+    """Check a list of parameter names."""
     if isinstance(symbols, str):
         raise InputError(f"symbols must be 'all' or a list of parameter names such as ['crank.mass'], got {symbols!r}")
     return list(symbols)
 
 
 def _record(freed: Model, formulation: Formulation, found: list[Component]) -> tuple[Any, list[tuple[int, int]]]:
-    """The graph of the contract with some numbers as inputs, and of the rotation matrices in it."""
+    """Record the contract, with some parameters as inputs, and the rotation matrices in it; also the shapes."""
     import casadi as ca
 
     p = ca.SX.sym("p", max(len(found), 1))
     values = freed.parameters.nominal.astype(object)
     for k, c in enumerate(found):
-        values[c.place] = Number(c.sign * p[k], c.sign * c.value)
+        values[c.place] = FreeNumber(c.sign * p[k], c.sign * c.value)
     model = with_numbers(freed, values) if found else freed
     prepare(model, formulation)
     nq, nv = formulation.sizes(model)
@@ -205,38 +215,38 @@ def _record(freed: Model, formulation: Formulation, found: list[Component]) -> t
     return ca.Function("symbols", [*inputs.values(), p], [*outputs, *turns]), [out.shape for out in outputs]
 
 
-def _turns(model: Model, formulation: Formulation, letters: Letters) -> list[Turn]:
-    """The rotation matrices of quaternions, with symbols for their entries."""
+def _rotations(model: Model, formulation: Formulation, letters: Letters) -> list[RotationMatrix]:
+    """The rotation matrices of all quaternions, with symbols for their entries."""
     import sympy
 
     found = []
     for k, (index, at) in enumerate(quaternions(model, formulation)):
         tail = f"_{index}" if index else ""
         entries = [[sympy.Symbol(f"R{i}{j}{tail}") for j in (1, 2, 3)] for i in (1, 2, 3)]
-        found.append((len(MATRICES) + k, letters.q[at : at + 4], entries))
+        found.append(RotationMatrix(len(MATRICES) + k, letters.q[at : at + 4], entries))
     return found
 
 
-def _collected(title: str, reading: Reading, shapes: Sequence[tuple[int, int]], letters: Letters) -> Symbols:
-    """Put the entries into matrices, and say what the symbols in them mean."""
+def _collected(title: str, found: Expressions, shapes: Sequence[tuple[int, int]], letters: Letters) -> Symbols:
+    """Put the entries into matrices and collect the meanings of their symbols."""
     import sympy
 
     matrices = {}
     for port, (name, (rows, columns)) in enumerate(zip(MATRICES, shapes, strict=True)):
-        matrices[name] = sympy.Matrix(rows, columns, [reading.outputs[port, e] for e in range(rows * columns)])
-    used = reading.symbols
+        matrices[name] = sympy.Matrix(rows, columns, [found.outputs[port, e] for e in range(rows * columns)])
+    used = found.symbols
     parameters = {c.key: p for c, p in zip(letters.components, letters.p, strict=True) if p.free_symbols & used}
     meanings = {x: meaning for x, meaning in letters.meanings.items() if meaning.value is None or x in used}
-    meanings |= {x: Meaning("entry of a rotation matrix", None, "1") for x in reading.definitions}
+    meanings |= {x: Meaning("entry of a rotation matrix", None, "1") for x in found.definitions}
     return Symbols(
         title, **matrices, q=sympy.Matrix(letters.q), v=sympy.Matrix(letters.v),
         tau=sympy.Matrix([x for x in letters.tau if x.is_Symbol]), t=letters.t, parameters=parameters,
-        meanings=meanings, definitions=reading.definitions,
+        meanings=meanings, definitions=found.definitions,
     )  # fmt: skip
 
 
-def _alone(letters: Letters, used: set[Any]) -> dict[Any, Any]:
-    """Symbols without component for a moment of inertia that is the only one of its body in use."""
+def _without_entry(letters: Letters, used: set[Any]) -> dict[Any, Any]:
+    """Shorter symbols, `I` for `I_zz`, where only one moment of inertia of a body is in use."""
     import sympy
 
     bodies: dict[str, list[Any]] = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.free_number import Number
+from cardan.algebra.free_number import FreeNumber
 from cardan.errors import UnknownNameError, nearest
 from cardan.formulation.dynamics import equations_of_motion
 from cardan.formulation.formulation import Formulation
@@ -181,7 +181,7 @@ def symbolic(model: Model) -> tuple[Model, Any]:
 
     def make() -> tuple[Model, Any]:
         p = ca.SX.sym("p", model.parameters.size)
-        numbers = [Number(p[k], float(x)) for k, x in enumerate(model.parameters.nominal)]
+        numbers = [FreeNumber(p[k], float(x)) for k, x in enumerate(model.parameters.nominal)]
         return with_numbers(model, np.array(numbers, dtype=object)), p
 
     return _SYMBOLIC.find(model, None, make)

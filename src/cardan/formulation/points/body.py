@@ -18,9 +18,7 @@ from cardan.algebra.matrix import Matrix, Scalar, block, dot, stack, vector, zer
 from cardan.algebra.plane import Particles, across, carried, moment
 
 
-def unreduced_equations(
-    body: Particles, r: Sequence[Any], rd: Sequence[Any], R: Any, G1: Scalar
-) -> tuple[Matrix, Matrix]:
+def unreduced_equations(body: Particles, r: Sequence[Any], rd: Sequence[Any], R: Any, G1: Scalar) -> tuple[Any, Any]:
     """`A` (6, 6), `b` (6,) with `A (r1'', r2'', r3'') = b`: momentum, and the three distances.
 
     `r`, `rd` have positions (m) and velocities (m/s) of the three particles, `R` is in N, `G1` in N m.
@@ -37,9 +35,7 @@ def unreduced_equations(
     return block(rows), stack(*right)
 
 
-def reduced_equations(
-    body: Particles, r1: Any, r3: Any, rd1: Any, rd3: Any, R: Any, G1: Scalar
-) -> tuple[Matrix, Matrix]:
+def reduced_equations(body: Particles, r1: Any, r3: Any, rd1: Any, rd3: Any, R: Any, G1: Scalar) -> tuple[Any, Any]:
     """`A` (4, 4), `b` (4,) with `A (r1'', r3'') = b`: a floating body.
 
     Positions in m, velocities in m/s, `R` in N, `G1` in N m.
@@ -81,6 +77,6 @@ def angular_momentum(body: Particles, r: Sequence[Any], v: Sequence[Any]) -> Sca
     return sum(m * moment(p, u) for m, p, u in zip(body.masses, r, v, strict=True))
 
 
-def _row(a: Matrix) -> Matrix:
+def _row(a: Any) -> Any:
     """A vector as a row (1, 2)."""
     return a.reshape(1, 2) if isinstance(a, np.ndarray) else a.T

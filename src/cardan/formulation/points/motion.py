@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -48,10 +49,10 @@ class Moving:
     w: Scalar
     w2: Scalar
     u: tuple[Matrix, ...] = ()
-    shift: Matrix = None
-    slip: Matrix = None
-    q: Matrix = None
-    v: Matrix = None
+    shift: Any = None
+    slip: Any = None
+    q: Any = None
+    v: Any = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def from_tree(planar: PlanarModel, q: Matrix, v: Matrix) -> PlanarMotion:
             motion.links.append(_measured(planar, link, p, own, rate))
             angle[i] = None
             continue
-        turned, w = link.offset, p.w
+        turned: Any = link.offset
+        w = p.w
         for k, turn in enumerate(link.turn):
             if turn:
                 turned, w = turned + turn * own[k], w + turn * rate[k]

@@ -41,15 +41,15 @@ class Beyond:
 
     A: Matrix
     B: Matrix
-    D: Scalar
+    D: Matrix
     h: Matrix
     e: Matrix  # K x (P - P of the link below)
     mass: float = 0.0
     pin: float = 0.0  # mass of particles at the joint itself
     pivot: Any = None
-    U: Matrix = None
-    V: Matrix = None  # U over the pivot
-    c: Scalar = None
+    U: Any = None
+    V: Any = None  # U over the pivot
+    c: Any = None
 
 
 @dataclass
@@ -57,7 +57,7 @@ class PointLoads:
     """What acts on the links: force and couple about P on each, and drives of joint coordinates."""
 
     forces: dict[int, Matrix] = field(default_factory=dict)
-    couples: dict[int, Scalar] = field(default_factory=dict)
+    couples: dict[int, Matrix] = field(default_factory=dict)
     drives: dict[int, Matrix] = field(default_factory=dict)
 
     def add(self, link: int, force: Matrix, arm: Matrix, couple: Scalar = 0) -> None:
@@ -83,7 +83,7 @@ class Pushed:
 
     def along(self, other: Pushed) -> Scalar:
         """Response to another load along this one."""
-        total = 0
+        total: Scalar = 0
         for force, free in zip(self.force, other.free, strict=True):
             if force.nnz() and free.nnz():
                 total = total + dot(force, free)
@@ -104,7 +104,7 @@ class Answer:
     """Accelerations: `a` and `y` of every link, `qdd` of every joint (a column)."""
 
     a: dict[int, Matrix]
-    y: dict[int, Scalar]
+    y: dict[int, Matrix]
     qdd: list[Matrix]
 
 
@@ -243,8 +243,8 @@ def outwards(
     """From base to tip: accelerations of the points, and of the joints' coordinates."""
     like = motion.ground.P
     a: dict[int, Matrix] = {GROUND: type(like)(2, 1)}  # besides those in `rest`
-    y: dict[int, Scalar] = {GROUND: type(like)(1, 1)}
-    rates: list[Scalar] = []
+    y: dict[int, Matrix] = {GROUND: type(like)(1, 1)}
+    rates: list[Matrix] = []
     for i, s in enumerate(found):
         link, free = planar.links[i], pushed.free[i]
         a[i], y[i], rate = a[link.parent] + y[link.parent] * s.e, y[link.parent], type(like)(1, 1)  # AT(9)
@@ -303,7 +303,7 @@ def float_rates(link: PlanarLink, motion: PlanarMotion, i: int, a: dict[int, Mat
     return vector(*(dot(b.u[k], left) for k in range(2)), turn)
 
 
-def _float_drive(link: PlanarLink, b: Moving, tau: Matrix, like: Matrix) -> tuple[Matrix, Scalar]:
+def _float_drive(link: PlanarLink, b: Moving, tau: Matrix, like: Matrix) -> tuple[Matrix, Matrix]:
     """Force and moment about P of a floating joint's drives."""
     F = tau[0] * b.u[0] + tau[1] * b.u[1]
     if not link.backwards:

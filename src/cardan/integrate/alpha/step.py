@@ -264,7 +264,7 @@ def finish_iteration(
     outcome = where(running, stopped, s.outcome)
     t = where(s.h * STRETCH >= control.end - s.point.t, control.end, new.t)
 
-    def chosen(new: Any, old: Any, condition: Scalar) -> list[Matrix]:
+    def chosen(new: Any, old: Any, condition: Matrix) -> list[Matrix]:
         pairs = zip(vars(new).values(), vars(old).values(), strict=True)
         return [where(condition, fresh, kept) for fresh, kept in pairs]
 

@@ -37,7 +37,7 @@ class Step:
     t: Scalar
     q: Matrix
     v: Matrix
-    h: Scalar
+    h: Matrix
     K: list[tuple[Matrix, Matrix]]
 
 
@@ -133,15 +133,15 @@ class ExplicitState:
     `Outcome`, the index of the event met (-1 for none), and the events' values.
     """
 
-    t: Scalar
+    t: Matrix
     q: Matrix
     v: Matrix
     a: Matrix
-    h: Scalar
-    e: Scalar
-    steps: Scalar
-    outcome: Scalar
-    event: Scalar
+    h: Matrix
+    e: Matrix
+    steps: Matrix
+    outcome: Matrix
+    event: Matrix
     g: Matrix
 
     def columns(self) -> list[Matrix]:
@@ -273,5 +273,5 @@ def finish(
     return after, is_running(after, control)
 
 
-def _root(x: Scalar) -> Scalar:
+def _root(x: Matrix) -> Matrix:
     return x.sqrt()

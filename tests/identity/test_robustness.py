@@ -1,7 +1,7 @@
-"""Bad weather: extreme ratios, singular positions, quaternions off unit length, huge angles, stiff springs.
+"""Numerical robustness: extreme ratios, singular positions, non-unit quaternions, huge angles, stiff springs.
 
-The answer keeps a stated bound, `docs/weather.md`, or a warning or an error says that it does not. What is right is
-computed from the same equations with 60 digits. Mechanisms drawn at random are in `test_weather_drawn.py`.
+Every answer keeps the bound of `docs/robustness.md`, or comes with a warning or an error. The reference is computed
+from the same equations with 60 digits. Random mechanisms are in `test_robustness_random.py`.
 """
 
 import warnings
@@ -21,7 +21,7 @@ from cardan.structure.condition import TOO_LARGE
 from cardan.structure.kernels import function_of
 from cardan.structure.rows import kept_rows
 
-from ..exact import exact, exact_accelerations
+from ..high_precision import exact, exact_accelerations
 from ..trees import KINDS, floating_model, random_rotation, seeds, state
 
 EPS = 2.0**-52
@@ -71,26 +71,26 @@ def elastic(stiffness: float, length: float, kind: cd.model.joint.JointType, gra
     [((1, 1, 1), 1e-6), ((1, 1, 1), 1e6), ((1e3, 1e-3, 1e3), 1), ((1e-9, 1, 1e9), 1), ((1e9, 1e-9, 1e9), 1)],
 )
 def test_loops(masses, size):
-    """Accelerations to the condition that `cd.condition` tells, or a warning; the loop itself to rounding."""
+    """Errors of accelerations are within rounding times `cd.condition`, or a warning comes; loops close to rounding."""
     model = four_bar(masses, size)
     q, v = cd.assemble(model, None, np.ones(3))
     assert np.abs(cd.constraint_residual(model, q)).max() <= 20 * EPS * size
     right = exact_accelerations(model, "spatial", q, v, np.zeros(3))
     for formulation in ("spatial", "absolute", "points"):
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             a = cd.forward_dynamics(model, q, v, formulation=formulation)
         k = cd.condition(model, q, formulation=formulation)
-        assert bool(said) == bool(k >= TOO_LARGE)
-        assert said or np.abs(a - right).max() <= BOUND * k * np.abs(right).max()
-    with warnings.catch_warnings(record=True) as said:
+        assert bool(caught) == bool(k >= TOO_LARGE)
+        assert caught or np.abs(a - right).max() <= BOUND * k * np.abs(right).max()
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         cd.simulate(four_bar(masses, size), 1e-9, q, v, samples=2)
-    assert bool(said) == (cd.condition(model, q) >= TOO_LARGE)
+    assert bool(caught) == (cd.condition(model, q) >= TOO_LARGE)
 
 
 def test_reactions():
-    """Forces of the joints to the condition too."""
+    """Errors of reactions are within rounding times the condition."""
     model = four_bar((1e3, 1e-3, 1e3), 1.0)
     q, v = cd.assemble(model, None, np.ones(3))
     for key in ("spatial", "absolute"):
@@ -104,7 +104,7 @@ def test_reactions():
 @settings(max_examples=10)
 @given(scale=st.sampled_from([1e-6, 1e-3, 1e3, 1e6]))
 def test_condition_has_no_units(scale):
-    """It stays when lengths and masses are told in other units, and is never below one."""
+    """The condition does not depend on the units of length and mass, and is at least 1."""
     model, other = four_bar((1, 2, 3), 1.0), four_bar((scale, 2 * scale, 3 * scale), scale)
     q, _ = cd.assemble(model)
     k = cd.condition(model, np.tile(q, (2, 1)))
@@ -113,7 +113,7 @@ def test_condition_has_no_units(scale):
 
 
 def test_dead_point():
-    """A rhombus almost flat is as right as the condition says; when flat that is infinite, the answer the limit."""
+    """Near the dead point of a rhombus errors follow the condition. At it that is infinite and the answer the limit."""
     model = four_bar((1, 1, 1), 1.0, (1, 1, 1, 1))
     for angle in (1e-2, 1e-5, 1e-8):
         q, v = cd.assemble(model, [angle, -angle, angle], np.ones(3), hold=["A"])
@@ -131,7 +131,7 @@ def test_dead_point():
 @settings(max_examples=10)
 @given(off=st.sampled_from([1e-8, 1e-6, 1e-3, -1e-3, 1.0]), draw=seeds)
 def test_quaternions_off_unit_length(off, draw):
-    """Any multiple of a quaternion is the same rotation: dynamics do not see its length; `simulate` refuses it."""
+    """A multiple of a quaternion is the same rotation: dynamics ignore its length, `simulate` rejects it."""
     model = floating_model(0)
     q, v, tau, _ = state(model, draw)
     scaled = q.copy()
@@ -145,8 +145,8 @@ def test_quaternions_off_unit_length(off, draw):
             cd.simulate(model, 0.1, scaled, v)
 
 
-def test_no_number_is_flagged():
-    """NumPy's warning of floating point comes with every NaN that no NaN caused, in lanes and in one row alike."""
+def test_nan_is_flagged():
+    """A NaN that no NaN caused comes with NumPy's floating-point warning, in batches and single rows."""
     model = floating_model(0)
     with pytest.warns(RuntimeWarning, match="invalid value"):
         assert np.isnan(cd.body_poses(model, np.zeros(model.nq))).any()
@@ -160,7 +160,7 @@ def test_no_number_is_flagged():
 
 
 def test_huge_angles():
-    """After 1e8 rad the answer is that of the angle given, to rounding."""
+    """At angles of 1e8 rad the answer is right to rounding."""
     model = four_bar((1, 2, 3), 1.0)
     q, v = cd.assemble(model, None, np.ones(3))
     q = q + 2 * np.pi * np.array([1.6e7, -1.6e7, 1.6e6])  # rounds to 1.5e-8 rad: the loop opens by as much
@@ -173,7 +173,7 @@ def test_huge_angles():
 @settings(max_examples=20)
 @given(x=st.floats(-7, 6).map(lambda e: 10.0**e), stretch=st.floats(0.1, 1))
 def test_springs_of_any_length(x, stretch):
-    """Force and energy of springs from a ten-thousandth of a millimetre to 1000 km; finite at no length at all."""
+    """Force and energy of springs from 1e-7 m to 1000 km; the force is zero at zero length."""
     model = elastic(1e4, 1.0, cd.Prismatic(axis=(1, 0, 0))).free("s.length").at({"s.length": x * (1 - stretch)})
     np.testing.assert_allclose(cd.forward_dynamics(model, [x], [0.0]), [-1e4 * x * stretch], rtol=20 * EPS / stretch)
     np.testing.assert_allclose(cd.potential_energy(model, [x]), 5e3 * (x * stretch) ** 2, rtol=40 * EPS / stretch)
@@ -181,7 +181,7 @@ def test_springs_of_any_length(x, stretch):
 
 
 def test_stiffness():
-    """With 1e12 N/m: vibrations as in the closed form, slow motion by alpha, or a run that says why not."""
+    """With 1e12 N/m: vibrations as in the closed form, slow motion with `alpha`, or an error that says why not."""
     model = elastic(1e12, 1.0, cd.Prismatic(axis=(1, 0, 0)))
     for method in ("gear", "dormand_prince"):
         run = cd.simulate(model, 2e-5, [1.001], [0.0], method=method, samples=2)
@@ -198,8 +198,8 @@ def test_stiffness():
 
 
 @pytest.mark.parametrize("formulation", ["spatial", "absolute", "points"])
-def test_the_condition_of_no_position_is_no_number(formulation: str) -> None:
-    """The other rows are as ever; and no values of free parameters are no trouble."""
+def test_the_condition_at_nan_is_nan(formulation: str) -> None:
+    """The other rows of a batch are not affected; an empty batch of free parameters works."""
     model = mechanisms.four_bar().build()
     q = np.array([model.start()] * 3)
     q[1, 0], q[2, 1] = np.nan, np.inf

@@ -1,4 +1,4 @@
-"""A graph computed with as many digits as one asks for: what the kernels would answer without rounding."""
+"""Evaluate a graph with any number of digits: the answers of the kernels without rounding errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ZERO, ONE = Decimal(0), Decimal(1)
 
 
 def _by_series(function: Callable[..., Any]) -> Callable[..., Decimal]:
-    """A function of mpmath, on decimals of the present precision."""
+    """A function of mpmath, on decimals of the current precision."""
 
     def value(*args: Decimal) -> Decimal:
         with localcontext() as context, mpmath.workdps(context.prec + MORE):
@@ -94,7 +94,7 @@ def _solve(system: np.ndarray) -> np.ndarray:
 
 
 def _values(graph: Graph, inputs: list[np.ndarray]) -> list[Any]:
-    """Every value of the graph, in the present precision of decimals."""
+    """Every value of the graph, in the current precision of decimals."""
     values: list[Any] = []
     for op, args in zip(graph.op, graph.args, strict=True):
         if op == "input":

@@ -1,6 +1,6 @@
-"""Bad weather, drawn: every answer keeps its bound, or a warning or an error says that it does not.
+"""Numerical robustness of random mechanisms: every answer keeps its bound, or comes with a warning or an error.
 
-`python -m tests.identity.weather` draws more; what it found is here as examples.
+`python -m tests.identity.robustness_search` draws more; what it found is kept here as examples.
 """
 
 import warnings
@@ -14,84 +14,84 @@ import cardan as cd
 from cardan.mechanisms import chain, scotch_yoke
 from cardan.structure.rounding import TREE_TOO_LARGE
 
-from .test_weather import elastic, four_bar
-from .weather_judge import Judge, interpreted
-from .weather_mechanisms import Part, Weather, linkages, rings, trees
+from .robustness_errors import Comparison, interpreted
+from .robustness_mechanisms import Case, Part, linkages, rings, trees
+from .test_robustness import elastic, four_bar
 
 SIX = Part("free", 0, True, 1e3, 8e3, 1225)
 FOUND = (
-    # met backwards and kilometres away, turns and shifts are of unlike size
-    Weather((SIX,), keys=("spatial", "relative")),
-    Weather((replace(SIX, kind="planar"),), keys=("absolute", "points")),
-    # nothing moves
-    Weather((Part("rigid", 0, False, 1.0, 1.0, 0),), keys=("spatial", "absolute", "relative", "points")),
-    # 1e8 rad, where lines of points are at sums of angles
-    Weather((Part("planar", 0, True, 0.25, 5e-4, 211),), angle=1e8, seed=536, keys=("spatial", "points")),
-    # a light body that carries much far away, in absolute coordinates
-    Weather((Part("universal", 0, False, 1e3, 1e-5, 934), Part("screw", 1, False, 1e-9, 1e5, 8)), angle=1e3,
+    # a reversed joint, kilometres away: rotations and translations differ in size
+    Case((SIX,), keys=("spatial", "relative")),
+    Case((replace(SIX, kind="planar"),), keys=("absolute", "points")),
+    # no degree of freedom
+    Case((Part("rigid", 0, False, 1.0, 1.0, 0),), keys=("spatial", "absolute", "relative", "points")),
+    # 1e8 rad: `points` adds angles
+    Case((Part("planar", 0, True, 0.25, 5e-4, 211),), angle=1e8, seed=536, keys=("spatial", "points")),
+    # a light body that carries a heavy one far away, in absolute coordinates
+    Case((Part("universal", 0, False, 1e3, 1e-5, 934), Part("screw", 1, False, 1e-9, 1e5, 8)), angle=1e3,
             keys=("absolute",)),
-    # a dead point whose constraints do not depend on each other, but are small beside what they are computed from
-    Weather((Part("revolute", 0, False, 0.1, 2.5, 0), Part("revolute", 1, False, 1e-9, 0.63, 0),
+    # a dead point: constraint rows are independent, but small relative to the terms that they are computed from
+    Case((Part("revolute", 0, False, 0.1, 2.5, 0), Part("revolute", 1, False, 1e-9, 0.63, 0),
              Part("revolute", 0, False, 1e-8, 1.0, 0)), closing="spherical", bent=1e-4, angle=1e3, seed=464,
             keys=("spatial",)),
-    # closing a loop of 1000 km with a part of 30 micrometres
-    Weather((Part("revolute", 0, False, 0.8, 6e5, 18540), Part("revolute", 1, False, 2500.0, 2e5, 5740),
+    # a loop of 1000 km closed by a part of 30 micrometres
+    Case((Part("revolute", 0, False, 0.8, 6e5, 18540), Part("revolute", 1, False, 2500.0, 2e5, 5740),
              Part("universal", 2, False, 2.5e-4, 3e-5, 22023)), closing="spherical", angle=1e3, seed=2628,
             keys=("spatial",)),
-    # the same, of kilometres that are values of free parameters
-    Weather((Part("revolute", 0, False, 4e3, 8e3, 0), Part("revolute", 1, False, 1.6e-8, 4e4, 0),
+    # the same with free parameters
+    Case((Part("revolute", 0, False, 4e3, 8e3, 0), Part("revolute", 1, False, 1.6e-8, 4e4, 0),
              Part("prismatic", 0, False, 2.5e-8, 4e3, 0)), closing="universal", bent=1e-12, gap=1e-6, seed=2083,
             keys=("spatial",), free=True),
 )  # fmt: skip
 FEW = {"phases": [Phase.explicit, Phase.generate]}  # a failure names itself; shrinking takes minutes
 
 
-def verdicts(w: Weather) -> None:
-    """Judge; what is not a number once more with kernels, since only these can flag it."""
+def check(w: Case) -> None:
+    """Compare with exact answers; repeat with compiled kernels on NaN, since only these warn of it."""
     with interpreted():
-        found = list(Judge(w).verdicts())
+        found = list(Comparison(w).answers())
     if not all(v.is_number for v in found):
-        found = list(Judge(w).verdicts())
-    assert [v for v in found if not v.is_fine] == []
+        found = list(Comparison(w).answers())
+    assert [v for v in found if not v.is_acceptable] == []
 
 
 def test_found():
-    """What longer searches have found."""
+    """Cases that longer searches have found."""
     for w in FOUND:
-        verdicts(w)
+        check(w)
 
 
 @settings(max_examples=10, **FEW)
 @given(w=trees())
 def test_trees(w):
     """Trees of all joint kinds, on springs or not."""
-    verdicts(w)
+    check(w)
 
 
 @settings(max_examples=4, **FEW)
 @given(w=rings())
 def test_rings(w):
     """Chains closed by a joint of any kind."""
-    verdicts(w)
+    check(w)
 
 
 @settings(max_examples=5, **FEW)
 @given(w=linkages())
 def test_linkages(w):
     """Linkages, near dead points too, closed or open."""
-    verdicts(w)
+    check(w)
 
 
 @settings(max_examples=2, **FEW)
 @given(w=trees(most=3))
-@example(w=Weather((Part("revolute", 0, False, 1e3, 1.0, 3), Part("spherical", 1, True, 1e-3, 10.0, 4))))
+@example(w=Case((Part("revolute", 0, False, 1e3, 1.0, 3), Part("spherical", 1, True, 1e-3, 10.0, 4))))
 def test_compiled(w):
-    """The whole way, kernels included."""
-    assert [v for v in Judge(w).verdicts() if not v.is_fine] == []
+    """With compiled kernels."""
+    assert [v for v in Comparison(w).answers() if not v.is_acceptable] == []
 
 
 def hammer(light: float) -> cd.Mechanism:
-    """A ton turns on a light body that turns on a ton: what the light one's joint moves is hardly anything."""
+    """A light body between two heavy ones: its joint moves very little inertia."""
     m = cd.Mechanism(f"hammer {light}")
     for name, mass, x in (("base", 1e3, 0.5), ("handle", light, 0.5), ("head", 1e3, 0.0)):
         m.body(name, mass=mass, com=(x, 0, 0), inertia=mass * np.array([0.01, 0.1, 0.1]))
@@ -102,24 +102,24 @@ def hammer(light: float) -> cd.Mechanism:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("formulation", ["spatial", "newton_euler"])
-def test_flag_of_trees(formulation):
-    """A tree that magnifies rounding too much says so, once; the one that does not is quiet."""
+def test_warning_of_trees(formulation):
+    """An ill-conditioned tree warns once; a well-conditioned one does not."""
     q, v = np.array([0.3, 0.4, 0.5]), np.zeros(3)
     with interpreted():
         cd.forward_dynamics(hammer(1e-3).build(), q, v, formulation=formulation)
         model = hammer(1e-9).build()
         assert cd.condition(model, q) > TREE_TOO_LARGE
-        with pytest.warns(RuntimeWarning, match="magnify rounding") as said:
+        with pytest.warns(RuntimeWarning, match="magnify rounding") as caught:
             cd.forward_dynamics(model, q, v, formulation=formulation)
-        assert said[0].filename == __file__
+        assert caught[0].filename == __file__
         cd.forward_dynamics(model, q, v, formulation=formulation)
         with pytest.warns(RuntimeWarning, match="magnify rounding"):
             cd.simulate(hammer(1e-9).build(), 1e-3, q, method="rk4", step=1e-3, samples=2, formulation=formulation)
 
 
 @pytest.mark.filterwarnings("error")
-def test_flag_of_values():
-    """Values of free parameters are judged where they are met first, of a batch several."""
+def test_warning_of_free_parameters():
+    """Values of free parameters are checked at the first call, several of a batch."""
     q, v = np.array([0.3, 0.4, 0.5]), np.zeros(3)
     light = {"handle.mass": np.array([1.0, 1e-9]), "handle.inertia": np.outer([1.0, 1e-9], [0.01, 0.1, 0.1, 0, 0, 0])}
     bar, masses = four_bar((1, 1, 1), 1.0), {"crank": 1e9, "coupler": 1e-9, "rocker": 1e9}
@@ -135,14 +135,14 @@ def test_flag_of_values():
 
 
 @pytest.mark.filterwarnings("error")
-def test_flag_of_large_models():
-    """Long uniform chains are no alarm, though their mass matrix is badly conditioned: the recursion is exact."""
+def test_no_warning_of_long_chains():
+    """Long uniform chains do not warn, though their mass matrix is ill-conditioned: the recursion is accurate."""
     model = chain(200).build()
     assert model.tree.mobility[1] < 1e-2 * TREE_TOO_LARGE
 
 
-def test_flag_of_open_loops():
-    """A model's first call warns of a wide gap; a closed one is quiet."""
+def test_warning_of_open_loops():
+    """A model's first call warns of an open loop; a closed one does not."""
     q, v = cd.assemble(four_bar((1, 1, 1), 1.0))
     with interpreted(), warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -154,15 +154,15 @@ def test_flag_of_open_loops():
             ask(model, q + 0.1, v)
 
 
-def test_energy_of_loose_runs():
-    """A run that carries energy away over many loose steps says so; a tight one, and one at rest, do not."""
+def test_warning_of_lost_energy():
+    """A run that loses energy over many steps with loose tolerances warns."""
     swinging = elastic(1e12, 1.0, cd.Planar((0, 0, 1), (1, 0, 0)), gravity=9.81)
     with pytest.warns(RuntimeWarning, match="energy exchanged is not accounted for"):
         cd.simulate(swinging, 0.4, [1.0, 0, 0], method="gear", rtol=1e-5, atol=1e-5, samples=51)
 
 
 def test_loose_gear():
-    """What `gear` allows constraints at loose tolerances is not taken for a conflict between them."""
+    """Constraint residuals of `gear` at loose tolerances are not reported as conflicting constraints."""
     model = scotch_yoke().build()
     run = cd.simulate(model, 0.1, method="gear", rtol=1e-3, atol=1e-3, samples=2)
     assert run.residuals.position.max() < 1e-3

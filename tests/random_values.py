@@ -1,4 +1,4 @@
-"""Draws the numbers and choices of a random file, and writes them as formats have them."""
+"""Random numbers and choices for test files, as text in the forms that the file formats allow."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def add(outer: Node, tag: str, **attributes: str) -> Node:
     return ElementTree.SubElement(outer, tag, attributes)
 
 
-class Pen:
-    """Every draw is small, so that what is found shrinks: no chance taken, first choices, zeros."""
+class RandomValues:
+    """Draws from Hypothesis, arranged so that failures shrink to first choices and zeros."""
 
     def __init__(self, draw: st.DrawFn, blanks: tuple[str, ...] = (" ",)) -> None:
         self.draw, self.blanks = draw, blanks
@@ -25,15 +25,15 @@ class Pen:
         return options[self.draw(st.integers(0, len(options) - 1))] if len(options) > 1 else options[0]
 
     def some(self, percent: int) -> bool:
-        """Whether something is done that is done in so many files of a hundred."""
+        """True in `percent` of all draws."""
         return self.draw(st.integers(0, 99)) >= 100 - percent
 
     def whole(self, least: int, most: int) -> int:
-        """A whole number."""
+        """An integer."""
         return self.draw(st.integers(least, most))
 
     def decimal(self, least: float, most: float) -> float:
-        """A number of few digits."""
+        """A number with three decimals."""
         return round(least + (most - least) * self.draw(st.integers(0, 97)) / 97, 3)
 
     def number(self, size: float = 1.0) -> str:
@@ -45,7 +45,7 @@ class Pen:
         )
 
     def vector(self, count: int, size: float = 1.0, *, zero: bool = True) -> str:
-        """Several numbers, as text; unless they may all be zero the first is not."""
+        """Several numbers, as text; with `zero=False` the first is not zero."""
         numbers = [self.number(size) for _ in range(count)]
         if not zero and float(numbers[0]) == 0:
             numbers[0] = "1"

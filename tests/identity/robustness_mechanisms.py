@@ -1,4 +1,4 @@
-"""Mechanisms in bad weather, drawn by Hypothesis: ratios of mass, length and stiffness, angles, singular positions."""
+"""Random ill-conditioned mechanisms: extreme ratios of mass, length and stiffness, angles, singular positions."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Weather:
-    """A mechanism and its state: sizes of what is drawn from `seed`."""
+class Case:
+    """A mechanism and the sizes of its state; the rest is drawn from `seed`."""
 
     parts: tuple[Part, ...]
     springs: tuple[tuple[int, int, float], ...] = ()
@@ -53,7 +53,7 @@ class Weather:
 
 
 def powers(low: float, high: float) -> st.SearchStrategy[float]:
-    """Numbers spread evenly over their powers of ten; 1 is the simplest."""
+    """Numbers whose logarithms are evenly spread; 1 is the simplest."""
     return st.integers(int(10 * low), int(10 * high)).map(lambda e: 10.0 ** (e / 10))
 
 
@@ -71,7 +71,7 @@ common = {
 
 
 @st.composite
-def trees(draw: st.DrawFn, most: int = 6) -> Weather:
+def trees(draw: st.DrawFn, most: int = 6) -> Case:
     """Trees of any joint kinds, on springs or not."""
     n = draw(st.integers(1, most))
     kinds = st.sampled_from(list(KINDS))
@@ -82,11 +82,11 @@ def trees(draw: st.DrawFn, most: int = 6) -> Weather:
     ends = st.tuples(st.integers(0, n), st.integers(0, n), stiffness).filter(lambda s: s[0] != s[1])
     springs = tuple(draw(st.lists(ends, max_size=2)))
     torsion = tuple(draw(st.lists(st.tuples(st.integers(1, n), stiffness), max_size=1)))
-    return Weather(parts, springs, torsion, **{name: draw(s) for name, s in common.items()})
+    return Case(parts, springs, torsion, **{name: draw(s) for name, s in common.items()})
 
 
 @st.composite
-def rings(draw: st.DrawFn) -> Weather:
+def rings(draw: st.DrawFn) -> Case:
     """Chains in space, closed by a joint of any kind that leaves them a freedom."""
     kinds = ["revolute", "universal", "spherical", "cylindrical", "free"]
     names = draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=4))
@@ -96,12 +96,12 @@ def rings(draw: st.DrawFn) -> Weather:
         names, closings = [*names, "free"], [k for k in KINDS if k not in ("free", "rigid")]
     parts = tuple(Part(name, k, False, draw(masses), draw(lengths), draw(seeds)) for k, name in enumerate(names))
     closing = draw(st.sampled_from(closings))
-    return Weather(parts, (), (), closing, gap=draw(gaps), **{name: draw(s) for name, s in common.items()})
+    return Case(parts, (), (), closing, gap=draw(gaps), **{name: draw(s) for name, s in common.items()})
 
 
 @st.composite
-def linkages(draw: st.DrawFn) -> Weather:
-    """Four-bar linkages and slider-cranks, some of them all but straight."""
+def linkages(draw: st.DrawFn) -> Case:
+    """Four-bar linkages and slider-cranks, some of them nearly straight."""
     kinds = draw(st.sampled_from([("revolute", "revolute", "revolute"), ("revolute", "revolute", "prismatic")]))
     size = draw(lengths)
     parts = tuple(
@@ -110,22 +110,22 @@ def linkages(draw: st.DrawFn) -> Weather:
     )
     bent = draw(st.one_of(st.just(1.0), st.integers(3, 12).map(lambda e: 10.0**-e)))
     closing = draw(st.sampled_from(list(PLANAR)))
-    w = Weather(parts, (), (), closing, bent, draw(gaps), **{name: draw(s) for name, s in common.items()})
+    w = Case(parts, (), (), closing, bent, draw(gaps), **{name: draw(s) for name, s in common.items()})
     return replace(w, keys=tuple(dict.fromkeys((*w.keys, "points"))))  # planar, all of them
 
 
 # Mechanisms.
 
 
-def built(w: Weather) -> tuple[cd.Model, np.ndarray]:
-    """The model, and a configuration of it; refusals are errors of Cardan."""
+def built(w: Case) -> tuple[cd.Model, np.ndarray]:
+    """The model and a configuration; what `build` or `assemble` rejects raises a `CardanError`."""
     model, q = _linkage(w) if w.bent else _tree_or_ring(w)
     for link in model.tree.links:
         q[link.q] += w.gap * np.array([unit == "rad" for unit in link.kind.q_units])
     return model, q
 
 
-def _tree_or_ring(w: Weather) -> tuple[cd.Model, np.ndarray]:
+def _tree_or_ring(w: Case) -> tuple[cd.Model, np.ndarray]:
     m = _chain(w)
     if not w.closing:
         model = m.build()
@@ -146,9 +146,9 @@ def _tree_or_ring(w: Weather) -> tuple[cd.Model, np.ndarray]:
     return m.build(cut=["close"]), q
 
 
-def _chain(w: Weather) -> cd.Mechanism:
+def _chain(w: Case) -> cd.Mechanism:
     rng = np.random.default_rng(w.seed)
-    m = cd.Mechanism("weather", gravity=rng.uniform(-10, 10, 3))
+    m = cd.Mechanism("random", gravity=rng.uniform(-10, 10, 3))
     names, size = [m.ground], [w.parts[0].length]
     for k, part in enumerate(w.parts, start=1):
         rng = np.random.default_rng(part.seed)
@@ -172,7 +172,7 @@ def _chain(w: Weather) -> cd.Mechanism:
     return m
 
 
-def _configuration(w: Weather, model: cd.Model) -> np.ndarray:
+def _configuration(w: Case, model: cd.Model) -> np.ndarray:
     """Angles of the size asked for, shifts of the bodies' own lengths, quaternions off unit length."""
     rng = np.random.default_rng([w.seed, 1])
     q = np.zeros(model.nq)
@@ -185,8 +185,8 @@ def _configuration(w: Weather, model: cd.Model) -> np.ndarray:
     return q
 
 
-def _linkage(w: Weather) -> tuple[cd.Model, np.ndarray]:
-    """Crank, coupler, and rocker or slider, closed where they are; `bent` rad between coupler and third body."""
+def _linkage(w: Case) -> tuple[cd.Model, np.ndarray]:
+    """Crank, coupler, and rocker or slider, assembled; `bent` is the angle between coupler and third body, rad."""
     rng = np.random.default_rng(w.seed)
     m = cd.Mechanism("linkage", gravity=(*rng.uniform(-10, 10, 2), 0))
     a, b, c = (part.length for part in w.parts)
@@ -215,8 +215,8 @@ def _linkage(w: Weather) -> tuple[cd.Model, np.ndarray]:
     return model, np.array(q)
 
 
-def freed(w: Weather, plain: cd.Model) -> cd.Model:
-    """The same mechanism as values of another's free parameters, whose masses and lengths are all one."""
+def freed(w: Case, plain: cd.Model) -> cd.Model:
+    """The same mechanism as free-parameter values of one whose masses and lengths are all 1."""
     usual, _ = built(replace(w, parts=tuple(replace(part, mass=1.0, length=1.0) for part in w.parts)))
     values: dict[str, Any] = {}
     for body in plain.bodies:

@@ -1,4 +1,4 @@
-"""A judge of answers in bad weather: their errors beside exact ones, in units of rounding times the condition."""
+"""Errors of answers for ill-conditioned mechanisms, relative to 60 digits, in units of rounding times the condition."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from cardan.structure import kernels as evaluate
 from cardan.structure.condition import TOO_LARGE, take_as_closed
 from cardan.structure.kernels import FreeKernel, tree_graph
 
-from ..exact import exact
-from .weather_mechanisms import Weather, built, freed
+from ..high_precision import exact
+from .robustness_mechanisms import Case, built, freed
 
 EPS = 2.0**-52
 BOUND = 100.0  # times rounding and condition
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """An answer: its error in units of rounding times the condition, and what was said about it."""
+class Answer:
+    """An answer: its error in units of rounding times the condition, and the warning or error that came with it."""
 
     what: str
     ratio: float
     condition: float
-    said: str
+    warning: str
 
     @property
     def is_number(self) -> bool:
@@ -40,19 +40,19 @@ class Verdict:
         return bool(np.isfinite(self.ratio))
 
     @property
-    def is_past_promise(self) -> bool:
-        """Whether the condition is larger than any that a bound is promised for."""
+    def is_too_ill_conditioned(self) -> bool:
+        """Whether the condition is larger than those that the bound holds for."""
         return bool(self.condition >= TOO_LARGE)
 
     @property
-    def is_fine(self) -> bool:
-        """Whether it keeps the bound, or a flag says that it may not."""
-        return bool(self.said) or self.ratio <= BOUND
+    def is_acceptable(self) -> bool:
+        """Whether it keeps the bound, or came with a warning."""
+        return bool(self.warning) or self.ratio <= BOUND
 
 
 @dataclass(frozen=True)
 class Pull:
-    """A spring on a body (-1 is none): its force, N, the arm about the centre of mass, m, what it gives coordinates."""
+    """A spring on a body (-1: none): its force, N, lever arm about the centre of mass, m, and generalised force."""
 
     body: int
     force: float
@@ -82,7 +82,7 @@ class Interpreted:
 
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Nothing is compiled in here: what models evaluate is interpreted."""
+    """Within this context nothing is compiled: models interpret their graphs."""
     compiling = evaluate.compile_program
     evaluate.compile_program = Interpreted  # type: ignore[assignment, misc]
     try:
@@ -101,45 +101,45 @@ def _kept(model: cd.Model, name: str, key: str = "spatial") -> Any:
 
 
 @dataclass
-class Judge:
-    """Answers of one mechanism through the public functions; its kernels may be interpreted, nothing else changes."""
+class Comparison:
+    """Answers of the public functions for one mechanism, compared with exact ones."""
 
-    w: Weather
-    said: dict[str, str] = field(default_factory=dict)
+    w: Case
+    warned: dict[str, str] = field(default_factory=dict)
 
-    def verdicts(self) -> Iterator[Verdict]:
+    def answers(self) -> Iterator[Answer]:
         """Every quantity in every formulation that can express the mechanism."""
         try:
             self.plain, self.q = built(self.w)
             self.model = freed(self.w, self.plain) if self.w.free else self.plain
             self._prepare()
         except cd.CardanError as error:
-            yield Verdict("refused", 0.0, 1.0, str(error))
+            yield Answer("refused", 0.0, 1.0, str(error))
             return
         model, q, v, a, tau = self.model, self.q, self.v, self.a, self.tau
         if not self.loops:
-            answer = self._heard("mass matrix", lambda: cd.mass_matrix(model, q))
-            yield self._judged("mass matrix", "", answer, (q,), self._of_mass)
-            answer = self._heard("inverse dynamics", lambda: cd.inverse_dynamics(model, q, v, a))
-            yield self._judged("inverse dynamics", "", answer, (q, v, a), self._of_force)
-        answer = self._heard("kinetic energy", lambda: cd.kinetic_energy(model, q, v))
-        yield self._judged("kinetic energy", "", answer, (q, v), self._of_energy)
+            answer = self._catching("mass matrix", lambda: cd.mass_matrix(model, q))
+            yield self._compared("mass matrix", "", answer, (q,), self._of_mass)
+            answer = self._catching("inverse dynamics", lambda: cd.inverse_dynamics(model, q, v, a))
+            yield self._compared("inverse dynamics", "", answer, (q, v, a), self._of_force)
+        answer = self._catching("kinetic energy", lambda: cd.kinetic_energy(model, q, v))
+        yield self._compared("kinetic energy", "", answer, (q, v), self._of_energy)
         for key in self.w.keys:
             try:
-                moved = self._heard(key, partial(cd.forward_dynamics, model, q, v, tau, formulation=key))
-                held = self._heard(key, partial(cd.reactions, model, q, v, tau, formulation=key))
+                moved = self._catching(key, partial(cd.forward_dynamics, model, q, v, tau, formulation=key))
+                held = self._catching(key, partial(cd.reactions, model, q, v, tau, formulation=key))
                 condition = float(cd.condition(model, q, formulation=key))
             except cd.CardanError as error:
-                yield Verdict(f"{key} cannot", 0.0, 1.0, str(error))
+                yield Answer(f"{key} cannot", 0.0, 1.0, str(error))
                 continue
             apart = key in ("absolute", "points")  # bodies by themselves
             error = self._of_bodies if apart else self._of_acceleration
-            yield self._judged("accelerations", key, moved, (q, v, tau), error, condition)
+            yield self._compared("accelerations", key, moved, (q, v, tau), error, condition)
             error = self._of_reaction_apart if apart else self._of_reaction
-            yield self._judged("reactions", key, held, (q, v, tau), error, condition)
+            yield self._compared("reactions", key, held, (q, v, tau), error, condition)
 
     def _prepare(self) -> None:
-        """State and sizes: each coordinate by the root of the inertia that it moves, so that all have one unit."""
+        """Choose a state and compute sizes: each coordinate is scaled by the root of the inertia that it moves."""
         model, q, w = self.model, self.q, self.w
         rng = np.random.default_rng([w.seed, 2])
         self.loops = bool(model.cuts)
@@ -153,7 +153,7 @@ class Judge:
             J = J / np.maximum(np.linalg.norm(J, axis=1, keepdims=True), 1e-300)
             free = np.linalg.svd(J)[2][np.linalg.matrix_rank(J, 1e-9) :]
             self.v = free.T @ (free @ (self.v * self.size)) / self.size
-        self._heard("spatial", lambda: cd.forward_dynamics(model, q, self.v, self.tau))
+        self._catching("spatial", lambda: cd.forward_dynamics(model, q, self.v, self.tau))
         (self.a,) = self._exact("forward_dynamics", "spatial", q, self.v, self.tau)
         self.drives = np.abs(self.tau)
         terms = [self.size * self.a, self.tau / self.size]
@@ -166,7 +166,7 @@ class Judge:
         self.bodies = self._moving() + self._bodies(springs)
 
     def _own(self) -> np.ndarray:
-        """Each coordinate by the root of the inertia of the lighter of the two bodies that it moves apart."""
+        """For each coordinate, the root of the inertia of the lighter of the two bodies at its joint."""
         links, own = self.plain.separate.tree.links, np.zeros(self.plain.nv)
         for link in links:
             q = self.q[link.q]
@@ -176,7 +176,7 @@ class Judge:
         return own
 
     def _weights(self) -> list[float]:
-        """What gravity, acceleration and turning axes, w x v, exert on each body, N."""
+        """Size of the forces on each body from gravity, acceleration and rotation (w x v), N."""
         model = self.plain
         twists = np.linalg.norm(np.asarray(cd.body_twists(model, self.q, self.v)).reshape(-1, 2, 3), axis=-1)
         gravity = float(np.linalg.norm(model.gravity))
@@ -196,7 +196,7 @@ class Judge:
         return [float(x) for x, unit in zip(self.drives, units, strict=True) if (unit == "m/s") == shifts]
 
     def _moving(self) -> float:
-        """What weight, acceleration and velocity by themselves would give the bodies, were they free."""
+        """Accelerations that weight, acceleration and velocity terms alone would give to free bodies."""
         total = 0.0
         for body, weight, w, dw in zip(self.plain.bodies, self._weights(), self.turning, self.given, strict=True):
             moments = np.linalg.eigvalsh(body.inertia)
@@ -204,7 +204,7 @@ class Judge:
         return float(total)
 
     def _springs(self) -> list[Pull]:
-        """Springs stretched by all that they measure."""
+        """Forces of springs as if stretched by the whole distance of their ends from the origin."""
         model, found = self.plain, []
         poses = cd.body_poses(model, self.q)
         for force in model.forces:
@@ -227,7 +227,7 @@ class Judge:
         return found
 
     def _bodies(self, springs: list[Pull]) -> float:
-        """What every force by itself would give the bodies that it acts on, were they free."""
+        """Accelerations that each force alone would give to its bodies, if these were free."""
         model = self.plain
         total = 0.0
 
@@ -249,15 +249,15 @@ class Judge:
                 total += give(b, moment, force, float(np.linalg.norm(at.position - com)))
         return total
 
-    def _judged(self, what: str, key: str, found: np.ndarray, args: tuple[np.ndarray, ...],
-                error: Callable[[np.ndarray, np.ndarray], float], condition: float = 1.0) -> Verdict:  # fmt: skip
+    def _compared(self, what: str, key: str, found: np.ndarray, args: tuple[np.ndarray, ...],
+                error: Callable[[np.ndarray, np.ndarray], float], condition: float = 1.0) -> Answer:  # fmt: skip
         quantity = {"accelerations": "forward_dynamics"}.get(what, what.replace(" ", "_"))
         right = self._exact(quantity, key or "spatial", *args)[0].reshape(np.shape(found))
-        name, said = f"{what}, {key}" if key else what, self.said.get(key or what, "")
+        name, warning = f"{what}, {key}" if key else what, self.warned.get(key or what, "")
         if not (np.isfinite(found).all() and np.isfinite(right).all()):
-            return Verdict(name, np.inf, condition, said)
+            return Answer(name, np.inf, condition, warning)
         ratio = error(np.asarray(found), right) / (EPS * min(condition, TOO_LARGE))
-        return Verdict(name, float(ratio), condition, said)
+        return Answer(name, float(ratio), condition, warning)
 
     def _exact(self, quantity: str, key: str, *args: np.ndarray) -> list[np.ndarray]:
         graph = _kept(self.model, quantity, key)
@@ -265,12 +265,12 @@ class Judge:
         loads = [np.zeros((self.model.nb, 6))] * (graph.n_in() - len(args) - len(values))
         return exact(graph, *args, *loads, *values)
 
-    def _heard(self, key: str, answer: Callable[[], Any]) -> Any:
-        with warnings.catch_warnings(record=True) as said:
+    def _catching(self, key: str, answer: Callable[[], Any]) -> Any:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = answer()
-        if said:
-            self.said[key] = str(said[0].message)
+        if caught:
+            self.warned[key] = str(caught[0].message)
         return result
 
     def _of_mass(self, found: np.ndarray, right: np.ndarray) -> float:
@@ -290,15 +290,15 @@ class Judge:
         return float(np.linalg.norm(self.own * (found - right))) / max(self.bodies, 1e-300)
 
     def _of_reaction(self, found: np.ndarray, right: np.ndarray) -> float:
-        return self._beside(found, right, self.force, self.moment)
+        return self._relative(found, right, self.force, self.moment)
 
     def _of_reaction_apart(self, found: np.ndarray, right: np.ndarray) -> float:
-        """Beside what holds bodies, the lighter at each joint, against all that acts on them."""
+        """Relative to the forces that would hold the lighter body at each joint against all loads."""
         ends = [(joint.parent, joint.child) for joint in self.plain.joints]
         lighter = max(min(self.plain.bodies[b].mass for b in pair if b >= 0) for pair in ends)
-        return self._beside(found, right, max(self.force, self.bodies * np.sqrt(lighter)), self.moment)
+        return self._relative(found, right, max(self.force, self.bodies * np.sqrt(lighter)), self.moment)
 
-    def _beside(self, found: np.ndarray, right: np.ndarray, force: float, moment: float) -> float:
+    def _relative(self, found: np.ndarray, right: np.ndarray, force: float, moment: float) -> float:
         force = max(float(np.abs(right[:, 3:]).max()), force, 1e-300)
         moment = max(float(np.abs(right[:, :3]).max()), moment, force * self.length)
         error = np.abs(found - right)

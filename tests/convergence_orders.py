@@ -1,11 +1,11 @@
-"""How fast an integrator's error falls with its step or its tolerance, joint by joint, in a tree and across a loop.
+"""Order of convergence of each integrator, for each joint, in a tree and in a loop: error over step or tolerance.
 
 Two bodies on a hinge with the joint between them (those of docs/make_capability.py), gravity, a spring, and a drive
-that changes with time: nothing is symmetric, nothing is constant, and the stages' own times count. In a loop the joint
-is cut and a free joint carries the second body. The error is that of every body's pose and twist in the end, so that
-neither the sign of a quaternion nor the choice of coordinates matters: the root mean square of all entries, each
-divided by one (1, m, rad/s, m/s) plus its own size, which is how tolerances are meant. The truth is rk4 at a step so
-short that rounding is all that is left.
+that changes with time, so that nothing is symmetric or constant and the times of the stages matter. In a loop the joint
+is cut and a free joint carries the second body. The error is that of the final poses and twists of all bodies, so that
+neither the sign of a quaternion nor the choice of coordinates matters. It is the root mean square of all entries, each
+divided by 1 (1, m, rad/s, m/s) plus its own size, as tolerances are applied. The reference is rk4 with a step so short
+that only rounding errors are left.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ FINEST = 4096  # steps of the reference
 ROUNDING = 1e-13  # of the state: smaller errors are rounding's
 
 ORDERS = {"euler": 1, "alpha": 2, "rk4": 4, "dormand_prince": 5}
-"""The methods that take steps of one length, and the order of each; Dormand and Prince's is made to."""
+"""The methods with fixed steps, and the order of each; `dormand_prince` is forced to take fixed steps."""
 COUNTS = {
     "euler": (32, 64, 128, 256),
     "alpha": (16, 32, 64, 128),
     "rk4": (8, 16, 32, 64),
     "dormand_prince": (4, 8, 16, 32, 64, 128),
 }
-"""Numbers of steps that show each method's order; rounding hides it where they are many, and those are left out."""
+"""Numbers of steps that show each method's order. Errors that are mostly rounding are left out."""
 CONTROLLED = ("dormand_prince", "gear", "bdf", "adams")
 """The methods that choose their steps by a tolerance."""
 TOLERANCES = (1e-5, 1e-7, 1e-9)
@@ -93,7 +93,7 @@ class Case:
         return np.concatenate([np.ravel(x) for x in (*cd.body_poses(self.model, q), cd.body_twists(self.model, q, v))])
 
     def stepped(self, method: str, count: int) -> np.ndarray:
-        """The end after `count` steps of one length."""
+        """Final state after `count` equal steps."""
         h = DURATION / count
         loose = {"rtol": 1e9, "atol": 1e9, "max_step": h} if method == "dormand_prince" else {}
         return self.end(method, step=h, **loose)
@@ -115,7 +115,7 @@ def case(joint: str, place: str) -> Case:
 
 @cache
 def truth(joint: str, place: str) -> np.ndarray:
-    """The end, as exactly as rounding lets us know it."""
+    """Reference for the final state."""
     return case(joint, place).stepped("rk4", FINEST)
 
 

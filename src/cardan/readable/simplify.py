@@ -1,7 +1,7 @@
-"""The shortest of several ways to write a polynomial in sines, cosines and symbols: as a textbook would.
+"""Write a polynomial in sines, cosines and symbols the way a textbook would: take the shortest of several forms.
 
-Candidates are the sum as it is, with `sin^2 + cos^2 = 1` used one way or the other, and with products of sines and
-cosines as those of sums of angles where that is shorter; each is nested, common factors first.
+The forms are: the sum as it is; with `sin^2` or `cos^2` eliminated by `sin^2 + cos^2 = 1`; and with products of sines
+and cosines turned into those of sums of angles. Of each form common factors are factored out, level by level.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from functools import reduce
 from math import gcd, lcm
 from typing import Any
 
-from cardan.readable.polynomial import ONE, Generators, Monomial, Number, Polynomial, add, power, rational, tidy, times
+from cardan.readable.polynomial import ONE, Exact, Generators, Monomial, Polynomial, add, power, rational, tidy, times
 
-MOST_TERMS = 400  # of a sum that is nested rather than left as it is
-MOST_FACTORED, MOST_FACTORS = 6, 4  # terms and letters of a sum whose factors are looked for
-TRIED, MOST_TRIED = 3, 12  # beginnings tried, in a sum of so many terms
-Wave = tuple[int, ...]  # multiples of the angles
+MOST_TERMS = 400  # a longer sum is left as it is
+MOST_FACTORED, MOST_FACTORS = 6, 4  # a sum of more terms, or of more generators, is not factored as a polynomial
+TRIED, MOST_TRIED = 3, 12  # first factors tried in a sum of up to so many terms; one in a longer sum
+Wave = tuple[int, ...]  # multiple of each angle, in a sum of angles
 
 
-class Shortener:
-    """Makes short SymPy expressions of polynomials over some generators."""
+class Simplifier:
+    """Turns polynomials over some generators into short SymPy expressions."""
 
     def __init__(self, generators: Generators) -> None:
         self.generators = generators
-        self.units: list[list[int]] = []
-        """Quaternions of unit length, four generators each."""
+        self.unit_quaternions: list[list[int]] = []
+        """Four generators each."""
         self._known: dict[frozenset[Any], Any] = {}
         self._nested: dict[frozenset[Any], Any] = {}
 
@@ -37,19 +37,20 @@ class Shortener:
         return self._known[key]
 
     def _shortest(self, a: Polynomial) -> Any:
+        """Try all forms that are not much longer than the shortest."""
         import sympy
 
         if len(a) < 2:
             return self.generators.expression(a)
-        forms = [a, *(form for form in (self._on_the_sphere(a),) if form != a)]
+        forms = [a, *(form for form in (self._with_unit_quaternions(a),) if form != a)]
         if any(g in self.generators.angle for monomial in a for g, _ in monomial):
             forms += [form for form in self._rewritten(a) if form not in forms]
         forms = [form for form in forms if len(form) <= 2 * min(map(len, forms)) + 4]
-        return min((self.nested(form) for form in forms), key=sympy.count_ops)
+        return min((self.factor_out(form) for form in forms), key=sympy.count_ops)
 
-    def _on_the_sphere(self, a: Polynomial) -> Polynomial:
-        """The square of a unit quaternion's first entry replaced by 1 less the others'."""
-        for first, *others in self.units:
+    def _with_unit_quaternions(self, a: Polynomial) -> Polynomial:
+        """Replace `e0^2` of each unit quaternion by `1 - e1^2 - e2^2 - e3^2`."""
+        for first, *others in self.unit_quaternions:
             square: Polynomial = {ONE: 1, **{((g, 2),): -1 for g in others}}
             while any(g == first and p > 1 for m in a for g, p in m):
                 total: Polynomial = {}
@@ -63,7 +64,10 @@ class Shortener:
         return a
 
     def _rewritten(self, a: Polynomial) -> list[Polynomial]:
-        """With one square eliminated, and with the best form of each coefficient's own sines and cosines."""
+        """Three forms: without squares of sines, without those of cosines, and the shortest for each coefficient.
+
+        A coefficient is the factor, in sines and cosines, of one product of all other generators.
+        """
         by_rest: dict[Monomial, Polynomial] = {}
         for monomial, c in a.items():
             turning = tuple((g, p) for g, p in monomial if g in self.generators.angle)
@@ -78,7 +82,7 @@ class Shortener:
         return forms
 
     def _without(self, a: Polynomial, name: str) -> Polynomial:
-        """Squares of the sine, or of the cosine, replaced by 1 less the other's square."""
+        """Replace squares of sines, or of cosines, by 1 minus the square of the other."""
         generators, result = self.generators, a
         for g, (angle, which) in list(generators.angle.items()):
             if which != name or not any(h == g and p > 1 for m in result for h, p in m):
@@ -96,13 +100,13 @@ class Shortener:
         return result
 
     def _waves(self, a: Polynomial) -> Polynomial:
-        """As a sum of sines and cosines of sums of angles."""
+        """Write products of sines and cosines as a sum of sines and cosines of sums of angles."""
         if any(p < 0 or p > 6 for m in a for _, p in m):
             return a
         n = len(self.generators.angles)
-        spectrum: dict[Wave, tuple[Number, Number]] = {}
+        spectrum: dict[Wave, tuple[Exact, Exact]] = {}
         for monomial, c in a.items():
-            lines: dict[Wave, tuple[Number, Number]] = {(0,) * n: (c, 0)}
+            lines: dict[Wave, tuple[Exact, Exact]] = {(0,) * n: (c, 0)}
             for g, p in monomial:
                 for _ in range(p):
                     lines = _modulated(lines, *self.generators.angle[g])
@@ -119,30 +123,35 @@ class Shortener:
         return result
 
     def _wave_generator(self, name: str, wave: Wave) -> int:
+        """Generator of the sine or cosine of a sum of angles."""
         import sympy
 
         angle = sympy.Add(*(k * x for k, x in zip(wave, self.generators.angles, strict=False)))
         return self.generators.index(getattr(sympy, name)(angle, evaluate=False))
 
     def _length(self, a: Polynomial) -> int:
-        """Roughly the operations of a sum of sines and cosines."""
+        """Approximate number of operations of a sum of sines and cosines."""
         return sum(1 + sum(p + _angle_length(self.generators.objects[g]) for g, p in m) for m in a)
 
-    def nested(self, a: Polynomial) -> Any:
-        """Common factors drawn out, those first that save most; of a short sum the best of a few beginnings."""
+    def factor_out(self, a: Polynomial) -> Any:
+        """Factor out common generators, level by level, those that save most operations first.
+
+        For a short sum a few first factors are tried and the best result is kept.
+        """
         import sympy
 
         if len(a) < 2 or len(a) > MOST_TERMS:
             return self.generators.expression(a)
         common, content, rest = _content(a)
         if common or content != 1:
-            return sympy.Mul(rational(content), self.generators.term(common, 1), self.nested(rest))
+            return sympy.Mul(rational(content), self.generators.term(common, 1), self.factor_out(rest))
         key = frozenset(a.items())
         if key not in self._nested:
-            self._nested[key] = self._nest(a)
+            self._nested[key] = self._factor_out(a)
         return self._nested[key]
 
-    def _nest(self, a: Polynomial) -> Any:
+    def _factor_out(self, a: Polynomial) -> Any:
+        """The same for a sum without a factor common to all terms."""
         import sympy
 
         if factored := self._factored(a):
@@ -154,7 +163,7 @@ class Shortener:
         return min((self._grouped(a, g) for g in tried), key=sympy.count_ops)
 
     def _grouped(self, a: Polynomial, first: int) -> Any:
-        """A sum by its groups, each of the terms with one generator; groups that differ by a factor are one."""
+        """Split a sum into groups of terms that share a generator; groups that differ by a factor are merged."""
         import sympy
 
         groups: dict[frozenset[Any], tuple[Polynomial, Polynomial]] = {}
@@ -168,10 +177,10 @@ class Shortener:
             before, _ = groups.get(frozenset(sum_.items()), ({}, {}))
             groups[frozenset(sum_.items())] = (add(before, {common: content}), sum_)
             best = _savings(rest)
-        return sympy.Add(*(sympy.Mul(self.nested(by), self.nested(sum_)) for by, sum_ in groups.values()))
+        return sympy.Add(*(sympy.Mul(self.factor_out(by), self.factor_out(sum_)) for by, sum_ in groups.values()))
 
     def _factored(self, a: Polynomial) -> Any:
-        """The product that a short sum is, or None."""
+        """A short sum as a product of polynomials, or None if it is irreducible or too long."""
         used = sorted({g for m in a for g, _ in m})
         if not 2 < len(a) <= MOST_FACTORED or len(used) > MOST_FACTORS or any(p < 0 for m in a for _, p in m):
             return None
@@ -205,26 +214,29 @@ class Shortener:
             for factor, n in factors
         ]
         number = rational(tidy(Fraction(int(content.numerator), int(content.denominator))))
-        return sympy.Mul(number, *(self.nested(factor) ** n for factor, n in back))
+        return sympy.Mul(number, *(self.factor_out(factor) ** n for factor, n in back))
 
 
 def _other(name: str) -> Any:
+    """SymPy's cosine for "sin", and the other way round."""
     import sympy
 
     return sympy.cos if name == "sin" else sympy.sin
 
 
 def _angle_length(thing: Any) -> int:
+    """Operations in a sine or cosine and its argument."""
     return 1 + int(thing.args[0].count_ops())
 
 
-def _sum(a: tuple[Number, Number], b: tuple[Number, Number]) -> tuple[Number, Number]:
+def _sum(a: tuple[Exact, Exact], b: tuple[Exact, Exact]) -> tuple[Exact, Exact]:
+    """Sum of two complex numbers."""
     return a[0] + b[0], a[1] + b[1]
 
 
-def _modulated(lines: dict[Wave, tuple[Number, Number]], angle: int, name: str) -> dict[Wave, tuple[Number, Number]]:
+def _modulated(lines: dict[Wave, tuple[Exact, Exact]], angle: int, name: str) -> dict[Wave, tuple[Exact, Exact]]:
     """A spectrum times `cos = (z + 1/z) / 2` or `sin = (z - 1/z) / 2i` of one angle."""
-    result: dict[Wave, tuple[Number, Number]] = {}
+    result: dict[Wave, tuple[Exact, Exact]] = {}
     for wave, (real, imaginary) in lines.items():
         for sign in (1, -1):
             shifted = (*wave[:angle], wave[angle] + sign, *wave[angle + 1 :])
@@ -234,7 +246,7 @@ def _modulated(lines: dict[Wave, tuple[Number, Number]], angle: int, name: str) 
 
 
 def _savings(a: Polynomial) -> list[int]:
-    """Generators that several terms have, first those whose terms share most."""
+    """Generators that occur in several terms, sorted by the operations that factoring them out saves."""
     groups: dict[int, list[Monomial]] = {}
     for m in a:
         for g, _ in m:
@@ -256,8 +268,8 @@ def _shared(monomials: list[Monomial]) -> Monomial:
     return tuple(sorted(shared.items()))
 
 
-def _content(a: Polynomial) -> tuple[Monomial, Number, Polynomial]:
-    """Monomial and number common to all terms, and what they leave."""
+def _content(a: Polynomial) -> tuple[Monomial, Exact, Polynomial]:
+    """Monomial and number common to all terms, and the sum divided by both."""
     common = _shared(list(a))
     inverse = tuple((g, -p) for g, p in common)
     numbers = [Fraction(c) for c in a.values()]
