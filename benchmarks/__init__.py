@@ -1,1 +1,1 @@
-"""Cardan and its peers measured in the same run: `python -m benchmarks`."""
+"""Benchmarks of Cardan and other programs in the same run: `python -m benchmarks`."""

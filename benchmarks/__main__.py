@@ -1,7 +1,7 @@
-"""`python -m benchmarks`: measure Cardan and the peers in one run and write the tables.
+"""`python -m benchmarks`: measure Cardan and other programs in one run and write the tables.
 
 options:
-  --quick           small batches and few rounds, to see that everything works
+  --quick           small batches and few rounds, to test that everything works
   --only A,B        some sections only
   --out FILE        where the tables go
 """
@@ -47,7 +47,7 @@ SECTIONS: dict[str, Callable[[Run], str]] = {
 
 
 def main() -> int:
-    """Run the sections asked for; 1 where something failed to run (a missed target is no failure)."""
+    """Run the chosen sections; return 1 if a measurement failed (a missed target is not a failure)."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small batches and few rounds")
     parser.add_argument("--only", default=",".join(SECTIONS), help=f"some of: {','.join(SECTIONS)}")
@@ -69,16 +69,16 @@ def main() -> int:
 
 
 def _document(run: Run, command: str, machine: str, texts: list[str], seconds: float) -> str:
-    kind = "A quick run: it shows that everything works, its numbers are rough.\n\n" if run.quick else ""
+    kind = "A quick run to test that everything works; its numbers are rough.\n\n" if run.quick else ""
     head = (
         f"# Results\n\n{kind}Written by `{command}` in {seconds / 60:.1f} minutes; nothing here is typed by hand.\n\n"
         f"{machine}\n\n"
-        f"In every comparison the engines take turns, {run.rounds} rounds, each block at least {run.least * 1e3:g} ms; "
-        "a ratio is the median of the rounds' ratios. `least` is the best round; where another program disturbed the "
-        "machine, the ratio of the leasts tells, and a target is judged by the smaller of the two. "
-        "Arrays are float64 in C order for Cardan, a state a column in Fortran order for Pinocchio, "
-        "which is what each reads best; results go to arrays made before. The mechanisms are the same in all: the "
-        "agreement is measured below.\n"
+        f"In every comparison the programs run alternately, {run.rounds} rounds, each for at least "
+        f"{run.least * 1e3:g} ms. A ratio is the median over the rounds. `least` is the fastest round, and `of leasts` "
+        "the ratio of the fastest rounds, which other load on the machine disturbs less. A target uses the smaller of "
+        "the two ratios. Arrays are float64: in C order for Cardan, one state per column in Fortran order for "
+        "Pinocchio, the fastest layout for each. Result arrays are allocated beforehand. All programs have the same "
+        "mechanisms; their agreement is measured below.\n"
     )
     parts = [head, f"## Targets\n\n{run.targets_text()}\n"] if run.targets else [head]
     if run.failures:

@@ -1,4 +1,4 @@
-"""How far Cardan and Pinocchio differ at random states."""
+"""Differences between Cardan and Pinocchio at random states."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pinocchio_answers(robot: Robot, q: np.ndarray, v: np.ndarray, x: np.ndarray)
 
 
 def largest_errors(robot: Robot, model: cd.Model) -> list[float]:
-    """Largest difference over the largest number, state by state, the worst state."""
+    """Largest difference relative to the largest entry, for the worst state."""
     q, v, x = robot.states(STATES, seed=1)
     ours = cd.forward_dynamics(model, q, v, x), cd.inverse_dynamics(model, q, v, x), cd.mass_matrix(model, q)
     errors = []
@@ -43,7 +43,7 @@ def largest_errors(robot: Robot, model: cd.Model) -> list[float]:
 
 
 def section(run: Run) -> str:
-    """Errors with snapping as by default, and without."""
+    """Differences with the default snapping, and without."""
     rows = []
     for robot in run.robots.values():
         if robot.pinocchio is None:
@@ -54,7 +54,7 @@ def section(run: Run) -> str:
             run.below(f"{robot.name}: relative difference from Pinocchio", GOAL, max(default), scientific)
     head = ("robot", *NAMES, *(f"{name}, no snapping" for name in NAMES))
     return (
-        f"## Agreement with Pinocchio\n\nLargest relative difference over {STATES} random states. Snapping takes "
-        f"constants of joint placements within {SNAPPING:g} of 0, 1 or -1 as exactly that; `snapping=0` switches it "
+        f"## Agreement with Pinocchio\n\nLargest relative difference over {STATES} random states. Snapping rounds "
+        f"constants of joint placements within {SNAPPING:g} of 0, 1 or -1 to exactly that; `snapping=0` switches it "
         "off.\n\n" + table(head, rows) + "\n"
     )

@@ -19,14 +19,14 @@ from cardan import mechanisms
 SYSTEMS, STEPS, STEP = 4096, 1000, 1e-3
 PEER_SYSTEMS, QUICK_SYSTEMS, QUICK_STEPS = 64, 512, 100
 GOAL, AGREEMENT = 20.0, 1e-6
-THIN = 1e-6  # a rod's moment about its own axis, over its largest: MuJoCo wants one; nothing turns about it
+THIN = 1e-6  # moment of inertia of a rod about its axis, relative to its largest: MuJoCo requires one; it has no effect
 INTEGRATORS = {"RK4": "mjINT_RK4", "Euler": "mjINT_EULER"}
 ROUNDS = 3
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A mechanism, moving from many starts."""
+    """A mechanism with many initial states."""
 
     linkage: Linkage
     systems: int
@@ -39,7 +39,7 @@ class Batch:
         return q, v
 
     def cardan(self, threads: int) -> cd.Trajectory:
-        """All systems to the end, which is all that is kept."""
+        """Simulate all systems and keep the final states."""
         return cd.simulate(
             self.linkage.model, self.steps * STEP, *self.start, method="rk4", step=STEP, samples=2, threads=threads,
             progress=False,
@@ -47,7 +47,7 @@ class Batch:
 
 
 def as_mujoco(model: cd.Model, integrator: str) -> Any:
-    """The tree link by link; each cut a `connect` between two sites, soft as MuJoCo's constraints are."""
+    """The tree link by link; each cut joint is a `connect` between two sites, a soft constraint in MuJoCo."""
     import mujoco
 
     spec = empty_mujoco()
@@ -76,7 +76,7 @@ def _with_thickness(I: np.ndarray) -> np.ndarray:
 
 
 class Rollout:
-    """MuJoCo's rollout of some systems of a batch, its results' array made before."""
+    """MuJoCo's rollout of some systems of a batch, with the result arrays allocated beforehand."""
 
     def __init__(self, batch: Batch, integrator: str, systems: int, threads: int) -> None:
         import mujoco
@@ -106,7 +106,7 @@ class Rollout:
 
 
 def section(run: Run) -> str:
-    """Steps a second and a core."""
+    """Steps per second and core."""
     systems, steps = (QUICK_SYSTEMS, QUICK_STEPS) if run.quick else (SYSTEMS, STEPS)
     rows, errors = [], []
     for name, make in (("double pendulum", mechanisms.double_pendulum), ("four-bar", mechanisms.four_bar)):
@@ -150,7 +150,7 @@ def _row(run: Run, batch: Batch, timing: dict[str, Timing]) -> tuple[str, ...]:
 
 
 def _rate(timing: Timing) -> str:
-    """Million steps a second, all threads together."""
+    """Million steps per second, all threads together."""
     return number(1e-6 / timing.median)
 
 
@@ -173,17 +173,17 @@ def _text(systems: int, steps: int, rows: list[tuple[str, ...]], errors: list[tu
         "ratio, 2 threads", "MuJoCo Euler", "ratio to Euler", "met",
     )  # fmt: skip
     head_errors = (
-        "mechanism", "Cardan less MuJoCo RK4, rad", "Cardan less MuJoCo Euler, rad", "Cardan: loops open by, m",
+        "mechanism", "Cardan minus MuJoCo RK4, rad", "Cardan minus MuJoCo Euler, rad", "Cardan: loops open by, m",
         "MuJoCo RK4: by", "MuJoCo Euler: by",
     )  # fmt: skip
     return (
-        f"## Batches of runs\n\n{systems:,} systems of the same mechanism from random starts, {steps:,} steps of "
-        f"{STEP * 1e3:g} ms; million steps a second, one thread unless said otherwise. Cardan: "
-        '`cd.simulate(model, ..., method="rk4", step=1e-3, samples=2)`, everything included but compiling; its '
-        "loops are projected back. MuJoCo: `mujoco.rollout`, which takes one system after the other, so that its rate "
-        f"does not depend on how many there are: it gets {PEER_SYSTEMS} of them. It keeps every state, in an array "
-        "made before. Its loop is a `connect` with default settings: a soft constraint, which solves a smaller "
-        "problem less exactly; how far loops open is below, beside how far the two are apart at the end. Euler is "
-        f"MuJoCo's default, one evaluation a step instead of four and first order. The goal is {GOAL:g}x MuJoCo's "
+        f"## Batches of runs\n\n{systems:,} systems of the same mechanism from random states, {steps:,} steps of "
+        f"{STEP * 1e3:g} ms; million steps per second, one thread unless stated otherwise. Cardan: "
+        '`cd.simulate(model, ..., method="rk4", step=1e-3, samples=2)`, complete calls without compiling; loops are '
+        "projected onto the constraints. MuJoCo: `mujoco.rollout`, which simulates one system after the other, so that "
+        f"its rate does not depend on the number of systems: it gets {PEER_SYSTEMS}. It keeps every state, in an array "
+        "allocated beforehand. Its loop is a `connect` with default settings: a soft constraint, a smaller problem "
+        "that is solved less exactly. The second table has the gaps of the loops and the final differences. Euler is "
+        f"MuJoCo's default: first order, one evaluation per step instead of four. The goal is {GOAL:g}x MuJoCo's "
         "RK4.\n\n" + table(head, rows) + "\n\n" + table(head_errors, errors) + "\n"
     )

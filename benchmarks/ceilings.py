@@ -1,4 +1,4 @@
-"""What the core can do at most, measured: multiply-adds in registers, bytes copied and written."""
+"""Measured limits of one core: multiply-adds in registers, bytes copied and written."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ FORMULATIONS = {
 GOAL, AGREEMENT = 20.0, 1e-10
 SIZES, QUICK_SIZES = (1, 4, 16, 64), (1, 4, 16)
 LONGEST_FIRST_CALL = 60.0  # s
-LINEAR_OPERATIONS, LINEAR_TIME = 1.25, 2.0  # per window at 64 over that at 4: 16 would be quadratic
+LINEAR_OPERATIONS, LINEAR_TIME = 1.25, 2.0  # cost per window at 64 relative to 4; quadratic growth would give 16
 WARM_ROWS = 64
 
 
@@ -56,24 +56,24 @@ def section(run: Run) -> str:
     reactions = table(head, reacting)
     return (
         f"## Closed loops\n\n{_EXPLAINED}\n\n" + "\n\n".join(forward) + "\n\n### Reactions of all joints\n\n"
-        "The wrench (6) of every joint, tree joints and cuts, per evaluation, from the state and the drives: the "
-        "kernel behind `cd.reactions`, with its result's array ready; batches and states as above, one thread.\n\n"
+        "One evaluation gives the wrench (6) of every joint, tree joints and cuts, from the state and the drives. This "
+        "is the kernel of `cd.reactions`, with its result array allocated; batches and states as above, one thread.\n\n"
         f"{reactions}\n\n{_growth_text(run)}\n"
     )
 
 
 _EXPLAINED = (
-    "One thread, ns per evaluation. Positions are "
-    "assembled from random guesses (64 of them, repeated to the batch), rates projected and scaled row by row, drives "
-    "random. Pinocchio gets the same tree and a `CONTACT_3D` constraint for each joint that Cardan cuts: that is the "
-    "ball of a leg, and for the hinge of the planar four-bar the least that closes it (two rows that work and one, out "
-    f"of the plane, that is zero). Proximal settings: mu {PROXIMAL[1]:g}, {PROXIMAL[2]} iteration, the cheapest that "
-    "gives the same accelerations. Pinocchio has no batch call here: it is called from Python state by state, arrays "
-    "ready. `cost of calling` is the same call with a model of one hinge and an empty list of constraints, measured in "
-    "the same rounds; it contains that model's own dynamics, so slightly too much is taken off, in Pinocchio's favour. "
-    "Pinocchio is the package as published, built for any x86-64 processor; Cardan compiles for this one. "
-    "`first call` is that of a new model on 64 rows with no cache, CasADi and LLVM already loaded: counting freedoms, "
-    "choosing rows, recording, compiling."
+    "One thread, ns per evaluation. 64 positions are assembled from random guesses and repeated to fill the batch; "
+    "rates are projected and scaled row by row; drives are random. Pinocchio gets the same tree and a `CONTACT_3D` "
+    "constraint for each joint that Cardan cuts. For the ball joint of a leg this is the joint itself; for the hinge "
+    "of the planar four-bar it is the smallest constraint that closes the loop (two rows in the plane, and one out of "
+    f"the plane that is zero). Proximal settings: mu {PROXIMAL[1]:g}, {PROXIMAL[2]} iteration, the cheapest that give "
+    "the same accelerations. Pinocchio has no batch call here: it is called from Python for each state, with arrays "
+    "prepared. `cost of calling` is the same call with a model of one hinge and no constraints, measured in the same "
+    "rounds. It includes the dynamics of that model, so slightly too much is subtracted, in Pinocchio's favour. "
+    "Pinocchio is the published package, built for any x86-64 processor; Cardan compiles for this one. `first call` "
+    "is the first call of a new model on 64 rows without a cache, with CasADi and LLVM already loaded: it counts "
+    "degrees of freedom, chooses rows, records and compiles."
 )
 
 
@@ -192,14 +192,15 @@ def _growth_text(run: Run) -> str:
         "formulation and windows", "batch", "operations", "per window", "first call, s", "ns", "least",
         "ns per window", "error",
     )  # fmt: skip
-    stated = f"Cost per window at 64 over that at 4: {'; '.join(ratios)}.\n\n" if ratios else ""
+    stated = f"Cost per window at 64 relative to that at 4: {'; '.join(ratios)}.\n\n" if ratios else ""
     return (
         "### Growth with the number of loops\n\nForward dynamics of `n_four_bar(n)`: n windows, 2 n + 1 bodies, 3 n + "
-        "1 hinges, one freedom, 3 n redundant constraints. `error` is the largest relative difference from the "
-        "mechanism's own equation `th'' = c sin th`. The rods of the benchmark are thin, without a moment about their "
-        "axes, which in absolute coordinates leaves a singular inertia; the last rows give them one, which changes no "
-        "motion. The sizes of a formulation take turns. It is followed until its operations per window have doubled "
-        f"or its first call would take more than {LONGEST_FIRST_CALL:g} s.\n\n{stated}" + table(head, rows)
+        "1 hinges, one degree of freedom, 3 n redundant constraints. `error` is the largest relative difference from "
+        "the closed-form equation `th'' = c sin th`. The rods of the benchmark have no moment of inertia about their "
+        "axes, so that in absolute coordinates the inertia is singular; in the last rows they have one, which does not "
+        "change the motion. The sizes of a formulation are timed alternately. Sizes are increased until the operations "
+        f"per window have doubled or the first call would take more than {LONGEST_FIRST_CALL:g} s.\n\n{stated}"
+        + table(head, rows)
     )
 
 
@@ -207,7 +208,7 @@ _SIZES = {False: SIZES, True: QUICK_SIZES}
 
 
 def _grown(run: Run, name: str, found: dict[int, Windows], timing: dict[str, Timing], *, judged: bool) -> str:
-    """Cost per window at 64 over that at 4, in words; a target for the mechanism as published."""
+    """Cost per window at 64 relative to that at 4, as text; a target for the published mechanism."""
     operations = seconds = math.nan
     if 4 in found and 64 in found:
         operations = found[64].operations / found[4].operations / 16
@@ -230,7 +231,7 @@ class Windows:
     block: Block
 
     def cells(self, t: Timing) -> list[str]:
-        """Its line of the table."""
+        """Its row of the table."""
         per_window = number(self.operations / self.n)
         cost = ns(t.median), ns(t.minimum), ns(t.median / self.n)
         made = f"{self.block.evaluations:,}", f"{self.operations:,}", per_window, number(self.first_call)
@@ -238,7 +239,7 @@ class Windows:
 
 
 def _sizes(run: Run, key: str, thick: bool) -> dict[int, Windows]:
-    """Kernels of the sizes that can be had."""
+    """Kernels of all sizes within the limits."""
     found: dict[int, Windows] = {}
     for n in _SIZES[run.quick]:
         with run.step(f"loops n_four_bar {n} {key}{' thick' if thick else ''}"):

@@ -1,4 +1,4 @@
-"""The first call of a fresh process: without a cache, and from it."""
+"""The first call of a fresh process: without a cache, and with one."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def python(arguments: list[str], cache: str) -> str:
 
 
 def _first(name: str, rows: int, drive: str, tries: int) -> dict[str, float]:
-    """Medians over fresh processes: a cold call, the same from the cache, importing, making the model."""
+    """Medians over fresh processes: a cold call, the same with a cache, importing, building the model."""
     cold, warm = [], []
     for _ in range(tries):
         with tempfile.TemporaryDirectory() as cache:
-            # a private folder, as the cache wants
+            # the cache needs a private folder
             arguments = ["-m", "benchmarks.first_answer", name, str(rows), drive]
             cold.append(json.loads(python(arguments, cache)))
             warm.append(json.loads(python(arguments, cache)))
@@ -81,12 +81,13 @@ def section(run: Run) -> str:
                 if drive == "auto":
                     _judge(run, name, one, batch)
     head = (
-        "robot", "kernel", "one state, cold", "from cache", f"batch of {BATCH}, cold", "from cache", "making the model",
+        "robot", "kernel", "one state, cold", "from cache", f"batch of {BATCH}, cold", "from cache",
+        "building the model",
     )  # fmt: skip
     return (
-        "## First call\n\nForward dynamics, ms, the first call of a fresh process with the model already made: cold "
-        "with an empty cache folder, then again with what that left there. One state compiles a kernel on one lane, "
-        f"a batch a kernel on all lanes. `import cardan` takes {ms(median(seconds['cardan']))} ms, of which NumPy "
+        "## First call\n\nForward dynamics, ms: the first call of a fresh process, with the model already built. Cold "
+        "is with an empty cache folder, `from cache` with the folder that this left. One state compiles a scalar "
+        f"kernel, a batch a vector kernel. `import cardan` takes {ms(median(seconds['cardan']))} ms, of which NumPy "
         f"alone {ms(median(seconds['numpy']))} ms.\n\n" + table(head, rows, text_columns=2) + "\n"
     )
 
@@ -97,5 +98,5 @@ def _judge(run: Run, name: str, one: dict[str, float], batch: dict[str, float]) 
             run.below(f"{name}: first call, {what}, cold, ms", COLD[name], first["cold"], ms)
             run.below(f"{name}: first call, {what}, from the cache, ms", CACHED, first["cached"], ms)
     if name == "chain 1000":
-        what = "chain 1000: importing, making the model and the first answer, cold, s"
+        what = "chain 1000: import, building the model and first result, cold, s"
         run.below(what, FIRST_OF_1000, one["answer"], number)

@@ -1,4 +1,4 @@
-"""Equations as SymPy objects: read from Cardan's graph, against what SymPy's own mechanics derives."""
+"""Equations as SymPy matrices: read from Cardan's graph, compared with SymPy's own mechanics package."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def by_kane(links: int) -> tuple[Any, Any, list[Any], list[Any], dict[Any, float
 
 
 def disagreement(links: int) -> float:
-    """Largest difference of the two at a random state, as a part of the largest entry."""
+    """Largest difference of the two at a random state, relative to the largest entry."""
     rng = np.random.default_rng(1)
     x, v = rng.uniform(-1, 1, links + 1), rng.standard_normal(links + 1)
     M, f, q, u, values = by_kane(links)
@@ -91,7 +91,7 @@ def section(run: Run) -> str:
         run.at_least(f"equations of a {LINKS}-link pendulum on a cart: SymPy's time / Cardan's", 1.0, quickest, times)
     return (
         f"## Equations as symbols\n\nA {LINKS}-link pendulum on a cart, all masses, lengths and inertias symbols: `M` "
-        "and `f` as SymPy matrices. Cardan's time includes recording the graph, and the other parts of the contract. "
-        "Relative angles, but for SymPy's own model, which has absolute ones. Greatest relative difference at a random "
-        f"state: {scientific(error)}.\n\n" + table(("engine", "ms", "time / Cardan's"), rows) + "\n"
+        "and `f` as SymPy matrices. Cardan's time includes recording the graph, and `J`, `gamma`, `phi` and `N`. "
+        "Angles are relative, except in SymPy's own model, where they are absolute. Largest relative difference at a "
+        f"random state: {scientific(error)}.\n\n" + table(("engine", "ms", "time / Cardan's"), rows) + "\n"
     )

@@ -1,8 +1,8 @@
-"""A planar mechanism of Cardan in Exudyn: as few coordinates and as little per step as its items allow.
+"""A planar mechanism of Cardan in Exudyn, with as few coordinates and as little work per step as possible.
 
 Bodies are `RigidBody2D` about their centres of mass, so that the mass matrix is constant; hinges are
-`RevoluteJoint2D`; what holds a coordinate of one body alone is a `CoordinateConstraint`. Exudyn's build without range
-checks is used, one thread, no files, no output.
+`RevoluteJoint2D`; a constraint on one coordinate of one body is a `CoordinateConstraint`. It uses Exudyn's build
+without range checks, one thread, no files, no output.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import cardan as cd
 
 SPARSE_FROM = 20  # bodies; below, Exudyn's own dense solver is faster
 
-# What Exudyn recommends, the same with a looser Newton iteration, and its other second-order method.
+# Exudyn's recommended method, the same with a looser Newton tolerance, and its other second-order method.
 RECOMMENDED = "generalised-alpha"
 VARIANTS: dict[str, dict[str, Any]] = {
     RECOMMENDED: {},
@@ -27,7 +27,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def exudyn() -> Any:
-    """Exudyn, in its fast build; ImportError where it is not installed."""
+    """Exudyn in its fast build; ImportError if it is not installed."""
     sys.exudynFast = True  # type: ignore[attr-defined]
     import exudyn as exu
 
@@ -36,7 +36,7 @@ def exudyn() -> Any:
 
 @dataclass(frozen=True)
 class Plane:
-    """The mechanism in Exudyn, ready to be solved, as often as wanted, from its start."""
+    """The mechanism in Exudyn; each `solve` begins at its initial state."""
 
     model: cd.Model
     start: np.ndarray
@@ -45,7 +45,7 @@ class Plane:
     nodes: dict[int, int]
 
     def solve(self, duration: float, steps: int, *, solver: str = "GeneralizedAlpha", newton: float = 1e-8) -> None:
-        """March from the start."""
+        """Simulate from the initial state."""
         exu = exudyn()
         settings = exu.SimulationSettings()
         time = settings.timeIntegration
@@ -60,7 +60,7 @@ class Plane:
         self.system.SolveDynamic(settings, solverType=kind, showHints=False)
 
     def coordinates(self) -> np.ndarray:
-        """Where the last march ended, in Cardan's coordinates: angles between bodies, ways of sliders along x."""
+        """Final state of the last run in Cardan's coordinates: angles between bodies, slider positions along x."""
         kind = exudyn().OutputVariableType.Coordinates
         moved = {body: np.array(self.system.GetNodeOutput(node, kind)) for body, node in self.nodes.items()}
         moved[-1] = np.zeros(3)
@@ -75,10 +75,10 @@ class Plane:
 
 
 def plane(model: cd.Model, q: np.ndarray, v: np.ndarray, *, without: str | None = None) -> Plane:
-    """The mechanism in Exudyn at this start.
+    """The mechanism in Exudyn at this initial state.
 
-    `without` names a slider along x whose centre is that of the body hinged to it: its mass goes to that body, and the
-    line holds that body's centre. Three coordinates fewer, the same motion.
+    `without` names a slider along x whose centre is that of the body hinged to it. It is left out: its mass is added to
+    that body, whose centre is constrained to the line. This saves three coordinates and gives the same motion.
     """
     exu = exudyn()
     container = exu.SystemContainer()
@@ -91,7 +91,7 @@ def plane(model: cd.Model, q: np.ndarray, v: np.ndarray, *, without: str | None 
 
 
 class _Assembly:
-    """Exudyn's items, as they are added."""
+    """Adds the items of a mechanism to Exudyn."""
 
     def __init__(self, model: cd.Model, container: Any, system: Any, without: str | None) -> None:
         from exudyn import itemInterface as items
@@ -124,7 +124,7 @@ class _Assembly:
                 self.system.AddLoad(weight)
 
     def _carried(self, body: int) -> float:
-        """The mass of the slider left out, where it hangs on this body."""
+        """Mass of the slider that was left out, if it is hinged to this body; else 0."""
         ends = [{joint.parent, joint.child} for joint in self.model.joints]
         return self.model.bodies[self.without].mass if self.without is not None and {body, self.without} in ends else 0
 

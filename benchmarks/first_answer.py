@@ -1,6 +1,6 @@
 """Time the first call of a fresh process: `python -m benchmarks.first_answer ROBOT ROWS auto|unrolled|looped`.
 
-Prints one JSON object of seconds: importing, making the model, the first call.
+Prints one JSON object of seconds: import, building the model, the first call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from time import perf_counter
 
 
 def main() -> None:
-    """Measure, print."""
+    """Measure and print."""
     name, rows, drive = sys.argv[1:]
     start = perf_counter()
     import cardan as cd

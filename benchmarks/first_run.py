@@ -1,6 +1,6 @@
 """Time the first simulation of a fresh process: `python -m benchmarks.first_run CASE RTOL ATOL`.
 
-Prints one JSON object of seconds: importing, making the model, the first run.
+Prints one JSON object of seconds: import, building the model, the first run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from time import perf_counter
 
 
 def main() -> None:
-    """Measure, print."""
+    """Measure and print."""
     name, rtol, atol = sys.argv[1:]
     start = perf_counter()
     import cardan as cd  # noqa: F401  what is timed is the import

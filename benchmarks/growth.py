@@ -1,4 +1,4 @@
-"""How time grows with the size of a chain: unrolled against looped."""
+"""Growth of run time and compile time with the length of a chain: unrolled and looped kernels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORWARD = "forward_dynamics"
 
 
 def _kernel(robot: Robot, *, looped: bool) -> tuple[Any, float]:
-    """A kernel and the seconds it took to make, past any cache."""
+    """A kernel and the seconds that it took to compile, without a cache."""
     kernel = compile_quantity(robot.model, quantity("spatial", FORWARD), "spatial", looped=looped)
     start = perf_counter()
     kernel(*robot.states(64), threads=1)
@@ -54,7 +54,7 @@ def _row(run: Run, n: int, unrolled_too: bool) -> tuple[str, ...]:
 
 
 def section(run: Run) -> str:
-    """Nanoseconds a body, and the time to compile."""
+    """Nanoseconds per body, and the time to compile."""
     sizes, limit = (QUICK_SIZES, QUICK_UNROLLED_UP_TO) if run.quick else (SIZES, UNROLLED_UP_TO)
     rows = []
     with no_cache():
@@ -67,14 +67,14 @@ def section(run: Run) -> str:
     )  # fmt: skip
     return (
         "## Growth with size\n\nForward dynamics of chains, one thread. Models of more than "
-        f"{LOOP_PAST} links are looped (`LOOP_PAST`). Compiling is recording, printing and compiling the kernel on all "
-        f"lanes, no cache; unrolled kernels are made up to {limit} bodies.\n\n" + table(head, rows) + "\n"
+        f"{LOOP_PAST} links are looped (`LOOP_PAST`). Compiling includes recording, printing and compiling the vector "
+        f"kernel, without a cache; unrolled kernels are measured up to {limit} bodies.\n\n" + table(head, rows) + "\n"
     )
 
 
 @contextmanager
 def no_cache() -> Iterator[None]:
-    """Kernels made here are neither looked up nor kept."""
+    """Within this context kernels are neither read from the cache nor written to it."""
     before = os.environ.get("CARDAN_CACHE")
     os.environ["CARDAN_CACHE"] = "0"
     try:

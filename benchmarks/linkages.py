@@ -12,15 +12,19 @@ import numpy as np
 import cardan as cd
 from cardan import mechanisms
 
-ASSEMBLED = 64  # states put together one by one; a batch repeats their positions
-CLOSED = 1e-14  # m and rad: what is left open moves the accelerations of the two engines apart
+ASSEMBLED = 64  # states that are assembled; a batch repeats their positions
+CLOSED = 1e-14  # m and rad; a larger gap would make the accelerations of the two programs differ
 SPREAD = 0.2  # rad and m, of the guesses around the start
-PROXIMAL = (1e-14, 1e-14, 1)  # accuracy, mu, iterations: one is the least work; mu 0 fails on a row of zeros
+PROXIMAL = (
+    1e-14,
+    1e-14,
+    1,
+)  # accuracy, mu, iterations: one iteration is the least work; mu = 0 fails on a row of zeros
 
 
 @dataclass(frozen=True)
 class Pinocchio:
-    """All that a call of `pin.constraintDynamics` takes besides the state."""
+    """Arguments of `pin.constraintDynamics` other than the state."""
 
     model: Any
     data: Any
@@ -36,7 +40,7 @@ class Pinocchio:
 
 @dataclass(frozen=True)
 class Linkage:
-    """One closed mechanism, and how each engine gets it."""
+    """A mechanism with closed loops, in each program."""
 
     name: str
     make: Callable[[], cd.Mechanism]
@@ -54,7 +58,7 @@ class Linkage:
         return cd.assemble(model, guess, rng.standard_normal((ASSEMBLED, model.nv)), tolerance=CLOSED)
 
     def states(self, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Consistent q and v, and random tau: the assembled states over and over, v each time times another number."""
+        """Consistent q and v, and random tau: the assembled states repeated, with v scaled by random numbers."""
         rng = np.random.default_rng(4)
         q, v = (np.resize(array, (batch, array.shape[1])) for array in self._assembled)
         return q, v * rng.uniform(0.5, 1.5, (batch, 1)), rng.standard_normal(v.shape)
@@ -63,8 +67,8 @@ class Linkage:
     def pinocchio(self) -> Pinocchio:
         """Pinocchio's model of the tree and a point contact for each cut joint.
 
-        For a ball that is the joint. For a hinge of a planar loop it holds the plane's two directions and one more in
-        which nothing moves: fewer rows than a hinge's five, and the same mechanism.
+        For a ball joint this is the joint itself. For a hinge of a planar loop it constrains the two directions in the
+        plane, and a third in which nothing moves: fewer rows than the five of a hinge, and the same motion.
         """
         import pinocchio as pin
 
@@ -106,7 +110,7 @@ class Linkage:
 
     @cached_property
     def _depth_first(self) -> list[int]:
-        """Links so that what hangs on one follows it at once, as Pinocchio wants its joints."""
+        """Links in depth-first order, as Pinocchio requires."""
         children: dict[int, list[int]] = {}
         for i, link in enumerate(self.model.tree.links):
             children.setdefault(link.parent, []).append(i)
@@ -119,7 +123,7 @@ class Linkage:
 
     @cached_property
     def _orders(self) -> tuple[list[int], list[int]]:
-        """Where Pinocchio's q and v are in Cardan's: its joints are depth first, its quaternions xyzw."""
+        """Indices of Pinocchio's q and v in Cardan's: its joints are depth first, its quaternions xyzw."""
         q_order, v_order = [], []
         for i in self._depth_first:
             link = self.model.tree.links[i]
@@ -160,7 +164,7 @@ def one_joint() -> tuple[Any, ...]:
 
 
 def windows(n: int, *, thick: bool = False) -> cd.Mechanism:
-    """`n_four_bar(n)`; `thick` gives the rods a moment about their own axes, which never turn in that way."""
+    """`n_four_bar(n)`; `thick` gives the rods a moment of inertia about their axes, which has no effect."""
     if not thick:
         return mechanisms.n_four_bar(n)
     m = cd.Mechanism(f"thick_n_four_bar_{n}", gravity=(0, -9.81, 0))
@@ -180,12 +184,12 @@ THICK = 1e-3  # kg m^2
 
 
 def window_states(model: cd.Model, batch: int) -> tuple[np.ndarray, np.ndarray]:
-    """Angles and rates of the windows: every upright rod at th, every level rod at -th to it; never flat."""
+    """Angles and rates of the windows: every upright rod at th, every level rod at -th relative to it; not singular."""
     rng = np.random.default_rng(5)
     sign = np.array([1.0 if model.joints[link.joint].name.startswith("A") else -1.0 for link in model.tree.links])
     return rng.uniform(-1, 1, (batch, 1)) * sign, rng.standard_normal((batch, 1)) * sign
 
 
 def window_accelerations(n: int, q: np.ndarray) -> np.ndarray:
-    """What the benchmark's own equation gives without drives: `th'' = c sin th`."""
+    """Accelerations by the closed-form equation without drives: `th'' = c sin th`."""
     return 9.81 * ((n + 1) / 2 + n) / ((n + 1) / 3 + n) * np.sin(q)

@@ -1,4 +1,4 @@
-"""The machine and the versions, in words."""
+"""Description of the machine and the versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cardan.machines.host import host
 
 
 def machine_text() -> str:
-    """Processor, lanes, cores, versions, and how busy the machine was."""
+    """Processor, lanes, cores, versions, and the load of the machine."""
     h = host()
     packages = ", ".join(
         f"{name} {_version(name)}" for name in ("numpy", "casadi", "llvmlite", "pin", "mujoco", "exudyn")
@@ -22,7 +22,7 @@ def machine_text() -> str:
     lines = [
         f"- processor: {_processor()} (LLVM: {h.cpu}), {h.lanes('double')} lanes of float64, "
         f"{h.lanes('float')} of float32",
-        f"- threads used where all are: {cd.get_threads()}; load average at the start: {load}",
+        f"- threads in measurements on all threads: {cd.get_threads()}; load average at the start: {load}",
         f"- {platform.system()} {platform.machine()}, Python {platform.python_version()}, {packages}",
         f"- cardan {cd.__version__}{_commit()}",
     ]
@@ -46,7 +46,7 @@ def _version(package: str) -> str:
 
 
 def _commit() -> str:
-    """The commit measured, and whether the package differs from it."""
+    """The measured commit, and whether the package differs from it."""
     root = Path(__file__).parents[1]
 
     def git(*args: str) -> str:

@@ -1,4 +1,4 @@
-"""Operations counted in the graph, and what part of the core's peak a batch reaches."""
+"""Operations of each kernel, and the fraction of peak performance that a batch reaches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUANTITY = {"forward": "forward_dynamics", "inverse": "inverse_dynamics", "mass"
 
 
 def counted(kernel: Any) -> dict[str, int]:
-    """Operations of one evaluation; a looped kernel may be followed by a second."""
+    """Operations of one evaluation; a looped kernel may consist of two kernels."""
     if hasattr(kernel, "operations"):
         return dict(kernel.operations)
     first, second = counted(kernel.first), counted(kernel.second)
@@ -52,7 +52,7 @@ def _row(run: Run, robot: Robot, function: Function) -> tuple[str, ...]:
 
 
 def section(run: Run) -> str:
-    """Operations, rates, and the measured ceilings."""
+    """Operations, rates, and the measured limits of the core."""
     rows = []
     for function in FUNCTIONS.values():
         for robot in run.robots.values():
@@ -63,15 +63,15 @@ def section(run: Run) -> str:
     rates = {name: 1e-9 / timing.median for name, timing in ceiling.items()}
     head = (
         "robot and function", "adds", "products", "divisions", "roots", "sines", "all", "ns", "GFLOP/s",
-        "peak then", "part of peak", "bytes in and out", "GB/s",
+        "peak", "fraction of peak", "bytes in and out", "GB/s",
     )  # fmt: skip
     return (
-        "## Operations, and how close to the core's peak\n\n"
-        "Counted in the recorded graph, per evaluation: additions, products (a fused multiply-add is one of each), "
-        "divisions, square roots, sines and cosines, each of which counts as one operation though it takes many; "
-        "negations count as none. One thread, batches as above.\n\n"
-        f"Ceilings of one core, measured in this run: {number(rates['peak'])} GFLOP/s (independent fused multiply-adds "
+        "## Operations and fraction of peak performance\n\n"
+        "Operations of one evaluation, counted in the recorded graph: additions, products (a fused multiply-add is one "
+        "of each), divisions, square roots, sines and cosines. A sine counts as one operation, although it takes many; "
+        "negations are not counted. One thread, batches as above.\n\n"
+        f"Limits of one core, measured in this run: {number(rates['peak'])} GFLOP/s (independent fused multiply-adds "
         f"on all lanes, in registers), {number(rates['copy'])} GB/s copying memory (read plus written), "
-        f"{number(rates['write'])} GB/s writing memory. `peak then` is the first of these in the same "
-        "rounds as the row.\n\n" + table(head, rows) + "\n"
+        f"{number(rates['write'])} GB/s writing memory. `peak` is the first of these, measured in "
+        "the same rounds as the row.\n\n" + table(head, rows) + "\n"
     )

@@ -1,4 +1,4 @@
-"""`points` and `spatial` side by side on planar mechanisms: operations and ns per evaluation of forward dynamics.
+"""`points` compared with `spatial` on planar mechanisms: operations and ns per evaluation of forward dynamics.
 
 `python -m benchmarks.points [--quick]` prints the table; `section(run)` gives it to the report.
 """
@@ -45,7 +45,7 @@ def models(quick: bool) -> Iterator[cd.Model]:
 
 
 def section(run: Run) -> str:
-    """Operations, times, and how far the two are from each other."""
+    """Operations, times, and the difference of the results."""
     rows = []
     for model in models(run.quick):
         with run.step(f"points {model.name}"):
@@ -55,13 +55,13 @@ def section(run: Run) -> str:
 
 _EXPLAINED = (
     "Forward dynamics of planar mechanisms, one thread, a batch of 4,096 states, ns per evaluation. `spatial` is the "
-    "articulated-body algorithm along a chain, and the mass matrix with cut joints' rows where there are loops; "
-    "`points` is the recursion over equivalent particles. Operations are those of the compiled kernel."
+    "articulated-body algorithm for a chain, and the mass matrix with the rows of cut joints for loops; `points` is "
+    "the recursion over equivalent particles. Operations are those of the compiled kernel."
 )
 
 
 def _table(rows: list[tuple[str, ...]]) -> str:
-    head = ("mechanism", "bodies", "spatial, operations", "points, operations", "spatial, ns", "points, ns", "faster")
+    head = ("mechanism", "bodies", "spatial, operations", "points, operations", "spatial, ns", "points, ns", "speed-up")
     return table((*head, "difference"), rows)
 
 

@@ -1,4 +1,4 @@
-"""What a run gathers: settings, sections of text, targets reached or missed, failures."""
+"""State of a benchmark run: settings, targets and whether they were met, failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.tables import table
 
 @dataclass(frozen=True)
 class Target:
-    """A number to reach, and what was measured."""
+    """A target and the measured value."""
 
     what: str
     goal: str
@@ -24,7 +24,7 @@ class Target:
 
 @dataclass
 class Run:
-    """One run of the benchmark: a short one, to see that everything works, or a full one."""
+    """One run of the benchmarks: a quick one, to test that everything works, or a full one."""
 
     quick: bool
     robots: dict[str, Robot] = field(default_factory=robots)
@@ -33,30 +33,30 @@ class Run:
 
     @property
     def rounds(self) -> int:
-        """How often the blocks of a comparison take turns."""
+        """Number of rounds of a comparison; each round runs every block once."""
         return 3 if self.quick else 7
 
     @property
     def least(self) -> float:
-        """How long one block lasts at least, s."""
+        """Minimum duration of one block, s."""
         return 0.005 if self.quick else 0.04
 
     @property
     def most_rows(self) -> int:
-        """Rows of a batch, where the arrays are not too large."""
+        """Rows of a batch, unless the arrays get too large."""
         return 4096 if self.quick else 65536
 
     def at_least(self, what: str, goal: float, value: float, show: Callable[[float], str]) -> None:
-        """A target that wants a number as large as `goal`."""
+        """Add a target: the value must be at least `goal`."""
         self.targets.append(Target(what, f"≥ {show(goal)}", show(value), value >= goal))
 
     def below(self, what: str, goal: float, value: float, show: Callable[[float], str]) -> None:
-        """A target that wants a number under `goal`."""
+        """Add a target: the value must be below `goal`."""
         self.targets.append(Target(what, f"< {show(goal)}", show(value), value < goal))
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
-        """Say what is measured; a failure is reported and the rest goes on."""
+        """Print what is measured; report a failure and continue with the rest."""
         print(f"{what} ...", end=" ", flush=True, file=sys.stderr)
         start = perf_counter()
         try:

@@ -1,6 +1,6 @@
 """The same mechanisms in Cardan, Pinocchio and MuJoCo.
 
-The peers are imported when first asked for, so that a process that times Cardan's first call holds nothing else.
+The other programs are imported when first needed, so that a process that times Cardan's first call loads nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 @dataclass(frozen=True)
 class Robot:
-    """One mechanism, and how each engine gets it."""
+    """One mechanism, in each program."""
 
     name: str
     make: Callable[[float], cd.Model]
@@ -37,7 +37,7 @@ class Robot:
 
     @cached_property
     def pinocchio(self) -> Any:
-        """Pinocchio's model, or None where it would not fit in memory."""
+        """Pinocchio's model, or None if it would not fit in memory."""
         if self.make_pinocchio is None:
             return None
         model = self.make_pinocchio()
@@ -46,8 +46,8 @@ class Robot:
 
     @cached_property
     def orders(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where Pinocchio's q and v are in Cardan's: its joints are ordered by name, and a free joint is
-        (position, xyzw) with (linear, angular) velocity where Cardan has wxyz and (angular, linear).
+        """Indices of Pinocchio's q and v in Cardan's: its joints are ordered by name, and a free joint is
+        (position, xyzw) with (linear, angular) velocity, while Cardan has wxyz and (angular, linear).
         """
         q, v = np.zeros(self.pinocchio.nq, int), np.zeros(self.pinocchio.nv, int)
         for name, joint in list(zip(self.pinocchio.names, self.pinocchio.joints, strict=True))[1:]:
@@ -63,17 +63,17 @@ class Robot:
 
     @cached_property
     def mujoco(self) -> Any:
-        """MuJoCo's model: one body a joint, no shapes, no limits, no damping."""
+        """MuJoCo's model: one body for each joint, without shapes, limits and damping."""
         return _chain_mujoco(self.model.nv) if self.pinocchio is None else _as_mujoco(self.pinocchio)
 
     def states(self, batch: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Random q, v and x, which serves as force and as acceleration; ordinary C order, float64."""
+        """Random q, v and x, which is used as force or as acceleration; C order, float64."""
         rng = np.random.default_rng(seed)
         q, v = self.model.random_state(rng, batch)
         return q, v, rng.standard_normal((batch, self.model.nv))
 
     def pinocchio_states(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        """The same states in Pinocchio's order, a state a column, columns contiguous: what Eigen reads at best."""
+        """The same states in Pinocchio's order, one state per contiguous column: the fastest layout for Eigen."""
         q_order, v_order = self.orders
         return [np.asfortranarray(array[:, q_order if k == 0 else v_order].T) for k, array in enumerate(arrays)]
 
@@ -142,7 +142,7 @@ def _with_fixed(path: Path, joints: tuple[str, ...]) -> bytes:
 
 @dataclass(frozen=True)
 class Link:
-    """One body of a chain: where its hinge is on the one before, and its inertia about its centre of mass."""
+    """One body of a chain: placement of its hinge on the previous body, and its inertia about the centre of mass."""
 
     rotation: np.ndarray
     position: np.ndarray
@@ -153,7 +153,7 @@ class Link:
 
 @cache
 def _links(n: int) -> tuple[Link, ...]:
-    """Hinges about z at random places and orientations, bodies like boxes of uneven sides."""
+    """Hinges about z at random placements, and bodies with the inertia of random boxes."""
     rng = np.random.default_rng(20)
     links = []
     for _ in range(n):
@@ -209,7 +209,7 @@ def _chain_mujoco(n: int) -> Any:
 
 
 def _as_mujoco(model: Any) -> Any:
-    """Pinocchio's model, link by link: what is welded together in the file is one body in both."""
+    """Pinocchio's model, link by link; bodies that are welded in the file are one body in both."""
     import mujoco
 
     spec = empty_mujoco()
@@ -228,7 +228,7 @@ def _as_mujoco(model: Any) -> Any:
 
 
 def empty_mujoco() -> Any:
-    """Nothing yet, with gravity."""
+    """An empty model with gravity."""
     import mujoco
 
     spec = mujoco.MjSpec()
@@ -239,7 +239,7 @@ def empty_mujoco() -> Any:
 
 
 def add_body(parent: Any, link: Link) -> Any:
-    """Another body on this one, with a link's place and inertia."""
+    """Add a child body with the placement and inertia of a link."""
     import mujoco
 
     quaternion = np.zeros(4)

@@ -1,4 +1,4 @@
-"""Single runs of closed mechanisms to the same accuracy: `cd.simulate` against Exudyn."""
+"""Single runs of closed mechanisms to the same accuracy: `cd.simulate` compared with Exudyn."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ GOAL = 5.0
 SAMPLES = 501  # as `cd.simulate` keeps by default
 LOOSEST, TIGHTEST = 1e-3, 1e-11  # relative tolerances tried, half a decade apart
 ABSOLUTE = 1e-2  # absolute tolerance over the relative one, as in `cd.simulate` by default
-MOST_STEPS = 100_000  # of Cardan: a tolerance that needs more is no candidate
+MOST_STEPS = 100_000  # of Cardan; a tolerance that needs more steps is skipped
 FIRST_STEPS, MARGIN, TRIES = 500, 1.03, 12
-LONG, LONG_ROUNDS = 1.0, 3  # a block that lasts longer than this, s, takes fewer rounds
+LONG, LONG_ROUNDS = 1.0, 3  # a block that lasts longer than this, s, gets fewer rounds
 
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism, its start and its reference."""
+    """A mechanism, its initial state and its reference solution."""
 
     name: str
     make: Callable[[], cd.Mechanism]
@@ -52,7 +52,7 @@ class Case:
 
     @cached_property
     def start(self) -> tuple[np.ndarray, np.ndarray]:
-        """Configuration and velocity at the start; every catalogue mechanism here starts closed."""
+        """Initial configuration and velocity; the mechanisms used here are assembled at their start."""
         return self.model.start(), self.rates(self.model)
 
     @cached_property
@@ -61,14 +61,14 @@ class Case:
         return plane(self.model, *self.start, without=self.without)
 
     def cardan(self, rtol: float, atol: float, samples: int = 2) -> cd.Trajectory:
-        """One run; only its end is kept, or so many samples."""
+        """One run with this number of samples; by default only the start and the end."""
         return cd.simulate(
             self.model, self.duration, *self.start, rtol=rtol, atol=atol, samples=samples, threads=1, progress=False,
             max_steps=MOST_STEPS,
         )  # fmt: skip
 
     def cardan_error(self, rtol: float) -> float:
-        """Error at the end of a run with this tolerance; infinite where it does not arrive."""
+        """Final error of a run with this tolerance; infinite if it fails."""
         try:
             return self.error(self.model, np.asarray(self.cardan(rtol, ABSOLUTE * rtol).q)[-1])
         except cd.SimulationError:
@@ -123,7 +123,7 @@ def case(name: str) -> Case:
 
 
 def loosest_tolerance(chosen: Case, goal: float) -> tuple[float, float]:
-    """The loosest tolerance that reaches the goal and whose next does too, so that it is not luck; and its error."""
+    """The loosest tolerance that reaches the goal, if the next one does too; and its error."""
     tolerances = np.geomspace(LOOSEST, TIGHTEST, 1 + round(2 * math.log10(LOOSEST / TIGHTEST)))
     errors: list[float] = []
     for k, rtol in enumerate(tolerances):
@@ -134,7 +134,7 @@ def loosest_tolerance(chosen: Case, goal: float) -> tuple[float, float]:
 
 
 def fewest_steps(chosen: Case, variant: dict[str, Any], goal: float) -> tuple[int, float]:
-    """How many steps of Exudyn reach the goal, from its second order; and their error."""
+    """The number of steps with which Exudyn reaches the goal, estimated from its second order; and the error."""
     steps, before = FIRST_STEPS, math.inf
     for _ in range(TRIES):
         try:
@@ -152,7 +152,7 @@ def fewest_steps(chosen: Case, variant: dict[str, Any], goal: float) -> tuple[in
 
 
 def section(run: Run) -> str:
-    """Both engines to the same accuracy, and what compiling adds."""
+    """Both programs to the same accuracy, and the cost of compiling."""
     rows, first = [], []
     for name in ("Andrews", "slider-crank", "A02 4" if run.quick else "A02 40"):
         chosen = case(name)
@@ -169,7 +169,7 @@ def section(run: Run) -> str:
 
 @dataclass(frozen=True)
 class _Peer:
-    """The variant of Exudyn that reaches an accuracy soonest."""
+    """The fastest variant of Exudyn for an accuracy."""
 
     name: str
     steps: int
@@ -223,7 +223,7 @@ def _row(
 
 
 def _first_row(chosen: Case, rtol: float, timing: dict[str, Timing]) -> tuple[str, ...]:
-    """First runs of fresh processes at the finest accuracy: without a cache, then from it."""
+    """First runs of fresh processes at the finest accuracy: without a cache, then with it."""
     with tempfile.TemporaryDirectory() as cache:
         arguments = ["-m", "benchmarks.first_run", chosen.name, str(rtol), str(ABSOLUTE * rtol)]
         cold, cached = (json.loads(python(arguments, cache)) for _ in range(2))
@@ -235,7 +235,7 @@ def _first_row(chosen: Case, rtol: float, timing: dict[str, Timing]) -> tuple[st
 
 
 def _runs(extra: float, gain: float) -> str:
-    """After how many runs a gain each time has paid for what the first took more."""
+    """Number of runs after which the saved time exceeds the extra time of the first run."""
     return f"{max(math.ceil(extra / gain), 1):,}" if gain > 0 else "never"
 
 
@@ -245,28 +245,27 @@ def _text(rows: list[tuple[str, ...]], first: list[tuple[str, ...]]) -> str:
         "Exudyn", "steps", "error", "ms", "least", "ratio", "of leasts", "met",
     )  # fmt: skip
     head_first = (
-        "mechanism", "making the model", "first run, no cache", "first run, from the cache", "run again",
-        "Exudyn's run", "pays after runs, no cache", "pays after runs, from the cache",
+        "mechanism", "building the model", "first run, no cache", "first run, from the cache", "later runs",
+        "Exudyn's run", "break-even after runs, no cache", "break-even after runs, from the cache",
     )  # fmt: skip
     measured = "; ".join(f"{name}: {case(name).measured}" for name in ("Andrews", "slider-crank", "A02 40"))
     return (
         "## Single runs to the same accuracy\n\n"
-        "`cd.simulate` with its default method (Dormand-Prince, steps chosen by tolerance) against Exudyn, both on "
-        f"one thread, both keeping the end only (beside it Cardan's time with {SAMPLES} samples, its default). "
-        "Andrews' mechanism over 0.03 s, the slider-crank of SUNDIALS over "
-        "10 s, the IFToMM benchmark A02 (a row of four-bar windows) over 20 s. The error is that at the end against "
-        f"refined published digits or the closed form ({measured}). Cardan takes the loosest tolerance, in half "
-        "decades, that reaches the accuracy, if the next does too; the absolute tolerance is a hundredth of it. "
-        "Exudyn takes the number of steps that just reaches it, with the fastest of "
-        f"{'; '.join(VARIANTS)} (A02: {RECOMMENDED} alone, the trapezoidal rule does not arrive); its models are "
-        "planar, about centres of mass, one coordinate triple a body (the "
-        f"slider is a point of the rod), sparse from {SPARSE_FROM} bodies, modified Newton, without range checks, "
-        f"files or output. Times of a run, without compiling; the goal is {GOAL:g}x.\n\n"
+        "`cd.simulate` with its default method (Dormand-Prince, steps chosen by tolerance) compared with Exudyn, "
+        f"both on one thread, both keeping only the final state (the table also has Cardan's time with {SAMPLES} "
+        "samples, its default). Andrews' mechanism over 0.03 s, the slider-crank of SUNDIALS over 10 s, the IFToMM "
+        "benchmark A02 (a row of four-bar windows) over 20 s. The error is the final error relative to refined "
+        f"published digits or the closed form ({measured}). Cardan uses the loosest tolerance, in half decades, "
+        "that reaches the accuracy, if the next one does too; the absolute tolerance is a hundredth of it. Exudyn "
+        f"uses the number of steps that just reaches it, with the fastest of {'; '.join(VARIANTS)} (A02: only "
+        f"{RECOMMENDED}, the trapezoidal rule fails). Exudyn's models are planar, about centres of mass, with three "
+        f"coordinates for each body (the slider is a point of the rod), with the sparse solver from {SPARSE_FROM} "
+        "bodies, modified Newton, and without range checks, files or output. Times of a run, without compiling; "
+        f"the goal is {GOAL:g}x.\n\n"
         + table(head, rows)
-        + "\n\nWhat compiling adds: seconds of the first run of a fresh process, its model already made, with an "
-        "empty kernel cache and with what that left there, at the finest accuracy. Kernels depend on the mechanism "
-        "and the formulation, not on start, tolerances or values of free parameters: a study compiles once. `pays "
-        "after` is how many runs it takes until Cardan's total, compiling included, is less than Exudyn's.\n\n"
-        + table(head_first, first)
-        + "\n"
+        + "\n\nCost of compiling: seconds of the first run of a fresh process, with the model already built, with an "
+        "empty kernel cache and with the cache that this left, at the finest accuracy. Kernels depend on the mechanism "
+        "and the formulation, not on the initial state, tolerances or values of free parameters: a study compiles "
+        "once. `break-even` is the number of runs after which Cardan's total time, with compiling, is less than "
+        "Exudyn's.\n\n" + table(head_first, first) + "\n"
     )

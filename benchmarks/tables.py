@@ -1,4 +1,4 @@
-"""Markdown: tables and numbers."""
+"""Tables and numbers in Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forward dynamics, inverse dynamics and mass matrix: batches and single calls, Cardan against the peers."""
+"""Forward dynamics, inverse dynamics and mass matrix: batches and single calls, Cardan and other programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAUSE = 0.02  # s, between blocks on all threads
 
 @dataclass(frozen=True)
 class Function:
-    """One function of the comparison, and what each engine calls it."""
+    """One function of the comparison, and its name in each program."""
 
     key: str
     title: str
@@ -52,8 +52,8 @@ FUNCTIONS = {
 }
 # fmt: on
 
-# Numbers to reach. A batch: times Pinocchio's own, on one thread. Nanoseconds: what an expert reaches who prints
-# Pinocchio's CasADi graph as eight-wide C by hand, ordinary rows in and out.
+# Targets. Batches: speed relative to Pinocchio's batch call, on one thread. Nanoseconds: the time of Pinocchio's CasADi
+# graph, printed as eight-wide C by hand, with ordinary rows in and out.
 TIMES_PINOCCHIO = {
     "forward": {"Panda": 30.0, "ANYmal": 25.0, "Talos": 18.0},
     "inverse": dict.fromkeys(("2-link", "UR5", "Panda", "ANYmal", "Talos"), 18.0),
@@ -62,11 +62,11 @@ TIMES_PINOCCHIO = {
 EXPERT = {"forward": {"Panda": 86e-9, "ANYmal": 237e-9, "Talos": 576e-9}}
 FASTER_CALL = {"forward": ("Panda", "Talos")}
 CHAINS_PER_BODY = {"forward": 8.0}
-LINEAR = 1.25  # time per body at 1000 over that at 100 that still counts as linear
+LINEAR = 1.25  # largest ratio of the time per body at 1000 to that at 100 that counts as linear
 
 
 def batch_size(run: Run, robot: Robot | Linkage, *, matrix: bool) -> int:
-    """Rows of a batch: a power of two, fewer for long chains so that no array passes a gigabyte."""
+    """Rows of a batch: a power of two, fewer for long chains so that no array exceeds a gigabyte."""
     nv = robot.model.nv
     rows = min(run.most_rows, MOST_NUMBERS // robot.model.nq)
     if matrix:
@@ -75,7 +75,7 @@ def batch_size(run: Run, robot: Robot | Linkage, *, matrix: bool) -> int:
 
 
 def batch_block(function: Function, robot: Robot, batch: int, threads: int, dtype: Any = np.float64) -> Block:
-    """Cardan's batch: C order in, C order out, the result's array ready."""
+    """Cardan's batch: inputs and output in C order, the result array allocated."""
     arrays = [array.astype(dtype) for array in robot.states(batch)[: function.inputs]]
     shape = (batch, robot.model.nv, robot.model.nv) if function.matrix else (batch, robot.model.nv)
     out = np.zeros(shape, dtype)
@@ -83,13 +83,13 @@ def batch_block(function: Function, robot: Robot, batch: int, threads: int, dtyp
 
 
 def single_block(function: Function, robot: Robot) -> Block:
-    """One call of Cardan a state, from Python, arrays ready."""
+    """One call of Cardan from Python for each state, with arrays prepared."""
     arrays = robot.states(SINGLE_STATES)[: function.inputs]
     return calls(function.cardan, [(robot.model, *state) for state in zip(*arrays, strict=True)])
 
 
 def _pinocchio_calls(function: Function, robot: Robot) -> dict[str, Block]:
-    """Pinocchio's calls from Python, a state each, in both its conventions."""
+    """Pinocchio's calls from Python, one for each state, in both its conventions."""
     import pinocchio as pin
 
     model, data = robot.pinocchio, robot.pinocchio.createData()
@@ -106,7 +106,7 @@ def _pinocchio_calls(function: Function, robot: Robot) -> dict[str, Block]:
 
 
 def _pinocchio_batch(function: Function, robot: Robot, batch: int, threads: int) -> Block:
-    """Pinocchio's own batch call, its data in its layout, the result's array ready."""
+    """Pinocchio's own batch call, with arrays in its layout and the result array allocated."""
     import pinocchio as pin
 
     model = robot.pinocchio
@@ -118,7 +118,7 @@ def _pinocchio_batch(function: Function, robot: Robot, batch: int, threads: int)
 
 
 def _call_cost(nv: int) -> dict[str, Block]:
-    """What a call of `crba` costs before any work: the call on one joint, and copying a matrix of this size."""
+    """Overhead of a call of `crba`: the call on one joint, and copying a matrix of this size."""
     import pinocchio as pin
 
     model = pin.Model()
@@ -155,22 +155,22 @@ def _mujoco_block(function: Function, robot: Robot) -> Block:
 
 @dataclass(frozen=True)
 class Row:
-    """What one robot gave."""
+    """Timings of one robot."""
 
     robot: Robot
     batch: int
     timing: dict[str, Timing]
 
     def median(self, name: str) -> float | None:
-        """Median seconds per evaluation, None where it was not measured."""
+        """Median seconds per evaluation, None if not measured."""
         return self.timing[name].median if name in self.timing else None
 
     def minimum(self, name: str) -> float | None:
-        """Least seconds per evaluation, None where it was not measured."""
+        """Least seconds per evaluation, None if not measured."""
         return self.timing[name].minimum if name in self.timing else None
 
     def ratio(self, peer: str, ours: str) -> float | None:
-        """How many times faster ours is, from the same rounds."""
+        """Speed of Cardan relative to the other, from the same rounds."""
         return self.timing[ours].times_faster_than(self.timing[peer]) if peer in self.timing else None
 
     def ratio_of_leasts(self, peer: str, ours: str) -> float | None:
@@ -178,12 +178,12 @@ class Row:
         return self.timing[ours].least_times_faster_than(self.timing[peer]) if peer in self.timing else None
 
     def judged(self, peer: str, ours: str) -> float:
-        """The smaller of the two ratios, 0 where there is none."""
+        """The smaller of the two ratios, 0 if there is none."""
         return min(self.ratio(peer, ours) or 0.0, self.ratio_of_leasts(peer, ours) or 0.0)
 
 
 def _measure(run: Run, function: Function, robot: Robot) -> Row:
-    """One thread in one set of rounds, all threads in another: a peer's threads spin for a while after their work."""
+    """One thread in one set of rounds, all threads in another, since idle threads of Pinocchio spin for a while."""
     batch, threads = batch_size(run, robot, matrix=function.matrix), cd.get_threads()
     has_batch = robot.pinocchio is not None and function.pinocchio_batch is not None
     blocks = {"pin batch": _pinocchio_batch(function, robot, batch, 1)} if has_batch else {}
@@ -246,17 +246,19 @@ def _batch_text(function: Function, rows: list[Row]) -> str:
         "robot", "batch", "Cardan", "least", f"`pin.{called}`", "least", "ratio", "of leasts", "goal", "met",
         f"Cardan, {threads} threads", f"Pinocchio, {threads} threads", "ratio",
     )  # fmt: skip
-    text = "Batch, ns per evaluation, medians of the rounds; one thread unless said otherwise.\n\n" + table(head, lines)
+    text = "Batch, ns per evaluation, medians of the rounds; one thread unless stated otherwise.\n\n" + table(
+        head, lines
+    )
     if function.matrix:
         text += "\n\n" + _corrected_text(rows)
     return text + (
-        f"\n\nPinocchio is measured up to {LONGEST_IN_PINOCCHIO} joints: beyond, its `Data` needs memory that grows "
-        "with the cube of the joints (tens of gigabytes at 1000)."
+        f"\n\nPinocchio is measured up to {LONGEST_IN_PINOCCHIO} joints: the memory of its `Data` grows with the cube "
+        "of the number of joints (tens of gigabytes at 1000)."
     )
 
 
 def _corrected_text(rows: list[Row]) -> str:
-    """The mass matrix has no batch call in Pinocchio: what remains of its call without the cost of calling."""
+    """Pinocchio has no batch call for the mass matrix: the time of a call without the call overhead."""
     lines = []
     for row in rows:
         if "pin call" in row.timing:
@@ -268,8 +270,9 @@ def _corrected_text(rows: list[Row]) -> str:
     head = ("robot", "`pin.crba` call", "cost of calling", "remains", "ratio to Cardan's batch")
     return (
         "Pinocchio has no batch call for the mass matrix, so above it is called from Python for each state. Here the "
-        "cost of calling is taken off: the call on a model of one joint, and copying a matrix of this size, which the "
-        "call does. `pin.crba` fills the upper triangle only, Cardan the whole matrix. ns.\n\n" + table(head, lines)
+        "cost of calling is subtracted: the call on a model of one joint, and the copy of a matrix of this size that "
+        "the call makes. `pin.crba` fills the upper triangle only, Cardan the whole matrix. ns.\n\n"
+        + table(head, lines)
     )
 
 
@@ -291,14 +294,13 @@ def _call_text(function: Function, rows: list[Row]) -> str:
     name = f"`pin.{function.pinocchio}`"
     head = ("robot", "Cardan", "least", name, "least", "ratio", f"{name}, WORLD", "MuJoCo")
     return (
-        "One call from Python with arrays ready, µs. WORLD is Pinocchio's other convention, not its default. "
+        "One call from Python with arrays prepared, µs. WORLD is Pinocchio's other convention, not its default. "
         f"MuJoCo, for context: {MUJOCO_NOTES[function.key]}\n\n" + table(head, lines)
     )
 
 
 MUJOCO_NOTES = {
-    "forward": "`mj_forward`, which besides the accelerations computes what contacts, sensors and actuators need (this "
-    "model has none).",
+    "forward": "`mj_forward`, which also evaluates contacts, sensors and actuators (this model has none).",
     "inverse": "`mj_kinematics`, `mj_comPos`, `mj_comVel`, `mj_rne` with accelerations, four calls from Python.",
     "mass": "`mj_kinematics`, `mj_comPos`, `mj_makeM`, three calls from Python; the matrix stays in its sparse form.",
 }

@@ -1,4 +1,4 @@
-"""Interleaved timing: in every round each block runs once, so that all see the same machine."""
+"""Interleaved timing: in every round each block runs once, so that all have the same conditions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per evaluation, one number a round."""
+    """Seconds per evaluation, one number for each round."""
 
     seconds: np.ndarray
 
@@ -45,9 +45,9 @@ class Timing:
 
 
 def interleave(blocks: dict[str, Block], *, rounds: int, least: float, pause: float = 0.0) -> dict[str, Timing]:
-    """Time blocks in turn, `rounds` times over; a block is repeated until it lasts `least` seconds.
+    """Time blocks alternately, `rounds` times; a block is repeated until it lasts `least` seconds.
 
-    `pause` is the rest before a block, s: threads that a peer keeps spinning go to sleep meanwhile.
+    `pause` is a pause before each block, s, in which spinning threads of another program go to sleep.
     """
     repeats = {name: _repeats(block, least) for name, block in blocks.items()}
     seconds: dict[str, list[float]] = {name: [] for name in blocks}
@@ -85,6 +85,6 @@ def _lasting(run: Callable[[], object], count: int) -> float:
 
 
 def _repeats(block: Block, least: float) -> int:
-    """How many runs last about `least` seconds; the first one, which compiles and touches memory, is not counted."""
+    """Number of runs that last about `least` seconds; the first one, which compiles, is not counted."""
     block.run()
     return max(1, math.ceil(least / max(_lasting(block.run, 1), 1e-9)))

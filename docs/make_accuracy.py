@@ -33,9 +33,9 @@ against bounds.
 Every integrator of `cd.simulate` on every kind of joint: two bodies on a hinge with the joint between them, gravity, a
 spring, and a drive of the hinge that changes with time, for {orders.DURATION:g} s. In a tree the joint carries the
 second body. In a loop a free joint carries the second body, and the joint is cut. *User's own* is a joint that Cardan
-does not have, a slide along a parabola. In the last rows the motion of the hinge is prescribed. The error is that of the
-final poses and twists of both bodies: the root mean square of all entries, each divided by one (m, rad/s, m/s) plus its
-own size. The reference is `rk4` with {orders.FINEST} steps.
+does not have, a slide along a parabola. In the last rows the motion of the hinge is prescribed. The error is that of
+the final poses and twists of both bodies: the root mean square of all entries, each divided by one (m, rad/s, m/s) plus
+its own size. The reference is `rk4` with {orders.FINEST} steps.
 """
 STEPS = """## Error and step
 

@@ -1,4 +1,4 @@
-"""Two bodies and a hinge: with 6-D vectors, with 3-D vectors, and with the general engine (F6, F3)."""
+"""Two bodies and a hinge: with 6-D vectors, with 3-D vectors, and with the general algorithms (F6, F3)."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ force, couple = np.array([1.0, 0.0, 2.0]), np.array([0.0, 0.3, 0.0])
 ABCD = cd.textbook.two_body_matrix(m1, I1, P, m2, I2, P - C2, s)
 a1, w1dot = np.split(np.linalg.solve(ABCD, np.r_[force, couple]), 2)
 
-# The general engine: a free body, and another hinged on it.
+# The general algorithms: a free body with another one on a hinge.
 m = cd.Mechanism("two_body", gravity=(0, 0, 0))
 m.body("B1", mass=m1, inertia=I1)
 m.body("B2", mass=m2, com=C2 - P, inertia=I2)

@@ -1,4 +1,4 @@
-"""A robot from URDF: what it weighs, where its tool is, what its joints must bear."""
+"""A robot from URDF: mass, pose of the tool, holding torques, joint loads."""
 
 from importlib.resources import as_file, files
 
@@ -15,13 +15,18 @@ rest = np.zeros(model.nv)
 print("tool at", cd.frame_pose(model, q, "tool")[:3, 3], "m")
 print("holding torques", cd.gravity_force(model, q), "N m")
 
-# What the first joint bears at rest is the weight of all that it carries.
+# At rest the force in the first joint is the weight of all bodies beyond it.
 wrench = cd.joint_wrenches(model, q, rest, rest)[model.joint_names.index("pan")]
 carried = model.total_mass - model.body("base").mass
 assert np.isclose(np.linalg.norm(wrench[3:]), 9.81 * carried)
 
+<<<<<<< HEAD
 # A kilogram in the tool: its weight through the tool's Jacobian is what the joints feel.
 R = cd.frame_pose(model, q, "tool")[:3, :3]
+=======
+# One kilogram at the tool: its joint torques are its weight times the tool's Jacobian.
+R = cd.frame_pose(model, "tool", q)[:3, :3]
+>>>>>>> readable
 wrenches = np.zeros((model.nb, 6))
 wrenches[model.body_index("tool"), 3:] = R.T @ (0, 0, -9.81)
 tau = cd.inverse_dynamics(model, q, rest, rest, wrenches=wrenches)

@@ -1,11 +1,11 @@
-"""A press with two loops, hinges, slides, springs and a drive, as particles in its plane and as bodies in space."""
+"""A press with two loops, hinges, slides, springs and a drive: as particles in a plane, and as bodies in space."""
 
 import numpy as np
 
 import cardan as cd
 
-# A crank turns a three-cornered rocker through a rod; a second rod from the rocker pushes the ram in its guide, and a
-# bob on a spring slides along the rocker: two loops that share the rocker, and a branch.
+# A crank turns a triangular rocker through a rod. A second rod from the rocker pushes the ram in its guide. A bob on a
+# spring slides along the rocker. So there are two loops that share the rocker, and a branch.
 m = cd.Mechanism("press", gravity=(0, -9.81, 0))
 LENGTH = {"crank": 0.2, "rod": 0.8, "push rod": 0.6}
 for name, length in LENGTH.items():
@@ -37,7 +37,7 @@ for name, accelerations in a.items():
     print(f"{name:>12}", accelerations)
     assert np.allclose(accelerations, a["spatial"], rtol=1e-10, atol=1e-9)
 
-# The coordinates of `points` are positions of points: the mass matrix is constant, nothing is an angle.
+# The coordinates of `points` are positions of points: the mass matrix is constant, and there are no angles.
 eq = cd.equations(model, formulation="points")
 x, xd = eq.project(cd.body_poses(model, q), cd.body_twists(model, q, v))
 print(f"points: {eq.nq} coordinates, {eq.nl} constraints, kinetic energy {xd @ eq.M(x) @ xd / 2:.6f} J")

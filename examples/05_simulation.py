@@ -6,9 +6,9 @@ import cardan as cd
 from cardan.mechanisms import four_bar
 
 model = four_bar().build()
-q0, v0 = cd.assemble(model, v=np.ones(model.nv))  # closed, and moving with the loop
+q0, v0 = cd.assemble(model, v=np.ones(model.nv))  # consistent positions and velocities
 
-# one run: steps are chosen to meet the tolerances, loops stay closed to rounding
+# one run: the tolerances control the steps, loops stay closed to rounding
 run = cd.simulate(model, 5.0, q0, v0, rtol=1e-10, atol=1e-12)
 print(run)
 drift = np.ptp(run.energy) / np.abs(run.kinetic).max()
@@ -17,17 +17,17 @@ print(f"the pin A carries up to {np.linalg.norm(run.reaction('A')[:, 3:], axis=1
 assert drift < 1e-8
 assert run.residuals.position.max() < 1e-12
 
-# the same motion by Gear's method, in the coordinates of single bodies
+# the same motion by Gear's method, in absolute coordinates
 other = cd.simulate(model, 5.0, q0, v0, method="gear", formulation="absolute", rtol=1e-10, atol=1e-12, samples=11)
 assert np.abs(other.q[-1] - run.q[-1]).max() < 1e-5
 
-# stop where the crank is upright or upside down for the first time
+# stop when the crank is vertical for the first time
 upright = cd.Event("upright", lambda s: np.cos(s.coordinate("A")), "stop")
 stopped = cd.simulate(model, 5.0, q0, v0, events=[upright])
 print(f"the crank is upright after {stopped.events[0].time:.6f} s")
 assert abs(np.cos(stopped.coordinate("A")[-1])) < 1e-12
 
-# a thousand of them, each with its own speed and its own coupler, in one call
+# a thousand four-bars with different speeds and couplers, in one call
 free = model.free("coupler.mass")
 speeds = np.linspace(0.5, 3.0, 1000)[:, None]
 many = cd.simulate(

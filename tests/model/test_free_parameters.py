@@ -147,5 +147,5 @@ def test_a_number_computes_like_its_nominal_value_and_is_never_a_constant(x: lis
     np.testing.assert_allclose(values, nominal(got), rtol=1e-12)
     assert (a < b) == (x[0] < x[1]) and a == FreeNumber(p[0], 0.0) and a != b and a != x[0] and bool(a)
     assert a - a == 0.0 and isinstance(a * 0.0, float)
-    with pytest.raises(TypeError, match="is free, it has no one value"):
+    with pytest.raises(TypeError, match="is a free parameter, it has no single value"):
         float(a)

@@ -1,9 +1,9 @@
-"""Numbers of a model that are not fixed: an expression in the graph, beside its nominal value.
+"""Free parameters of a model: numbers that are an expression in the graph and have a nominal value.
 
-A `FreeNumber` stands where a float would, in NumPy arrays of objects. Arithmetic acts on the expression. A comparison
-of sizes (`<`, `>`) is a decision about structure and is answered by the nominal value; `==` asks whether two are the
-same expression, so that no number is ever taken for 0 or 1 because it happens to be so at first. `float()` is refused:
-what would make a constant of a number that varies is an error, not a wrong result.
+A `FreeNumber` replaces a float in NumPy arrays of objects. Arithmetic acts on the expression. A comparison of sizes
+(`<`, `>`) decides about structure and uses the nominal value. `==` asks whether two numbers are the same expression, so
+that no number is treated as 0 or 1 because its nominal value is. `float()` raises an error: it would turn a free number
+into a constant, and give wrong results for all other values.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ class FreeNumber:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, graph: Any, nominal: float) -> None:
-        """Join the two."""
+        """Combine an expression with its nominal value."""
         self.graph, self.nominal = graph, nominal
 
     def __SX__(self) -> Any:
-        """The expression, where CasADi meets a FreeNumber among its own."""
+        """The expression; CasADi calls this when it combines a FreeNumber with its own types."""
         return self.graph
 
     def _with(self, other: Any, operation: Callable[[Any, Any], Any], turned: bool = False) -> Any:
-        """An operation with another scalar; with a constant result it is a float, with a graph it is a graph."""
+        """Result of an operation with another scalar.
+
+        It is a float if the result is constant, an SX if the other operand is one, else a `FreeNumber`.
+        """
         if isinstance(other, np.ndarray):
             return NotImplemented
         a, b = (other, self) if turned else (self, other)
@@ -75,77 +78,77 @@ class FreeNumber:
         return self._with(exponent, lambda a, b: a**b)
 
     def __neg__(self) -> FreeNumber:
-        """Opposite."""
+        """Negative."""
         return FreeNumber(-self.graph, -self.nominal)
 
     def __abs__(self) -> FreeNumber:
-        """Size."""
+        """Absolute value."""
         return FreeNumber(self.graph.fabs(), abs(self.nominal))
 
     def sqrt(self) -> FreeNumber:
-        """Root; also what `np.sqrt` calls."""
+        """Square root; `np.sqrt` calls it."""
         return FreeNumber(self.graph.sqrt(), float(np.sqrt(self.nominal)))
 
     def __lt__(self, other: Any) -> bool:
-        """Decide by nominal values."""
+        """Compare nominal values."""
         return bool(self.nominal < nominal_of(other))
 
     def __le__(self, other: Any) -> bool:
-        """Decide by nominal values."""
+        """Compare nominal values."""
         return bool(self.nominal <= nominal_of(other))
 
     def __gt__(self, other: Any) -> bool:
-        """Decide by nominal values."""
+        """Compare nominal values."""
         return bool(self.nominal > nominal_of(other))
 
     def __ge__(self, other: Any) -> bool:
-        """Decide by nominal values."""
+        """Compare nominal values."""
         return bool(self.nominal >= nominal_of(other))
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are one expression; never true of a number that varies and a constant."""
+        """Whether both are the same expression; never true for a constant."""
         import casadi as ca
 
         return isinstance(other, FreeNumber) and bool(ca.is_equal(self.graph, other.graph, 8))
 
     def __bool__(self) -> bool:
-        """A number that varies is not zero."""
+        """A free number counts as nonzero."""
         return True
 
     def __float__(self) -> float:
-        """Refuse: it would make a constant of what varies."""
-        raise TypeError(f"{self!r} is free, it has no one value")
+        """Raise an error: a free number has no single value."""
+        raise TypeError(f"{self!r} is a free parameter, it has no single value")
 
     def __repr__(self) -> str:
-        """The expression, cut short, and the nominal value."""
+        """The expression, shortened, and the nominal value."""
         text = str(self.graph)
         return f"FreeNumber({text if len(text) < 40 else text[:36] + ' ...'}, nominal {self.nominal:g})"
 
 
 def _is(value: Any, number: float) -> bool:
-    """Whether a scalar is this very number; saves recording what would fold at once."""
+    """Whether a scalar is this constant; then the operation need not be recorded."""
     return isinstance(value, float | int) and value == number
 
 
 def expression(value: Any) -> Any:
-    """The graph of a number; anything else as it is."""
+    """The expression of a free number; any other value unchanged."""
     return value.graph if isinstance(value, FreeNumber) else value
 
 
 def nominal_of(value: Any) -> Any:
-    """The nominal value of a number; anything else as it is."""
+    """The nominal value of a free number; any other value unchanged."""
     return value.nominal if isinstance(value, FreeNumber) else value
 
 
 def is_free(value: Any) -> bool:
-    """Whether a scalar or an array has a `FreeNumber` in it."""
+    """Whether a scalar is, or an array contains, a `FreeNumber`."""
     if isinstance(value, np.ndarray):
         return value.dtype == object and any(isinstance(x, FreeNumber) for x in value.flat)
     return isinstance(value, FreeNumber)
 
 
 def nominal(value: Any) -> np.ndarray:
-    """An array with every `FreeNumber` at its nominal value: what structural decisions are taken from."""
+    """An array with every `FreeNumber` replaced by its nominal value, for decisions about structure."""
     array = np.asarray(value)
     if array.dtype != object:
         return array
@@ -153,11 +156,11 @@ def nominal(value: Any) -> np.ndarray:
 
 
 def scalar(value: Any) -> Any:
-    """A `FreeNumber` as it is, anything else as float."""
+    """A `FreeNumber` unchanged, any other value as float."""
     return value if isinstance(value, FreeNumber) else float(value)
 
 
 def plain(value: Any) -> np.ndarray:
-    """An array of floats if no entry is free, else as it is."""
+    """An array of floats if no entry is free, else unchanged."""
     array = np.asarray(value)
     return array if array.dtype != object or is_free(array) else array.astype(float)

@@ -1,8 +1,8 @@
-"""Linear systems as straight-line text: dense LDL^T, the tree-sparse L^T L, and a sparse L U.
+"""Linear systems without branches: dense L D L^T, L^T D L along a tree, and a sparse L U.
 
-Notation: `A = L D L^T` with unit lower triangular `L`. In a graph the loops below unroll, structural zeros cost
-nothing, and no pivoting is needed: every matrix that comes here is positive definite, or near to one that is
-(`lu_factor`, for the matrices of Newton's method, which are not symmetric).
+Notation: `A = L D L^T` with unit lower triangular `L`. In a graph the loops below are unrolled, and structural zeros
+cost nothing. Pivoting is not needed: the matrices are positive definite or, in `lu_factor` for the unsymmetric matrices
+of Newton's method, close to positive definite.
 
 Source: RBDA section 6.5 for the tree-sparse factorisation, which creates no fill-in; H. M. Markowitz, The elimination
 form of the inverse, Management Science 3 (1957) 255-269, for the order in which `lu_factor` eliminates.
@@ -68,7 +68,7 @@ def ldl_solve(factor: Factor, B: AnyMatrix) -> AnyMatrix:
 def tree_factor(H: AnyMatrix, ancestor: Sequence[int]) -> Factor:
     """Factor a joint-space inertia `H = L^T D L`, whose zeros follow the tree.
 
-    `ancestor[i]` is the coordinate next above coordinate i on the way to the root, or -1.
+    `ancestor[i]` is the next coordinate from coordinate i towards the root, or -1.
     """
     n = H.shape[0]
     L: list[list[Scalar]] = [[0] * n for _ in range(n)]
@@ -104,7 +104,7 @@ def tree_solve(factor: Factor, ancestor: Sequence[int], b: AnyMatrix) -> AnyMatr
 
 @dataclass(frozen=True)
 class LU:
-    """Pivots in order; below and right of each, what it eliminates: `(row, L)` and `(column, U)`."""
+    """Pivots in order, and for each the entries `(row, L)` below it and `(column, U)` to its right."""
 
     order: list[int]
     reciprocal: dict[int, Matrix]
@@ -113,9 +113,9 @@ class LU:
 
 
 def lu_factor(A: Matrix, after: Mapping[int, Set[int]] | None = None) -> LU:
-    """Factor a sparse matrix of symbols, pivots on its diagonal in the order that is expected to fill in least.
+    """Factor a sparse matrix of symbols, with pivots on its diagonal in an order of little fill-in.
 
-    `after` has, for some pivots, those that must come before them.
+    `after` has, for some pivots, the pivots that must come before them.
     """
     rows, columns = A.sparsity().get_triplet()
     values = cast("list[Matrix]", A.nonzeros())

@@ -12,7 +12,7 @@ checker checks its text once for each.
 """
 
 # mypy: disable-error-code="overload-overlap"
-# The overloads overlap on purpose: symbols may have numbers among them, and numbers alone are numbers.
+# The overloads overlap on purpose: numbers give an array, numbers and symbols together give a symbol.
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     Matrix = casadi.SX  # vectors are columns
     Scalar = float | casadi.SX  # a symbol here is 1x1
-    # without another bound, `Transform` alone is `Transform[Matrix]`
+    # by its default, `Transform` without a parameter means `Transform[Matrix]`
     AnyMatrix = TypeVar("AnyMatrix", np.ndarray, casadi.SX, default=casadi.SX)
 else:
     from typing import TypeVar
 
-    Matrix = Scalar = Any  # so that no annotation imports CasADi
+    Matrix = Scalar = Any  # annotations must not import CasADi
     AnyMatrix = TypeVar("AnyMatrix")
 
 
@@ -210,7 +210,7 @@ def as_graph(value: np.ndarray | AnyMatrix, like: AnyMatrix) -> AnyMatrix:
 
 
 def snap(value: np.ndarray, tolerance: float) -> np.ndarray:
-    """Round entries that lie within `tolerance` of 0, 1 or -1 to exactly that; free ones stay as they are."""
+    """Round entries that lie within `tolerance` of 0, 1 or -1 to exactly that; free numbers are left unchanged."""
     value = plain(value)
     if value.dtype == object:
         fixed = [
@@ -224,7 +224,7 @@ def snap(value: np.ndarray, tolerance: float) -> np.ndarray:
 def mirrored(a: AnyMatrix) -> AnyMatrix:
     """Copy the upper triangle of a symmetric matrix onto its lower one.
 
-    In a graph both halves are then the same nodes, and the operations of the lower half are never recorded as used.
+    In a graph both halves are then the same nodes, and the operations that computed the lower half are dead code.
     """
     if not is_symbol(a):
         return np.triu(a) + np.triu(a, 1).T

@@ -1,9 +1,9 @@
 """Vectors in a plane, and a body in plane motion as three particles.
 
 Notation of AT: `K` is the unit normal; a body's frame is at particle 1; `m`, `rG`, `I0` are its mass, centre of mass
-and polar moment about particle 1; `r31 = r3 - r1` is its line, and any other point of it follows from two numbers
-that never change, `r2 = r1 + nu r31 + lam K x r31`, and so do its velocity and acceleration. Masses of particles may
-come out negative: only their sums mean anything.
+and polar moment of inertia about particle 1; `r31 = r3 - r1` is its line. Any other point of the body follows from two
+constants, `r2 = r1 + nu r31 + lam K x r31`; its velocity and acceleration follow in the same way. Masses of particles
+may be negative: only their sums have a meaning.
 
 Equations: AT(1), AT(7)-(9).
 """
@@ -18,7 +18,7 @@ import numpy as np
 from cardan.algebra.matrix import AnyMatrix, Matrix, vector
 from cardan.errors import ModelError
 
-SMALL = 1e-12  # of the numbers compared: less is equality
+SMALL = 1e-12  # relative difference below which two numbers count as equal
 
 
 def across(a: AnyMatrix) -> AnyMatrix:
@@ -36,7 +36,7 @@ def moment(a: Any, b: Any) -> Any:
 
 
 def carried(nu: float | AnyMatrix, lam: float | AnyMatrix, d: AnyMatrix) -> AnyMatrix:
-    """From particle 1 to a point of the body; with rates of `d` in its place, the point's rates."""
+    """Vector from particle 1 to a point of the body; with the rate of `d` it gives the point's relative velocity."""
     return vector(nu * d[0] - lam * d[1], nu * d[1] + lam * d[0])  # AT(7),(8),(9)
 
 
@@ -62,20 +62,20 @@ class Particles:
 
     @property
     def nu(self) -> float:
-        """Where particle 2 is along the line from 1 to 3, as a part of its length."""
+        """Position of particle 2 along the line from 1 to 3, relative to its length."""
         return float(invariants(self.positions[1], self.positions[2])[0])
 
     @property
     def lam(self) -> float:
-        """How far particle 2 is from that line, to its left, as a part of its length."""
+        """Distance of particle 2 from that line, positive to its left, relative to its length."""
         return float(invariants(self.positions[1], self.positions[2])[1])
 
 
 def particles(name: str, *, mass: float, com: Any, inertia: float, r3: Any, m3: float | None = None) -> Particles:
     """Replace body `name` of `mass` (kg) and polar `inertia` (kg m^2) about its frame's origin by three particles.
 
-    `com` (2,) is its centre of mass and `r3` (2,) the place of particle 3, m; particle 1 is at the origin. The mass
-    `m3` (kg) is free but for `m3 r3 != mass com` and `m3 |r3|^2 != inertia`; left out, one is chosen.
+    `com` (2,) is its centre of mass and `r3` (2,) the position of particle 3, m; particle 1 is at the origin. The mass
+    `m3` (kg) may be chosen, except that `m3 r3 != mass com` and `m3 |r3|^2 != inertia`; by default it is chosen here.
     """
     try:
         rG, r3 = (np.asarray(x, dtype=float).reshape(2) for x in (com, r3))

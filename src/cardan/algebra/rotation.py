@@ -1,8 +1,8 @@
 """Rotations: matrices, quaternions, exponential and logarithm.
 
-Notation: `R` takes components in the turned frame to components in the frame it was turned from (the columns of `R`
-are the turned axes); `E = R^T` is the coordinate transform of RBDA table 2.2. A quaternion is (w, x, y, z); any
-non-zero multiple of it is the same rotation. A rotation vector is axis times angle, in rad.
+Notation: `R` maps components in the rotated frame to components in the original frame (the columns of `R` are the
+rotated axes); `E = R^T` is the coordinate transform of RBDA table 2.2. A quaternion is (w, x, y, z); any non-zero
+multiple of it is the same rotation. A rotation vector is axis times angle, in rad.
 
 Source: RBDA (Featherstone, Rigid Body Dynamics Algorithms, 2008), sections 2.8 and 4.5.
 """
@@ -29,8 +29,8 @@ from cardan.algebra.matrix import (
     where,
 )
 
-# Added to a squared angle before its root, so that sin(x)/x and its derivatives are finite at zero. It is far
-# below what changes the result, and representable in single precision.
+# Added to a squared angle before its root is taken, so that sin(x)/x and its derivatives are finite at zero. It is too
+# small to change a result, and representable in single precision.
 TINY = 1e-36
 
 
@@ -87,7 +87,7 @@ def rotation_of_rpy(rpy: AnyMatrix) -> AnyMatrix:
 def rotation_of_quaternion(q: AnyMatrix) -> AnyMatrix:
     """Rotation `R` of a quaternion of any non-zero length.
 
-    The division by `|q|^2` makes it hold off the unit sphere too.
+    The division by `|q|^2` makes it valid for quaternions that are not of unit length.
     """
     w, x, y, z = q[0], q[1], q[2], q[3]
     k = 2 / dot(q, q)
@@ -105,7 +105,7 @@ def rotation_of_quaternion(q: AnyMatrix) -> AnyMatrix:
 
 
 def quaternion_product(a: AnyMatrix, b: AnyMatrix) -> AnyMatrix:
-    """Compute the quaternion of the rotation `a` followed, in turned axes, by `b`: `R(a b) = R(a) R(b)`."""
+    """Compute the quaternion of rotation `a` followed by `b` about the rotated axes: `R(a b) = R(a) R(b)`."""
     p, r = a[1:4], b[1:4]
     return stack(vector(a[0] * b[0] - dot(p, r)), a[0] * r + b[0] * p + cross(p, r))
 
@@ -138,7 +138,7 @@ def rotation_log(R: AnyMatrix) -> AnyMatrix:
 
 
 def quaternion_of_rotation(R: AnyMatrix) -> AnyMatrix:
-    """Quaternion of a rotation matrix: of its four forms the one with the largest pivot (Shepperd, 1978)."""
+    """Quaternion of a rotation matrix, by the one of four formulas with the largest pivot (Shepperd, 1978)."""
     trace = R[0, 0] + R[1, 1] + R[2, 2]
     pivot, best = trace, [1 + trace, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
@@ -154,7 +154,7 @@ def quaternion_of_rotation(R: AnyMatrix) -> AnyMatrix:
 
 
 def rotation_integral(u: AnyMatrix) -> AnyMatrix:
-    """Integrate `exp(s u x)` over s from 0 to 1: takes a body's constant linear velocity to its displacement."""
+    """Integral of `exp(s u x)` over s from 0 to 1: maps a body's constant linear velocity to its displacement."""
     square = dot(u, u) + TINY
     angle = sqrt(square)
     half = sin(angle / 2) / angle
@@ -175,5 +175,5 @@ def rotation_to_axis(axis: np.ndarray) -> np.ndarray:
 
 
 def quaternion_rates(q: AnyMatrix, w: AnyMatrix) -> AnyMatrix:
-    """Time derivative of a quaternion whose frame turns with `w` (rad/s, turned-frame components)."""
+    """Time derivative of a quaternion whose frame rotates with `w` (rad/s, in components of that frame)."""
     return quaternion_product(q, stack(vector(0 * w[0]), w)) / 2

@@ -1,8 +1,8 @@
 """Six-dimensional vectors: motion, force, transforms, inertia, and the identities of FX.
 
-Notation: angular part first. A motion vector is `v = [w; v_O]`, a force `f = [n_O; f]`. `X` takes motion vectors
-from one frame to another; `X^T` takes forces the opposite way. A transform is kept as its factors, since
-applying a turn and then a shift costs less than applying their product.
+Notation: angular part first. A motion vector is `v = [w; v_O]`, a force `f = [n_O; f]`. `X` maps motion vectors from
+one frame to another; `X^T` maps forces in the opposite direction. A transform is kept as a product of factors: applying
+a rotation and then a translation costs less than applying their product.
 
 Source: RBDA chapter 2; FX answers A1-A4 and B1-B4. Equations: FX(A1), FX(A2), FX(A3), FX(A4), FX(B1), FX(B3).
 """
@@ -36,7 +36,7 @@ def crf_bar(f: AnyMatrix) -> AnyMatrix:
 
 
 def turned(E: AnyMatrix) -> AnyMatrix:
-    """6x6 transform to axes turned by `E` (old components to new)."""
+    """6x6 transform to axes rotated by `E` (old components to new)."""
     return block([[E, zeros(3, 3, E)], [zeros(3, 3, E), E]])
 
 
@@ -66,12 +66,12 @@ class Transform(Generic[AnyMatrix]):
 
     @property
     def T(self) -> Transform[AnyMatrix]:
-        """The transpose: takes forces the other way."""
+        """The transpose: maps forces in the opposite direction."""
         return Transform(tuple(F.T for F in reversed(self.factors)))
 
     @property
     def inverse(self) -> Transform[AnyMatrix]:
-        """The transform the other way, for factors made by `turned` and `shifted`."""
+        """The inverse transform, for factors made by `turned` and `shifted`."""
         return Transform(tuple(_inverse_factor(F) for F in reversed(self.factors)))
 
     def congruence(self, I: AnyMatrix) -> AnyMatrix:
@@ -92,7 +92,7 @@ class Transform(Generic[AnyMatrix]):
 
 
 def turn_axis(F: AnyMatrix) -> int | None:
-    """Axis of a factor that turns about x, y or z by an angle that is not constant; else None."""
+    """Axis (0, 1, 2) of a factor that is a rotation about x, y or z by a variable angle; else None."""
     if not is_symbol(F) or F.is_constant() or F[3:, :3].nnz():
         return None
     for k in range(3):
@@ -103,9 +103,9 @@ def turn_axis(F: AnyMatrix) -> int | None:
 
 
 def _turned_inertia(I: Matrix, F: Matrix, k: int) -> Matrix:
-    """Compute `F^T I F` of a symmetric matrix for a turn about axis k, in half the operations of the product.
+    """Compute `F^T I F` of a symmetric matrix for a rotation about axis k, in half the operations of the product.
 
-    In the plane of the turn, with `E = [c s; -s c]`, a 2x2 block `[a b; e d]` becomes
+    In the plane of the rotation, with `E = [c s; -s c]`, a 2x2 block `[a b; e d]` becomes
     `[a - s t, c t - e; c t - b, d + s t]` where `t = s (a - d) + c (b + e)`.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
@@ -159,7 +159,7 @@ def inverse_inertia(m: float | AnyMatrix, c: AnyMatrix, I_C: AnyMatrix) -> AnyMa
 
 
 def relative_inertia(I_A: AnyMatrix, I_B: AnyMatrix) -> AnyMatrix:
-    """Inertia that two bodies show to a force acting between them: their harmonic sum. FX(A3)."""
+    """Inertia of two bodies against a force acting between them: their harmonic sum. FX(A3)."""
     # I_A - I_A (I_A + I_B)^-1 I_A equals (I_A^-1 + I_B^-1)^-1 and needs neither inverse
     return mirrored(I_A - I_A @ ldl_solve(ldl_factor(I_A + I_B), I_A))  # FX(A3)
 
@@ -175,7 +175,7 @@ def first_moment(I: AnyMatrix) -> AnyMatrix:
 
 
 def inertial_force(I: AnyMatrix, v: AnyMatrix, a: AnyMatrix) -> AnyMatrix:
-    """Force `I a + v x* I v` that a rigid body needs, in the 3-D steps of FX(A4), which take fewer operations."""
+    """Force `I a + v x* I v` on a rigid body, by the 3-D equations of FX(A4), which take fewer operations."""
     w, wd = v[:3], a[:3]
     m, mc, J = I[3, 3], first_moment(I), I[:3, :3]
     a_O = a[3:] + cross(w, v[3:])  # acceleration of the point at the origin
@@ -184,7 +184,7 @@ def inertial_force(I: AnyMatrix, v: AnyMatrix, a: AnyMatrix) -> AnyMatrix:
 
 
 def constrained_body(I: AnyMatrix, S: AnyMatrix, Sdot_alpha: AnyMatrix, v: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
-    """Apparent inverse inertia and bias of a body confined to `v = S alpha`: `a = Phi f + b`. FX(B1)."""
+    """Apparent inverse inertia and bias of a body constrained to `v = S alpha`: `a = Phi f + b`. FX(B1)."""
     Phi = mirrored(S @ ldl_solve(ldl_factor(S.T @ I @ S), S.T))  # FX(B1)
     b = Sdot_alpha - Phi @ (I @ Sdot_alpha + crf(v) @ (I @ v))
     return Phi, b
@@ -203,9 +203,9 @@ def kinetic_energy(I: AnyMatrix, v: AnyMatrix) -> Scalar:
 
 
 def annihilating(Ia: AnyMatrix, S: AnyMatrix) -> AnyMatrix:
-    """Write the zeros of an articulated inertia that a joint has made weightless, `Ia S = 0`, as exact zeros.
+    """Replace entries of an articulated inertia that vanish because of `Ia S = 0` by exact zeros.
 
-    Where `S` merely selects coordinates, those rows and columns of `Ia` vanish; in the graph they are dropped.
+    If `S` selects coordinates, those rows and columns of `Ia` vanish; in the graph they become structural zeros.
     """
     if not is_symbol(Ia):
         return Ia

@@ -252,8 +252,7 @@ class Elements:
             unit: of the expression, or of its integral over time for a constraint on rates: "m" or "rad".
 
         """
-        owner = self._claim_force("constraint", name)
-        on = self._bodies_of(owner, USER_FORCE, bodies)
+        owner, on = self._on_bodies("constraint", name, bodies)
         if not callable(function):
             raise ModelError(f"{owner}: function must be a function of (t, poses, twists), got {function!r}")
         self._constraints[name] = Constraint(name, on, function, unit)
