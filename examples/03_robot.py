@@ -20,13 +20,8 @@ wrench = cd.joint_wrenches(model, q, rest, rest)[model.joint_names.index("pan")]
 carried = model.total_mass - model.body("base").mass
 assert np.isclose(np.linalg.norm(wrench[3:]), 9.81 * carried)
 
-<<<<<<< HEAD
-# A kilogram in the tool: its weight through the tool's Jacobian is what the joints feel.
-R = cd.frame_pose(model, q, "tool")[:3, :3]
-=======
 # One kilogram at the tool: its joint torques are its weight times the tool's Jacobian.
-R = cd.frame_pose(model, "tool", q)[:3, :3]
->>>>>>> readable
+R = cd.frame_pose(model, q, "tool")[:3, :3]
 wrenches = np.zeros((model.nb, 6))
 wrenches[model.body_index("tool"), 3:] = R.T @ (0, 0, -9.81)
 tau = cd.inverse_dynamics(model, q, rest, rest, wrenches=wrenches)
