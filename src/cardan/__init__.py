@@ -23,6 +23,7 @@ from cardan.model import inertia
 from cardan.model.actuator import Actuator
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
+from cardan.model.constraint import Constraint
 from cardan.model.field import Field
 from cardan.model.force import ForceKind, add_force
 from cardan.model.html import VIEWS
@@ -44,9 +45,14 @@ from cardan.model.joint import (
 )
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.row import Law, RowLabel, RowTable
 from cardan.model.state import State
 
 if TYPE_CHECKING:
+    from cardan import mechanisms
+    from cardan.formulation.formulation import Formulation
+    from cardan.formulation.registry import add_formulation
+    from cardan.formulation.tree import TreeFormulation
     from cardan.functions import textbook
     from cardan.functions.check import check
     from cardan.functions.constraints import (
@@ -119,7 +125,11 @@ __version__ = "0.1.0"
 
 # Where the names live that pull in heavier parts: imported when first used.
 _LAZY = {
-    "textbook": "functions",
+    "mechanisms": "mechanisms",
+    "textbook": "functions.textbook",
+    "Formulation": "formulation.formulation",
+    "TreeFormulation": "formulation.tree",
+    "add_formulation": "formulation.registry",
     "check": "functions.check",
     "condition": "structure.condition",
     **dict.fromkeys(
@@ -164,107 +174,21 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
-    "BDF",
-    "RK4",
-    "Actuation",
-    "Actuator",
-    "Adams",
-    "Alpha",
-    "CardanError",
-    "Cylindrical",
-    "DormandPrince",
-    "Event",
-    "EventRecord",
-    "Field",
-    "FileError",
-    "ForceKind",
-    "Free",
-    "Gear",
-    "InPlane",
-    "InputError",
-    "Instant",
-    "Integrator",
-    "InterruptedRunError",
-    "JointData",
-    "JointType",
-    "Kind",
-    "LoopError",
-    "Mechanism",
-    "Model",
-    "ModelError",
-    "Particles",
-    "Planar",
-    "Pose",
-    "Prismatic",
-    "Redundancy",
-    "Revolute",
-    "Rigid",
-    "RungeKutta",
-    "Screw",
-    "SemiImplicitEuler",
-    "SimulationError",
-    "SingleMotion",
-    "Spherical",
-    "State",
-    "Store",
-    "Symbols",
-    "Trajectory",
-    "Universal",
-    "UnknownNameError",
-    "Viewer",
-    "actuation",
-    "add_force",
-    "add_joint",
-    "add_method",
-    "assemble",
-    "bias_force",
-    "body_accelerations",
-    "body_poses",
-    "body_twists",
-    "center_of_mass",
-    "centroidal_momentum",
-    "check",
-    "condition",
-    "constraint_jacobian",
-    "constraint_residual",
-    "coriolis_matrix",
-    "draw",
-    "equations",
-    "forward_dynamics",
-    "frame_pose",
-    "get_threads",
-    "gravity_force",
-    "in_plane",
-    "inertia",
-    "inverse_dynamics",
-    "inverse_mass_matrix",
-    "is_planar",
-    "jacobian",
-    "joint_axes",
-    "joint_wrenches",
-    "kinetic_energy",
-    "load",
-    "load_mechanism",
-    "load_run",
-    "mass_matrix",
-    "momentum",
-    "multipliers",
-    "page",
-    "particles",
-    "plus",
-    "potential_energy",
-    "power",
-    "rates",
-    "reactions",
-    "redundancy",
-    "rod_particles",
-    "save",
-    "set_threads",
-    "simulate",
-    "textbook",
-    "undetermined_reactions",
-    "view",
-]
+    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "Constraint", "Cylindrical",
+    "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear",
+    "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law",
+    "LoopError", "Mechanism", "Model", "ModelError", "Particles", "Planar", "Pose", "Prismatic", "Redundancy",
+    "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "SimulationError",
+    "SingleMotion", "Spherical", "State", "Store", "Symbols", "Trajectory", "TreeFormulation", "Universal",
+    "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation", "add_joint", "add_method", "assemble",
+    "bias_force", "body_accelerations", "body_poses", "body_twists", "center_of_mass", "centroidal_momentum", "check",
+    "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations",
+    "forward_dynamics", "frame_pose", "get_threads", "gravity_force", "in_plane", "inertia", "inverse_dynamics",
+    "inverse_mass_matrix", "is_planar", "jacobian", "joint_axes", "joint_wrenches", "kinetic_energy", "load",
+    "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "plus",
+    "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads",
+    "simulate", "textbook", "undetermined_reactions", "view",
+]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
 REMOVED = {"Moment": "Instant"}
@@ -276,8 +200,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'cardan' has no attribute {name!r}")
     module = import_module(f"cardan.{_LAZY[name]}")
-    value = import_module(f"cardan.functions.{name}") if name == "textbook" else getattr(module, name)
-    globals()[name] = value
+    value = globals()[name] = module if name in ("mechanisms", "textbook") else getattr(module, name)
     return value
 
 

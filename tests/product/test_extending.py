@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.formulation.native import add_formulation
 from cardan.integrate.explicit.tableau import KUTTA
 from cardan.integrate.integrators import INTEGRATORS
-from cardan.mechanisms import cart_pole, slider_crank
+from cardan.mechanisms import cart_pole, slider_crank, two_body
 from cardan.model import force, joint
 from cardan.model.joint import JointType, reversed_kind
 
@@ -94,19 +93,30 @@ def test_a_joint_of_the_same_name_is_another_joint(page: dict[str, Any]) -> None
     assert cd.forward_dynamics(model, [0.3], [1.2]) == 0
 
 
-def test_the_formulation_agrees_where_forces_act(page: dict[str, Any]) -> None:
+@pytest.mark.parametrize("own", ["lagrange", "from_ground"])
+def test_the_formulation_agrees_where_forces_act(page: dict[str, Any], own: str) -> None:
     m = slider_crank()
     m.spring("s", m.ground, "slider", stiffness=50.0, length=0.2, damping=2.0, at1=(1.0, 0.1, 0))
     m.drive("motor", "bearing", lambda t, q, v: ca.sin(t) - v)
     model = m.build()
     q, v = cd.assemble(model, v=np.ones(model.nv))
-    a, b = (cd.reactions(model, q, v, t=0.3, **w) for w in ({}, {"formulation": "lagrange"}))
-    assert np.allclose(a, b, rtol=1e-10, atol=1e-9)
-    for other in (model, cart_pole().build()):
-        state = [np.full(other.nq, 0.4), np.ones(other.nv), np.arange(other.nv), np.ones((other.nb, 6)), 0.3]
-        x, y = (cd.equations(other, formulation=w).graph("system")(*state) for w in ("lagrange", "spatial"))
+    for function in (cd.reactions, cd.forward_dynamics, cd.multipliers):
+        a, b = (function(model, q, v, t=0.3, formulation=w) for w in ("spatial", own))
+        assert np.allclose(a, b, rtol=1e-10, atol=1e-9)
+
+
+def test_the_formulation_has_the_same_contract(page: dict[str, Any]) -> None:
+    for model in (slider_crank().build(), cart_pole().build()):
+        state = [np.full(model.nq, 0.4), np.ones(model.nv), np.arange(model.nv), np.ones((model.nb, 6)), 0.3]
+        x, y = (cd.equations(model, formulation=w).graph("system")(*state) for w in ("lagrange", "spatial"))
         for one, two in zip(x, y, strict=True):
             assert np.allclose(np.array(one), np.array(two), rtol=1e-12, atol=1e-12)
+
+
+def test_a_formulation_refuses_what_it_cannot_express(page: dict[str, Any]) -> None:
+    model = two_body().build()
+    with pytest.raises(cd.ModelError, match="'from_ground' needs joints of one coordinate"):
+        cd.forward_dynamics(model, model.start(), np.zeros(model.nv), formulation="from_ground")
 
 
 def test_a_formulation_written_anew_is_not_the_old_one(page: dict[str, Any]) -> None:
@@ -114,19 +124,36 @@ def test_a_formulation_written_anew_is_not_the_old_one(page: dict[str, Any]) -> 
     q, v = page["q"], page["v"]
     before = cd.forward_dynamics(model, q, v, formulation="lagrange")
 
-    def heavier(model: Any, q: Any, v: Any, loads: Any) -> Any:
-        parts = page["lagrange"](model, q, v, loads)
-        return replace(parts, tree=lambda vdot: 2 * vdot)
+    class Heavier(page["Lagrange"]):  # type: ignore[misc]
+        def tree_accelerations(self, parts: Any, vdot: Any) -> Any:
+            return 2 * vdot
 
-    add_formulation("lagrange", heavier)
+    cd.add_formulation(Heavier())
     try:
         assert np.allclose(cd.forward_dynamics(model, q, v, formulation="lagrange"), 2 * before)
     finally:
-        add_formulation("lagrange", page["lagrange"])
-    with pytest.raises(cd.InputError, match="formulation 'spatial' is Cardan's own"):
-        add_formulation("spatial", heavier)
+        cd.add_formulation(page["Lagrange"]())
+    assert np.allclose(cd.forward_dynamics(model, q, v, formulation="lagrange"), before)
+    assert np.allclose(cd.forward_dynamics(model, q, v, formulation=Heavier()), 2 * before)
     with pytest.raises(cd.UnknownNameError, match="lagrange"):
         cd.forward_dynamics(model, q, v, formulation="lagrang")
+
+
+def test_what_is_no_formulation_is_refused(page: dict[str, Any]) -> None:
+    class Spatial(page["Lagrange"]):  # type: ignore[misc]
+        name = "spatial"
+
+    class Nameless(page["Lagrange"]):  # type: ignore[misc]
+        name = " "
+
+    for wrong, words in [
+        (Spatial(), "formulation 'spatial' is Cardan's own; give yours another name"),
+        (Nameless(), "Nameless must have a name, got ' '"),
+        (Spatial, "it takes an object of a subclass of cd.Formulation"),
+        ("lagrange", "it takes an object of a subclass of cd.Formulation"),
+    ]:
+        with pytest.raises(cd.InputError, match=words):
+            cd.add_formulation(wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
