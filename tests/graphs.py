@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import qr
 
 import cardan as cd
-from cardan.model.transform import configuration_rate
+from cardan.model.joint import configuration_rate
 
 from .formulations import ALL, RECURSIONS, parts_of
 from .formulations import solved as answer

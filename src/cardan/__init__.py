@@ -20,7 +20,6 @@ from cardan.errors import (
     UnknownNameError,
 )
 from cardan.model import inertia
-from cardan.model.actuator import Actuator
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
@@ -43,10 +42,9 @@ from cardan.model.joint import (
     Universal,
     add_joint,
 )
-from cardan.model.model import Model
+from cardan.model.model import Actuator, Model, State
 from cardan.model.pose import Pose
 from cardan.model.row import Law, RowLabel, RowTable
-from cardan.model.state import State
 
 if TYPE_CHECKING:
     from cardan import mechanisms

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Never, TypedDict
 
 OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that a terminal obeys instead of showing them, that turn the line round, or are none."""
@@ -84,3 +84,24 @@ def nearest(name: object, names: Iterable[str]) -> str:
     if close:
         return f"; did you mean {close[0]!r}?"
     return f"; known: {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}" if known else ""
+
+
+class Removed(TypedDict, total=False):
+    """Arguments that functions had earlier: an error says what to give instead, and a type checker rejects them."""
+
+    frame: Never
+
+
+REMOVED = {
+    "frame": "is gone; write formulation='absolute_body' for angular rates in body axes, 'absolute' for ground axes",
+    "longest_step": "is now called max_step",
+    "most_steps": "is now called max_steps",
+}
+
+
+def no_such_argument(function: str, arguments: Mapping[str, object], known: Iterable[str] = ()) -> InputError:
+    """Make the error for the first of some arguments that a function does not have."""
+    name = next(iter(arguments))
+    if name in REMOVED:
+        return InputError(f"{function}: {name} {REMOVED[name]}")
+    return InputError(f"{function}: there is no argument {name!r}{nearest(name, known)}")

@@ -1,4 +1,4 @@
-"""One recursion driven two ways, unrolled and looped; both precisions, kernel and interpreter, small and large."""
+"""One recursion driven two ways, unrolled and looped; both precisions, kernel and interpreter, small and looped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import cardan as cd
 from cardan import mechanisms
 from cardan.formulation.quantity import Quantity, port_shape
-from cardan.functions import large
+from cardan.functions import looped
 from cardan.structure import kernels as evaluate
 from cardan.structure.kernels import compile_quantity, function_of
 
@@ -74,13 +74,13 @@ def test_what_large_models_put_together_is_what_the_graphs_say(tree: int, formul
     model = tree_model(tree, 4)
     q, v, tau, wrenches = state(model, 4, 5)
     options = {"formulation": formulation}
-    close(large.inverse_mass_matrix(model, q, formulation), cd.inverse_mass_matrix(model, q, **options), 1e-11)
-    close(large.centroidal_momentum(model, q, v, formulation), cd.centroidal_momentum(model, q, v, **options), 1e-12)
+    close(looped.inverse_mass_matrix(model, q, formulation), cd.inverse_mass_matrix(model, q, **options), 1e-11)
+    close(looped.centroidal_momentum(model, q, v, formulation), cd.centroidal_momentum(model, q, v, **options), 1e-12)
     for w in (None, wrenches):
-        got = large.solve_forward(model, q, v, tau, w, formulation)
+        got = looped.solve_forward(model, q, v, tau, w, formulation)
         close(got, cd.forward_dynamics(model, q, v, tau, wrenches=w, **options), 1e-11)
     for frame in ("tool", "b1", "mark", "ground"):
-        close(large.jacobian(model, frame, q), cd.jacobian(model, q, frame), 1e-12)
+        close(looped.jacobian(model, frame, q), cd.jacobian(model, q, frame), 1e-12)
 
 
 def test_a_chain_of_150_links_through_the_public_functions() -> None:

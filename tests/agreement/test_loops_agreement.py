@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import cardan as cd
 from cardan import mechanisms
+from cardan.formulation.dynamics import element_potential
 from cardan.formulation.elements import body_wrenches
 from cardan.formulation.kinematics import kinematics_of_tree
-from cardan.formulation.power import element_potential
 from cardan.formulation.tree import PROJECT
 
 from ..formulations import RECURSIONS

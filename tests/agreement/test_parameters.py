@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 import cardan as cd
 from cardan.formulation import dynamics as general
-from cardan.formulation.power import element_potential
+from cardan.formulation.dynamics import element_potential
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.model.model import Model

@@ -13,7 +13,7 @@ import numpy as np
 
 import cardan as cd
 from cardan.model.force import TORSION
-from cardan.model.transform import joint_transform
+from cardan.model.joint import joint_transform
 from cardan.structure import kernels as evaluate
 from cardan.structure.condition import TOO_LARGE, take_as_closed
 from cardan.structure.kernels import FreeKernel, tree_graph

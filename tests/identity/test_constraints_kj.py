@@ -15,8 +15,7 @@ import pytest
 
 import cardan as cd
 from cardan.formulation import relative
-from cardan.model.joint import TABLE
-from cardan.model.transform import configuration_rate
+from cardan.model.joint import TABLE, configuration_rate
 
 from ..formulations import ALL, parts_of
 from ..graphs import joint_coordinates, pose_of, rates_of

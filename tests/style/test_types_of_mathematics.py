@@ -19,7 +19,7 @@ from cardan.algebra.matrix import AnyMatrix, Matrix, Scalar, as_graph, block, do
 from cardan.algebra.rotation import cross, rotation_of_quaternion, skew, turn_z
 from cardan.algebra.spatial import Transform, crf, rigid_inertia, shifted, turned
 from cardan.model.force import Coupling
-from cardan.model.transform import joint_transform
+from cardan.model.joint import joint_transform
 """
 # What a formulation writes (symbols), what a model computes (arrays), and text that serves both.
 RIGHT = """

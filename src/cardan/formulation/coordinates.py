@@ -9,12 +9,12 @@ from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, segment, stack
 from cardan.formulation.elements import loads_at
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
+from cardan.formulation.measured_joint import near
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import tree_project
-from cardan.formulation.whole_turns import near
+from cardan.model.joint import configuration_rate
 from cardan.model.model import Model
-from cardan.model.transform import configuration_rate
 
 
 def own_equations(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:

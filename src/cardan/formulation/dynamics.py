@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardan.algebra.matrix import Matrix, zeros
+from cardan.algebra.matrix import Matrix, dot, zeros
+from cardan.formulation import elements
 from cardan.formulation.elements import loads_at
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
+from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.model.model import Model
 
@@ -172,3 +174,35 @@ def _ports(model: Model, loaded: bool) -> tuple[str, ...]:
 
 def _per_joint(model: Model) -> Shape:
     return (len(model.joints), 6)
+
+
+def element_power(model: Model) -> Quantity:
+    """Power `P` (W) of the force elements less what their own potential energy takes up.
+
+    `d(T + V)/dt = v^T tau + P - lam^T beta`: zero for a spring, the loss of a damper or of friction, all of a drive or
+    of a user's force.
+    """
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        q, v, t = inputs["q"], inputs["v"], time_of(inputs)
+        kin = kinematics_of_tree(model, q, v)
+        P = ca.SX(1, 1)
+        for j, tau in elements.joint_forces(kin, t).items():
+            P += dot(kin.joint(j)[1], tau)
+        for b, wrench in elements.body_wrenches(kin, t).items():
+            P += dot(kin.twist(b), wrench)
+        return [P + ca.jtimes(elements.element_potential(kin), q, ca.densify(tree_rates(model, q, v)))]
+
+    return Quantity("element_power", ("q", "v", *time_port(model)), (("P", fixed()),), write=write)
+
+
+def element_potential() -> Quantity:
+    """Potential energy (J) of springs and the like."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        q = inputs["q"]
+        return [elements.element_potential(kinematics_of_tree(model, q, type(q)(model.nv, 1)))]
+
+    return Quantity("element_potential", ("q",), (("V", fixed()),), write=write)

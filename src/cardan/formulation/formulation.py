@@ -24,15 +24,13 @@ from cardan.algebra.matrix import Matrix, Scalar, segment, stack
 from cardan.errors import ModelError
 from cardan.formulation.elements import Loads, constraint_forces, constraint_rows, with_wrenches
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
-from cardan.formulation.measured_joint import Measured, fixed_transform
+from cardan.formulation.measured_joint import Measured, common_period, fixed_transform, principal
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.formulation.rows import LinkRows, Rows
-from cardan.formulation.whole_turns import common_period, principal
 from cardan.model.force import Coupling
-from cardan.model.joint import Kind
+from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
 from cardan.model.row import RowTable
-from cardan.model.transform import configuration_rate
 from cardan.model.tree import GROUND
 
 Letter = tuple[str, str, str]  # letter, what it is, unit

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 
 from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, vector, zeros
 from cardan.algebra.spatial import crm
-from cardan.formulation.measured_joint import Measured, fixed_transform, frame_in_link, measure
+from cardan.formulation.measured_joint import Measured, fixed_transform, frame_in_link, measure, near
 from cardan.formulation.recursion import Node, Nodes, Recursion, Sweep, run
-from cardan.formulation.whole_turns import near
 from cardan.model.force import BodyPose
+from cardan.model.joint import joint_transform
 from cardan.model.model import Model
 from cardan.model.pose import Pose
-from cardan.model.transform import joint_transform
 from cardan.model.tree import GROUND
 
 

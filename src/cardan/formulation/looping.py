@@ -23,8 +23,7 @@ from cardan.formulation.recursion import (
 )
 from cardan.formulation.tracing import LinkClass, Tracer, shared_places
 from cardan.model.model import Model
-from cardan.model.regroup import regrouped_inertias
-from cardan.model.tree import GROUND
+from cardan.model.tree import GROUND, regrouped_inertias
 from cardan.program.schedule import ClimbRound, Round, Schedule
 
 if TYPE_CHECKING:

@@ -16,10 +16,13 @@ Equations: KJ(1), KJ(2), KJ(3), KJ(4), KJ(5)-(10), KJ(11)-(16).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm, pi
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, as_graph, constant, zeros
+from cardan.algebra.matrix import Matrix, arctan2, as_graph, constant, cos, dot, sin, stack, where, zeros
 from cardan.algebra.spatial import Transform, crm, shifted, turned
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.rows import LinkRows
@@ -127,3 +130,33 @@ def measure(model: Model, nodes: Nodes, j: int) -> Measured:
     X_p = Transform((turned(R_M.T @ p.R), shifted(p.R.T @ (r_M - p.r0))))
     rows = joint_rows(joint.kind, R_F.T @ R_M, R_F.T @ (r_M - r_F), X_c @ c.v, X_p @ p.v)
     return Measured(rows, ip, ic, X_p, X_c)
+
+
+def principal(x: Matrix, period: float = 2 * pi) -> Matrix:
+    """`x` less the multiple of the period that brings it nearest to zero."""
+    w = 2 * pi / period
+    return arctan2(sin(w * x), cos(w * x)) / w
+
+
+def common_period(factors: Sequence[float]) -> float:
+    """Largest period of a sum of angles times factors when each angle may jump by whole turns; 0 if there is none."""
+    if not factors:
+        return 0.0
+    parts = [Fraction(c / factors[0]).limit_denominator(1000) for c in factors]
+    if any(abs(float(p) * factors[0] - c) > 1e-12 * c for p, c in zip(parts, factors, strict=True)):
+        return 0.0
+    return 2 * pi * factors[0] * gcd(*(p.numerator for p in parts)) / lcm(*(p.denominator for p in parts))
+
+
+def near(kind: Kind, x: Matrix, about: Matrix) -> Matrix:
+    """Of all coordinates of a joint that mean the same as `x`, those nearest to `about`."""
+    parts = []
+    for k, unit in enumerate(kind.q_units):
+        if unit == "rad":
+            parts.append(about[k] + principal(x[k] - about[k]))
+        elif unit != "1":
+            parts.append(x[k])
+    if kind.nq != kind.nv:
+        e = x[kind.nq - 4 : kind.nq]
+        parts.append(e * where(dot(e, about[kind.nq - 4 : kind.nq]) < 0, -1.0, 1.0))
+    return stack(*parts) if parts else x

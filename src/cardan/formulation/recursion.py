@@ -21,8 +21,7 @@ import numpy as np
 
 from cardan.algebra.matrix import Matrix, constant, segment, zeros
 from cardan.model.model import Model
-from cardan.model.regroup import regrouped_inertias
-from cardan.model.tree import GROUND, Link, Tree
+from cardan.model.tree import GROUND, Link, Tree, regrouped_inertias
 
 Node = Any  # a body in a recursion: an object whose attributes are the book's symbols
 Step = Callable[[Node, Node], None]

@@ -35,18 +35,16 @@ from cardan.formulation.formulation import (
 )
 from cardan.formulation.kinematics import MOTION, Kinematics
 from cardan.formulation.light import lent_to_links
-from cardan.formulation.measured_joint import dual
+from cardan.formulation.measured_joint import dual, near
 from cardan.formulation.quantity import links_from_bodies
 from cardan.formulation.recursion import run, unroll
 from cardan.formulation.rows import LinkRows, Rows
 from cardan.formulation.solve import along_tree, solve_constrained
 from cardan.formulation.spatial import INVERSE_DYNAMICS_LOADED, JOINT_WRENCHES, MASS_MATRIX, SPATIAL
 from cardan.formulation.tree import with_cut_drives
-from cardan.formulation.whole_turns import near
-from cardan.model.joint import FREE, Kind
+from cardan.model.joint import FREE, Kind, configuration_rate
 from cardan.model.model import Model
 from cardan.model.row import RowTable, joint_labels
-from cardan.model.transform import configuration_rate
 from cardan.model.tree import Link, Tree
 
 # Six freedoms, placed by a rotation matrix (rows of E) and a position instead of a quaternion: what the tree's own

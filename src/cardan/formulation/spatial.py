@@ -12,8 +12,10 @@ Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B1), FX(B3), FX(
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, mirrored
+from cardan.algebra.matrix import Matrix, constant, eye, mirrored, segment
 from cardan.algebra.spatial import (
     Transform,
     annihilating,
@@ -28,12 +30,12 @@ from cardan.algebra.spatial import (
 )
 from cardan.formulation.armature import drive_force, not_carried, own_columns, rotor_energy, with_own
 from cardan.formulation.kinematics import joint, pose, velocity
-from cardan.formulation.quantity import Quantity, per_body, per_velocity, square
+from cardan.formulation.quantity import Inputs, Quantity, per_body, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
 from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, totals
-from cardan.model.transform import configuration_rate
-
-# Inverse dynamics: the recursive Newton-Euler algorithm, RBDA table 5.1.
+from cardan.model.joint import configuration_rate
+from cardan.model.model import Model
+from cardan.model.tree import GROUND
 
 
 def newton_euler_out(b: Node, p: Node) -> None:
@@ -344,3 +346,28 @@ class Spatial(TreeFormulation):
 
 
 SPATIAL = Spatial()
+
+
+def frame_jacobian(frame: str) -> Quantity:
+    """Quantity `J` (6, nv) with `J v` the twist of a body or frame in its own components.
+
+    Six unit forces on the frame are carried to the root (RBDA section 6.3). The joint forces `S^T G` on the way are
+    the transpose of the velocities per unit rate.
+    """
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        i, at = model.placement(frame)
+        q = inputs["q"]
+        J = type(q)(6, model.nv)
+        X = Transform((turned(constant(at.rotation.T)), shifted(constant(at.position))))
+        forces: tuple[Matrix, ...] = (X.T @ eye(6, q),)
+        while i != GROUND:
+            link = model.tree.links[i]
+            b = SimpleNamespace(kind=link.kind, E=constant(link.E), r=constant(link.r), q=segment(q, link.q))
+            joint(b, None)
+            J[:, link.v] = forces[0].T @ b.S
+            forces = force_to_parent(b, forces)
+            i = link.parent
+        return [J]
+
+    return Quantity(f"jacobian of {frame}", ("q",), (("J", lambda model: (6, model.nv)),), write=write)

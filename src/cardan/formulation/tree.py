@@ -45,8 +45,8 @@ from cardan.formulation.quantity import (
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.formulation.rows import LinkRows
 from cardan.formulation.solve import along_tree, solve_constrained
+from cardan.model.joint import joint_transform
 from cardan.model.model import Model
-from cardan.model.transform import joint_transform
 from cardan.model.tree import GROUND, Tree
 
 Finish = Callable[[Model, list[Matrix]], list[Matrix]]

@@ -13,13 +13,12 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cardan.errors import InputError
+from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.absolute import ABSOLUTE_BODY
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.kinematics import body_poses
-from cardan.functions.removed import Removed, refuse
 from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import counted, one
@@ -65,7 +64,7 @@ def reactions(
     that of the same equations there; the first call warns of a wide gap.
     """
     if removed:
-        raise refuse("reactions", removed)
+        raise no_such_argument("reactions", removed)
     tau = np.zeros(model.nv) if tau is None else tau
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
     found = find_formulation(formulation)
@@ -90,7 +89,7 @@ def multipliers(
     coordinates `model.rows`. A row that depends on others and is left out has zero.
     """
     if removed:
-        raise refuse("multipliers", removed)
+        raise no_such_argument("multipliers", removed)
     tau = np.zeros(model.nv) if tau is None else tau
     return multiplier_kernel(model, find_formulation(formulation))(q, v, tau, *time_argument(model, t))
 

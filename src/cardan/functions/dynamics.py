@@ -13,15 +13,14 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cardan.errors import InputError
+from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
-from cardan.functions import large
-from cardan.functions.removed import Removed, refuse
+from cardan.functions import looped
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
+from cardan.structure.condition import warn_of_tree
 from cardan.structure.kernels import is_large, time_argument, tree_kernel
-from cardan.structure.rounding import warn_of_tree
 
 _FORWARD: KernelSlot[str | Formulation] = KernelSlot("forward dynamics under drives alone, by formulation")
 _INVERSE: KernelSlot[str | Formulation] = KernelSlot("inverse dynamics of a plain tree, by formulation")
@@ -49,7 +48,7 @@ def forward_dynamics(
     or one of your own; `t` is time, s.
     """
     if removed:
-        raise refuse("forward_dynamics", removed)
+        raise no_such_argument("forward_dynamics", removed)
     if tau is None:
         tau = np.zeros(model.nv, _kind(q))
     if wrenches is None:
@@ -70,7 +69,7 @@ def forward_dynamics(
         return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)
     warn_of_tree(model, found)
     if found.name != "spatial" and is_large(model):
-        return _given(out, large.solve_forward(model, q, v, tau, wrenches, found))
+        return _given(out, looped.solve_forward(model, q, v, tau, wrenches, found))
     if wrenches is None:
         kernel = _FORWARD.find(model, formulation, lambda: tree_kernel(model, "forward_dynamics", found))
         return kernel(q, v, tau, out=out, threads=threads)
@@ -98,7 +97,7 @@ def inverse_dynamics(
     model's force elements act too. Every `formulation` answers from its own equations.
     """
     if removed:
-        raise refuse("inverse_dynamics", removed)
+        raise no_such_argument("inverse_dynamics", removed)
     if wrenches is None and driven is None:
         kernel = model.memory.get((_INVERSE, formulation))
         if kernel is not None:
@@ -147,7 +146,7 @@ def inverse_mass_matrix(
 ) -> NDArray[Any]:
     """Inverse of the tree's mass matrix (..., nv, nv)."""
     if is_large(model):
-        return _given(out, large.inverse_mass_matrix(model, q, find_formulation(formulation)))
+        return _given(out, looped.inverse_mass_matrix(model, q, find_formulation(formulation)))
     return tree_kernel(model, "inverse_mass_matrix", formulation)(q, out=out, threads=threads)
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cardan.errors import InputError
+from cardan.formulation.dynamics import element_potential, element_power
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.power import element_potential, element_power
 from cardan.formulation.registry import find_formulation
-from cardan.functions import large
+from cardan.functions import looped
 from cardan.functions.constraints import multipliers
 from cardan.functions.equations import equations
 from cardan.model.memory import KernelSlot
@@ -57,7 +57,7 @@ def centroidal_momentum(
 ) -> NDArray[Any]:
     """Momentum (..., 6) of all bodies about their common centre of mass."""
     if is_large(model):
-        return large.centroidal_momentum(model, q, v, find_formulation(formulation))
+        return looped.centroidal_momentum(model, q, v, find_formulation(formulation))
     return tree_kernel(model, "centroidal_momentum", formulation)(q, v)
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cardan.errors import Removed, no_such_argument
 from cardan.formulation import dynamics
 from cardan.formulation.coordinates import own_equations
+from cardan.formulation.dynamics import element_potential
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.power import element_potential
 from cardan.formulation.quantity import Quantity, Shape, fixed
 from cardan.formulation.registry import find_formulation
-from cardan.functions.removed import Removed, refuse
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.row import RowTable
@@ -252,7 +252,7 @@ def equations(model: Model, *, formulation: str | Formulation = "spatial", **rem
     `formulation` is "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points" or one of your own.
     """
     if removed:
-        raise refuse("equations", removed)
+        raise no_such_argument("equations", removed)
     found = find_formulation(formulation)
     prepare(model, found)
     return Equations(model, found)

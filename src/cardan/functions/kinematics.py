@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.jacobian import frame_jacobian
-from cardan.functions import large
+from cardan.formulation.spatial import frame_jacobian
+from cardan.functions import looped
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
@@ -73,7 +73,7 @@ def jacobian(model: Model, q: ArrayLike, frame: str, *, axes: str = "body") -> N
     _require_order("jacobian", q)
     if axes not in ("body", "ground"):
         raise InputError(f"jacobian: axes must be 'body' or 'ground', got {axes!r}")
-    J = large.jacobian(model, q, frame) if is_large(model) else _jacobian_kernel(model, frame)(q)
+    J = looped.jacobian(model, q, frame) if is_large(model) else _jacobian_kernel(model, frame)(q)
     if axes == "ground":
         R = frame_pose(model, q, frame)[..., :3, :3]
         J = np.concatenate([R @ J[..., :3, :], R @ J[..., 3:, :]], axis=-2)

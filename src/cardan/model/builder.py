@@ -10,16 +10,14 @@ import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
-from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
 from cardan.model.html import mechanism_html, thumbnail
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
-from cardan.model.model import Model
+from cardan.model.model import Actuator, Model, State
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
-from cardan.model.state import State
 from cardan.model.tree import (
     GROUND,
     Tree,

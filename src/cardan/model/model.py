@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, nearest
-from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.force import Coupling, Force
@@ -20,12 +19,40 @@ from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.row import RowTable, rows_of_tree
-from cardan.model.state import State
 from cardan.model.tree import GROUND, Link, Tree, grow_tree
 from cardan.model.values import bodies_and_joints, counted, shown, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Actuator:
+    """A named input on a joint, carried as data: it does not act by itself.
+
+    With control `u`, its force is `F = gain u + bias[0] + bias[1] (gear . q) + bias[2] (gear . v)`, and it drives the
+    joint with `gear F` (N m or N); `gear` has a number for each rate of the joint. `control` and `force` are ranges of
+    u and F.
+    """
+
+    name: str
+    kind: str
+    joint: str
+    gear: np.ndarray
+    gain: float = 1.0
+    bias: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    control: tuple[float, float] | None = None
+    force: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Configuration q (nq,), rates v (nv,) of the tree, and time (s)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    time: float = 0.0
+
 
 INDENTED = 40  # levels of the tree that a report shows by indentation
 

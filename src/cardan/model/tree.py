@@ -16,13 +16,12 @@ import numpy as np
 
 from cardan.algebra.free_number import nominal, plain, scalar
 from cardan.algebra.matrix import snap
-from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
+from cardan.algebra.spatial import Transform, inertia_about_origin, rigid_inertia, shifted, turned
 from cardan.errors import ModelError
 from cardan.model.body import Body, Joint
 from cardan.model.force import Coupling, Force
-from cardan.model.joint import RIGID, Kind, reversed_kind
+from cardan.model.joint import RIGID, Kind, joint_transform, reversed_kind
 from cardan.model.pose import Pose
-from cardan.model.transform import joint_transform
 
 GROUND = -1
 
@@ -281,3 +280,26 @@ def _moves_inertia(S: np.ndarray, D: np.ndarray, IC: np.ndarray) -> bool:
     turning, mass = np.trace(IC[:3, :3]), IC[3, 3]
     largest = np.sqrt(np.maximum(np.diag(S.T @ np.diag([turning] * 3 + [mass] * 3) @ S), 1e-300))
     return bool(mass > 0 and np.linalg.eigvalsh(D / np.outer(largest, largest))[0] > 1e-13)
+
+
+def regrouped_inertias(tree: Tree) -> list[np.ndarray]:
+    """Inertia (6, 6) of each link after moving to the parent, tips first, the part that acts the same on both sides.
+
+    For a hinge that is mass along the axis; for a ball joint, mass at its centre; for a slider, rotational inertia
+    (`Kind.unmoved`). Moving it changes no acceleration, joint force or energy, and makes most entries of the link's
+    inertia structural zeros. Only the forces between bodies change: reactions are computed with the true inertias.
+    Source: the base parameters of Gautier and Khalil (1990). Docs: docs/decisions/0004.
+    """
+    inertias = [link.I for link in tree.links]
+    for i in reversed(range(len(tree.links))):
+        link = tree.links[i]
+        if link.kind.unmoved is None:
+            continue
+        part = link.kind.unmoved(inertias[i])
+        kept = inertias[i] - part
+        kept[part == inertias[i]] = 0.0
+        inertias[i] = kept
+        if link.parent != GROUND:
+            X = Transform((turned(link.E), shifted(link.r)))
+            inertias[link.parent] = inertias[link.parent] + X.congruence(part)
+    return inertias

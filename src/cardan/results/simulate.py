@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError, nearest
+from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.integrate.driver import RunSamples, drive
@@ -33,11 +33,6 @@ from cardan.structure.redundancy import require_motion
 CHUNK = 16_384  # systems that are integrated together: their states fit into the processor's cache
 MEMORY = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
 MOST_SAMPLES = 10_000_000
-# Arguments that `simulate` no longer has, and what to give instead. Options of integrators are found by themselves.
-REMOVED = {
-    "longest_step": "is now called max_step",
-    "most_steps": "is now called max_steps",
-}
 
 
 def simulate(
@@ -299,12 +294,10 @@ def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
 def _reject_removed(removed: dict[str, Any], method: Any) -> None:
     """Reject arguments that `simulate` does not have; for a removed one say what to give instead."""
     for name, value in removed.items():
-        if name in REMOVED:
-            raise InputError(f"simulate: {name} {REMOVED[name]}")
         if example := option_example(method, name, value):
             raise InputError(f"simulate: {name} is now an option of the method: method={example}")
         known = [p.name for p in inspect.signature(simulate).parameters.values() if p.kind is not p.VAR_KEYWORD]
-        raise InputError(f"simulate: there is no argument {name!r}{nearest(name, known)}")
+        raise no_such_argument("simulate", {name: value}, known)
 
 
 def _times(start: float, duration: float, samples: Any) -> np.ndarray:

@@ -15,8 +15,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.model import plane as planar
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.model.plane import PLANE, PlanarModel, Plane, planar_model
-from cardan.model.plane_role import named_plane
+from cardan.model.plane import PLANE, PlanarModel, Plane, named_plane, planar_model
 from cardan.model.tree import GROUND
 from cardan.structure.assemble import assemble, constraint_kernels
 from cardan.structure.kernels import symbolic, time_argument, tree_kernel

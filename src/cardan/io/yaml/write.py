@@ -19,14 +19,13 @@ from cardan.io.yaml.function import function_entries, motion_entries
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import VERSION
 from cardan.io.yaml.values import AXES as AXIS_NAMES
-from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.field import AXES, AXIS, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
 from cardan.model.force import Coupling, Force, force_kinds
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import joint_types
-from cardan.model.model import Model
+from cardan.model.model import Actuator, Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND, choose_tree, joints_to_keep, notes_on_turns
 from cardan.model.values import floats
