@@ -25,7 +25,7 @@ from cardan.results.page.page import MOST_SAMPLES, html
 from cardan.results.page.scene_3d import JOINTS, scene_3d
 from cardan.results.page.solids import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, rod
 
-from ..drawn_kinds import WIRE, bead
+from ..user_kinds import WIRE, bead
 
 pytest.importorskip("k3d", reason="pages need K3D-jupyter: pip install 'cardan[view]'")
 pytestmark = pytest.mark.usefixtures("quick_code")

@@ -21,7 +21,7 @@ from cardan.results.energy_balance import work
 from cardan.results.figure import image
 from cardan.results.geometry import geometry_of
 
-from ..drawn_kinds import WIRE, bead
+from ..user_kinds import WIRE, bead
 
 
 @pytest.fixture(scope="module")
