@@ -12,7 +12,7 @@ from hypothesis import Phase, example, given, settings
 
 import cardan as cd
 from cardan.mechanisms import chain, scotch_yoke
-from cardan.structure.condition import TREE_TOO_LARGE
+from cardan.structure.rounding import TREE_TOO_LARGE
 
 from .robustness_errors import Comparison, interpreted
 from .robustness_mechanisms import Case, Part, linkages, rings, trees

@@ -67,6 +67,8 @@ class Formulation(ABC):
     """Whether its coordinates are those of the tree."""
     has_recursions: ClassVar[bool] = False
     """Whether plain trees have recursions of their own here (`TreeFormulation.quantities`)."""
+    solves_mass_matrix: ClassVar[bool] = True
+    """Whether forward dynamics of a plain tree factorises `M`; False if a recursion does without."""
     is_planar: ClassVar[bool] = False
     """Whether it takes planar mechanisms only."""
     has_armature: ClassVar[bool] = True

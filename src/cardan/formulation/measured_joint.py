@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import gcd, lcm, pi
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
@@ -142,6 +141,8 @@ def common_period(factors: Sequence[float]) -> float:
     """Largest period of a sum of angles times factors when each angle may jump by whole turns; 0 if there is none."""
     if not factors:
         return 0.0
+    from fractions import Fraction  # takes milliseconds to import
+
     parts = [Fraction(c / factors[0]).limit_denominator(1000) for c in factors]
     if any(abs(float(p) * factors[0] - c) > 1e-12 * c for p, c in zip(parts, factors, strict=True)):
         return 0.0

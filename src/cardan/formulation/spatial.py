@@ -318,6 +318,7 @@ class Spatial(TreeFormulation):
     name = "spatial"
     about = "six-dimensional vectors, joint coordinates"
     has_recursions = True
+    solves_mass_matrix = False
     inverse = INVERSE_DYNAMICS_LOADED
     mass = MASS_MATRIX
     forward = FORWARD_DYNAMICS_LOADED

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.absolute import ABSOLUTE_BODY
@@ -27,6 +26,9 @@ from cardan.structure.condition import warn_at_first
 from cardan.structure.dynamics import multiplier_kernel, reaction_kernel
 from cardan.structure.kernels import equations_at, time_argument
 from cardan.structure.redundancy import redundancy
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 
 def constraint_residual(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> NDArray[Any]:

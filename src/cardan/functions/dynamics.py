@@ -8,10 +8,9 @@ body, in the body's components, about its origin. float32 arrays give float32 re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
@@ -19,8 +18,11 @@ from cardan.formulation.registry import find_formulation
 from cardan.functions import looped
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
-from cardan.structure.condition import warn_of_tree
 from cardan.structure.kernels import is_large, time_argument, tree_kernel
+from cardan.structure.rounding import warn_of_tree
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 _FORWARD: KernelSlot[str | Formulation] = KernelSlot("forward dynamics under drives alone, by formulation")
 _INVERSE: KernelSlot[str | Formulation] = KernelSlot("inverse dynamics of a plain tree, by formulation")
@@ -68,7 +70,7 @@ def forward_dynamics(
             _FORWARD.find(model, formulation, lambda: kernel)
         return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)
     warn_of_tree(model, found)
-    if found.name != "spatial" and is_large(model):
+    if found.solves_mass_matrix and is_large(model):
         return _given(out, looped.solve_forward(model, q, v, tau, wrenches, found))
     if wrenches is None:
         kernel = _FORWARD.find(model, formulation, lambda: tree_kernel(model, "forward_dynamics", found))

@@ -6,10 +6,9 @@ N m s and N s, ground components. SI units.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from cardan.errors import InputError
 from cardan.formulation.dynamics import element_potential, element_power
@@ -23,6 +22,9 @@ from cardan.model.model import Model
 from cardan.model.values import array
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 _ELEMENTS: KernelSlot[str] = KernelSlot("potential energy and power of force elements")
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from cardan.errors import Removed, no_such_argument
 from cardan.formulation import dynamics
@@ -29,6 +28,8 @@ from cardan.structure.redundancy import require_motion
 from cardan.structure.rows import kept_rows
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
     from cardan.readable.symbols import Symbols
 
 _KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("the contract in a formulation's own coordinates")

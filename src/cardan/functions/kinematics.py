@@ -6,10 +6,9 @@ Twists and accelerations are (angular, linear) in rad and m, in the body's own c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
@@ -19,6 +18,9 @@ from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
 from cardan.structure.kernels import compile_quantity, is_large, tree_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 _JACOBIANS: KernelSlot[str] = KernelSlot("Jacobians, by frame")
 

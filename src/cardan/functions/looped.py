@@ -17,7 +17,7 @@ from cardan.structure.kernels import tree_kernel
 
 def inverse_mass_matrix(model: Model, q: Any, formulation: Formulation) -> np.ndarray:
     """Column k is the acceleration that a unit joint force adds at rest."""
-    if formulation.name != "spatial":
+    if formulation.solves_mass_matrix:
         return np.linalg.inv(tree_kernel(model, "mass_matrix", formulation)(q))
     forward = tree_kernel(model, "forward_dynamics")
     q = np.asarray(q)

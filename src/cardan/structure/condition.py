@@ -4,13 +4,11 @@
 diagonal, so that metres, radians and units of mass do not count: of all scalings this is nearly the best (A. van der
 Sluis, Numerische Mathematik 14 (1969) 14-23), and elimination without pivoting errs by its condition, not by that of
 the matrix as it is (J. W. Demmel, LAPACK working note 14, 1989). Recursions along a tree are as good or better,
-see `magnification`. Docs: docs/robustness.md.
+see `structure.rounding`. Docs: docs/robustness.md.
 """
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from cardan.formulation.light import light_links
 from cardan.formulation.registry import find_formulation
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.model.tree import judge_mobility, weightless_links
+from cardan.model.tree import weightless_links
 from cardan.model.values import array
 from cardan.structure.assemble import assemble, constraint_kernels
 from cardan.structure.kernels import (
@@ -33,6 +31,7 @@ from cardan.structure.kernels import (
     tree_kernel,
 )
 from cardan.structure.planarity import prepare
+from cardan.structure.rounding import JUDGED, TOO_LARGE, say, some_values, warn_of_tree, warn_outside
 from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, row_sizes
 
 WIDEST = 2400  # unknowns up to which a new kernel is judged
@@ -219,65 +218,3 @@ def _of_both(M: np.ndarray, J: np.ndarray) -> Any:
     J = J / np.maximum(np.linalg.norm(J, axis=-1, keepdims=True), 1e-300)
     zero = np.zeros((*J.shape[:-1], J.shape[-2]))
     return np.linalg.cond(np.block([[M, np.swapaxes(J, -1, -2)], [J, zero]]))
-
-
-# Past this the stated bound, 100 * 2.2e-16 times the condition, is more than a thousandth.
-TOO_LARGE = 5e10
-TREE_TOO_LARGE = 5e9  # of what `magnification` finds, which errors exceed more often
-OTHERS = (1, 2)  # seeds of more configurations, to be sure
-SOME = 5  # of a batch of values of free parameters, how many are judged
-
-JUDGED: Slot[str, bool] = Slot("formulations whose condition was judged at generic configurations")
-
-
-def magnification(model: Model) -> float:
-    """How many times less inertia a joint of the tree moves than it carries, at arbitrary configurations.
-
-    A recursion subtracts, tips first, from the inertia that a joint carries, `IC`, what the joints beyond do not pass
-    on, and leaves `IA`. Its error grows with `IC / IA`: the pivot of `M` with unit diagonal, at most the condition of
-    `M` and in long chains much less (docs/robustness.md). `build` has computed it (`model.tree.judge_mobility`).
-    Free parameters count with the values that the model is at.
-    """
-    tree = model.tree if model.values is None else model.settled().tree
-    found = tree.mobility[1]
-    return found if found < TREE_TOO_LARGE else min(found, *(judge_mobility(tree, seed)[1] for seed in OTHERS))
-
-
-def warn_of_tree(model: Model, formulation: Formulation) -> None:
-    """Warn, once for a model and a formulation, if a tree's recursion may lose all digits."""
-    if JUDGED.first_time(model, formulation.key):
-        say(model, formulation, max(magnification(one) for one in some_values(model)), TREE_TOO_LARGE)
-
-
-def some_values(model: Model) -> list[Model]:
-    """The model at some of the values of its free parameters; at nominal ones where there are none."""
-    if not model.batch:
-        return [model]
-    if 0 in model.batch:
-        return [model.unbound]
-    rows = np.unique(np.linspace(0, np.prod(model.batch) - 1, SOME).astype(int))
-    return [model.one_of(tuple(map(int, np.unravel_index(row, model.batch)))) for row in rows]
-
-
-def say(model: Model, formulation: Formulation, found: float, limit: float, where: str = "") -> None:
-    """Warn where the user called, if that is too much."""
-    if not found < limit:
-        warn_outside(
-            f"model {model.name!r}: its equations in formulation {formulation.name!r} magnify rounding {found:.1g} "
-            f"times{where} (cd.condition), so accelerations and reactions may have no correct digit; masses or lengths "
-            f"differ too much along a chain of joints{', or loops are near a dead point' * bool(where)}"
-            f"{'' if formulation.in_tree else '; spatial may do better'}"
-        )
-
-
-def warn_outside(text: str) -> None:
-    """Warn at the line of somebody else's code that called."""
-    warnings.warn(text, RuntimeWarning, stacklevel=_depth() + 1)
-
-
-def _depth() -> int:
-    """How many frames up from the caller somebody else's code begins."""
-    frame, depth = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cardan":
-        frame, depth = frame.f_back, depth + 1
-    return depth - 1

@@ -1,0 +1,77 @@
+"""Whether a tree magnifies rounding, from its numbers alone, and the warning that says so.
+
+A recursion subtracts, tips first, from the inertia that a joint carries what the joints beyond do not pass on. It errs
+by how many times less is left, the articulated inertia `IA`, than there was, the composite inertia `IC`. That is the
+pivot of `M` with unit diagonal, `D / M_ii`, so no more than the condition of `M`; in long chains it is much less, and
+so is the error (docs/robustness.md). `build` has computed it (`model.tree.judge_mobility`).
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+
+from cardan.formulation.formulation import Formulation
+from cardan.model.memory import Slot
+from cardan.model.model import Model
+from cardan.model.tree import judge_mobility
+
+# Past this the stated bound, 100 * 2.2e-16 times the condition, is more than a thousandth.
+TOO_LARGE = 5e10
+TREE_TOO_LARGE = 5e9  # of what `magnification` finds, which errors exceed more often
+OTHERS = (1, 2)  # seeds of more configurations, to be sure
+SOME = 5  # of a batch of values of free parameters, how many are judged
+
+JUDGED: Slot[str, bool] = Slot("formulations whose condition was judged at generic configurations")
+
+
+def magnification(model: Model) -> float:
+    """How many times less inertia a joint of the tree moves than it carries, at arbitrary configurations.
+
+    Free parameters count with the values that the model is at.
+    """
+    tree = model.tree if model.values is None else model.settled().tree
+    found = tree.mobility[1]
+    return found if found < TREE_TOO_LARGE else min(found, *(judge_mobility(tree, seed)[1] for seed in OTHERS))
+
+
+def warn_of_tree(model: Model, formulation: Formulation) -> None:
+    """Warn, once for a model and a formulation, if a tree's recursion may lose all digits."""
+    if JUDGED.first_time(model, formulation.key):
+        say(model, formulation, max(magnification(one) for one in some_values(model)), TREE_TOO_LARGE)
+
+
+def some_values(model: Model) -> list[Model]:
+    """The model at some of the values of its free parameters; at nominal ones where there are none."""
+    if not model.batch:
+        return [model]
+    if 0 in model.batch:
+        return [model.unbound]
+    rows = np.unique(np.linspace(0, np.prod(model.batch) - 1, SOME).astype(int))
+    return [model.one_of(tuple(map(int, np.unravel_index(row, model.batch)))) for row in rows]
+
+
+def say(model: Model, formulation: Formulation, found: float, limit: float, where: str = "") -> None:
+    """Warn where the user called, if that is too much."""
+    if not found < limit:
+        warn_outside(
+            f"model {model.name!r}: its equations in formulation {formulation.name!r} magnify rounding {found:.1g} "
+            f"times{where} (cd.condition), so accelerations and reactions may have no correct digit; masses or lengths "
+            f"differ too much along a chain of joints{', or loops are near a dead point' * bool(where)}"
+            f"{'' if formulation.in_tree else '; spatial may do better'}"
+        )
+
+
+def warn_outside(text: str) -> None:
+    """Warn at the line of somebody else's code that called."""
+    warnings.warn(text, RuntimeWarning, stacklevel=_depth() + 1)
+
+
+def _depth() -> int:
+    """How many frames up from the caller somebody else's code begins."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cardan":
+        frame, depth = frame.f_back, depth + 1
+    return depth - 1
