@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.formulation import registry
 from cardan.integrate.explicit.tableau import KUTTA
 from cardan.integrate.integrators import INTEGRATORS
 from cardan.mechanisms import cart_pole, slider_crank, two_body
@@ -28,6 +29,7 @@ def page() -> Iterator[dict[str, Any]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joint, "ADDED_TYPES", {})
         patch.setattr(force, "ADDED_FORCES", {})
+        patch.setattr(registry, "ADDED", {})
         for block in PAGE.read_text().split("```python\n")[1:]:
             exec(compile(block.partition("\n```")[0], str(PAGE), "exec", dont_inherit=True), found)
         found["WIRE"] = found["wire"](found["k"])

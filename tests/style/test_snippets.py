@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import cardan
+from cardan.formulation import registry
 from cardan.model import force, joint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,6 +32,7 @@ def test_what_is_shown_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(joint, "ADDED_TYPES", {})  # what a page registers is forgotten afterwards
     monkeypatch.setattr(force, "ADDED_FORCES", {})
+    monkeypatch.setattr(registry, "ADDED", {})
     count = run(page, page.read_text())
     assert count or page != ROOT / "README.md", "the README shows no Python"
 

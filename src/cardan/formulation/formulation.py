@@ -206,12 +206,19 @@ class Formulation(ABC):
 
 def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Scalar) -> Scalar:
     """A coupling's residual without the jumps of angles that are measured up to whole turns."""
-    measured = [
-        abs(float(c))
+    measured = {
+        j: abs(float(c))
         for j, c in zip(coupling.joints, coupling.coefficients, strict=True)
         if not kin.counts_turns(j) and kin.model.joints[j].kind.q_units == ("rad",)
-    ]
-    period = common_period(measured)
+    }
+    period = common_period([*measured.values()])
+    cut = [kin.model.joints[j].name for j in measured if j in kin.model.cuts]
+    if cut and not period:
+        ratios = ", ".join(f"{c:g}" for c in measured.values())
+        raise ModelError(
+            f"{coupling.owner}: it couples angles with the factors {ratios}, whose ratio is no simple fraction, and the "
+            f"loop is cut at joint {cut[0]!r}, whose turns are not counted; cut another joint with build(cut=[...])"
+        )
     return principal(phi, period) if period else phi
 
 

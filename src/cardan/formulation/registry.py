@@ -17,12 +17,12 @@ _OWN = {
     "relative": ("relative", "RELATIVE"),
     "points": ("points.formulation", "POINTS"),
 }
-_ADDED: dict[str, Formulation] = {}
+ADDED: dict[str, Formulation] = {}
 
 
 def formulation_names() -> tuple[str, ...]:
     """Names of all formulations, those added last."""
-    return (*_OWN, *_ADDED)
+    return (*_OWN, *ADDED)
 
 
 def find_formulation(formulation: str | Formulation) -> Formulation:
@@ -33,8 +33,8 @@ def find_formulation(formulation: str | Formulation) -> Formulation:
         module, name = _OWN[formulation]
         found: Formulation = getattr(import_module(f"cardan.formulation.{module}"), name)
         return found
-    if isinstance(formulation, str) and formulation in _ADDED:
-        return _ADDED[formulation]
+    if isinstance(formulation, str) and formulation in ADDED:
+        return ADDED[formulation]
     raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, formulation_names())}")
 
 
@@ -53,4 +53,4 @@ def add_formulation(formulation: Formulation) -> None:
     if name in _OWN:
         raise InputError(f"formulation {name!r} is Cardan's own; give yours another name")
     formulation.added = os.urandom(16).hex()
-    _ADDED[name] = formulation
+    ADDED[name] = formulation
