@@ -43,7 +43,7 @@ def solved(A: Matrix, b: Matrix) -> Matrix:
     return where(b[0] < 0, -1.0, 1.0) * ldl_solve(ldl_factor(A), b)
 
 def rates(coupling: Coupling, t: Matrix) -> Matrix:
-    g, gdot, gddot = coupling.rows(t)
+    g, gdot, gddot = coupling.right_side(t)
     return g + gdot * t + gddot * t**2
 """
 # Each of these lines is wrong. R is a 3x3 matrix of symbols, v a vector of symbols, x an array of numbers.
@@ -71,7 +71,7 @@ rigid_inertia(v, 1.0, R)
 Transform((R, "shift"))
 Transform((R,)) @ 2
 joint_transform(R, v, R, v)
-Coupling.rows(v, "t")
+Coupling.right_side(v, "t")
 a: Matrix = 1.0
 b: Matrix = x
 c: np.ndarray = skew(v)

@@ -22,10 +22,11 @@ _KERNELS: Slot[str, Kernel] = Slot("kernels of integrators, by a digest of all t
 class Given:
     """Inputs that stay constant during a step, as symbols: drives (nv,), free parameters, and `about`.
 
-    `about` is the tree's configuration (nq,) near which measured angles are taken; empty in tree coordinates.
+    `tau` is None where a loop over the links reads the drives by itself. `about` is the tree's configuration (nq,) near
+    which measured angles are taken; empty in tree coordinates.
     """
 
-    tau: Matrix
+    tau: Matrix | None
     parameters: Sequence[Matrix] = ()
     about: Sequence[Matrix] = ()
 

@@ -207,11 +207,11 @@ class AlphaState:
     x: Matrix
     w: Matrix
     iterate: NewtonUnknowns
-    h: Scalar
-    k: Scalar
-    steps: Scalar
-    outcome: Scalar
-    event: Scalar
+    h: Matrix
+    k: Matrix
+    steps: Matrix
+    outcome: Matrix
+    event: Matrix
     g: Matrix
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cardan.algebra.matrix import Matrix
+from cardan.algebra.matrix import Matrix, Scalar
 from cardan.formulation.dynamics import forward_dynamics
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.looping import record_schedule
@@ -94,7 +94,7 @@ class Graphs:
     plus_function: Any
     projection: Projection | None
 
-    def accelerations(self, t: Matrix, q: Matrix, v: Matrix, given: Given) -> Matrix:
+    def accelerations(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> Matrix:
         """`vdot`."""
         time = (t,) if self.forward.n_in() - len(given.parameters) > 3 else ()
         a = self.forward(q, v, given.tau, *time, *given.parameters)

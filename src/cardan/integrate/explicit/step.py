@@ -116,7 +116,7 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
     return StepResult(q, v, eq, ev)
 
 
-def measure(step: Step, new: StepResult, rtol: Scalar, atol: Scalar) -> tuple[Scalar, Scalar]:
+def measure(step: Step, new: StepResult, rtol: Scalar, atol: Scalar) -> tuple[Matrix, Matrix]:
     """Sum of squares of the error divided by the tolerance, and sum of magnitudes of the state, over all entries."""
     import casadi as ca
 
@@ -165,7 +165,7 @@ class StepControl:
 CONTROL = tuple(f.name for f in fields(StepControl))
 
 
-def step_length(s: ExplicitState, control: StepControl) -> Scalar:
+def step_length(s: ExplicitState, control: StepControl) -> Matrix:
     """Length of the step to take: to the end if that is near; zero for a lane that has stopped."""
     import casadi as ca
 
@@ -175,7 +175,7 @@ def step_length(s: ExplicitState, control: StepControl) -> Scalar:
     return where(is_running(s, control), h, 0.0)
 
 
-def is_running(s: ExplicitState, control: StepControl) -> Scalar:
+def is_running(s: ExplicitState, control: StepControl) -> Matrix:
     """Whether a lane has neither arrived nor stopped."""
     import casadi as ca
 
@@ -186,13 +186,13 @@ def is_running(s: ExplicitState, control: StepControl) -> Scalar:
 class StepDecision:
     """Whether a step is accepted, and the new values of everything but position, velocity and acceleration."""
 
-    accept: Scalar
-    t: Scalar
-    h: Scalar
-    e: Scalar
-    steps: Scalar
-    outcome: Scalar
-    event: Scalar
+    accept: Matrix
+    t: Matrix
+    h: Matrix
+    e: Matrix
+    steps: Matrix
+    outcome: Matrix
+    event: Matrix
     g: Matrix
 
 
@@ -200,9 +200,9 @@ def decide(
     tableau: Tableau,
     s: ExplicitState,
     control: StepControl,
-    h: Scalar,
-    squares: Scalar,
-    size: Scalar,
+    h: Matrix,
+    squares: Matrix,
+    size: Matrix,
     g: Matrix,
     directions: np.ndarray,
     count: int,
@@ -253,7 +253,7 @@ def finish(
     new: StepResult,
     g: Matrix,
     directions: np.ndarray,
-) -> tuple[ExplicitState, Scalar]:
+) -> tuple[ExplicitState, Matrix]:
     """The state after a step, accepted or not, and whether the lane goes on."""
     squares, size = measure(step, new, control.rtol, control.atol)
     n = new.q.shape[0] + new.v.shape[0]

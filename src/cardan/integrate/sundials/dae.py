@@ -147,10 +147,9 @@ def explicit_jacobian(model: Model) -> Quantity:
 
 def nonzeros(matrix: Quantity, count: int) -> Quantity:
     """The nonzeros (count,) of a sparse matrix, by columns."""
-    import casadi as ca
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
-        return [ca.vertcat(*matrix.graph(model, s)[0].nonzeros())]
+        return [matrix.graph(model, s)[0].nz[:]]
 
     return Quantity(matrix.name, matrix.inputs, (("K", fixed(count)),), write=write, shapes=matrix.shapes)
 
