@@ -1,7 +1,7 @@
 """Gear's method: backward differentiation of variable order and step on the differential-algebraic equations.
 
-The equations are those of `sundials.dae`, in a formulation's own coordinates; SUNDIALS IDA integrates them with their
-exact Jacobian. Inputs and results are in coordinates of the tree, on the constraints to rounding.
+The equations are those of `sundials.equations`, in a formulation's own coordinates; SUNDIALS IDA integrates them with
+their exact Jacobian. Inputs and results are in coordinates of the tree, on the constraints to rounding.
 
 Source: A. C. Hindmarsh et al., SUNDIALS, ACM Trans. Math. Softw. 31 (2005) 363-396; K. E. Brenan, S. L. Campbell,
 L. R. Petzold, Numerical Solution of Initial-Value Problems in Differential-Algebraic Equations (SIAM 1996), chapter 5.

@@ -13,10 +13,16 @@ import numpy as np
 from cardan.errors import InputError, LoopError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
-from cardan.integrate.layout import Layout
+from cardan.integrate.kernel import Layout
 from cardan.integrate.stepper import Outcome
-from cardan.integrate.sundials import dae
-from cardan.integrate.sundials.equations import events_of_row, kernel_of_row, matrix_of_row
+from cardan.integrate.sundials.equations import (
+    DaeLayout,
+    events_of_row,
+    explicit_jacobian,
+    explicit_rates,
+    kernel_of_row,
+    matrix_of_row,
+)
 from cardan.integrate.sundials.solver import (
     SerialStepper,
     Solver,
@@ -67,11 +73,11 @@ class MultistepStepper(SerialStepper):
         super().__init__(model, tau)
         self.formula, self.settings = formula, SolverSettings(**settings)
         free = model.unbound
-        self.rates = kernel_of_row(free, dae.explicit(free), "tree").ufunc(wide=False)
-        self.jacobian, self.pattern = matrix_of_row(free, dae.explicit_jacobian(free), "tree")
+        self.rates = kernel_of_row(free, explicit_rates(free), "tree").ufunc(wide=False)
+        self.jacobian, self.pattern = matrix_of_row(free, explicit_jacobian(free), "tree")
         self.count = 0 if events is None else int(events.numel_out(0))
         self.unit = tuple(at.start for at in free.quaternions)
-        layout = dae.DaeLayout(Layout(SPATIAL, model.nq, model.nv, (), (), self.unit), "index1")
+        layout = DaeLayout(Layout(SPATIAL, model.nq, model.nv, (), (), self.unit), "index1")
         self.events = None if not self.count else events_of_row(free, layout, events)
         self.directions = directions
 
