@@ -12,7 +12,7 @@ import cardan as cd
 from cardan.errors import CardanError
 from cardan.formulation.looping import record_schedule
 from cardan.formulation.spatial import SPATIAL
-from cardan.machines.llvm.body import print_body
+from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Module, VectorType
 from cardan.program.graph import Graph, read
 from cardan.program.march import BUSY, Each, March, Scheduled

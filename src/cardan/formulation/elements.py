@@ -70,7 +70,7 @@ def body_wrenches(kin: Kinematics, t: Scalar) -> dict[int, Matrix]:
     return total
 
 
-def element_potential(kin: Kinematics) -> Scalar:
+def element_potential(kin: Kinematics) -> Matrix:
     """Potential energy (J) of springs along joints, between points, and of bushings; gravity's is not in it."""
     import casadi as ca
 

@@ -204,7 +204,7 @@ class Formulation(ABC):
         """Letters of its coordinates and rates, group by group."""
 
 
-def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Scalar) -> Scalar:
+def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Matrix) -> Matrix:
     """A coupling's residual without the jumps of angles that are measured up to whole turns."""
     measured = {
         j: abs(float(c))
@@ -294,7 +294,7 @@ def completed(parts: Parts, known: dict[int, Matrix], lam: Matrix, a: Matrix, ba
     """
     import casadi as ca
 
-    model, q, v = parts.model, parts.kin.q, parts.kin.v
+    model, (q, v) = parts.model, parts.kin.tree_state
     rest = [j for j in range(len(model.joints)) if j not in known]
     if rest:
         kin = parts.kin if parts.kin.model is model else kinematics_of_tree(model, q, v)

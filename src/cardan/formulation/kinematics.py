@@ -82,10 +82,16 @@ class Kinematics:
 
     model: Model
     nodes: Nodes
-    q: Matrix = None
-    v: Matrix = None
-    about: Matrix = None
+    q: Matrix | None = None
+    v: Matrix | None = None
+    about: Matrix | None = None
     _measured: dict[int, Measured] = field(default_factory=dict, repr=False)
+
+    @property
+    def tree_state(self) -> tuple[Matrix, Matrix]:
+        """Coordinates and rates of the tree, for formulations that are given their state in them."""
+        assert self.q is not None and self.v is not None
+        return self.q, self.v
 
     def measured(self, j: int) -> Measured:
         """A joint measured between its links."""
@@ -96,7 +102,7 @@ class Kinematics:
     def joint(self, j: int) -> tuple[Matrix, Matrix]:
         """A joint's own coordinates and rates: those of the tree, or as measured."""
         link = self.model.link_of_joint(j)
-        if link is not None and self.q is not None:
+        if link is not None and self.q is not None and self.v is not None:
             return segment(self.q, link.q), segment(self.v, link.v)
         rows = self.measured(j).rows
         if link is not None and self.about is not None and link.kind.nq:

@@ -59,14 +59,14 @@ POSED = replace(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RelativeKinematics(Kinematics):
     """With the free joints' coordinates, and every tree joint's own as measured there, with its residual."""
 
-    six: Model = None  # type: ignore[assignment]
-    q6: Matrix = None
-    v6: Matrix = None
-    own: tuple[tuple[Matrix, Matrix, Matrix], ...] = ()
+    six: Model
+    q6: Matrix
+    v6: Matrix
+    own: tuple[tuple[Matrix, Matrix, Matrix], ...]
 
     def joint(self, j: int) -> tuple[Matrix, Matrix]:
         """A tree joint's own coordinates and rates; of a cut joint as measured."""

@@ -86,8 +86,9 @@ class TreeFormulation(Formulation):
 
     def inertia_and_force(self, model: Model, kin: Kinematics, loads: Loads) -> tuple[Matrix, Matrix]:
         """`M` (nv, nv) and `f` (nv,) of the tree under drives and wrenches."""
-        C = unroll(self.inverse.at_rest("qdd"), model, {"q": kin.q, "v": kin.v, "wrenches": loads.wrenches})[0]
-        return unroll(self.mass, model, {"q": kin.q})[0], stacked_drives(model, loads.tau, kin.q) - C
+        q, v = kin.tree_state
+        C = unroll(self.inverse.at_rest("qdd"), model, {"q": q, "v": v, "wrenches": loads.wrenches})[0]
+        return unroll(self.mass, model, {"q": q})[0], stacked_drives(model, loads.tau, q) - C
 
     def equations(self, model: Model, kin: Kinematics, loads: Loads) -> Parts:
         """Rows for the cut joints, couplings and constraints alone."""
@@ -95,7 +96,7 @@ class TreeFormulation(Formulation):
         acting = Loads(loads.tau, with_cut_drives(model, kin, loads), loads.t)
         M, f = self.inertia_and_force(model, kin, acting)
         lent = lent_to_joints(model)
-        return Parts(model, kin, loads, kin.v, M, f, rows, np.diag(lent) if lent.any() else None, acting)
+        return Parts(model, kin, loads, kin.tree_state[1], M, f, rows, np.diag(lent) if lent.any() else None, acting)
 
     def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
         """Carried along the tree to the root, or to where two forces that balance meet."""
@@ -119,16 +120,17 @@ class TreeFormulation(Formulation):
         link = kin.model.link_of_joint(j)
         if link is None:
             return super().coordinate(kin, j)
-        row = type(kin.q)(1, kin.model.nv)
+        q = kin.tree_state[0]
+        row = type(q)(1, kin.model.nv)
         row[0, link.v.start] = 1
-        return kin.q[link.q], row, type(kin.q)(1, 1)
+        return q[link.q], row, type(q)(1, 1)
 
     def solve(self, parts: Parts, kept: Sequence[int]) -> tuple[Matrix, Matrix]:
         """Along the tree, without fill-in."""
-        q = parts.kin.q
+        q, v = parts.kin.tree_state
         if not kept and self.forward is not None:
             tau = stacked_drives(parts.model, parts.loads.tau, q)
-            inputs = {"q": q, "v": parts.kin.v, "tau": tau, "wrenches": parts.own.wrenches}
+            inputs = {"q": q, "v": v, "tau": tau, "wrenches": parts.own.wrenches}
             return unroll(self.forward, parts.model, inputs)[0], zeros(0, None, q)
         rows = parts.rows.kept(kept)
         lent = np.zeros(parts.model.nv) if parts.lent is None else np.diag(parts.lent)
@@ -206,7 +208,8 @@ def tree_plus(model: Model, q: Matrix, v: Matrix) -> Matrix:
 def tree_project(model: Model, poses: Matrix, twists: Matrix) -> tuple[Matrix, Matrix]:
     """Coordinates and rates of the tree from poses and twists of all bodies: each joint measured between its sides."""
     at = links_from_bodies(model, poses, twists)
-    q, v = [], []
+    q: list[Matrix] = []
+    v: list[Matrix] = []
     for i, link in enumerate(model.tree.links):
         R_p, r_p, v_p = at[link.parent]
         R_i, r_i, v_i = at[i]

@@ -168,7 +168,7 @@ def events_of_one_system(model: Model, events: Sequence[Event]) -> Any:
     return ca.Function("events", [t, q, v], [traced(t, q, v, *map(ca.DM, values))])
 
 
-def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Scalar, Scalar]:
+def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Matrix, Matrix]:
     """Whether one of the events' values changed sign in its direction, and the index of the first that did."""
     import casadi as ca
 

@@ -99,7 +99,7 @@ class _Explicit(Integrator):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
-        from cardan.integrate.explicit.motion import equations_of
+        from cardan.integrate.explicit.step import equations_of
         from cardan.integrate.explicit.stepper import ExplicitStepper
 
         return ExplicitStepper(

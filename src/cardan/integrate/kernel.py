@@ -1,4 +1,4 @@
-"""Kernels of integrators: the inputs they share, and compiling and caching them."""
+"""Kernels of integrators: the unknowns of the implicit ones, the inputs all share, and compiling and caching them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,53 @@ from dataclasses import dataclass
 from typing import Any
 
 from cardan.algebra.matrix import Matrix
+from cardan.formulation.dynamics import shape_of
+from cardan.formulation.formulation import Formulation
 from cardan.integrate.events import Event, trace_events
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.program.program import Port, Program
+from cardan.structure.planarity import prepare
+from cardan.structure.rows import kept_rows
+
+_LAYOUTS: Slot[str, Layout] = Slot("unknowns of the implicit integrators, by formulation")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`rows` are the independent rows, `positions` those of them at position level; `unit` is where quaternions start.
+
+    `lent` (nv, nv) is inertia that only constraints give some rates, as nested tuples; empty where there is none.
+    """
+
+    formulation: Formulation
+    nq: int
+    nv: int
+    rows: tuple[int, ...]
+    positions: tuple[int, ...]
+    unit: tuple[int, ...]
+    lent: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Everything that distinguishes it from another layout of the same model."""
+        return f"{self.formulation.key} {self.rows} {self.positions}"
+
+
+def layout_of(model: Model, formulation: Formulation) -> Layout:
+    """The layout of a model in one formulation."""
+    return _LAYOUTS.find(model, formulation.key, lambda: _layout_of(model.unbound, formulation))
+
+
+def _layout_of(model: Model, formulation: Formulation) -> Layout:
+    prepare(model, formulation)
+    parts, rows = shape_of(model, formulation), kept_rows(model, formulation)
+    positions = tuple(row for row in rows if parts.rows.labels[row].level == "position")
+    unit = tuple(at for _, at in formulation.quaternions(model))
+    lent = () if parts.lent is None else tuple(map(tuple, parts.lent.tolist()))
+    return Layout(formulation, *formulation.sizes(model), tuple(rows), positions, unit, lent)
+
 
 MANY_STEPS = 100  # `repeats` of a kernel that takes many steps in a call
 _KERNELS: Slot[str, Kernel] = Slot("kernels of integrators, by a digest of all that they depend on")
@@ -22,10 +64,11 @@ _KERNELS: Slot[str, Kernel] = Slot("kernels of integrators, by a digest of all t
 class Given:
     """Inputs that stay constant during a step, as symbols: drives (nv,), free parameters, and `about`.
 
-    `about` is the tree's configuration (nq,) near which measured angles are taken; empty in tree coordinates.
+    `tau` is None where a loop over the links reads the drives by itself. `about` is the tree's configuration (nq,) near
+    which measured angles are taken; empty in tree coordinates.
     """
 
-    tau: Matrix
+    tau: Matrix | None
     parameters: Sequence[Matrix] = ()
     about: Sequence[Matrix] = ()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cardan.algebra.matrix import Matrix
+from cardan.algebra.matrix import Matrix, Scalar
 from cardan.algebra.rotation import skew
 from cardan.errors import ModelError
 from cardan.model.body import Joint
@@ -74,7 +74,7 @@ class Constraint:
         return digest("constraint", list(self.on), {}, self.function)
 
     def written(
-        self, t: Matrix, poses: Sequence[BodyPose], twists: Sequence[Matrix]
+        self, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]
     ) -> tuple[list[Matrix], Matrix, Matrix, Matrix | None]:
         """Forces (6, 1) on each body, `gamma`, `beta` and `phi` (None at rate level).
 

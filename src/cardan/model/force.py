@@ -246,7 +246,7 @@ class Coupling:
         units = [unit for unit, c in zip(units, self.coefficients, strict=True) if abs(c) == 1.0] or units
         return [RowLabel(self.owner, self.name, units[0])]
 
-    def right_side(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    def right_side(self, t: Scalar) -> tuple[Matrix, Matrix, Matrix]:
         """The right-hand side `g(t)` and its first two time derivatives."""
         import casadi as ca
 

@@ -8,8 +8,16 @@ from typing import Any, NamedTuple
 
 from cardan.program.graph import Graph
 from cardan.readable.naming import Letters
-from cardan.readable.polynomial import Expander, Generators, Polynomial, constant, exact, functions, rational
-from cardan.readable.rotation_identities import RotationIdentities
+from cardan.readable.polynomial import (
+    Expander,
+    Generators,
+    Polynomial,
+    RotationIdentities,
+    constant,
+    exact,
+    functions,
+    rational,
+)
 from cardan.readable.simplify import Simplifier
 
 

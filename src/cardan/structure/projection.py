@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.linsolve import tree_factor, tree_solve
-from cardan.algebra.matrix import Matrix, beside, constant, mirrored
+from cardan.algebra.matrix import Matrix, Scalar, beside, constant, mirrored
 from cardan.formulation.coordinates import velocity_of_rates
 from cardan.formulation.dynamics import constraint_state
 from cardan.formulation.light import lent_to_joints
@@ -66,7 +66,7 @@ class Projection:
         written = (constraint_state(model), METRIC, velocity_of_rates(model), PLUS, RATES)
         return cls(model, tuple(kept_rows(model, SPATIAL)), *(function_of(model, quantity) for quantity in written))
 
-    def at(self, t: Matrix, q: Matrix, parameters: Sequence[Matrix]) -> Correction:
+    def at(self, t: Scalar, q: Matrix, parameters: Sequence[Matrix]) -> Correction:
         """What brings states near q onto the constraints."""
         import casadi as ca
 
@@ -152,7 +152,7 @@ def _projection_kernel(model: Model) -> Kernel:
         q, v, gap, t = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("gap", 1), ("t", 1)))
         p = [ca.SX.sym("p", model.parameters.size)] if free else []
         c = graphs.at(t, q, p)
-        after = [*graphs.moved(c, q, v, p), ca.norm_inf(c.every), 1]
+        after = [*graphs.moved(c, q, v, p), ca.norm_inf(c.every), ca.SX(1)]
         return March(((ca.Function("project", [q, v, gap, t, *p], after), 1),), 3)
 
     facts = f"{model.key} projection rows {kept_rows(model, SPATIAL)}"

@@ -47,6 +47,7 @@ from cardan.formulation.points.recursion import (
     still,
 )
 from cardan.formulation.points.rows import (
+    Act,
     Closing,
     Coordinates,
     PlanarRow,
@@ -77,12 +78,12 @@ LEAST = 1e-12  # of the whole mechanism's inertia: less is none
 CORRECTIONS = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlanarKinematics(Kinematics):
     """With the mechanism in its plane, and its points."""
 
-    planar: PlanarModel = None  # type: ignore[assignment]
-    motion: PlanarMotion = None  # type: ignore[assignment]
+    planar: PlanarModel
+    motion: PlanarMotion
 
 
 @dataclass(frozen=True)
@@ -159,10 +160,11 @@ class Points(Formulation):
     def _coupled_in_plane(self, kin: PlanarKinematics, coupling: Coupling, t: Scalar) -> PlanarRow:
         """`sum c q = g(t)`."""
         g, gdot, gddot = coupling.right_side(t)
-        acts, phi = [], -g
+        acts: list[Act] = []
+        phi = -g
         for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
             (found, size), *_ = self._drive(kin, j, type(g)(1))
-            acts += [(i, c * size * force, *at, c * size * couple) for i, force, *at, couple in found]
+            acts += [(i, c * size * force, at, arm, c * size * couple) for i, force, at, arm, couple in found]
             phi = phi + c * kin.joint(j)[0]
         phi = whole_turns_off(kin, coupling, phi)
         return PlanarRow(coupling.labels(kin.model.joints)[0], tuple(acts), gddot, phi, gdot)
@@ -255,7 +257,7 @@ class Points(Formulation):
         """From momentum; of cut joints by their multipliers."""
         kin, own = parts.kin, parts.own
         assert isinstance(kin, PlanarKinematics) and isinstance(own, _Written)
-        held = {}
+        held: dict[int, list[tuple[PlanarRow, Scalar]]] = {}
         for j in (*(link.joint for link in kin.planar.links), *parts.model.cuts):
             at = parts.rows.of(f"joint {parts.model.joints[j].name!r}")
             held[j] = [(own.rows[k], lam[k]) for k in range(at.start, at.stop)]
@@ -400,13 +402,13 @@ def _from_accelerations(planar: PlanarModel, motion: PlanarMotion, places: Coord
     """The other way: what the recursion would have said of given accelerations of the points."""
     like, g = motion.ground.P, constant(planar.gravity)
     a: dict[int, Matrix] = {GROUND: -g}
-    y: dict[int, Scalar] = {GROUND: type(like)(1, 1)}
+    y: dict[int, Matrix] = {GROUND: type(like)(1, 1)}
     qdd = []
     for i, (P, Q) in enumerate(places.ends(vdot, moving=True)):
         link, b = planar.links[i], motion.links[i]
         a[i], y[i] = P - g, dot(across(b.d), Q - P) / link.line.length**2
         slides = link.role == "slide"
-        rate = along(motion, Answer(a, y, []), freedom(planar, motion, link.joint, 0)) if slides else 0
+        rate = along(motion, Answer(a, y, []), freedom(planar, motion, link.joint, 0)) if slides else type(like)(1, 1)
         qdd.append(joint_rates(planar, motion, i, a, y, rate))
     return Answer(a, y, qdd)
 

@@ -70,7 +70,7 @@ class PlanarMotion:
 def from_tree(planar: PlanarModel, q: Matrix, v: Matrix) -> PlanarMotion:
     """The points of all links from coordinates and rates of the tree, outwards."""
     motion = PlanarMotion([], _ground(q))
-    angle: dict[int, Scalar] = {GROUND: 0.0}  # to the ground's x, or None where no coordinate is an angle
+    angle: dict[int, Scalar | None] = {GROUND: 0.0}  # to the ground's x, or None where no coordinate is an angle
     for i, link in enumerate(planar.links):
         p, L = motion.carrier(link.parent), link.line.length
         own, rate = segment(q, link.q), segment(v, link.v)
@@ -83,14 +83,16 @@ def from_tree(planar: PlanarModel, q: Matrix, v: Matrix) -> PlanarMotion:
         for k, turn in enumerate(link.turn):
             if turn:
                 turned, w = turned + turn * own[k], w + turn * rate[k]
-        angle[i] = None if angle[link.parent] is None else angle[link.parent] + turned
+        below = angle[link.parent]
+        own_angle: Scalar | None = None if below is None else below + turned
+        angle[i] = own_angle
         if link.role == "slide":
             d = _along(planar, link, p)
-        elif angle[i] is None:
+        elif own_angle is None:
             ratio = L / planar.line(link.parent).length
             d = carried(ratio * cos(turned), ratio * sin(turned), p.d)
         else:
-            d = L * vector(cos(angle[i]), sin(angle[i]))
+            d = L * vector(cos(own_angle), sin(own_angle))
         C = p.P + carried(*link.at, p.d)  # AT(7)
         Cd = p.Pd + carried(*link.at, p.dd)  # AT(8)
         backwards = link.backwards and link.role == "float"

@@ -134,7 +134,7 @@ def gather(planar: PlanarModel, motion: PlanarMotion, lent: Lent | None = None) 
     return found
 
 
-def _shown(link: PlanarLink, motion: PlanarMotion, i: int, s: Beyond) -> tuple[Matrix, Matrix, Scalar]:
+def _shown(link: PlanarLink, motion: PlanarMotion, i: int, s: Beyond) -> tuple[Matrix, Matrix, Matrix]:
     """What of A, B, D is left to the link below when the joint gives way."""
     like = motion.ground.P
     if link.role == "rigid":
@@ -261,7 +261,7 @@ def outwards(
 
 
 def joint_rates(
-    planar: PlanarModel, motion: PlanarMotion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
+    planar: PlanarModel, motion: PlanarMotion, i: int, a: dict[int, Matrix], y: dict[int, Matrix], rate: Matrix
 ) -> Matrix:
     """Second rates of a joint's coordinates; `rate` is that of a slide."""
     link = planar.links[i]
@@ -273,7 +273,7 @@ def joint_rates(
 
 
 def _measured_rates(
-    link: PlanarLink, motion: PlanarMotion, i: int, a: dict[int, Matrix], y: dict[int, Scalar], rate: Scalar
+    link: PlanarLink, motion: PlanarMotion, i: int, a: dict[int, Matrix], y: dict[int, Matrix], rate: Matrix
 ) -> Matrix:
     """The same for a joint with other coordinates: `S qdd` and its bias are the rate of the twist across the joint."""
     b, p, kind = motion.links[i], motion.carrier(link.parent), link.kind
@@ -289,7 +289,7 @@ def _measured_rates(
     return dual(as_graph(kind.S(b.q), b.q)).T @ (twist - bias)
 
 
-def float_rates(link: PlanarLink, motion: PlanarMotion, i: int, a: dict[int, Matrix], y: dict[int, Scalar]) -> Matrix:
+def float_rates(link: PlanarLink, motion: PlanarMotion, i: int, a: dict[int, Matrix], y: dict[int, Matrix]) -> Matrix:
     """Second rates of a floating joint's coordinates from the accelerations on its two sides."""
     b, p = motion.links[i], motion.carrier(link.parent)
     if link.backwards:

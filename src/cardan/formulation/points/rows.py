@@ -249,7 +249,7 @@ def as_loads(acts: Any, size: Scalar = 1, loads: PointLoads | None = None) -> Po
     return loads
 
 
-def along(motion: PlanarMotion, answer: Answer, acts: Any) -> Scalar:
+def along(motion: PlanarMotion, answer: Answer, acts: Any) -> Matrix:
     """Work of a row's forces along accelerations: what `gamma` is compared with."""
     total = type(motion.ground.P)(1, 1)
     for i, force, _, arm, couple in acts:

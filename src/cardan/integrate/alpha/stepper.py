@@ -1,21 +1,187 @@
-"""The stepper of the generalised-alpha method: many systems at once, in SIMD lanes and threads."""
+"""The generalised-alpha method at work: its kernels, and the stepper that calls them for many systems at once.
+
+One pass of the march is one iteration of Newton's method; if it has converged, the step ends there. Lanes may be at
+different iterations and times; none waits for another.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from cardan.errors import InputError
+from cardan.formulation.coordinates import into_own, out_of_own
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
-from cardan.integrate.alpha.kernels import STARTED, AlphaKernels
-from cardan.integrate.events import Event, keep_side, locate, per_system
-from cardan.integrate.layout import layout_of
+from cardan.integrate.alpha import step as text
+from cardan.integrate.alpha.step import (
+    CONTROL,
+    AlphaCoefficients,
+    AlphaControl,
+    AlphaEquations,
+    AlphaPoint,
+    AlphaState,
+    NewtonEquations,
+    NewtonUnknowns,
+)
+from cardan.integrate.events import Event, keep_side, locate, per_system, trace_events
+from cardan.integrate.kernel import MANY_STEPS, Given, Layout, integrator_kernel, layout_of
 from cardan.integrate.stepper import Arrival, BatchStepper, Outcome
+from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.model import Model
-from cardan.structure.kernels import parameter_arguments
+from cardan.program.march import March
+from cardan.program.program import Port
+from cardan.structure.kernels import function_of, parameter_arguments
+
+UNROLLED = 3_000  # instructions of Newton's equations past which they are solved in a separate part
+
+STARTED = ("q", "v", "vdot", "a", "multipliers", "g")  # the parts of the state that `begin` computes
+
+
+@dataclass(frozen=True)
+class AlphaKernels:
+    """The kernels of the generalised-alpha method for one model, formulation and events."""
+
+    model: Model
+    layout: Layout
+    events: tuple[Event, ...]
+    parameters: int
+    """Number of free parameters of the model."""
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether the formulation uses the tree's coordinates."""
+        return self.layout.formulation.in_tree
+
+    @property
+    def sizes(self) -> dict[str, int | None]:
+        """Size of each port of the state; None for a scalar."""
+        model, n, m = self.model, self.layout.nv, len(self.layout.rows) + len(self.layout.positions)
+        sizes: dict[str, int | None] = {"t": None, "q": self.layout.nq, "v": n, "vdot": n, "a": n, "multipliers": m}
+        if not self.is_tree:
+            sizes |= {"x": model.nq, "w": model.nv}
+        sizes |= {"iterate": n + m, **{name: None for name in ("h", "k", "steps", "outcome", "event")}}
+        sizes |= {"g": len(self.events)}
+        return {name: size for name, size in sizes.items() if size != 0}
+
+    def march(self) -> Kernel:
+        """Iterations and steps until a time: state and `end, rho, stop_at_events, tau, p, limit` to state."""
+        state = tuple(self._port(name) for name in self.sizes)
+        data = (*(Port(name, ()) for name in CONTROL), *self._data_ports(), Port("limit", ()))
+        return self._kernel("march", (*state, *data), state, self.recorded, MANY_STEPS)
+
+    def begin(self) -> Kernel:
+        """State at a start: `t, q, v, tau, p` of the tree to `q, v, vdot, a, multipliers, g`."""
+        inputs = (Port("t", ()), Port("q", (self.model.nq,)), Port("v", (self.model.nv,)), *self._data_ports())
+        outputs = tuple(self._port(name) for name in STARTED if name in self.sizes)
+        return self._kernel("begin", inputs, outputs, self._record_begin)
+
+    def _port(self, name: str) -> Port:
+        size = self.sizes[name]
+        return Port(name, () if size is None else (size,))
+
+    def _data_ports(self) -> tuple[Port, ...]:
+        return Port("tau", (self.model.nv,)), *((Port("p", (self.parameters,)),) if self.parameters else ())
+
+    def _kernel(
+        self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any, repeats: int = 1
+    ) -> Kernel:
+        facts = ("generalised alpha", self.layout.key, self.layout.lent)
+        return integrator_kernel(self.model, name, facts, self.events, inputs, outputs, record, repeats)
+
+    # graphs
+
+    def _record_begin(self) -> Any:
+        import casadi as ca
+
+        t, x, w = ca.SX.sym("t"), ca.SX.sym("q", self.model.nq), ca.SX.sym("v", self.model.nv)
+        equations, given, data = self._equations(x)
+        q, v = x, w
+        if not self.is_tree:
+            q, v = function_of(self.model, into_own(self.model, self.layout.formulation))(x, w, *given.parameters)
+        p = text.begin(equations, t, q, v, given)
+        values = {"q": p.q, "v": p.v, "vdot": p.vdot, "a": p.a, "multipliers": ca.vertcat(p.lam, p.eta)}
+        values["g"] = self._events(t, x, w, given)
+        return ca.Function("begin", [t, x, w, *data], [values[name] for name in STARTED if name in self.sizes])
+
+    def recorded(self) -> March:
+        """The march as one graph, or as two if they are long."""
+        import casadi as ca
+
+        symbols = {name: ca.SX.sym(name, size or 1) for name, size in self.sizes.items()}
+        equations, given, data = self._equations(symbols.get("x"))
+        control = AlphaControl(*(ca.SX.sym(name) for name in CONTROL))
+        s, c = self._state(symbols), AlphaCoefficients.of(control.rho)
+        h = text.step_length(s, control)
+        x = text.iterate_or_guess(s, text.predict(c, s.point))
+        linear = text.linearise(equations, c, s.point, x, h, given)
+        state, controls = list(symbols.values()), [*(getattr(control, name) for name in CONTROL), *data]
+
+        def finish(linear: NewtonEquations) -> list[Any]:
+            found = text.correct(equations, c, s.point, x, h, linear, given)
+            new = found[1]
+            tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, s.x, given)
+            directions = np.array([event.direction for event in self.events])
+            after, busy = text.finish_iteration(
+                s, control, found, tree, self._events(new.t, tree[0], tree[1], given), directions
+            )
+            return [*self._columns(after), busy]
+
+        values = list(vars(linear).values())
+        first = ca.Function("linearise", [*state, *controls], ca.cse(values))
+        if first.n_instructions() <= UNROLLED:
+            return March(((ca.Function("iteration", [*state, *controls], ca.cse(finish(linear))), 1),), len(state))
+        # the first part stores the nonzeros of Newton's equations in memory, the second reads and solves them
+        kept = [ca.SX.sym("kept", value.nnz()) for value in values]
+        inputs = [*state, *kept, *controls]
+        filled = [ca.vertcat(*value.nonzeros()) for value in ca.cse(values)]
+        held = NewtonEquations(*(ca.SX(value.sparsity(), memory) for value, memory in zip(values, kept, strict=True)))
+        opening = ca.Function("linearise", inputs, [*state, *filled, 0])
+        done = ca.cse(finish(held))
+        closing = ca.Function("correct", inputs, [*done[:-1], *kept, done[-1]])
+        return March(((opening, 1), (closing, 1)), len(state), len(kept))
+
+    def _equations(self, about: Any) -> tuple[AlphaEquations, Given, list[Any]]:
+        import casadi as ca
+
+        p = [ca.SX.sym("p", self.parameters)] if self.parameters else []
+        given = Given(ca.SX.sym("tau", self.model.nv), p, () if self.is_tree else (about,))
+        return AlphaEquations.record(self.model, self.layout), given, [given.tau, *p]
+
+    def _tree(self, q: Any, v: Any, about: Any, given: Given) -> Any:
+        """`q` and `v` of the tree."""
+        own = out_of_own(self.model, self.layout.formulation)
+        return function_of(self.model, own)(q, v, about, *given.parameters)
+
+    def _events(self, t: Any, x: Any, w: Any, given: Given) -> Any:
+        import casadi as ca
+
+        return trace_events(self.model, self.events)(t, x, w, *given.parameters) if self.events else ca.SX(0, 1)
+
+    def _state(self, symbols: dict[str, Any]) -> AlphaState:
+        import casadi as ca
+
+        n, m, mp, nothing = self.layout.nv, len(self.layout.rows), len(self.layout.positions), ca.SX(0, 1)
+        lam, eta = ca.vertsplit(symbols.get("multipliers", nothing), [0, m, m + mp])
+        t, q, v, vdot, a = (symbols.get(name, nothing) for name in ("t", "q", "v", "vdot", "a"))
+        point = AlphaPoint(t, q, v, vdot, a, lam, eta)
+        iterate = NewtonUnknowns(*ca.vertsplit(symbols.get("iterate", nothing), [0, n, n + m, n + m + mp]))
+        x, w = (symbols.get("x", point.q), symbols.get("w", point.v))
+        rest = (symbols.get(name, nothing) for name in ("h", "k", "steps", "outcome", "event", "g"))
+        return AlphaState(point, x, w, iterate, *rest)
+
+    def _columns(self, s: AlphaState) -> list[Any]:
+        import casadi as ca
+
+        p = s.point
+        values = {"t": p.t, "q": p.q, "v": p.v, "vdot": p.vdot, "a": p.a, "multipliers": ca.vertcat(p.lam, p.eta)}
+        values |= {"iterate": ca.vertcat(s.iterate.z, s.iterate.lam, s.iterate.eta)}
+        values |= {name: getattr(s, name) for name in ("x", "w", "h", "k", "steps", "outcome", "event", "g")}
+        return [values[name] for name in self.sizes]
+
 
 LONGER = 10.0  # a step this many times as long as the last one cannot use its `a`
 

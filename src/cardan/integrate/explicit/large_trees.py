@@ -16,8 +16,7 @@ import numpy as np
 from cardan.algebra.matrix import Matrix, where
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.explicit import step as text
-from cardan.integrate.explicit.motion import Graphs
-from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitState, Step, StepControl, StepResult
+from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitState, Graphs, Step, StepControl, StepResult
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.kernel import Given
 from cardan.program.march import BUSY, Each, March, Scheduled

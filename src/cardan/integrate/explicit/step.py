@@ -1,27 +1,147 @@
-"""A step of an explicit integrator, as text over symbols.
+"""A step of an explicit integrator, and the equations of motion it integrates, as text over symbols.
 
-A step of length h from (t, q, v), with the coefficients of a `Tableau`:
+    qdot = N(q) v      vdot = a(t, q, v)      phi(q, t) = 0      J v = beta(t)
+
+in the tree's coordinates, with the formulation's accelerations `a`, constraints included. A step of length h from
+(t, q, v), with the coefficients of a `Tableau`:
 
     k_i = (N(q_i) v_i, a(t + c_i h, q_i, v_i))      q_i = q + h sum_j A_ij kq_j      v_i = v + h sum_j A_ij kv_j
     q' = q + h sum_i b_i kq_i,   v' = v + h sum_i b_i kv_i
 
 Quaternions are summed as four numbers and normalised at the end of the step; that changes the result by less than the
-method's own error. Positions and velocities are projected onto the constraints in the same way.
+method's own error. Rounding and the integrator's error also move the state off the constraints: `structure.projection`
+brings it back at the end of the step, or Baumgarte's feedback pulls it there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, Scalar, is_symbol, stack, where, zeros
+from cardan.formulation.dynamics import forward_dynamics
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.looping import record_schedule
+from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.tree import PLUS, RATES
 from cardan.integrate.events import crossing
-from cardan.integrate.explicit.motion import Graphs
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.kernel import Given
 from cardan.integrate.stepper import Outcome
+from cardan.model.model import Model
+from cardan.structure.kernels import function_of, is_large, tree_quantity
+from cardan.structure.projection import Projection
+from cardan.structure.rows import kept_rows
+
+
+@dataclass(frozen=True)
+class ExplicitEquations:
+    """The equations of one model in one formulation.
+
+    `rows` are the independent constraint rows that the formulation keeps. `baumgarte` (1/s) is None, or the rate of
+    Baumgarte's feedback, which then replaces the projection.
+    """
+
+    model: Model
+    formulation: Formulation
+    rows: tuple[int, ...]
+    baumgarte: float | None = None
+
+    @property
+    def key(self) -> str:
+        """Everything that distinguishes these equations from others of the same model."""
+        looped = " looped" if self.looped else ""
+        tree_rows = kept_rows(self.model.unbound, SPATIAL)
+        return f"{self.formulation.key}{looped} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
+
+    @property
+    def projects(self) -> bool:
+        """Whether positions and velocities are projected after every step."""
+        return self.model.has_rows and self.baumgarte is None
+
+    @property
+    def has_recursion(self) -> bool:
+        """Whether the accelerations are those of a recursion for plain trees."""
+        return self.model.is_plain and self.formulation.has_recursions
+
+    @property
+    def looped(self) -> bool:
+        """Whether the accelerations are computed by a loop over the links, as for large trees."""
+        return self.has_recursion and self.formulation is SPATIAL and is_large(self.model)
+
+    def graphs(self) -> Graphs:
+        """Record the graphs."""
+        model = self.model
+        loop = None
+        if self.has_recursion:
+            forward = tree_quantity(self.formulation, "forward_dynamics")
+            if self.looped:
+                assert forward.recursion is not None
+                loop = record_schedule(forward.recursion, model)
+        else:
+            forward = forward_dynamics(model, self.formulation, self.rows, False)
+        return Graphs(
+            self,
+            loop,
+            None if loop is not None else function_of(model, forward),
+            function_of(model, RATES),
+            function_of(model, PLUS),
+            Projection.of(model) if model.has_rows else None,
+        )
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """CasADi functions of `ExplicitEquations`, called on symbols: each call writes the graph once more.
+
+    For a large tree the accelerations are a `loop` over its links instead, the schedule of the recursion.
+    """
+
+    motion: ExplicitEquations
+    loop: Any
+    forward: Any
+    rates_function: Any
+    plus_function: Any
+    projection: Projection | None
+
+    def accelerations(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> Matrix:
+        """`vdot`."""
+        time = (t,) if self.forward.n_in() - len(given.parameters) > 3 else ()
+        a = self.forward(q, v, given.tau, *time, *given.parameters)
+        pull = self.motion.baumgarte
+        if pull is None or self.projection is None:
+            return a
+        c = self.projection.at(t, q, given.parameters)
+        return a - c.smallest(2 * pull * (c.J @ v - c.beta) + pull**2 * c.phi)
+
+    def rates(self, q: Matrix, v: Matrix, given: Given) -> Matrix:
+        """`qdot`."""
+        return self.rates_function(q, v, *given.parameters)
+
+    def plus(self, q: Matrix, v: Matrix, given: Given) -> Matrix:
+        """Configuration after moving with `v` for unit time."""
+        return self.plus_function(q, v, *given.parameters)
+
+    def normalised(self, q: Matrix) -> Matrix:
+        """Quaternions brought back to unit length."""
+        import casadi as ca
+
+        q = ca.SX(q)
+        for at in self.motion.model.quaternions:
+            q[at] = q[at] / ca.norm_2(q[at])
+        return q
+
+
+def equations_of(model: Model, formulation: Formulation, baumgarte: float | None = None) -> ExplicitEquations:
+    """The equations of a model for the explicit integrators, with the constraint rows that are kept."""
+    found = ExplicitEquations(model, formulation, (), baumgarte)
+    if found.has_recursion:
+        return found
+    return ExplicitEquations(model, formulation, tuple(kept_rows(model, formulation)), baumgarte)
+
 
 # Control of the step size: a factor between 1/5 and 5 from this error and the last one (Gustafsson's controller; the
 # exponents 1/8 and 1/16 are near the usual 0.7/5 and 0.4/5, and need only square roots)
@@ -116,7 +236,7 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
     return StepResult(q, v, eq, ev)
 
 
-def measure(step: Step, new: StepResult, rtol: Scalar, atol: Scalar) -> tuple[Scalar, Scalar]:
+def measure(step: Step, new: StepResult, rtol: Scalar, atol: Scalar) -> tuple[Matrix, Matrix]:
     """Sum of squares of the error divided by the tolerance, and sum of magnitudes of the state, over all entries."""
     import casadi as ca
 
@@ -165,7 +285,7 @@ class StepControl:
 CONTROL = tuple(f.name for f in fields(StepControl))
 
 
-def step_length(s: ExplicitState, control: StepControl) -> Scalar:
+def step_length(s: ExplicitState, control: StepControl) -> Matrix:
     """Length of the step to take: to the end if that is near; zero for a lane that has stopped."""
     import casadi as ca
 
@@ -175,7 +295,7 @@ def step_length(s: ExplicitState, control: StepControl) -> Scalar:
     return where(is_running(s, control), h, 0.0)
 
 
-def is_running(s: ExplicitState, control: StepControl) -> Scalar:
+def is_running(s: ExplicitState, control: StepControl) -> Matrix:
     """Whether a lane has neither arrived nor stopped."""
     import casadi as ca
 
@@ -186,13 +306,13 @@ def is_running(s: ExplicitState, control: StepControl) -> Scalar:
 class StepDecision:
     """Whether a step is accepted, and the new values of everything but position, velocity and acceleration."""
 
-    accept: Scalar
-    t: Scalar
-    h: Scalar
-    e: Scalar
-    steps: Scalar
-    outcome: Scalar
-    event: Scalar
+    accept: Matrix
+    t: Matrix
+    h: Matrix
+    e: Matrix
+    steps: Matrix
+    outcome: Matrix
+    event: Matrix
     g: Matrix
 
 
@@ -200,9 +320,9 @@ def decide(
     tableau: Tableau,
     s: ExplicitState,
     control: StepControl,
-    h: Scalar,
-    squares: Scalar,
-    size: Scalar,
+    h: Matrix,
+    squares: Matrix,
+    size: Matrix,
     g: Matrix,
     directions: np.ndarray,
     count: int,
@@ -253,7 +373,7 @@ def finish(
     new: StepResult,
     g: Matrix,
     directions: np.ndarray,
-) -> tuple[ExplicitState, Scalar]:
+) -> tuple[ExplicitState, Matrix]:
     """The state after a step, accepted or not, and whether the lane goes on."""
     squares, size = measure(step, new, control.rtol, control.atol)
     n = new.q.shape[0] + new.v.shape[0]

@@ -1,20 +1,197 @@
-"""The stepper of the explicit integrators: many systems at once, in SIMD lanes and threads."""
+"""The explicit integrators at work: their kernels, and the stepper that calls them for many systems at once.
+
+A step is recorded as one graph if that is small, else in parts, so that the equations of motion are compiled once and
+run for every stage.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from cardan.integrate.events import Event, keep_side, locate
-from cardan.integrate.explicit.kernels import explicit_kernels
-from cardan.integrate.explicit.motion import ExplicitEquations
-from cardan.integrate.explicit.step import STATE
+from cardan.integrate.events import Event, keep_side, locate, trace_events
+from cardan.integrate.explicit import step as text
+from cardan.integrate.explicit.large_trees import large_tree_march
+from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitEquations, ExplicitState, Graphs, Step, StepControl
 from cardan.integrate.explicit.tableau import Tableau
+from cardan.integrate.kernel import MANY_STEPS, Given, integrator_kernel
 from cardan.integrate.stepper import Arrival, BatchStepper, Outcome
+from cardan.machines.ufunc.kernel import Kernel
+from cardan.model.memory import Slot
+from cardan.program.march import March
+from cardan.program.program import Port
 from cardan.structure.kernels import parameter_arguments, tree_kernel
 from cardan.structure.projection import project
+
+# Instructions of a whole step past which it is recorded in parts: compiling straight-line code takes more than linear
+# time.
+UNROLLED = 20_000
+
+
+@dataclass(frozen=True)
+class ExplicitKernels:
+    """The kernels of one tableau for one model and its events; each is recorded when first used."""
+
+    motion: ExplicitEquations
+    tableau: Tableau
+    events: tuple[Event, ...]
+    parameters: int
+    """Number of free parameters of the model."""
+
+    @cached_property
+    def march(self) -> Kernel:
+        """Steps until a time: state and `end, rtol, atol, max_step, tau, p, limit` to state."""
+        state, data = self._ports(*STATE), self._data_ports(*CONTROL)
+        inputs = (*state, *data, Port("limit", ()))
+        return self._kernel("march", inputs, state, lambda: self._record(self._controlled_step), MANY_STEPS)
+
+    @cached_property
+    def single_step(self) -> Kernel:
+        """One step of length `h`, whatever its error: `t, q, v, a, g, h, tau, p, limit` to `t, q, v, a, g`."""
+        state, data = self._ports("t", "q", "v", "a", "g"), self._data_ports("h")
+        inputs = (*state, *data, Port("limit", ()))
+        return self._kernel("single_step", inputs, state, lambda: self._record(self._given_step))
+
+    @cached_property
+    def evaluate(self) -> Kernel:
+        """Accelerations and values of the events at a state: `t, q, v, tau, p` to `a, g`."""
+        inputs = (*self._ports("t", "q", "v"), *self._data_ports())
+
+        def record() -> Any:
+            import casadi as ca
+
+            graphs, s, given, data = self._symbols()
+            a = s.v * 0 if graphs.loop is not None else graphs.accelerations(s.t, s.q, s.v, given)
+            g = [self._events(s.t, s.q, s.v, given)] if self.events else []
+            return ca.Function("evaluate", [s.t, s.q, s.v, *data], [a, *g])
+
+        return self._kernel("evaluate", inputs, self._ports("a", "g"), record)
+
+    # ports and symbols
+
+    @property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        model = self.motion.model
+        sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "g": len(self.events)}
+        return {name: (sizes[name],) if name in sizes else () for name in STATE}
+
+    def _ports(self, *names: str) -> tuple[Port, ...]:
+        """Ports of parts of the state; without events there is none for their values `g`."""
+        shapes = self._shapes
+        return tuple(Port(name, shapes[name]) for name in names if self.events or name != "g")
+
+    def _parameter_port(self) -> tuple[Port, ...]:
+        return (Port("p", (self.parameters,)),) if self.parameters else ()
+
+    def _data_ports(self, *names: str) -> tuple[Port, ...]:
+        tau = Port("tau", (self.motion.model.nv,))
+        return (*(Port(name, ()) for name in names), tau, *self._parameter_port())
+
+    def _symbols(self) -> tuple[Graphs, ExplicitState, Given, list[Any]]:
+        import casadi as ca
+
+        state = ExplicitState(*(ca.SX.sym(name, *(shape or (1,))) for name, shape in self._shapes.items()))
+        p = [ca.SX.sym("p", self.parameters)] if self.parameters else []
+        given = Given(ca.SX.sym("tau", self.motion.model.nv), p)
+        return self._graphs, state, given, [given.tau, *p]
+
+    @cached_property
+    def _graphs(self) -> Graphs:
+        return self.motion.graphs()
+
+    def _events(self, t: Any, q: Any, v: Any, given: Given) -> Any:
+        return trace_events(self.motion.model, self.events)(t, q, v, *given.parameters)
+
+    # the step
+
+    def _record(self, step_of: Any) -> March:
+        """A march of steps, in one graph or in parts; `step_of` says how a step begins and ends."""
+        import casadi as ca
+
+        graphs, s, given, data = self._symbols()
+        tableau, first = self.tableau, int(self.tableau.adaptive)
+        if graphs.loop is not None:
+            return large_tree_march(graphs, tableau, self.events, controlled=step_of == self._controlled_step)
+        state, control, h, finish = step_of(graphs, s, given)
+        known = text.first_stage(graphs, s.q, s.v, s.a, given) if first else None
+        if graphs.forward.n_instructions() * (tableau.stages - first) <= UNROLLED:
+            step = Step(s.t, s.q, s.v, h, [known] if known else [])
+            for i in range(first, tableau.stages):
+                step.K.append(text.stage(graphs, tableau, step, i, given))
+            after, busy = finish(step)
+            return March(((ca.Function("step", [*state, *control, *data], [*after, busy]), 1),), len(state))
+        kq, kv = ca.SX.sym("kq", s.q.shape[0], tableau.stages), ca.SX.sym("kv", s.v.shape[0], tableau.stages)
+        number, size = ca.SX.sym("i"), ca.SX.sym("length")
+        step = Step(s.t, s.q, s.v, size, [(kq[:, k], kv[:, k]) for k in range(tableau.stages)])
+        inputs = [*state, number, size, kq, kv, *control, *data]
+        # set later stages to zero: their weights are zero, but zero times leftover NaN in memory would be NaN
+        column = known or (ca.SX.zeros(s.q.shape[0]), ca.SX.zeros(s.v.shape[0]))
+        filled = [ca.horzcat(k, ca.SX.zeros(k.shape[0], tableau.stages - 1)) for k in column]
+        opening = ca.Function("begin", inputs, [*state, first, h, *filled, 0])
+        k = text.stage(graphs, tableau, step, number, given)
+        columns = [text.with_column(K, new, number) for new, K in zip(k, (kq, kv), strict=True)]
+        middle = ca.Function("stage", inputs, [*state, number + 1, size, *columns, 0])
+        after, busy = finish(step)
+        closing = ca.Function("finish", inputs, [*after, number, size, kq, kv, busy])
+        return March(((opening, 1), (middle, tableau.stages - first), (closing, 1)), len(state), 4)
+
+    def _controlled_step(self, graphs: Graphs, s: ExplicitState, given: Given) -> Any:
+        """State, controls, length of the step, and a function that finishes it: accept or retry."""
+        import casadi as ca
+
+        control = StepControl(*(ca.SX.sym(name) for name in CONTROL))
+        directions = np.array([event.direction for event in self.events])
+
+        def finish(step: Step) -> tuple[list[Any], Any]:
+            new = text.result(graphs, self.tableau, step, given)
+            g = self._events(step.t + step.h, new.q, new.v, given) if self.events else ca.SX(0, 1)
+            after, busy = text.finish(self.tableau, s, control, step, new, g, directions)
+            return self._carried(after.columns()), busy
+
+        controls = [getattr(control, name) for name in CONTROL]
+        return self._carried(s.columns()), controls, text.step_length(s, control), finish
+
+    def _given_step(self, graphs: Graphs, s: ExplicitState, given: Given) -> Any:
+        """The same for a step of given length that is always accepted."""
+        import casadi as ca
+
+        def finish(step: Step) -> tuple[list[Any], Any]:
+            new = text.result(graphs, self.tableau, step, given)
+            a = step.K[-1][1] if self.tableau.adaptive else s.a
+            g = [self._events(step.t + step.h, new.q, new.v, given)] if self.events else []
+            return [step.t + step.h, new.q, new.v, a, *g], ca.SX(0)
+
+        state = [s.t, s.q, s.v, s.a, *([s.g] if self.events else [])]
+        return state, [s.h], s.h, finish
+
+    def _carried(self, columns: Sequence[Any]) -> list[Any]:
+        return list(columns) if self.events else list(columns)[:-1]
+
+    def _kernel(
+        self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any, repeats: int = 1
+    ) -> Kernel:
+        facts = (self.motion.key, self.tableau.key)
+        return integrator_kernel(self.motion.model, name, facts, self.events, inputs, outputs, record, repeats)
+
+
+_KERNELS: Slot[tuple[str, Any], ExplicitKernels] = Slot("kernels of explicit integrators, by equations and tableau")
+
+
+def explicit_kernels(motion: ExplicitEquations, tableau: Tableau, events: tuple[Event, ...]) -> ExplicitKernels:
+    """The kernels of an integrator; kept with the model unless there are events, which may differ at every call."""
+    model = motion.model.unbound  # parameters are an input of the kernels
+    size = model.parameters.size if model.parameters else 0
+
+    def make() -> ExplicitKernels:
+        return ExplicitKernels(replace(motion, model=model), tableau, events, size)
+
+    return make() if events else _KERNELS.find(model, (motion.key, tableau.key), make)
+
 
 OPEN = 1e-6  # m or rad: a larger gap before the last iteration means that they did not converge
 

@@ -1,7 +1,7 @@
 """Gear's method: backward differentiation of variable order and step on the differential-algebraic equations.
 
-The equations are those of `sundials.dae`, in a formulation's own coordinates; SUNDIALS IDA integrates them with their
-exact Jacobian. Inputs and results are in coordinates of the tree, on the constraints to rounding.
+The equations are those of `sundials.equations`, in a formulation's own coordinates; SUNDIALS IDA integrates them with
+their exact Jacobian. Inputs and results are in coordinates of the tree, on the constraints to rounding.
 
 Source: A. C. Hindmarsh et al., SUNDIALS, ACM Trans. Math. Softw. 31 (2005) 363-396; K. E. Brenan, S. L. Campbell,
 L. R. Petzold, Numerical Solution of Initial-Value Problems in Differential-Algebraic Equations (SIAM 1996), chapter 5.
@@ -18,18 +18,8 @@ from cardan.errors import InputError, ModelError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.integrate.stepper import Outcome
-from cardan.integrate.sundials.equations import ImplicitSystem, events_of_row
-from cardan.integrate.sundials.solver import (
-    SerialStepper,
-    Solver,
-    SolverProgress,
-    SolverSettings,
-    SystemArrival,
-    SystemRun,
-    dense_from_nonzeros,
-    linear_solver,
-    make,
-)
+from cardan.integrate.sundials.equations import ImplicitSystem
+from cardan.integrate.sundials.solver import SerialStepper, Solver, SolverProgress, SolverRun, SystemArrival
 from cardan.model.model import Model
 
 CONSISTENT = 1e-8  # largest residual of the equations at the start, relative to the largest value in them
@@ -46,48 +36,29 @@ IGNORED = 1e30  # absolute tolerance of multipliers: excludes them from error an
 class GearStepper(SerialStepper):
     """Integrates a model by Gear's method, in any formulation; fills `integrate.stepper.Stepper`.
 
-    Args:
-        model: the mechanism.
-        formulation: the formulation.
-        form: "stabilised" (index 2, positions and velocities both on the constraints) or "index1".
-        tau: constant drives (nv,) or (B, nv), N m and N.
-        events: CasADi function of (t, q, v) of the tree with one vector of values, whose zeros stop the run.
-        directions: for each value 1 to stop when it rises through zero, -1 when it falls, 0 for both.
-        **settings: those of `SolverSettings`.
-
+    `form` is "stabilised" (index 2, positions and velocities both on the constraints) or "index1". The other arguments
+    are those of `SerialStepper`.
     """
 
     def __init__(
-        self,
-        model: Model,
-        formulation: str | Formulation = "spatial",
-        *,
-        form: str = "stabilised",
-        tau: Any = None,
-        events: Any = None,
-        directions: Sequence[int] | None = None,
-        **settings: Any,
+        self, model: Model, formulation: str | Formulation = "spatial", *, form: str = "stabilised", **settings: Any
     ) -> None:
-        super().__init__(model, tau)
-        self.settings = SolverSettings(**settings)
-        self.system = ImplicitSystem(model.unbound, find_formulation(formulation), form)
-        self.count = 0 if events is None else int(events.numel_out(0))
-        self.events = None if not self.count else events_of_row(self.system.model, self.system.layout, events)
-        self.directions = directions
+        self.system = system = ImplicitSystem(model.unbound, find_formulation(formulation), form)
+        self.layout, self.jacobian, self.pattern = system.layout, system.jacobian, system.pattern
+        super().__init__(model, **settings)
 
-    def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SystemRun:
+    def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> GearRun:
         """Make the run of a system."""
         return GearRun(self, given, at)
 
 
-class GearRun:
+class GearRun(SolverRun):
     """The run of one system."""
 
     def __init__(self, gear: GearStepper, given: Sequence[np.ndarray], at: SystemArrival) -> None:
-        self.gear, self.system, self.parameters = gear, gear.system, given[1:]
-        self.about = at.q.copy()  # the tree's configuration a step ago
+        super().__init__(gear, given, at)
+        self.system, self.retries = gear.system, RETRIES
         self.tail = tail = self.system.tail(self.about, *given)
-        self.earlier, self.retries = at.steps, RETRIES  # steps before the solver was started
         q, v = self.system.own(at.q, at.v, tail)
         gap = self.system.gap(at.t, q, v, tail)
         if gap > CLOSED:
@@ -104,7 +75,7 @@ class GearRun:
     def _start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start the solver at a state of the formulation that satisfies the constraints."""
         y, yp = self.system.start(t, q, v, self.tail)
-        self.soft = self.system.soft(t, y, self.tail, SOFT * self.gear.settings.atol)
+        self.soft = self.system.soft(t, y, self.tail, SOFT * self.owner.settings.atol)
         self.progress, self.atol = SolverProgress(t), self._tolerance(q, v)
         self.solver = Solver(self._sundials, self.progress, t, y, yp)
         F = np.zeros_like(y)
@@ -113,7 +84,7 @@ class GearRun:
             self.solver.not_finite()
         elif np.abs(F).max() > CONSISTENT * max(1.0, float(np.abs(y).max()), float(np.abs(yp).max())):
             raise ModelError(
-                f"model {self.gear.model.name!r}: at t = {t:g} s no accelerations and reactions satisfy the equations "
+                f"model {self.owner.model.name!r}: at t = {t:g} s no accelerations and reactions satisfy the equations "
                 f"of motion (residual {np.abs(F).max():.3g}); its constraints conflict there"
             )
 
@@ -128,7 +99,7 @@ class GearRun:
             if self._should_restart(q, v):
                 self.earlier += self.progress.steps
                 self._start_on_constraints(solver.t, q, v)
-            elif solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.gear.settings.max_steps:
+            elif solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.settings.max_steps:
                 solver.go_on()
             else:
                 break
@@ -153,39 +124,34 @@ class GearRun:
         layout = self.system.layout.of
         return np.split(y[: layout.nq + layout.nv], [layout.nq])
 
-    @property
-    def _steps(self) -> int:
-        return self.earlier + self.progress.steps
-
     def _tolerance(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Absolute tolerances of q and v (2,), not below the rounding of the largest value: constraints couple them."""
         size = [float(np.abs(x).max(initial=0.0)) for x in (q, v)]
-        return np.maximum(self.gear.settings.atol, ROUNDING * np.array(size))
+        return np.maximum(self.owner.settings.atol, ROUNDING * np.array(size))
 
     def _drift(self, q: np.ndarray) -> float:
         """Largest residual of the constraints before the solver is restarted on them."""
-        s = self.gear.settings
+        s = self.owner.settings
         return DRIFT * (s.rtol * max(1.0, float(np.abs(q).max(initial=0.0))) + s.atol)
 
     def _sundials(self) -> Any:
         """IDA on this system's equations."""
         from sksundae.ida import IDA
 
-        gear, layout = self.gear, self.system.layout
+        settings, layout = self.owner.settings, self.system.layout
         moving = layout.of.nq + layout.of.nv
         share = (moving / layout.n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, multipliers included
         weights = np.full(layout.n, IGNORED)
         weights[: layout.of.nq], weights[layout.of.nq : moving] = share * self.atol
-        linear = linear_solver(layout.n)
-        options = gear.settings.options | {
-            "rtol": share * gear.settings.rtol, "atol": weights, "algebraic_idx": range(moving, layout.n),
-            "jacfn": self._jacobian(linear == "sparse"), "linsolver": linear,
-        }  # fmt: skip
-        if linear == "sparse":
-            options["sparsity"] = self.system.pattern
-        if gear.events is not None:
-            options |= {"eventsfn": self._events(), "num_events": gear.count}
-        return make(IDA, self._residual(), **options)
+        return self._make(
+            IDA,
+            self._residual(),
+            self._jacobian,
+            self._events(),
+            rtol=share * settings.rtol,
+            atol=weights,
+            algebraic_idx=range(moving, layout.n),
+        )
 
     def _residual(self) -> Callable[..., None]:
         """Callback that fills the residual; it also follows measured angles from step to step."""
@@ -212,9 +178,8 @@ class GearRun:
 
         return following
 
-    def _jacobian(self, sparse: bool) -> Callable[..., None]:
+    def _jacobian(self, fill: Callable[..., Any]) -> Callable[..., None]:
         """Callback that fills the Jacobian; it also checks that the equations have finite values."""
-        fill = self.system.jacobian if sparse else dense_from_nonzeros(self.system.jacobian, self.system.pattern)
         soft, tail, check = self.soft, self.tail, self.progress.check
 
         def jacobian(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
@@ -224,12 +189,10 @@ class GearRun:
         return jacobian
 
     def _events(self) -> Callable[..., None]:
-        evaluate: Any = self.gear.events
+        evaluate: Any = self.owner.events
         about, parameters = self.about, self.parameters
 
         def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
             evaluate(t, y, about, *parameters, out)
 
-        if self.gear.directions is not None:
-            events.direction = list(self.gear.directions)  # type: ignore[attr-defined]
         return events

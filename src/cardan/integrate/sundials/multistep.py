@@ -13,21 +13,16 @@ import numpy as np
 from cardan.errors import InputError, LoopError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
-from cardan.integrate.layout import Layout
+from cardan.integrate.kernel import Layout
 from cardan.integrate.stepper import Outcome
-from cardan.integrate.sundials import dae
-from cardan.integrate.sundials.equations import events_of_row, kernel_of_row, matrix_of_row
-from cardan.integrate.sundials.solver import (
-    SerialStepper,
-    Solver,
-    SolverProgress,
-    SolverSettings,
-    SystemArrival,
-    SystemRun,
-    dense_from_nonzeros,
-    linear_solver,
-    make,
+from cardan.integrate.sundials.equations import (
+    DaeLayout,
+    explicit_jacobian,
+    explicit_rates,
+    kernel_of_row,
+    matrix_of_row,
 )
+from cardan.integrate.sundials.solver import SerialStepper, Solver, SolverProgress, SolverRun, SystemArrival
 from cardan.model.model import Model
 
 
@@ -50,42 +45,30 @@ def require_open_tree(model: Model, formulation: Formulation, method: str) -> No
 class MultistepStepper(SerialStepper):
     """Integrates a tree without couplings by CVODE; fills `integrate.stepper.Stepper`.
 
-    `formula` is "BDF" or "Adams", as CVODE calls them. The other arguments are those of `GearStepper`; coordinates are
-    the tree's.
+    `formula` is "BDF" or "Adams", as CVODE calls them. The other arguments are those of `SerialStepper`.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        formula: str = "BDF",
-        *,
-        tau: Any = None,
-        events: Any = None,
-        directions: Sequence[int] | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(model, tau)
-        self.formula, self.settings = formula, SolverSettings(**settings)
-        free = model.unbound
-        self.rates = kernel_of_row(free, dae.explicit(free), "tree").ufunc(wide=False)
-        self.jacobian, self.pattern = matrix_of_row(free, dae.explicit_jacobian(free), "tree")
-        self.count = 0 if events is None else int(events.numel_out(0))
+    def __init__(self, model: Model, formula: str = "BDF", **settings: Any) -> None:
+        self.formula, free = formula, model.unbound
+        self.rates = kernel_of_row(free, explicit_rates(free), "tree").ufunc(wide=False)
+        self.jacobian, self.pattern = matrix_of_row(free, explicit_jacobian(free), "tree")
         self.unit = tuple(at.start for at in free.quaternions)
-        layout = dae.DaeLayout(Layout(SPATIAL, model.nq, model.nv, (), (), self.unit), "index1")
-        self.events = None if not self.count else events_of_row(free, layout, events)
-        self.directions = directions
+        self.layout = DaeLayout(Layout(SPATIAL, model.nq, model.nv, (), (), self.unit), "index1")
+        super().__init__(model, **settings)
 
-    def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SystemRun:
+    def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> MultistepRun:
         """Make the run of a system."""
         return MultistepRun(self, given, at)
 
 
-class MultistepRun:
+class MultistepRun(SolverRun):
     """The run of one system."""
 
+    owner: MultistepStepper
+
     def __init__(self, owner: MultistepStepper, tail: Sequence[np.ndarray], at: SystemArrival) -> None:
-        self.owner, self.tail, self.progress = owner, tail, SolverProgress(at.t)
-        self.about, self.earlier = at.q.copy(), at.steps
+        super().__init__(owner, tail, at)
+        self.tail, self.progress = tail, SolverProgress(at.t)
         y, rates = np.concatenate([at.q, at.v]), np.zeros(len(at.q) + len(at.v))
         self.solver = Solver(self._sundials, self.progress, at.t, y)
         owner.rates(at.t, y, *tail, rates)
@@ -104,24 +87,13 @@ class MultistepRun:
             q[at : at + 4] /= np.linalg.norm(q[at : at + 4])
         return solver.arrival(q, v, self._steps)
 
-    @property
-    def _steps(self) -> int:
-        return self.earlier + self.progress.steps
-
     def _sundials(self) -> Any:
         """CVODE on this system's equations."""
         from sksundae.cvode import CVODE
 
-        owner, linear = self.owner, linear_solver(self.owner.pattern.shape[0])
-        options = owner.settings.options | {
-            "method": owner.formula, "rtol": owner.settings.rtol,
-            "atol": owner.settings.atol, "jacfn": self._jacobian(linear == "sparse"), "linsolver": linear,
-        }  # fmt: skip
-        if linear == "sparse":
-            options["sparsity"] = owner.pattern
-        if owner.events is not None:
-            options |= {"eventsfn": self._events(), "num_events": owner.count}
-        return make(CVODE, self._rates(), **options)
+        owner = self.owner
+        given = {"method": owner.formula, "rtol": owner.settings.rtol, "atol": owner.settings.atol}
+        return self._make(CVODE, self._rates(), self._jacobian, self._events(), **given)
 
     def _rates(self) -> Callable[..., None]:
         evaluate, tail, progress, attempt = self.owner.rates, self.tail, self.progress, self.progress.attempt
@@ -133,9 +105,8 @@ class MultistepRun:
 
         return rates
 
-    def _jacobian(self, sparse: bool) -> Callable[..., None]:
+    def _jacobian(self, fill: Callable[..., Any]) -> Callable[..., None]:
         """Callback that fills the Jacobian; it also checks that the equations have finite values."""
-        fill = self.owner.jacobian if sparse else dense_from_nonzeros(self.owner.jacobian, self.owner.pattern)
         tail, check = self.tail, self.progress.check
 
         def jacobian(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
@@ -146,11 +117,9 @@ class MultistepRun:
 
     def _events(self) -> Callable[..., None]:
         evaluate: Any = self.owner.events
-        about, parameters = self.about, self.tail[1:]
+        about, parameters = self.about, self.parameters
 
         def events(t: float, y: np.ndarray, out: np.ndarray) -> None:
             evaluate(t, y, about, *parameters, out)
 
-        if self.owner.directions is not None:
-            events.direction = list(self.owner.directions)  # type: ignore[attr-defined]
         return events

@@ -19,6 +19,7 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.integrate.stepper import Arrival, Outcome
+from cardan.integrate.sundials.equations import DaeLayout, events_of_row
 from cardan.model.model import Model
 from cardan.structure.kernels import parameter_arguments
 
@@ -180,6 +181,49 @@ class SystemRun(Protocol):
         """Move to time `t`, s, to an event, or as far as possible."""
 
 
+class SolverRun:
+    """Base of the runs by a SUNDIALS solver; `given` are the system's drives and free parameters."""
+
+    progress: SolverProgress
+
+    def __init__(self, owner: SerialStepper, given: Sequence[np.ndarray], at: SystemArrival) -> None:
+        self.owner, self.parameters = owner, given[1:]
+        self.about = at.q.copy()  # the tree's configuration a step ago
+        self.earlier = at.steps  # steps before the solver was started
+
+    @property
+    def _steps(self) -> int:
+        return self.earlier + self.progress.steps
+
+    def _make(
+        self,
+        build: Callable[..., Any],
+        function: Callable[..., None],
+        jacobian: Callable[[Callable[..., Any]], Callable[..., None]],
+        events: Any,
+        **options: Any,
+    ) -> Any:
+        """Make a solver of the kind `build`, without the warnings about its options: users do not set them.
+
+        `function`, `events` and what `jacobian` makes of a function that fills the matrix are SUNDIALS' callbacks.
+        """
+        owner = self.owner
+        fill, pattern = owner.jacobian, owner.pattern
+        linear = next(name for name, size in LINEAR_SOLVERS if pattern.shape[0] <= size)
+        options |= owner.settings.options | {"linsolver": linear}
+        if linear == "sparse":
+            options |= {"jacfn": jacobian(fill), "sparsity": pattern}
+        else:
+            options |= {"jacfn": jacobian(_dense_from_nonzeros(fill, pattern))}
+        if owner.events is not None:
+            if owner.directions is not None:
+                events.direction = list(owner.directions)
+            options |= {"eventsfn": events, "num_events": owner.count}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return build(function, **options)
+
+
 class RestingRun:
     """A system that stays where it is."""
 
@@ -192,10 +236,35 @@ class RestingRun:
 
 
 class SerialStepper:
-    """Base of the steppers that integrate systems one after another; `start` makes the run of one of them."""
+    """Base of the steppers that integrate systems one after another; `start` makes the run of one of them.
 
-    def __init__(self, model: Model, tau: Any) -> None:
-        self.model = model
+    Args:
+        model: the mechanism.
+        tau: constant drives (nv,) or (B, nv), N m and N.
+        events: CasADi function of (t, q, v) of the tree with one vector of values, whose zeros stop the run.
+        directions: for each value 1 to stop when it rises through zero, -1 when it falls, 0 for both.
+        **settings: those of `SolverSettings`.
+
+    """
+
+    jacobian: Callable[..., Any]
+    """Fills the nonzeros of the Jacobian, by columns."""
+    pattern: Any
+    """Their pattern, as a SciPy matrix."""
+    layout: DaeLayout
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        tau: Any = None,
+        events: Any = None,
+        directions: Sequence[int] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.model, self.directions, self.settings = model, directions, SolverSettings(**settings)
+        self.count = 0 if events is None else int(events.numel_out(0))
+        self.events = events_of_row(model.unbound, self.layout, events) if self.count else None
         self.tau = np.zeros(model.nv) if tau is None else np.asarray(tau, dtype=float)
         self.runs: list[SystemRun] = []
         self.arrivals: list[SystemArrival] = []
@@ -250,19 +319,7 @@ def _stacked(crossed: list[np.ndarray | None]) -> np.ndarray | None:
     return None if some is None else np.stack([some & False if mask is None else mask for mask in crossed])
 
 
-def make(build: Callable[..., Any], function: Callable[..., None], **options: Any) -> Any:
-    """Make a solver, without the warnings about its options: users do not set them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return build(function, **options)
-
-
-def linear_solver(n: int) -> str:
-    """SUNDIALS' name of the linear solver for `n` unknowns."""
-    return next(name for name, size in LINEAR_SOLVERS if n <= size)
-
-
-def dense_from_nonzeros(fill: Callable[..., Any], pattern: Any) -> Callable[..., None]:
+def _dense_from_nonzeros(fill: Callable[..., Any], pattern: Any) -> Callable[..., None]:
     """Make a function that fills a dense matrix of zeros from `fill`, which fills an array of nonzeros by columns."""
     columns = np.repeat(np.arange(pattern.shape[1]), np.diff(pattern.indptr))
     places = pattern.indices * pattern.shape[1] + columns

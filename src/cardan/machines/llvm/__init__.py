@@ -1,6 +1,5 @@
 """The printer of LLVM IR: programs in, text out. It knows neither the host nor how NumPy calls code.
 
 `module` collects the text. `graph`, `schedule` and `march` print the three kinds of program, with `vector_math` for
-sines and cosines; `body` prints any of them as one function. `batch_loop` prints a loop over the rows of a batch around
-that function.
+sines and cosines. `batch_loop` prints any of them as one function, and a loop over the rows of a batch around it.
 """

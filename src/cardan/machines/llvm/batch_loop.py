@@ -1,17 +1,44 @@
 """The loop over the rows of a batch around a body, printed as LLVM IR.
 
-Arrays come as pointers, with a stride in bytes from row to row and along every axis of a row; the body takes one vector
-of lanes per element. So W rows at a time are loaded as vectors and transposed in registers, the body runs, and its
-results are transposed back. Rows whose own elements are not contiguous, and the last rows of a batch that do not fill
-the lanes, go through a contiguous copy. Nothing outside a row is read or written.
+The body is any program as one function on lanes: `@body(ptr %in0, ..., ptr %out0, ..., <the rest>)`. Each pointer
+addresses one vector of lanes per element of its port, in C order. The rest is `ptr %state`, memory of the body's own,
+for a schedule or a march, and the pointers to prefetch from, if any, for a graph. Nothing in it, or in what it calls,
+depends on how the rows of a batch lie in memory, or on the machine; on one lane the same body can stand in a GPU kernel
+that loads one row per thread.
+
+Arrays come to the loop as pointers, with a stride in bytes from row to row and along every axis of a row. So W rows at
+a time are loaded as vectors and transposed in registers, the body runs, and its results are transposed back. Rows whose
+own elements are not contiguous, and the last rows of a batch that do not fill the lanes, go through a contiguous copy.
+Nothing outside a row is read or written.
 """
 
 from __future__ import annotations
 
-from cardan.machines.llvm.body import print_body
+from cardan.machines.llvm.graph import print_graph
+from cardan.machines.llvm.march import print_march
 from cardan.machines.llvm.module import Module, VectorType
+from cardan.machines.llvm.schedule import print_schedule
+from cardan.program.graph import Graph
+from cardan.program.march import March
 from cardan.program.program import Port, Program
 from cardan.program.recording import Recorded
+
+
+def print_body(recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = ()) -> int:
+    """Define `@body` of what `program`, without empty ports, recorded; how many vectors `%state` addresses.
+
+    `ahead` has, per port, how many cache lines to prefetch; only a graph does. If the number returned is 0, there is no
+    `%state` among the parameters.
+    """
+    if isinstance(recorded, Graph):
+        print_graph(recorded, "body", module, ahead=ahead)
+        return 0
+    if isinstance(recorded, March):
+        print_march(recorded, "body", module)
+    else:
+        print_schedule(recorded, "body", module, len(program.inputs), len(program.outputs))
+    return max(recorded.state_size, 1)
+
 
 _LARGE = 256  # elements of a port past which its next rows are not prefetched
 _ON_STACK = 1 << 17  # bytes of scratch past which malloc provides it: threads may have small stacks
