@@ -72,9 +72,15 @@ def test_what_is_named_exists(page: Path) -> None:
         ("`pytest tests/machines/test_cache.py -x`, `python -m tests.fuzz urdf`", []),
         ("`python -m tests.kernels.memory`", ["tests.kernels.memory"]),
         ("[a](docs/index.md#use), [b](https://example.org/x.md), [c](docs/nothing.md)", ["docs/nothing.md"]),
-        ("`kg/m`, `/home/a.py`, `run.html`, `cardan.schema.json`", []),
+        ("`kg/m`, `/opt/a.py`, `run.html`, `cardan.schema.json`", []),
         ("```python\nfrom cardan.old import x  # `cd.nothing`\n```\n", []),
     ],
 )
 def test_a_wrong_name_is_found(text: str, found: list[str]) -> None:
     assert list(missing(ROOT / "README.md", text)) == found
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = dict(re.findall(r"^- \[\d+\]\((0[^)]*)\) (.*)$", (folder / "README.md").read_text(), re.MULTILINE))
+    assert listed == {p.name: p.read_text().splitlines()[0].split(" ", 2)[2] for p in folder.glob("0*.md")}
