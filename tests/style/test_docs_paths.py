@@ -72,7 +72,7 @@ def test_what_is_named_exists(page: Path) -> None:
         ("`pytest tests/machines/test_cache.py -x`, `python -m tests.fuzz urdf`", []),
         ("`python -m tests.kernels.memory`", ["tests.kernels.memory"]),
         ("[a](docs/index.md#use), [b](https://example.org/x.md), [c](docs/nothing.md)", ["docs/nothing.md"]),
-        ("`kg/m`, `/opt/a.py`, `run.html`, `cardan.schema.json`", []),
+        ("`kg/m`, `a.py`, `run.html`, `cardan.schema.json`", []),
         ("```python\nfrom cardan.old import x  # `cd.nothing`\n```\n", []),
     ],
 )
