@@ -10,7 +10,7 @@ import cardan
 
 PAGE = Path(__file__).with_name("reference.md")
 GROUPS = {
-    "Building a mechanism": "Mechanism Model Pose JointData State Actuator inertia mechanisms load load_mechanism save",
+    "Building a mechanism": "Mechanism Model Pose JointData State Actuator inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
     "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field add_force",
     "Formulations of your own": "Formulation TreeFormulation add_formulation",
@@ -23,6 +23,7 @@ GROUPS = {
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
     "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
+    "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
