@@ -13,15 +13,17 @@ GROUPS = {
     "Building a mechanism": "Mechanism Model Pose JointData State Actuator inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
     "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field add_force",
+    "Formulations of your own": "Formulation TreeFormulation add_formulation",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols check",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
-    "constraint_jacobian multipliers condition",
+    "constraint_jacobian multipliers condition Constraint RowTable RowLabel Law",
     "Planar mechanisms": "is_planar in_plane particles rod_particles Particles",
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
     "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
+    "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
@@ -44,7 +46,9 @@ def page() -> str:
 
 def _entry(name: str, thing: object) -> list[str]:
     if isinstance(thing, ModuleType):
-        public = [(n, f) for n, f in vars(thing).items() if inspect.isfunction(f) and f.__module__ == thing.__name__]
+        public = [
+            (n, f) for n, f in vars(thing).items() if inspect.isfunction(f) and f.__module__.startswith(thing.__name__)
+        ]
         inner = [line for n, f in public if not n.startswith("_") for line in _function(f"{name}.{n}", f)]
         return [*_doc(thing), "", *inner]
     if inspect.isclass(thing):

@@ -86,7 +86,7 @@ Changes = Annotated[
 Formulation = Annotated[
     str,
     typer.Option("--formulation", "-f", metavar="NAME", autocompletion=complete_formulation,
-                 help="spatial, newton_euler, absolute, relative or points."),
+                 help="spatial, newton_euler, absolute, absolute_body, relative or points."),
 ]  # fmt: skip
 Start = Annotated[
     list[str] | None,
