@@ -216,8 +216,8 @@ def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Matrix) -> Matrix:
     if cut and not period:
         ratios = ", ".join(f"{c:g}" for c in measured.values())
         raise ModelError(
-            f"{coupling.owner}: it couples angles with the factors {ratios}, whose ratio is no simple fraction, and the "
-            f"loop is cut at joint {cut[0]!r}, whose turns are not counted; cut another joint with build(cut=[...])"
+            f"{coupling.owner}: it couples angles with the factors {ratios}, whose ratio is no simple fraction, and "
+            f"the loop is cut at joint {cut[0]!r}, whose turns are not counted; cut another joint with build(cut=[...])"
         )
     return principal(phi, period) if period else phi
 
