@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import cardan as cd
 from cardan.errors import OBEYED
-from cardan.io.catalogue import mechanism_texts, write_mechanisms
+from cardan.io.load import mechanism_texts, write_mechanisms
 from cardan.io.yaml.read import read_yaml
 from cardan.io.yaml.write import write_yaml
 from cardan.mechanisms import CATALOGUE, chain, four_bar

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cardan.commands.arguments import Changes, File, Force, Json, Root, complete_mechanism, read_model
-from cardan.commands.terminal import plain_table, screen, tracked
+from cardan.commands.output import plain_table, screen, tracked
 from cardan.errors import FileError, UnknownNameError, nearest
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def mechanisms(
 
 
 def _write_files(name: str | None, folder: Path, force: bool, as_json: bool) -> None:
-    from cardan.commands.output_files import require_writable
-    from cardan.io.catalogue import mechanism_texts, write_mechanisms
+    from cardan.commands.output import require_writable
+    from cardan.io.load import mechanism_texts, write_mechanisms
     from cardan.io.text_file import write_text
 
     names = [name] if name else list(mechanism_texts())
@@ -137,7 +137,7 @@ def _list(as_json: bool) -> None:
 
 
 def _describe(name: str, as_json: bool) -> None:
-    from cardan.io.catalogue import mechanism_texts
+    from cardan.io.load import mechanism_texts
     from cardan.mechanisms import CATALOGUE
 
     paragraphs = [" ".join(part.split()) for part in (CATALOGUE[name].__doc__ or "").split("\n\n") if part.strip()]

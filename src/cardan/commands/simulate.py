@@ -20,11 +20,20 @@ from cardan.commands.arguments import (
     Root,
     Start,
     complete_method,
+    measured,
     read_model,
+    start_state,
 )
-from cardan.commands.output_files import DESCRIPTIONS, can_make_pages, planned, written
-from cardan.commands.start_state import measured, start_state
-from cardan.commands.terminal import as_typed, plain_table, say_error, screen
+from cardan.commands.output import (
+    DESCRIPTIONS,
+    as_typed,
+    can_make_pages,
+    plain_table,
+    planned,
+    say_error,
+    screen,
+    written,
+)
 from cardan.errors import InterruptedRunError, SimulationError
 from cardan.integrate.integrators import INTEGRATORS, find_integrator, with_options
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cardan.commands.arguments import Changes, File, Force, Rate, Root, Start, read_model
-from cardan.commands.output_files import require_writable
-from cardan.commands.start_state import measured, start_state
+from cardan.commands.arguments import Changes, File, Force, Rate, Root, Start, measured, read_model, start_state
+from cardan.commands.output import require_writable
 from cardan.errors import FileError, InputError
 
 if TYPE_CHECKING:

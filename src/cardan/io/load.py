@@ -1,9 +1,10 @@
-"""`load` and `save`: a model from a file of any known format, and back."""
+"""`load` and `save`: a model from a file of any known format, and back; and the catalogue of mechanisms as files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,29 @@ def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InputError(f"path must be the name of a model file, got {path!r}")
     return Path(path)
+
+
+def mechanism_texts() -> dict[str, str]:
+    """The text of each file of the catalogue, by the name of its mechanism."""
+    folder = files("cardan") / "data" / "mechanisms"
+    found = [file for file in folder.iterdir() if file.name.endswith(".yaml")]
+    return {file.name.removesuffix(".yaml"): file.read_text("utf-8") for file in sorted(found, key=lambda f: f.name)}
+
+
+def write_mechanisms(folder: str | os.PathLike[str], *, overwrite: bool = False) -> list[Path]:
+    """Write every file of the catalogue into a folder, which is created if it does not exist; return their paths.
+
+    Nothing is written if one of the files already exists, unless `overwrite` is set.
+    """
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{place}: the folder cannot be made, {error.strerror or error}") from None
+    texts = {place / f"{name}.yaml": text for name, text in mechanism_texts().items()}
+    taken = [path for path in texts if path.exists()]
+    if taken and not overwrite:
+        raise FileError(f"{taken[0]}: there is such a file already; pass overwrite=True to replace it")
+    for path, text in texts.items():
+        write_text(path, text, overwrite)
+    return list(texts)

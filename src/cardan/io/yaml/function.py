@@ -18,7 +18,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from cardan.errors import ModelError
-from cardan.io.yaml.arithmetic import Lookup, Measured, Value
 from cardan.io.yaml.emit import number
 from cardan.io.yaml.expression import (
     CONSTANTS,
@@ -28,10 +27,13 @@ from cardan.io.yaml.expression import (
     Expression,
     ExpressionError,
     Literal,
+    Lookup,
+    Measured,
     Name,
+    Value,
     as_text,
 )
-from cardan.io.yaml.node_reader import NodeReader, unknown_name
+from cardan.io.yaml.nodes import NodeReader, unknown_name
 from cardan.model.body import Joint
 from cardan.model.force import Coupling, Force
 from cardan.model.joint import Kind

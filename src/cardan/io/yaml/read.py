@@ -17,11 +17,9 @@ from cardan.errors import FileError, nearest, visible
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import BODIES, placing, read_text, too_many_states
 from cardan.io.yaml import function, schema
-from cardan.io.yaml.arithmetic import Measured
-from cardan.io.yaml.node_reader import NodeReader
-from cardan.io.yaml.nodes import List, Scalar, Table, described, parse_yaml
-from cardan.io.yaml.schema import Entries
-from cardan.io.yaml.values import COORDINATE, RATE, Each, along
+from cardan.io.yaml.expression import Measured
+from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described, parse_yaml
+from cardan.io.yaml.schema import COORDINATE, RATE, Each, Entries, along
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.field import EFFORT, FUNCTIONS, MOMENT_AND_FORCE

@@ -17,8 +17,8 @@ from cardan.errors import FileError, ModelError
 from cardan.io.yaml.emit import block, number
 from cardan.io.yaml.function import function_entries, motion_entries
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
+from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import VERSION
-from cardan.io.yaml.values import AXES as AXIS_NAMES
 from cardan.model.actuator import Actuator
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism

@@ -13,7 +13,7 @@ from cardan.errors import CardanError, InputError
 from cardan.functions.constraints import constraint_residual
 from cardan.functions.kinematics import body_poses
 from cardan.model.model import Model
-from cardan.results.drawing import diagram, symbols
+from cardan.results.drawing import diagram
 from cardan.results.drawing.canvas import Canvas, svg
 from cardan.results.figure import COLOURS, GREY, INK, FigureOutput, new_figure, style
 from cardan.results.geometry import Geometry, geometry_of, place
@@ -242,12 +242,12 @@ def _add_names(at: Axes, canvas: Canvas, geometry: Geometry, poses: np.ndarray, 
     """
     wanted: list[tuple[np.ndarray, str, str]] = []
     for joint in geometry.joints:
-        if joint.holds and (every or symbols.joint_symbol(joint) is symbols.JOINTS["joint"]):
+        if joint.holds and (every or diagram.joint_symbol(joint) is diagram.JOINTS["joint"]):
             wanted.append((canvas.view(diagram.joint_position(joint, poses)), joint.name, INK))
     for element in geometry.elements:
         if element.mark == "element":
             ends = [place(poses, end.body, end.position) for end in element.ends]
-            wanted.append((canvas.view(np.mean(ends, axis=0)), element.name, symbols.SPRING))
+            wanted.append((canvas.view(np.mean(ends, axis=0)), element.name, diagram.SPRING))
     for body, name in enumerate(geometry.names if every else ()):
         own = [place(poses, body, stroke.points).mean(axis=0) for stroke in geometry.strokes if stroke.body == body]
         if own:

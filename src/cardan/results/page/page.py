@@ -23,9 +23,8 @@ from cardan.model.tree import GROUND
 from cardan.model.values import one
 from cardan.results.atomic_file import whole_file
 from cardan.results.geometry import BodyPoint, Geometry, place, pose_of
-from cardan.results.page.scene_3d import FORCE, MOMENT, Part, Scene3D, Span, scene_3d
-from cardan.results.page.solids import Solid, arrow, joined
-from cardan.results.trajectory.dataset import table
+from cardan.results.page.scene_3d import FORCE, MOMENT, Part, Scene3D, Solid, Span, arrow, joined, scene_3d
+from cardan.results.trajectory.files import table
 from cardan.results.trajectory.quantities import QUANTITIES, STATES
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import assemble

@@ -17,8 +17,7 @@ from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
 from cardan.results.atomic_file import SYSTEM_ERRORS, begin_file, cannot_write, file_path, finish_file
-from cardan.results.trajectory.dataset import event_variables, header, parameter_variables, variable
-from cardan.results.trajectory.files import NetCDF, load_run
+from cardan.results.trajectory.files import NetCDF, event_variables, header, load_run, parameter_variables, variable
 from cardan.results.trajectory.quantities import labels_of, with_values
 from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
