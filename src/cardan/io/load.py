@@ -89,7 +89,7 @@ def save(
 ) -> list[str]:
     """Save a mechanism or a model; the file is written completely or not at all. Returns what is lost.
 
-    The suffix decides the format. `.yaml` holds everything; a function (of a drive, a motion, a user force) is written
+    The suffix decides the format. `.yaml` holds everything; a function (of a drive, motion, force or constraint) is written
     as the expressions of its graph. `.urdf` and `.xml` (MJCF) hold what these formats can express; each loss is
     returned as a sentence, and listed in a comment at the head of the file.
 
