@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,9 +19,7 @@ SUFFIXES = (".urdf", ".xml", ".mjcf", ".yaml", ".yml")
 
 def complete_file(incomplete: str) -> list[tuple[str, str]]:
     """Mechanisms of the catalogue, folders and model files that start with the text."""
-    from cardan.mechanisms import CATALOGUE
-
-    found = [(name, "mechanism of the catalogue") for name in CATALOGUE if name.startswith(incomplete)]
+    found = [(name, "mechanism of the catalogue") for name in complete_mechanism(incomplete)]
     folder, _, stem = incomplete.rpartition("/")
     place = Path(folder or ("/" if incomplete.startswith("/") else "."))
     try:
@@ -60,24 +58,15 @@ def complete_method(incomplete: str) -> list[tuple[str, str]]:
     return [(name, method.summary) for name, method in INTEGRATORS.items() if name.startswith(incomplete)]
 
 
-def complete_root(incomplete: str) -> list[str]:
-    """Values of `--root` that start with the text."""
-    return [name for name in ("fixed", "free") if name.startswith(incomplete)]
-
-
 File = Annotated[
     str,
-    typer.Argument(
-        metavar="FILE",
-        show_default=False,
-        help="A .urdf, .yaml or MJCF .xml file, or a mechanism of the catalogue.",
-        autocompletion=complete_file,
-    ),
-]
+    typer.Argument(metavar="FILE", show_default=False, autocompletion=complete_file,
+                   help="A .urdf, .yaml or MJCF .xml file, or a mechanism of the catalogue."),
+]  # fmt: skip
 Root = Annotated[
     str,
     typer.Option(metavar="WORD", help="Root of a robot on the ground: fixed or free.",
-                 autocompletion=complete_root),
+                 autocompletion=lambda incomplete: [word for word in ("fixed", "free") if word.startswith(incomplete)]),
 ]  # fmt: skip
 Changes = Annotated[
     list[str] | None,
@@ -105,25 +94,18 @@ def read_model(file: str, root: str = "fixed", changes: Sequence[str] | None = N
     """A model from a file or the catalogue."""
     import cardan as cd
 
-    parameters = _parameters(changes or ())
-    if _is_catalogue(file, root):
-        return _from_catalogue(file, parameters)
-    return cd.load(file, root="free" if root == "free" else "fixed", parameters=parameters)
-
-
-def _from_catalogue(name: str, parameters: Mapping[str, float | str]) -> Model:
-    """A mechanism of the catalogue, with values for parameters of its file."""
-    from cardan.mechanisms import CATALOGUE
-
+    parameters: dict[str, float | str] = dict(split_setting("--set", text) for text in changes or ())
+    if not _is_catalogue(file, root):
+        return cd.load(file, root="free" if root == "free" else "fixed", parameters=parameters)
     if not parameters:
-        return CATALOGUE[name]().build()
+        return cd.mechanisms.CATALOGUE[file]().build()
     from cardan.io.load import mechanism_texts
     from cardan.io.yaml.read import read_yaml
 
     try:
-        return read_yaml(mechanism_texts()[name], parameters=parameters).build()
+        return read_yaml(mechanism_texts()[file], parameters=parameters).build()
     except FileError as error:
-        raise FileError(str(error).replace("YAML text", name, 1)) from None
+        raise FileError(str(error).replace("YAML text", file, 1)) from None
 
 
 def _is_catalogue(file: str, root: str) -> bool:
@@ -139,15 +121,6 @@ def _is_catalogue(file: str, root: str) -> bool:
     if not Path(file).suffix and not Path(file).exists():
         raise FileError(f"{file!r} is neither a file nor a mechanism of the catalogue{nearest(file, CATALOGUE)}")
     return False
-
-
-def _parameters(changes: Sequence[str]) -> dict[str, float | str]:
-    """Values of parameters from `name=value`."""
-    found: dict[str, float | str] = {}
-    for text in changes:
-        name, value = split_setting("--set", text)
-        found[name] = value
-    return found
 
 
 def split_setting(option: str, text: str) -> tuple[str, str]:
@@ -195,7 +168,9 @@ def start_state(model: Model, start: Sequence[str], rate: Sequence[str]) -> tupl
         if twice := {joint for joint in joints if joints.count(joint) > 1}:
             raise InputError(f"{option} gives joint {min(twice)!r} twice")
     q, still = assemble(model, q, hold=placed)
-    return assemble(model, q, np.where(_entries(model, moving), v, still), hold=moving)
+    for joint in moving:
+        still[model.v_slice(joint)] = v[model.v_slice(joint)]
+    return assemble(model, q, still, hold=moving)
 
 
 def _place(model: Model, option: str, text: str, into: np.ndarray) -> str:
@@ -212,20 +187,9 @@ def _place(model: Model, option: str, text: str, into: np.ndarray) -> str:
         )
     into[at] = [measured(f"{option} {joint}", part, unit) for part, unit in zip(parts, units, strict=True)]
     if option == "--start" and kind.nq != kind.nv:
-        _normalise(f"{option} {text}", into[at.stop - 4 : at.stop])
+        quaternion = into[at.stop - 4 : at.stop]
+        length = float(np.linalg.norm(quaternion))
+        if abs(length - 1) > UNIT_ERROR:
+            raise InputError(f"{option} {text}: a quaternion (w, x, y, z) has length 1, this one {length:.6g}")
+        quaternion /= length
     return joint
-
-
-def _normalise(where: str, quaternion: np.ndarray) -> None:
-    length = float(np.linalg.norm(quaternion))
-    if abs(length - 1) > UNIT_ERROR:
-        raise InputError(f"{where}: a quaternion (w, x, y, z) has length 1, this one {length:.6g}")
-    quaternion /= length
-
-
-def _entries(model: Model, joints: Sequence[str]) -> np.ndarray:
-    """Mask (nv,) of the rates of some joints."""
-    mask = np.zeros(model.nv, dtype=bool)
-    for joint in joints:
-        mask[model.v_slice(joint)] = True
-    return mask

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cardan.errors import CardanError, FileError
 
@@ -38,14 +39,8 @@ def plain_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, right
     for k, heading in enumerate(headings):
         table.add_column(heading, justify="right" if k in right else "left", no_wrap=k == 0)
     for row in rows:
-        table.add_row(*(_cell(x) for x in row))
+        table.add_row(*(Text(str(cell)) for cell in row))  # brackets in names are not markup
     return table
-
-
-def _cell(value: Any) -> Any:
-    from rich.text import Text
-
-    return Text(str(value))  # brackets in names are not markup
 
 
 def tracked(items: Sequence[T], what: str) -> Iterator[T]:
@@ -117,9 +112,9 @@ def require_writable(path: Path, force: bool) -> None:
         if path.exists() and not path.is_dir() and not force:
             raise FileError(f"{path}: there is such a file already; give --force to replace it, or another name")
         begin_file(path, overwrite=True).unlink()
+    except FileError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, FileError):
-            raise
         raise cannot_write(path, error) from None
 
 

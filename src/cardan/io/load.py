@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -89,8 +89,8 @@ def save(
 ) -> list[str]:
     """Save a mechanism or a model; the file is written completely or not at all. Returns what is lost.
 
-    The suffix decides the format. `.yaml` holds everything; a function (of a drive, motion, force or constraint) is written
-    as the expressions of its graph. `.urdf` and `.xml` (MJCF) hold what these formats can express; each loss is
+    The suffix decides the format. `.yaml` holds everything; a function (of a drive, motion, force or constraint) is
+    written as the expressions of its graph. `.urdf` and `.xml` (MJCF) hold what these formats can express; each loss is
     returned as a sentence, and listed in a comment at the head of the file.
 
     Args:
@@ -187,8 +187,10 @@ def mechanism_texts() -> dict[str, str]:
     return {file.name.removesuffix(".yaml"): file.read_text("utf-8") for file in sorted(found, key=lambda f: f.name)}
 
 
-def write_mechanisms(folder: str | os.PathLike[str], *, overwrite: bool = False) -> list[Path]:
-    """Write every file of the catalogue into a folder, which is created if it does not exist; return their paths.
+def write_mechanisms(
+    folder: str | os.PathLike[str], names: Iterable[str] | None = None, *, overwrite: bool = False
+) -> list[Path]:
+    """Write files of the catalogue, by default all, into a folder, which is created if need be; return their paths.
 
     Nothing is written if one of the files already exists, unless `overwrite` is set.
     """
@@ -196,8 +198,9 @@ def write_mechanisms(folder: str | os.PathLike[str], *, overwrite: bool = False)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{place}: the folder cannot be made, {error.strerror or error}") from None
-    texts = {place / f"{name}.yaml": text for name, text in mechanism_texts().items()}
+        raise FileError(f"{place}: the folder cannot be created, {error.strerror or error}") from None
+    found = mechanism_texts()
+    texts = {place / f"{name}.yaml": found[name] for name in (found if names is None else names)}
     taken = [path for path in texts if path.exists()]
     if taken and not overwrite:
         raise FileError(f"{taken[0]}: there is such a file already; pass overwrite=True to replace it")

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -106,15 +106,6 @@ def parse(text: str) -> Expression:
     return _Parser(text).whole()
 
 
-def names(node: Expression) -> Iterator[Name]:
-    """Every name in an expression, from left to right."""
-    if isinstance(node, Name):
-        yield node
-    elif isinstance(node, Call):
-        for argument in node.arguments:
-            yield from names(argument)
-
-
 def as_text(node: Expression) -> str:
     """Print an expression with as few parentheses as possible; `parse` reads the same tree from it."""
     return _printed(node)[0]
@@ -123,7 +114,8 @@ def as_text(node: Expression) -> str:
 def _printed(node: Expression) -> tuple[str, int]:
     """Text of a node, and how tightly it binds."""
     if isinstance(node, Literal):
-        return (node.text if not node.unit else f"{node.text} {_bracketed(node.unit)}"), ATOM
+        unit = node.unit if re.fullmatch(r"[^\W\d_]+", node.unit) else f"[{node.unit}]"
+        return f"{node.text} {unit}" if node.unit else node.text, ATOM
     if isinstance(node, Name):
         return node.name + (f"[{', '.join(map(str, node.index))}]" if node.index else ""), ATOM
     binding = BINDING.get(node.function)
@@ -143,10 +135,6 @@ def _printed(node: Expression) -> tuple[str, int]:
 def _wrapped(node: Expression, binding: int) -> str:
     text, own = _printed(node)
     return text if own >= binding else f"({text})"
-
-
-def _bracketed(unit: str) -> str:
-    return unit if re.fullmatch(r"[^\W\d_]+", unit) else f"[{unit}]"
 
 
 # What to write instead of a character that is not allowed.
@@ -185,15 +173,15 @@ class _Parser:
         return node
 
     def sum(self) -> Expression:
-        node = self.product()
-        while self.word in ("+", "-"):
-            node = self.binary(self.take(), node, self.product())
-        return node
+        return self.chain(("+", "-"), self.product)
 
     def product(self) -> Expression:
-        node = self.unary()
-        while self.word in ("*", "/"):
-            node = self.binary(self.take(), node, self.unary())
+        return self.chain(("*", "/"), self.unary)
+
+    def chain(self, signs: tuple[str, ...], operand: Callable[[], Expression]) -> Expression:
+        node = operand()
+        while self.word in signs:
+            node = self.binary(self.take(), node, operand())
         return node
 
     def unary(self) -> Expression:
@@ -222,16 +210,9 @@ class _Parser:
             return self.number()
         if self.kind == "name":
             name = self.take()
-            if self.word == "(":
-                return self.function(name, start)
-            return self.named(name, start)
+            return self.function(name, start) if self.word == "(" else self.named(name, start)
         if self.word == "(":
-            self.take()
-            self.deeper()
-            node = self.comparison()
-            self.level -= 1
-            self.close(")", start)
-            return node
+            return self.parenthesis()[0]
         raise self.unexpected("where a number, a name or a parenthesis should be")
 
     def number(self) -> Expression:
@@ -265,7 +246,7 @@ class _Parser:
         if self.word == ",":
             self.take()
             index.append(self.whole_number())
-        self.close("]", start)
+        self.close("]")
         return self.counted(Name(name, tuple(index), (start, self.last)))
 
     def whole_number(self) -> int:
@@ -278,14 +259,7 @@ class _Parser:
             raise ExpressionError(
                 f"{name!r} is not a function of this format{nearest(name, FUNCTIONS)}", (start, start + len(name))
             )
-        self.take()
-        self.deeper()
-        arguments = [self.comparison()]
-        while self.word == ",":
-            self.take()
-            arguments.append(self.comparison())
-        self.level -= 1
-        self.close(")", start)
+        arguments = self.parenthesis(many=True)
         least, most = FUNCTIONS[name]
         if not least <= len(arguments) <= most:
             wanted = f"{least}" if least == most else f"{least} to {most}"
@@ -294,14 +268,22 @@ class _Parser:
             )
         return self.call(name, tuple(arguments), start)
 
+    def parenthesis(self, many: bool = False) -> list[Expression]:
+        self.take()
+        self.deeper()
+        inside = [self.comparison()]
+        while many and self.word == ",":
+            self.take()
+            inside.append(self.comparison())
+        self.level -= 1
+        self.close(")")
+        return inside
+
     def binary(self, sign: str, left: Expression, right: Expression) -> Call:
         return self.call(sign, (left, right), left.span[0])
 
     def call(self, function: str, arguments: tuple[Expression, ...], start: int) -> Call:
-        depth = 1
-        for argument in arguments:
-            if isinstance(argument, Call) and argument.depth >= depth:
-                depth = argument.depth + 1
+        depth = 1 + max(argument.depth if isinstance(argument, Call) else 0 for argument in arguments)
         if depth > DEEPEST:
             raise self.too_deep()
         return self.counted(Call(function, arguments, (start, self.last), depth))
@@ -320,7 +302,7 @@ class _Parser:
     def too_deep(self) -> ExpressionError:
         return self.error(f"the expression is nested more than {DEEPEST} levels deep")
 
-    def close(self, sign: str, start: int) -> None:
+    def close(self, sign: str) -> None:
         if self.word != sign:
             found = "the end" if self.kind == "end" else repr(self.word)
             raise ExpressionError(f"{sign!r} is missing before {found}", (self.start, max(self.at, self.start + 1)))
