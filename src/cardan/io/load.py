@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,8 @@ from cardan.model.model import Model
 
 NATIVE = (".yaml", ".yml")
 DOWN = (0.0, 0.0, -9.81)
-# What a format takes besides gravity and snapping.
-TAKES: dict[str, tuple[str, ...]] = {
-    ".urdf": ("root", "mimic", "policy"), ".xml": ("folder", "policy"), ".yaml": ("parameters", "policy"),
-    ".yml": ("parameters", "policy"),
-}  # fmt: skip
+TAKES = {".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters",), ".yml": ("parameters",)}
+"""Arguments that only some formats take."""
 
 
 def load(
@@ -57,8 +54,7 @@ def load(
             computed with, "repair" corrects slight violations. `model.notes` lists each.
 
     """
-    read, bodies = _reader(path, root, gravity, mimic, parameters, folder, policy)
-    found = read()
+    found, bodies = _read(path, root, gravity, mimic, parameters, folder, policy)
     if isinstance(found, Description):
         model = found.build(snapping)
     else:
@@ -80,7 +76,7 @@ def load_mechanism(
     policy: Word = "strict",
 ) -> Mechanism:
     """Load a file as a `Mechanism`, to continue building; the arguments are those of `load`."""
-    found = _reader(path, root, gravity, mimic, parameters, folder, policy)[0]()
+    found = _read(path, root, gravity, mimic, parameters, folder, policy)[0]
     return found.mechanism if isinstance(found, Description) else found
 
 
@@ -103,8 +99,7 @@ def save(
     if not isinstance(mechanism, Mechanism | Model):
         raise InputError(f"save: give a Mechanism or a Model, got {type(mechanism).__name__}")
     file = _path(path)
-    write = _writer(file)
-    text, losses = write(mechanism)
+    text, losses = _written(file, mechanism)
     if strict and losses:
         more = f"; and {len(losses) - 1} more" if len(losses) > 1 else ""
         raise FileError(f"{file}: the format cannot express all of {mechanism.name!r}: {losses[0]}{more}")
@@ -112,35 +107,26 @@ def save(
     return losses
 
 
-def _writer(file: Path) -> Callable[[Mechanism | Model], tuple[str, list[str]]]:
-    """How to write a file, by its suffix: a function that returns its text and the losses."""
+def _written(file: Path, mechanism: Mechanism | Model) -> tuple[str, list[str]]:
+    """The text of a file, by its suffix, and the losses."""
     suffix = file.suffix.lower()
     if suffix in NATIVE:
         from cardan.io.yaml.write import write_yaml
 
-        return lambda mechanism: (write_yaml(mechanism), [])
-    if suffix == ".urdf":
-        from cardan.io.urdf.write import write_urdf
+        return write_yaml(mechanism), []
+    if suffix not in (".urdf", ".xml", ".mjcf"):
+        known = ".yaml, .urdf or .xml"
+        raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use {known}")
+    from cardan.io.mjcf.write import write_mjcf
+    from cardan.io.urdf.write import write_urdf
 
-        return lambda mechanism: write_urdf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
-    if suffix in (".xml", ".mjcf"):
-        from cardan.io.mjcf.write import write_mjcf
-
-        return lambda mechanism: write_mjcf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
-    known = ".yaml, .urdf or .xml"
-    raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use {known}")
+    write = write_urdf if suffix == ".urdf" else write_mjcf
+    return write(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
 
 
-def _reader(
-    path: Any,
-    root: Root,
-    gravity: Any,
-    mimic: bool,
-    parameters: Mapping[str, float | str] | None,
-    folder: Any,
-    policy: Word,
-) -> tuple[Callable[[], Mechanism | Description], str]:
-    """How to read a file, by its suffix, and what it calls bodies; arguments for other formats are rejected."""
+def _read(path: Any, root: Root, gravity: Any, mimic: bool, parameters: Any, folder: Any, policy: Word,
+          ) -> tuple[Mechanism | Description, str]:  # fmt: skip
+    """The contents of a file, by its suffix, and what it calls bodies; arguments for other formats are rejected."""
     file = _path(path)
     check_root(root)
     Policy(policy)  # reject a wrong word before the file is read
@@ -149,29 +135,23 @@ def _reader(
     suffix = file.suffix.lower()
     if suffix in (".xml", ".mjcf"):
         suffix = ".xml" if top_tag(read_text(file), str(file)) != "robot" else ".urdf"
-    foreign = {
-        "root": root != "fixed",
-        "mimic": not mimic,
-        "parameters": bool(parameters),
-        "folder": folder is not None,
-        "policy": policy != "strict",
-    }
+    foreign = {"root": root != "fixed", "mimic": not mimic, "parameters": parameters, "folder": folder is not None}
     for name, given in foreign.items():
         if given and suffix in TAKES and name not in TAKES[suffix]:
             whose = ", ".join(sorted(kind for kind, names in TAKES.items() if name in names))
             raise InputError(f"load: {name} is for {whose} files; {str(file)!r} is not one of them")
     if suffix in NATIVE:
-        return lambda: read_yaml(file, parameters=parameters, gravity=gravity, policy=policy), "body"
+        return read_yaml(file, parameters=parameters, gravity=gravity, policy=policy), "body"
     if suffix == ".xml":
         inside = None if folder is None else _path(folder)
-        return lambda: read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"
+        return read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"
     if suffix != ".urdf":
         read_text(file)  # a file that cannot be read at all is reported first
         known = ", ".join((".urdf", ".xml", *NATIVE))
         fix = "expand it with xacro into a .urdf first" if suffix == ".xacro" else "rename or convert the file"
         raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")
     down = DOWN if gravity is None else gravity
-    return lambda: read_urdf(file, root=root, gravity=down, mimic=mimic, policy=policy), "link"
+    return read_urdf(file, root=root, gravity=down, mimic=mimic, policy=policy), "link"
 
 
 def _path(path: Any) -> Path:

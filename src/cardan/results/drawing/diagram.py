@@ -19,11 +19,12 @@ from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.results.drawing.canvas import Canvas, View, hull, ring
 from cardan.results.figure import COLOURS, GREY, INK
-from cardan.results.geometry import DrawnElement, DrawnJoint, Geometry, place, pose_of
+from cardan.results.geometry import DrawnElement, DrawnJoint, Geometry, place, pose_of, upwards
 
 PAPER = "#ffffff"
 SPRING, ACTION = "#009E73", "#D55E00"
 WIDTH = 0.9  # pt
+SQUARE = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
 
 
 def across(z: np.ndarray, canvas: Canvas) -> tuple[np.ndarray, np.ndarray]:
@@ -47,10 +48,11 @@ def cylinder(canvas: Canvas, at: np.ndarray, z: np.ndarray, radius: float, lengt
     canvas.flat_area(canvas.view(near), depth + 1e-6 * canvas.unit, PAPER, layer, edge=INK)
 
 
-def box(canvas: Canvas, at: np.ndarray, z: np.ndarray, half: tuple[float, float, float]) -> None:
-    """A block with half sides across, across and along an axis; the faces towards the viewer are drawn."""
+def _rail(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
+    """A block along an axis; the faces towards the viewer are drawn."""
+    u, z = canvas.unit, axes[0]
     x, y = across(z, canvas)
-    sides = [(x, half[0]), (y, half[1]), (z, half[2])]
+    sides = [(x, 0.55 * u), (y, 0.55 * u), (z, 1.1 * u)]
     depth = canvas.view.depth(at)
     for k, (n, h) in enumerate(sides):
         (a, ha), (b, hb) = sides[(k + 1) % 3], sides[(k + 2) % 3]
@@ -58,7 +60,7 @@ def box(canvas: Canvas, at: np.ndarray, z: np.ndarray, half: tuple[float, float,
         if abs(toward) < 1e-6:
             continue
         middle = at + n * h * np.sign(toward)
-        corners = np.array([middle + s * a * ha + t * b * hb for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1))])
+        corners = np.array([middle + s * a * ha + t * b * hb for s, t in SQUARE])
         shade = "#ffffff" if abs(toward) > 0.6 else "#ececec" if abs(toward) > 0.3 else "#dcdcdc"
         canvas.flat_area(canvas.view(corners), depth, shade, "slider", edge=INK)
 
@@ -68,11 +70,6 @@ def _pin(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
     if not canvas.view.flat:
         _axis_line(canvas, at, axes[0], 2.2)
     cylinder(canvas, at, axes[0], 0.45 * u, 1.3 * u)
-
-
-def _rail(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
-    u = canvas.unit
-    box(canvas, at, axes[0], (0.55 * u, 0.55 * u, 1.1 * u))
 
 
 def _sleeve(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
@@ -95,10 +92,8 @@ def _thread(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
 
 
 def _cross(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
-    """A cross whose arms are the two axes."""
-    u = canvas.unit
     for z in axes:
-        cylinder(canvas, at, z, 0.2 * u, 1.9 * u)
+        cylinder(canvas, at, z, 0.2 * canvas.unit, 1.9 * canvas.unit)
 
 
 def _ball(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
@@ -118,12 +113,8 @@ def _plate(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
 
 
 def _weld(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
-    square = 0.26 * canvas.unit * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
+    square = 0.26 * canvas.unit * SQUARE
     canvas.flat_area(canvas.view(at) + square, canvas.view.depth(at), INK, "joint")
-
-
-def _nothing(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
-    """A free joint has no symbol."""
 
 
 def _ring(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
@@ -149,7 +140,7 @@ JOINTS: dict[str, JointSymbol] = {
     "pin": JointSymbol(_pin, 1), "rail": JointSymbol(_rail, 1), "sleeve": JointSymbol(_sleeve, 1),
     "thread": JointSymbol(_thread, 1), "cross": JointSymbol(_cross, 2), "ball": JointSymbol(_ball),
     "plate": JointSymbol(_plate, 1, ground="none"), "weld": JointSymbol(_weld, ground="clamp"),
-    "none": JointSymbol(_nothing, ground="none"), "joint": JointSymbol(_ring),
+    "none": JointSymbol(lambda canvas, at, axes: None, ground="none"), "joint": JointSymbol(_ring),
 }  # fmt: skip
 """The symbols of joints by mark."""
 
@@ -209,36 +200,25 @@ def _zigzag(length: float, u: float) -> list[np.ndarray]:
 
 def _dashpot(length: float, u: float) -> list[np.ndarray]:
     """A damper along x: rod, piston, cylinder open to the first end, rod."""
-    a, b, h = 0.5 * length - 0.7 * u, 0.5 * length + 0.7 * u, 0.5 * u
-    piston = 0.5 * length
-    return [
-        np.array([(0, 0), (piston, 0)]),
-        np.array([(piston, -0.75 * h), (piston, 0.75 * h)]),
-        np.array([(a, h), (b, h), (b, -h), (a, -h)]),
-        np.array([(b, 0), (length, 0)]),
-    ]
-
-
-def _straight(length: float, u: float) -> list[np.ndarray]:
-    return [np.array([(0.0, 0.0), (length, 0.0)])]
+    middle, h = 0.5 * length, 0.5 * u
+    a, b = middle - 0.7 * u, middle + 0.7 * u
+    rod, piston = [(0, 0), (middle, 0)], [(middle, -0.75 * h), (middle, 0.75 * h)]
+    return [np.array(line) for line in (rod, piston, [(a, h), (b, h), (b, -h), (a, -h)], [(b, 0), (length, 0)])]
 
 
 @dataclass(frozen=True)
 class ElementSymbol:
     """A force element between two points: lines along x, given its length and the unit; they may be dotted."""
 
-    lines: Callable[[float, float], list[np.ndarray]] = _straight
+    lines: Callable[[float, float], list[np.ndarray]] = lambda length, u: [np.array([(0.0, 0.0), (length, 0.0)])]
     dotted: bool = True
     box: bool = False
 
 
 BETWEEN_POINTS: dict[str, ElementSymbol] = {
-    "spring": ElementSymbol(_zigzag, dotted=False),
-    "damper": ElementSymbol(_dashpot, dotted=False),
-    "bushing": ElementSymbol(box=True),
-    "user": ElementSymbol(),
-    "element": ElementSymbol(box=True),
-}
+    "spring": ElementSymbol(_zigzag, dotted=False), "damper": ElementSymbol(_dashpot, dotted=False),
+    "bushing": ElementSymbol(box=True), "user": ElementSymbol(), "element": ElementSymbol(box=True),
+}  # fmt: skip
 """The symbols of force elements between two points by mark."""
 
 
@@ -262,8 +242,7 @@ def between(canvas: Canvas, mark: str, a: np.ndarray, b: np.ndarray, shift: floa
 
 def element_box(canvas: Canvas, middle: np.ndarray, depth: float) -> None:
     """A small square at a point (2,) of the canvas: a bushing, or an element without a symbol of its own."""
-    square = 0.6 * canvas.unit * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
-    canvas.flat_area(middle + square, depth, "#ececec", "element", edge=SPRING)
+    canvas.flat_area(middle + 0.6 * canvas.unit * SQUARE, depth, "#ececec", "element", edge=SPRING)
 
 
 def spiral(canvas: Canvas, at: np.ndarray) -> None:
@@ -335,6 +314,17 @@ def begin(model: Model, geometry: Geometry, poses: np.ndarray, view: Any) -> Can
     return Canvas(chosen, float(np.clip(geometry.size, SMALLEST * whole, LARGEST * whole)))
 
 
+def add_all(
+    canvas: Canvas, model: Model, geometry: Geometry, poses: np.ndarray, travelled: np.ndarray, centres: bool
+) -> None:
+    """Draw everything at poses (nb, 4, 4); `travelled` are the poses that rails must reach."""
+    add_bodies(canvas, geometry, poses)
+    add_elements(canvas, model, geometry, poses)
+    add_joints(canvas, geometry, poses, travelled)
+    if centres:
+        add_centres(canvas, geometry, poses)
+
+
 def add_bodies(canvas: Canvas, geometry: Geometry, poses: np.ndarray) -> None:
     """Draw rods and plates; in the flat view a compact body is a wheel about its hinge, or the block of its slider."""
     compact = _compact(geometry) if canvas.view.flat else {}
@@ -349,9 +339,8 @@ def add_bodies(canvas: Canvas, geometry: Geometry, poses: np.ndarray) -> None:
     for stroke in (stroke for stroke in geometry.strokes if stroke.body not in compact):
         points = place(poses, stroke.body, stroke.points)
         if not (canvas.view.flat or canvas.ghost):
-            canvas.line(
-                points, "#ffffff", BODY_WIDTH + 1.8, "body"
-            )  # a margin where it passes in front of another body
+            # a margin where it passes in front of another body
+            canvas.line(points, "#ffffff", BODY_WIDTH + 1.8, "body")
         canvas.line(points, body_colour(stroke.body), BODY_WIDTH, "body")
 
 
@@ -433,27 +422,23 @@ def _chosen_view(model: Model, geometry: Geometry, points: np.ndarray, view: Any
     if view is None and geometry.plane is not None:
         return View(geometry.plane, True)
     if view is not None:
-        return _from_angles(model, *_angles(view))
+        try:
+            azimuth, elevation = (float(angle) for angle in view)
+        except (TypeError, ValueError):
+            azimuth = elevation = np.nan
+        if not np.isfinite(azimuth + elevation):
+            raise InputError(f"draw: view must be two angles, azimuth and elevation in degrees, got {view!r}")
+        return _from_angles(model, azimuth, elevation)
     views = [_from_angles(model, *angles) for angles in VIEWS]
-    shown = [_spread(each(points)) for each in views]
+    # a measure of the area that the points cover
+    shown = [float(np.linalg.det(np.cov(each(points).T))) if len(points) > 1 else 0.0 for each in views]
     best = int(np.argmax(shown))
-    return views[best] if shown[best] > BETTER * shown[0] else views[0]
-
-
-def _angles(view: Any) -> tuple[float, float]:
-    try:
-        azimuth, elevation = (float(angle) for angle in view)
-    except (TypeError, ValueError):
-        azimuth = np.nan
-    if not np.isfinite(azimuth) or not np.isfinite(elevation):
-        raise InputError(f"draw: view must be two angles, azimuth and elevation in degrees, got {view!r}")
-    return azimuth, elevation
+    return views[best] if shown[best] > BETTER**2 * shown[0] else views[0]
 
 
 def _from_angles(model: Model, azimuth: float, elevation: float) -> View:
     """View from an azimuth (deg, from the first horizontal axis) and an elevation (deg) above the horizontal."""
-    g = model.unbound.gravity
-    up = -g / np.linalg.norm(g) if np.linalg.norm(g) > 0 else np.array([0.0, 0.0, 1.0])
+    up = upwards(model)
     first = np.eye(3)[0] if abs(up[0]) < 0.9 else np.eye(3)[1]
     first = first - up * (up @ first)
     first /= np.linalg.norm(first)
@@ -462,11 +447,6 @@ def _from_angles(model: Model, azimuth: float, elevation: float) -> View:
     towards = np.cos(e) * (np.cos(a) * first + np.sin(a) * second) + np.sin(e) * up
     right = -np.sin(a) * first + np.cos(a) * second
     return View(np.array([right, np.cross(towards, right), towards]), False)
-
-
-def _spread(points: np.ndarray) -> float:
-    """A measure of the area that points (n, 2) cover."""
-    return float(np.sqrt(max(np.linalg.det(np.cov(points.T)), 0.0))) if len(points) > 1 else 0.0
 
 
 def _points(geometry: Geometry, poses: np.ndarray) -> np.ndarray:

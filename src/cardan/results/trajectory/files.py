@@ -189,18 +189,13 @@ def table(run: Trajectory, names: Iterable[str]) -> pd.DataFrame:
     for name in ("q", "v", *unique(names)):
         rows, quantity = run.quantity(name)[keep], TABLE[name]
         for place in np.ndindex(rows.shape[1:]):
-            along = (_name(labels, axis, k) for axis, k in zip(quantity.axes, place, strict=True))
-            column = ".".join([name, *along])
+            along = ((labels.along(axis), k) for axis, k in zip(quantity.axes, place, strict=True))
+            column = ".".join([name, *(str(k) if names is None else names[k] for names, k in along)])
             columns[column] = rows[(slice(None), *place)]
             units[column] = unit_at(labels.units(name, quantity), quantity.axes, place)
     frame = pd.DataFrame(columns)
     frame.attrs = {"units": units, "model": labels.model}
     return frame
-
-
-def _name(labels: Labels, axis: str, k: int) -> str:
-    names = labels.along(axis)
-    return str(k) if names is None else names[k]
 
 
 # Largest ratio of array size to file size: chunks that no system reached take no space in the file.
@@ -370,25 +365,19 @@ def _same_values(data: Any, model: Model) -> bool:
 
 
 def _open(path: str | os.PathLike[str]) -> Any:
+    import h5py
     import xarray as xr
 
     if not file_path(path).is_file():
         raise FileError(f"{os.fspath(path)}: there is no such file")
     try:
-        stated, size = _stated_size(path), file_path(path).stat().st_size
+        sizes: list[int] = []  # bytes of the arrays according to the headers of the file
+        with h5py.File(path) as file:
+            file.visititems(lambda _, item: sizes.append(item.nbytes if isinstance(item, h5py.Dataset) else 0))
+        stated, size = sum(sizes), file_path(path).stat().st_size
         if stated > max(LARGEST_RATIO * size, 2**30):
             raise ValueError(f"a file of {size:,} bytes cannot hold arrays of {stated:,} bytes")
         return xr.open_dataset(path, engine="h5netcdf", cache=False, decode_times=False)
     except Exception as error:  # the libraries raise many types for a file that is not NetCDF
         why = str(error).strip().partition("\n")[0]
         raise FileError(f"{os.fspath(path)}: it cannot be read as NetCDF-4: {why}") from error
-
-
-def _stated_size(path: str | os.PathLike[str]) -> int:
-    """Bytes of all arrays of an HDF5 file according to its headers."""
-    import h5py
-
-    sizes: list[int] = []
-    with h5py.File(path) as file:
-        file.visititems(lambda _, item: sizes.append(item.nbytes if isinstance(item, h5py.Dataset) else 0))
-    return sum(sizes)

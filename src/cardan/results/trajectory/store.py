@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from cardan.results.trajectory.quantities import labels_of, with_values
 from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
 
-class Store:
+class Store(contextlib.AbstractContextManager["Store"]):
     """A NetCDF-4 file of a batch, written in parts: `with cd.Store(...) as store: store.write(first, q, v)`.
 
     Args:
@@ -135,13 +134,7 @@ class Store:
         """Remove the unfinished file."""
         self._cleanup()
 
-    def __enter__(self) -> Store:
-        """Use the store in a `with` block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Remove the file unless it is finished."""
         self.abandon()
 
