@@ -15,8 +15,8 @@ from cardan.commands.bench import bench
 from cardan.commands.convert import convert
 from cardan.commands.describe import check, info, mechanisms
 from cardan.commands.equations import equations
+from cardan.commands.output import say_error
 from cardan.commands.simulate import simulate
-from cardan.commands.terminal import say_error
 from cardan.commands.view import view
 from cardan.errors import CardanError, SimulationError
 

@@ -19,8 +19,7 @@ from cardan.errors import CardanError
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Word
 from cardan.io.urdf.read import read_urdf
-from cardan.io.yaml.arithmetic import Measured, evaluate
-from cardan.io.yaml.expression import ExpressionError, Name, as_text, parse
+from cardan.io.yaml.expression import ExpressionError, Measured, Name, as_text, evaluate, parse
 from cardan.io.yaml.read import read_yaml
 from cardan.io.yaml.units import UnitError, read_unit, to_si
 

@@ -301,6 +301,20 @@ def star(count: int, chained: bool = False) -> cd.Model:
 
 
 @pytest.mark.parametrize("suffix", ["urdf", "xml"])
+def test_constraints_of_the_users_own_are_told_by_name(suffix: str, tmp_path: Path) -> None:
+    m = cd.Mechanism("sleigh")
+    m.body("sleigh", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    m.joint("ice", cd.Planar(), m.ground, "sleigh")
+    for name in ("left edge", "right edge"):
+        m.constraint(name, "sleigh", lambda t, poses, twists: twists[0][4])
+    losses = cd.save(m, tmp_path / f"sleigh.{suffix}")
+    for name in ("left edge", "right edge"):
+        assert [loss for loss in losses if f"constraint '{name}'" in loss]
+    with pytest.raises(cd.FileError, match="constraint 'left edge'"):
+        cd.save(m, tmp_path / f"strict.{suffix}", strict=True)
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml"])
 def test_what_load_would_not_read_is_told(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits are meant for hostile files; a file beyond them is for other programs, and `strict` refuses it."""
     from cardan.io import mjcf, urdf

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import cardan as cd
 from cardan.errors import OBEYED
-from cardan.io.catalogue import mechanism_texts, write_mechanisms
+from cardan.io.load import mechanism_texts, write_mechanisms
 from cardan.io.yaml.read import read_yaml
 from cardan.io.yaml.write import write_yaml
 from cardan.mechanisms import CATALOGUE, chain, four_bar
@@ -219,6 +219,54 @@ constraints:
 """
     file = mechanism_texts()["pendulum"].replace("parameters:\n", "parameters:\n  amount: 5 N*m\n")
     same(read_yaml(file + text).build(), m.build())
+
+
+def test_constraints_of_the_users_own_are_saved() -> None:
+    """On rates and on positions, of time and of several bodies, the ground among them."""
+    m = cd.Mechanism("own constraints")
+    for name in ("sleigh", "cart"):
+        m.body(name, mass=1.0, inertia=(1.0, 1.0, 1.0))
+        m.joint(f"under {name}", cd.Planar(), m.ground, name)
+    m.constraint("edge", "sleigh", lambda t, poses, twists: twists[0][4])
+    m.constraint("rod", ["sleigh", "cart"], lambda t, poses, twists: poses[0].position[0] - poses[1].position[1] - t)
+    m.constraint("turn", ["cart", m.ground], lambda t, p, v: ca.sin(p[0].rotation[1, 0]) - t, unit="rad")
+    same(again(m), m.build())
+    assert write_yaml(m) == write_yaml(m.build())
+    text = """
+constraints:
+  edge: {type: user, bodies: sleigh, value: "=twist1[4]"}
+  rod: {type: user, bodies: [sleigh, cart], value: "=position1[0] - position2[1] - t"}
+  turn: {type: user, bodies: [cart, ground], value: "=sin(rotation1[1, 0]) - t", unit: rad}
+"""
+    same(read_yaml(write_yaml(m).partition("\nconstraints:")[0] + text).build(), m.build())
+
+
+def test_a_constraint_that_no_expression_says_is_refused(tmp_path: Path) -> None:
+    m = pendulum_of()
+    m.constraint("odd", "rod", lambda t, poses, twists: ca.erfinv(poses[0].position[0]))
+    for what in (m, m.build()):
+        with pytest.raises(cd.ModelError, match="constraint 'odd': its function cannot be written as expressions"):
+            cd.save(what, tmp_path / "odd.yaml")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ("bodies: rod", "line 15: constraint 'c': 'value' must be given"),
+        ('bodies: rod, value: "=force1[0]"', "line 15, column .*: constraint 'c': value: 'force1' is neither"),
+        ('bodies: rod, value: "=twist2[0]"', "'twist2' is neither"),
+        ('bodies: no, value: "=twist1[0]"', "line 15: constraint 'c': body 'no'"),
+        ('bodies: rod, value: "=twist1[0]^2"', "constraint 'c': it must be affine in the twists"),
+        ("bodies: rod, value: 3", "constraint 'c': it depends on no pose"),
+        ('bodies: [rod, rod, rod], value: "=twist1[0]"', "constraint 'c': has 3 bodies, and there are 1"),
+    ],
+)
+def test_a_wrong_constraint_in_a_file_is_refused(entries: str, message: str) -> None:
+    text = mechanism_texts()["pendulum"].rstrip() + f"\nconstraints:\n  c: {{type: user, {entries}}}\n"
+    line = text.count("\n")
+    with pytest.raises(cd.FileError, match=message.replace("15", str(line))):
+        read_yaml(text).build()
 
 
 def test_a_loaded_mechanism_can_be_built_on(tmp_path: Path) -> None:

@@ -9,8 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cardan as cd
-from cardan.io.yaml.arithmetic import Measured, evaluate
-from cardan.io.yaml.expression import DEEPEST, LARGEST, Call, Expression, ExpressionError, Literal, Name, as_text, parse
+from cardan.io.yaml.expression import (
+    DEEPEST,
+    LARGEST,
+    Call,
+    Expression,
+    ExpressionError,
+    Literal,
+    Measured,
+    Name,
+    as_text,
+    evaluate,
+    parse,
+)
 from cardan.io.yaml.function import as_expressions
 from cardan.io.yaml.units import TABLE, UnitError, read_unit, to_si
 from cardan.mechanisms import pendulum

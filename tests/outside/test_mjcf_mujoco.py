@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.io.mjcf.mesh import measure
+from cardan.io.mjcf.solids import measure
 from cardan.io.mjcf.vocabulary import EXACTLY, UP_TO
 
 from ..mjcf import OWN, PACKAGES, compare, inertia_apart, inertias, models, packaged

@@ -21,7 +21,7 @@ PART = ["tests/machines/test_operations.py", "tests/closed_form", "tests/product
 SMOKE = """
 import numpy as np
 import cardan as cd
-from cardan.io.catalogue import write_mechanisms
+from cardan.io.load import write_mechanisms
 from cardan.mechanisms import four_bar
 
 print(cd.__file__, cd.__version__)

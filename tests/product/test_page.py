@@ -19,11 +19,10 @@ from scipy.interpolate import make_interp_spline
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.results.drawing import symbols
+from cardan.results.drawing import diagram
 from cardan.results.geometry import geometry_of, place
 from cardan.results.page.page import MOST_SAMPLES, html
-from cardan.results.page.scene_3d import JOINTS, scene_3d
-from cardan.results.page.solids import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, rod
+from cardan.results.page.scene_3d import JOINTS, ROUND, Solid, arrow, ball, box, coil, cone, dashpot, rod, scene_3d
 
 from ..user_kinds import WIRE, bead
 
@@ -170,7 +169,7 @@ def test_every_kind_of_joint_has_a_mark() -> None:
     from cardan.model.joint import TABLE
 
     assert set(JOINTS) == {*(kind.mark for kind in TABLE.values()), "joint"}
-    assert set(symbols.JOINTS) == set(JOINTS)
+    assert set(diagram.JOINTS) == set(JOINTS)
     m = cd.Mechanism("kinds")
     kinds = [cd.Revolute(), cd.Prismatic(), cd.Cylindrical(), cd.Screw(pitch=0.1), cd.Universal(), cd.Spherical(),
              cd.Planar(), cd.Rigid(), cd.Free()]  # fmt: skip

@@ -34,13 +34,13 @@ def test_what_the_policy_promises_is_a_row():
 
 def test_limits_are_those_of_the_code():
     from cardan.io import text_file, xml_element
-    from cardan.io.mjcf import item, mesh
+    from cardan.io.mjcf import item, solids
     from cardan.io.yaml import nodes, read
 
     numbers = [nodes.LARGEST, nodes.CALCULATED, text_file.BODIES, text_file.STATES]
     numbers += [xml_element.ELEMENTS, xml_element.ATTRIBUTES]
-    numbers += [item.ELEMENTS, item.INCLUDES, item.SECTIONS, mesh.TRIANGLES, mesh.HULL]
+    numbers += [item.ELEMENTS, item.INCLUDES, item.SECTIONS, solids.TRIANGLES, solids.HULL]
     for number in numbers:
         assert f"{number:,}" in TEXT
-    for size in (text_file.SIZE_LIMIT, read.SIZE_LIMIT, mesh.FILES):
+    for size in (text_file.SIZE_LIMIT, read.SIZE_LIMIT, solids.FILES):
         assert f"{size >> 20} MiB" in TEXT

@@ -1,11 +1,12 @@
-"""Arguments and options that commands share, their completion in a shell, and the model that they name."""
+"""Arguments and options that commands share, their completion, and the model and state that they give."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from cardan.errors import FileError, InputError, nearest
@@ -18,9 +19,7 @@ SUFFIXES = (".urdf", ".xml", ".mjcf", ".yaml", ".yml")
 
 def complete_file(incomplete: str) -> list[tuple[str, str]]:
     """Mechanisms of the catalogue, folders and model files that start with the text."""
-    from cardan.mechanisms import CATALOGUE
-
-    found = [(name, "mechanism of the catalogue") for name in CATALOGUE if name.startswith(incomplete)]
+    found = [(name, "mechanism of the catalogue") for name in complete_mechanism(incomplete)]
     folder, _, stem = incomplete.rpartition("/")
     place = Path(folder or ("/" if incomplete.startswith("/") else "."))
     try:
@@ -59,24 +58,15 @@ def complete_method(incomplete: str) -> list[tuple[str, str]]:
     return [(name, method.summary) for name, method in INTEGRATORS.items() if name.startswith(incomplete)]
 
 
-def complete_root(incomplete: str) -> list[str]:
-    """Values of `--root` that start with the text."""
-    return [name for name in ("fixed", "free") if name.startswith(incomplete)]
-
-
 File = Annotated[
     str,
-    typer.Argument(
-        metavar="FILE",
-        show_default=False,
-        help="A .urdf, .yaml or MJCF .xml file, or a mechanism of the catalogue.",
-        autocompletion=complete_file,
-    ),
-]
+    typer.Argument(metavar="FILE", show_default=False, autocompletion=complete_file,
+                   help="A .urdf, .yaml or MJCF .xml file, or a mechanism of the catalogue."),
+]  # fmt: skip
 Root = Annotated[
     str,
     typer.Option(metavar="WORD", help="Root of a robot on the ground: fixed or free.",
-                 autocompletion=complete_root),
+                 autocompletion=lambda incomplete: [word for word in ("fixed", "free") if word.startswith(incomplete)]),
 ]  # fmt: skip
 Changes = Annotated[
     list[str] | None,
@@ -104,25 +94,18 @@ def read_model(file: str, root: str = "fixed", changes: Sequence[str] | None = N
     """A model from a file or the catalogue."""
     import cardan as cd
 
-    parameters = _parameters(changes or ())
-    if _is_catalogue(file, root):
-        return _from_catalogue(file, parameters)
-    return cd.load(file, root="free" if root == "free" else "fixed", parameters=parameters)
-
-
-def _from_catalogue(name: str, parameters: Mapping[str, float | str]) -> Model:
-    """A mechanism of the catalogue, with values for parameters of its file."""
-    from cardan.mechanisms import CATALOGUE
-
+    parameters: dict[str, float | str] = dict(split_setting("--set", text) for text in changes or ())
+    if not _is_catalogue(file, root):
+        return cd.load(file, root="free" if root == "free" else "fixed", parameters=parameters)
     if not parameters:
-        return CATALOGUE[name]().build()
-    from cardan.io.catalogue import mechanism_texts
+        return cd.mechanisms.CATALOGUE[file]().build()
+    from cardan.io.load import mechanism_texts
     from cardan.io.yaml.read import read_yaml
 
     try:
-        return read_yaml(mechanism_texts()[name], parameters=parameters).build()
+        return read_yaml(mechanism_texts()[file], parameters=parameters).build()
     except FileError as error:
-        raise FileError(str(error).replace("YAML text", name, 1)) from None
+        raise FileError(str(error).replace("YAML text", file, 1)) from None
 
 
 def _is_catalogue(file: str, root: str) -> bool:
@@ -140,18 +123,73 @@ def _is_catalogue(file: str, root: str) -> bool:
     return False
 
 
-def _parameters(changes: Sequence[str]) -> dict[str, float | str]:
-    """Values of parameters from `name=value`."""
-    found: dict[str, float | str] = {}
-    for text in changes:
-        name, value = split_setting("--set", text)
-        found[name] = value
-    return found
-
-
 def split_setting(option: str, text: str) -> tuple[str, str]:
     """The name and the value in `name=value`."""
     name, equals, value = text.partition("=")
     if not (name.strip() and equals and value.strip()):
         raise InputError(f"{option} takes NAME=VALUE, got {text!r}")
     return name.strip(), value.strip()
+
+
+UNIT_ERROR = 1e-3  # largest deviation of the length of a quaternion from 1
+
+
+def measured(option: str, text: str, unit: str) -> float:
+    """A number in SI units; text without a unit is in SI, text with one must have the dimension of `unit`."""
+    from cardan.io.yaml.units import MEASURE, PLAIN, UnitError, described, read_unit, to_si
+
+    match = MEASURE.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"{option}: {text!r} is not a number with a unit, such as 0.5 or 30deg")
+    wanted = PLAIN if unit == "1" else read_unit(unit).dimension
+    try:
+        given = read_unit(match[2]) if match[2] else None
+        if given is not None and given.dimension != wanted:
+            what = "a number without unit" if unit == "1" else f"a number in {unit}"
+            raise InputError(f"{option}: expected {what}, but {text!r} is {described(given.dimension)}")
+        return to_si(match[1], given)
+    except UnitError as error:
+        raise InputError(f"{option}: {text!r}: {error}") from None
+
+
+def start_state(model: Model, start: Sequence[str], rate: Sequence[str]) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The state with coordinates and rates of some joints given by name; the others are assembled.
+
+    None, for the model's own start, if nothing is given.
+    """
+    if not start and not rate:
+        return None, None
+    from cardan.structure.assemble import assemble
+
+    q, v = model.start(), np.zeros(model.nv)
+    placed = [_place(model, "--start", text, q) for text in start]
+    moving = [_place(model, "--rate", text, v) for text in rate]
+    for option, joints in (("--start", placed), ("--rate", moving)):
+        if twice := {joint for joint in joints if joints.count(joint) > 1}:
+            raise InputError(f"{option} gives joint {min(twice)!r} twice")
+    q, still = assemble(model, q, hold=placed)
+    for joint in moving:
+        still[model.v_slice(joint)] = v[model.v_slice(joint)]
+    return assemble(model, q, still, hold=moving)
+
+
+def _place(model: Model, option: str, text: str, into: np.ndarray) -> str:
+    """Store the numbers of `joint=value,value` in the array and return the name of the joint."""
+    joint, values = split_setting(option, text)
+    at = model.q_slice(joint) if option == "--start" else model.v_slice(joint)
+    kind = model.joint(joint).kind
+    units = kind.q_units if option == "--start" else kind.v_units
+    parts = values.split(",")
+    if len(parts) != len(units):
+        raise InputError(
+            f"{option} {text}: joint {joint!r} ({kind.name}) takes {len(units)} "
+            f"number{'s' if len(units) > 1 else ''} ({', '.join(units)}), got {len(parts)}"
+        )
+    into[at] = [measured(f"{option} {joint}", part, unit) for part, unit in zip(parts, units, strict=True)]
+    if option == "--start" and kind.nq != kind.nv:
+        quaternion = into[at.stop - 4 : at.stop]
+        length = float(np.linalg.norm(quaternion))
+        if abs(length - 1) > UNIT_ERROR:
+            raise InputError(f"{option} {text}: a quaternion (w, x, y, z) has length 1, this one {length:.6g}")
+        quaternion /= length
+    return joint

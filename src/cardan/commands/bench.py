@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cardan.commands.arguments import Json, complete_file, complete_formulation, read_model
-from cardan.commands.terminal import plain_table, screen, tracked
+from cardan.commands.output import plain_table, screen, tracked
 from cardan.errors import CardanError
 
 if TYPE_CHECKING:

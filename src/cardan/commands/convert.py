@@ -34,7 +34,7 @@ def convert(
     Example: [bold]cardan convert robot.urdf robot.yaml[/bold]
     """
     import cardan as cd
-    from cardan.commands.output_files import require_writable
+    from cardan.commands.output import require_writable
 
     model = read_model(file, root, changes)
     if out.suffix:

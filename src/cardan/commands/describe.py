@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cardan.commands.arguments import Changes, File, Force, Json, Root, complete_mechanism, read_model
-from cardan.commands.terminal import plain_table, screen, tracked
-from cardan.errors import FileError, UnknownNameError, nearest
+from cardan.commands.output import plain_table, screen, tracked
+from cardan.errors import UnknownNameError, nearest
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
@@ -96,22 +96,13 @@ def mechanisms(
 
 
 def _write_files(name: str | None, folder: Path, force: bool, as_json: bool) -> None:
-    from cardan.commands.output_files import require_writable
-    from cardan.io.catalogue import mechanism_texts, write_mechanisms
-    from cardan.io.text_file import write_text
+    from cardan.commands.output import require_writable
+    from cardan.io.load import mechanism_texts, write_mechanisms
 
     names = [name] if name else list(mechanism_texts())
-    paths = [folder / f"{each}.yaml" for each in names]
-    for path in paths if folder.is_dir() else ():
+    for path in (folder / f"{each}.yaml" for each in names if folder.is_dir()):
         require_writable(path, force)
-    if name is None:
-        paths = write_mechanisms(folder, overwrite=force)
-    else:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"{folder}: the folder cannot be created, {error.strerror or error}") from None
-        write_text(paths[0], mechanism_texts()[name], overwrite=force)
+    paths = write_mechanisms(folder, names, overwrite=force)
     if as_json:
         print(json.dumps([str(path) for path in paths], indent=1))
     else:
@@ -137,7 +128,7 @@ def _list(as_json: bool) -> None:
 
 
 def _describe(name: str, as_json: bool) -> None:
-    from cardan.io.catalogue import mechanism_texts
+    from cardan.io.load import mechanism_texts
     from cardan.mechanisms import CATALOGUE
 
     paragraphs = [" ".join(part.split()) for part in (CATALOGUE[name].__doc__ or "").split("\n\n") if part.strip()]
@@ -177,42 +168,25 @@ def _entry(name: str) -> dict[str, Any]:
 
     model = CATALOGUE[name]().build()
     sentence = " ".join((CATALOGUE[name].__doc__ or "").split("\n\n")[0].split())
-    return {
-        "name": name,
-        "bodies": model.nb,
-        "freedoms": cd.redundancy(model).freedoms,
-        "loops": len(model.cuts),
-        "about": sentence.split(": ")[0].split("; ")[0].rstrip("."),
-    }
+    about = sentence.split(": ")[0].split("; ")[0].rstrip(".")
+    freedoms = cd.redundancy(model).freedoms
+    return {"name": name, "bodies": model.nb, "freedoms": freedoms, "loops": len(model.cuts), "about": about}
 
 
 def facts_of(model: Model) -> dict[str, Any]:
     """The output of `info` as plain data."""
-    places = {link.joint: link for link in model.tree.links}
+    places, names = {link.joint: link for link in model.tree.links}, (*model.body_names, "ground")
     joints = []
     for j, joint in enumerate(model.joints):
-        link = places.get(j)
-        joints.append(
-            {
-                "name": joint.name,
-                "kind": joint.kind.name,
-                "parent": "ground" if joint.parent < 0 else model.body_names[joint.parent],
-                "child": "ground" if joint.child < 0 else model.body_names[joint.child],
-                "q": [link.q.start, link.q.stop] if link else None,
-                "v": [link.v.start, link.v.stop] if link else None,
-                "cut": j in model.cuts,
-                "lower": joint.data.lower,
-                "upper": joint.data.upper,
-                "damping": joint.data.damping,
-                "mimics": joint.data.mimic[0] if joint.data.mimic else None,
-            }
-        )
+        link, data = places.get(j), joint.data
+        joints.append({
+            "name": joint.name, "kind": joint.kind.name, "parent": names[joint.parent], "child": names[joint.child],
+            "q": [link.q.start, link.q.stop] if link else None, "v": [link.v.start, link.v.stop] if link else None,
+            "cut": j in model.cuts, "lower": data.lower, "upper": data.upper, "damping": data.damping,
+            "mimics": data.mimic[0] if data.mimic else None,
+        })  # fmt: skip
+    bodies = [{"name": body.name, "mass": body.mass} for body in model.bodies]
     return {
-        "name": model.name,
-        "bodies": [{"name": b.name, "mass": b.mass} for b in model.bodies],
-        "nq": model.nq,
-        "nv": model.nv,
-        "mass": model.total_mass,
-        "joints": joints,
-        "notes": list(model.notes),
-    }
+        "name": model.name, "bodies": bodies, "nq": model.nq, "nv": model.nv, "mass": model.total_mass,
+        "joints": joints, "notes": list(model.notes),
+    }  # fmt: skip

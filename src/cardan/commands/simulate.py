@@ -20,11 +20,20 @@ from cardan.commands.arguments import (
     Root,
     Start,
     complete_method,
+    measured,
     read_model,
+    start_state,
 )
-from cardan.commands.output_files import DESCRIPTIONS, can_make_pages, planned, written
-from cardan.commands.start_state import measured, start_state
-from cardan.commands.terminal import as_typed, plain_table, say_error, screen
+from cardan.commands.output import (
+    DESCRIPTIONS,
+    as_typed,
+    can_make_pages,
+    plain_table,
+    planned,
+    say_error,
+    screen,
+    written,
+)
 from cardan.errors import InterruptedRunError, SimulationError
 from cardan.integrate.integrators import INTEGRATORS, find_integrator, with_options
 
@@ -91,13 +100,8 @@ def simulate(
 
     Example: [bold]cardan simulate four_bar --time 10 --rate A=2rad/s --out run[/bold]
     """
-    wanted = {
-        ".nc": True,
-        ".png": not no_plot,
-        ".html": not no_page and can_make_pages(),
-        ".csv": csv,
-        ".parquet": parquet,
-    }
+    pages = not no_page and can_make_pages()
+    wanted = {".nc": True, ".png": not no_plot, ".html": pages, ".csv": csv, ".parquet": parquet}
     paths = planned(out, [suffix for suffix, asked in wanted.items() if asked], force)
     model = read_model(file, root, changes)
     own = {"baumgarte": baumgarte, "damping": damping, "form": form, "max_order": max_order}
@@ -108,20 +112,6 @@ def simulate(
     }  # fmt: skip
     duration = measured("--time", time, "s")
     q0, v0 = start_state(model, start or (), rate or ())
-    raise typer.Exit(_run(model, duration, q0, v0, options, paths, force, as_json))
-
-
-def _run(
-    model: Any,
-    duration: float,
-    q0: Any,
-    v0: Any,
-    options: dict[str, Any],
-    paths: list[Path],
-    force: bool,
-    as_json: bool,
-) -> int:
-    """Simulate, write the files and print the summary; return the exit status."""
     import cardan as cd
 
     run: Trajectory | None
@@ -135,7 +125,7 @@ def _run(
     if why is not None:
         say_error(why)
     if run is None:
-        return status
+        raise typer.Exit(status)
     with np.errstate(all="ignore"):  # a run that failed may end in infinite values
         files, failed = written(run, paths, force)
         facts = summary(run, took) | {"error": why, "files": [str(path) for path in files]}
@@ -148,17 +138,15 @@ def _run(
         print(json.dumps(known, indent=1))
     else:
         _show(facts, bool(paths))
-    return status or (1 if failed else 0)
+    raise typer.Exit(status or (1 if failed else 0))
 
 
 def summary(run: Trajectory, took: float) -> dict[str, Any]:
     """Summary of a run, in SI units."""
     from cardan.results.energy_balance import work
 
-    E, K, P = run.energy, run.kinetic, run.power
-    conserved = not np.any(P)
+    E, conserved = run.energy, not np.any(run.power)
     balance = E - E[0] if conserved or len(E) < 2 else E - E[0] - work(run)
-    residuals = run.residuals
     return {
         "model": run.model.name,
         "method": run.method,
@@ -170,9 +158,9 @@ def summary(run: Trajectory, took: float) -> dict[str, Any]:
         "seconds": took,
         "conserved": conserved,
         "energy_error": float(np.abs(balance).max()),
-        "largest_kinetic_energy": float(K.max()),
-        "position_residual": float(residuals.position.max()),
-        "velocity_residual": float(residuals.velocity.max()),
+        "largest_kinetic_energy": float(run.kinetic.max()),
+        "position_residual": float(run.residuals.position.max()),
+        "velocity_residual": float(run.residuals.velocity.max()),
         "constrained": bool(run.model.cuts or run.model.couplings),
     }
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cardan.commands.arguments import Changes, File, Force, Rate, Root, Start, read_model
-from cardan.commands.output_files import require_writable
-from cardan.commands.start_state import measured, start_state
+from cardan.commands.arguments import Changes, File, Force, Rate, Root, Start, measured, read_model, start_state
+from cardan.commands.output import require_writable
 from cardan.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from cardan.model.model import Model
+    pass
 
 
 def view(
@@ -50,9 +49,12 @@ def view(
     if rate and time is None:
         raise InputError("--rate needs a simulation; give --time too")
     duration = None if time is None else measured("--time", time, "s")
-    thing, given = _what_to_show(read_model(file, root, changes), duration, start or (), rate or ())
     import cardan as cd
 
+    model = read_model(file, root, changes)
+    q, v = start_state(model, start or (), rate or ())
+    thing: Any = model if duration is None else cd.simulate(model, duration, q, v)
+    given: dict[str, Any] = {"q": q} if duration is None else {}
     if out is not None:
         cd.page(thing, out, overwrite=force, **given)
         print(out)
@@ -67,11 +69,3 @@ def wait() -> None:
     """Wait until Ctrl-C."""
     while True:
         sleep(3600)
-
-
-def _what_to_show(model: Model, duration: float | None, start: Any, rate: Any) -> tuple[Any, dict[str, Any]]:
-    """A run, or the model with its configuration."""
-    import cardan as cd
-
-    q, v = start_state(model, start, rate)
-    return (model, {"q": q}) if duration is None else (cd.simulate(model, duration, q, v), {})

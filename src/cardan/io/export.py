@@ -104,9 +104,20 @@ def check_names(model: Model) -> None:
     named = [("model", model.name), *(("body", name) for name in model.body_names)]
     named += [("joint", name) for name in model.joint_names] + [("frame", name) for name in model.frame_names]
     named += [("force", force.name) for force in model.forces] + [("coupling", c.name) for c in model.couplings]
+    named += [("constraint", constraint.name) for constraint in model.constraints]
     for what, name in named:
         if found := NOT_XML.search(name):
             raise ModelError(f"{what} {name!r}: its name has {found[0]!r}, which XML cannot hold; rename it")
+
+
+def left_out(model: Model, lacks: str) -> Iterator[str]:
+    """What neither format expresses; `lacks` says of a format that has no such thing that it has none."""
+    for constraint in model.constraints:
+        yield f"{constraint.owner}: its function is not one of the constraints of the format; left out"
+    if model.actuators:
+        yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: {lacks}left out"
+    if model.states:
+        yield f"states {', '.join(map(repr, model.states))}: {lacks}left out"
 
 
 def unlike(name: str, taken: set[str]) -> str:

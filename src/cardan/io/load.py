@@ -1,9 +1,10 @@
-"""`load` and `save`: a model from a file of any known format, and back."""
+"""`load` and `save`: a model from a file of any known format, and back; and the catalogue of mechanisms as files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,8 @@ from cardan.model.model import Model
 
 NATIVE = (".yaml", ".yml")
 DOWN = (0.0, 0.0, -9.81)
-# What a format takes besides gravity and snapping.
-TAKES: dict[str, tuple[str, ...]] = {
-    ".urdf": ("root", "mimic", "policy"), ".xml": ("folder", "policy"), ".yaml": ("parameters", "policy"),
-    ".yml": ("parameters", "policy"),
-}  # fmt: skip
+TAKES = {".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters",), ".yml": ("parameters",)}
+"""Arguments that only some formats take."""
 
 
 def load(
@@ -56,8 +54,7 @@ def load(
             computed with, "repair" corrects slight violations. `model.notes` lists each.
 
     """
-    read, bodies = _reader(path, root, gravity, mimic, parameters, folder, policy)
-    found = read()
+    found, bodies = _read(path, root, gravity, mimic, parameters, folder, policy)
     if isinstance(found, Description):
         model = found.build(snapping)
     else:
@@ -79,7 +76,7 @@ def load_mechanism(
     policy: Word = "strict",
 ) -> Mechanism:
     """Load a file as a `Mechanism`, to continue building; the arguments are those of `load`."""
-    found = _reader(path, root, gravity, mimic, parameters, folder, policy)[0]()
+    found = _read(path, root, gravity, mimic, parameters, folder, policy)[0]
     return found.mechanism if isinstance(found, Description) else found
 
 
@@ -88,8 +85,8 @@ def save(
 ) -> list[str]:
     """Save a mechanism or a model; the file is written completely or not at all. Returns what is lost.
 
-    The suffix decides the format. `.yaml` holds everything; a function (of a drive, a motion, a user force) is written
-    as the expressions of its graph. `.urdf` and `.xml` (MJCF) hold what these formats can express; each loss is
+    The suffix decides the format. `.yaml` holds everything; a function (of a drive, motion, force or constraint) is
+    written as the expressions of its graph. `.urdf` and `.xml` (MJCF) hold what these formats can express; each loss is
     returned as a sentence, and listed in a comment at the head of the file.
 
     Args:
@@ -102,8 +99,7 @@ def save(
     if not isinstance(mechanism, Mechanism | Model):
         raise InputError(f"save: give a Mechanism or a Model, got {type(mechanism).__name__}")
     file = _path(path)
-    write = _writer(file)
-    text, losses = write(mechanism)
+    text, losses = _written(file, mechanism)
     if strict and losses:
         more = f"; and {len(losses) - 1} more" if len(losses) > 1 else ""
         raise FileError(f"{file}: the format cannot express all of {mechanism.name!r}: {losses[0]}{more}")
@@ -111,35 +107,26 @@ def save(
     return losses
 
 
-def _writer(file: Path) -> Callable[[Mechanism | Model], tuple[str, list[str]]]:
-    """How to write a file, by its suffix: a function that returns its text and the losses."""
+def _written(file: Path, mechanism: Mechanism | Model) -> tuple[str, list[str]]:
+    """The text of a file, by its suffix, and the losses."""
     suffix = file.suffix.lower()
     if suffix in NATIVE:
         from cardan.io.yaml.write import write_yaml
 
-        return lambda mechanism: (write_yaml(mechanism), [])
-    if suffix == ".urdf":
-        from cardan.io.urdf.write import write_urdf
+        return write_yaml(mechanism), []
+    if suffix not in (".urdf", ".xml", ".mjcf"):
+        known = ".yaml, .urdf or .xml"
+        raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use {known}")
+    from cardan.io.mjcf.write import write_mjcf
+    from cardan.io.urdf.write import write_urdf
 
-        return lambda mechanism: write_urdf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
-    if suffix in (".xml", ".mjcf"):
-        from cardan.io.mjcf.write import write_mjcf
-
-        return lambda mechanism: write_mjcf(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
-    known = ".yaml, .urdf or .xml"
-    raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use {known}")
+    write = write_urdf if suffix == ".urdf" else write_mjcf
+    return write(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
 
 
-def _reader(
-    path: Any,
-    root: Root,
-    gravity: Any,
-    mimic: bool,
-    parameters: Mapping[str, float | str] | None,
-    folder: Any,
-    policy: Word,
-) -> tuple[Callable[[], Mechanism | Description], str]:
-    """How to read a file, by its suffix, and what it calls bodies; arguments for other formats are rejected."""
+def _read(path: Any, root: Root, gravity: Any, mimic: bool, parameters: Any, folder: Any, policy: Word,
+          ) -> tuple[Mechanism | Description, str]:  # fmt: skip
+    """The contents of a file, by its suffix, and what it calls bodies; arguments for other formats are rejected."""
     file = _path(path)
     check_root(root)
     Policy(policy)  # reject a wrong word before the file is read
@@ -148,32 +135,55 @@ def _reader(
     suffix = file.suffix.lower()
     if suffix in (".xml", ".mjcf"):
         suffix = ".xml" if top_tag(read_text(file), str(file)) != "robot" else ".urdf"
-    foreign = {
-        "root": root != "fixed",
-        "mimic": not mimic,
-        "parameters": bool(parameters),
-        "folder": folder is not None,
-        "policy": policy != "strict",
-    }
+    foreign = {"root": root != "fixed", "mimic": not mimic, "parameters": parameters, "folder": folder is not None}
     for name, given in foreign.items():
         if given and suffix in TAKES and name not in TAKES[suffix]:
             whose = ", ".join(sorted(kind for kind, names in TAKES.items() if name in names))
             raise InputError(f"load: {name} is for {whose} files; {str(file)!r} is not one of them")
     if suffix in NATIVE:
-        return lambda: read_yaml(file, parameters=parameters, gravity=gravity, policy=policy), "body"
+        return read_yaml(file, parameters=parameters, gravity=gravity, policy=policy), "body"
     if suffix == ".xml":
         inside = None if folder is None else _path(folder)
-        return lambda: read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"
+        return read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"
     if suffix != ".urdf":
         read_text(file)  # a file that cannot be read at all is reported first
         known = ", ".join((".urdf", ".xml", *NATIVE))
         fix = "expand it with xacro into a .urdf first" if suffix == ".xacro" else "rename or convert the file"
         raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")
     down = DOWN if gravity is None else gravity
-    return lambda: read_urdf(file, root=root, gravity=down, mimic=mimic, policy=policy), "link"
+    return read_urdf(file, root=root, gravity=down, mimic=mimic, policy=policy), "link"
 
 
 def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise InputError(f"path must be the name of a model file, got {path!r}")
     return Path(path)
+
+
+def mechanism_texts() -> dict[str, str]:
+    """The text of each file of the catalogue, by the name of its mechanism."""
+    folder = files("cardan") / "data" / "mechanisms"
+    found = [file for file in folder.iterdir() if file.name.endswith(".yaml")]
+    return {file.name.removesuffix(".yaml"): file.read_text("utf-8") for file in sorted(found, key=lambda f: f.name)}
+
+
+def write_mechanisms(
+    folder: str | os.PathLike[str], names: Iterable[str] | None = None, *, overwrite: bool = False
+) -> list[Path]:
+    """Write files of the catalogue, by default all, into a folder, which is created if need be; return their paths.
+
+    Nothing is written if one of the files already exists, unless `overwrite` is set.
+    """
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{place}: the folder cannot be created, {error.strerror or error}") from None
+    found = mechanism_texts()
+    texts = {place / f"{name}.yaml": found[name] for name in (found if names is None else names)}
+    taken = [path for path in texts if path.exists()]
+    if taken and not overwrite:
+        raise FileError(f"{taken[0]}: there is such a file already; pass overwrite=True to replace it")
+    for path, text in texts.items():
+        write_text(path, text, overwrite)
+    return list(texts)

@@ -140,11 +140,16 @@ def place(poses: np.ndarray, body: int, points: np.ndarray) -> np.ndarray:
     return points @ np.swapaxes(R, -1, -2) + p[..., None, :]
 
 
+def upwards(model: Model) -> np.ndarray:
+    """Unit vector (3,) opposite to gravity, in ground axes; z without gravity."""
+    g = model.unbound.gravity
+    return -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
+
+
 def geometry_of(model: Model) -> Geometry:
     """Derive the geometry of a model; a batch of free parameters is refused."""
     model.require_one("draw")
-    plane = _plane(model)
-    model = model.settled()
+    plane, model = _plane(model), model.settled()
     joints, elements = _joints(model), _elements(model)
     held = _held(model, joints, elements)
     spans = [_span(body, points) for body, points in zip(model.bodies, held, strict=True)]
@@ -201,15 +206,11 @@ def _elements(model: Model) -> tuple[DrawnElement, ...]:
             continue
         points = [given[name] for name in ("at", "at1", "at2") if name in given]
         if len(points) != len(force.on):
-            points = [_centre(model, b) for b in force.on]
+            points = [np.zeros(3) if b == GROUND else model.bodies[b].com for b in force.on]
         load = given["value"] if mark == "wrench" and "value" in given else None
         ends = tuple(map(BodyPoint, force.on, points))
         found.append(DrawnElement(force.name, mark, ends, None, load, bool(given.get("follows", False))))
     return tuple(found)
-
-
-def _centre(model: Model, body: int) -> np.ndarray:
-    return np.zeros(3) if body == GROUND else model.bodies[body].com
 
 
 def _held(model: Model, joints: tuple[DrawnJoint, ...], elements: tuple[DrawnElement, ...]) -> list[np.ndarray]:

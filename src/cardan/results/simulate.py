@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,6 @@ from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.results.energy_balance import warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
-from cardan.results.progress import ProgressBar
 from cardan.results.trajectory.quantities import with_values
 from cardan.results.trajectory.store import Store
 from cardan.results.trajectory.trajectory import EventRecord, Trajectory
@@ -33,6 +35,8 @@ from cardan.structure.redundancy import require_motion
 CHUNK = 16_384  # systems that are integrated together: their states fit into the processor's cache
 MEMORY = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
 MOST_SAMPLES = 10_000_000
+DELAY = 1.0  # s before the progress bar appears; a shorter run shows nothing
+Report = Callable[[float], None]
 
 
 def simulate(
@@ -124,11 +128,11 @@ def simulate(
         settings["step"] = step
     about = {"method": integrator.name, "formulation": found.name, "settings": settings}
     job = _Job(model, integrator, found, request, systems, times, breaks, about, failures == "keep")
-    with ProgressBar(progress, model.name, start, float(times[-1]), len(states.q)) as bar:
+    with _progress(progress, model.name, start, float(times[-1]), len(states.q)) as report:
         if store is not None:
-            return _stored(job, states, store, overwrite, bar)
+            return _stored(job, states, store, overwrite, report)
         _require_memory(model, len(states.q), len(times))
-        run = job.run(states, bar)
+        run = job.run(states, report)
     return warn_of_energy(run, rtol, atol) if integrator.chooses_steps else run
 
 
@@ -161,29 +165,28 @@ class _Job:
     about: dict[str, Any]
     keep: bool
 
-    def run(self, states: _States, bar: ProgressBar) -> Trajectory:
+    def run(self, states: _States, report: Report) -> Trajectory:
         """Run all systems, a chunk at a time, in memory."""
-        parts = []
-        for lo in range(0, len(states.q), CHUNK):
-            parts.append(self.integrate(states.part(lo, lo + CHUNK), bar))
-            if parts[-1].interrupted:
-                break
-        kept = _joined(parts, len(states.q))
+        kept = self.in_parts(states, CHUNK, report)
         return self.finished(kept, self.trajectory(kept, states, self.batch), states)
 
-    def integrate(self, states: _States, bar: ProgressBar) -> RunSamples:
+    def in_parts(self, states: _States, size: int, report: Report) -> RunSamples:
+        """Run some systems at a time, one part after the other, until interrupted."""
+        parts = []
+        for lo in range(0, len(states.q), size):
+            parts.append(self.integrate(states.part(lo, lo + size), report))
+            if parts[-1].interrupted:
+                break
+        return _joined(parts, len(states.q))
+
+    def integrate(self, states: _States, report: Report) -> RunSamples:
         """Run one chunk; its systems one by one if the integrator takes them so."""
         if self.integrator.one_at_a_time and len(states.q) > 1:
-            parts = []
-            for k in range(len(states.q)):
-                parts.append(self.integrate(states.part(k, k + 1), bar))
-                if parts[-1].interrupted:
-                    break
-            return _joined(parts, len(states.q))
+            return self.in_parts(states, 1, report)
         model = self.model if states.parameters is None else with_values(self.model, states.parameters)
         stops = [event.action == "stop" for event in self.request.events]
         stepper = self.integrator.stepper(model, self.formulation, self.request, states.tau)
-        return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, report=bar.tell)
+        return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, report=report)
 
     def trajectory(self, kept: RunSamples, states: _States, batch: tuple[int, ...]) -> Trajectory:
         """The samples as a trajectory."""
@@ -215,12 +218,8 @@ class _Job:
         """The trajectory; raise an error if it is not complete."""
         if kept.interrupted:
             t = float(np.nanmax(kept.t))
-            raise InterruptedRunError(
-                f"simulation of {self.model.name!r} interrupted after t = {t:g} s; what was computed until then is "
-                "in error.partial",
-                run,
-                t,
-            )
+            done = f"interrupted after t = {t:g} s; what was computed until then is in error.partial"
+            raise InterruptedRunError(f"simulation of {self.model.name!r} {done}", run, t)
         failed = np.flatnonzero(kept.outcome > Outcome.EVENT)
         if not len(failed) or self.keep:
             return run
@@ -237,7 +236,7 @@ class _Job:
         raise SimulationError(f"simulation of {self.model.name!r}{who} ended at t = {t:.6g} s: {cause}", run, t)
 
 
-def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: ProgressBar) -> Trajectory:
+def _stored(job: _Job, states: _States, path: Any, overwrite: bool, report: Report) -> Trajectory:
     """Run all systems, a chunk at a time, to a file; after a failure the file has what was computed until then."""
     count, events = len(states.q), job.request.events
     model = job.model if states.parameters is None else with_values(job.model, states.parameters)
@@ -251,21 +250,16 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, bar: Progres
         steps = 0
         for lo in range(0, count, chunk):
             part = states.part(lo, lo + chunk)
-            kept = job.integrate(part, bar)
+            kept = job.integrate(part, report)
             met = job.records(kept, (count,), lo)
             outcome = [Outcome(o).text for o in kept.outcome]
             time = kept.t if own_times else None
             try:
                 out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met)
             except FileError as error:
-                last = job.trajectory(kept, part, (len(part.q),))
-                t = float(np.nanmax(kept.t))
-                raise SimulationError(
-                    f"{error}; the systems from {lo} to {lo + len(part.q) - 1}, which could not be written, are in "
-                    "error.partial",
-                    last,
-                    t,
-                ) from error
+                last, t = job.trajectory(kept, part, (len(part.q),)), float(np.nanmax(kept.t))
+                lost = f"the systems from {lo} to {lo + len(part.q) - 1}, which could not be written, are in"
+                raise SimulationError(f"{error}; {lost} error.partial", last, t) from error
             steps += int(kept.steps.sum())
             if kept.interrupted or (not job.keep and (kept.outcome > Outcome.EVENT).any()):
                 return job.finished(kept, out.finish({"steps": steps}), part)
@@ -362,11 +356,8 @@ def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bo
     """The batch shape, and the checked start of every system."""
     if model.nv == 0:
         raise InputError(f"simulate: model {model.name!r} has no moving joint; there is nothing to simulate")
-    given = {"q0": (q0, model.nq), "v0": (v0, model.nv), "tau": (tau, model.nv)}
-    arrays = {}
-    for name, (value, size) in given.items():
-        if value is not None:
-            arrays[name] = batch("simulate", name, value, size)
+    given = (("q0", q0, model.nq), ("v0", v0, model.nv), ("tau", tau, model.nv))
+    arrays = {name: batch("simulate", name, value, size) for name, value, size in given if value is not None}
     values = [p for p in parameter_arguments(model) if model.values is not None]
     try:
         systems = np.broadcast_shapes(*(a.shape[:-1] for a in (*arrays.values(), *values)))
@@ -396,3 +387,30 @@ def _require_memory(model: Model, systems: int, times: int) -> None:
             f"simulate: {systems} systems at {times} times take {size / 1e9:.1f} GB; take fewer samples, or give "
             "store='run.nc' to write them to a file"
         )
+
+
+@contextmanager
+def _progress(wanted: bool | None, name: str, start: float, end: float, systems: int) -> Iterator[Report]:
+    """A function that shows the time reached, s, in a progress bar; `wanted` None is "on a terminal, in a long run"."""
+    shown_at = perf_counter() + (0.0 if wanted else DELAY)
+    label = f"{name}, {systems} systems" if systems > 1 else name
+    bar: Any = None
+
+    def report(t: float) -> None:
+        nonlocal bar
+        if bar is None and perf_counter() >= shown_at:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn(label), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
+            bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            bar.add_task(label, total=end - start)
+            bar.start()
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=t - start)
+
+    try:
+        yield report if (sys.stderr.isatty() if wanted is None else wanted) else lambda t: None
+    finally:
+        if bar is not None:
+            bar.stop()

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import nearest
-from cardan.io.mjcf.actuator_law import ActuatorLaw
-from cardan.io.mjcf.defaults import ACTUATORS, MAIN, Defaults
+from cardan.io.mjcf.defaults import ACTUATORS, MAIN, ActuatorLaw, Defaults
 from cardan.io.mjcf.item import Item
 from cardan.io.mjcf.joints import SCALAR, JointItem, Joints
 from cardan.io.mjcf.vocabulary import LAWS, SHARED, TARGETS

@@ -10,9 +10,8 @@ import numpy as np
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import nearest
 from cardan.io.mjcf.defaults import Defaults
-from cardan.io.mjcf.item import Item
+from cardan.io.mjcf.item import Item, unit
 from cardan.io.mjcf.joints import SCALAR, Joints
-from cardan.io.mjcf.placement import unit
 from cardan.io.mjcf.world import World, free_name
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Rigid, Spherical

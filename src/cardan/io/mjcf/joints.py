@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError
-from cardan.io.mjcf.item import Item
+from cardan.io.mjcf.item import Item, turn, unit
 from cardan.io.mjcf.options import Options
-from cardan.io.mjcf.placement import turn, unit
 from cardan.io.mjcf.world import BodyItem, World, free_name
 from cardan.io.policy import Policy
 from cardan.model.body import JointData

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cardan.io.mjcf.item import Item
-from cardan.io.mjcf.placement import Angles
+from cardan.io.mjcf.item import Angles, Item
 from cardan.io.mjcf.solids import Rules
 
 COMPILER = (

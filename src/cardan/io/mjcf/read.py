@@ -19,15 +19,13 @@ import numpy as np
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import nearest
 from cardan.io.mjcf.actuators import Actuators
-from cardan.io.mjcf.attach import Attacher
 from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.equality import Equalities, Places
-from cardan.io.mjcf.item import Folder, Item, read_tree
+from cardan.io.mjcf.expand import Attacher
+from cardan.io.mjcf.item import Folder, Item, read_tree, unit
 from cardan.io.mjcf.joints import JointItem, Joints
-from cardan.io.mjcf.mesh import Meshes
 from cardan.io.mjcf.options import Options
-from cardan.io.mjcf.placement import unit
-from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, inertial_of, merged, place, require_mass
+from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, Meshes, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.vocabulary import TOP
 from cardan.io.mjcf.world import BodyItem, World, free_name
 from cardan.io.policy import Policy, Word

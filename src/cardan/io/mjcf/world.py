@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cardan.io.mjcf.defaults import Defaults
-from cardan.io.mjcf.item import Item
-from cardan.io.mjcf.placement import Angles, pose_of
+from cardan.io.mjcf.item import Angles, Item, pose_of
 from cardan.io.mjcf.solids import Geom
 from cardan.io.mjcf.vocabulary import ATTRIBUTES
 from cardan.model.pose import Pose

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from cardan.io.export import Branch, add, branches, check_names, document, finite_data, name_of, unlike, words
+from cardan.io.export import Branch, add, branches, check_names, document, finite_data, left_out, name_of, unlike, words
 from cardan.io.mjcf.item import COUNTED, ELEMENTS
 from cardan.model.body import Body, Joint, JointData
 from cardan.model.force import TORSION, Coupling, Force
@@ -83,10 +83,7 @@ def _losses(model: Model) -> Iterator[str]:
             yield f"joint {joint.name!r} ({joint.kind.name}): its limits and friction, which are data, are left out"
         elif rest.mimic is not None and not any(joint is model.joints[c.joints[0]] for c in model.couplings):
             yield f"joint {joint.name!r}: that it mimics {rest.mimic[0]!r} is data, and would act; left out"
-    if model.actuators:
-        yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: left out"
-    if model.states:
-        yield f"states {', '.join(map(repr, model.states))}: left out"
+    yield from left_out(model, "")
     if model.parameters:
         yield f"free numbers {', '.join(model.parameters.names)}: MJCF has none; written as constants"
 

@@ -24,6 +24,7 @@ from cardan.io.export import (
     document,
     finite_data,
     followers,
+    left_out,
     name_of,
     rpy_of_rotation,
     unlike,
@@ -75,10 +76,7 @@ def _losses(model: Model) -> Iterator[str]:
             yield f"joint {joint.name!r}: URDF has no armature, {words(joint.armature)}; left out of the mass matrix"
         if joint.start is not None:
             yield f"joint {joint.name!r}: URDF has no start, {words(joint.start)}; left out"
-    if model.actuators:
-        yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: URDF has none; left out"
-    if model.states:
-        yield f"states {', '.join(map(repr, model.states))}: URDF has none; left out"
+    yield from left_out(model, "URDF has none; ")
     if model.parameters:
         yield f"free numbers {', '.join(model.parameters.names)}: URDF has none; written as constants"
 

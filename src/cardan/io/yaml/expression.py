@@ -1,4 +1,4 @@
-"""Expressions of the YAML format: a small grammar, its parser and its printer.
+"""Expressions of the YAML format: a small grammar, its parser, its printer, and the value of an expression.
 
     comparison  sum [ < | <= | > | >= | == | != sum ]
     sum         product { + | - product }
@@ -7,20 +7,26 @@
     power       atom [ ^ unary ]
     atom        number [unit] | name | name[i] | name[i, j] | function(comparison, ...) | (comparison)
 
-A unit after a number is one word, `12 mm`, or anything in brackets, `2.5 [N/m]`. There are no attributes,
-no strings, no assignments, and no functions but those in the table below. Length, size and depth are limited, so that
-reading any text is quick.
+A unit after a number is one word, `12 mm`, or anything in brackets, `2.5 [N/m]`. There are no attributes, strings,
+assignments, or functions but those in the table below. Length, size and depth are limited, so that reading any text is
+quick.
+
+The value is a number with its dimension where that is known, or a CasADi graph where it contains symbols. A parameter
+without a unit, and time, q and v, are plain SI numbers of unknown dimension. Different quantities cannot be added or
+compared, except that angles are ignored, because a radius times an angle is a length.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cardan.errors import nearest
-from cardan.io.yaml.units import UNSIGNED, UnitError, read_unit
+from cardan.io.yaml.units import PLAIN, UNSIGNED, Dimension, UnitError, described, read_unit, to_si
 
 LONGEST = 20_000
 """Characters of an expression."""
@@ -100,15 +106,6 @@ def parse(text: str) -> Expression:
     return _Parser(text).whole()
 
 
-def names(node: Expression) -> Iterator[Name]:
-    """Every name in an expression, from left to right."""
-    if isinstance(node, Name):
-        yield node
-    elif isinstance(node, Call):
-        for argument in node.arguments:
-            yield from names(argument)
-
-
 def as_text(node: Expression) -> str:
     """Print an expression with as few parentheses as possible; `parse` reads the same tree from it."""
     return _printed(node)[0]
@@ -117,7 +114,8 @@ def as_text(node: Expression) -> str:
 def _printed(node: Expression) -> tuple[str, int]:
     """Text of a node, and how tightly it binds."""
     if isinstance(node, Literal):
-        return (node.text if not node.unit else f"{node.text} {_bracketed(node.unit)}"), ATOM
+        unit = node.unit if re.fullmatch(r"[^\W\d_]+", node.unit) else f"[{node.unit}]"
+        return f"{node.text} {unit}" if node.unit else node.text, ATOM
     if isinstance(node, Name):
         return node.name + (f"[{', '.join(map(str, node.index))}]" if node.index else ""), ATOM
     binding = BINDING.get(node.function)
@@ -137,10 +135,6 @@ def _printed(node: Expression) -> tuple[str, int]:
 def _wrapped(node: Expression, binding: int) -> str:
     text, own = _printed(node)
     return text if own >= binding else f"({text})"
-
-
-def _bracketed(unit: str) -> str:
-    return unit if re.fullmatch(r"[^\W\d_]+", unit) else f"[{unit}]"
 
 
 # What to write instead of a character that is not allowed.
@@ -179,15 +173,15 @@ class _Parser:
         return node
 
     def sum(self) -> Expression:
-        node = self.product()
-        while self.word in ("+", "-"):
-            node = self.binary(self.take(), node, self.product())
-        return node
+        return self.chain(("+", "-"), self.product)
 
     def product(self) -> Expression:
-        node = self.unary()
-        while self.word in ("*", "/"):
-            node = self.binary(self.take(), node, self.unary())
+        return self.chain(("*", "/"), self.unary)
+
+    def chain(self, signs: tuple[str, ...], operand: Callable[[], Expression]) -> Expression:
+        node = operand()
+        while self.word in signs:
+            node = self.binary(self.take(), node, operand())
         return node
 
     def unary(self) -> Expression:
@@ -216,16 +210,9 @@ class _Parser:
             return self.number()
         if self.kind == "name":
             name = self.take()
-            if self.word == "(":
-                return self.function(name, start)
-            return self.named(name, start)
+            return self.function(name, start) if self.word == "(" else self.named(name, start)
         if self.word == "(":
-            self.take()
-            self.deeper()
-            node = self.comparison()
-            self.level -= 1
-            self.close(")", start)
-            return node
+            return self.parenthesis()[0]
         raise self.unexpected("where a number, a name or a parenthesis should be")
 
     def number(self) -> Expression:
@@ -259,7 +246,7 @@ class _Parser:
         if self.word == ",":
             self.take()
             index.append(self.whole_number())
-        self.close("]", start)
+        self.close("]")
         return self.counted(Name(name, tuple(index), (start, self.last)))
 
     def whole_number(self) -> int:
@@ -272,14 +259,7 @@ class _Parser:
             raise ExpressionError(
                 f"{name!r} is not a function of this format{nearest(name, FUNCTIONS)}", (start, start + len(name))
             )
-        self.take()
-        self.deeper()
-        arguments = [self.comparison()]
-        while self.word == ",":
-            self.take()
-            arguments.append(self.comparison())
-        self.level -= 1
-        self.close(")", start)
+        arguments = self.parenthesis(many=True)
         least, most = FUNCTIONS[name]
         if not least <= len(arguments) <= most:
             wanted = f"{least}" if least == most else f"{least} to {most}"
@@ -288,14 +268,22 @@ class _Parser:
             )
         return self.call(name, tuple(arguments), start)
 
+    def parenthesis(self, many: bool = False) -> list[Expression]:
+        self.take()
+        self.deeper()
+        inside = [self.comparison()]
+        while many and self.word == ",":
+            self.take()
+            inside.append(self.comparison())
+        self.level -= 1
+        self.close(")")
+        return inside
+
     def binary(self, sign: str, left: Expression, right: Expression) -> Call:
         return self.call(sign, (left, right), left.span[0])
 
     def call(self, function: str, arguments: tuple[Expression, ...], start: int) -> Call:
-        depth = 1
-        for argument in arguments:
-            if isinstance(argument, Call) and argument.depth >= depth:
-                depth = argument.depth + 1
+        depth = 1 + max(argument.depth if isinstance(argument, Call) else 0 for argument in arguments)
         if depth > DEEPEST:
             raise self.too_deep()
         return self.counted(Call(function, arguments, (start, self.last), depth))
@@ -314,7 +302,7 @@ class _Parser:
     def too_deep(self) -> ExpressionError:
         return self.error(f"the expression is nested more than {DEEPEST} levels deep")
 
-    def close(self, sign: str, start: int) -> None:
+    def close(self, sign: str) -> None:
         if self.word != sign:
             found = "the end" if self.kind == "end" else repr(self.word)
             raise ExpressionError(f"{sign!r} is missing before {found}", (self.start, max(self.at, self.start + 1)))
@@ -353,3 +341,155 @@ class _Parser:
 
     def error(self, sentence: str) -> ExpressionError:
         return ExpressionError(sentence, (self.start, max(self.at, self.start + 1)))
+
+
+@dataclass(slots=True)
+class Measured:
+    """A number in SI units with its dimension, None where it is not known; `bare` if it was written without a unit."""
+
+    value: float
+    dimension: Dimension | None = None
+    bare: bool = False
+
+
+Value = Any
+"""A `Measured`, or a scalar `casadi.SX`."""
+Lookup = Callable[[Name], Value]
+
+
+def evaluate(node: Expression, lookup: Lookup) -> Value:
+    """Evaluate an expression; `lookup` gives the value of a name, or raises `ExpressionError`."""
+    if isinstance(node, Literal):
+        return _number(node)
+    if isinstance(node, Name):
+        return Measured(math.pi, PLAIN, bare=True) if node.name == "pi" and not node.index else lookup(node)
+    values = [evaluate(argument, lookup) for argument in node.arguments]
+    if all([isinstance(value, Measured) for value in values]):
+        return _numeric(node, values)
+    return _symbolic(node.function, values)
+
+
+def _number(node: Literal) -> Measured:
+    try:
+        unit = read_unit(node.unit) if node.unit else None
+        return Measured(to_si(node.text, unit), PLAIN if unit is None else unit.dimension, bare=unit is None)
+    except UnitError as error:
+        raise ExpressionError(str(error), node.span) from None
+
+
+# Numbers.
+
+NUMERIC: dict[str, Callable[..., float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": math.pow, "neg": operator.neg,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+    "abs": abs, "min": min, "max": max, "mod": math.fmod, "sign": lambda x: (x > 0) - (x < 0),
+    "and": lambda a, b: a != 0 and b != 0, "or": lambda a, b: a != 0 or b != 0, "not": lambda a: a == 0,
+    "if": lambda c, x, y: x if c != 0 else y,
+    **{name: getattr(math, name) for name in (
+        "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "exp",
+        "expm1", "log", "log1p", "floor", "ceil", "erf", "atan2", "hypot", "copysign")},
+}  # fmt: skip
+ALIKE = {"+", "-", "<", "<=", ">", ">=", "==", "!=", "min", "max", "mod", "atan2", "hypot", "copysign", "if"}
+KEPT = {"+", "-", "neg", "abs", "min", "max", "mod", "hypot", "copysign", "if"}
+"""Functions whose result has the dimension of their arguments."""
+TRUTH = {"<", "<=", ">", ">=", "==", "!=", "and", "or", "not", "sign"}
+OF_ANGLES = {"sin", "cos", "tan"}
+ANGLES = {"asin", "acos", "atan", "atan2"}
+
+
+def _numeric(node: Call, values: list[Measured]) -> Measured:
+    try:
+        number = float(NUMERIC[node.function](*[value.value for value in values]))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        shown = ", ".join(f"{value.value:g}" for value in values)
+        sign = "the sign" if node.function == "neg" else repr(node.function)
+        raise ExpressionError(f"{sign} of {shown} has no finite value", node.span)
+    if all([value.bare for value in values]):
+        angle = node.function in ANGLES
+        return Measured(number, (0, 0, 0, 1) if angle else PLAIN, bare=not angle)
+    return Measured(number, _dimension(node, values))
+
+
+def _dimension(node: Call, values: list[Measured]) -> Dimension | None:
+    """Dimension of the result, if it is known."""
+    name = node.function
+    compared = values[1:] if name == "if" else values
+    common = _common(node, compared) if name in ALIKE else None
+    if name in KEPT:
+        return common if name not in ("neg", "abs") else values[0].dimension
+    if name in TRUTH:
+        return PLAIN
+    if name in ANGLES:
+        return (0, 0, 0, 1)
+    if name in ("*", "/"):
+        return _product(*values, sign=1 if name == "*" else -1)
+    if name in ("^", "sqrt"):
+        return _power(node, values)
+    for value in values:
+        if value.dimension is not None and any(value.dimension[:3]):
+            wanted = "an angle" if name in OF_ANGLES else "a plain number"
+            raise ExpressionError(f"{name} takes {wanted}, not {described(value.dimension)}", node.span)
+    return PLAIN
+
+
+def _common(node: Call, values: list[Measured]) -> Dimension | None:
+    """The common dimension of values that must agree; zero without a unit agrees with all."""
+    known = [v for v in values if v.dimension is not None and not (v.bare and v.value == 0)]
+    for value in known[1:]:
+        a, b = known[0].dimension, value.dimension
+        assert a is not None and b is not None
+        if a[:3] != b[:3]:
+            raise ExpressionError(
+                f"{node.function!r} of {described(a)} and {described(b)}; give both the same kind of unit", node.span
+            )
+    if len(known) < len([v for v in values if not v.bare or v.value != 0]):
+        return None
+    return known[0].dimension if known else PLAIN
+
+
+def _product(a: Measured, b: Measured, *, sign: int) -> Dimension | None:
+    if a.dimension is None or b.dimension is None:
+        return None
+    return tuple(x + sign * y for x, y in zip(a.dimension, b.dimension, strict=True))  # type: ignore[return-value]
+
+
+def _power(node: Call, values: list[Measured]) -> Dimension | None:
+    base, power = values[0], values[1] if node.function == "^" else Measured(0.5, PLAIN)
+    if power.dimension is not None and any(power.dimension[:3]):
+        raise ExpressionError(f"an exponent is a plain number, not {described(power.dimension)}", node.span)
+    if base.dimension is None:
+        return None
+    powers = [power.value * n for n in base.dimension[:3]]
+    if any(n != round(n) or abs(n) > 99 for n in powers):
+        raise ExpressionError(f"the power {power.value:g} of {described(base.dimension)} is not a quantity", node.span)
+    return int(powers[0]), int(powers[1]), int(powers[2]), 0
+
+
+# Symbols: the same operations on CasADi graphs. A number among the operands is a constant of the graph.
+
+SYMBOLIC: dict[str, str] = {
+    "abs": "fabs", "min": "fmin", "max": "fmax", "mod": "fmod", "and": "logic_and", "or": "logic_or",
+    "not": "logic_not",
+}  # fmt: skip
+OPERATORS: dict[str, Callable[..., Any]] = {
+    **{name: NUMERIC[name] for name in ("+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!=")},
+    "^": operator.pow,
+    "neg": operator.neg,
+}
+
+
+def _symbolic(name: str, values: list[Value]) -> Any:
+    import casadi as ca
+
+    symbols: list[Any] = [ca.SX(value.value) if isinstance(value, Measured) else value for value in values]
+    if name in OPERATORS:
+        return OPERATORS[name](*symbols)
+    if name == "if":
+        return ca.if_else(*symbols)
+    function: Any = getattr(ca, SYMBOLIC.get(name, name))
+    result = function(*symbols[:2])
+    for symbol in symbols[2:]:  # min and max of more than two
+        result = function(result, symbol)
+    return result

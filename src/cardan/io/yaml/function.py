@@ -18,7 +18,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from cardan.errors import ModelError
-from cardan.io.yaml.arithmetic import Lookup, Measured, Value
 from cardan.io.yaml.emit import number
 from cardan.io.yaml.expression import (
     CONSTANTS,
@@ -28,11 +27,15 @@ from cardan.io.yaml.expression import (
     Expression,
     ExpressionError,
     Literal,
+    Lookup,
+    Measured,
     Name,
+    Value,
     as_text,
 )
-from cardan.io.yaml.node_reader import NodeReader, unknown_name
+from cardan.io.yaml.nodes import NodeReader, unknown_name
 from cardan.model.body import Joint
+from cardan.model.constraint import Constraint
 from cardan.model.force import Coupling, Force
 from cardan.model.joint import Kind
 
@@ -146,13 +149,23 @@ def force_function(function: ExpressionFunction) -> Callable[..., Any]:
     """The function of a force on bodies as the builder takes it: six numbers for each body."""
 
     def wrenches(t: Any, poses: Any, twists: Any) -> list[list[Any]]:
-        values = {"t": t}
-        for k, (pose, twist) in enumerate(zip(poses, twists, strict=True), 1):
-            values |= {f"rotation{k}": pose.rotation, f"position{k}": pose.position, f"twist{k}": twist}
-        numbers = function(**values)
+        numbers = function(**_body_values(t, poses, twists))
         return [numbers[6 * k : 6 * k + 6] for k in range(len(poses))]
 
     return wrenches
+
+
+def constraint_function(function: ExpressionFunction) -> Callable[..., Any]:
+    """The function of a constraint on bodies as the builder takes it."""
+    return lambda t, poses, twists: function(**_body_values(t, poses, twists))[0]
+
+
+def _body_values(t: Any, poses: Any, twists: Any) -> dict[str, Any]:
+    """Values of the variables `of_bodies`."""
+    values = {"t": t}
+    for k, (pose, twist) in enumerate(zip(poses, twists, strict=True), 1):
+        values |= {f"rotation{k}": pose.rotation, f"position{k}": pose.position, f"twist{k}": twist}
+    return values
 
 
 # Writing.
@@ -167,8 +180,7 @@ def function_entries(force: Force, joints: tuple[Joint, ...]) -> Entries:
         text = _expressions(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind))
         efforts = [_calculated(effort) for effort in text.outputs[0]]
         return {force.kind.function: efforts[0] if len(efforts) == 1 else efforts} | _where(text)
-    count = len(force.on)
-    text = _expressions(traced.owner, traced.function, lambda port, k: _force_variable(count, port, k))
+    text = _expressions(traced.owner, traced.function, _body_variable(len(force.on)))
     wrenches = []
     for column in text.outputs:
         six = [_calculated(x) for x in column]
@@ -181,6 +193,13 @@ def motion_entries(coupling: Coupling) -> Entries:
     """The function of a prescribed motion as an expression of time."""
     traced = coupling if _is_graph(coupling.function) else coupling.traced()
     text = _expressions(coupling.owner, traced.function, lambda port, k: Name("t"))
+    return {"value": f"={text.outputs[0][0]}"} | _where(text)
+
+
+def constraint_entries(constraint: Constraint) -> Entries:
+    """The function of a user's constraint as an expression."""
+    traced = constraint if _is_graph(constraint.function) else constraint.traced()
+    text = _expressions(constraint.owner, traced.function, _body_variable(len(constraint.on)))
     return {"value": f"={text.outputs[0][0]}"} | _where(text)
 
 
@@ -198,15 +217,19 @@ def _drive_variable(kind: Kind) -> Any:
     return variable
 
 
-def _force_variable(count: int, port: int, k: int) -> Name:
-    """Arguments of a traced force: time, then rotation and position of each body, then the twists."""
+def _body_variable(count: int) -> Any:
+    """Arguments of a traced force or constraint: time, then rotation and position of each body, then the twists."""
     rotation, position, twist = OF_BODY
-    if port == 0:
-        return Name("t")
-    if port > 2 * count:
-        return Name(f"{twist}{port - 2 * count}", (k,))
-    body = (port + 1) // 2
-    return Name(f"{rotation}{body}", (k % 3, k // 3)) if port % 2 else Name(f"{position}{body}", (k,))
+
+    def variable(port: int, k: int) -> Name:
+        if port == 0:
+            return Name("t")
+        if port > 2 * count:
+            return Name(f"{twist}{port - 2 * count}", (k,))
+        body = (port + 1) // 2
+        return Name(f"{rotation}{body}", (k % 3, k // 3)) if port % 2 else Name(f"{position}{body}", (k,))
+
+    return variable
 
 
 def _expressions(owner: str, function: Any, variable: Any) -> Printed:

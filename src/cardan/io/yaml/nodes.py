@@ -1,17 +1,33 @@
-"""YAML as nodes with their lines. Scalars stay text; the reader of an entry decides what they mean.
+"""YAML as nodes with their lines, and the reading of values from them; errors name file, line, element and entry.
 
 Only a part of YAML is read: one document of lists, tables and scalars. Anchors, aliases, merges and tags are rejected;
-`parameters` replace them, and hostile files rely on them. `no`, `on` or `yes` are text, not booleans.
+`parameters` replace them, and hostile files rely on them. Scalars stay text, `no`, `on` and `yes` too; the reader of an
+entry decides what they mean.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cardan.errors import FileError
+from cardan.errors import FileError, nearest
+from cardan.io.policy import STRICT, Policy
+from cardan.io.yaml.expression import (
+    FUNCTIONS,
+    Expression,
+    ExpressionError,
+    Lookup,
+    Measured,
+    Name,
+    Value,
+    evaluate,
+    parse,
+)
+from cardan.io.yaml.units import MEASURE, NUMBER, UnitError, called, fits, read_unit, to_si
+from cardan.io.yaml.units import described as measured
+from cardan.model.joint import Kind
 
 LARGEST = 80_000
 """Most nodes of a file; a mechanism of a thousand bodies has less than half of it."""
@@ -159,3 +175,201 @@ class _Composer:
 
     def error(self, event: Any, sentence: str) -> FileError:
         return FileError(f"{self.source}: line {event.start_mark.line + 1}: {sentence}")
+
+
+TRUTH = re.compile(r"(?i:true|false|yes|no|on|off|y|n)")
+NOTHING = re.compile(r"(?i:null|~|)")
+NOT_FINITE = re.compile(r"[+-]?\.?(?i:nan|inf|infinity)")
+LONGEST = 200
+"""Most characters of a number with its unit."""
+
+
+@dataclass(frozen=True)
+class NodeReader:
+    """A node of the file, the element that owns it, its entry `what`, and the parameters that its numbers may use.
+
+    `kind` is the kind of joint whose coordinates decide the units of quantities along a joint. `policy` decides what
+    happens where the file breaks a rule.
+    """
+
+    node: Node
+    source: str
+    owner: str = ""
+    what: str = ""
+    parameters: dict[str, Measured] = field(default_factory=dict, repr=False)
+    kind: Kind | None = None
+    policy: Policy = STRICT
+
+    def error(self, sentence: str, line: int | None = None) -> FileError:
+        """An exception with this place and a sentence."""
+        owner = f"{self.owner}: " if self.owner else ""
+        what = f"{self.what} " if self.what else ""
+        return FileError(f"{self.source}: line {line or self.node.line}: {owner}{what}{sentence}")
+
+    def owned(self, owner: str, kind: Kind | None = None) -> NodeReader:
+        """The same place, owned by an element."""
+        return replace(self, owner=owner, what="", kind=kind)
+
+    def along(self, kind: Kind) -> NodeReader:
+        """The same place, for quantities along a joint of a kind."""
+        return replace(self, kind=kind)
+
+    def inner(self, node: Node, what: str) -> NodeReader:
+        """A place inside this one."""
+        return replace(self, node=node, what=what)
+
+    def table(self, example: str) -> Table:
+        """The node, which must be a table."""
+        if not isinstance(self.node, Table):
+            raise self.error(f"must be a table such as {example}, got {described(self.node)}")
+        return self.node
+
+    def items(self) -> list[NodeReader]:
+        """The entries of the node, which must be a list."""
+        if not isinstance(self.node, List):
+            raise self.error(f"must be a list, got {described(self.node)}")
+        return [self.inner(node, f"{self.what}[{k}]") for k, node in enumerate(self.node.items)]
+
+    def text(self) -> str:
+        """The node, which must be text."""
+        if not isinstance(self.node, Scalar):
+            raise self.error(f"must be text, got {described(self.node)}")
+        if not self.node.text.strip():
+            raise self.error("is empty; give it")
+        return self.node.text
+
+    def choice(self, words: Sequence[str]) -> str:
+        """The node, which must be one of some words."""
+        text = self.text()
+        if text not in words:
+            raise self.error(f"must be one of {', '.join(words)}, got {text!r}{nearest(text, words)}")
+        return text
+
+    def number(self, *quantities: str) -> float:
+        """A number of one of these quantities, in SI units: plain, with its unit, or an expression."""
+        return self.checked(self.quantity(quantities[0]), *quantities)
+
+    def checked(self, value: Measured, *quantities: str) -> float:
+        """The number of a value that was read here; reject one of another dimension than these quantities."""
+        if value.dimension is None or value.bare:
+            return value.value
+        strict = not self.is_expression
+        if not any(fits(value.dimension, quantity, angles=strict) for quantity in quantities):
+            wanted = " or ".join(called(quantity) for quantity in quantities)
+            raise self.error(f"must be {wanted}, and {described(self.node)} is {measured(value.dimension)}")
+        return value.value
+
+    def quantity(self, wanted: str = "number") -> Measured:
+        """A number with its dimension."""
+        if not isinstance(self.node, Scalar):
+            raise self.error(f"must be {called(wanted)}, got {described(self.node)}")
+        text = self.node.text.strip()
+        if self.is_expression:
+            value = self.evaluated(self.expression(), self.parameter)
+            assert isinstance(value, Measured)
+            return value
+        match = MEASURE.fullmatch(text) if len(text) <= LONGEST else None
+        if match is None or re.match(r"[+-]?(0\d|[\d.]*[,_])", text):
+            raise self.error(f"must be {called(wanted)}, got {_not_a_number(text)}")
+        try:
+            unit = read_unit(match[2]) if match[2] else None
+            return Measured(to_si(match[1], unit), unit.dimension if unit else None)
+        except UnitError as error:
+            hint = "; a calculation begins with =" if re.search(r"[+*/(-]", match[2] or "") else ""
+            raise self.error(f"cannot be {text!r}: {error}{hint}") from None
+
+    @property
+    def written(self) -> str:
+        """The text of the node, if it is a scalar."""
+        return self.node.text if isinstance(self.node, Scalar) else ""
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether the node is a calculation: text that begins with =."""
+        return isinstance(self.node, Scalar) and self.node.text.lstrip().startswith("=")
+
+    def expression(self) -> Expression:
+        """The tree of the calculation after the sign =."""
+        assert isinstance(self.node, Scalar)
+        try:
+            return parse(self.node.text.lstrip()[1:])
+        except ExpressionError as error:
+            if self.node.plain and self.what.endswith("]") and str(error).endswith("before the end"):
+                error = ExpressionError(f"{error}; put a calculation that has a comma in quotes", error.span)
+            raise self.pointed(error) from None
+
+    def evaluated(self, tree: Expression, lookup: Lookup) -> Value:
+        """The value of a calculation written here."""
+        try:
+            return evaluate(tree, lookup)
+        except ExpressionError as error:
+            raise self.pointed(error) from None
+
+    def parameter(self, name: Name) -> Measured:
+        """The value of a parameter that an expression names."""
+        if name.name in self.parameters and not name.index:
+            return self.parameters[name.name]
+        raise unknown_name(name, [*self.parameters, "pi"])
+
+    def pointed(self, error: ExpressionError) -> FileError:
+        """An exception for a mistake in an expression, with an arrow to it."""
+        assert isinstance(self.node, Scalar)
+        blanks = len(self.node.text) - len(self.node.text.lstrip())
+        start, stop = (place + blanks + 1 for place in error.span)
+        shown, shift = _cut(self.node.text, start)
+        length = max(1, min(stop, len(self.node.text) + 1) - start)
+        arrow = " " * (start - shift) + "^" * min(length, len(shown) - (start - shift) + 1)
+        column = ""
+        if self.node.one_line:
+            column = f", column {self.node.column + start + (not self.node.plain)}"
+        owner = f"{self.owner}: " if self.owner else ""
+        return FileError(
+            f"{self.source}: line {self.node.line}{column}: {owner}{self.what}: {error}\n    {shown}\n    {arrow}"
+        )
+
+
+def unknown_name(name: Name, known: list[str]) -> ExpressionError:
+    """An exception for a name that is not known in an expression."""
+    if name.index and name.name in known:
+        return ExpressionError(f"{name.name!r} is a single number and has no entries", name.span)
+    if name.name in FUNCTIONS:
+        return ExpressionError(f"{name.name!r} is a function; give its arguments in parentheses", name.span)
+    return ExpressionError(
+        f"{name.name!r} is neither a parameter nor a variable here{nearest(name.name, known)}"
+        f"{_as_unit(name.name)}", name.span,
+    )  # fmt: skip
+
+
+def _as_unit(name: str) -> str:
+    try:
+        read_unit(name)
+    except UnitError:
+        return ""
+    return "; a unit of several parts is written in brackets, 2.5 [N/m]"
+
+
+def _cut(text: str, start: int) -> tuple[str, int]:
+    """A piece of the text around a place, on one line, and its start."""
+    text = re.sub(r"\s", " ", text)
+    shift = max(0, start - 50) if len(text) > 100 else 0
+    return text[shift : shift + 100], shift
+
+
+def _not_a_number(text: str) -> str:
+    """Why a word is not a number, as the end of a sentence."""
+    shown = repr(text if len(text) <= 60 else text[:57] + "...")
+    if NOTHING.fullmatch(text):
+        return "nothing; give it, or leave the line out"
+    if NOT_FINITE.fullmatch(text):
+        return f"{shown}; it must be finite: leave out what is unknown or unlimited"
+    if TRUTH.fullmatch(text):
+        return f"{shown}, a word"
+    if re.match(r"[+-]?[\d.]+_", text):
+        return f"{shown}; leave out the _"
+    if re.match(r"[+-]?0\d", text):
+        return f"{shown}; leave out the leading zeros, which could mean an octal number"
+    if re.match(r"[+-]?\d+,\d", text):
+        return f"{shown}; write a point before decimals"
+    if NUMBER.match(text) is None and re.search(r"[+*/^()]", text):
+        return f"{shown}; a calculation begins with =, and stands in quotes if it contains a comma"
+    return shown

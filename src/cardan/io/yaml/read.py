@@ -17,11 +17,9 @@ from cardan.errors import FileError, nearest, visible
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import BODIES, placing, read_text, too_many_states
 from cardan.io.yaml import function, schema
-from cardan.io.yaml.arithmetic import Measured
-from cardan.io.yaml.node_reader import NodeReader
-from cardan.io.yaml.nodes import List, Scalar, Table, described, parse_yaml
-from cardan.io.yaml.schema import Entries
-from cardan.io.yaml.values import COORDINATE, RATE, Each, along
+from cardan.io.yaml.expression import Measured
+from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described, parse_yaml
+from cardan.io.yaml.schema import COORDINATE, RATE, Entries, along, each
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.field import EFFORT, FUNCTIONS, MOMENT_AND_FORCE
@@ -211,7 +209,7 @@ class _MechanismReader:
         values = entries_of(reader, schema.STATES)
         given: dict[str, dict[str, Any]] = {"q": {}, "v": {}}
         with self.adding(reader, f"state {name!r}"):
-            for what, form in (("q", Each(COORDINATE)), ("v", Each(RATE))):
+            for what, form in (("q", each(COORDINATE)), ("v", each(RATE))):
                 inner: NodeReader | None = values.get(what)
                 for joint, node in inner.table("").entries.items() if inner is not None else ():
                     place = reader.inner(node, f"{what}.{joint}").along(self.kinds.get(joint, Free.kind))
@@ -270,8 +268,7 @@ class _MechanismReader:
         wrenches = reader.inner(reader.table("").entries[kind.function], kind.function).items()
         if len(wrenches) != len(bodies):
             raise reader.error(f"has {len(bodies)} bodies and {len(wrenches)} wrenches; give one for each")
-        if len(bodies) > len(self.mechanism.bodies):
-            raise reader.error(f"has {len(bodies)} bodies, and there are {len(self.mechanism.bodies)}; name each once")
+        variables = self.of_bodies(reader, bodies)
         zero = Scalar("0", True, reader.node.line, reader.node.column)
         outputs, quantities = [], []
         for wrench in wrenches:
@@ -285,8 +282,13 @@ class _MechanismReader:
                 if len(items) != 3:
                     raise parts[what].error(f"must be 3 numbers or expressions, got {len(items)}")
                 outputs += items
-        variables = function.of_bodies(len(bodies))
         return function.force_function(self.expressions(reader, values, outputs, quantities, variables))
+
+    def of_bodies(self, reader: NodeReader, bodies: list[str]) -> function.Variables:
+        """The variables of a function of some bodies."""
+        if len(bodies) > len(self.mechanism.bodies) + 1:
+            raise reader.error(f"has {len(bodies)} bodies, and there are {len(self.mechanism.bodies)}; name each once")
+        return function.of_bodies(len(bodies))
 
     def expressions(
         self,
@@ -308,13 +310,20 @@ class _MechanismReader:
 
     def constraint(self, name: str, reader: NodeReader) -> None:
         type = type_of(reader, tuple(schema.CONSTRAINT_TYPES))
-        reader = reader.owned(f"{type} {name!r}")
+        reader = reader.owned(f"{'constraint' if type == 'user' else type} {name!r}")
         entries = schema.with_type(schema.CONSTRAINT_TYPES) | schema.CONSTRAINT_TYPES[type]
         check_keys(reader, entries)
         with self.adding(reader, reader.owner):
             if type == "coupling":
                 values = entries_of(reader, entries)
                 self.mechanism.couple(name, self.coefficients(values), offset=values.get("offset", 0.0))
+                return
+            if type == "user":
+                values = entries_of(reader, entries)
+                variables = self.of_bodies(reader, values["bodies"])
+                made = self.expressions(reader, values, [values["value"]], ["number"], variables)
+                own = function.constraint_function(made)
+                self.mechanism.constraint(name, values["bodies"], own, unit=values.get("unit", "m"))
                 return
             reader = self.on_joint(reader)
             values = entries_of(reader, entries)

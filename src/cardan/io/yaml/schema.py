@@ -10,34 +10,284 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cardan.errors import ModelError
+import numpy as np
+
+from cardan.errors import ModelError, nearest
+from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described
 from cardan.io.yaml.units import UnitError, quantity_of
-from cardan.io.yaml.values import (
-    COORDINATE,
-    DAMPING,
-    EFFORT,
-    MEASURE,
-    RATE,
-    ROTOR,
-    Axis,
-    Choice,
-    Each,
-    Form,
-    Inertia,
-    ListOf,
-    Placement,
-    Schema,
-    Single,
-    SixAxes,
-    Turn,
-    Vector,
-    Words,
-    number,
-)
 from cardan.model import field as declared
+from cardan.model import inertia
 from cardan.model.field import Field
 from cardan.model.force import FORCES, ForceKind
 from cardan.model.joint import OWN_TYPES, JointType
+from cardan.model.pose import Pose
+
+Schema = dict[str, Any]
+MEASURE: Schema = {"$ref": "#/$defs/measure"}
+VECTOR: Schema = {"$ref": "#/$defs/vector"}
+PLACEMENT: Schema = {"$ref": "#/$defs/placement"}
+SOME: Schema = {"anyOf": [MEASURE, {"type": "array", "items": MEASURE}]}
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a value is written in a file: how it is read at its place, and the JSON Schema for editors."""
+
+    read: Callable[[NodeReader], Any]
+    schema: Schema
+
+
+# Numbers, in SI units.
+
+
+def number(*quantities: str) -> Form:
+    """A number, in one of several quantities."""
+    return Form(lambda reader: reader.number(*quantities or ("number",)), MEASURE)
+
+
+def vector(quantity: str = "length") -> Form:
+    """Three numbers of a quantity."""
+    return Form(lambda reader: several(reader, [quantity] * 3), VECTOR)
+
+
+def several(reader: NodeReader, quantities: list[str]) -> list[float]:
+    """Read a list of numbers of these quantities."""
+    count = f"{len(quantities)} number{'s' * (len(quantities) != 1)}"
+    wanted = f"{count} in brackets, [{', '.join('...' for _ in quantities)}]"
+    if not isinstance(reader.node, List):
+        raise reader.error(f"must be {wanted}, got {described(reader.node)}")
+    items = reader.items()
+    if len(items) != len(quantities):
+        torn = any(item.is_expression and "(" in item.written and ")" not in item.written for item in items)
+        hint = "; put a calculation that has a comma in quotes" if torn else ""
+        raise reader.error(f"must be {wanted}, got {len(items)}{hint}")
+    return [item.number(quantity) for item, quantity in zip(items, quantities, strict=True)]
+
+
+def matrix(reader: NodeReader, quantities: list[list[str]]) -> list[list[float]]:
+    """Read a list of rows of numbers of these quantities."""
+    rows = reader.items()
+    if len(rows) != len(quantities):
+        raise reader.error(f"must be {len(quantities)} rows, got {len(rows)}")
+    return [several(row, row_quantities) for row, row_quantities in zip(rows, quantities, strict=True)]
+
+
+# Words, lists and tables.
+
+TEXT = Form(NodeReader.text, {"type": ["string", "number", "boolean"]})  # a name may look like a number
+
+
+def choice(*words: str) -> Form:
+    """One of several words."""
+    return Form(lambda reader: reader.choice(words), {"enum": list(words)})
+
+
+def list_of(form: Form) -> Form:
+    """A list of values of one form; a single one may be written without brackets."""
+
+    def read(reader: NodeReader) -> list[Any]:
+        return [form.read(item) for item in ([reader] if isinstance(reader.node, Scalar) else reader.items())]
+
+    return Form(read, {"anyOf": [form.schema, {"type": "array", "items": form.schema}]})
+
+
+def function(many: bool = False) -> Form:
+    """An expression of time and state, or a list of them, which the reader of the element takes apart."""
+    return Form(lambda reader: reader, SOME if many else MEASURE)
+
+
+def named(example: str) -> Form:
+    """A table of names and values, which the reader of the element takes apart."""
+    return Form(lambda reader: (reader.table(example), reader)[1], {"type": "object", "additionalProperties": MEASURE})
+
+
+# Directions and placements.
+
+AXES: dict[str, tuple[float, float, float]] = {
+    "x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
+    "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0),
+}  # fmt: skip
+ROTATIONS = ("rotation", "quaternion", "rpy")
+
+
+def _read_axis(reader: NodeReader) -> tuple[float, ...]:
+    """A direction: the name of a coordinate axis, or a vector of any length."""
+    if isinstance(reader.node, Scalar):
+        return AXES[reader.choice(tuple(AXES))]
+    return tuple(several(reader, ["number"] * 3))
+
+
+def _read_pose(reader: NodeReader) -> Pose:
+    """Where a frame is: a position, or a table of `position` and one of `rotation`, `quaternion`, `rpy`."""
+    if isinstance(reader.node, List):
+        return Pose(several(reader, ["length"] * 3))
+    table = reader.table("{position: [0, 0, 0.1], rpy: [0, 90 deg, 0]}")
+    values: dict[str, Any] = {}
+    for key, node in table.entries.items():
+        inner = reader.inner(node, f"{reader.what}.{key}")
+        if key == "rotation":
+            values[key] = matrix(inner, [["number"] * 3] * 3)
+        elif key in ("position", *ROTATIONS):
+            numbers = {"position": ["length"] * 3, "quaternion": ["number"] * 4, "rpy": ["angle"] * 3}
+            values[key] = several(inner, numbers[key])
+        else:
+            raise reader.error(f"has no entry {key!r}{nearest(key, ('position', *ROTATIONS))}", table.keys[key].line)
+    try:
+        return Pose(**values)
+    except ModelError as error:
+        fault = reader.error(str(error).replace("pose: ", "is no pose: ", 1))
+    given = [key for key in ROTATIONS if key in values]
+    if given not in (["quaternion"], ["rotation"]):
+        raise fault
+    return Pose(**values | {given[0]: reader.policy.settle(given[0], fault, values[given[0]])})
+
+
+def _read_turn(reader: NodeReader) -> np.ndarray:
+    """A rotation alone (3, 3): a matrix of three rows, or a table of one of `rotation`, `quaternion`, `rpy`."""
+    if isinstance(reader.node, List):
+        return np.array(matrix(reader, [["number"] * 3] * 3))
+    if "position" in reader.table("{rpy: [0, 0, 30 deg]}").entries:
+        raise reader.error("is a direction only and has no position")
+    return _read_pose(reader).rotation
+
+
+AXIS = Form(_read_axis, {"anyOf": [{"enum": list(AXES)}, VECTOR]})
+POSE = Form(_read_pose, PLACEMENT)
+TURN = Form(_read_turn, {"anyOf": [{"type": "array", "items": VECTOR}, PLACEMENT]})
+
+# Inertia.
+
+SOLIDS: dict[str, tuple[Callable[..., np.ndarray], dict[str, Form]]] = {
+    "rod": (inertia.rod, {"length": number("length"), "axis": AXIS}),
+    "box": (inertia.box, {"size": vector()}),
+    "cylinder": (inertia.cylinder, {"radius": number("length"), "length": number("length"), "axis": AXIS}),
+    "sphere": (inertia.sphere, {"radius": number("length")}),
+    "point": (inertia.point, {}),
+}
+"""How the inertia of each solid is computed, and its dimensions besides the mass."""
+
+
+def _read_inertia(reader: NodeReader) -> Callable[[float], Any]:
+    """3 principal values, 6 entries, 3 rows, or a solid such as `{rod: {length: 1, axis: x}}`; a function of mass."""
+    if isinstance(reader.node, List):
+        value = _read_moments(reader)
+        return lambda mass: value
+    if isinstance(reader.node, Scalar):
+        return _read_solid(reader, reader.choice(("point",)), None)
+    table = reader.table("{rod: {length: 1 m, axis: x}}")
+    if len(table.entries) != 1:
+        raise reader.error(f"must name one solid of {', '.join(SOLIDS)}, got {described(table)}")
+    solid, node = next(iter(table.entries.items()))
+    if solid not in SOLIDS:
+        raise reader.error(f"has no solid {solid!r}{nearest(solid, SOLIDS)}")
+    return _read_solid(reader, solid, reader.inner(node, f"inertia.{solid}"))
+
+
+def _read_moments(reader: NodeReader) -> list[Any]:
+    items = reader.items()
+    if any(isinstance(item.node, List) for item in items):
+        return matrix(reader, [["inertia"] * 3] * 3)
+    if len(items) not in (3, 6):
+        raise reader.error(
+            f"must be 3 principal values, 6 entries [Ixx, Iyy, Izz, Ixy, Ixz, Iyz] or 3 rows, got {len(items)}"
+        )
+    return [item.number("inertia") for item in items]
+
+
+def _read_solid(reader: NodeReader, solid: str, inner: NodeReader | None) -> Callable[[float], Any]:
+    make, fields = SOLIDS[solid]
+    table = inner.table(f"{{{', '.join(fields)}}}") if inner and fields else Table(0, 0)
+    values: dict[str, Any] = {}
+    for key, node in table.entries.items():
+        if key not in fields:
+            raise reader.error(f"of a {solid} has no {key!r}{nearest(key, fields)}", table.keys[key].line)
+        values[key] = fields[key].read(reader.inner(node, f"inertia.{solid}.{key}"))
+    missing = [key for key in fields if key not in values and key != "axis"]
+    if missing:
+        raise reader.error(f"of a {solid} needs {' and '.join(missing)}; give it")
+
+    def of_mass(mass: float) -> Any:
+        try:
+            return make(mass, **values)
+        except ModelError as error:
+            raise reader.error(f"is wrong: {error}") from None
+
+    return of_mass
+
+
+def _solid_schema() -> Schema:
+    solids = {
+        name: {
+            "type": "object",
+            "properties": {key: form.schema for key, form in fields.items()},
+            "required": [key for key in fields if key != "axis"],
+            "additionalProperties": False,
+        }
+        for name, (_, fields) in SOLIDS.items()
+        if fields
+    }
+    one = {"additionalProperties": False, "minProperties": 1, "maxProperties": 1}
+    return {"type": "object", "properties": solids, **one}
+
+
+INERTIA = Form(
+    _read_inertia, {"anyOf": [{"type": "array", "minItems": 3, "maxItems": 6}, {"const": "point"}, _solid_schema()]}
+)
+
+# Numbers that belong to a joint: their units along a coordinate that is an angle, and along one that is a length.
+
+COORDINATE, RATE, EFFORT = "rad|m", "rad/s|m/s", "N m|N"
+DAMPING, ROTOR = "N m s/rad|N s/m", "kg m^2|kg"
+
+
+def along(reader: NodeReader, units: str) -> list[str]:
+    """Quantities along the coordinates of the joint: one for each of q for a coordinate, one for each of v else."""
+    assert reader.kind is not None
+    if units == COORDINATE:
+        return [quantity_of(unit) for unit in reader.kind.q_units]
+    turning, shifting = map(quantity_of, units.split("|"))
+    return [shifting if unit == "m/s" else turning for unit in reader.kind.v_units]
+
+
+def each(units: str) -> Form:
+    """A number for each coordinate of a joint, or a single one that fits them all."""
+
+    def read(reader: NodeReader) -> Any:
+        quantities = along(reader, units)
+        if isinstance(reader.node, List):
+            return several(reader, quantities)
+        values = [reader.number(quantity) for quantity in quantities or [quantity_of(units.partition("|")[0])]]
+        return values[0]
+
+    return Form(read, SOME)
+
+
+def single(units: str) -> Form:
+    """One number that belongs to a joint, in the quantity of any of its coordinates."""
+
+    def read(reader: NodeReader) -> float:
+        found = list(dict.fromkeys(q for q in along(reader, units) if q != "number"))
+        return reader.number(*(found or map(quantity_of, units.split("|"))))
+
+    return Form(read, MEASURE)
+
+
+def six_axes(what: str) -> Form:
+    """Stiffness or damping of a bushing: a number, six, or a matrix of six rows; angular part first."""
+
+    def read(reader: NodeReader) -> Any:
+        if not isinstance(reader.node, List):
+            return reader.number("number")
+        rows = [f"torsional {what}"] * 3 + [what] * 3
+        if any(isinstance(item.node, List) for item in reader.items()):
+            return matrix(reader, [[q if r == q else f"cross {what}" for q in rows] for r in rows])
+        return several(reader, rows)
+
+    row = {"type": "array", "items": MEASURE, "minItems": 6, "maxItems": 6}
+    return Form(read, {"anyOf": [MEASURE, row, {"type": "array", "items": row, "minItems": 6, "maxItems": 6}]})
+
+
+# The tables.
 
 VERSION = 1
 
@@ -53,118 +303,83 @@ class Entry:
 
 Entries = dict[str, Entry]
 
-
-@dataclass(frozen=True)
-class Function:
-    """A number, or an expression of time and state; `many` for a list of them."""
-
-    many: bool = False
-
-    def read(self, reader: Any) -> Any:
-        """Leave it to the reader of the element, which knows the variables."""
-        return reader
-
-    def schema(self) -> Schema:
-        """A number, text, or a list."""
-        return {"anyOf": [MEASURE, {"type": "array", "items": MEASURE}]} if self.many else MEASURE
-
-
-@dataclass(frozen=True)
-class Named:
-    """A table of names and values, which the reader of the element takes apart."""
-
-    example: str
-
-    def read(self, reader: Any) -> Any:
-        """Check that it is a table."""
-        reader.table(self.example)
-        return reader
-
-    def schema(self) -> Schema:
-        """A table of numbers and expressions."""
-        return {"type": "object", "additionalProperties": MEASURE}
-
-
-BODY = Words("name of a body, or ground")
-JOINT = Words("name of a joint")
-
 BODIES: Entries = {
     "mass": Entry(number("mass"), "kg; a body without mass has none"),
-    "com": Entry(Vector(), "centre of mass, m, in the body frame"),
-    "inertia": Entry(Inertia(), "kg m^2 about the centre of mass: 3 principal values, 6 entries, 3 rows, or a solid"),
-    "inertia_about": Entry(Vector(), "the point that the inertia refers to, if not the centre of mass, m"),
-    "inertia_axes": Entry(Turn(), "the axes that the inertia refers to, if not those of the body"),
+    "com": Entry(vector(), "centre of mass, m, in the body frame"),
+    "inertia": Entry(INERTIA, "kg m^2 about the centre of mass: 3 principal values, 6 entries, 3 rows, or a solid"),
+    "inertia_about": Entry(vector(), "the point that the inertia refers to, if not the centre of mass, m"),
+    "inertia_axes": Entry(TURN, "the axes that the inertia refers to, if not those of the body"),
     "judge": Entry(
-        Choice(("body", "link", "nothing")), "what must obey the rules of inertia: the body, or all fixed to it"
+        choice("body", "link", "nothing"), "what must obey the rules of inertia: the body, or all fixed to it"
     ),
 }
 
 JOINTS: Entries = {
-    "type": Entry(Words("type"), "kind of joint", needed=True),
-    "parent": Entry(BODY, "body, or ground", needed=True),
-    "child": Entry(BODY, "body, or ground", needed=True),
-    "at": Entry(Placement(), "joint frame on the parent: a position, or position and rotation"),
-    "child_at": Entry(Placement(), "joint frame on the child"),
-    "start": Entry(Each(COORDINATE), "guess of the coordinates that assembly begins with"),
-    "armature": Entry(Each(ROTOR), "inertia of the drive's rotor along the rates, kg m^2 or kg"),
-    "data": Entry(Named("{lower: -90 deg, upper: 90 deg}"), "limits and the like"),
+    "type": Entry(TEXT, "kind of joint", needed=True),
+    "parent": Entry(TEXT, "body, or ground", needed=True),
+    "child": Entry(TEXT, "body, or ground", needed=True),
+    "at": Entry(POSE, "joint frame on the parent: a position, or position and rotation"),
+    "child_at": Entry(POSE, "joint frame on the child"),
+    "start": Entry(each(COORDINATE), "guess of the coordinates that assembly begins with"),
+    "armature": Entry(each(ROTOR), "inertia of the drive's rotor along the rates, kg m^2 or kg"),
+    "data": Entry(named("{lower: -90 deg, upper: 90 deg}"), "limits and the like"),
 }
 DATA: Entries = {
-    "lower": Entry(Single(COORDINATE), "least coordinate"),
-    "upper": Entry(Single(COORDINATE), "largest coordinate"),
-    "velocity": Entry(Single(RATE), "largest speed"),
-    "effort": Entry(Single(EFFORT), "largest force or moment"),
-    "damping": Entry(Single(DAMPING), "as data only: it acts if given as a force of type friction"),
-    "friction": Entry(Single(EFFORT), "as data only: it acts if given as a force of type friction"),
-    "mimic": Entry(Named("{joint: A, multiplier: 1, offset: 0}"), "the joint that it follows, as data"),
+    "lower": Entry(single(COORDINATE), "least coordinate"),
+    "upper": Entry(single(COORDINATE), "largest coordinate"),
+    "velocity": Entry(single(RATE), "largest speed"),
+    "effort": Entry(single(EFFORT), "largest force or moment"),
+    "damping": Entry(single(DAMPING), "as data only: it acts if given as a force of type friction"),
+    "friction": Entry(single(EFFORT), "as data only: it acts if given as a force of type friction"),
+    "mimic": Entry(named("{joint: A, multiplier: 1, offset: 0}"), "the joint that it follows, as data"),
 }
 MIMIC: Entries = {
-    "joint": Entry(JOINT, "the joint followed", needed=True),
+    "joint": Entry(TEXT, "the joint followed", needed=True),
     "multiplier": Entry(number(), "of its coordinate", needed=True),
-    "offset": Entry(Single(COORDINATE), "added", needed=True),
+    "offset": Entry(single(COORDINATE), "added", needed=True),
 }
 STATES: Entries = {
     "time": Entry(number("time"), "s"),
-    "q": Entry(Named("{A: 20 deg}"), "coordinates of joints by name; those not named are at their start"),
-    "v": Entry(Named("{A: 2 rad/s}"), "rates of joints by name; those not named are at rest"),
+    "q": Entry(named("{A: 20 deg}"), "coordinates of joints by name; those not named are at their start"),
+    "v": Entry(named("{A: 2 rad/s}"), "rates of joints by name; those not named are at rest"),
 }
 ACTUATORS: Entries = {
-    "kind": Entry(Words("kind of actuator"), "what it is, such as motor", needed=True),
-    "joint": Entry(JOINT, "the joint", needed=True),
-    "gear": Entry(ListOf(number()), "force along each rate for unit force of the actuator", needed=True),
+    "kind": Entry(TEXT, "what it is, such as motor", needed=True),
+    "joint": Entry(TEXT, "the joint", needed=True),
+    "gear": Entry(list_of(number()), "force along each rate for unit force of the actuator", needed=True),
     "gain": Entry(number(), "force for unit control"),
-    "bias": Entry(ListOf(number()), "force: a constant, and what length and speed add"),
-    "control": Entry(ListOf(number()), "least and largest control"),
-    "force": Entry(ListOf(number()), "least and largest force"),
+    "bias": Entry(list_of(number()), "force: a constant, and what length and speed add"),
+    "control": Entry(list_of(number()), "least and largest control"),
+    "force": Entry(list_of(number()), "least and largest force"),
 }
 FRAMES: Entries = {
-    "body": Entry(BODY, "body, or ground", needed=True),
-    "at": Entry(Placement(), "place on the body"),
+    "body": Entry(TEXT, "body, or ground", needed=True),
+    "at": Entry(POSE, "place on the body"),
 }
 
 PAIR: Entries = {
-    "body1": Entry(BODY, "body, or ground", needed=True),
-    "body2": Entry(BODY, "body, or ground", needed=True),
+    "body1": Entry(TEXT, "body, or ground", needed=True),
+    "body2": Entry(TEXT, "body, or ground", needed=True),
 }
-WHERE = Entry(Named("{w: =2*pi*t}"), "named values that the expressions share")
-ALONG: Entries = {"joint": Entry(JOINT, "the joint", needed=True)}
-BODY_LIST: Entries = {"bodies": Entry(ListOf(BODY), "the bodies, counted from 1 in the expressions", needed=True)}
+WHERE = Entry(named("{w: =2*pi*t}"), "named values that the expressions share")
+ALONG: Entries = {"joint": Entry(TEXT, "the joint", needed=True)}
+BODY_LIST: Entries = {"bodies": Entry(list_of(TEXT), "the bodies, counted from 1 in the expressions", needed=True)}
 WRENCH: Entries = {
-    "moment": Entry(Function(many=True), "N m; three numbers or expressions"),
-    "force": Entry(Function(many=True), "N; three numbers or expressions"),
+    "moment": Entry(function(many=True), "N m; three numbers or expressions"),
+    "force": Entry(function(many=True), "N; three numbers or expressions"),
 }
 
 
 # What a field of `cardan.model` is in a file, by its form.
 FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.NUMBER: lambda field: number(quantity_of(field.unit)),
-    declared.VECTOR: lambda field: Vector(quantity_of(field.unit)),
-    declared.AXIS: lambda field: Axis(),
-    declared.POSE: lambda field: Placement(),
-    declared.EACH: lambda field: Each(field.unit),
-    declared.SIX_AXES: lambda field: SixAxes(quantity_of(field.unit.rpartition(", ")[2])),
-    declared.AXES: lambda field: Choice(("ground", "body")),
-    declared.EFFORT: lambda field: Function(many=True),
+    declared.VECTOR: lambda field: vector(quantity_of(field.unit)),
+    declared.AXIS: lambda field: AXIS,
+    declared.POSE: lambda field: POSE,
+    declared.EACH: lambda field: each(field.unit),
+    declared.SIX_AXES: lambda field: six_axes(quantity_of(field.unit.rpartition(", ")[2])),
+    declared.AXES: lambda field: choice("ground", "body"),
+    declared.EFFORT: lambda field: function(many=True),
     declared.WRENCHES: lambda field: None,
 }
 
@@ -174,7 +389,7 @@ def _declared(owner: str, fields: Mapping[str, Field]) -> Entries:
     found: Entries = {}
     for name, field in fields.items():
         if field.form == declared.MOMENT_AND_FORCE:
-            found |= {"moment": Entry(Vector("moment"), "N m"), "force": Entry(Vector("force"), "N")}
+            found |= {"moment": Entry(vector("moment"), "N m"), "force": Entry(vector("force"), "N")}
             continue
         try:
             found[name] = Entry(FORMS[field.form](field), field.doc, field.needed)
@@ -198,7 +413,7 @@ def force_entries(kind: ForceKind) -> Entries:
     if kind.on == "joint":
         on = ALONG
     else:
-        on = {1: {"body": Entry(BODY, "the body", needed=True)}, 2: PAIR}.get(kind.bodies, BODY_LIST)
+        on = {1: {"body": Entry(TEXT, "the body", needed=True)}, 2: PAIR}.get(kind.bodies, BODY_LIST)
     entries = _declared(owner, kind.fields)
     if taken := sorted(entries.keys() & {*on, "type", "where"}):
         raise ModelError(f"{owner}: its field {taken[0]!r} has the name of another entry; rename it")
@@ -218,32 +433,38 @@ def own_forces() -> dict[str, Entries]:
 CONSTRAINT_TYPES: dict[str, Entries] = {
     "motion": {
         **ALONG,
-        "value": Entry(Function(), "rad or m; an expression of t, or a number, where the joint is locked", needed=True),
+        "value": Entry(function(), "rad or m; an expression of t, or a number, where the joint is locked", needed=True),
         "where": WHERE,
     },
     "coupling": {
-        "coefficients": Entry(Named("{A: 1, B: 3}"), "joints and the coefficients of their coordinates", needed=True),
+        "coefficients": Entry(named("{A: 1, B: 3}"), "joints and the coefficients of their coordinates", needed=True),
         "offset": Entry(number("number", "angle", "length"), "what the sum of the products is"),
+    },
+    "user": {
+        **BODY_LIST,
+        "value": Entry(function(), "what must stay zero; an expression of t and of the bodies", needed=True),
+        "unit": Entry(TEXT, "of the value, or of its integral if it is a rate: m unless given"),
+        "where": WHERE,
     },
 }
 
 SECTIONS: Entries = {
     "cardan": Entry(number(), f"version of the format, {VERSION}", needed=True),
-    "name": Entry(Words(), "name of the mechanism", needed=True),
-    "gravity": Entry(Vector("acceleration"), "acceleration of free fall in ground axes; [0, 0, -9.81] unless given"),
+    "name": Entry(TEXT, "name of the mechanism", needed=True),
+    "gravity": Entry(vector("acceleration"), "acceleration of free fall in ground axes; [0, 0, -9.81] unless given"),
     "parameters": Entry(None, "numbers by name, for expressions"),
     "bodies": Entry(None, "rigid bodies by name", needed=True),
     "joints": Entry(None, "joints by name; one that closes a loop is just another joint"),
     "frames": Entry(None, "frames fixed to bodies, by name"),
     "forces": Entry(None, "forces and drives by name"),
-    "constraints": Entry(None, "prescribed motions and couplings of joints by name"),
-    "cut": Entry(ListOf(JOINT), "joints to cut where loops are opened; the others are chosen"),
+    "constraints": Entry(None, "prescribed motions, couplings of joints and constraints of your own by name"),
+    "cut": Entry(list_of(TEXT), "joints to cut where loops are opened; the others are chosen"),
     "snapping": Entry(number(), "placements within this of 0, 1 or -1 are taken as that"),
-    "free": Entry(ListOf(Words()), "numbers that are inputs of every function, such as crank.mass"),
+    "free": Entry(list_of(TEXT), "numbers that are inputs of every function, such as crank.mass"),
     "states": Entry(None, "named states"),
     "actuators": Entry(None, "inputs on joints, as data"),
-    "losses": Entry(ListOf(Words("sentence")), "what the file that this came from says of dynamics, and this does not"),
-    "notes": Entry(ListOf(Words("sentence")), "what the report of the model should say"),
+    "losses": Entry(list_of(TEXT), "what the file that this came from says of dynamics, and this does not"),
+    "notes": Entry(list_of(TEXT), "what the report of the model should say"),
 }
 
 
@@ -253,10 +474,10 @@ def json_schema() -> Schema:
     It knows Cardan's own joint types and force elements.
     """
     vector = {"type": "array", "items": MEASURE, "minItems": 3, "maxItems": 3}
-    rotation = {"type": "array", "items": {"$ref": "#/$defs/vector"}, "minItems": 3, "maxItems": 3}
+    rotation = {"type": "array", "items": VECTOR, "minItems": 3, "maxItems": 3}
     placement = {
-        "position": {"$ref": "#/$defs/vector"},
-        "rpy": {"$ref": "#/$defs/vector"},
+        "position": VECTOR,
+        "rpy": VECTOR,
         "quaternion": {"type": "array", "items": MEASURE, "minItems": 4, "maxItems": 4},
         "rotation": rotation,
     }
@@ -286,7 +507,7 @@ def json_schema() -> Schema:
             "vector": vector,
             "placement": {
                 "anyOf": [
-                    {"$ref": "#/$defs/vector"},
+                    VECTOR,
                     {"type": "object", "properties": placement, "additionalProperties": False},
                 ]
             },
@@ -296,13 +517,13 @@ def json_schema() -> Schema:
 
 def with_type(types: Iterable[str]) -> Entries:
     """The entry that tells elements of a section apart."""
-    return {"type": Entry(Choice(tuple(types)), "kind of element", needed=True)}
+    return {"type": Entry(choice(*types), "kind of element", needed=True)}
 
 
 def _object(entries: Entries, inner: dict[str, Schema] | None = None) -> Schema:
     properties = {}
     for name, entry in entries.items():
-        form = (inner or INNER).get(name) or (entry.form.schema() if entry.form else {})
+        form = (inner or INNER).get(name) or (entry.form.schema if entry.form else {})
         properties[name] = {"description": entry.doc, **form}
     needed = [name for name, entry in entries.items() if entry.needed]
     return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}

@@ -15,12 +15,13 @@ import numpy as np
 
 from cardan.errors import FileError, ModelError
 from cardan.io.yaml.emit import block, number
-from cardan.io.yaml.function import function_entries, motion_entries
+from cardan.io.yaml.function import constraint_entries, function_entries, motion_entries
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
+from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import VERSION
-from cardan.io.yaml.values import AXES as AXIS_NAMES
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
+from cardan.model.constraint import Constraint
 from cardan.model.field import AXES, AXIS, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
 from cardan.model.force import Coupling, Force, force_kinds
 from cardan.model.inertia import check_inertia, read_inertia
@@ -80,7 +81,8 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "joints": {joint.name: _joint(joint, body_name) for joint in thing.joints},
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
         "forces": {force.name: _force(force, body_name, thing.joints) for force in thing.forces},
-        "constraints": {c.name: _constraint(c, joints) for c in thing.couplings},
+        "constraints": {c.name: _coupling(c, joints) for c in thing.couplings}
+        | {c.name: _constraint(c, body_name) for c in thing.constraints},
         "states": _states(thing),
         "actuators": {a.name: _actuator(a) for a in thing.actuators},
         "cut": _cut(thing),
@@ -378,7 +380,7 @@ def _field(force: Force, name: str, field: Field) -> Entries:
     return {name: number(value[0]) if value.shape == (1,) else _numbers(value)}
 
 
-def _constraint(coupling: Coupling, joints: list[str]) -> Entries:
+def _coupling(coupling: Coupling, joints: list[str]) -> Entries:
     if coupling.what == "motion":
         entries: Entries = {"type": "motion", "joint": joints[coupling.joints[0]]}
         if coupling.function is None:
@@ -387,6 +389,11 @@ def _constraint(coupling: Coupling, joints: list[str]) -> Entries:
     pairs = zip(coupling.joints, coupling.coefficients, strict=True)
     entries = {"type": "coupling", "coefficients": {joints[j]: number(c) for j, c in pairs}}
     return entries if _same(coupling.offset, 0.0) else entries | {"offset": number(coupling.offset)}
+
+
+def _constraint(constraint: Constraint, body_name: Any) -> Entries:
+    entries: Entries = {"type": "user", "bodies": [body_name(b) for b in constraint.on]}
+    return entries | constraint_entries(constraint) | ({} if constraint.unit == "m" else {"unit": constraint.unit})
 
 
 def _numbers(array: np.ndarray) -> Any:

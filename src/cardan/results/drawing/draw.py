@@ -13,7 +13,8 @@ from cardan.errors import CardanError, InputError
 from cardan.functions.constraints import constraint_residual
 from cardan.functions.kinematics import body_poses
 from cardan.model.model import Model
-from cardan.results.drawing import diagram, symbols
+from cardan.model.values import one
+from cardan.results.drawing import diagram
 from cardan.results.drawing.canvas import Canvas, svg
 from cardan.results.figure import COLOURS, GREY, INK, FigureOutput, new_figure, style
 from cardan.results.geometry import Geometry, geometry_of, place
@@ -89,13 +90,13 @@ def strobe(
         raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {trace!r}")
     paths = [run.position(*_traced(point)) for point in ((trace,) if isinstance(trace, str) else trace)]
     canvas = diagram.begin(model, geometry, np.concatenate([poses, run.poses]), view)
-    for k, one in enumerate(poses[:-1]):
+    for k, earlier in enumerate(poses[:-1]):
         canvas.ghost, canvas.opacity = True, 0.18 + 0.3 * k / max(len(poses) - 1, 1)
-        diagram.add_bodies(canvas, geometry, one)
+        diagram.add_bodies(canvas, geometry, earlier)
     canvas.ghost, canvas.opacity = False, 1.0
     for k, points in enumerate(paths):
         canvas.line(points, COLOURS[(k + 1) % len(COLOURS)], 0.9, "trace")
-    _add_all(canvas, model, geometry, poses[-1], run.poses, centres)
+    diagram.add_all(canvas, model, geometry, poses[-1], run.poses, centres)
     return _figure(canvas, model, geometry, poses[-1], names, scale, output)
 
 
@@ -110,18 +111,8 @@ def thumbnail(model: Model) -> str:
 
 def _canvas(model: Model, geometry: Geometry, poses: np.ndarray, view: Any, centres: bool) -> Canvas:
     canvas = diagram.begin(model, geometry, poses, view)
-    _add_all(canvas, model, geometry, poses, poses, centres)
+    diagram.add_all(canvas, model, geometry, poses, poses, centres)
     return canvas
-
-
-def _add_all(
-    canvas: Canvas, model: Model, geometry: Geometry, poses: np.ndarray, travelled: np.ndarray, centres: bool
-) -> None:
-    diagram.add_bodies(canvas, geometry, poses)
-    diagram.add_elements(canvas, model, geometry, poses)
-    diagram.add_joints(canvas, geometry, poses, travelled)
-    if centres:
-        diagram.add_centres(canvas, geometry, poses)
 
 
 def _traced(point: Any) -> tuple[str, Any]:
@@ -141,13 +132,7 @@ def _poses(model: Model, q: Any) -> np.ndarray:
         q = model.start()
         if (model.cuts or model.couplings) and np.abs(constraint_residual(model, q)).max(initial=0.0) > CLOSED:
             q, _ = assemble(model, q)
-    try:
-        values = np.asarray(q, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"draw: q must be {model.nq} numbers, got {q!r}") from None
-    if values.shape != (model.nq,) or not np.isfinite(values).all():
-        raise InputError(f"draw: q must be {model.nq} finite numbers, got {values.tolist()} of shape {values.shape}")
-    found: np.ndarray = np.asarray(body_poses(model, values)).reshape(model.nb, 4, 4)
+    found: np.ndarray = np.asarray(body_poses(model, one("draw", "q", q, model.nq))).reshape(model.nb, 4, 4)
     return found
 
 
@@ -218,16 +203,12 @@ def _add_scale(at: Axes, canvas: Canvas, model: Model, per_inch: float) -> None:
         _arrow(at, start, start + 0.28 * per_inch * way, GREY)
         beside = start + 0.14 * per_inch * way + 0.1 * per_inch * np.array([abs(way[1]) + 0.2, -abs(way[0])])
         at.text(beside[0], beside[1], "g", color=GREY, fontsize=FONT - 0.5, ha="center", va="center", style="italic")
-    length = _round_length(0.22 * (right - left))
+    longest = 0.22 * (right - left)
+    power = 10.0 ** np.floor(np.log10(longest))
+    length = float(max(k for k in (1, 2, 5) if k * power <= longest * (1 + 1e-9)) * power)
     end = np.array([right - 0.15 * per_inch, bottom + 0.14 * per_inch])
     at.plot([end[0] - length, end[0]], [end[1]] * 2, color=INK, linewidth=1.4, solid_capstyle="butt", gid="scale")
     at.text(end[0] - length / 2, end[1] + 0.05 * per_inch, f"{length:g} m", fontsize=FONT - 1, ha="center", va="bottom")
-
-
-def _round_length(longest: float) -> float:
-    """The largest of 1, 2, 5 times a power of ten that is not longer."""
-    power = 10.0 ** np.floor(np.log10(longest))
-    return float(max(k for k in (1, 2, 5) if k * power <= longest * (1 + 1e-9)) * power)
 
 
 def _arrow(at: Axes, start: np.ndarray, end: np.ndarray, colour: str) -> None:
@@ -242,12 +223,12 @@ def _add_names(at: Axes, canvas: Canvas, geometry: Geometry, poses: np.ndarray, 
     """
     wanted: list[tuple[np.ndarray, str, str]] = []
     for joint in geometry.joints:
-        if joint.holds and (every or symbols.joint_symbol(joint) is symbols.JOINTS["joint"]):
+        if joint.holds and (every or diagram.joint_symbol(joint) is diagram.JOINTS["joint"]):
             wanted.append((canvas.view(diagram.joint_position(joint, poses)), joint.name, INK))
     for element in geometry.elements:
         if element.mark == "element":
             ends = [place(poses, end.body, end.position) for end in element.ends]
-            wanted.append((canvas.view(np.mean(ends, axis=0)), element.name, symbols.SPRING))
+            wanted.append((canvas.view(np.mean(ends, axis=0)), element.name, diagram.SPRING))
     for body, name in enumerate(geometry.names if every else ()):
         own = [place(poses, body, stroke.points).mean(axis=0) for stroke in geometry.strokes if stroke.body == body]
         if own:

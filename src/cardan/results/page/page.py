@@ -22,10 +22,9 @@ from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import one
 from cardan.results.atomic_file import whole_file
-from cardan.results.geometry import BodyPoint, Geometry, place, pose_of
-from cardan.results.page.scene_3d import FORCE, MOMENT, Part, Scene3D, Span, scene_3d
-from cardan.results.page.solids import Solid, arrow, joined
-from cardan.results.trajectory.dataset import table
+from cardan.results.geometry import BodyPoint, Geometry, place, pose_of, upwards
+from cardan.results.page.scene_3d import FORCE, MOMENT, Part, Scene3D, Solid, arrow, joined, scene_3d
+from cardan.results.trajectory.files import table
 from cardan.results.trajectory.quantities import QUANTITIES, STATES
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import assemble
@@ -56,7 +55,14 @@ def page(
 
 def html(thing: Trajectory | Model, names: Sequence[str] = (), *, q: Any = None, live: bool = False) -> str:
     """The text of the page; a `live` page receives further samples from its server."""
-    run = _still(thing, q) if isinstance(thing, Model) else _one_system(thing)
+    if isinstance(thing, Model):
+        run = _still(thing, q)
+    elif not isinstance(thing, Trajectory):
+        raise InputError(f"page: give a run or a model, got {type(thing).__name__}")
+    elif thing.batch:
+        raise InputError(f"page: the run has a batch of shape {thing.batch}; give one system of it, as run[0]")
+    else:
+        run = thing
     samples = sampled(run, names, moves=live or len(run.time) > 1)
     scene = scene_3d(run.model, samples.poses)
     about = {
@@ -119,18 +125,8 @@ def encoded(samples: PageSamples) -> dict[str, Any]:
 def _still(model: Model, q: Any) -> Trajectory:
     """A model as a run of one sample, at rest."""
     model.require_one("page")
-    if q is None:
-        q = assemble(model)[0]
-    q = one("page", "q", q, model.nq)
+    q = one("page", "q", assemble(model)[0] if q is None else q, model.nq)
     return Trajectory(model, np.zeros(1), q[None], np.zeros((1, model.nv)))
-
-
-def _one_system(run: Trajectory) -> Trajectory:
-    if not isinstance(run, Trajectory):
-        raise InputError(f"page: give a run or a model, got {type(run).__name__}")
-    if run.batch:
-        raise InputError(f"page: the run has a batch of shape {run.batch}; give one system of it, as run[0]")
-    return run
 
 
 def _kept(run: Trajectory) -> np.ndarray:
@@ -161,13 +157,10 @@ def _plots(run: Trajectory, name: str, keep: np.ndarray) -> list[Plot]:
 def _in_ground_axes(run: Trajectory, poses: np.ndarray, keep: np.ndarray) -> np.ndarray:
     """Reactions (n, joints, 6) in ground axes."""
     joints = run.model.joints
-    turn = np.stack([_child_axes(poses, j.child, j.child_at.rotation) for j in joints], axis=1)
+    axes = [pose_of(poses, j.child)[..., :3, :3] @ j.child_at.rotation for j in joints]
+    turn = np.stack([np.broadcast_to(R, (len(poses), 3, 3)) for R in axes], axis=1)
     wrench = run.reactions[keep].reshape(len(keep), len(joints), 2, 3)
     return np.einsum("njab,njkb->njka", turn, wrench).reshape(len(keep), len(joints), 6)
-
-
-def _child_axes(poses: np.ndarray, body: int, R: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(pose_of(poses, body)[..., :3, :3] @ R, (len(poses), 3, 3))
 
 
 def _quaternions(R: np.ndarray) -> np.ndarray:
@@ -208,17 +201,12 @@ def _view(model: Model, geometry: Geometry, poses: np.ndarray) -> dict[str, Any]
     spots += [place(poses, plate.body, plate.corners) for plate in geometry.plates]
     every = np.vstack([np.reshape(spot, (-1, 3)) for spot in (*ground, *spots)] or [np.zeros((1, 3))])
     low, high = every.min(axis=0), every.max(axis=0)
-    g = model.unbound.gravity
-    up = geometry.plane[1] if geometry.plane is not None else -g if g.any() else np.array([0.0, 0.0, 1.0])
-    radius = max(float(np.linalg.norm(high - low)) / 2, 4 * geometry.size)
+    radius, plane = max(float(np.linalg.norm(high - low)) / 2, 4 * geometry.size), geometry.plane
+    up = (upwards(model) if plane is None else plane[1]).tolist()
     return {
-        "radius": radius,
-        "up": (up / np.linalg.norm(up)).tolist(),
-        "plane": None if geometry.plane is None else geometry.plane.tolist(),
-        "size": geometry.size,
-        "low": low.tolist(),
-        "high": high.tolist(),
-    }
+        "radius": radius, "up": up, "plane": None if plane is None else plane.tolist(), "size": geometry.size,
+        "low": low.tolist(), "high": high.tolist(),
+    }  # fmt: skip
 
 
 def _reactions(geometry: Geometry, samples: PageSamples) -> dict[str, Any]:
@@ -238,7 +226,10 @@ def _reactions(geometry: Geometry, samples: PageSamples) -> dict[str, Any]:
 
 
 def _written(scene: Scene3D, about: dict[str, Any]) -> str:
-    k3d = _library()
+    try:
+        import k3d
+    except ImportError:
+        raise FileError("page: pages need K3D-jupyter, which is not installed; pip install 'cardan[view]'") from None
     plot = k3d.plot(
         grid_visible=False, menu_visibility=False, camera_auto_fit=False, axes_helper=0, antialias=1,
         logarithmic_depth_buffer=False, camera_mode="trackball", name=about["name"],
@@ -252,17 +243,14 @@ def _written(scene: Scene3D, about: dict[str, Any]) -> str:
     about["spans"] = []
     for k, span in enumerate(scene.spans):
         plot += _mesh(k3d, f"span/{k}", [Part(span.layer, GROUND, span.solid, span.colour)])
-        about["spans"].append(_span(span, f"span/{k}"))
+        about["spans"].append({
+            "object": f"span/{k}", "layer": span.layer, "ends": [_end(end) for end in span.ends],
+            "direction": None if span.direction is None else span.direction.tolist(), "follows": span.follows,
+        })  # fmt: skip
     for k in range(len(scene.geometry.joints)):
         for what, colour, heads in (("force", FORCE, 1), ("moment", MOMENT, 2)):
             plot += _mesh(k3d, f"{what}/{k}", [Part("reactions", GROUND, arrow(heads), colour)])
     return str(plot.get_snapshot(additional_js_code=_script(about)))
-
-
-def _span(span: Span, name: str) -> dict[str, Any]:
-    direction = None if span.direction is None else span.direction.tolist()
-    ends = [_end(end) for end in span.ends]
-    return {"object": name, "layer": span.layer, "ends": ends, "direction": direction, "follows": span.follows}
 
 
 def _mesh(k3d: Any, name: str, parts: list[Part]) -> Any:
@@ -282,11 +270,3 @@ def _script(about: dict[str, Any]) -> str:
     given = {"ABOUT": about, "LAYOUT": read["html"], "STYLE": read["css"]}
     lines = [f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};" for name, value in given.items()]
     return "\n".join([*lines, read["js"]])
-
-
-def _library() -> Any:
-    try:
-        import k3d
-    except ImportError:
-        raise FileError("page: pages need K3D-jupyter, which is not installed; pip install 'cardan[view]'") from None
-    return k3d

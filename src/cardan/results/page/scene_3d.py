@@ -1,14 +1,15 @@
 """A mechanism in three dimensions: solids that move with a body, and solids that stretch between points.
 
-The scene is made from a `Geometry`, independent of the library that shows it. Every part belongs to a layer, which can
-be shown or hidden. Joints and force elements are drawn by the mark that their kind declares; an unknown mark is drawn
-as "joint" or "element".
+Solids are triangles, with lengths in m; some have unit length along z. The scene is made from a `Geometry`, independent
+of the library that shows it. Every part belongs to a layer, which can be shown or hidden. Joints and force elements are
+drawn by the mark that their kind declares; an unknown mark is drawn as "joint" or "element".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,8 +17,122 @@ from cardan.algebra.rotation import rotation_to_axis
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
-from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of
-from cardan.results.page.solids import ROUND, Solid, arrow, ball, box, coil, cone, dashpot, joined, lathe, rod, tube
+from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of, upwards
+
+ROUND = 12  # corners of a circle
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """Corners (n, 3) and triangles (k, 3) of corner numbers, counter-clockwise from outside; edges split corners."""
+
+    corners: np.ndarray
+    triangles: np.ndarray
+
+    def moved(self, position: np.ndarray, rotation: np.ndarray | None = None) -> Solid:
+        """Rotate by a matrix (3, 3), then translate."""
+        turned = self.corners if rotation is None else self.corners @ rotation.T
+        return Solid(turned + position, self.triangles)
+
+
+def joined(solids: Iterable[Solid]) -> Solid:
+    """Join several solids into one."""
+    corners, triangles, count = [np.zeros((0, 3))], [np.zeros((0, 3), int)], 0
+    for solid in solids:
+        corners.append(solid.corners)
+        triangles.append(solid.triangles + count)
+        count += len(solid.corners)
+    return Solid(np.vstack(corners), np.vstack(triangles))
+
+
+def lathe(profile: Iterable[tuple[float, float]], sides: int = ROUND) -> Solid:
+    """A solid of revolution about z from a profile of (radius, height) points, with edges between its pieces."""
+    angle = 2 * np.pi * np.arange(sides) / sides
+    circle = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(sides)])
+    pieces = []
+    for (r1, z1), (r2, z2) in pairwise(profile):
+        corners = np.vstack([r1 * circle + (0, 0, z1), r2 * circle + (0, 0, z2)])
+        lower, upper = _bands(1, sides)
+        pieces.append(Solid(corners, np.vstack([lower] * (r1 > 0) + [upper] * (r2 > 0))))
+    return joined(pieces)
+
+
+def _bands(count: int, sides: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper triangles of bands between rings of `sides` corners, one ring after the other."""
+    k = np.arange(count * sides)
+    right = k - k % sides + (k + 1) % sides
+    return np.column_stack([k, right, right + sides]), np.column_stack([k, right + sides, k + sides])
+
+
+def rod(start: np.ndarray, end: np.ndarray, radius: float, sides: int = ROUND) -> Solid:
+    """A cylinder between two points."""
+    along = np.asarray(end, float) - start
+    length = float(np.linalg.norm(along))
+    if length == 0:
+        return joined(())
+    plain = lathe([(0, 0), (radius, 0), (radius, length), (0, length)], sides)
+    return plain.moved(start, rotation_to_axis(along / length))
+
+
+def ball(centre: np.ndarray, radius: float) -> Solid:
+    """A sphere with a smooth surface."""
+    rings, sides = 8, ROUND
+    latitude = np.pi * np.arange(rings + 1) / rings
+    angle = 2 * np.pi * np.arange(sides) / sides
+    ring, round_z = np.meshgrid(latitude, angle, indexing="ij")
+    sphere = [np.sin(ring) * np.cos(round_z), np.sin(ring) * np.sin(round_z), -np.cos(ring)]
+    return Solid(radius * np.stack(sphere, axis=-1).reshape(-1, 3) + centre, np.vstack(_bands(rings, sides)))
+
+
+def box(half: Iterable[float]) -> Solid:
+    """A box about the origin with given half sides."""
+    faces = []
+    for axis in range(3):
+        for sign in (-1.0, 1.0):
+            n, u, w = sign * np.eye(3)[axis], sign * np.eye(3)[(axis + 1) % 3], np.eye(3)[(axis + 2) % 3]
+            corners = np.array([n - u - w, n + u - w, n + u + w, n - u + w]) * np.array(list(half))
+            faces.append(Solid(corners, np.array([(0, 1, 2), (0, 2, 3)])))
+    return joined(faces)
+
+
+def cone(base: float, height: float, sides: int = ROUND) -> Solid:
+    """A cone with its tip at the origin that widens along -z; with four sides, a pyramid."""
+    return lathe([(0, -height), (base, -height), (0, 0)], sides)
+
+
+def arrow(heads: int = 1) -> Solid:
+    """An arrow from the origin to (0, 0, 1), with two heads for a moment."""
+    tips = [lathe([(0, z - 0.22), (0.075, z - 0.22), (0, z)]) for z in (1.0, 0.82)[:heads]]
+    return joined([lathe([(0, 0), (0.025, 0), (0.025, 0.8)]), *tips])
+
+
+def tube(points: np.ndarray, radius: float, sides: int = 6) -> Solid:
+    """A tube along a smooth line of points."""
+    tangent = np.gradient(points, axis=0)
+    tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
+    angle = 2 * np.pi * np.arange(sides) / sides
+    u = rotation_to_axis(tangent[0])[:, 0]
+    rings = []
+    for p, t in zip(points, tangent, strict=True):
+        u = u - t * (t @ u)  # transported along the line without twist
+        u /= np.linalg.norm(u)
+        rings.append(p + radius * (np.outer(np.cos(angle), u) + np.outer(np.sin(angle), np.cross(t, u))))
+    return Solid(np.vstack(rings), np.vstack(_bands(len(points) - 1, sides)))
+
+
+def coil(radius: float, wire: float, turns: int = 7) -> Solid:
+    """A coil spring from the origin to (0, 0, 1) with straight ends."""
+    s = np.linspace(0, 1, 12 * turns + 1)
+    swell = radius * np.clip(np.minimum(s, 1 - s) * 12, 0, 1)
+    angle = 2 * np.pi * turns * s
+    return tube(np.column_stack([swell * np.cos(angle), swell * np.sin(angle), s]), wire, 5)
+
+
+def dashpot(radius: float) -> Solid:
+    """A damper from the origin to (0, 0, 1): a cylinder and a piston rod."""
+    thin = 0.25 * radius
+    return lathe([(0, 0), (thin, 0), (thin, 0.3), (radius, 0.3), (radius, 0.7), (thin, 0.7), (thin, 1), (0, 1)])
+
 
 # Colours that people with any colour vision can distinguish: Okabe and Ito, Color Universal Design (2008).
 BODIES = (0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00)
@@ -71,14 +186,13 @@ def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
     """The scene of a model whose bodies take these poses (..., nb, 4, 4)."""
     geometry = geometry_of(model)
     scene = Scene3D(geometry)
-    down = _down(model, geometry)
+    up = geometry.plane[1] if geometry.plane is not None else upwards(model)
     _bodies(scene)
     for joint in geometry.joints:
-        draw, axes = JOINTS.get(joint.mark, JOINTS["joint"])
-        (draw if len(joint.axes) >= axes else _joint)(scene, joint, poses)
+        _joint(scene, joint, poses)
         _axes(scene, joint)
         if joint.parent == GROUND and joint.holds:
-            _support(scene, joint, poses, down)
+            _support(scene, joint, poses, up)
     for element in geometry.elements:
         _element(scene, element)
     _triads(scene, model)
@@ -88,14 +202,6 @@ def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
 def colour_of(body: int) -> int:
     """Colour of a body; the ground is grey."""
     return GROUND_GREY if body == GROUND else BODIES[body % len(BODIES)]
-
-
-def _down(model: Model, geometry: Geometry) -> np.ndarray:
-    """Direction (3,) in which supports point, in ground axes."""
-    if geometry.plane is not None:
-        return -geometry.plane[1]
-    g = model.unbound.gravity
-    return g / np.linalg.norm(g) if np.linalg.norm(g) > 0 else np.array([0.0, 0.0, -1.0])
 
 
 def _bodies(scene: Scene3D) -> None:
@@ -111,21 +217,16 @@ def _bodies(scene: Scene3D) -> None:
         scene.add("centres of mass", centre.body, CENTRE, ball(centre.position, 0.5 * size))
 
 
-# One function for each mark of a joint. F is the joint frame on the parent, M on the child.
+def _put(scene: Scene3D, joint: DrawnJoint, side: str, colour: int | None, *solids: Solid) -> None:
+    """Add solids given in the joint frame on the child or the parent, in a colour or that of the body.
 
-
-def _put(scene: Scene3D, body: int, at: Pose, colour: int, *solids: Solid) -> None:
-    """Add solids given in a joint frame."""
-    scene.add("bodies", body, colour, *(solid.moved(at.position, at.rotation) for solid in solids))
-
-
-def _put_along(scene: Scene3D, joint: DrawnJoint, child: bool, colour: int, *solids: Solid) -> None:
-    """Add solids along z, turned onto the first axis of a joint, on its child or its parent."""
-    body, at = (joint.child, joint.child_at) if child else (joint.parent, joint.at)
-    if joint.axes[0].column != 2:
-        turn = rotation_to_axis(_first_axis(joint))
-        solids = tuple(solid.moved(np.zeros(3), turn) for solid in solids)
-    _put(scene, body, at, colour, *solids)
+    On the "child axis" or "parent axis", solids along z are turned onto the first axis of the joint.
+    """
+    body, at = (joint.child, joint.child_at) if side.startswith("child") else (joint.parent, joint.at)
+    turned = side.endswith("axis") and joint.axes[0].column != 2
+    R = at.rotation @ rotation_to_axis(_first_axis(joint)) if turned else at.rotation
+    own = colour_of(body) if colour is None else colour
+    scene.add("bodies", body, own, *(solid.moved(at.position, R) for solid in solids))
 
 
 def _first_axis(joint: DrawnJoint) -> np.ndarray:
@@ -137,87 +238,57 @@ def _barrel(radius: float, half: float, sides: int = ROUND) -> Solid:
     return lathe([(0, -half), (radius, -half), (radius, half), (0, half)], sides)
 
 
-def _pin(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    s = scene.geometry.size
-    _put_along(scene, joint, True, colour_of(joint.child), _barrel(0.85 * s, 0.8 * s))
-    _put_along(scene, joint, False, STEEL, _barrel(0.4 * s, 1.15 * s))
-
-
 def _rail_ends(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> tuple[float, float]:
     """The ends of a rail along its axis, a little beyond the travel."""
     least, most = joint.travel(poses)
     return min(least, 0.0) - 3 * scene.geometry.size, max(most, 0.0) + 3 * scene.geometry.size
 
 
-def _add_rail(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    low, high = _rail_ends(scene, joint, poses)
-    _put_along(scene, joint, False, STEEL, rod(low * Z, high * Z, 0.25 * scene.geometry.size))
-
-
-def _rail(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    s = scene.geometry.size
-    _add_rail(scene, joint, poses)
-    _put_along(scene, joint, True, colour_of(joint.child), box((0.9 * s, 0.9 * s, 1.6 * s)))
-
-
-def _sleeve(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    s = scene.geometry.size
-    _add_rail(scene, joint, poses)
-    _put_along(scene, joint, True, colour_of(joint.child), _barrel(0.9 * s, 1.6 * s))
-
-
-def _thread(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    """A rail with a thread, and a nut on it."""
-    s = scene.geometry.size
-    _add_rail(scene, joint, poses)
-    low, high = _rail_ends(scene, joint, poses)
+def _thread(s: float, low: float, high: float) -> Solid:
+    """The thread of a screw along z."""
     turns = int(np.clip((high - low) / s, 4, 60))
     z = np.linspace(low, high, 10 * turns)
     angle = 2 * np.pi * turns * (z - low) / (high - low)
-    line = np.column_stack([0.35 * s * np.cos(angle), 0.35 * s * np.sin(angle), z])
-    _put_along(scene, joint, False, STEEL, tube(line, 0.08 * s, 4))
-    _put_along(scene, joint, True, colour_of(joint.child), _barrel(1.1 * s, 0.6 * s, 6))
+    return tube(np.column_stack([0.35 * s * np.cos(angle), 0.35 * s * np.sin(angle), z]), 0.08 * s, 4)
 
 
-def _cross(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    """The cross of a universal joint: one arm on each body."""
-    s = scene.geometry.size
-    x, y = (1.4 * s * np.eye(3)[axis.column] for axis in joint.axes[:2])
-    _put(scene, joint.parent, joint.at, colour_of(joint.parent), rod(-x, x, 0.4 * s))
-    _put(scene, joint.child, joint.child_at, colour_of(joint.child), rod(-y, y, 0.4 * s), ball(np.zeros(3), 0.6 * s))
+def _arm(s: float, joint: DrawnJoint, k: int) -> Solid:
+    """An arm of the cross of a universal joint, along its axis k."""
+    reach = 1.4 * s * np.eye(3)[joint.axes[k].column]
+    return rod(-reach, reach, 0.4 * s)
 
 
-def _ball(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    _put(scene, joint.child, joint.child_at, colour_of(joint.child), ball(np.zeros(3), scene.geometry.size))
+Symbol = list[tuple[str, int | None, Solid]]
+JOINTS: dict[str, tuple[Callable[[float, DrawnJoint], Symbol], int]] = {
+    "pin": (lambda s, joint: [("child axis", None, _barrel(0.85 * s, 0.8 * s)),
+                              ("parent axis", STEEL, _barrel(0.4 * s, 1.15 * s))], 1),
+    "rail": (lambda s, joint: [("child axis", None, box((0.9 * s, 0.9 * s, 1.6 * s)))], 1),
+    "sleeve": (lambda s, joint: [("child axis", None, _barrel(0.9 * s, 1.6 * s))], 1),
+    "thread": (lambda s, joint: [("child axis", None, _barrel(1.1 * s, 0.6 * s, 6))], 1),
+    "cross": (lambda s, joint: [("parent", None, _arm(s, joint, 0)), ("child", None, _arm(s, joint, 1)),
+                                ("child", None, ball(np.zeros(3), 0.6 * s))], 2),
+    "ball": (lambda s, joint: [("child", None, ball(np.zeros(3), s))], 0),
+    "plate": (lambda s, joint: [("child axis", STEEL, box((s, s, 0.3 * s)))], 1),
+    "weld": (lambda s, joint: [("child", STEEL, box((0.45 * s,) * 3))], 0),
+    "none": (lambda s, joint: [], 0),
+    "joint": (lambda s, joint: [("child", None, box((0.8 * s,) * 3))], 0),
+}  # fmt: skip
+"""Solids of joints of a size by mark: where each is, its colour, None for that of the body; and the axes needed.
 
-
-def _plate(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    s = scene.geometry.size
-    _put_along(scene, joint, True, STEEL, box((s, s, 0.3 * s)))
-
-
-def _weld(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    s = 0.45 * scene.geometry.size
-    _put(scene, joint.child, joint.child_at, STEEL, box((s, s, s)))
+A sliding joint has a rail too, and a screw a thread on it.
+"""
 
 
 def _joint(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    """A box on the child, for joints without a symbol of their own; a rail if the child slides."""
-    s = 0.8 * scene.geometry.size
+    s = scene.geometry.size
+    symbol, axes = JOINTS.get(joint.mark, JOINTS["joint"])
     if joint.slides:
-        _add_rail(scene, joint, poses)
-    _put(scene, joint.child, joint.child_at, colour_of(joint.child), box((s, s, s)))
-
-
-def _nothing(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
-    """A free joint has no symbol."""
-
-
-JOINTS: dict[str, tuple[Callable[[Scene3D, DrawnJoint, np.ndarray], None], int]] = {
-    "pin": (_pin, 1), "rail": (_rail, 1), "sleeve": (_sleeve, 1), "thread": (_thread, 1), "cross": (_cross, 2),
-    "ball": (_ball, 0), "plate": (_plate, 1), "weld": (_weld, 0), "none": (_nothing, 0), "joint": (_joint, 0),
-}  # fmt: skip
-"""How joints are drawn by mark, and the number of axes that this needs."""
+        low, high = _rail_ends(scene, joint, poses)
+        _put(scene, joint, "parent axis", STEEL, rod(low * Z, high * Z, 0.25 * s))
+        if joint.mark == "thread":
+            _put(scene, joint, "parent axis", STEEL, _thread(s, low, high))
+    for side, colour, solid in (symbol if len(joint.axes) >= axes else JOINTS["joint"][0])(s, joint):
+        _put(scene, joint, side, colour, solid)
 
 
 def _axes(scene: Scene3D, joint: DrawnJoint) -> None:
@@ -228,13 +299,13 @@ def _axes(scene: Scene3D, joint: DrawnJoint) -> None:
         scene.add("joint axes", axis.body, AXIS, rod(at.position - reach, at.position + reach, 0.1 * s, 6))
 
 
-def _support(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray, down: np.ndarray) -> None:
+def _support(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray, up: np.ndarray) -> None:
     """The ground symbol under a joint, or under both ends of a rail."""
     s = scene.geometry.size
     spots = [joint.at.position]
     if joint.slides:
         spots = [spots[0] + x * (joint.at.rotation @ _first_axis(joint)) for x in _rail_ends(scene, joint, poses)]
-    turn = rotation_to_axis(-down)
+    turn = rotation_to_axis(up)
     feet = [cone(1.3 * s, 1.8 * s, 4), box((1.8 * s, 1.8 * s, 0.15 * s)).moved(np.array([0, 0, -1.9 * s]))]
     scene.add("ground", GROUND, GROUND_GREY, *(foot.moved(spot, turn) for spot in spots for foot in feet))
 

@@ -11,8 +11,8 @@ import threading
 import time
 import webbrowser
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def view(
     return viewer
 
 
-class Viewer:
+class Viewer(AbstractContextManager["Viewer"]):
     """A page on a local server. Use it in a `with` block, or call `close`."""
 
     def __init__(
@@ -158,19 +158,14 @@ class Viewer:
         self._server.shutdown()
         self._server.server_close()
 
-    def __enter__(self) -> Viewer:
-        """Use the viewer in a `with` block."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         """Stop the server."""
         self.close()
 
     def _send(self, message: bytes) -> None:
         """Send a message to all open pages and keep it for later ones; an empty message ends the connection."""
         with self._lock:
-            if message:
-                self._sent.append(message)
+            self._sent += [message] if message else []
             for listener in self._listeners:
                 listener.put(message)
 
@@ -198,32 +193,25 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
             if self.headers.get("Host", "").partition(":")[0] not in (HOST, "localhost"):
                 self.send_error(403)
             elif self.path == "/":
-                self._begin("text/html; charset=utf-8", len(viewer._page))
+                self._begin("text/html; charset=utf-8", {"Content-Length": str(len(viewer._page))})
                 self.wfile.write(viewer._page)
             elif self.path == "/stream":
-                self._begin("text/event-stream", None)
-                self._stream(viewer._listen())
+                self._begin("text/event-stream", {})
+                with suppress(OSError):  # the page was closed
+                    for message in iter(viewer._listen().get, b""):
+                        self.wfile.write(message)
+                        self.wfile.flush()
             elif self.path == "/favicon.ico":
                 self.send_response(204)
                 self.end_headers()
             else:
                 self.send_error(404)
 
-        def _begin(self, kind: str, length: int | None) -> None:
+        def _begin(self, kind: str, more: dict[str, str]) -> None:
             self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Cache-Control", "no-store")
-            if length is not None:
-                self.send_header("Content-Length", str(length))
+            for name, value in {"Content-Type": kind, "Cache-Control": "no-store", **more}.items():
+                self.send_header(name, value)
             self.end_headers()
-
-        def _stream(self, listener: queue.Queue[bytes]) -> None:
-            try:
-                while message := listener.get():
-                    self.wfile.write(message)
-                    self.wfile.flush()
-            except OSError:
-                return  # the page was closed
 
         def log_message(self, format: str, *args: Any) -> None:
             """Log nothing."""

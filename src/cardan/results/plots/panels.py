@@ -130,19 +130,11 @@ def _by_unit(quantity: str, axis: str, title: str) -> Callable[[Trajectory, Sele
     return panels
 
 
-def _energy(run: Trajectory, selection: Selection) -> list[Panel]:
-    lines = {"kinetic": run.kinetic, "potential": run.potential, "total": run.energy}
-    return [Panel("energy", "J", lines)]
-
-
-def _power(run: Trajectory, selection: Selection) -> list[Panel]:
-    return [Panel("power", "W", {"power": run.power})]
-
-
-def _residuals(run: Trajectory, selection: Selection) -> list[Panel]:
-    found = run.residuals
-    lines = {"position (m, rad)": found.position, "velocity (m/s, rad/s)": found.velocity}
-    return [Panel("largest residual", "", lines, log=True)]
+def _curves(
+    title: str, unit: str, log: bool = False, **quantities: str
+) -> Callable[[Trajectory, Selection], list[Panel]]:
+    """One panel of quantities without axes; `quantities` are their names in `QUANTITIES` by their labels."""
+    return lambda run, selection: [Panel(title, unit, {label: run.quantity(n) for label, n in quantities.items()}, log)]
 
 
 def _momentum(run: Trajectory, selection: Selection) -> list[Panel]:
@@ -206,10 +198,15 @@ PANELS: dict[str, Callable[[Trajectory, Selection], list[Panel]]] = {
     "coordinates": _by_unit("q", "coordinate", "coordinate"),
     "rates": _by_unit("v", "rate", "rate"),
     "accelerations": _by_unit("a", "rate", "acceleration"),
-    "energy": _energy,
-    "power": _power,
+    "energy": _curves("energy", "J", kinetic="kinetic", potential="potential", total="energy"),
+    "power": _curves("power", "W", power="power"),
     "momentum": _momentum,
-    "residuals": _residuals,
+    "residuals": _curves(
+        "largest residual",
+        "",
+        True,
+        **{"position (m, rad)": "position_residual", "velocity (m/s, rad/s)": "velocity_residual"},
+    ),
     "reactions": _reactions,
 }
 """Panels of `run.plot` by name."""

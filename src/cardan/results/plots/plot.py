@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,16 +31,21 @@ def plot(run: Trajectory, panels: Sequence[str], selection: Selection, lines: in
     found = panels_of(run, panels, selection)
     if not found:
         raise InputError(f"plot: the run of {run._metadata.labels.model!r} has nothing to show in these panels")
-    figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(found))))
+    return _finished(_over_time(run, found, lines, output), output)
+
+
+def _over_time(run: Trajectory, panels: list[Panel], lines: int, output: FigureOutput) -> Figure:
+    """A figure of panels over time, one below the other."""
+    figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(panels))))
     with style():
-        axes = np.atleast_1d(figure.subplots(len(found), 1, sharex=True))
-        for at, panel in zip(axes, found, strict=True):
+        axes = list(np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)))
+        for at, panel in zip(axes, panels, strict=True):
             _draw_panel(at, run, panel, lines)
         axes[-1].set_xlabel("time (s)")
         axes[-1].set_xlim(*_span(run))
-        _titles(list(axes), run, lines)
-        figure.align_ylabels(list(axes))
-    return _finished(figure, output)
+        _titles(axes, run, lines)
+        figure.align_ylabels(axes)
+    return figure
 
 
 def plot_phase(run: Trajectory, selection: Selection, lines: int, output: FigureOutput) -> Figure:
@@ -86,20 +90,14 @@ def plot_power(run: Trajectory, lines: int, output: FigureOutput) -> Figure:
         Panel("energy", "J", {"change of energy": change, "work of power": done}),
         Panel("difference", "J", {"difference": change - done}),
     ]
-    figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(found))))
+    figure = _over_time(run, found, lines, output)
+    energy = figure.axes[1]
     with style():
-        axes = list(figure.subplots(len(found), 1, sharex=True))
-        for at, panel in zip(axes, found, strict=True):
-            _draw_panel(at, run, panel, lines)
-        for line in axes[1].lines[len(axes[1].lines) // 2 :]:
+        for line in energy.lines[len(energy.lines) // 2 :]:
             line.set_linestyle((0, (3, 2)))  # so that both lines are visible where they agree
-        if axes[1].get_legend():
-            axes[1].get_legend().remove()
-            _legend(axes[1], len(axes[1].lines))
-        axes[-1].set_xlabel("time (s)")
-        axes[-1].set_xlim(*_span(run))
-        _titles(axes, run, lines)
-        figure.align_ylabels(axes)
+        if legend := energy.get_legend():
+            legend.remove()
+            _legend(energy, len(energy.lines))
     return _finished(figure, output)
 
 
@@ -131,7 +129,7 @@ def _span(run: Trajectory) -> tuple[float, float]:
 def _colours(count: int) -> list[Any]:
     """A colour for each line; for many lines, a scale from dark to light."""
     if count <= LEGEND_UP_TO:
-        return [colour for colour, _ in zip(cycle(COLOURS), range(count), strict=False)]
+        return [COLOURS[k % len(COLOURS)] for k in range(count)]
     from matplotlib import colormaps
 
     return list(colormaps["viridis"](np.linspace(0, 0.92, count)))

@@ -1,4 +1,9 @@
-"""Files of runs: NetCDF-4, CSV and Parquet.
+"""A trajectory as an `xarray.Dataset` and back, as a table for pandas, and as a NetCDF-4, CSV or Parquet file.
+
+Dimensions: `system` (several batch axes: `system0`, `system1`, ...), `time`, `coordinate` (of q), `rate` (of v, a,
+tau), `body`, `joint`, `constraint`, and the components of vectors and poses. If the systems of a batch have different
+times, the dimension is `sample` and `time` has a row for each system. Names are index coordinates; every variable has
+`units` and `long_name`; `coordinate_unit` and `rate_unit` have the unit of each entry.
 
 NetCDF-4 is written by h5netcdf. NetCDF-3, which SciPy writes, has no strings of variable length, no arrays past 2 GB,
 and no chunks, by which part of a large batch can be written and read alone.
@@ -7,22 +12,191 @@ and no chunks, by which part of a large batch can be written and read alone.
 from __future__ import annotations
 
 import io
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import FileError, InputError
+from cardan.errors import FileError, InputError, UnknownNameError
 from cardan.model.model import Model
 from cardan.results.atomic_file import file_path, whole_file
-from cardan.results.trajectory.dataset import FORMAT, dataset, run_of, table
+from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, unit_at, with_values
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
-    from cardan.results.trajectory.trajectory import Trajectory
+    from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
+
+FORMAT = 1
+"""Version of the file layout, stored in the attribute `cardan_run`."""
+TABLE = {**STATES, **QUANTITIES}
+
+
+def unique(names: Iterable[Any]) -> tuple[str, ...]:
+    """Names of quantities without duplicates."""
+    names = tuple(names)
+    for name in names:
+        if not isinstance(name, str):
+            raise UnknownNameError(f"trajectory: names of quantities must be strings, got {name!r}")
+    return tuple(dict.fromkeys(names))
+
+
+def dataset(run: Trajectory, names: Iterable[str]) -> xr.Dataset:
+    """The states of a run and the named quantities."""
+    systems, when = _systems(run.batch), "time" if run.time.ndim == 1 else "sample"
+    names = unique(names)
+    arrays = {name: run.quantity(name) for name in ("q", "v", *names)}
+    made = {name: variable(run._metadata.labels, name, (*systems, when), value) for name, value in arrays.items()}
+    if run.tau is not None:
+        made["tau"] = variable(run._metadata.labels, "tau", systems if run.tau.ndim > 1 else (), run.tau)
+    if run._model is not None:
+        made |= parameter_variables(run._model, run.batch)
+    made |= event_variables(run.events, run.batch, run._metadata.labels)
+    return header(run._metadata, run.batch, run.time, run._outcome, made)
+
+
+def header(
+    metadata: Metadata, batch: tuple[int, ...], time: Any, outcome: Any, variables: dict[str, Any]
+) -> xr.Dataset:
+    """A dataset with these variables, named coordinates, and the metadata of the run."""
+    import xarray as xr
+
+    labels, systems = metadata.labels, _systems(batch)
+    used = {axis for dims, *_ in variables.values() for axis in dims} | {"coordinate", "rate"}
+    coords: dict[str, Any] = {system: np.arange(size) for system, size in zip(systems, batch, strict=True)}
+    coords |= {axis: _text(names) for axis in sorted(used) if (names := labels.along(axis)) is not None}
+    coords["coordinate_unit"] = ("coordinate", _text(labels.coordinate_unit))
+    coords["rate_unit"] = ("rate", _text(labels.rate_unit))
+    if time is not None:
+        dims = "time" if np.ndim(time) == 1 else (*systems, "sample")
+        coords["time"] = (dims, time, {"units": "s", "long_name": "time"})
+    stated = {
+        "cardan_run": FORMAT, "model": labels.model, "model_key": labels.key, "method": metadata.method,
+        "formulation": metadata.formulation,
+        "settings": _json(metadata.settings), "statistics": _json(metadata.statistics),
+    }  # fmt: skip
+    words = (systems, _text(outcome), {"long_name": "why a system stopped early, empty if it did not"})
+    return xr.Dataset({**variables, "outcome": words}, coords, stated)
+
+
+def variable(labels: Labels, name: str, lead: tuple[str, ...], value: Any) -> tuple[Any, ...]:
+    """Dimensions, values and attributes of a quantity."""
+    quantity = TABLE[name]
+    units = labels.units(name, quantity)
+    said = units if isinstance(units, str) else " and ".join(dict.fromkeys(units))
+    return (*lead, *quantity.axes), value, {"units": said, "long_name": quantity.description}
+
+
+def _systems(batch: tuple[int, ...]) -> tuple[str, ...]:
+    return ("system",) * len(batch) if len(batch) < 2 else tuple(f"system{k}" for k in range(len(batch)))
+
+
+def parameter_variables(model: Model, batch: tuple[int, ...]) -> dict[str, Any]:
+    """Values and names of the free parameters; empty if they have no values."""
+    free, values = model.parameters, model.values
+    if values is None:
+        return {}
+    names = [p.name if p.size == 1 else f"{p.name}[{k}]" for p in free for k in range(p.size)]
+    lead = () if values.ndim == 1 else _systems(batch)
+    values = values if values.ndim == 1 else np.broadcast_to(values, (*batch, values.shape[-1]))
+    words = {"long_name": "values of the free parameters", "units": "SI"}
+    return {"parameter_value": ((*lead, "parameter"), values, words), "parameter_name": ("parameter", _text(names))}
+
+
+def event_variables(events: Iterable[EventRecord], batch: tuple[int, ...], labels: Labels) -> dict[str, Any]:
+    """The events along the dimension `event`; empty if there are none."""
+    events = list(events)
+    if not events:
+        return {}
+    numbers = [int(np.ravel_multi_index(e.index, batch)) if batch else 0 for e in events]
+    return {
+        "event_name": ("event", _text([e.name for e in events])),
+        "event_system": ("event", np.array(numbers), {"long_name": "number of the system, batch axes flattened"}),
+        "event_time": ("event", np.array([e.time for e in events], dtype=float), {"units": "s"}),
+        "event_q": variable(labels, "q", ("event",), np.stack([np.asarray(e.q, dtype=float) for e in events])),
+        "event_v": variable(labels, "v", ("event",), np.stack([np.asarray(e.v, dtype=float) for e in events])),
+    }
+
+
+def _text(words: Any) -> np.ndarray:
+    return np.asarray(words, dtype=object if np.size(words) == 0 else str)
+
+
+def _json(values: Any) -> str:
+    """Values as JSON; NumPy scalars and arrays become numbers and lists."""
+    return json.dumps(dict(values), default=lambda x: x.tolist() if hasattr(x, "tolist") else str(x))
+
+
+# From a dataset to a trajectory.
+
+
+def run_of(data: xr.Dataset, model: Model | None) -> Trajectory:
+    """The trajectory in a dataset, whose arrays are read on first use; KeyError if something is missing."""
+    from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
+
+    stated = data.attrs
+    metadata = Metadata(
+        labels_of(model) if model is not None else _labels(data),
+        str(stated["method"]), str(stated["formulation"]),
+        json.loads(stated["settings"]), json.loads(stated["statistics"]),
+    )  # fmt: skip
+    arrays = {name: data.variables[name] for name in ("time", "q", "v")}
+    batch = tuple(arrays["q"].shape[:-2])
+    tau = data.variables["tau"].values if "tau" in data.variables else None
+    if model is not None and "parameter_value" in data.variables:
+        model = with_values(model, data.variables["parameter_value"].values)
+    computed = {name: data.variables[name] for name in QUANTITIES if name in data.variables}
+    outcome = data.variables["outcome"].values.astype(str)
+    events = [EventRecord(*fields) for fields in _events_in(data, batch)]
+    return Trajectory.__new__(Trajectory)._fill(metadata, model, arrays, tau, events, outcome, computed)
+
+
+def _labels(data: xr.Dataset) -> Labels:
+    def names(axis: str) -> tuple[str, ...]:
+        return tuple(map(str, data.variables[axis].values)) if axis in data.variables else ()
+
+    axes = ("coordinate", "coordinate_unit", "rate", "rate_unit", "body", "joint")
+    return Labels(str(data.attrs["model"]), str(data.attrs["model_key"]), *map(names, axes))
+
+
+def _events_in(data: xr.Dataset, batch: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+    """Fields of the events in a dataset: name, system, time, q, v."""
+    if "event_name" not in data.variables:
+        return
+    name, number, time, q, v = (data.variables[f"event_{k}"].values for k in ("name", "system", "time", "q", "v"))
+    for k in range(len(name)):
+        system = tuple(map(int, np.unravel_index(int(number[k]), batch))) if batch else ()
+        yield str(name[k]), system, float(time[k]), q[k], v[k]
+
+
+# Tables.
+
+
+def table(run: Trajectory, names: Iterable[str]) -> pd.DataFrame:
+    """One row per sample, without padding; columns `time`, `q.joint`, `v.joint`, `reactions.joint.force x`, ..."""
+    import pandas as pd
+
+    keep, labels = run.valid, run._metadata.labels
+    columns: dict[str, np.ndarray] = {}
+    units = {"time": "s"}
+    for system, index in zip(_systems(run.batch), np.nonzero(keep), strict=False):
+        columns[system] = index
+    columns["time"] = np.broadcast_to(run.time, keep.shape)[keep]
+    for name in ("q", "v", *unique(names)):
+        rows, quantity = run.quantity(name)[keep], TABLE[name]
+        for place in np.ndindex(rows.shape[1:]):
+            along = ((labels.along(axis), k) for axis, k in zip(quantity.axes, place, strict=True))
+            column = ".".join([name, *(str(k) if names is None else names[k] for names, k in along)])
+            columns[column] = rows[(slice(None), *place)]
+            units[column] = unit_at(labels.units(name, quantity), quantity.axes, place)
+    frame = pd.DataFrame(columns)
+    frame.attrs = {"units": units, "model": labels.model}
+    return frame
+
 
 # Largest ratio of array size to file size: chunks that no system reached take no space in the file.
 LARGEST_RATIO = 1000
@@ -191,25 +365,19 @@ def _same_values(data: Any, model: Model) -> bool:
 
 
 def _open(path: str | os.PathLike[str]) -> Any:
+    import h5py
     import xarray as xr
 
     if not file_path(path).is_file():
         raise FileError(f"{os.fspath(path)}: there is no such file")
     try:
-        stated, size = _stated_size(path), file_path(path).stat().st_size
+        sizes: list[int] = []  # bytes of the arrays according to the headers of the file
+        with h5py.File(path) as file:
+            file.visititems(lambda _, item: sizes.append(item.nbytes if isinstance(item, h5py.Dataset) else 0))
+        stated, size = sum(sizes), file_path(path).stat().st_size
         if stated > max(LARGEST_RATIO * size, 2**30):
             raise ValueError(f"a file of {size:,} bytes cannot hold arrays of {stated:,} bytes")
         return xr.open_dataset(path, engine="h5netcdf", cache=False, decode_times=False)
     except Exception as error:  # the libraries raise many types for a file that is not NetCDF
         why = str(error).strip().partition("\n")[0]
         raise FileError(f"{os.fspath(path)}: it cannot be read as NetCDF-4: {why}") from error
-
-
-def _stated_size(path: str | os.PathLike[str]) -> int:
-    """Bytes of all arrays of an HDF5 file according to its headers."""
-    import h5py
-
-    sizes: list[int] = []
-    with h5py.File(path) as file:
-        file.visititems(lambda _, item: sizes.append(item.nbytes if isinstance(item, h5py.Dataset) else 0))
-    return sum(sizes)

@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,12 @@ from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
 from cardan.results.atomic_file import SYSTEM_ERRORS, begin_file, cannot_write, file_path, finish_file
-from cardan.results.trajectory.dataset import event_variables, header, parameter_variables, variable
-from cardan.results.trajectory.files import NetCDF, load_run
+from cardan.results.trajectory.files import NetCDF, event_variables, header, load_run, parameter_variables, variable
 from cardan.results.trajectory.quantities import labels_of, with_values
 from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
 
-class Store:
+class Store(contextlib.AbstractContextManager["Store"]):
     """A NetCDF-4 file of a batch, written in parts: `with cd.Store(...) as store: store.write(first, q, v)`.
 
     Args:
@@ -136,13 +134,7 @@ class Store:
         """Remove the unfinished file."""
         self._cleanup()
 
-    def __enter__(self) -> Store:
-        """Use the store in a `with` block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Remove the file unless it is finished."""
         self.abandon()
 

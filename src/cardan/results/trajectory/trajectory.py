@@ -15,7 +15,7 @@ from cardan.model.model import Model
 from cardan.model.values import floats, one, shown
 from cardan.results.figure import FigureOutput
 from cardan.results.trajectory import files
-from cardan.results.trajectory.dataset import dataset, table
+from cardan.results.trajectory.files import dataset, table
 from cardan.results.trajectory.interpolation import states_at
 from cardan.results.trajectory.quantities import (
     QUANTITIES,

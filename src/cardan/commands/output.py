@@ -1,15 +1,69 @@
-"""Output files of a run: checked before anything is computed, and each complete or absent."""
+"""Output of commands: tables, progress bars and errors on the terminal, and the files of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from cardan.errors import CardanError, FileError
 
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
+
+T = TypeVar("T")
+# What error messages say of Python arguments, and the same for command-line options.
+OPTIONS = {
+    "simulate: ": "",
+    "pass overwrite=True": "give --force",
+    "load: ": "",
+    "simplify=False": "--plain",
+    "step=1e-3 (s)": "--step 1ms",
+    "; what was computed until then is in error.partial": "",
+}
+
+
+def screen() -> Console:
+    """The console for results; without colour if it is not a terminal or NO_COLOR is set."""
+    return Console(highlight=False)
+
+
+def plain_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = ()) -> Table:
+    """A table without lines; the columns numbered in `right` are aligned to the right."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=any(headings), header_style="bold")
+    for k, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if k in right else "left", no_wrap=k == 0)
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))  # brackets in names are not markup
+    return table
+
+
+def tracked(items: Sequence[T], what: str) -> Iterator[T]:
+    """The items, with a progress bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.progress import track
+
+    yield from track(items, what, console=Console(stderr=True), transient=True)
+
+
+def say_error(sentence: str) -> None:
+    """Print an error."""
+    print(f"cardan: {as_typed(sentence)}", file=sys.stderr)
+
+
+def as_typed(sentence: str) -> str:
+    """An error message with Python arguments replaced by command-line options."""
+    for argument, option in OPTIONS.items():
+        sentence = sentence.replace(argument, option)
+    return sentence
+
 
 QUANTITIES = ("a", "energy", "kinetic", "potential", "power", "position_residual", "velocity_residual")
 """Quantities written in addition to the states."""
@@ -58,9 +112,9 @@ def require_writable(path: Path, force: bool) -> None:
         if path.exists() and not path.is_dir() and not force:
             raise FileError(f"{path}: there is such a file already; give --force to replace it, or another name")
         begin_file(path, overwrite=True).unlink()
+    except FileError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, FileError):
-            raise
         raise cannot_write(path, error) from None
 
 
