@@ -131,7 +131,7 @@ class Kind:
         rate_letters: the same of each rate; empty where they are the coordinates' with a dot.
         in_plane: what it is in a plane; by default the motion of the whole mechanism decides.
         unmoved: `unmoved(I)` (6, 6), the part of an inertia of the child that acts the same on the parent
-            (`model.regroup`); None is no part.
+            (`model.tree.regrouped_inertias`); None is no part.
         motions: the single motions that URDF and MJCF can write it as; None where they cannot.
 
     """
@@ -360,7 +360,7 @@ def _free_plus(q: Matrix, v: Matrix) -> Matrix:
     return stack(p + shift, quaternion_product(e, quaternion_exp(v[:3])))
 
 
-# Inertia that does not notice a joint's motion, so that it may as well belong to the parent (`model.regroup`).
+# Inertia that does not notice a joint's motion, so that it may as well belong to the parent (`model.tree.regrouped_inertias`).
 
 
 def _along_axis(I: np.ndarray) -> np.ndarray:
