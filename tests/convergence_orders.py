@@ -43,7 +43,7 @@ PARABOLA = Kind(
     "parabola", 1, 1, (0.0,), E=None, r=lambda q: vector(q[0], 0, BEND * q[0] * q[0] / 2),
     S=lambda q: matrix([[0], [0], [0], [1], [0], [BEND * q[0]]]),
     bias=lambda q, v: vector(0, 0, 0, 0, 0, BEND * v[0] * v[0]), T=_parabola_T,
-    phi=lambda R, p: ca.vertcat(PRISMATIC.phi(R, p)[2:], p[1], p[2] - BEND * p[0] * p[0] / 2),
+    phi=lambda R, p: ca.vertcat(PRISMATIC.phi(R, p)[:3], p[1], p[2] - BEND * p[0] * p[0] / 2),
     plus=lambda q, v: q + v, measure=lambda R, p: p[:1], q_units=("m",), v_units=("m/s",),
 )  # fmt: skip
 

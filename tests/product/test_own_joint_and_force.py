@@ -357,3 +357,25 @@ def test_a_field_with_a_unit_that_files_do_not_know_is_told(tmp_path: Path) -> N
         cd.ModelError, match="force kind 'push': the unit of 'size' is not a unit of files: 'lbs' is not"
     ):
         cd.save(m, tmp_path / "bead.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"phi": lambda R, p: WIRE.phi(R, p)[::-1]}, r"the rate of phi\[k\] is not T\[:, k\]\^T times the velocity"),
+        ({"phi": lambda R, p: WIRE.phi(R, p)[:4]}, r"phi must have shape \(5, 1\), got \(4, 1\)"),
+        ({"phi": lambda R, p: WIRE.phi(R, p) + 1}, "phi is not zero on the joint's motions"),
+        ({"bias": None}, r"bias\(q, v\) is not the rate of S\(q\), times v"),
+        ({"T": lambda q: np.eye(6)[:, [0, 1, 2, 4, 5]]}, r"T\(q\)\^T S\(q\) is not zero"),
+        ({"r": lambda q: ca.vertcat(q[0], 0, 0)}, r"E and r do not change with S\(q\) v"),
+        ({"measure": lambda R, p: 2 * p[:1]}, "measure does not give q back"),
+    ],
+)
+def test_a_kind_that_contradicts_itself_is_refused(change: dict[str, Any], words: str) -> None:
+    class Wrong(cd.JointType):
+        kind = replace(WIRE, **change)
+
+    m = cd.Mechanism("bead")
+    m.body("bead", mass=1.0)
+    with pytest.raises(cd.ModelError, match=f"joint kind 'wire': {words}"):
+        m.joint("wire", Wrong(), m.ground, "bead")

@@ -186,6 +186,8 @@ class Kind:
                 )
             if motion.ratio is not None and k != 1:
                 raise ModelError(f"joint kind {self.name!r}: only the second of two motions has a ratio")
+        if _own_kind(self.name) is not self:
+            _check_mathematics(self)
 
     @property
     def backwards(self) -> bool:
@@ -360,7 +362,7 @@ def _free_plus(q: Matrix, v: Matrix) -> Matrix:
     return stack(p + shift, quaternion_product(e, quaternion_exp(v[:3])))
 
 
-# Inertia that does not notice a joint's motion, so that it may as well belong to the parent (`model.tree.regrouped_inertias`).
+# Inertia that does not notice a joint's motion, so that it may as well belong to the parent.
 
 
 def _along_axis(I: np.ndarray) -> np.ndarray:
@@ -679,6 +681,45 @@ def reversed_kind(kind: Kind) -> Kind:
         mark=kind.mark, shown_axes=kind.shown_axes, slides=kind.slides, family=kind.family, letters=kind.letters,
         rate_letters=kind.rate_letters, in_plane=kind.in_plane, unmoved=kind.unmoved, motions=kind.motions,
     )  # fmt: skip
+
+
+@cache
+def _check_mathematics(kind: Kind) -> None:
+    """Reject a row whose functions contradict one another, by number at a configuration near the neutral one."""
+    import casadi as ca
+
+    q, v, twist = ca.SX.sym("q", kind.nq), ca.SX.sym("v", kind.nv), ca.SX.sym("twist", 6)
+    pose = ca.SX.sym("pose", 12)
+    R, p = ca.reshape(pose[:9], 3, 3), pose[9:]
+    moved = ca.vertcat(ca.vec(R @ ca.skew(twist[:3])), R @ twist[3:])  # rate of the pose with this velocity of M in F
+    nq, nv, found = kind.nq, kind.nv, {}
+    for name, arguments, shape in (
+        ("E", (q,), (3, 3)), ("r", (q,), (3, 1)), ("S", (q,), (6, nv)), ("bias", (q, v), (6, 1)),
+        ("T", (q,), (6, 6 - nv)), ("phi", (R, p), (6 - nv, 1)), ("plus", (q, v), (nq, 1)), ("measure", (R, p), (nq, 1)),
+    ):  # fmt: skip
+        function = getattr(kind, name)
+        value = ca.SX.eye(3) if name == "E" else ca.SX(*shape)
+        found[name] = value if function is None else ca.SX(function(*arguments))
+        if found[name].shape != shape:
+            raise ModelError(f"joint kind {kind.name!r}: {name} must have shape {shape}, got {found[name].shape}")
+    S, T, phi, qdot = found["S"], found["T"], found["phi"], configuration_rate(kind, q, v)
+    posed = ca.densify(ca.vertcat(ca.vec(found["E"].T), found["r"]))
+    claims = {
+        "E and r do not change with S(q) v": ca.jtimes(posed, q, qdot) - ca.substitute(moved, twist, ca.densify(S @ v)),
+        "bias(q, v) is not the rate of S(q), times v": found["bias"] - ca.jtimes(S @ v, q, qdot),
+        "T(q)^T S(q) is not zero": ca.vec(T.T @ S),
+        "phi is not zero on the joint's motions": phi,
+        "the rate of phi[k] is not T[:, k]^T times the velocity of M in F": ca.jtimes(phi, pose, moved) - T.T @ twist,
+        "measure does not give q back": found["measure"] - q,
+    }
+    rng = np.random.default_rng(1)
+    x = ca.Function("plus", [q, v], [found["plus"]])(kind.neutral, 0.1 * rng.standard_normal(kind.nv))
+    errors = ca.Function("claims", [q, v, twist], [ca.substitute(claim, pose, posed) for claim in claims.values()])
+    for claim, error in zip(
+        claims, errors.call([x, ca.DM(rng.standard_normal(kind.nv)), ca.DM(rng.standard_normal(6))]), strict=True
+    ):
+        if not np.abs(np.array(error)).max(initial=0.0) < 1e-6:
+            raise ModelError(f"joint kind {kind.name!r}: {claim}, checked at q = {x}")
 
 
 def _own_kind(name: str) -> Kind | None:
