@@ -71,6 +71,7 @@ for loss in cd.save(mechanisms.four_bar().build(), "four_bar.urdf", overwrite=Tr
 | couplings | of two joints, as mimic | of two joints |
 | armature, gravity, start | no | yes; a ball has no start |
 | springs, dampers, drives, forces of your own | no | torsion springs along joints only |
+| constraints of your own | no | no |
 | frames | links without mass | sites |
 
 A link of URDF has its frame at its joint. If the frame of a body is elsewhere it is moved, and this is listed. MuJoCo
