@@ -46,8 +46,8 @@ forward dynamics of two bodies, a hinge, and the joint between them, at {STATES}
 forces and wrenches. `64` and `32` say that the accelerations agree with NumPy's dense solution in other coordinates to
 {BOUNDS[np.float64]:g} and {BOUNDS[np.float32]:g} of the largest.
 
-`points` is for planar mechanisms: there the hinge and the axis of the joint are along the normal, or the axis is in the
-plane, whichever moves, and the cell says what the joint is in the plane.
+`points` is for planar mechanisms. There the hinge is along the normal, and the axis of the joint is along the normal or
+in the plane, whichever lets it move. The cell says what the joint is in the plane.
 """
 PLANAR_HEAD = """
 ## What a joint is to `points`

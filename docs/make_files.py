@@ -89,7 +89,7 @@ REASONS = {
     "there is no file": "a mesh file is missing from the package",
     "there is no such file": "an included file is missing from the package",
     "top element": "not a model",
-    "would move nothing": "its mass matrix is singular: two sliders along one line, told apart by nothing",
+    "would move nothing": "its mass matrix is singular: two sliders along the same line",
     "included a second time": "a file is included twice",
     "diaginertia": "an inertia is missing; MuJoCo refuses it too",
     "needs one of": "an inertia is missing; MuJoCo refuses it too",

@@ -19,10 +19,10 @@ Made by `python docs/make_robots.py`; do not edit.
 ## Every robot of example-robot-data
 
 Each of the {count} URDF files of the package `example-robot-data` is read: {loaded} load, and the others say why not.
-Those that load are compared with Pinocchio on random states, joints that mimic others left free as there: the largest
-relative difference of mass matrix, inverse and forward dynamics. Robots in one piece are compared on a free base.
-With joints that follow others coupled, mass matrix and bias force of Baxter, Panda, PR2 and Tiago Pro are those of
-Pinocchio too. Every robot that loads is written as URDF and read again, with the same links to 1e-13.
+Those that load are compared with Pinocchio at random states. The table has the largest relative difference of mass
+matrix, inverse and forward dynamics; mimic joints are free, as in Pinocchio, and robots without moving joints are on a
+free base. With mimic joints coupled, mass matrix and bias force of Baxter, Panda, PR2 and Tiago Pro also agree. Every
+robot that loads is written as URDF and read again, with the same links to 1e-13.
 
 | file | links | freedoms | mimics | odd inertias | largest difference |
 |---|---|---|---|---|---|
@@ -34,23 +34,22 @@ Pinocchio too. Every robot that loads is written as URDF and read again, with th
 
 ## Files that break a rule
 
-`cd.load(file, policy=...)` says what is done where a file of any format breaks a rule. What was kept or repaired
-is in `model.notes` and in `model.report()`. A repair is for slight breaches: a number that is off by up to 5 % of its
-size. Rules that are not in the table are enforced under every policy: no file makes a body of negative mass, and
-no inertia that is negative along an axis is kept.
+`cd.load(file, policy=...)` selects what happens if a file of any format breaks a rule. What was kept or repaired is
+listed in `model.notes` and in `model.report()`. Only slight breaches are repaired: a number that is off by up to 5 % of
+its size. Rules that are not in the table are enforced under every policy: a negative mass is always rejected.
 
 | rule | `"strict"` | `"warn"` | `"repair"` |
 |---|---|---|---|
 {rules}
 
-A quaternion or a rotation matrix within 0.1 % is rounding and is normalised under every policy, as axes of any length
-are, and in MJCF quaternions of any length but 0, as that format says. Inertias of parts that are fixed to others are
-judged together, see [decision 0007](decisions/0007-inertias-are-checked-for-rigid-groups.md).
+A quaternion or a rotation matrix within 0.1 % is taken for rounding and normalised under every policy. So are axes of
+any length and, in MJCF, quaternions of any length except 0, as that format requires. Inertias of bodies that are fixed
+to one another are checked together, see [decision 0007](decisions/0007-inertias-are-checked-for-rigid-groups.md).
 
 ## Writing URDF and MJCF
 
-`cd.save(model, "robot.urdf")` and `cd.save(model, "robot.xml")` write what the format can say. The rest is returned,
-a sentence each, and stands in a comment at the head of the file; `strict=True` refuses such a model instead.
+`cd.save(model, "robot.urdf")` and `cd.save(model, "robot.xml")` write what the format can express. The
+rest is returned, one sentence each, and listed in a comment at the head of the file; with `strict=True` it is an error.
 
 ```python
 import cardan as cd
@@ -72,10 +71,11 @@ for loss in cd.save(mechanisms.four_bar().build(), "four_bar.urdf", overwrite=Tr
 | couplings | of two joints, as mimic | of two joints |
 | armature, gravity, start | no | yes; a ball has no start |
 | springs, dampers, drives, forces of your own | no | torsion springs along joints only |
+| constraints of your own | no | no |
 | frames | links without mass | sites |
 
-A link of URDF has its frame at its joint; where a body has its own elsewhere the frame is moved, and told. MuJoCo wants
-every inertia positive; that of a part which is fixed to another is added to it where it is not.
+A link of URDF has its frame at its joint. If the frame of a body is elsewhere it is moved, and this is listed. MuJoCo
+needs positive inertias: where that of a body fixed to another is not positive, it is added to the other's.
 """
 
 
