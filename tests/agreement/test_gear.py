@@ -105,7 +105,7 @@ def test_springs_know_how_often_they_were_wound(formulation: str) -> None:
     assert np.abs(v[:, 0, 0] + 6 * np.pi * np.sin([1.0, 4.0])).max() < 1e-7
 
 
-def test_gears_whose_ratio_is_no_fraction_need_counted_angles() -> None:
+def test_gears_whose_ratio_is_no_fraction_count_whole_turns() -> None:
     m = cd.Mechanism("gears", gravity=(0, 0, 0))
     for k, name in enumerate("ab"):
         m.body(name, mass=1.0, com=(0, 0, 0), inertia=np.eye(3))
@@ -113,10 +113,9 @@ def test_gears_whose_ratio_is_no_fraction_need_counted_angles() -> None:
     m.couple("mesh", {"on a": 1.0, "on b": np.sqrt(2)})
     model = m.build()
     q0, v0 = cd.assemble(model, v=[1.0, -1 / np.sqrt(2)])
-    q, _ = run(GearStepper(model), q0, v0, 20.0)
-    assert np.abs(q[0, 0] - [20.0, -20 / np.sqrt(2)]).max() < 1e-6
-    with pytest.raises(InputError, match=r"no simple fraction.*'spatial'"):
-        GearStepper(model, "absolute")
+    for formulation in ("spatial", "absolute", "relative"):
+        q, _ = run(GearStepper(model, formulation), q0, v0, 20.0)
+        assert np.abs(q[0, 0] - [20.0, -20 / np.sqrt(2)]).max() < 1e-6
 
 
 def test_jacobian_is_the_derivative_of_the_residual() -> None:

@@ -102,18 +102,7 @@ class _Explicit(Integrator):
         from cardan.integrate.explicit.step import equations_of
         from cardan.integrate.explicit.stepper import ExplicitStepper
 
-        return ExplicitStepper(
-            equations_of(model, formulation, self.baumgarte),
-            self.tableau,
-            tau,
-            step=request.step,
-            rtol=request.rtol,
-            atol=request.atol,
-            max_step=request.max_step,
-            events=request.events,
-            max_steps=request.max_steps,
-            threads=request.threads,
-        )
+        return ExplicitStepper(equations_of(model, formulation, self.baumgarte), self.tableau, tau, request)
 
 
 @dataclass(frozen=True)
@@ -240,17 +229,7 @@ class Alpha(Integrator):
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
         from cardan.integrate.alpha.stepper import AlphaStepper
 
-        assert request.step is not None
-        return AlphaStepper(
-            model,
-            formulation,
-            tau,
-            step=request.step,
-            rho=self.damping,
-            events=request.events,
-            max_steps=request.max_steps,
-            threads=request.threads,
-        )
+        return AlphaStepper(model, formulation, tau, request, self.damping)
 
 
 class _Multistep(Integrator):

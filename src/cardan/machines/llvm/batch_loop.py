@@ -355,11 +355,7 @@ class _BatchLoop:
                 f"  %ta{j} = getelementptr ptr, ptr %shifted, i64 {j}",
                 f"  store ptr %tp{j}, ptr %ta{j}",
             ]
-        self.lines += [
-            "  call void %row(ptr %shifted, i64 %left, ptr %steps, ptr null)",
-            "  br label %done",
-            "work:",
-        ]
+        self.lines += ["  call void %row(ptr %shifted, i64 %left, ptr %steps, ptr null)", "  br label %done", "work:"]
 
     def _call(self, what: str, j: int, port: Port) -> None:
         """Call `fetch` or `give` for port `j`."""

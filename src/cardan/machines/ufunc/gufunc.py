@@ -40,18 +40,7 @@ def _constructor() -> Any:
     table = ctypes.cast(address(umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
     pointer, integer, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
     prototype = ctypes.PYFUNCTYPE(
-        ctypes.py_object,
-        pointer,
-        pointer,
-        pointer,
-        integer,
-        integer,
-        integer,
-        integer,
-        text,
-        text,
-        integer,
-        text,
+        ctypes.py_object, pointer, pointer, pointer, integer, integer, integer, integer, text, text, integer, text
     )
     return prototype(table[_FROM_FUNC_AND_DATA_AND_SIGNATURE])
 
