@@ -244,21 +244,9 @@ class _Multistep(Integrator):
             owner = type(self).__name__
             number(owner, "max_order", whole(owner, "max_order", self.max_order), least=1, most=self.highest_order)
 
-    def _settings(self, model: Model, request: Request, tau: np.ndarray) -> dict[str, Any]:
-        """What both steppers of SUNDIALS take."""
-        from cardan.integrate.events import events_of_one_system
-
-        settings: dict[str, Any] = {
-            "rtol": request.rtol,
-            "atol": request.atol,
-            "max_step": request.max_step,
-            "max_order": self.highest_order if self.max_order is None else self.max_order,
-            "tau": tau,
-            "events": events_of_one_system(model, request.events) if request.events else None,
-            "directions": [event.direction for event in request.events] or None,
-        }
-        settings |= {} if request.step is None else {"first_step": request.step}
-        return settings | ({} if request.max_steps is None else {"max_steps": request.max_steps})
+    @property
+    def _order(self) -> int:
+        return self.highest_order if self.max_order is None else self.max_order
 
 
 @dataclass(frozen=True)
@@ -290,7 +278,7 @@ class Gear(_Multistep):
         """The integrator at work on a model, with drives `tau` (1, nv)."""
         from cardan.integrate.sundials.gear import GearStepper
 
-        return GearStepper(model, formulation, form=self.form, **self._settings(model, request, tau))
+        return GearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
 
 
 class _Cvode(_Multistep):
@@ -303,7 +291,7 @@ class _Cvode(_Multistep):
         from cardan.integrate.sundials.multistep import MultistepStepper, require_open_tree
 
         require_open_tree(model, formulation, self.name)
-        return MultistepStepper(model, self.formula, **self._settings(model, request, tau))
+        return MultistepStepper(model, self.formula, request, tau=tau, max_order=self._order)
 
 
 @dataclass(frozen=True)

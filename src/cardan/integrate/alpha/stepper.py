@@ -7,6 +7,7 @@ different iterations and times; none waits for another.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,9 @@ from cardan.integrate.alpha.step import (
     NewtonEquations,
     NewtonUnknowns,
 )
-from cardan.integrate.events import Event, per_system, trace_events
+from cardan.integrate.events import per_system
 from cardan.integrate.integrators import Request
-from cardan.integrate.kernel import MANY_STEPS, Given, Layout, integrator_kernel, layout_of
+from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of
 from cardan.integrate.stepper import BatchStepper, Outcome, States
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.model import Model
@@ -42,21 +43,22 @@ STARTED = ("q", "v", "vdot", "a", "multipliers", "g")  # the parts of the state 
 
 
 @dataclass(frozen=True)
-class AlphaKernels:
+class AlphaKernels(IntegratorKernels):
     """The kernels of the generalised-alpha method for one model, formulation and events."""
 
-    model: Model
     layout: Layout
-    events: tuple[Event, ...]
-    parameters: int
-    """Number of free parameters of the model."""
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """The method and the unknowns."""
+        return "generalised alpha", self.layout.key, self.layout.lent
 
     @property
     def is_tree(self) -> bool:
         """Whether the formulation uses the tree's coordinates."""
         return self.layout.formulation.in_tree
 
-    @property
+    @cached_property
     def sizes(self) -> dict[str, int | None]:
         """Size of each port of the state; None for a scalar."""
         model, n, m = self.model, self.layout.nv, len(self.layout.rows) + len(self.layout.positions)
@@ -70,8 +72,8 @@ class AlphaKernels:
     def march(self) -> Kernel:
         """Iterations and steps until a time: state and `end, rho, stop_at_events, tau, p, limit` to state."""
         state = tuple(self._port(name) for name in self.sizes)
-        data = (*(Port(name, ()) for name in CONTROL), *self._data_ports(), Port("limit", ()))
-        return self._kernel("march", (*state, *data), state, self.recorded, MANY_STEPS)
+        inputs = (*state, *self._data_ports(*CONTROL), Port("limit", ()))
+        return self._kernel("march", inputs, state, self.recorded, MANY_STEPS)
 
     def begin(self) -> Kernel:
         """State at a start: `t, q, v, tau, p` of the tree to `q, v, vdot, a, multipliers, g`."""
@@ -82,15 +84,6 @@ class AlphaKernels:
     def _port(self, name: str) -> Port:
         size = self.sizes[name]
         return Port(name, () if size is None else (size,))
-
-    def _data_ports(self) -> tuple[Port, ...]:
-        return Port("tau", (self.model.nv,)), *((Port("p", (self.parameters,)),) if self.parameters else ())
-
-    def _kernel(
-        self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any, repeats: int = 1
-    ) -> Kernel:
-        facts = ("generalised alpha", self.layout.key, self.layout.lent)
-        return integrator_kernel(self.model, name, facts, self.events, inputs, outputs, record, repeats)
 
     # graphs
 
@@ -145,21 +138,13 @@ class AlphaKernels:
         return March(((opening, 1), (closing, 1)), len(state), len(kept))
 
     def _equations(self, about: Any) -> tuple[AlphaEquations, Given, list[Any]]:
-        import casadi as ca
-
-        p = [ca.SX.sym("p", self.parameters)] if self.parameters else []
-        given = Given(ca.SX.sym("tau", self.model.nv), p, () if self.is_tree else (about,))
-        return AlphaEquations.record(self.model, self.layout), given, [given.tau, *p]
+        given = self._given() if self.is_tree else self._given(about)
+        return AlphaEquations.record(self.model, self.layout), *given
 
     def _tree(self, q: Any, v: Any, about: Any, given: Given) -> Any:
         """`q` and `v` of the tree."""
         own = out_of_own(self.model, self.layout.formulation)
         return function_of(self.model, own)(q, v, about, *given.parameters)
-
-    def _events(self, t: Any, x: Any, w: Any, given: Given) -> Any:
-        import casadi as ca
-
-        return trace_events(self.model, self.events)(t, x, w, *given.parameters) if self.events else ca.SX(0, 1)
 
     def _state(self, symbols: dict[str, Any]) -> AlphaState:
         import casadi as ca
@@ -200,12 +185,8 @@ class AlphaStepper(BatchStepper):
             raise InputError(f"model {model.name!r} has no moving joint; there is nothing to integrate")
         super().__init__(model, tau, request)
         self.rho = np.asarray(float(rho))
-        self.kernels = AlphaKernels(
-            model,
-            layout_of(model, find_formulation(formulation)),
-            self.events,
-            sum(p.shape[-1] for p in self.parameters),
-        )
+        layout, parameters = layout_of(model, find_formulation(formulation)), sum(p.shape[-1] for p in self.parameters)
+        self.kernels = AlphaKernels(model, self.events, parameters, layout)
         self.march, self.names = self.kernels.march(), tuple(self.kernels.sizes)
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

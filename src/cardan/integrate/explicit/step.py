@@ -161,11 +161,6 @@ class Step:
     K: list[tuple[Matrix, Matrix]]
 
 
-def first_stage(graphs: Graphs, q: Matrix, v: Matrix, a: Matrix, given: Given) -> tuple[Matrix, Matrix]:
-    """`k_1` of a method whose first stage is the last one of the step before."""
-    return graphs.rates(q, v, given), a
-
-
 def stage_state(tableau: Tableau, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
     """Time, `q_i` and `v_i` of stage i; the index of the stage may be a symbol."""
     weights = [pick(tableau.A[:, j], i) for j in range(tableau.stages)]
@@ -326,7 +321,7 @@ def decide(
         finite = ca.logic_and(finite, e <= LARGEST)
         good = ca.logic_and(finite, e <= 1)
         last, tiny = ca.fmax(s.e, 1e-4), ca.fmax(e, 1e-10)
-        factor = SAFETY * _root(_root(_root(1 / tiny))) * _root(_root(_root(_root(last))))
+        factor = SAFETY * ca.sqrt(ca.sqrt(ca.sqrt(1 / tiny))) * ca.sqrt(ca.sqrt(ca.sqrt(ca.sqrt(last))))
         factor = ca.fmin(GROW, ca.fmax(SHRINK, factor))
         factor = where(good, factor, where(finite, ca.fmin(factor, SAFETY), SHRINK))
         clipped = ca.logic_and(good, h < s.h)
@@ -370,7 +365,3 @@ def finish(
     a = where(accept, step.K[-1][1], s.a) if tableau.adaptive else s.a
     after = replace(after, q=where(accept, new.q, s.q), v=where(accept, new.v, s.v), a=a)
     return after, is_running(after, control)
-
-
-def _root(x: Matrix) -> Matrix:
-    return x.sqrt()

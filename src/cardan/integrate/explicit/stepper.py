@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from cardan.integrate.events import Event, trace_events
+from cardan.integrate.events import Event
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_trees import large_tree_march
 from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitEquations, ExplicitState, Graphs, Step, StepControl
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import Request
-from cardan.integrate.kernel import MANY_STEPS, Given, integrator_kernel
+from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
 from cardan.integrate.stepper import BatchStepper, States
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
@@ -34,14 +34,16 @@ UNROLLED = 20_000
 
 
 @dataclass(frozen=True)
-class ExplicitKernels:
+class ExplicitKernels(IntegratorKernels):
     """The kernels of one tableau for one model and its events; each is recorded when first used."""
 
     motion: ExplicitEquations
     tableau: Tableau
-    events: tuple[Event, ...]
-    parameters: int
-    """Number of free parameters of the model."""
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """The equations and the method."""
+        return self.motion.key, self.tableau.key
 
     @cached_property
     def march(self) -> Kernel:
@@ -76,7 +78,7 @@ class ExplicitKernels:
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        model = self.motion.model
+        model = self.model
         sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "g": len(self.events)}
         return {name: (sizes[name],) if name in sizes else () for name in STATE}
 
@@ -85,27 +87,15 @@ class ExplicitKernels:
         shapes = self._shapes
         return tuple(Port(name, shapes[name]) for name in names if self.events or name != "g")
 
-    def _parameter_port(self) -> tuple[Port, ...]:
-        return (Port("p", (self.parameters,)),) if self.parameters else ()
-
-    def _data_ports(self, *names: str) -> tuple[Port, ...]:
-        tau = Port("tau", (self.motion.model.nv,))
-        return (*(Port(name, ()) for name in names), tau, *self._parameter_port())
-
     def _symbols(self) -> tuple[Graphs, ExplicitState, Given, list[Any]]:
         import casadi as ca
 
         state = ExplicitState(*(ca.SX.sym(name, *(shape or (1,))) for name, shape in self._shapes.items()))
-        p = [ca.SX.sym("p", self.parameters)] if self.parameters else []
-        given = Given(ca.SX.sym("tau", self.motion.model.nv), p)
-        return self._graphs, state, given, [given.tau, *p]
+        return self._graphs, state, *self._given()
 
     @cached_property
     def _graphs(self) -> Graphs:
         return self.motion.graphs()
-
-    def _events(self, t: Any, q: Any, v: Any, given: Given) -> Any:
-        return trace_events(self.motion.model, self.events)(t, q, v, *given.parameters)
 
     # the step
 
@@ -118,7 +108,8 @@ class ExplicitKernels:
         if graphs.loop is not None:
             return large_tree_march(graphs, tableau, self.events, controlled=step_of == self._controlled_step)
         state, control, h, finish = step_of(graphs, s, given)
-        known = text.first_stage(graphs, s.q, s.v, s.a, given) if first else None
+        # the first stage of a method that controls its error is the last one of the step before
+        known = (graphs.rates(s.q, s.v, given), s.a) if first else None
         if graphs.forward.n_instructions() * (tableau.stages - first) <= UNROLLED:
             step = Step(s.t, s.q, s.v, h, [known] if known else [])
             for i in range(first, tableau.stages):
@@ -149,7 +140,7 @@ class ExplicitKernels:
 
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = text.result(graphs, self.tableau, step, given)
-            g = self._events(step.t + step.h, new.q, new.v, given) if self.events else ca.SX(0, 1)
+            g = self._events(step.t + step.h, new.q, new.v, given)
             after, busy = text.finish(self.tableau, s, control, step, new, g, directions)
             return self._carried(after.columns()), busy
 
@@ -172,12 +163,6 @@ class ExplicitKernels:
     def _carried(self, columns: Sequence[Any]) -> list[Any]:
         return list(columns) if self.events else list(columns)[:-1]
 
-    def _kernel(
-        self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any, repeats: int = 1
-    ) -> Kernel:
-        facts = (self.motion.key, self.tableau.key)
-        return integrator_kernel(self.motion.model, name, facts, self.events, inputs, outputs, record, repeats)
-
 
 _KERNELS: Slot[tuple[str, Any], ExplicitKernels] = Slot("kernels of explicit integrators, by equations and tableau")
 
@@ -188,7 +173,7 @@ def explicit_kernels(motion: ExplicitEquations, tableau: Tableau, events: tuple[
     size = model.parameters.size if model.parameters else 0
 
     def make() -> ExplicitKernels:
-        return ExplicitKernels(replace(motion, model=model), tableau, events, size)
+        return ExplicitKernels(model, events, size, replace(motion, model=model), tableau)
 
     return make() if events else _KERNELS.find(model, (motion.key, tableau.key), make)
 

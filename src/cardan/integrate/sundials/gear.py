@@ -17,6 +17,7 @@ import numpy as np
 from cardan.errors import InputError, ModelError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
+from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Outcome
 from cardan.integrate.sundials.equations import ImplicitSystem
 from cardan.integrate.sundials.solver import SerialStepper, Solver, SolverProgress, SolverRun, SystemArrival
@@ -36,16 +37,22 @@ IGNORED = 1e30  # absolute tolerance of multipliers: excludes them from error an
 class GearStepper(SerialStepper):
     """Integrates a model by Gear's method, in any formulation; fills `integrate.stepper.Stepper`.
 
-    `form` is "stabilised" (index 2, positions and velocities both on the constraints) or "index1". The other arguments
-    are those of `SerialStepper`.
+    `form` is "stabilised" (index 2, positions and velocities both on the constraints) or "index1".
     """
 
     def __init__(
-        self, model: Model, formulation: str | Formulation = "spatial", *, form: str = "stabilised", **settings: Any
+        self,
+        model: Model,
+        formulation: str | Formulation = "spatial",
+        request: Request | None = None,
+        *,
+        tau: Any = None,
+        form: str = "stabilised",
+        max_order: int = 5,
     ) -> None:
         self.system = system = ImplicitSystem(model.unbound, find_formulation(formulation), form)
         self.layout, self.jacobian, self.pattern = system.layout, system.jacobian, system.pattern
-        super().__init__(model, **settings)
+        super().__init__(model, request, tau, max_order)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> GearRun:
         """Make the run of a system."""
@@ -75,7 +82,7 @@ class GearRun(SolverRun):
     def _start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start the solver at a state of the formulation that satisfies the constraints."""
         y, yp = self.system.start(t, q, v, self.tail)
-        self.soft = self.system.soft(t, y, self.tail, SOFT * self.owner.settings.atol)
+        self.soft = self.system.soft(t, y, self.tail, SOFT * self.owner.request.atol)
         self.progress, self.atol = SolverProgress(t), self._tolerance(q, v)
         self.solver = Solver(self._sundials, self.progress, t, y, yp)
         F = np.zeros_like(y)
@@ -99,7 +106,7 @@ class GearRun(SolverRun):
             if self._should_restart(q, v):
                 self.earlier += self.progress.steps
                 self._start_on_constraints(solver.t, q, v)
-            elif solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.settings.max_steps:
+            elif solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.max_steps:
                 solver.go_on()
             else:
                 break
@@ -127,18 +134,18 @@ class GearRun(SolverRun):
     def _tolerance(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Absolute tolerances of q and v (2,), not below the rounding of the largest value: constraints couple them."""
         size = [float(np.abs(x).max(initial=0.0)) for x in (q, v)]
-        return np.maximum(self.owner.settings.atol, ROUNDING * np.array(size))
+        return np.maximum(self.owner.request.atol, ROUNDING * np.array(size))
 
     def _drift(self, q: np.ndarray) -> float:
         """Largest residual of the constraints before the solver is restarted on them."""
-        s = self.owner.settings
-        return DRIFT * (s.rtol * max(1.0, float(np.abs(q).max(initial=0.0))) + s.atol)
+        asked = self.owner.request
+        return DRIFT * (asked.rtol * max(1.0, float(np.abs(q).max(initial=0.0))) + asked.atol)
 
     def _sundials(self) -> Any:
         """IDA on this system's equations."""
         from sksundae.ida import IDA
 
-        settings, layout = self.owner.settings, self.system.layout
+        layout = self.system.layout
         moving = layout.of.nq + layout.of.nv
         share = (moving / layout.n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, multipliers included
         weights = np.full(layout.n, IGNORED)
@@ -148,7 +155,7 @@ class GearRun(SolverRun):
             self._residual(),
             self._jacobian,
             self._events(),
-            rtol=share * settings.rtol,
+            rtol=share * self.owner.request.rtol,
             atol=weights,
             algebraic_idx=range(moving, layout.n),
         )

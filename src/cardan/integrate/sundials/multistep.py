@@ -13,6 +13,7 @@ import numpy as np
 from cardan.errors import InputError, LoopError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
+from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import Layout
 from cardan.integrate.stepper import Outcome
 from cardan.integrate.sundials.equations import (
@@ -45,16 +46,24 @@ def require_open_tree(model: Model, formulation: Formulation, method: str) -> No
 class MultistepStepper(SerialStepper):
     """Integrates a tree without couplings by CVODE; fills `integrate.stepper.Stepper`.
 
-    `formula` is "BDF" or "Adams", as CVODE calls them. The other arguments are those of `SerialStepper`.
+    `formula` is "BDF" or "Adams", as CVODE calls them.
     """
 
-    def __init__(self, model: Model, formula: str = "BDF", **settings: Any) -> None:
+    def __init__(
+        self,
+        model: Model,
+        formula: str = "BDF",
+        request: Request | None = None,
+        *,
+        tau: Any = None,
+        max_order: int = 5,
+    ) -> None:
         self.formula, free = formula, model.unbound
         self.rates = kernel_of_row(free, explicit_rates(free), "tree").ufunc(wide=False)
         self.jacobian, self.pattern = matrix_of_row(free, explicit_jacobian(free), "tree")
         self.unit = tuple(at.start for at in free.quaternions)
         self.layout = DaeLayout(Layout(SPATIAL, model.nq, model.nv, (), (), self.unit), "index1")
-        super().__init__(model, **settings)
+        super().__init__(model, request, tau, max_order)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> MultistepRun:
         """Make the run of a system."""
@@ -79,7 +88,7 @@ class MultistepRun(SolverRun):
         """Move to time `t`."""
         solver = self.solver
         solver.advance(t)
-        while solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.settings.max_steps:
+        while solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.max_steps:
             solver.go_on()
             solver.advance(t)
         q, v = np.split(solver.y, [self.owner.model.nq])
@@ -92,7 +101,7 @@ class MultistepRun(SolverRun):
         from sksundae.cvode import CVODE
 
         owner = self.owner
-        given = {"method": owner.formula, "rtol": owner.settings.rtol, "atol": owner.settings.atol}
+        given = {"method": owner.formula, "rtol": owner.request.rtol, "atol": owner.request.atol}
         return self._make(CVODE, self._rates(), self._jacobian, self._events(), **given)
 
     def _rates(self) -> Callable[..., None]:
