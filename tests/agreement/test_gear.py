@@ -16,8 +16,7 @@ from cardan.formulation.spatial import SPATIAL
 from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Outcome
 from cardan.integrate.sundials.equations import ImplicitSystem
-from cardan.integrate.sundials.gear import GearStepper
-from cardan.integrate.sundials.multistep import MultistepStepper
+from cardan.integrate.sundials.stepper import GearStepper, MultistepStepper
 
 FORMULATIONS = ["spatial", "newton_euler", "absolute", "absolute_body", "relative", "points"]
 FORMULAS = {"BDF": {}, "Adams": {"max_order": 12}}

@@ -14,8 +14,7 @@ import cardan as cd
 from cardan import mechanisms
 from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Arrival, Outcome, Stepper
-from cardan.integrate.sundials.gear import GearStepper
-from cardan.integrate.sundials.multistep import MultistepStepper
+from cardan.integrate.sundials.stepper import GearStepper, MultistepStepper
 
 DATA = Path(__file__).parent / "data"
 

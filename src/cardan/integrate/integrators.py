@@ -276,7 +276,7 @@ class Gear(_Multistep):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""
-        from cardan.integrate.sundials.gear import GearStepper
+        from cardan.integrate.sundials.stepper import GearStepper
 
         return GearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
 
@@ -288,7 +288,7 @@ class _Cvode(_Multistep):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""
-        from cardan.integrate.sundials.multistep import MultistepStepper, require_open_tree
+        from cardan.integrate.sundials.stepper import MultistepStepper, require_open_tree
 
         require_open_tree(model, formulation, self.name)
         return MultistepStepper(model, self.formula, request, tau=tau, max_order=self._order)

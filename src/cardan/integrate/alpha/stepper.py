@@ -17,16 +17,7 @@ from cardan.formulation.coordinates import into_own, out_of_own
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.integrate.alpha import step as text
-from cardan.integrate.alpha.step import (
-    CONTROL,
-    AlphaCoefficients,
-    AlphaControl,
-    AlphaEquations,
-    AlphaPoint,
-    AlphaState,
-    NewtonEquations,
-    NewtonUnknowns,
-)
+from cardan.integrate.alpha.step import CONTROL, AlphaEquations, AlphaPoint, AlphaState, NewtonEquations, NewtonUnknowns
 from cardan.integrate.events import per_system
 from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of
@@ -106,8 +97,8 @@ class AlphaKernels(IntegratorKernels):
 
         symbols = {name: ca.SX.sym(name, size or 1) for name, size in self.sizes.items()}
         equations, given, data = self._equations(symbols.get("x"))
-        control = AlphaControl(*(ca.SX.sym(name) for name in CONTROL))
-        s, c = self._state(symbols), AlphaCoefficients.of(control.rho)
+        control = text.AlphaControl(*(ca.SX.sym(name) for name in CONTROL))
+        s, c = self._state(symbols), text.AlphaCoefficients.of(control.rho)
         h = text.step_length(s, control)
         x = text.iterate_or_guess(s, text.predict(c, s.point))
         linear = text.linearise(equations, c, s.point, x, h, given)

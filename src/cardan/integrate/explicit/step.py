@@ -188,13 +188,6 @@ def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: 
     return graphs.rates(q, v, given), graphs.accelerations(t, q, v, given)
 
 
-def with_column(K: Matrix, k: Matrix, i: Scalar) -> Matrix:
-    """The matrix `K` with `k` in column i; the index is a symbol."""
-    import casadi as ca
-
-    return ca.horzcat(*(where(i == j, k, K[:, j]) for j in range(K.shape[1])))
-
-
 def pick(values: np.ndarray, i: int | Scalar) -> Scalar:
     """Entry `i`, which may be a symbol, of an array of numbers."""
     if not is_symbol(i):
@@ -258,10 +251,6 @@ class ExplicitState:
     outcome: Matrix
     event: Matrix
     g: Matrix
-
-    def columns(self) -> list[Matrix]:
-        """All of them, in order."""
-        return [getattr(self, name) for name in STATE]
 
 
 STATE = tuple(f.name for f in fields(ExplicitState))

@@ -6,13 +6,13 @@ run for every stage.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from cardan.algebra.matrix import where
 from cardan.integrate.events import Event
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_trees import large_tree_march
@@ -125,7 +125,10 @@ class ExplicitKernels(IntegratorKernels):
         filled = [ca.horzcat(k, ca.SX.zeros(k.shape[0], tableau.stages - 1)) for k in column]
         opening = ca.Function("begin", inputs, [*state, first, h, *filled, 0])
         k = text.stage(graphs, tableau, step, number, given)
-        columns = [text.with_column(K, new, number) for new, K in zip(k, (kq, kv), strict=True)]
+        columns = [
+            ca.horzcat(*(where(number == j, new, K[:, j]) for j in range(tableau.stages)))
+            for new, K in zip(k, (kq, kv), strict=True)
+        ]
         middle = ca.Function("stage", inputs, [*state, number + 1, size, *columns, 0])
         after, busy = finish(step)
         closing = ca.Function("finish", inputs, [*after, number, size, kq, kv, busy])
@@ -142,10 +145,9 @@ class ExplicitKernels(IntegratorKernels):
             new = text.result(graphs, self.tableau, step, given)
             g = self._events(step.t + step.h, new.q, new.v, given)
             after, busy = text.finish(self.tableau, s, control, step, new, g, directions)
-            return self._carried(after.columns()), busy
+            return self._columns(after), busy
 
-        controls = [getattr(control, name) for name in CONTROL]
-        return self._carried(s.columns()), controls, text.step_length(s, control), finish
+        return self._columns(s), list(vars(control).values()), text.step_length(s, control), finish
 
     def _given_step(self, graphs: Graphs, s: ExplicitState, given: Given) -> Any:
         """The same for a step of given length that is always accepted."""
@@ -160,8 +162,8 @@ class ExplicitKernels(IntegratorKernels):
         state = [s.t, s.q, s.v, s.a, *([s.g] if self.events else [])]
         return state, [s.h], s.h, finish
 
-    def _carried(self, columns: Sequence[Any]) -> list[Any]:
-        return list(columns) if self.events else list(columns)[:-1]
+    def _columns(self, s: ExplicitState) -> list[Any]:
+        return list(vars(s).values())[: None if self.events else -1]
 
 
 _KERNELS: Slot[tuple[str, Any], ExplicitKernels] = Slot("kernels of explicit integrators, by equations and tableau")

@@ -20,8 +20,7 @@ from cardan.machines.llvm.module import Module, VectorType
 from cardan.machines.llvm.schedule import print_schedule
 from cardan.program.graph import Graph
 from cardan.program.march import March
-from cardan.program.program import Port, Program
-from cardan.program.recording import Recorded
+from cardan.program.program import Port, Program, Recorded
 
 
 def print_body(recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = ()) -> int:
