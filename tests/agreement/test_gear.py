@@ -106,7 +106,8 @@ def test_springs_know_how_often_they_were_wound(formulation: str) -> None:
     assert np.abs(v[:, 0, 0] + 6 * np.pi * np.sin([1.0, 4.0])).max() < 1e-7
 
 
-def test_gears_whose_ratio_is_no_fraction_count_whole_turns() -> None:
+@pytest.mark.parametrize("formulation", ["spatial", "absolute", "relative"])
+def test_gears_whose_ratio_is_no_fraction_turn_many_times(formulation: str) -> None:
     m = cd.Mechanism("gears", gravity=(0, 0, 0))
     for k, name in enumerate("ab"):
         m.body(name, mass=1.0, com=(0, 0, 0), inertia=np.eye(3))
@@ -114,9 +115,21 @@ def test_gears_whose_ratio_is_no_fraction_count_whole_turns() -> None:
     m.couple("mesh", {"on a": 1.0, "on b": np.sqrt(2)})
     model = m.build()
     q0, v0 = cd.assemble(model, v=[1.0, -1 / np.sqrt(2)])
-    for formulation in ("spatial", "absolute", "relative"):
-        q, _ = run(GearStepper(model, formulation), q0, v0, 20.0)
-        assert np.abs(q[0, 0] - [20.0, -20 / np.sqrt(2)]).max() < 1e-6
+    q, _ = run(GearStepper(model, formulation), q0, v0, 20.0)
+    assert np.abs(q[0, 0] - [20.0, -20 / np.sqrt(2)]).max() < 1e-6
+
+
+def test_gears_whose_ratio_is_no_fraction_need_counted_angles() -> None:
+    """Two joints that close loops, so that their turns are not counted, coupled by an irrational ratio."""
+    m = cd.Mechanism("gears", gravity=(0, 0, 0))
+    for k, name in enumerate("ab"):
+        m.body(name, mass=1.0, com=(0, 0, 0), inertia=np.eye(3))
+        m.joint(f"on {name}", cd.Revolute(), m.ground, name, at=(k, 0, 0))
+        m.joint(f"beside {name}", cd.Revolute(), m.ground, name, at=(k, 0, 0))
+    m.couple("mesh", {"beside a": 1.0, "beside b": np.sqrt(2)})
+    model = m.build(cut=["beside a", "beside b"])
+    with pytest.raises(cd.ModelError, match=r"'mesh': .* no simple fraction, .* 'beside a', whose turns are not"):
+        cd.simulate(model, 1.0, method="gear")
 
 
 def test_jacobian_is_the_derivative_of_the_residual() -> None:

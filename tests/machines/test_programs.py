@@ -11,7 +11,7 @@ import pytest
 import cardan as cd
 from cardan.errors import CardanError
 from cardan.formulation.looping import record_schedule
-from cardan.formulation.recursions import quantity
+from cardan.formulation.spatial import SPATIAL
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Module, VectorType
 from cardan.program.graph import Graph, read
@@ -70,7 +70,7 @@ def test_climbs_need_scratch():
         body = m.body(f"b{i}", mass=1.0, com=(0.1, 0.2, 0.3), inertia=np.eye(3))
         m.joint(f"j{i}", cd.Revolute(axis=(0, 0, 1)), parent, body, at=(0.3, 0.2, 0.1))
         parent = body
-    schedule = record_schedule(quantity("spatial", "mass_matrix").recursion, m.build())
+    schedule = record_schedule(SPATIAL.quantities["mass_matrix"].recursion, m.build())
     (climb,) = [r for r in schedule.rounds if isinstance(r, ClimbRound)]
     assert climb.scratch_size == climb.message + 2
     assert schedule.state_size == schedule.node_state + climb.scratch_size
