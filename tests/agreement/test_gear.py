@@ -135,7 +135,7 @@ def test_gears_whose_ratio_is_no_fraction_need_counted_angles() -> None:
 def test_jacobian_is_the_derivative_of_the_residual() -> None:
     """By differences at a random point with mu = 0, on a loop with a ball joint in it."""
     model = mechanisms.rscr().build()
-    system = ImplicitSystem(model, SPATIAL, "stabilised")
+    system = ImplicitSystem(model, SPATIAL, stabilised=True)
     layout, rng = system.layout, np.random.default_rng(3)
     y, yp = rng.standard_normal((2, layout.n))
     y[sum(layout.sizes[:3]) :] = 0.0

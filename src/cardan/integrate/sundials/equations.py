@@ -39,15 +39,15 @@ from cardan.structure.projection import project
 
 @dataclass(frozen=True)
 class DaeLayout:
-    """The unknowns of one form of the equations, "stabilised" or "index1"."""
+    """The unknowns of the equations, stabilised or of index 1."""
 
     of: Layout
-    form: str
+    stabilised: bool
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Numbers of q, v, lam and mu."""
-        mu = len(self.of.positions) + len(self.of.unit) if self.form == "stabilised" else 0
+        mu = len(self.of.positions) + len(self.of.unit) if self.stabilised else 0
         return self.of.nq, self.of.nv, len(self.of.rows), mu
 
     @property
@@ -58,7 +58,7 @@ class DaeLayout:
     @property
     def name(self) -> str:
         """Everything that distinguishes it from another layout."""
-        return f"{self.of.key} {self.form}"
+        return f"{self.of.key} {'stabilised' if self.stabilised else 'index1'}"
 
 
 def about_port(model: Model, formulation: Formulation) -> dict[str, Shape]:
@@ -181,7 +181,7 @@ def _implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matri
     parts = own_equations(model, of.formulation, {**s, "q": q, "v": v})
     rows = parts.rows.kept(of.rows)
     moving = [qdot - of.formulation.rates(model, q, v), parts.M @ vdot + rows.J.T @ lam - parts.f]
-    if layout.form == "index1":
+    if not layout.stabilised:
         return ca.vertcat(*moving, rows.J @ vdot - rows.gamma), ca.SX(of.nq, 1)
     lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in of.unit]
     held = ca.vertcat(parts.rows.kept(of.positions).phi, *lengths)
@@ -234,10 +234,10 @@ def events_of_row(model: Model, layout: DaeLayout, graph: Any) -> Any:
 class ImplicitSystem:
     """The equations of a model in one formulation. Times are in s; arguments called `tail` are made by `tail`."""
 
-    def __init__(self, model: Model, formulation: Formulation, form: str) -> None:
+    def __init__(self, model: Model, formulation: Formulation, stabilised: bool) -> None:
         self.model, self.is_tree = model, formulation.in_tree
         of = layout_of(model, formulation)
-        self.layout = DaeLayout(of, form)
+        self.layout = DaeLayout(of, stabilised)
         self.state = kernel_of_row(model, dae_state(model, of), of.key)
         if not self.is_tree:
             self.into = kernel_of_row(model, into_own(model, formulation), formulation.key)

@@ -61,7 +61,7 @@ class GearStepper(SerialStepper):
         form: str = "stabilised",
         max_order: int = 5,
     ) -> None:
-        self.system = system = ImplicitSystem(model.unbound, find_formulation(formulation), form)
+        self.system = system = ImplicitSystem(model.unbound, find_formulation(formulation), form == "stabilised")
         self.layout, self.jacobian, self.pattern = system.layout, system.jacobian, system.pattern
         super().__init__(model, request, tau, max_order)
 
@@ -131,7 +131,7 @@ class GearRun(SolverRun):
             return True
         if solver.outcome > Outcome.EVENT:  # at these speeds the tolerance may be below rounding
             return bool((self._tolerance(q, v) > 2 * self.atol).any())
-        if self.system.layout.form != "index1":
+        if self.system.layout.stabilised:
             return False
         gap = self.system.gap(solver.t, q, v, self.tail)
         if gap > OPEN:
@@ -251,7 +251,7 @@ class MultistepStepper(SerialStepper):
         self.rates = kernel_of_row(free, explicit_rates(free), "tree").ufunc(wide=False)
         self.jacobian, self.pattern = matrix_of_row(free, explicit_jacobian(free), "tree")
         self.unit = tuple(at.start for at in free.quaternions)
-        self.layout = DaeLayout(Layout(SPATIAL, model.nq, model.nv, (), (), self.unit), "index1")
+        self.layout = DaeLayout(Layout(SPATIAL, model.nq, model.nv, (), (), self.unit), stabilised=False)
         super().__init__(model, request, tau, max_order)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> MultistepRun:
