@@ -27,7 +27,7 @@ from cardan.structure.kernels import parameter_arguments
 HOPELESS = 1e-9  # relative to the time (at least 1 s): if a shorter step has no finite values, no step will
 MOST_STEPS = 1_000_000  # unless the run asks for another limit
 PAUSE = 1000  # steps after which SUNDIALS returns, so that it can be checked whether to go on
-LINEAR_SOLVERS = (("dense", 400), ("sparse", np.inf))  # which linear solver, up to how many unknowns
+DENSE = 400  # unknowns up to which the linear solver takes a dense matrix
 CODES = {-1: Outcome.TOO_MANY_STEPS, -2: Outcome.SMALL_STEP, -3: Outcome.SMALL_STEP, -4: Outcome.NEWTON}
 EVENT_MET = 2
 
@@ -165,26 +165,15 @@ class SolverRun:
     def _steps(self) -> int:
         return self.earlier + self.progress.steps
 
-    def _make(
-        self,
-        build: Callable[..., Any],
-        function: Callable[..., None],
-        jacobian: Callable[[Callable[..., Any]], Callable[..., None]],
-        events: Any,
-        **options: Any,
-    ) -> Any:
-        """Make a solver of the kind `build`, without the warnings about its options: users do not set them.
+    def _filler(self) -> Callable[..., Any]:
+        """A function that fills the Jacobian as the linear solver takes it: its nonzeros by columns, or all of it."""
+        fill, pattern = self.owner.jacobian, self.owner.pattern
+        return fill if pattern.shape[0] > DENSE else _dense_from_nonzeros(fill, pattern)
 
-        `function`, `events` and what `jacobian` makes of a function that fills the matrix are SUNDIALS' callbacks.
-        """
+    def _make(self, build: Callable[..., Any], function: Any, jacobian: Any, events: Any, **options: Any) -> Any:
+        """Make a solver of the kind `build`, without warnings about its options: users do not set them."""
         owner = self.owner
-        fill, pattern = owner.jacobian, owner.pattern
-        linear = next(name for name, size in LINEAR_SOLVERS if pattern.shape[0] <= size)
-        options |= owner.options | {"linsolver": linear}
-        if linear == "sparse":
-            options |= {"jacfn": jacobian(fill), "sparsity": pattern}
-        else:
-            options |= {"jacfn": jacobian(_dense_from_nonzeros(fill, pattern))}
+        options |= owner.options | {"jacfn": jacobian}
         if owner.events is not None:
             events.direction = [event.direction for event in owner.request.events]
             options |= {"eventsfn": events, "num_events": len(events.direction)}
@@ -210,13 +199,16 @@ class SerialStepper:
         self.tau = np.zeros(model.nv) if tau is None else np.asarray(tau, dtype=float)
         asked, events = self.request, self.request.events
         self.max_steps = MOST_STEPS if asked.max_steps is None else asked.max_steps
-        self.options = {
+        self.options: dict[str, Any] = {
             "max_order": max_order,
             "max_step": 0.0 if np.isinf(asked.max_step) else float(asked.max_step),
             "first_step": float(min(asked.step or 0.0, asked.max_step)),
             "max_num_steps": PAUSE,
+            "linsolver": "dense",
         }
-        self.events = None
+        if self.pattern.shape[0] > DENSE:
+            self.options |= {"linsolver": "sparse", "sparsity": self.pattern}
+        self.events: Any = None
         if events:
             self.events = events_of_row(model.unbound, self.layout, events_of_one_system(model, events))
         self.runs: list[SolverRun | None] = []  # None for a system that stays where it is

@@ -161,15 +161,18 @@ class GearRun(SolverRun):
         share = (moving / layout.n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, multipliers included
         weights = np.full(layout.n, IGNORED)
         weights[: layout.of.nq], weights[layout.of.nq : moving] = share * self.atol
-        return self._make(
-            IDA,
-            self._residual(),
-            self._jacobian,
-            self._events(),
-            rtol=share * self.owner.request.rtol,
-            atol=weights,
-            algebraic_idx=range(moving, layout.n),
-        )
+        soft, tail, check, fill = self.soft, self.tail, self.progress.check, self._filler()
+        events_at, about, parameters = self.owner.events, self.about, self.parameters
+
+        def jacobian(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
+            check(t, y, yp, F)  # that the equations have finite values
+            fill(t, cj, y, yp, soft, *tail, out)
+
+        def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
+            events_at(t, y, about, *parameters, out)
+
+        given = {"rtol": share * self.owner.request.rtol, "atol": weights, "algebraic_idx": range(moving, layout.n)}
+        return self._make(IDA, self._residual(), jacobian, events, **given)
 
     def _residual(self) -> Callable[..., None]:
         """Callback that fills the residual; it also follows measured angles from step to step."""
@@ -195,25 +198,6 @@ class GearRun(SolverRun):
             evaluate(t, y, yp, soft, *tail, out)
 
         return following
-
-    def _jacobian(self, fill: Callable[..., Any]) -> Callable[..., None]:
-        """Callback that fills the Jacobian; it also checks that the equations have finite values."""
-        soft, tail, check = self.soft, self.tail, self.progress.check
-
-        def jacobian(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
-            check(t, y, yp, F)
-            fill(t, cj, y, yp, soft, *tail, out)
-
-        return jacobian
-
-    def _events(self) -> Callable[..., None]:
-        evaluate: Any = self.owner.events
-        about, parameters = self.about, self.parameters
-
-        def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
-            evaluate(t, y, about, *parameters, out)
-
-        return events
 
 
 def require_open_tree(model: Model, formulation: Formulation, method: str) -> None:
@@ -289,35 +273,21 @@ class MultistepRun(SolverRun):
         """CVODE on this system's equations."""
         from sksundae.cvode import CVODE
 
-        owner = self.owner
-        given = {"method": owner.formula, "rtol": owner.request.rtol, "atol": owner.request.atol}
-        return self._make(CVODE, self._rates(), self._jacobian, self._events(), **given)
-
-    def _rates(self) -> Callable[..., None]:
-        evaluate, tail, progress, attempt = self.owner.rates, self.tail, self.progress, self.progress.attempt
+        owner, tail, progress, attempt = self.owner, self.tail, self.progress, self.progress.attempt
+        evaluate, check, fill = owner.rates, progress.check, self._filler()
+        events_at, about, parameters = owner.events, self.about, self.parameters
 
         def rates(t: float, y: np.ndarray, out: np.ndarray) -> None:
             if t != progress.tried:
                 attempt(t)
             evaluate(t, y, *tail, out)
 
-        return rates
-
-    def _jacobian(self, fill: Callable[..., Any]) -> Callable[..., None]:
-        """Callback that fills the Jacobian; it also checks that the equations have finite values."""
-        tail, check = self.tail, self.progress.check
-
         def jacobian(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
-            check(t, y, yp, yp)
+            check(t, y, yp, yp)  # that the equations have finite values
             fill(t, y, *tail, out)
 
-        return jacobian
-
-    def _events(self) -> Callable[..., None]:
-        evaluate: Any = self.owner.events
-        about, parameters = self.about, self.parameters
-
         def events(t: float, y: np.ndarray, out: np.ndarray) -> None:
-            evaluate(t, y, about, *parameters, out)
+            events_at(t, y, about, *parameters, out)
 
-        return events
+        given = {"method": owner.formula, "rtol": owner.request.rtol, "atol": owner.request.atol}
+        return self._make(CVODE, rates, jacobian, events, **given)
