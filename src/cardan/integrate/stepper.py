@@ -128,7 +128,7 @@ class BatchStepper:
 
     def _restart(self, at_event: np.ndarray) -> None:
         """Prepare the systems of a mask, which met an event, to go on from there."""
-        raise NotImplementedError
+        self.s |= self._evaluated()
 
     def _march_to(self, t: float) -> None:
         """Move every system to time `t`, or to the start of the step in which it meets an event."""

@@ -214,9 +214,6 @@ class ExplicitStepper(BatchStepper):
             a = tree_kernel(self.model, "forward_dynamics")(s["q"], s["v"], self.tau)
         return {"a": np.array(a), **({"g": np.array(g[0])} if g else {})}
 
-    def _restart(self, at_event: np.ndarray) -> None:
-        self.s |= self._evaluated()
-
     def _march_to(self, t: float) -> None:
         if not self.tableau.adaptive:
             self.s["h"] = self._equal_steps(t)
