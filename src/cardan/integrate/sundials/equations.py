@@ -185,9 +185,8 @@ def _implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matri
         return ca.vertcat(*moving, rows.J @ vdot - rows.gamma), ca.SX(of.nq, 1)
     lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in of.unit]
     held = ca.vertcat(parts.rows.kept(of.positions).phi, *lengths)
-    return ca.vertcat(*moving, rows.J @ v - rows.beta - soft[0] * lam, held - soft[1] * mu), ca.jtimes(
-        held, q, mu, True
-    )
+    F = ca.vertcat(*moving, rows.J @ v - rows.beta - soft[0] * lam, held - soft[1] * mu)
+    return F, ca.jtimes(held, q, mu, True)
 
 
 COMPILED = 3_000  # operations up to which a Jacobian is compiled; beyond, CasADi's interpreter runs it
@@ -216,11 +215,14 @@ def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable
     """A function that fills the nonzeros of a matrix by columns, and their pattern as a SciPy matrix."""
 
     def make() -> tuple[Callable[..., Any], Any]:
+        from scipy.sparse import csc_matrix
+
         function = function_of(model, quantity)
+        of = function.sparsity_out(0)
+        pattern = csc_matrix((np.ones(of.nnz()), of.row(), of.colind()), shape=of.shape)
         if function.n_instructions() > COMPILED:
-            return _interpreted(function), _pattern(function)
-        kernel = kernel_of_row(model, nonzeros(quantity, function.nnz_out(0)), name)
-        return kernel.ufunc(wide=False), _pattern(function)
+            return _interpreted(function), pattern
+        return kernel_of_row(model, nonzeros(quantity, of.nnz()), name).ufunc(wide=False), pattern
 
     return _MATRICES.find(model, (name, quantity.name), make)
 
@@ -263,9 +265,7 @@ class ImplicitSystem:
         nq, nv = self.layout.of.nq, self.layout.of.nv
         q, v, lam = y[:nq], y[nq:][:nv], y[nq + nv :]
         M, _, _, _, _, G, *_ = self.state(np.asarray(t), q, v, *tail)
-        force = max(
-            float(np.abs(lam).max(initial=0.0)), float(np.abs(M).max(initial=0.0)), 1e-300
-        )  # at 1 m/s^2 or more
+        force = max(*(float(np.abs(x).max(initial=0.0)) for x in (lam, M)), 1e-300)  # at 1 m/s^2 or more
         size = float(np.mean(np.sum(G * G, axis=1))) if len(G) else 0.0
         return np.array([max(allowed, ROUNDING / 10) / force, YIELDS * size])
 
@@ -297,14 +297,6 @@ class ImplicitSystem:
     def own(self, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the formulation from those of the tree."""
         return (q, v) if self.is_tree else self.into(q, v, *tail[2:])
-
-
-def _pattern(function: Any) -> Any:
-    """Pattern of the nonzeros, as a SciPy matrix."""
-    from scipy.sparse import csc_matrix
-
-    pattern = function.sparsity_out(0)
-    return csc_matrix((np.ones(pattern.nnz()), pattern.row(), pattern.colind()), shape=pattern.shape)
 
 
 def _interpreted(function: Any) -> Callable[..., None]:
