@@ -2,6 +2,7 @@
 
 import _thread
 import threading
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -12,14 +13,14 @@ import cardan as cd
 from cardan import mechanisms
 from cardan.errors import InputError, LoopError
 from cardan.formulation.spatial import SPATIAL
+from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Outcome
 from cardan.integrate.sundials.equations import ImplicitSystem
-from cardan.integrate.sundials.gear import GearStepper
-from cardan.integrate.sundials.multistep import MultistepStepper
+from cardan.integrate.sundials.stepper import GearStepper, MultistepStepper
 
 FORMULATIONS = ["spatial", "newton_euler", "absolute", "absolute_body", "relative", "points"]
 FORMULAS = {"BDF": {}, "Adams": {"max_order": 12}}
-TIGHT = {"rtol": 1e-11, "atol": 1e-12}
+TIGHT = Request(rtol=1e-11, atol=1e-12)
 
 
 def run(stepper: Any, q: Any, v: Any, *times: float) -> tuple[np.ndarray, np.ndarray]:
@@ -49,7 +50,7 @@ def whirling_pendulum_time(v0: float, angle: float) -> float:
 def test_whirling_pendulum_keeps_count_of_its_turns(formulation: str) -> None:
     """The only sample is ten turns after the start, where an elliptic integral says."""
     end = whirling_pendulum_time(2.5, 20 * np.pi)
-    q, v = run(GearStepper(pendulum().build(), formulation, **TIGHT), [0.0], [2.5], end)
+    q, v = run(GearStepper(pendulum().build(), formulation, TIGHT), [0.0], [2.5], end)
     assert abs(q[0, 0, 0] - 20 * np.pi) < 1e-6
     assert abs(v[0, 0, 0] - 2.5) < 1e-6
 
@@ -57,7 +58,7 @@ def test_whirling_pendulum_keeps_count_of_its_turns(formulation: str) -> None:
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_whirling_pendulum_by_multistep_methods(formula: str) -> None:
     end = whirling_pendulum_time(2.5, 20 * np.pi)
-    q, _ = run(MultistepStepper(pendulum().build(), formula, **FORMULAS[formula], **TIGHT), [0.0], [2.5], end)
+    q, _ = run(MultistepStepper(pendulum().build(), formula, TIGHT, **FORMULAS[formula]), [0.0], [2.5], end)
     assert abs(q[0, 0, 0] - 20 * np.pi) < 1e-6
 
 
@@ -69,8 +70,8 @@ def test_four_bar_moves_alike_in_every_formulation(formulation: str, form: str) 
     model = mechanisms.four_bar().build()
     q0, v0 = cd.assemble(model, v=np.full(model.nv, 0.5))
     times = (0.3, 0.7, 1.5)
-    q, v = run(GearStepper(model, **TIGHT), q0, v0, *times)
-    other_q, other_v = run(GearStepper(model, formulation, form=form, **TIGHT), q0, v0, *times)
+    q, v = run(GearStepper(model, request=TIGHT), q0, v0, *times)
+    other_q, other_v = run(GearStepper(model, formulation, TIGHT, form=form), q0, v0, *times)
     assert np.abs(q - q0).max() > 0.1
     assert np.abs(other_q - q).max() < 1e-7
     assert np.abs(other_v - v).max() < 1e-6
@@ -100,7 +101,7 @@ def test_springs_know_how_often_they_were_wound(formulation: str) -> None:
     m.body("wheel", mass=1.0, com=(0, 0, 0), inertia=np.eye(3))
     m.joint("A", cd.Revolute(), m.ground, "wheel")
     m.torsion("spring", "A", stiffness=1.0)
-    q, v = run(GearStepper(m.build(), formulation, **TIGHT), [6 * np.pi], [0.0], 1.0, 4.0)
+    q, v = run(GearStepper(m.build(), formulation, TIGHT), [6 * np.pi], [0.0], 1.0, 4.0)
     assert np.abs(q[:, 0, 0] - 6 * np.pi * np.cos([1.0, 4.0])).max() < 1e-7
     assert np.abs(v[:, 0, 0] + 6 * np.pi * np.sin([1.0, 4.0])).max() < 1e-7
 
@@ -134,7 +135,7 @@ def test_gears_whose_ratio_is_no_fraction_need_counted_angles() -> None:
 def test_jacobian_is_the_derivative_of_the_residual() -> None:
     """By differences at a random point with mu = 0, on a loop with a ball joint in it."""
     model = mechanisms.rscr().build()
-    system = ImplicitSystem(model, SPATIAL, "stabilised")
+    system = ImplicitSystem(model, SPATIAL, stabilised=True)
     layout, rng = system.layout, np.random.default_rng(3)
     y, yp = rng.standard_normal((2, layout.n))
     y[sum(layout.sizes[:3]) :] = 0.0
@@ -156,9 +157,8 @@ def test_jacobian_is_the_derivative_of_the_residual() -> None:
 def test_events_stop_where_they_happen_and_let_go(formulation: str) -> None:
     """An angle, and the top passed downwards, each met at the time that the elliptic integral gives."""
     model = pendulum().build()
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q"), ca.SX.sym("v")
-    events = ca.Function("g", [t, q, v], [ca.vertcat(q - 2.5 * np.pi, ca.sin(q))])
-    stepper = GearStepper(model, formulation, events=events, directions=[0, -1], **TIGHT)
+    events = cd.Event("angle", lambda s: s.q - 2.5 * np.pi), cd.Event("top", lambda s: ca.sin(s.q), direction=-1)
+    stepper = GearStepper(model, formulation, replace(TIGHT, events=events))
     stepper.begin(0.0, np.zeros((1, 1)), np.array([[2.5]]))
     met = []
     for _ in range(5):
@@ -174,9 +174,8 @@ def test_events_stop_where_they_happen_and_let_go(formulation: str) -> None:
 
 
 def test_events_of_multistep_methods() -> None:
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q"), ca.SX.sym("v")
-    events = ca.Function("g", [t, q, v], [q - 1.0])
-    stepper = MultistepStepper(pendulum().build(), "Adams", max_order=12, events=events, **TIGHT)
+    request = replace(TIGHT, events=(cd.Event("angle", lambda s: s.q - 1.0),))
+    stepper = MultistepStepper(pendulum().build(), "Adams", request, max_order=12)
     stepper.begin(0.0, np.zeros((1, 1)), np.array([[2.5]]))
     a = stepper.advance(10.0)
     assert a.outcome[0] == Outcome.EVENT
@@ -217,7 +216,7 @@ def test_motion_that_ends_is_told_in_the_solvers_words(capfd: Any) -> None:
 
 
 def test_too_many_steps_are_too_many() -> None:
-    stepper = GearStepper(pendulum().build(), max_steps=500, max_step=1e-3)
+    stepper = GearStepper(pendulum().build(), request=Request(max_steps=500, max_step=1e-3))
     stepper.begin(0.0, np.zeros((1, 1)), np.ones((1, 1)))
     a = stepper.advance(100.0)
     assert a.outcome[0] == Outcome.TOO_MANY_STEPS
@@ -225,7 +224,7 @@ def test_too_many_steps_are_too_many() -> None:
 
 
 def test_interrupt_comes_through() -> None:
-    stepper = GearStepper(pendulum().build(), max_step=1e-5)
+    stepper = GearStepper(pendulum().build(), request=Request(max_step=1e-5))
     stepper.begin(0.0, np.zeros((1, 1)), np.ones((1, 1)))
     threading.Timer(0.1, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
@@ -269,7 +268,7 @@ def test_free_parameters_are_those_of_each_system() -> None:
     m.joint("A", cd.Revolute(), m.ground, "wheel")
     m.torsion("s", "A", stiffness=1.0)
     model = m.build().free("s.stiffness").at({"s.stiffness": np.array([1.0, 4.0])})
-    for stepper in (GearStepper(model, **TIGHT), MultistepStepper(model, **TIGHT)):
+    for stepper in (GearStepper(model, request=TIGHT), MultistepStepper(model, request=TIGHT)):
         q, _ = run(stepper, np.ones((2, 1)), np.zeros((2, 1)), 1.0)
         assert np.abs(q[0, :, 0] - np.cos([1.0, 2.0])).max() < 1e-9
 

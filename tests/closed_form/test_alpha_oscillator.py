@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import cardan as cd
 from cardan.integrate.alpha.stepper import AlphaStepper
+from cardan.integrate.integrators import Request
 
 
 @cache
@@ -29,7 +30,7 @@ def oscillator() -> cd.Model:
 def motion(stiffness: float, damping: float, rho: float, steps: int, v: float = 0.0) -> np.ndarray:
     """Positions and velocities (steps + 1, 2) from q = 1 m in steps of 1 s."""
     model = oscillator().at({"spring.stiffness": stiffness, "spring.damping": damping})
-    stepper = AlphaStepper(model, "spatial", np.zeros(1), step=1.0, rho=rho)
+    stepper = AlphaStepper(model, "spatial", np.zeros(1), Request(step=1.0), rho)
     stepper.begin(0.0, np.ones((1, 1)), np.full((1, 1), v))
     found = [(1.0, v)]
     for k in range(steps):

@@ -14,6 +14,7 @@ import cardan as cd
 from cardan import mechanisms
 from cardan.integrate.alpha.stepper import AlphaStepper
 from cardan.integrate.events import Event
+from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Arrival, Outcome
 
 from ..graphs import WAYS, join_closed
@@ -48,7 +49,7 @@ def model_and_state(name: str) -> tuple[cd.Model, np.ndarray, np.ndarray]:
 
 def run(name: str, step: float, rho: float = 0.9, until: float = DURATION, **options: Any) -> Arrival:
     model, q, v = model_and_state(name)
-    stepper = AlphaStepper(model, options.pop("key", "spatial"), np.zeros(model.nv), step=step, rho=rho, **options)
+    stepper = AlphaStepper(model, options.pop("key", "spatial"), np.zeros(model.nv), Request(step=step, **options), rho)
     stepper.begin(0.0, q[None], v[None])
     arrival = stepper.advance(until)
     assert arrival.outcome[0] == Outcome.ARRIVED
@@ -74,7 +75,7 @@ def test_steps_of_unequal_lengths_keep_the_order(name: str, rho: float) -> None:
     model, q, v = model_and_state(name)
     ends = []
     for n in (500, 1000, 2000):
-        stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), step=1.0, rho=rho)
+        stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), Request(step=1.0), rho)
         stepper.begin(0.0, q[None], v[None])
         for t in np.cumsum(np.tile([0.5, 1.5], n // 2)) * DURATION / n:
             end = stepper.advance(t)
@@ -179,7 +180,7 @@ def test_one_step_of_every_formulation_agrees(seed: int) -> None:
     q, v = cd.assemble(model, None, np.random.default_rng(seed).uniform(-1, 1, model.nv))
     ends = {}
     for key in WAYS:
-        stepper = AlphaStepper(model, key, np.full(model.nv, 0.3), step=2e-4)
+        stepper = AlphaStepper(model, key, np.full(model.nv, 0.3), Request(step=2e-4))
         stepper.march = interpreted(stepper)  # type: ignore[assignment]
         stepper.begin(0.0, q[None], v[None])
         end = stepper.advance(2e-4)
@@ -213,7 +214,7 @@ def test_links_without_inertia_that_a_loop_holds(light: str) -> None:
     m.joint("D", cd.Revolute(), m.ground, "rocker", at=(1.0, 0, 0), child_at=(0.8, 0, 0))
     model = m.build()
     q, v = cd.assemble(model)
-    stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), step=1e-4)
+    stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), Request(step=1e-4))
     stepper.begin(0.0, q[None], v[None])
     end = stepper.advance(0.01)
     assert end.outcome[0] == Outcome.ARRIVED
@@ -225,13 +226,13 @@ def test_lanes_are_independent_of_one_another() -> None:
     model, q, v = model_and_state("four_bar")
     speeds = np.array([0.2, 1.0, np.nan, 1e6, 2.0, 0.5, 1.5, -1.0, 0.7])
     states = np.broadcast_to(q, (len(speeds), model.nq)), speeds[:, None] * v
-    stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), step=0.01)
+    stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), Request(step=0.01))
     stepper.begin(0.0, *states)
     together = stepper.advance(0.2)
     assert together.outcome[2] == Outcome.NOT_FINITE
     assert together.outcome[3] in (Outcome.NEWTON, Outcome.NOT_FINITE)
     for k in (0, 1, 4, 5, 6, 7, 8):
-        stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), step=0.01)
+        stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), Request(step=0.01))
         stepper.begin(0.0, states[0][k : k + 1], states[1][k : k + 1])
         alone = stepper.advance(0.2)
         assert together.outcome[k] == alone.outcome[0] == Outcome.ARRIVED
@@ -240,7 +241,7 @@ def test_lanes_are_independent_of_one_another() -> None:
 
 def test_a_step_too_long_for_newton_is_reported_where_it_began() -> None:
     model, q, v = model_and_state("four_bar")
-    stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), step=0.01)
+    stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), Request(step=0.01))
     stepper.begin(0.0, q[None], 1e4 * v[None])
     end = stepper.advance(1.0)
     assert end.outcome[0] == Outcome.NEWTON
@@ -253,7 +254,7 @@ def test_a_step_too_long_for_newton_is_reported_where_it_began() -> None:
 def test_events_are_located_and_the_run_goes_on() -> None:
     model, *_ = model_and_state("pendulum")
     event = Event("bottom", lambda s: s.q[0] - 0.3, "record", 1)
-    stepper = AlphaStepper(model, "spatial", np.zeros(1), step=0.01, events=(event,))
+    stepper = AlphaStepper(model, "spatial", np.zeros(1), Request(step=0.01, events=(event,)))
     stepper.begin(0.0, np.zeros((1, 1)), np.array([[2.0]]))
     there = stepper.advance(1.0)
     assert (there.outcome[0], there.event[0]) == (Outcome.EVENT, 0)
@@ -268,23 +269,23 @@ def test_free_parameters_are_batched() -> None:
     free = base.free("crank.mass")
     q, v = cd.assemble(base)
     masses = np.array([1.0, 2.5])
-    stepper = AlphaStepper(free.at({"crank.mass": masses}), "spatial", np.zeros(base.nv), step=0.01)
+    stepper = AlphaStepper(free.at({"crank.mass": masses}), "spatial", np.zeros(base.nv), Request(step=0.01))
     stepper.begin(0.0, np.stack([q, q]), np.stack([v, v]))
     end = stepper.advance(0.1)
     for k, mass in enumerate(masses):
-        one = AlphaStepper(free.at({"crank.mass": mass}), "spatial", np.zeros(base.nv), step=0.01)
+        one = AlphaStepper(free.at({"crank.mass": mass}), "spatial", np.zeros(base.nv), Request(step=0.01))
         one.begin(0.0, q[None], v[None])
         np.testing.assert_allclose(one.advance(0.1).q[0], end.q[k], atol=1e-13)
     assert np.abs(end.q[0] - end.q[1]).max() > 1e-6
 
 
 @pytest.mark.parametrize(
-    ("word", "value"), [("rho", -0.1), ("rho", 1.1), ("rho", np.nan), ("step", 0.0), ("step", np.inf)]
+    ("make", "word", "value"),
+    [*((cd.Alpha, "damping", x) for x in (-0.1, 1.1, np.nan)), *((Request, "step", x) for x in (0.0, np.inf))],
 )
-def test_bad_options_are_named(word: str, value: float) -> None:
-    model, *_ = model_and_state("pendulum")
+def test_bad_options_are_named(make: Any, word: str, value: float) -> None:
     with pytest.raises(cd.InputError, match=word):
-        AlphaStepper(model, "spatial", np.zeros(1), **{"step": 0.1, word: value})
+        make(**{word: value})
 
 
 def test_a_flat_position_where_constraints_lose_rank_is_passed() -> None:
@@ -292,7 +293,7 @@ def test_a_flat_position_where_constraints_lose_rank_is_passed() -> None:
     speeds = np.linspace(5, 8, 50)
     states = [cd.assemble(model, q, np.eye(model.nv)[0] * speed) for speed in speeds]
     q, v = (np.stack(part) for part in zip(*states, strict=True))
-    stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), step=1e-3)
+    stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), Request(step=1e-3))
     stepper.begin(0.0, q, v)
     end = stepper.advance(1.5)
     assert (end.outcome == Outcome.ARRIVED).all()

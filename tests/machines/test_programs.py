@@ -16,8 +16,7 @@ from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Module, VectorType
 from cardan.program.graph import Graph, read
 from cardan.program.march import BUSY, Each, March, Scheduled
-from cardan.program.program import Port, Program
-from cardan.program.recording import record
+from cardan.program.program import Port, Program, record
 from cardan.program.schedule import ClimbRound, Round, Schedule
 
 x, y = ca.SX.sym("x", 2), ca.SX.sym("y")
@@ -123,7 +122,7 @@ def test_a_body_stands_alone(what, lanes):
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("program.recording", ("casadi", "llvmlite", "cardan.machines", "cardan.model", "cardan.algebra")),
+        ("program.program", ("casadi", "llvmlite", "cardan.machines", "cardan.model", "cardan.algebra")),
         ("machines.llvm.batch_loop", ("casadi", "llvmlite", "cardan.machines.host", "cardan.machines.ufunc")),
         ("machines.host", ("casadi", "numpy", "cardan.machines.ufunc", "cardan.program")),
     ],

@@ -12,9 +12,9 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
+from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Arrival, Outcome, Stepper
-from cardan.integrate.sundials.gear import GearStepper
-from cardan.integrate.sundials.multistep import MultistepStepper
+from cardan.integrate.sundials.stepper import GearStepper, MultistepStepper
 
 DATA = Path(__file__).parent / "data"
 
@@ -41,7 +41,7 @@ def test_andrews_arrives_at_the_reference(formulation: str) -> None:
     order = [data["order"].index(name) for name in model.coordinate_names]
     q, v = (np.array(data["refined_t003"][what])[order] for what in ("q", "qd"))
     rtol, atol = TIGHT[formulation]
-    stepper = GearStepper(model, formulation, rtol=rtol, atol=atol)
+    stepper = GearStepper(model, formulation, request=Request(rtol=rtol, atol=atol))
     found = go(stepper, np.array([0.03]), model.start(), np.zeros(model.nv))[0]
     assert np.abs(found.q - q).max() < 1e-9
     assert np.abs(found.v - v).max() < 1e-9 * np.abs(v).max()
@@ -64,7 +64,7 @@ def test_slider_crank_of_SUNDIALS(formulation: str, form: str) -> None:
     model = mechanisms.sundials_slider_crank().build()
     table = np.array(read("sundials_slider_crank.json")["t_q_x_p_qd_xd_pd"])
     crank, pin, guide = (model.v_slice(joint).start for joint in ("crank", "pin", "guide"))
-    stepper = GearStepper(model, formulation, form=form, rtol=1e-12, atol=1e-13)
+    stepper = GearStepper(model, formulation, form=form, request=Request(rtol=1e-12, atol=1e-13))
     found = go(stepper, table[1:, 0], model.start(), np.zeros(model.nv))
     for a, (_, q, x, p, qd, xd, pd) in zip(found, table[1:], strict=True):
         at, rate = a.q[0], a.v[0]
@@ -82,7 +82,12 @@ def test_windows_pass_their_flat_positions(formulation: str, rtol: float, atol: 
     together = np.array([1.0 if name.startswith("A") else -1.0 for name in model.coordinate_names])
     table = np.array(read("n_four_bar.json")["t_B0x_B0y_vx_vy"]["2"])
     table = table[(table[:, 0] > 0) & (table[:, 0] <= 10)]
-    found = go(GearStepper(model, formulation, rtol=rtol, atol=atol), table[:, 0], np.zeros(model.nq), together)
+    found = go(
+        GearStepper(model, formulation, request=Request(rtol=rtol, atol=atol)),
+        table[:, 0],
+        np.zeros(model.nq),
+        together,
+    )
     th, w = (np.array([(x[0] * together).mean() for x in xs]) for xs in zip(*((a.q, a.v) for a in found), strict=True))
     assert max(np.ptp(a.q[0] * together) for a in found) < 1e-10  # the upright rods stay parallel
     assert np.hypot(np.sin(th) - table[:, 1], np.cos(th) - table[:, 2]).max() < bound
@@ -91,11 +96,11 @@ def test_windows_pass_their_flat_positions(formulation: str, rtol: float, atol: 
 
 
 @pytest.mark.parametrize("make", [
-    lambda model: GearStepper(model, rtol=1e-11, atol=1e-12),
-    lambda model: GearStepper(model, "absolute", rtol=1e-11, atol=1e-12),
-    lambda model: GearStepper(model, "relative", form="index1", rtol=1e-11, atol=1e-12),
-    lambda model: MultistepStepper(model, "BDF", rtol=1e-12, atol=1e-13),
-    lambda model: MultistepStepper(model, "Adams", max_order=12, rtol=1e-12, atol=1e-13),
+    lambda model: GearStepper(model, request=Request(rtol=1e-11, atol=1e-12)),
+    lambda model: GearStepper(model, "absolute", request=Request(rtol=1e-11, atol=1e-12)),
+    lambda model: GearStepper(model, "relative", form="index1", request=Request(rtol=1e-11, atol=1e-12)),
+    lambda model: MultistepStepper(model, "BDF", request=Request(rtol=1e-12, atol=1e-13)),
+    lambda model: MultistepStepper(model, "Adams", max_order=12, request=Request(rtol=1e-12, atol=1e-13)),
 ])  # fmt: skip
 def test_free_top_tumbles_as_by_elliptic_functions(make: Any) -> None:
     case = read("torque_free_top.json")["reference"]["generic"]

@@ -12,6 +12,7 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
+from cardan.formulation.formulation import Formulation
 from cardan.integrate.integrators import INTEGRATORS, OWN, Request, find_integrator, option_names, with_options
 from cardan.integrate.stepper import Arrival, Outcome, Stepper
 
@@ -206,8 +207,8 @@ class Heun(cd.Integrator):
     one_at_a_time = True
     factor: float = 1.0
 
-    def stepper(self, model: cd.Model, formulation: str, request: Request, tau: np.ndarray) -> Stepper:
-        assert formulation == "spatial" and request.step is not None and len(tau) == 1
+    def stepper(self, model: cd.Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
+        assert formulation.name == "spatial" and request.step is not None and len(tau) == 1
         return HeunStepper(model, request.step, tau, self.factor)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import cardan as cd
 from cardan.errors import OBEYED, visible
-from cardan.readable.latex import _escaped
+from cardan.readable.symbols import _escaped
 
 ATTACKS = (
     "</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>', "<!--",

@@ -21,7 +21,6 @@ class FreeNumber:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, graph: Any, nominal: float) -> None:
-        """Combine an expression with its nominal value."""
         self.graph, self.nominal = graph, nominal
 
     def __SX__(self) -> Any:
@@ -42,47 +41,36 @@ class FreeNumber:
         return float(result) if result.is_constant() else FreeNumber(result, operation(nominal_of(a), nominal_of(b)))
 
     def __add__(self, other: Any) -> Any:
-        """Sum."""
         return self if _is(other, 0.0) else self._with(other, lambda a, b: a + b)
 
     def __radd__(self, other: Any) -> Any:
-        """Sum."""
         return self if _is(other, 0.0) else self._with(other, lambda a, b: a + b, True)
 
     def __sub__(self, other: Any) -> Any:
-        """Difference."""
         return self if _is(other, 0.0) else self._with(other, lambda a, b: a - b)
 
     def __rsub__(self, other: Any) -> Any:
-        """Difference."""
         return self._with(other, lambda a, b: a - b, True)
 
     def __mul__(self, other: Any) -> Any:
-        """Product."""
         return 0.0 if _is(other, 0.0) else self if _is(other, 1.0) else self._with(other, lambda a, b: a * b)
 
     def __rmul__(self, other: Any) -> Any:
-        """Product."""
         return 0.0 if _is(other, 0.0) else self if _is(other, 1.0) else self._with(other, lambda a, b: a * b, True)
 
     def __truediv__(self, other: Any) -> Any:
-        """Quotient."""
         return self._with(other, lambda a, b: a / b)
 
     def __rtruediv__(self, other: Any) -> Any:
-        """Quotient."""
         return self._with(other, lambda a, b: a / b, True)
 
     def __pow__(self, exponent: int) -> Any:
-        """Power."""
         return self._with(exponent, lambda a, b: a**b)
 
     def __neg__(self) -> FreeNumber:
-        """Negative."""
         return FreeNumber(-self.graph, -self.nominal)
 
     def __abs__(self) -> FreeNumber:
-        """Absolute value."""
         return FreeNumber(self.graph.fabs(), abs(self.nominal))
 
     def sqrt(self) -> FreeNumber:
@@ -90,19 +78,15 @@ class FreeNumber:
         return FreeNumber(self.graph.sqrt(), float(np.sqrt(self.nominal)))
 
     def __lt__(self, other: Any) -> bool:
-        """Compare nominal values."""
         return bool(self.nominal < nominal_of(other))
 
     def __le__(self, other: Any) -> bool:
-        """Compare nominal values."""
         return bool(self.nominal <= nominal_of(other))
 
     def __gt__(self, other: Any) -> bool:
-        """Compare nominal values."""
         return bool(self.nominal > nominal_of(other))
 
     def __ge__(self, other: Any) -> bool:
-        """Compare nominal values."""
         return bool(self.nominal >= nominal_of(other))
 
     def __eq__(self, other: object) -> bool:
@@ -120,7 +104,6 @@ class FreeNumber:
         raise TypeError(f"{self!r} is a free parameter, it has no single value")
 
     def __repr__(self) -> str:
-        """The expression, shortened, and the nominal value."""
         text = str(self.graph)
         return f"FreeNumber({text if len(text) < 40 else text[:36] + ' ...'}, nominal {self.nominal:g})"
 

@@ -96,11 +96,7 @@ def rotation_of_quaternion(q: AnyMatrix) -> AnyMatrix:
     xy, xz, yz = kx * y, kx * z, ky * z
     wx, wy, wz = kx * w, ky * w, kz * w
     return matrix(
-        [
-            [1 - (yy + zz), xy - wz, xz + wy],
-            [xy + wz, 1 - (xx + zz), yz - wx],
-            [xz - wy, yz + wx, 1 - (xx + yy)],
-        ]
+        [[1 - (yy + zz), xy - wz, xz + wy], [xy + wz, 1 - (xx + zz), yz - wx], [xz - wy, yz + wx, 1 - (xx + yy)]]
     )
 
 

@@ -102,18 +102,7 @@ class _Explicit(Integrator):
         from cardan.integrate.explicit.step import equations_of
         from cardan.integrate.explicit.stepper import ExplicitStepper
 
-        return ExplicitStepper(
-            equations_of(model, formulation, self.baumgarte),
-            self.tableau,
-            tau,
-            step=request.step,
-            rtol=request.rtol,
-            atol=request.atol,
-            max_step=request.max_step,
-            events=request.events,
-            max_steps=request.max_steps,
-            threads=request.threads,
-        )
+        return ExplicitStepper(equations_of(model, formulation, self.baumgarte), self.tableau, tau, request)
 
 
 @dataclass(frozen=True)
@@ -240,17 +229,7 @@ class Alpha(Integrator):
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
         from cardan.integrate.alpha.stepper import AlphaStepper
 
-        assert request.step is not None
-        return AlphaStepper(
-            model,
-            formulation,
-            tau,
-            step=request.step,
-            rho=self.damping,
-            events=request.events,
-            max_steps=request.max_steps,
-            threads=request.threads,
-        )
+        return AlphaStepper(model, formulation, tau, request, self.damping)
 
 
 class _Multistep(Integrator):
@@ -265,21 +244,9 @@ class _Multistep(Integrator):
             owner = type(self).__name__
             number(owner, "max_order", whole(owner, "max_order", self.max_order), least=1, most=self.highest_order)
 
-    def _settings(self, model: Model, request: Request, tau: np.ndarray) -> dict[str, Any]:
-        """What both steppers of SUNDIALS take."""
-        from cardan.integrate.events import events_of_one_system
-
-        settings: dict[str, Any] = {
-            "rtol": request.rtol,
-            "atol": request.atol,
-            "max_step": request.max_step,
-            "max_order": self.highest_order if self.max_order is None else self.max_order,
-            "tau": tau,
-            "events": events_of_one_system(model, request.events) if request.events else None,
-            "directions": [event.direction for event in request.events] or None,
-        }
-        settings |= {} if request.step is None else {"first_step": request.step}
-        return settings | ({} if request.max_steps is None else {"max_steps": request.max_steps})
+    @property
+    def _order(self) -> int:
+        return self.highest_order if self.max_order is None else self.max_order
 
 
 @dataclass(frozen=True)
@@ -309,9 +276,9 @@ class Gear(_Multistep):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""
-        from cardan.integrate.sundials.gear import GearStepper
+        from cardan.integrate.sundials.stepper import GearStepper
 
-        return GearStepper(model, formulation, form=self.form, **self._settings(model, request, tau))
+        return GearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
 
 
 class _Cvode(_Multistep):
@@ -321,10 +288,10 @@ class _Cvode(_Multistep):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""
-        from cardan.integrate.sundials.multistep import MultistepStepper, require_open_tree
+        from cardan.integrate.sundials.stepper import MultistepStepper, require_open_tree
 
         require_open_tree(model, formulation, self.name)
-        return MultistepStepper(model, self.formula, **self._settings(model, request, tau))
+        return MultistepStepper(model, self.formula, request, tau=tau, max_order=self._order)
 
 
 @dataclass(frozen=True)

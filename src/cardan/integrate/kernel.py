@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cardan.algebra.matrix import Matrix
+from cardan.algebra.matrix import Matrix, Scalar
 from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.events import Event, trace_events
@@ -73,26 +73,45 @@ class Given:
     about: Sequence[Matrix] = ()
 
 
-def integrator_kernel(
-    model: Model,
-    name: str,
-    facts: tuple[Any, ...],
-    events: tuple[Event, ...],
-    inputs: tuple[Port, ...],
-    outputs: tuple[Port, ...],
-    record: Any,
-    repeats: int = 1,
-) -> Kernel:
-    """Compile a kernel of an integrator, or return it if the model has it already.
+@dataclass(frozen=True)
+class IntegratorKernels:
+    """Base of the kernels of an integrator for one model and its events; free parameters are an input of each."""
 
-    The cache key is made of the model, the name, the events' expressions and directions, and `facts`: everything else
-    that the recorded graph depends on, such as method, options and formulation. `repeats` is about how often a call
-    runs the recorded graph.
-    """
-    graph = trace_events(model, events).serialize() if events else ""
-    directions = [event.direction for event in events]
-    all_facts = (model.key, *facts, name, directions, graph)
-    key = hashlib.sha256(repr(all_facts).encode()).hexdigest()
-    return _KERNELS.find(
-        model, key, lambda: compile_program(Program(name, inputs, outputs, key, record, repeats))
-    )  # parameters are an input of the kernel
+    model: Model
+    events: tuple[Event, ...]
+    parameters: int
+    """Number of free parameters of the model."""
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """All that the recorded graphs depend on besides model and events, such as method, options and formulation."""
+        raise NotImplementedError
+
+    def _data_ports(self, *names: str) -> tuple[Port, ...]:
+        """Ports of some numbers, of the drives and of the parameters."""
+        p = (Port("p", (self.parameters,)),) if self.parameters else ()
+        return (*(Port(name, ()) for name in names), Port("tau", (self.model.nv,)), *p)
+
+    def _given(self, *about: Matrix) -> tuple[Given, list[Any]]:
+        """Symbols of the drives and of the parameters, and the list of them."""
+        import casadi as ca
+
+        p = [ca.SX.sym("p", self.parameters)] if self.parameters else []
+        given = Given(ca.SX.sym("tau", self.model.nv), p, about)
+        return given, [given.tau, *p]
+
+    def _events(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> Matrix:
+        """Values (ne,) of the events."""
+        import casadi as ca
+
+        return trace_events(self.model, self.events)(t, q, v, *given.parameters) if self.events else ca.SX(0, 1)
+
+    def _kernel(
+        self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any, repeats: int = 1
+    ) -> Kernel:
+        """Compile a kernel, or return it if the model has it already; `repeats` is that of `Program`."""
+        graph = trace_events(self.model, self.events).serialize() if self.events else ""
+        directions = [event.direction for event in self.events]
+        key = hashlib.sha256(repr((self.model.key, *self.facts, name, directions, graph)).encode()).hexdigest()
+        program = Program(name, inputs, outputs, key, record, repeats)
+        return _KERNELS.find(self.model, key, lambda: compile_program(program))

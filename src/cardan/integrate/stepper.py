@@ -6,11 +6,20 @@ other coordinates.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+from cardan.integrate.events import keep_side, locate
+from cardan.model.model import Model
+from cardan.structure.kernels import parameter_arguments
+
+if TYPE_CHECKING:
+    from cardan.integrate.integrators import Request
 
 
 class Outcome(IntEnum):
@@ -85,19 +94,66 @@ class Stepper(Protocol):
 
 
 LONGEST_CALL = 0.05  # s: Ctrl-C is noticed between two calls of a kernel
+States = dict[str, np.ndarray]
 
 
 class BatchStepper:
-    """Base of the steppers whose kernel takes steps of many systems in one call.
+    """Base of the steppers whose kernel takes steps of many systems in one call; fills `Stepper`.
 
-    `s` is the state of all systems, one array per name with the B systems first. `limit` is the largest number of
-    steps in one call of the kernel.
+    `s` is the state of all systems, one array per name with the B systems first, in the order `names` of the kernel
+    `march`. `tau` are constant drives (B, nv) or (nv,), N m and N. `limit` is the largest number of steps in one call.
     """
 
-    def __init__(self) -> None:
+    march: Callable[..., Any]
+    names: tuple[str, ...]
+
+    def __init__(self, model: Model, tau: np.ndarray, request: Request) -> None:
+        self.model, self.tau, self.step = model, tau, request.step
+        self.events, self.max_steps, self.threads = request.events, request.max_steps, request.threads
+        self.parameters = parameter_arguments(model)
         self.limit = 64
-        self.s: dict[str, np.ndarray] = {}
+        self.s: States = {}
         self.resting: np.ndarray | None = None
+        self.crossed: np.ndarray | None = None
+
+    # What a subclass says.
+
+    def _first(self, q: np.ndarray, v: np.ndarray) -> States:
+        """Parts of the state at a start that need no evaluation, given coordinates and rates of the tree."""
+        raise NotImplementedError
+
+    def _evaluated(self) -> States:
+        """Parts of the state that follow from the others: accelerations and values of the events `g`, for example."""
+        raise NotImplementedError
+
+    def _restart(self, at_event: np.ndarray) -> None:
+        """Prepare the systems of a mask, which met an event, to go on from there."""
+        self.s |= self._evaluated()
+
+    def _march_to(self, t: float) -> None:
+        """Move every system to time `t`, or to the start of the step in which it meets an event."""
+        raise NotImplementedError
+
+    def _stepped(self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray]) -> States:
+        """States after one step of lengths `h` from `start`; a failed one has an `outcome` other than EVENT."""
+        raise NotImplementedError
+
+    def _tree(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and rates of the tree."""
+        return self.s["q"], self.s["v"]
+
+    # What all do.
+
+    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start at a state."""
+        B, before = len(q), self.s.get("g")
+        fresh = {"t": np.full(B, float(t)), "steps": self.s.get("steps", np.zeros(B)), "outcome": np.zeros(B)}
+        self.s = {**fresh, "event": np.full(B, -1.0), **self._first(np.array(q, dtype=float), np.array(v, dtype=float))}
+        if self.resting is not None:
+            self.s["outcome"][self.resting] = Outcome.RESTING
+        self.s |= self._evaluated()
+        if before is not None:
+            self.s["g"] = keep_side(before, self.s["g"])
 
     def rest(self, systems: np.ndarray) -> None:
         """From now on leave some systems, a mask (B,), where they are."""
@@ -107,14 +163,61 @@ class BatchStepper:
     def advance(self, t: float) -> Arrival:
         """Move every system to time `t`, s."""
         with np.errstate(all="ignore"):  # NaN and infinity are reported as an outcome, not as a warning
-            return self._advance(t)
+            at_event = self.s["outcome"] == Outcome.EVENT
+            if at_event.any():
+                self._restart(at_event)
+                self.s["outcome"] = np.where(at_event, 0.0, self.s["outcome"])
+                self.s["event"] = np.full(len(at_event), -1.0)
+            self._march_to(t)
+            if self.events and (self.s["outcome"] == Outcome.EVENT).any():
+                self._locate()
+        q, v = self._tree()
+        outcome, event, steps = (self.s[name].astype(int) for name in ("outcome", "event", "steps"))
+        return Arrival(self.s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed)
 
-    def _advance(self, t: float) -> Arrival:
-        raise NotImplementedError
+    def _equal_steps(self, t: float) -> np.ndarray:
+        """Lengths (B,) of the fixed steps to time `t`: all equal, and at most `step`."""
+        assert self.step is not None
+        left = t - self.s["t"]
+        return np.asarray(left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0))
 
-    def _adjust_limit(self, seconds: float) -> None:
-        """Choose the number of steps of the next call by how long the last one took."""
-        if seconds < LONGEST_CALL / 2:
-            self.limit *= 2
-        elif seconds > LONGEST_CALL:
-            self.limit = max(self.limit // 2, 1)
+    def _run(self, s: States, end: np.ndarray, *data: np.ndarray) -> States:
+        """Call the kernel until every system has arrived, stopped or failed."""
+        while True:
+            began = perf_counter()
+            out = self.march(
+                *[s[name] for name in self.names], end, *data, np.asarray(float(self._calls(s))), threads=self.threads
+            )
+            s = {**s, **dict(zip(self.names, out, strict=True))}
+            running = (s["t"] < end) & (s["outcome"] == 0)
+            if self.max_steps is not None and running.any():
+                spent = running & (s["steps"] >= self.max_steps)
+                s["outcome"] = np.where(spent, Outcome.TOO_MANY_STEPS, s["outcome"])
+                running &= ~spent
+            if not running.any():
+                return s
+            seconds = perf_counter() - began  # the next call should take about as long as Ctrl-C may wait
+            if seconds < LONGEST_CALL / 2:
+                self.limit *= 2
+            elif seconds > LONGEST_CALL:
+                self.limit = max(self.limit // 2, 1)
+
+    def _calls(self, s: States) -> int:
+        """Largest number of passes in the next call of the kernel."""
+        return self.limit
+
+    def _locate(self) -> None:
+        """Locate the events inside the steps that crossed them; each system ends just past its earliest one."""
+        s, B = self.s, len(self.s["t"])
+        rows = np.flatnonzero(s["outcome"] == Outcome.EVENT)
+        start = {name: s[name][rows] for name in self.names}
+        tau = np.broadcast_to(self.tau, (B, self.model.nv))[rows]
+        parameters = [np.broadcast_to(p, (B, p.shape[-1]))[rows] for p in self.parameters]
+        directions = np.array([event.direction for event in self.events])
+        far, crossed = locate(lambda h: self._stepped(start, h, tau, parameters), start, s["h"][rows], directions)
+        self.crossed = np.zeros((B, len(directions)), dtype=bool)
+        self.crossed[rows] = crossed
+        met = far.get("outcome", Outcome.EVENT) == Outcome.EVENT
+        for name, value in {**far, "event": np.where(met, np.argmax(crossed, axis=1), -1)}.items():
+            s[name] = s[name].copy()
+            s[name][rows] = value

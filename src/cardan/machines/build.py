@@ -5,15 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from typing import TYPE_CHECKING
 
 from cardan.errors import CardanError
 from cardan.machines.cache import audited, entry_digest, load_entry, store_entry
 from cardan.machines.host import few, host, to_object
-from cardan.program.program import Program
-
-if TYPE_CHECKING:
-    from cardan.program.recording import Recorded
+from cardan.program.program import Program, Recorded, record
 
 
 class Builder:
@@ -28,8 +24,6 @@ class Builder:
     def recorded(self) -> Recorded:
         """What the program recorded: a graph, a schedule or a march."""
         if self._recorded is None:
-            from cardan.program.recording import record
-
             self._recorded = record(self.program)
         return self._recorded
 

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 _POSIX = sys.platform != "win32"
 _NEW = "new-"  # prefix of the name of a file that is still being written
@@ -57,13 +56,9 @@ class PrivateFolder:
             raise NotADirectoryError(f"{path} is not a folder")
 
     def __enter__(self) -> PrivateFolder:
-        """Enter a `with` block."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
+    def __exit__(self, *error: object) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
 
@@ -133,9 +128,7 @@ class _NewFile:
             raise
         return self.name
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._remove()
 
     def _remove(self) -> None:

@@ -1,10 +1,10 @@
 """Programs: what is computed, as data. They know no mechanics and no machine.
 
-- `program`: a `Program` has named arrays in and out (`Port`), a key, and a function that records what lies between.
+- `program`: a `Program` has named arrays in and out (`Port`), a key, and a function that records what lies between;
+  `record` runs it, checks the result against the ports, and returns one of the following three.
 - `graph`: a `Graph` is a straight line of numbered values, read from a CasADi function.
 - `schedule`: a `Schedule` calls small graphs for every link of a large model.
 - `march`: a `March` repeats a step, made of graphs and schedules, until every system is done.
-- `recording`: runs a program's recorder, checks the result against the ports, and returns one of these three.
 
 `cardan.machines` turns a program into machine code. Derivatives of programs are programs too: functions from a program
 to a program, and this room is their place.

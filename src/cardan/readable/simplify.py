@@ -201,20 +201,15 @@ class Simplifier:
         content, factors = ring.from_dict(terms).factor_list()
         if len(factors) == 1 and factors[0][1] == 1:
             return None
-        back = [
-            (
-                {
-                    tuple((used[k], p) for k, p in enumerate(powers) if p): tidy(
-                        Fraction(int(c.numerator), int(c.denominator))
-                    )
-                    for powers, c in factor.terms()
-                },
-                n,
-            )
-            for factor, n in factors
-        ]
-        number = rational(tidy(Fraction(int(content.numerator), int(content.denominator))))
-        return sympy.Mul(number, *(self.factor_out(factor) ** n for factor, n in back))
+
+        def exact(c: Any) -> Exact:
+            return tidy(Fraction(int(c.numerator), int(c.denominator)))
+
+        product = [rational(exact(content))]
+        for factor, n in factors:
+            part = {tuple((used[k], p) for k, p in enumerate(powers) if p): exact(c) for powers, c in factor.terms()}
+            product.append(self.factor_out(part) ** n)
+        return sympy.Mul(*product)
 
 
 def _other(name: str) -> Any:

@@ -7,7 +7,7 @@ different iterations and times; none waits for another.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,24 +17,16 @@ from cardan.formulation.coordinates import into_own, out_of_own
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.integrate.alpha import step as text
-from cardan.integrate.alpha.step import (
-    CONTROL,
-    AlphaCoefficients,
-    AlphaControl,
-    AlphaEquations,
-    AlphaPoint,
-    AlphaState,
-    NewtonEquations,
-    NewtonUnknowns,
-)
-from cardan.integrate.events import Event, keep_side, locate, per_system, trace_events
-from cardan.integrate.kernel import MANY_STEPS, Given, Layout, integrator_kernel, layout_of
-from cardan.integrate.stepper import Arrival, BatchStepper, Outcome
+from cardan.integrate.alpha.step import CONTROL, AlphaEquations, AlphaPoint, AlphaState, NewtonEquations, NewtonUnknowns
+from cardan.integrate.events import per_system
+from cardan.integrate.integrators import Request
+from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of
+from cardan.integrate.stepper import BatchStepper, Outcome, States
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.model import Model
 from cardan.program.march import March
 from cardan.program.program import Port
-from cardan.structure.kernels import function_of, parameter_arguments
+from cardan.structure.kernels import function_of
 
 UNROLLED = 3_000  # instructions of Newton's equations past which they are solved in a separate part
 
@@ -42,21 +34,22 @@ STARTED = ("q", "v", "vdot", "a", "multipliers", "g")  # the parts of the state 
 
 
 @dataclass(frozen=True)
-class AlphaKernels:
+class AlphaKernels(IntegratorKernels):
     """The kernels of the generalised-alpha method for one model, formulation and events."""
 
-    model: Model
     layout: Layout
-    events: tuple[Event, ...]
-    parameters: int
-    """Number of free parameters of the model."""
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """The method and the unknowns."""
+        return "generalised alpha", self.layout.key, self.layout.lent
 
     @property
     def is_tree(self) -> bool:
         """Whether the formulation uses the tree's coordinates."""
         return self.layout.formulation.in_tree
 
-    @property
+    @cached_property
     def sizes(self) -> dict[str, int | None]:
         """Size of each port of the state; None for a scalar."""
         model, n, m = self.model, self.layout.nv, len(self.layout.rows) + len(self.layout.positions)
@@ -70,8 +63,8 @@ class AlphaKernels:
     def march(self) -> Kernel:
         """Iterations and steps until a time: state and `end, rho, stop_at_events, tau, p, limit` to state."""
         state = tuple(self._port(name) for name in self.sizes)
-        data = (*(Port(name, ()) for name in CONTROL), *self._data_ports(), Port("limit", ()))
-        return self._kernel("march", (*state, *data), state, self.recorded, MANY_STEPS)
+        inputs = (*state, *self._data_ports(*CONTROL), Port("limit", ()))
+        return self._kernel("march", inputs, state, self.recorded, MANY_STEPS)
 
     def begin(self) -> Kernel:
         """State at a start: `t, q, v, tau, p` of the tree to `q, v, vdot, a, multipliers, g`."""
@@ -82,15 +75,6 @@ class AlphaKernels:
     def _port(self, name: str) -> Port:
         size = self.sizes[name]
         return Port(name, () if size is None else (size,))
-
-    def _data_ports(self) -> tuple[Port, ...]:
-        return Port("tau", (self.model.nv,)), *((Port("p", (self.parameters,)),) if self.parameters else ())
-
-    def _kernel(
-        self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any, repeats: int = 1
-    ) -> Kernel:
-        facts = ("generalised alpha", self.layout.key, self.layout.lent)
-        return integrator_kernel(self.model, name, facts, self.events, inputs, outputs, record, repeats)
 
     # graphs
 
@@ -113,8 +97,8 @@ class AlphaKernels:
 
         symbols = {name: ca.SX.sym(name, size or 1) for name, size in self.sizes.items()}
         equations, given, data = self._equations(symbols.get("x"))
-        control = AlphaControl(*(ca.SX.sym(name) for name in CONTROL))
-        s, c = self._state(symbols), AlphaCoefficients.of(control.rho)
+        control = text.AlphaControl(*(ca.SX.sym(name) for name in CONTROL))
+        s, c = self._state(symbols), text.AlphaCoefficients.of(control.rho)
         h = text.step_length(s, control)
         x = text.iterate_or_guess(s, text.predict(c, s.point))
         linear = text.linearise(equations, c, s.point, x, h, given)
@@ -145,21 +129,13 @@ class AlphaKernels:
         return March(((opening, 1), (closing, 1)), len(state), len(kept))
 
     def _equations(self, about: Any) -> tuple[AlphaEquations, Given, list[Any]]:
-        import casadi as ca
-
-        p = [ca.SX.sym("p", self.parameters)] if self.parameters else []
-        given = Given(ca.SX.sym("tau", self.model.nv), p, () if self.is_tree else (about,))
-        return AlphaEquations.record(self.model, self.layout), given, [given.tau, *p]
+        given = self._given() if self.is_tree else self._given(about)
+        return AlphaEquations.record(self.model, self.layout), *given
 
     def _tree(self, q: Any, v: Any, about: Any, given: Given) -> Any:
         """`q` and `v` of the tree."""
         own = out_of_own(self.model, self.layout.formulation)
         return function_of(self.model, own)(q, v, about, *given.parameters)
-
-    def _events(self, t: Any, x: Any, w: Any, given: Given) -> Any:
-        import casadi as ca
-
-        return trace_events(self.model, self.events)(t, x, w, *given.parameters) if self.events else ca.SX(0, 1)
 
     def _state(self, symbols: dict[str, Any]) -> AlphaState:
         import casadi as ca
@@ -187,140 +163,55 @@ LONGER = 10.0  # a step this many times as long as the last one cannot use its `
 
 
 class AlphaStepper(BatchStepper):
-    """Integrates a model by the generalised-alpha method, in any formulation; fills `integrate.stepper.Stepper`.
+    """Integrates a model by the generalised-alpha method, in any formulation.
 
-    Args:
-        model: the mechanism.
-        formulation: the formulation.
-        tau: constant drives (B, nv) or (nv,), N m and N.
-        step: length of a step, s; between two stops all steps are equal and at most this long.
-        rho: spectral radius at infinite frequency, from 0 (most damping) to 1 (none).
-        events: the events to look for.
-        max_steps: largest number of steps.
-        threads: number of threads, None for the default.
-
+    `rho` is the spectral radius at infinite frequency, from 0 (most damping) to 1 (none). Between two stops all steps
+    are equal and at most as long as the step of `request`.
     """
 
     def __init__(
-        self,
-        model: Model,
-        formulation: str | Formulation,
-        tau: np.ndarray,
-        *,
-        step: float,
-        rho: float = 0.9,
-        events: tuple[Event, ...] = (),
-        max_steps: int | None = None,
-        threads: int | None = None,
+        self, model: Model, formulation: str | Formulation, tau: np.ndarray, request: Request, rho: float = 0.9
     ) -> None:
         if not model.nv:
             raise InputError(f"model {model.name!r} has no moving joint; there is nothing to integrate")
-        if not 0 <= rho <= 1:
-            raise InputError(f"rho must be between 0 (most damping) and 1 (none), got {rho!r}")
-        if not 0 < step < np.inf:
-            raise InputError(f"step must be a positive time in s, got {step!r}")
-        self.model, self.tau, self.step, self.rho = model, tau, step, np.asarray(float(rho))
-        self.events, self.threads, self.max_steps = events, threads, max_steps
-        self.crossed: np.ndarray | None = None
-        self.parameters = parameter_arguments(model)
-        self.kernels = AlphaKernels(
-            model, layout_of(model, find_formulation(formulation)), events, sum(p.shape[-1] for p in self.parameters)
-        )
-        self.march = self.kernels.march()
-        self.names = tuple(self.kernels.sizes)
-        super().__init__()
-
-    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Start at a state."""
-        B = len(q)
-        before = self.s.get("g")
-        steps = self.s["steps"] if self.s else np.zeros(B)
-        x, w = np.array(q, dtype=float), np.array(v, dtype=float)
-        self.s = {"t": np.full(B, float(t)), "x": x, "w": w, "h": np.full(B, self.step), "steps": steps}
-        self.s |= {"k": np.zeros(B), "outcome": np.zeros(B), "event": np.full(B, -1.0)}
-        self.s |= {"iterate": np.zeros((B, self.kernels.sizes.get("iterate") or 0))}
-        if self.resting is not None:
-            self.s["outcome"][self.resting] = Outcome.RESTING
-        self.s |= self._started()
-        if before is not None and "g" in self.s:
-            self.s["g"] = keep_side(before, self.s["g"])
+        super().__init__(model, tau, request)
+        self.rho = np.asarray(float(rho))
+        layout, parameters = layout_of(model, find_formulation(formulation)), sum(p.shape[-1] for p in self.parameters)
+        self.kernels = AlphaKernels(model, self.events, parameters, layout)
+        self.march, self.names = self.kernels.march(), tuple(self.kernels.sizes)
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: each step ends on the constraints."""
         return q, v, np.zeros(t.shape, dtype=bool)
 
-    def _advance(self, t: float) -> Arrival:
-        s = self.s
-        at_event = s["outcome"] == Outcome.EVENT
-        if at_event.any():  # the step that ended there may have been too short to determine accelerations
-            s |= {name: np.where(per_system(at_event, new), new, s[name]) for name, new in self._started().items()}
-            s["outcome"] = np.where(at_event, 0.0, s["outcome"])
-            s["event"] = np.full(len(at_event), -1.0)
-        left = t - s["t"]
-        self._change_step(left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0))
-        self.s = self._run(s, np.full(len(left), float(t)), True, self.tau, self.parameters)
-        if (self.s["outcome"] == Outcome.EVENT).any():
-            self._locate()
-        s = self.s
-        x, w = self._tree(s)
-        outcome, event, steps = (s[name].astype(int) for name in ("outcome", "event", "steps"))
-        return Arrival(s["t"].copy(), x.copy(), w.copy(), outcome, event, steps, crossed=self.crossed)
+    def _first(self, q: np.ndarray, v: np.ndarray) -> States:
+        iterate = np.zeros((len(q), self.kernels.sizes.get("iterate") or 0))
+        return {"x": q, "w": v, "h": np.full(len(q), self.step), "k": np.zeros(len(q)), "iterate": iterate}
 
-    def _change_step(self, h: np.ndarray) -> None:
-        """Take steps of another length from now on; `a` is `vdot` a part of a step later, so it is adjusted too."""
-        s = self.s
-        ratio = h / s["h"]
-        ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # 0: restart with a = vdot
-        s["h"], s["a"] = h, s["vdot"] + ratio * (s["a"] - s["vdot"])
-
-    def _tree(self, s: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and rates of the tree."""
-        return (s["q"], s["v"]) if self.kernels.is_tree and "q" in s else (s["x"], s["w"])
-
-    def _started(self) -> dict[str, np.ndarray]:
-        """The parts of the state that `begin` computes, at the current states."""
-        s, names = self.s, [name for name in STARTED if name in self.kernels.sizes]
-        found: Any = self.kernels.begin()(s["t"], *self._tree(s), self.tau, *self.parameters)
+    def _evaluated(self) -> States:
+        names = [name for name in STARTED if name in self.kernels.sizes]
+        found: Any = self.kernels.begin()(self.s["t"], *self._tree(), self.tau, *self.parameters)
         values = found if isinstance(found, tuple) else (found,)
         return {name: np.array(value) for name, value in zip(names, values, strict=True)}
 
-    def _run(
-        self, s: dict[str, np.ndarray], end: np.ndarray, stop_at_events: bool, tau: np.ndarray, parameters: Any
-    ) -> dict[str, np.ndarray]:
-        """Call the kernel until every system has arrived, stopped or failed."""
-        data = (end, self.rho, np.asarray(float(stop_at_events)), tau, *parameters)
-        while True:
-            began = perf_counter()
-            out = self.march(
-                *(s[name] for name in self.names), *data, np.asarray(float(self.limit)), threads=self.threads
-            )
-            s = {**s, **dict(zip(self.names, out, strict=True))}
-            running = (s["t"] < end) & (s["outcome"] == Outcome.ARRIVED)
-            if self.max_steps is not None:
-                s["outcome"] = np.where(running & (s["steps"] >= self.max_steps), Outcome.TOO_MANY_STEPS, s["outcome"])
-                running &= s["outcome"] == Outcome.ARRIVED
-            if not running.any():
-                return s
-            self._adjust_limit(perf_counter() - began)
+    def _restart(self, at_event: np.ndarray) -> None:
+        # the step that ended there may have been too short to determine accelerations
+        for name, new in self._evaluated().items():
+            self.s[name] = np.where(per_system(at_event, new), new, self.s[name])
 
-    def _locate(self) -> None:
-        """Locate the events inside the steps that crossed them; each system ends just past its earliest one."""
-        s, B = self.s, len(self.s["t"])
-        rows = np.flatnonzero(s["outcome"] == Outcome.EVENT)
-        start = {name: s[name][rows] for name in self.names} | {"outcome": np.zeros(len(rows))}
-        tau = np.broadcast_to(self.tau, (B, self.model.nv))[rows]
-        parameters = [np.broadcast_to(p, (B, p.shape[-1]))[rows] for p in self.parameters]
+    def _march_to(self, t: float) -> None:
+        s, h = self.s, self._equal_steps(t)
+        # `a` is `vdot` a part of a step later, so it changes with the length of the step
+        ratio = h / s["h"]
+        ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # 0: restart with a = vdot
+        s["h"], s["a"] = h, s["vdot"] + ratio * (s["a"] - s["vdot"])
+        self.s = self._run(s, np.full(len(h), float(t)), self.rho, np.asarray(1.0), self.tau, *self.parameters)
 
-        def at(h: np.ndarray) -> dict[str, np.ndarray]:
-            return self._run({**start, "h": h}, start["t"] + h, False, tau, parameters)
+    def _stepped(self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray]) -> States:
+        begun = {**start, "h": h, "outcome": np.zeros(len(h))}
+        far = self._run(begun, start["t"] + h, self.rho, np.asarray(0.0), tau, *parameters)
+        return far | {"outcome": np.where(far["outcome"] == Outcome.ARRIVED, Outcome.EVENT, far["outcome"])}
 
-        directions = np.array([event.direction for event in self.events])
-        far, crossed = locate(at, start, s["h"][rows], directions)
-        which = np.argmax(crossed, axis=1)
-        self.crossed = np.zeros((B, len(directions)), dtype=bool)
-        self.crossed[rows] = crossed
-        failed = far["outcome"] != Outcome.ARRIVED
-        far |= {"outcome": np.where(failed, far["outcome"], Outcome.EVENT), "event": np.where(failed, -1, which)}
-        for name, value in far.items():
-            s[name] = s[name].copy()
-            s[name][rows] = value
+    def _tree(self) -> tuple[np.ndarray, np.ndarray]:
+        s = self.s
+        return (s["q"], s["v"]) if self.kernels.is_tree and "q" in s else (s["x"], s["w"])

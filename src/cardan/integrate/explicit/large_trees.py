@@ -151,12 +151,8 @@ class _LargeTreeStep:
             length, squares, size, end, new_g, *rest = x
             control, s = StepControl(end, 0, 0, 0), _state(**dict(zip(names, rest, strict=True)))
             directions = np.array([event.direction for event in self.events])
-            to = text.decide(tableau, s, control, length, squares, size, new_g, directions, self.nq + self.nv)
-            return [
-                *(getattr(to, name) for name in names),
-                to.accept,
-                text.is_running(_state(t=to.t, outcome=to.outcome), control),
-            ]
+            accept, to = text.decide(tableau, s, control, length, squares, size, new_g, directions, self.nq + self.nv)
+            return [*(getattr(to, name) for name in names), accept, text.is_running(to, control)]
 
         own = " ".join(names)
         pieces = [

@@ -16,7 +16,7 @@ brings it back at the end of the step, or Baumgarte's feedback pulls it there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -161,11 +161,6 @@ class Step:
     K: list[tuple[Matrix, Matrix]]
 
 
-def first_stage(graphs: Graphs, q: Matrix, v: Matrix, a: Matrix, given: Given) -> tuple[Matrix, Matrix]:
-    """`k_1` of a method whose first stage is the last one of the step before."""
-    return graphs.rates(q, v, given), a
-
-
 def stage_state(tableau: Tableau, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
     """Time, `q_i` and `v_i` of stage i; the index of the stage may be a symbol."""
     weights = [pick(tableau.A[:, j], i) for j in range(tableau.stages)]
@@ -191,13 +186,6 @@ def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: 
     """`k_i`."""
     t, q, v = stage_state(tableau, step, i)
     return graphs.rates(q, v, given), graphs.accelerations(t, q, v, given)
-
-
-def with_column(K: Matrix, k: Matrix, i: Scalar) -> Matrix:
-    """The matrix `K` with `k` in column i; the index is a symbol."""
-    import casadi as ca
-
-    return ca.horzcat(*(where(i == j, k, K[:, j]) for j in range(K.shape[1])))
 
 
 def pick(values: np.ndarray, i: int | Scalar) -> Scalar:
@@ -264,10 +252,6 @@ class ExplicitState:
     event: Matrix
     g: Matrix
 
-    def columns(self) -> list[Matrix]:
-        """All of them, in order."""
-        return [getattr(self, name) for name in STATE]
-
 
 STATE = tuple(f.name for f in fields(ExplicitState))
 
@@ -302,20 +286,6 @@ def is_running(s: ExplicitState, control: StepControl) -> Matrix:
     return ca.logic_and(s.t < control.end, s.outcome == Outcome.ARRIVED)
 
 
-@dataclass
-class StepDecision:
-    """Whether a step is accepted, and the new values of everything but position, velocity and acceleration."""
-
-    accept: Matrix
-    t: Matrix
-    h: Matrix
-    e: Matrix
-    steps: Matrix
-    outcome: Matrix
-    event: Matrix
-    g: Matrix
-
-
 def decide(
     tableau: Tableau,
     s: ExplicitState,
@@ -326,8 +296,11 @@ def decide(
     g: Matrix,
     directions: np.ndarray,
     count: int,
-) -> StepDecision:
-    """Accept a step of length h, or retry with a shorter one; `squares` and `size` of `count` entries: `measure`."""
+) -> tuple[Matrix, ExplicitState]:
+    """Accept a step of length h, or retry with a shorter one; `squares` and `size` of `count` entries: `measure`.
+
+    Return whether it is accepted, and the state with everything new but position, velocity and acceleration.
+    """
     import casadi as ca
 
     running = is_running(s, control)
@@ -337,7 +310,7 @@ def decide(
         finite = ca.logic_and(finite, e <= LARGEST)
         good = ca.logic_and(finite, e <= 1)
         last, tiny = ca.fmax(s.e, 1e-4), ca.fmax(e, 1e-10)
-        factor = SAFETY * _root(_root(_root(1 / tiny))) * _root(_root(_root(_root(last))))
+        factor = SAFETY * ca.sqrt(ca.sqrt(ca.sqrt(1 / tiny))) * ca.sqrt(ca.sqrt(ca.sqrt(ca.sqrt(last))))
         factor = ca.fmin(GROW, ca.fmax(SHRINK, factor))
         factor = where(good, factor, where(finite, ca.fmin(factor, SAFETY), SHRINK))
         clipped = ca.logic_and(good, h < s.h)
@@ -352,16 +325,16 @@ def decide(
     met = ca.logic_and(good, crossed)
     accept = ca.logic_and(running, ca.logic_and(good, ca.logic_not(crossed)))
     arrived = h >= control.end - s.t
-    return StepDecision(
-        accept,
-        where(accept, where(arrived, control.end, s.t + h), s.t),
+    return accept, replace(
+        s,
+        t=where(accept, where(arrived, control.end, s.t + h), s.t),
         # at an event keep the length of the step that crossed it: the event is then located inside it
-        where(running, where(met, h, h_next), s.h),
-        where(accept, e, s.e),
-        s.steps + where(accept, 1.0, 0.0),
-        where(running, where(met, float(Outcome.EVENT), failed), s.outcome),
-        where(ca.logic_and(running, met), which, s.event),
-        where(accept, g, s.g) if g.shape[0] else g,
+        h=where(running, where(met, h, h_next), s.h),
+        e=where(accept, e, s.e),
+        steps=s.steps + where(accept, 1.0, 0.0),
+        outcome=where(running, where(met, float(Outcome.EVENT), failed), s.outcome),
+        event=where(ca.logic_and(running, met), which, s.event),
+        g=where(accept, g, s.g) if g.shape[0] else g,
     )
 
 
@@ -377,21 +350,7 @@ def finish(
     """The state after a step, accepted or not, and whether the lane goes on."""
     squares, size = measure(step, new, control.rtol, control.atol)
     n = new.q.shape[0] + new.v.shape[0]
-    to = decide(tableau, s, control, step.h, squares, size, g, directions, n)
-    after = ExplicitState(
-        to.t,
-        where(to.accept, new.q, s.q),
-        where(to.accept, new.v, s.v),
-        where(to.accept, step.K[-1][1], s.a) if tableau.adaptive else s.a,
-        to.h,
-        to.e,
-        to.steps,
-        to.outcome,
-        to.event,
-        to.g,
-    )
+    accept, after = decide(tableau, s, control, step.h, squares, size, g, directions, n)
+    a = where(accept, step.K[-1][1], s.a) if tableau.adaptive else s.a
+    after = replace(after, q=where(accept, new.q, s.q), v=where(accept, new.v, s.v), a=a)
     return after, is_running(after, control)
-
-
-def _root(x: Matrix) -> Matrix:
-    return x.sqrt()

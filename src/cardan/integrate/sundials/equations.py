@@ -39,15 +39,15 @@ from cardan.structure.projection import project
 
 @dataclass(frozen=True)
 class DaeLayout:
-    """The unknowns of one form of the equations, "stabilised" or "index1"."""
+    """The unknowns of the equations, stabilised or of index 1."""
 
     of: Layout
-    form: str
+    stabilised: bool
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Numbers of q, v, lam and mu."""
-        mu = len(self.of.positions) + len(self.of.unit) if self.form == "stabilised" else 0
+        mu = len(self.of.positions) + len(self.of.unit) if self.stabilised else 0
         return self.of.nq, self.of.nv, len(self.of.rows), mu
 
     @property
@@ -58,7 +58,7 @@ class DaeLayout:
     @property
     def name(self) -> str:
         """Everything that distinguishes it from another layout."""
-        return f"{self.of.key} {self.form}"
+        return f"{self.of.key} {'stabilised' if self.stabilised else 'index1'}"
 
 
 def about_port(model: Model, formulation: Formulation) -> dict[str, Shape]:
@@ -181,13 +181,12 @@ def _implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matri
     parts = own_equations(model, of.formulation, {**s, "q": q, "v": v})
     rows = parts.rows.kept(of.rows)
     moving = [qdot - of.formulation.rates(model, q, v), parts.M @ vdot + rows.J.T @ lam - parts.f]
-    if layout.form == "index1":
+    if not layout.stabilised:
         return ca.vertcat(*moving, rows.J @ vdot - rows.gamma), ca.SX(of.nq, 1)
     lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in of.unit]
     held = ca.vertcat(parts.rows.kept(of.positions).phi, *lengths)
-    return ca.vertcat(*moving, rows.J @ v - rows.beta - soft[0] * lam, held - soft[1] * mu), ca.jtimes(
-        held, q, mu, True
-    )
+    F = ca.vertcat(*moving, rows.J @ v - rows.beta - soft[0] * lam, held - soft[1] * mu)
+    return F, ca.jtimes(held, q, mu, True)
 
 
 COMPILED = 3_000  # operations up to which a Jacobian is compiled; beyond, CasADi's interpreter runs it
@@ -216,11 +215,14 @@ def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable
     """A function that fills the nonzeros of a matrix by columns, and their pattern as a SciPy matrix."""
 
     def make() -> tuple[Callable[..., Any], Any]:
+        from scipy.sparse import csc_matrix
+
         function = function_of(model, quantity)
+        of = function.sparsity_out(0)
+        pattern = csc_matrix((np.ones(of.nnz()), of.row(), of.colind()), shape=of.shape)
         if function.n_instructions() > COMPILED:
-            return _interpreted(function), _pattern(function)
-        kernel = kernel_of_row(model, nonzeros(quantity, function.nnz_out(0)), name)
-        return kernel.ufunc(wide=False), _pattern(function)
+            return _interpreted(function), pattern
+        return kernel_of_row(model, nonzeros(quantity, of.nnz()), name).ufunc(wide=False), pattern
 
     return _MATRICES.find(model, (name, quantity.name), make)
 
@@ -234,10 +236,10 @@ def events_of_row(model: Model, layout: DaeLayout, graph: Any) -> Any:
 class ImplicitSystem:
     """The equations of a model in one formulation. Times are in s; arguments called `tail` are made by `tail`."""
 
-    def __init__(self, model: Model, formulation: Formulation, form: str) -> None:
+    def __init__(self, model: Model, formulation: Formulation, stabilised: bool) -> None:
         self.model, self.is_tree = model, formulation.in_tree
         of = layout_of(model, formulation)
-        self.layout = DaeLayout(of, form)
+        self.layout = DaeLayout(of, stabilised)
         self.state = kernel_of_row(model, dae_state(model, of), of.key)
         if not self.is_tree:
             self.into = kernel_of_row(model, into_own(model, formulation), formulation.key)
@@ -263,9 +265,7 @@ class ImplicitSystem:
         nq, nv = self.layout.of.nq, self.layout.of.nv
         q, v, lam = y[:nq], y[nq:][:nv], y[nq + nv :]
         M, _, _, _, _, G, *_ = self.state(np.asarray(t), q, v, *tail)
-        force = max(
-            float(np.abs(lam).max(initial=0.0)), float(np.abs(M).max(initial=0.0)), 1e-300
-        )  # at 1 m/s^2 or more
+        force = max(*(float(np.abs(x).max(initial=0.0)) for x in (lam, M)), 1e-300)  # at 1 m/s^2 or more
         size = float(np.mean(np.sum(G * G, axis=1))) if len(G) else 0.0
         return np.array([max(allowed, ROUNDING / 10) / force, YIELDS * size])
 
@@ -297,14 +297,6 @@ class ImplicitSystem:
     def own(self, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the formulation from those of the tree."""
         return (q, v) if self.is_tree else self.into(q, v, *tail[2:])
-
-
-def _pattern(function: Any) -> Any:
-    """Pattern of the nonzeros, as a SciPy matrix."""
-    from scipy.sparse import csc_matrix
-
-    pattern = function.sparsity_out(0)
-    return csc_matrix((np.ones(pattern.nnz()), pattern.row(), pattern.colind()), shape=pattern.shape)
 
 
 def _interpreted(function: Any) -> Callable[..., None]:

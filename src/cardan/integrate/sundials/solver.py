@@ -13,50 +13,23 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from cardan.errors import InputError
+from cardan.integrate.events import events_of_one_system
+from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Arrival, Outcome
 from cardan.integrate.sundials.equations import DaeLayout, events_of_row
 from cardan.model.model import Model
 from cardan.structure.kernels import parameter_arguments
 
 HOPELESS = 1e-9  # relative to the time (at least 1 s): if a shorter step has no finite values, no step will
+MOST_STEPS = 1_000_000  # unless the run asks for another limit
 PAUSE = 1000  # steps after which SUNDIALS returns, so that it can be checked whether to go on
-LINEAR_SOLVERS = (("dense", 400), ("sparse", np.inf))  # which linear solver, up to how many unknowns
+DENSE = 400  # unknowns up to which the linear solver takes a dense matrix
 CODES = {-1: Outcome.TOO_MANY_STEPS, -2: Outcome.SMALL_STEP, -3: Outcome.SMALL_STEP, -4: Outcome.NEWTON}
 EVENT_MET = 2
-
-
-@dataclass(frozen=True)
-class SolverSettings:
-    """Settings of every multistep method: tolerances of q and v (m, rad, and per s), order, steps (s)."""
-
-    rtol: float = 1e-8
-    atol: float = 1e-10
-    max_order: int = 5
-    max_step: float = np.inf
-    first_step: float = 0.0
-    max_steps: int = 1_000_000
-
-    def __post_init__(self) -> None:
-        for name, least in (("rtol", 0.0), ("atol", 0.0), ("max_step", 0.0), ("max_steps", 0)):
-            if not getattr(self, name) > least:
-                raise InputError(f"{name} must be more than {least:g}, got {getattr(self, name)!r}")
-        if not 0 <= self.first_step < np.inf:
-            raise InputError(f"first_step must be a time in s, or 0 to have it chosen, got {self.first_step!r}")
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of SUNDIALS."""
-        return {
-            "max_order": int(self.max_order),
-            "max_step": 0.0 if np.isinf(self.max_step) else float(self.max_step),
-            "first_step": float(min(self.first_step, self.max_step)),
-            "max_num_steps": PAUSE,
-        }
 
 
 class NotFiniteError(Exception):
@@ -174,15 +147,8 @@ class SystemArrival:
     crossed: np.ndarray | None = None
 
 
-class SystemRun(Protocol):
-    """The run of one system."""
-
-    def advance(self, t: float) -> SystemArrival:
-        """Move to time `t`, s, to an event, or as far as possible."""
-
-
 class SolverRun:
-    """Base of the runs by a SUNDIALS solver; `given` are the system's drives and free parameters."""
+    """Base of the runs of one system by a SUNDIALS solver; `given` are its drives and free parameters."""
 
     progress: SolverProgress
 
@@ -191,60 +157,35 @@ class SolverRun:
         self.about = at.q.copy()  # the tree's configuration a step ago
         self.earlier = at.steps  # steps before the solver was started
 
+    def advance(self, t: float) -> SystemArrival:
+        """Move to time `t`, s, to an event, or as far as possible."""
+        raise NotImplementedError
+
     @property
     def _steps(self) -> int:
         return self.earlier + self.progress.steps
 
-    def _make(
-        self,
-        build: Callable[..., Any],
-        function: Callable[..., None],
-        jacobian: Callable[[Callable[..., Any]], Callable[..., None]],
-        events: Any,
-        **options: Any,
-    ) -> Any:
-        """Make a solver of the kind `build`, without the warnings about its options: users do not set them.
+    def _filler(self) -> Callable[..., Any]:
+        """A function that fills the Jacobian as the linear solver takes it: its nonzeros by columns, or all of it."""
+        fill, pattern = self.owner.jacobian, self.owner.pattern
+        return fill if pattern.shape[0] > DENSE else _dense_from_nonzeros(fill, pattern)
 
-        `function`, `events` and what `jacobian` makes of a function that fills the matrix are SUNDIALS' callbacks.
-        """
+    def _make(self, build: Callable[..., Any], function: Any, jacobian: Any, events: Any, **options: Any) -> Any:
+        """Make a solver of the kind `build`, without warnings about its options: users do not set them."""
         owner = self.owner
-        fill, pattern = owner.jacobian, owner.pattern
-        linear = next(name for name, size in LINEAR_SOLVERS if pattern.shape[0] <= size)
-        options |= owner.settings.options | {"linsolver": linear}
-        if linear == "sparse":
-            options |= {"jacfn": jacobian(fill), "sparsity": pattern}
-        else:
-            options |= {"jacfn": jacobian(_dense_from_nonzeros(fill, pattern))}
+        options |= owner.options | {"jacfn": jacobian}
         if owner.events is not None:
-            if owner.directions is not None:
-                events.direction = list(owner.directions)
-            options |= {"eventsfn": events, "num_events": owner.count}
+            events.direction = [event.direction for event in owner.request.events]
+            options |= {"eventsfn": events, "num_events": len(events.direction)}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return build(function, **options)
 
 
-class RestingRun:
-    """A system that stays where it is."""
-
-    def __init__(self, at: SystemArrival) -> None:
-        self.at = SystemArrival(at.t, at.q, at.v, at.steps)
-
-    def advance(self, t: float) -> SystemArrival:
-        """Stay."""
-        return self.at
-
-
 class SerialStepper:
     """Base of the steppers that integrate systems one after another; `start` makes the run of one of them.
 
-    Args:
-        model: the mechanism.
-        tau: constant drives (nv,) or (B, nv), N m and N.
-        events: CasADi function of (t, q, v) of the tree with one vector of values, whose zeros stop the run.
-        directions: for each value 1 to stop when it rises through zero, -1 when it falls, 0 for both.
-        **settings: those of `SolverSettings`.
-
+    `tau` are constant drives (nv,) or (B, nv), N m and N. The step of `request` is the first one.
     """
 
     jacobian: Callable[..., Any]
@@ -253,24 +194,28 @@ class SerialStepper:
     """Their pattern, as a SciPy matrix."""
     layout: DaeLayout
 
-    def __init__(
-        self,
-        model: Model,
-        *,
-        tau: Any = None,
-        events: Any = None,
-        directions: Sequence[int] | None = None,
-        **settings: Any,
-    ) -> None:
-        self.model, self.directions, self.settings = model, directions, SolverSettings(**settings)
-        self.count = 0 if events is None else int(events.numel_out(0))
-        self.events = events_of_row(model.unbound, self.layout, events) if self.count else None
+    def __init__(self, model: Model, request: Request | None, tau: Any, max_order: int) -> None:
+        self.model, self.request = model, request or Request()
         self.tau = np.zeros(model.nv) if tau is None else np.asarray(tau, dtype=float)
-        self.runs: list[SystemRun] = []
+        asked, events = self.request, self.request.events
+        self.max_steps = MOST_STEPS if asked.max_steps is None else asked.max_steps
+        self.options: dict[str, Any] = {
+            "max_order": max_order,
+            "max_step": 0.0 if np.isinf(asked.max_step) else float(asked.max_step),
+            "first_step": float(min(asked.step or 0.0, asked.max_step)),
+            "max_num_steps": PAUSE,
+            "linsolver": "dense",
+        }
+        if self.pattern.shape[0] > DENSE:
+            self.options |= {"linsolver": "sparse", "sparsity": self.pattern}
+        self.events: Any = None
+        if events:
+            self.events = events_of_row(model.unbound, self.layout, events_of_one_system(model, events))
+        self.runs: list[SolverRun | None] = []  # None for a system that stays where it is
         self.arrivals: list[SystemArrival] = []
         self.resting = np.zeros(0, dtype=bool)
 
-    def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SystemRun:
+    def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SolverRun:
         """Make the run of a system; `given` are its drives and free parameters."""
         raise NotImplementedError
 
@@ -284,13 +229,14 @@ class SerialStepper:
         taken = [r.steps for r in self.arrivals] or [0] * len(q)
         self.arrivals = [SystemArrival(float(t), q[k], v[k], taken[k]) for k in range(len(q))]
         self.runs = [
-            self.start(tuple(a[k] for a in wide), at) if moves else RestingRun(at)
-            for k, (at, moves) in enumerate(zip(self.arrivals, ~self.resting, strict=True))
+            None if rests else self.start(tuple(a[k] for a in wide), at)
+            for k, (at, rests) in enumerate(zip(self.arrivals, self.resting, strict=True))
         ]
 
     def advance(self, t: float) -> Arrival:
         """Move every system to time `t`, s, or to an event before it."""
-        self.arrivals = r = [run.advance(float(t)) for run in self.runs]
+        pairs = zip(self.runs, self.arrivals, strict=True)
+        self.arrivals = r = [at if run is None else run.advance(float(t)) for run, at in pairs]
         return Arrival(
             np.array([x.t for x in r]),
             np.stack([x.q for x in r]),
@@ -306,7 +252,8 @@ class SerialStepper:
         """From now on leave some systems, a mask (B,), where they are, also after another `begin`."""
         self.resting = self.resting | systems
         for k in np.flatnonzero(systems):
-            self.runs[k] = RestingRun(self.arrivals[k])
+            at = self.arrivals[k]
+            self.runs[k], self.arrivals[k] = None, SystemArrival(at.t, at.q, at.v, at.steps)
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: the solver ends on the constraints."""

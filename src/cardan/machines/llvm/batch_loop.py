@@ -20,8 +20,7 @@ from cardan.machines.llvm.module import Module, VectorType
 from cardan.machines.llvm.schedule import print_schedule
 from cardan.program.graph import Graph
 from cardan.program.march import March
-from cardan.program.program import Port, Program
-from cardan.program.recording import Recorded
+from cardan.program.program import Port, Program, Recorded
 
 
 def print_body(recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = ()) -> int:
@@ -355,11 +354,7 @@ class _BatchLoop:
                 f"  %ta{j} = getelementptr ptr, ptr %shifted, i64 {j}",
                 f"  store ptr %tp{j}, ptr %ta{j}",
             ]
-        self.lines += [
-            "  call void %row(ptr %shifted, i64 %left, ptr %steps, ptr null)",
-            "  br label %done",
-            "work:",
-        ]
+        self.lines += ["  call void %row(ptr %shifted, i64 %left, ptr %steps, ptr null)", "  br label %done", "work:"]
 
     def _call(self, what: str, j: int, port: Port) -> None:
         """Call `fetch` or `give` for port `j`."""

@@ -36,11 +36,7 @@ def print_march(march: March, symbol: str, module: Module) -> None:
         f"  %most = fptosi {t.scalar} %limit to i64",
     ]
     lines.append(f"  %loop = getelementptr {t.vector}, ptr %state, i64 {offset}")
-    lines += [
-        "  br label %again",
-        "again:",
-        "  %count = phi i64 [0, %entry], [%next, %judge]",
-    ]
+    lines += ["  br label %again", "again:", "  %count = phi i64 [0, %entry], [%next, %judge]"]
     printed: dict[Any, str] = {}
     for k, (part, times) in enumerate(march.pieces):
         calls = [

@@ -43,13 +43,7 @@ class _LoopsOverNodes(Lines):
             else:
                 self._round(k, r)
         params = [f"ptr %in{j}" for j in range(n_in)] + [f"ptr %out{j}" for j in range(n_out)] + ["ptr %state"]
-        text = [
-            f"define internal void @{symbol}({', '.join(params)}) {{",
-            "entry:",
-            *self.lines,
-            "  ret void",
-            "}",
-        ]
+        text = [f"define internal void @{symbol}({', '.join(params)}) {{", "entry:", *self.lines, "  ret void", "}"]
         self.module.functions[symbol] = "\n".join(text)
 
     # small pieces
@@ -71,12 +65,7 @@ class _LoopsOverNodes(Lines):
     def _for(self, count: str) -> tuple[str, str]:
         """Open a loop over 0..count-1; its index, and the label to close it with."""
         label = self.label("l")
-        self.lines += [
-            f"  br label %{label}.in",
-            f"{label}.in:",
-            f"  br label %{label}.head",
-            f"{label}.head:",
-        ]
+        self.lines += [f"  br label %{label}.in", f"{label}.in:", f"  br label %{label}.head", f"{label}.head:"]
         self.lines += [f"  %{label} = phi i64 [0, %{label}.in], [%{label}.next, %{label}.end]"]
         self.lines += [f"  %{label}.more = icmp slt i64 %{label}, {count}"]
         self.lines += [f"  br i1 %{label}.more, label %{label}.do, label %{label}.out", f"{label}.do:"]

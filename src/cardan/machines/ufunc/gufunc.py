@@ -40,18 +40,7 @@ def _constructor() -> Any:
     table = ctypes.cast(address(umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
     pointer, integer, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
     prototype = ctypes.PYFUNCTYPE(
-        ctypes.py_object,
-        pointer,
-        pointer,
-        pointer,
-        integer,
-        integer,
-        integer,
-        integer,
-        text,
-        text,
-        integer,
-        text,
+        ctypes.py_object, pointer, pointer, pointer, integer, integer, integer, integer, text, text, integer, text
     )
     return prototype(table[_FROM_FUNC_AND_DATA_AND_SIGNATURE])
 
@@ -61,19 +50,10 @@ class _UFunc(ctypes.Structure):
 
     _fields_ = (
         ("head", ctypes.c_byte * object.__basicsize__),
-        ("nin", ctypes.c_int),
-        ("nout", ctypes.c_int),
-        ("nargs", ctypes.c_int),
-        ("identity", ctypes.c_int),
-        ("functions", ctypes.c_void_p),
-        ("data", ctypes.c_void_p),
-        ("ntypes", ctypes.c_int),
-        ("reserved", ctypes.c_int),
-        ("name", ctypes.c_void_p),
-        ("types", ctypes.c_void_p),
-        ("doc", ctypes.c_void_p),
-        ("ptr", ctypes.c_void_p),
-        ("obj", ctypes.c_void_p),
+        *((name, ctypes.c_int) for name in ("nin", "nout", "nargs", "identity")),
+        *((name, ctypes.c_void_p) for name in ("functions", "data")),
+        *((name, ctypes.c_int) for name in ("ntypes", "reserved")),
+        *((name, ctypes.c_void_p) for name in ("name", "types", "doc", "ptr", "obj")),
     )
 
 
@@ -98,8 +78,7 @@ def make_gufunc(
     types = (ctypes.c_char * ports)(*[bytes([dtype.num])] * ports)
     texts = [ctypes.create_string_buffer(s.encode()) for s in (program.name, doc, signature(program))]
     code.append((functions, data, types, addresses, texts))
-    no_identity = -1
-    kinds, unused = 1, 0
+    no_identity, kinds, unused = -1, 1, 0
     pointers = [ctypes.addressof(a) for a in (functions, data, types)]
     made: np.ufunc = _constructor()(*pointers, kinds, inputs, outputs, no_identity, *texts[:2], unused, texts[2])
     _bind(made, code, functions=pointers[0], data=pointers[1], nargs=ports)

@@ -1,7 +1,9 @@
-"""Gear's method: backward differentiation of variable order and step on the differential-algebraic equations.
+"""SUNDIALS at work: Gear's method (IDA) on differential-algebraic equations, and multistep methods (CVODE) on trees.
 
-The equations are those of `sundials.equations`, in a formulation's own coordinates; SUNDIALS IDA integrates them with
-their exact Jacobian. Inputs and results are in coordinates of the tree, on the constraints to rounding.
+Gear's method is backward differentiation of variable order and step on the equations of `sundials.equations`, in a
+formulation's own coordinates, with their exact Jacobian. CVODE integrates `y = (q, v)` of a tree without couplings by
+backward differentiation or Adams' formulas. Inputs and results are in coordinates of the tree, on the constraints to
+rounding.
 
 Source: A. C. Hindmarsh et al., SUNDIALS, ACM Trans. Math. Softw. 31 (2005) 363-396; K. E. Brenan, S. L. Campbell,
 L. R. Petzold, Numerical Solution of Initial-Value Problems in Differential-Algebraic Equations (SIAM 1996), chapter 5.
@@ -14,11 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from cardan.errors import InputError, ModelError
+from cardan.errors import InputError, LoopError, ModelError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
+from cardan.formulation.spatial import SPATIAL
+from cardan.integrate.integrators import Request
+from cardan.integrate.kernel import Layout
 from cardan.integrate.stepper import Outcome
-from cardan.integrate.sundials.equations import ImplicitSystem
+from cardan.integrate.sundials.equations import (
+    DaeLayout,
+    ImplicitSystem,
+    explicit_jacobian,
+    explicit_rates,
+    kernel_of_row,
+    matrix_of_row,
+)
 from cardan.integrate.sundials.solver import SerialStepper, Solver, SolverProgress, SolverRun, SystemArrival
 from cardan.model.model import Model
 
@@ -36,16 +48,22 @@ IGNORED = 1e30  # absolute tolerance of multipliers: excludes them from error an
 class GearStepper(SerialStepper):
     """Integrates a model by Gear's method, in any formulation; fills `integrate.stepper.Stepper`.
 
-    `form` is "stabilised" (index 2, positions and velocities both on the constraints) or "index1". The other arguments
-    are those of `SerialStepper`.
+    `form` is "stabilised" (index 2, positions and velocities both on the constraints) or "index1".
     """
 
     def __init__(
-        self, model: Model, formulation: str | Formulation = "spatial", *, form: str = "stabilised", **settings: Any
+        self,
+        model: Model,
+        formulation: str | Formulation = "spatial",
+        request: Request | None = None,
+        *,
+        tau: Any = None,
+        form: str = "stabilised",
+        max_order: int = 5,
     ) -> None:
-        self.system = system = ImplicitSystem(model.unbound, find_formulation(formulation), form)
+        self.system = system = ImplicitSystem(model.unbound, find_formulation(formulation), form == "stabilised")
         self.layout, self.jacobian, self.pattern = system.layout, system.jacobian, system.pattern
-        super().__init__(model, **settings)
+        super().__init__(model, request, tau, max_order)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> GearRun:
         """Make the run of a system."""
@@ -75,7 +93,7 @@ class GearRun(SolverRun):
     def _start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start the solver at a state of the formulation that satisfies the constraints."""
         y, yp = self.system.start(t, q, v, self.tail)
-        self.soft = self.system.soft(t, y, self.tail, SOFT * self.owner.settings.atol)
+        self.soft = self.system.soft(t, y, self.tail, SOFT * self.owner.request.atol)
         self.progress, self.atol = SolverProgress(t), self._tolerance(q, v)
         self.solver = Solver(self._sundials, self.progress, t, y, yp)
         F = np.zeros_like(y)
@@ -99,7 +117,7 @@ class GearRun(SolverRun):
             if self._should_restart(q, v):
                 self.earlier += self.progress.steps
                 self._start_on_constraints(solver.t, q, v)
-            elif solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.settings.max_steps:
+            elif solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.max_steps:
                 solver.go_on()
             else:
                 break
@@ -113,7 +131,7 @@ class GearRun(SolverRun):
             return True
         if solver.outcome > Outcome.EVENT:  # at these speeds the tolerance may be below rounding
             return bool((self._tolerance(q, v) > 2 * self.atol).any())
-        if self.system.layout.form != "index1":
+        if self.system.layout.stabilised:
             return False
         gap = self.system.gap(solver.t, q, v, self.tail)
         if gap > OPEN:
@@ -127,31 +145,34 @@ class GearRun(SolverRun):
     def _tolerance(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Absolute tolerances of q and v (2,), not below the rounding of the largest value: constraints couple them."""
         size = [float(np.abs(x).max(initial=0.0)) for x in (q, v)]
-        return np.maximum(self.owner.settings.atol, ROUNDING * np.array(size))
+        return np.maximum(self.owner.request.atol, ROUNDING * np.array(size))
 
     def _drift(self, q: np.ndarray) -> float:
         """Largest residual of the constraints before the solver is restarted on them."""
-        s = self.owner.settings
-        return DRIFT * (s.rtol * max(1.0, float(np.abs(q).max(initial=0.0))) + s.atol)
+        asked = self.owner.request
+        return DRIFT * (asked.rtol * max(1.0, float(np.abs(q).max(initial=0.0))) + asked.atol)
 
     def _sundials(self) -> Any:
         """IDA on this system's equations."""
         from sksundae.ida import IDA
 
-        settings, layout = self.owner.settings, self.system.layout
+        layout = self.system.layout
         moving = layout.of.nq + layout.of.nv
         share = (moving / layout.n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, multipliers included
         weights = np.full(layout.n, IGNORED)
         weights[: layout.of.nq], weights[layout.of.nq : moving] = share * self.atol
-        return self._make(
-            IDA,
-            self._residual(),
-            self._jacobian,
-            self._events(),
-            rtol=share * settings.rtol,
-            atol=weights,
-            algebraic_idx=range(moving, layout.n),
-        )
+        soft, tail, check, fill = self.soft, self.tail, self.progress.check, self._filler()
+        events_at, about, parameters = self.owner.events, self.about, self.parameters
+
+        def jacobian(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
+            check(t, y, yp, F)  # that the equations have finite values
+            fill(t, cj, y, yp, soft, *tail, out)
+
+        def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
+            events_at(t, y, about, *parameters, out)
+
+        given = {"rtol": share * self.owner.request.rtol, "atol": weights, "algebraic_idx": range(moving, layout.n)}
+        return self._make(IDA, self._residual(), jacobian, events, **given)
 
     def _residual(self) -> Callable[..., None]:
         """Callback that fills the residual; it also follows measured angles from step to step."""
@@ -178,21 +199,95 @@ class GearRun(SolverRun):
 
         return following
 
-    def _jacobian(self, fill: Callable[..., Any]) -> Callable[..., None]:
-        """Callback that fills the Jacobian; it also checks that the equations have finite values."""
-        soft, tail, check = self.soft, self.tail, self.progress.check
 
-        def jacobian(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
-            check(t, y, yp, F)
-            fill(t, cj, y, yp, soft, *tail, out)
+def require_open_tree(model: Model, formulation: Formulation, method: str) -> None:
+    """Reject what is not an ordinary differential equation in the tree's coordinates."""
+    if formulation is not SPATIAL:
+        raise InputError(
+            f"method {method!r} integrates the tree's own coordinates, formulation 'spatial', not "
+            f"{formulation.name!r}; method 'gear' takes every formulation"
+        )
+    held = [f"loops, cut at joint {model.joints[j].name!r}" for j in model.cuts]
+    held += [coupling.owner for coupling in model.couplings] + [c.owner for c in model.constraints]
+    if held:
+        raise LoopError(
+            f"model {model.name!r} has {held[0]}, and method {method!r} integrates trees without couplings only; use "
+            "method 'gear'"
+        )
 
-        return jacobian
 
-    def _events(self) -> Callable[..., None]:
-        evaluate: Any = self.owner.events
-        about, parameters = self.about, self.parameters
+class MultistepStepper(SerialStepper):
+    """Integrates a tree without couplings by CVODE; fills `integrate.stepper.Stepper`.
 
-        def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
-            evaluate(t, y, about, *parameters, out)
+    `formula` is "BDF" or "Adams", as CVODE calls them.
+    """
 
-        return events
+    def __init__(
+        self,
+        model: Model,
+        formula: str = "BDF",
+        request: Request | None = None,
+        *,
+        tau: Any = None,
+        max_order: int = 5,
+    ) -> None:
+        self.formula, free = formula, model.unbound
+        self.rates = kernel_of_row(free, explicit_rates(free), "tree").ufunc(wide=False)
+        self.jacobian, self.pattern = matrix_of_row(free, explicit_jacobian(free), "tree")
+        self.unit = tuple(at.start for at in free.quaternions)
+        self.layout = DaeLayout(Layout(SPATIAL, model.nq, model.nv, (), (), self.unit), stabilised=False)
+        super().__init__(model, request, tau, max_order)
+
+    def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> MultistepRun:
+        """Make the run of a system."""
+        return MultistepRun(self, given, at)
+
+
+class MultistepRun(SolverRun):
+    """The run of one system."""
+
+    owner: MultistepStepper
+
+    def __init__(self, owner: MultistepStepper, tail: Sequence[np.ndarray], at: SystemArrival) -> None:
+        super().__init__(owner, tail, at)
+        self.tail, self.progress = tail, SolverProgress(at.t)
+        y, rates = np.concatenate([at.q, at.v]), np.zeros(len(at.q) + len(at.v))
+        self.solver = Solver(self._sundials, self.progress, at.t, y)
+        owner.rates(at.t, y, *tail, rates)
+        if not np.isfinite(rates).all():
+            self.solver.not_finite()
+
+    def advance(self, t: float) -> SystemArrival:
+        """Move to time `t`."""
+        solver = self.solver
+        solver.advance(t)
+        while solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.max_steps:
+            solver.go_on()
+            solver.advance(t)
+        q, v = np.split(solver.y, [self.owner.model.nq])
+        for at in self.owner.unit:
+            q[at : at + 4] /= np.linalg.norm(q[at : at + 4])
+        return solver.arrival(q, v, self._steps)
+
+    def _sundials(self) -> Any:
+        """CVODE on this system's equations."""
+        from sksundae.cvode import CVODE
+
+        owner, tail, progress, attempt = self.owner, self.tail, self.progress, self.progress.attempt
+        evaluate, check, fill = owner.rates, progress.check, self._filler()
+        events_at, about, parameters = owner.events, self.about, self.parameters
+
+        def rates(t: float, y: np.ndarray, out: np.ndarray) -> None:
+            if t != progress.tried:
+                attempt(t)
+            evaluate(t, y, *tail, out)
+
+        def jacobian(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
+            check(t, y, yp, yp)  # that the equations have finite values
+            fill(t, y, *tail, out)
+
+        def events(t: float, y: np.ndarray, out: np.ndarray) -> None:
+            events_at(t, y, about, *parameters, out)
+
+        given = {"method": owner.formula, "rtol": owner.request.rtol, "atol": owner.request.atol}
+        return self._make(CVODE, rates, jacobian, events, **given)
