@@ -66,15 +66,10 @@ def load(
 
 
 def load_mechanism(
-    path: str | os.PathLike[str],
-    *,
-    root: Root = "fixed",
-    gravity: Any = None,
-    mimic: bool = True,
-    parameters: Mapping[str, float | str] | None = None,
-    folder: str | os.PathLike[str] | None = None,
+    path: str | os.PathLike[str], *, root: Root = "fixed", gravity: Any = None, mimic: bool = True,
+    parameters: Mapping[str, float | str] | None = None, folder: str | os.PathLike[str] | None = None,
     policy: Word = "strict",
-) -> Mechanism:
+) -> Mechanism:  # fmt: skip
     """Load a file as a `Mechanism`, to continue building; the arguments are those of `load`."""
     found = _read(path, root, gravity, mimic, parameters, folder, policy)[0]
     return found.mechanism if isinstance(found, Description) else found

@@ -67,6 +67,11 @@ def too_many_states(states: int, joints: int) -> str:
     return f"it has {states} states of {joints} joints each; at most {STATES} are read, joints of all states together"
 
 
+def shortened(text: str) -> str:
+    """A text in quotes, without its end where it is long."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
 @contextmanager
 def placing(placed: Callable[[str], str]) -> Iterator[None]:
     """Turn errors of the model into errors of the file: `placed` puts the place in the file before the message."""

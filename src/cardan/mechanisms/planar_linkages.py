@@ -18,14 +18,9 @@ DOWN = (0.0, -9.81, 0.0)
 
 
 def four_bar(
-    *,
-    base: float = 1.0,
-    crank: float = 0.4,
-    coupler: float = 0.9,
-    rocker: float = 0.7,
-    angle: float = 1.0,
+    *, base: float = 1.0, crank: float = 0.4, coupler: float = 0.9, rocker: float = 0.7, angle: float = 1.0,
     density: float = 2.0,
-) -> Mechanism:
+) -> Mechanism:  # fmt: skip
     """Crank AB, coupler BC and rocker DC on the base AD; `angle` (rad) of the crank at the start, `density` in kg/m.
 
     One freedom; Kutzbach -2. With shortest + longest <= sum of the others (Grashof; so by default) the shortest bar
@@ -45,13 +40,9 @@ def four_bar(
 
 
 def five_bar(
-    *,
-    base: float = 0.8,
-    crank: float = 0.5,
-    link: float = 0.7,
-    angles: tuple[float, float] = (2.0, 0.9),
+    *, base: float = 0.8, crank: float = 0.5, link: float = 0.7, angles: tuple[float, float] = (2.0, 0.9),
     density: float = 2.0,
-) -> Mechanism:
+) -> Mechanism:  # fmt: skip
     """Two equal cranks AB and ED on the base AE, joined by two equal links BC and DC: two freedoms; Kutzbach -1.
 
     `angles` (rad) of the two cranks at the start; `density` in kg/m. Where the links are in line the cranks lose
@@ -98,14 +89,9 @@ def parallelogram(
 
 
 def slider_crank(
-    *,
-    crank: float = 0.2,
-    rod: float = 0.5,
-    slider: float = 1.0,
-    angle: float = 0.8,
-    density: float = 2.0,
+    *, crank: float = 0.2, rod: float = 0.5, slider: float = 1.0, angle: float = 0.8, density: float = 2.0,
     variant: str = "planar",
-) -> Mechanism:
+) -> Mechanism:  # fmt: skip
     """Crank, connecting rod and a slider (kg) along x, at `crank cos(angle) + sqrt(rod^2 - crank^2 sin(angle)^2)`.
 
     One freedom. Variant "planar" has hinges at both ends of the rod: Kutzbach -2, three redundant constraints.

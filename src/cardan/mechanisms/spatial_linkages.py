@@ -48,13 +48,9 @@ def cardan_joint(*, angle: float = 0.6) -> Mechanism:
 
 
 def drive_line(
-    *,
-    angle: float = 0.5,
-    second_angle: float | None = None,
-    phase: float = 0.0,
-    length: float = 1.0,
+    *, angle: float = 0.5, second_angle: float | None = None, phase: float = 0.0, length: float = 1.0,
     slip: bool = False,
-) -> Mechanism:
+) -> Mechanism:  # fmt: skip
     """Input, middle and output shaft, joined by two universal joints; all lie in the xy plane, the first along x.
 
     The middle shaft makes `angle` (rad) with the first, the last turns back from it by `second_angle` (by default the

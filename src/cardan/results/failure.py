@@ -110,16 +110,9 @@ def extent(model: Model) -> float:
 
 
 def why(
-    model: Model,
-    integrator: Integrator,
-    request: Request,
-    outcome: Outcome,
-    message: str,
-    t: float,
-    q: np.ndarray,
-    v: np.ndarray,
-    tau: np.ndarray,
-) -> str:
+    model: Model, integrator: Integrator, request: Request, outcome: Outcome, message: str, t: float, q: np.ndarray,
+    v: np.ndarray, tau: np.ndarray,
+) -> str:  # fmt: skip
     """Why a run ended early, measured at the last good state (nq,), (nv,), and what to try."""
     if outcome is Outcome.TOO_MANY_STEPS and request.max_steps is not None:
         other = "loosen rtol and atol" if integrator.chooses_steps else f"take steps longer than {request.step:g} s"

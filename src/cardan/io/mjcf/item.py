@@ -19,8 +19,8 @@ import numpy as np
 from cardan.algebra.rotation import quaternion_product, rotation_of_quaternion
 from cardan.errors import FileError, nearest
 from cardan.io.mjcf.vocabulary import EXACTLY, ROTATIONS, UP_TO
-from cardan.io.text_file import BODIES, SIZE_LIMIT, placing, read_text, too_many_states
-from cardan.io.xml_element import LARGEST, MOST, Element, parse_nodes, shortened, walk
+from cardan.io.text_file import BODIES, SIZE_LIMIT, placing, read_text, shortened, too_many_states
+from cardan.io.xml_element import LARGEST, MOST, Element, parse_nodes, walk
 from cardan.model.pose import Pose
 
 ELEMENTS = 60_000
@@ -57,7 +57,10 @@ class Item(Element):
             merged = type(node)(node.tag, overlaid(defaults, node.attrib))
             merged.line, merged.file = node.line, node.file
             merged.extend(list(node))
-        super().__init__(merged, str(node.file), owner or _called(merged), Counter())
+        name = merged.get("name", "").strip()
+        super().__init__(
+            merged, str(node.file), owner or (f"{node.tag} {name!r}" if name else f"<{node.tag}>"), Counter()
+        )
         self.own: Mapping[str, str] = node.attrib
         self.line: int = node.line
         self.origin: Any = getattr(node, "origin", None)  # options of the model that it is attached from, if it is
@@ -114,10 +117,6 @@ class Item(Element):
             self.numbers(attribute, count)  # raises the error
         return words
 
-    def read(self, attribute: str, word: str) -> float:
-        """Read a word of an attribute as a finite number."""
-        return self._read(attribute, word)
-
     def up_to(self, attribute: str, default: Sequence[float]) -> np.ndarray:
         """As many numbers as the default has; missing ones at the end are taken from the default."""
         if not self.has(attribute):
@@ -149,12 +148,6 @@ class Item(Element):
     def naming(self) -> AbstractContextManager[None]:
         """Put file and line before the errors of the builder."""
         return placing(lambda sentence: f"{self.source}: line {self.line}: {sentence}")
-
-
-def _called(node: Any) -> str:
-    """What messages call an element."""
-    name = node.get("name", "").strip()
-    return f"{node.tag} {name!r}" if name else f"<{node.tag}>"
 
 
 class Folder:
@@ -218,6 +211,14 @@ def check_counts(top: Any, source: str) -> None:
         raise FileError(f"{source}: {why}")
 
 
+def read_named(item: Item, file: Path, name: str, characters: int) -> str:
+    """The text of a file that an element names, of at most so many characters."""
+    try:
+        return read_text(file, max(characters, 1))
+    except FileError as error:
+        raise item.error(f"its file {str(error).replace(str(file), repr(name), 1)}") from None
+
+
 def _included(
     item: Item, main: Path, folder: Folder, seen: dict[Path, Item | None], left: tuple[int, int]
 ) -> tuple[list[Any], tuple[int, int]]:
@@ -233,10 +234,7 @@ def _included(
     if len(seen) > INCLUDES:
         raise item.error(f"more than {INCLUDES} files are included; no more are read")
     characters, elements = left
-    try:
-        text = read_text(file, max(characters, 1))
-    except FileError as error:
-        raise item.error(f"its file {str(error).replace(str(file), repr(name), 1)}") from None
+    text = read_named(item, file, name, characters)
     included = parse_nodes(text, str(file), most=elements)
     nodes = list(included)
     if not nodes:
@@ -307,10 +305,8 @@ def to_z(z: np.ndarray) -> np.ndarray:
     axis = np.cross((0.0, 0.0, 1.0), z)
     sine = float(np.linalg.norm(axis))
     if sine < 1e-10:
-        axis, sine = np.array([1.0, 0.0, 0.0]), 0.0
-    else:
-        axis = axis / sine
-    return turn(axis, float(np.arctan2(sine, z[2])))
+        return turn(np.array([1.0, 0.0, 0.0]), float(np.arctan2(0.0, z[2])))
+    return turn(axis / sine, float(np.arctan2(sine, z[2])))
 
 
 def euler(angles: np.ndarray, sequence: str) -> np.ndarray:

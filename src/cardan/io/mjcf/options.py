@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,14 +90,10 @@ class Options:
 def _last(top: Item, items: list[Item]) -> Item:
     """Several elements as one; the last one that gives an attribute decides it."""
     if not items:
-        return _empty(top)
+        node: Any = type(top.node)("mujoco")
+        node.line, node.file = top.line, top.source
+        return Item(node, "mujoco")
     merged: dict[str, str] = {}
     for item in items:
         merged |= item.own
     return Item(items[-1].node, "", merged)
-
-
-def _empty(top: Item) -> Item:
-    node = type(top.node)("mujoco")
-    node.line, node.file = top.line, top.source  # type: ignore[attr-defined]
-    return Item(node, "mujoco")

@@ -76,7 +76,7 @@ class _Reader:
         self.joints = Joints(self.world, options, policy)
         self.mechanism = m = Mechanism(top.get("model") or path.stem, gravity=(0.0, 0.0, 0.0))
         with top.naming():
-            m.gravity = _gravity(options, gravity)
+            m.gravity = Mechanism("gravity", gravity=options.gravity if gravity is None else gravity).gravity
         self.names = self._names()
 
     def section(self, name: str) -> list[Item]:
@@ -162,9 +162,7 @@ class _Reader:
                 ]
                 continue
             whole = merged(parts) if parts else inertials[k - 1]
-            error = require_mass(body.item, whole.mass, whole.inertia)
-            if error is not None:
-                raise error
+            require_mass(body.item, whole.mass, whole.inertia)
 
     def _some_are_carried(self) -> bool:
         """Whether `gravcomp` applies in MuJoCo: some body has it positive, and passive forces are not switched off."""
@@ -245,7 +243,8 @@ class _Reader:
             found.append(f"limits of {_many(joints.limited, 'joint')}: data only, nothing stops them")
         if joints.rubbing and hard:
             found.append(f"dry friction ('frictionloss') of {_many(joints.rubbing, 'joint')}: data only")
-        touching = sum(_can_touch(geom.item) for body in self.world.bodies for geom in body.geoms)
+        geoms = [geom.item for body in self.world.bodies for geom in body.geoms]
+        touching = sum(any(geom.integer(mask, 1) for mask in ("contype", "conaffinity")) for geom in geoms)
         if touching > 1 and flags["contact"] and hard:
             found.append(f"contact between {_many(touching, 'geom')}")
         counts = Counter(
@@ -268,19 +267,11 @@ class _Reader:
         return found
 
 
-def _gravity(options: Options, given: Any) -> np.ndarray:
-    return Mechanism("gravity", gravity=options.gravity if given is None else given).gravity
-
-
 def _rates(joint: JointItem, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """A joint's rates; MuJoCo's of a free body are velocity in world axes, then angular velocity in body axes."""
     if joint.type != "free":
         return v
     return np.array([*v[3:], *(rotation_of_quaternion(q[3:]).T @ v[:3])])
-
-
-def _can_touch(geom: Item) -> bool:
-    return geom.integer("contype", 1) != 0 or geom.integer("conaffinity", 1) != 0
 
 
 def _many(count: int, what: str) -> str:

@@ -18,10 +18,6 @@ INSIDE = (
     "inertial", "joint", "freejoint", "geom", "attach", "site", "camera", "light", "plugin", "flexcomp", "body",
     "frame", "replicate", "composite",
 )  # fmt: skip
-MAKERS = {
-    "flexcomp": "makes bodies of its own",
-    "composite": "makes bodies of its own",
-}
 
 
 @dataclass(eq=False)
@@ -71,9 +67,9 @@ class World:
 
     def _enter(self, item: Item, place: _Place) -> _Place | None:
         """Add one element; the place of its own elements, if it may have any."""
-        if item.tag in MAKERS:
+        if item.tag in ("flexcomp", "composite"):
             raise item.error(
-                f"<{item.tag}> {MAKERS[item.tag]}, which is not read; save the compiled model as MJCF first"
+                f"<{item.tag}> makes bodies of its own, which is not read; save the compiled model as MJCF first"
             )
         if item.tag in ATTRIBUTES:
             item.check(ATTRIBUTES[item.tag], INSIDE if item.tag in ("body", "frame") else ("plugin",))

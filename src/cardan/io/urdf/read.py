@@ -46,13 +46,9 @@ INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
 def read_urdf(
-    path_or_text: str | Path,
-    *,
-    root: Root = "fixed",
-    gravity: Any = (0.0, 0.0, -9.81),
-    mimic: bool = True,
+    path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = (0.0, 0.0, -9.81), mimic: bool = True,
     policy: Word = "strict",
-) -> Mechanism:
+) -> Mechanism:  # fmt: skip
     """Read a URDF file, or URDF text (a string that starts with `<`), into a mechanism.
 
     Args:

@@ -249,13 +249,9 @@ def _add_names(at: Axes, canvas: Canvas, geometry: Geometry, poses: np.ndarray, 
 
 
 def _clear_place(
-    anchor: np.ndarray,
-    half: np.ndarray,
-    boxes: list[tuple[np.ndarray, np.ndarray]],
-    drawn: np.ndarray,
-    unit: float,
+    anchor: np.ndarray, half: np.ndarray, boxes: list[tuple[np.ndarray, np.ndarray]], drawn: np.ndarray, unit: float,
     per_inch: float,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Where to put the middle of a name: near its anchor, over no other name and over as little as possible."""
     best, least = anchor, np.inf
     for reach in (0.7, 1.3, 2.2, 3.2):

@@ -80,15 +80,9 @@ class Store(contextlib.AbstractContextManager["Store"]):
             self._begin(self._file)
 
     def write(
-        self,
-        first: int,
-        q: Any,
-        v: Any,
-        *,
-        time: Any = None,
-        outcome: Iterable[str] = (),
+        self, first: int, q: Any, v: Any, *, time: Any = None, outcome: Iterable[str] = (),
         events: Iterable[EventRecord] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write q (k, n, nq) and v (k, n, nv) of the systems `first`, `first + 1`, ...; NaN after a system's end.
 
         `time` (k, n) is needed if the systems have their own times. `outcome` has a string for each of the k systems.

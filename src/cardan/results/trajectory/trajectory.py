@@ -72,6 +72,16 @@ class Metadata:
     statistics: Mapping[str, Any]
 
 
+def _computed(name: str, doc: str) -> Any:
+    """A property of a run: a quantity by name."""
+
+    def get(run: Trajectory) -> np.ndarray:
+        return run.quantity(name)
+
+    get.__doc__ = doc
+    return property(get)
+
+
 class Trajectory:
     """States over time of one system or a batch of systems, and the quantities computed from them.
 
@@ -115,15 +125,9 @@ class Trajectory:
         self._fill(metadata, model, arrays, drives, events, outcome)
 
     def _fill(
-        self,
-        metadata: Metadata,
-        model: Model | None,
-        arrays: dict[str, Any],
-        tau: np.ndarray | None,
-        events: Iterable[EventRecord],
-        outcome: Any,
-        computed: Mapping[str, Any] | None = None,
-    ) -> Trajectory:
+        self, metadata: Metadata, model: Model | None, arrays: dict[str, Any], tau: np.ndarray | None,
+        events: Iterable[EventRecord], outcome: Any, computed: Mapping[str, Any] | None = None,
+    ) -> Trajectory:  # fmt: skip
         """Check the shapes and store everything; arrays may be read lazily from a file."""
         self._metadata, self._model, self._arrays = metadata, model, arrays
         self._computed: dict[str, Any] = dict(computed or {})
@@ -256,55 +260,25 @@ class Trajectory:
         values = model.values[..., None, :]
         return with_values(model, np.broadcast_to(values, (*keep.shape, values.shape[-1]))[keep])
 
-    @property
-    def a(self) -> np.ndarray:
-        """Accelerations (..., n, nv), rad/s^2 and m/s^2."""
-        return self.quantity("a")
-
-    @property
-    def poses(self) -> np.ndarray:
-        """Poses of all bodies (..., n, nb, 4, 4) in ground axes, lengths in m."""
-        return self.quantity("poses")
-
-    @property
-    def twists(self) -> np.ndarray:
-        """Twists of all bodies (..., n, nb, 6), rad/s and m/s, body components."""
-        return self.quantity("twists")
-
-    @property
-    def reactions(self) -> np.ndarray:
-        """Wrench of every joint on its child (..., n, joints, 6), N m and N, at and in the joint frame."""
-        return self.quantity("reactions")
-
-    @property
-    def multipliers(self) -> np.ndarray:
-        """Multipliers (..., n, nl) of the constraint rows of the run's formulation, N m and N."""
-        return self.quantity("multipliers")
-
-    @property
-    def kinetic(self) -> np.ndarray:
-        """Kinetic energy (..., n), J."""
-        return self.quantity("kinetic")
-
-    @property
-    def potential(self) -> np.ndarray:
-        """Potential energy (..., n) of gravity and springs, J."""
-        return self.quantity("potential")
-
-    @property
-    def energy(self) -> np.ndarray:
-        """Kinetic and potential energy (..., n), J."""
-        return self.quantity("energy")
-
-    @property
-    def power(self) -> np.ndarray:
-        """Power (..., n), W, of drives, motions, dampers, friction and other forces: the rate of `energy`."""
-        return self.quantity("power")
-
-    @property
-    def momentum(self) -> np.ndarray:
-        """Momentum (..., n, 6), angular about the ground's origin then linear, N m s and N s, ground components."""
-        return self.quantity("momentum")
+    a: np.ndarray = _computed("a", "Accelerations (..., n, nv), rad/s^2 and m/s^2.")
+    poses: np.ndarray = _computed("poses", "Poses of all bodies (..., n, nb, 4, 4) in ground axes, lengths in m.")
+    twists: np.ndarray = _computed("twists", "Twists of all bodies (..., n, nb, 6), rad/s and m/s, body components.")
+    reactions: np.ndarray = _computed(
+        "reactions", "Wrench of every joint on its child (..., n, joints, 6), N m and N, at and in the joint frame."
+    )
+    multipliers: np.ndarray = _computed(
+        "multipliers", "Multipliers (..., n, nl) of the constraint rows of the run's formulation, N m and N."
+    )
+    kinetic: np.ndarray = _computed("kinetic", "Kinetic energy (..., n), J.")
+    potential: np.ndarray = _computed("potential", "Potential energy (..., n) of gravity and springs, J.")
+    energy: np.ndarray = _computed("energy", "Kinetic and potential energy (..., n), J.")
+    power: np.ndarray = _computed(
+        "power", "Power (..., n), W, of drives, motions, dampers, friction and other forces: the rate of `energy`."
+    )
+    momentum: np.ndarray = _computed(
+        "momentum",
+        "Momentum (..., n, 6), angular about the ground's origin then linear, N m s and N s, ground components.",
+    )
 
     @property
     def residuals(self) -> Residuals:
