@@ -18,7 +18,7 @@ import numpy as np
 
 from cardan.errors import ModelError
 from cardan.io.text_file import SIZE_LIMIT
-from cardan.io.xml_element import walk
+from cardan.io.xml_element import free_name, walk
 from cardan.model.body import Joint, JointData
 from cardan.model.force import Coupling
 from cardan.model.joint import Kind
@@ -122,8 +122,7 @@ def left_out(model: Model, lacks: str) -> Iterator[str]:
 
 def unlike(name: str, taken: set[str]) -> str:
     """The name, with underscores added until it differs from those taken; it is then taken too."""
-    while name in taken:
-        name += "_"
+    name = free_name(name, taken)
     taken.add(name)
     return name
 

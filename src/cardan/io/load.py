@@ -12,7 +12,7 @@ from cardan.errors import FileError, InputError
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import read_text, write_text
-from cardan.io.urdf.read import Root, check_root, naming, read_urdf
+from cardan.io.urdf import Root, check_root, naming, read_urdf, write_urdf
 from cardan.io.xml_element import top_tag
 from cardan.io.yaml.read import Description, read_yaml
 from cardan.model.builder import Mechanism
@@ -113,7 +113,6 @@ def _written(file: Path, mechanism: Mechanism | Model) -> tuple[str, list[str]]:
         known = ".yaml, .urdf or .xml"
         raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use {known}")
     from cardan.io.mjcf.write import write_mjcf
-    from cardan.io.urdf.write import write_urdf
 
     write = write_urdf if suffix == ".urdf" else write_mjcf
     return write(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)

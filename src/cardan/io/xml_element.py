@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -220,6 +220,13 @@ def walk(top: Any) -> Iterator[Any]:
         node = ahead.pop()
         yield node
         ahead += node
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, with underscores added until it differs from those taken."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _plain(name: str) -> str:

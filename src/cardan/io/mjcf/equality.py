@@ -12,7 +12,8 @@ from cardan.errors import nearest
 from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.item import Item, unit
 from cardan.io.mjcf.joints import SCALAR, Joints
-from cardan.io.mjcf.world import World, free_name
+from cardan.io.mjcf.world import World
+from cardan.io.xml_element import free_name
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Rigid, Spherical
 from cardan.model.pose import Pose

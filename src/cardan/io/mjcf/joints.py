@@ -14,8 +14,9 @@ import numpy as np
 from cardan.errors import FileError
 from cardan.io.mjcf.item import Item, turn, unit
 from cardan.io.mjcf.options import Options
-from cardan.io.mjcf.world import BodyItem, World, free_name
+from cardan.io.mjcf.world import BodyItem, World
 from cardan.io.policy import Policy
+from cardan.io.xml_element import free_name
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Free, JointType, Prismatic, Revolute, Rigid, Spherical

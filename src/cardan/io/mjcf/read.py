@@ -27,9 +27,10 @@ from cardan.io.mjcf.joints import JointItem, Joints
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, Meshes, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.vocabulary import TOP
-from cardan.io.mjcf.world import BodyItem, World, free_name
+from cardan.io.mjcf.world import BodyItem, World
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import read_text
+from cardan.io.xml_element import free_name
 from cardan.model.builder import Mechanism
 from cardan.model.pose import Pose
 

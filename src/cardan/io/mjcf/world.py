@@ -11,6 +11,7 @@ from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.item import Angles, Item, pose_of
 from cardan.io.mjcf.solids import Geom
 from cardan.io.mjcf.vocabulary import ATTRIBUTES
+from cardan.io.xml_element import free_name
 from cardan.model.pose import Pose
 
 WORLD = "world"
@@ -122,10 +123,3 @@ class World:
             if not body.name:
                 body.name = free_name(f"body_{k}", self.names)
                 self.names[body.name] = body.item
-
-
-def free_name(name: str, taken: object) -> str:
-    """The name, with underscores added until it differs from the others."""
-    while name in taken:  # type: ignore[operator]
-        name += "_"
-    return name

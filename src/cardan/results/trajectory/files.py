@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.atomic_file import file_path, whole_file
 from cardan.errors import FileError, InputError, UnknownNameError
 from cardan.model.model import Model
-from cardan.results.atomic_file import file_path, whole_file
 from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, unit_at, with_values
 
 if TYPE_CHECKING:

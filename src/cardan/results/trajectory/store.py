@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from cardan.atomic_file import SYSTEM_ERRORS, begin_file, cannot_write, file_path, finish_file
 from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
-from cardan.results.atomic_file import SYSTEM_ERRORS, begin_file, cannot_write, file_path, finish_file
 from cardan.results.trajectory.files import NetCDF, event_variables, header, load_run, parameter_variables, variable
 from cardan.results.trajectory.quantities import labels_of, with_values
 from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory

@@ -139,11 +139,9 @@ class Trajectory:
         """Shape of the batch; `()` is a single system."""
         if tuple(arrays["v"].shape) != (*shape[:-1], nv):
             raise InputError(f"trajectory: v must have the shape {(*shape[:-1], nv)}, got {tuple(arrays['v'].shape)}")
-        if tuple(arrays["time"].shape) not in (shape[-2:-1], shape[:-1]):
-            raise InputError(
-                f"trajectory: time must have the shape {shape[-2:-1]} or {shape[:-1]}, "
-                f"got {tuple(arrays['time'].shape)}"
-            )
+        times = tuple(arrays["time"].shape)
+        if times not in (shape[-2:-1], shape[:-1]):
+            raise InputError(f"trajectory: time must have the shape {shape[-2:-1]} or {shape[:-1]}, got {times}")
         if shape[-2] == 0:
             raise InputError("trajectory: it has no samples; give at least one")
         if np.isnan(self.time).all():
