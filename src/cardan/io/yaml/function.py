@@ -159,17 +159,11 @@ def function_entries(force: Force, joints: tuple[Joint, ...]) -> Entries:
     return {force.kind.function: wrenches} | _where(text)
 
 
-def motion_entries(coupling: Coupling) -> Entries:
-    """The function of a prescribed motion as an expression of time."""
-    traced = coupling if _is_graph(coupling.function) else coupling.traced()
-    text = _expressions(coupling.owner, traced.function, lambda port, k: Name("t"))
-    return {"value": f"={text.outputs[0][0]}"} | _where(text)
-
-
-def constraint_entries(constraint: Constraint) -> Entries:
-    """The function of a user's constraint as an expression."""
-    traced = constraint if _is_graph(constraint.function) else constraint.traced()
-    text = _expressions(constraint.owner, traced.function, _body_variable(len(constraint.on)))
+def value_entries(element: Coupling | Constraint) -> Entries:
+    """The function of a prescribed motion, or of a user's constraint, as an expression."""
+    traced = element if _is_graph(element.function) else element.traced()
+    bodies = len(element.on) if isinstance(element, Constraint) else 0
+    text = _expressions(element.owner, traced.function, _body_variable(bodies))
     return {"value": f"={text.outputs[0][0]}"} | _where(text)
 
 

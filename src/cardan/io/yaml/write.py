@@ -16,7 +16,7 @@ import numpy as np
 
 from cardan.errors import FileError, ModelError
 from cardan.io.yaml.expression import number
-from cardan.io.yaml.function import constraint_entries, function_entries, motion_entries
+from cardan.io.yaml.function import function_entries, value_entries
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import VERSION
@@ -370,7 +370,7 @@ def _coupling(coupling: Coupling, joints: list[str]) -> Entries:
         entries: Entries = {"type": "motion", "joint": joints[coupling.joints[0]]}
         if coupling.function is None:
             return entries | {"value": number(coupling.offset)}
-        return entries | motion_entries(coupling)
+        return entries | value_entries(coupling)
     pairs = zip(coupling.joints, coupling.coefficients, strict=True)
     entries = {"type": "coupling", "coefficients": {joints[j]: number(c) for j, c in pairs}}
     return entries if _same(coupling.offset, 0.0) else entries | {"offset": number(coupling.offset)}
@@ -378,7 +378,7 @@ def _coupling(coupling: Coupling, joints: list[str]) -> Entries:
 
 def _constraint(constraint: Constraint, body_name: Any) -> Entries:
     entries: Entries = {"type": "user", "bodies": [body_name(b) for b in constraint.on]}
-    return entries | constraint_entries(constraint) | ({} if constraint.unit == "m" else {"unit": constraint.unit})
+    return entries | value_entries(constraint) | ({} if constraint.unit == "m" else {"unit": constraint.unit})
 
 
 def _numbers(array: np.ndarray) -> Any:

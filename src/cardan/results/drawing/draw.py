@@ -36,17 +36,9 @@ AXES_COLOURS = ("#D55E00", "#009E73", "#0072B2")
 
 
 def draw(
-    model: Model,
-    q: Any = None,
-    *,
-    view: Any = None,
-    names: bool = False,
-    centres: bool = True,
-    scale: bool = True,
-    size: tuple[float, float] | None = None,
-    path: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-) -> Figure:
+    model: Model, q: Any = None, *, view: Any = None, names: bool = False, centres: bool = True, scale: bool = True,
+    size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None, overwrite: bool = False,
+) -> Figure:  # fmt: skip
     """Draw a mechanism as a kinematic diagram: bodies, joints by their kind, force elements, ground, centres of mass.
 
     A planar mechanism is drawn flat in its plane, a spatial one from above at an angle. Bodies are drawn through the

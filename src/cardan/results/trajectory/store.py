@@ -42,19 +42,10 @@ class Store(contextlib.AbstractContextManager["Store"]):
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        model: Model,
-        time: Any,
-        batch_size: int,
-        *,
-        tau: Any = None,
-        values: Any = None,
-        method: str = "",
-        formulation: str = "spatial",
-        settings: Mapping[str, Any] | None = None,
+        self, path: str | os.PathLike[str], model: Model, time: Any, batch_size: int, *, tau: Any = None,
+        values: Any = None, method: str = "", formulation: str = "spatial", settings: Mapping[str, Any] | None = None,
         overwrite: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise InputError(f"store: model must be a cd.Model, got {type(model).__name__}")
         whole("store", "batch_size", batch_size)

@@ -444,16 +444,10 @@ class Trajectory:
     # Figures. Nothing is shown or written unless asked for: each method returns a `matplotlib.figure.Figure`.
 
     def plot(
-        self,
-        *panels: str,
-        joints: Sequence[str] | str | None = None,
-        reactions: Sequence[str] | str = (),
-        angle: str = "rad",
-        lines: int = 10,
-        size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None,
-        overwrite: bool = False,
-    ) -> Figure:
+        self, *panels: str, joints: Sequence[str] | str | None = None, reactions: Sequence[str] | str = (),
+        angle: str = "rad", lines: int = 10, size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None, overwrite: bool = False,
+    ) -> Figure:  # fmt: skip
         """Plot panels over time: `run.plot("coordinates", "energy", reactions=["A"])`.
 
         Args:
@@ -471,61 +465,42 @@ class Trajectory:
             overwrite: whether an existing file may be replaced.
 
         """
-        from cardan.results.plots.panels import selection_of
-        from cardan.results.plots.plot import plot
+        from cardan.results.plots import plot, selection_of
 
         output = FigureOutput(size, path, overwrite)
         return plot(self, panels, selection_of(self, joints, reactions, angle), lines, output)
 
     def plot_phase(
-        self,
-        *joints: str,
-        angle: str = "rad",
-        lines: int = 30,
-        size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None,
-        overwrite: bool = False,
-    ) -> Figure:
+        self, *joints: str, angle: str = "rad", lines: int = 30, size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None, overwrite: bool = False,
+    ) -> Figure:  # fmt: skip
         """Plot the rates of tree joints over their coordinates, all by default; a dot marks the start.
 
         Of a batch, at most `lines` systems are drawn. Other options are those of `plot`.
         """
-        from cardan.results.plots.panels import selection_of
-        from cardan.results.plots.plot import plot_phase
+        from cardan.results.plots import plot_phase, selection_of
 
         output = FigureOutput(size, path, overwrite)
         return plot_phase(self, selection_of(self, joints or None, (), angle), lines, output)
 
     def plot_power(
-        self,
-        *,
-        lines: int = 10,
-        size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None,
+        self, *, lines: int = 10, size: tuple[float, float] | None = None, path: str | PathLike[str] | None = None,
         overwrite: bool = False,
-    ) -> Figure:
+    ) -> Figure:  # fmt: skip
         """Plot power, the change of energy together with the work of that power, and their difference.
 
         The work is the integral of a cubic spline through the samples: with few samples its error dominates the
         difference.
         """
-        from cardan.results.plots.plot import plot_power
+        from cardan.results.plots import plot_power
 
         return plot_power(self, lines, FigureOutput(size, path, overwrite))
 
     def draw(
-        self,
-        t: Any = None,
-        *,
-        trace: Sequence[Any] = (),
-        view: Any = None,
-        names: bool = False,
-        centres: bool = False,
-        scale: bool = True,
-        size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None,
+        self, t: Any = None, *, trace: Sequence[Any] = (), view: Any = None, names: bool = False, centres: bool = False,
+        scale: bool = True, size: tuple[float, float] | None = None, path: str | PathLike[str] | None = None,
         overwrite: bool = False,
-    ) -> Figure:
+    ) -> Figure:  # fmt: skip
         """Draw the mechanism at one or several times, s, in one picture; by default at seven evenly spaced times.
 
         `trace` names bodies or frames, or pairs (body, point), whose paths over the whole run are drawn; a point (3,),
