@@ -25,17 +25,10 @@ TAKES = {".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters"
 
 
 def load(
-    path: str | os.PathLike[str],
-    *,
-    root: Root = "fixed",
-    gravity: Any = None,
-    snapping: float | None = None,
-    mimic: bool = True,
-    parameters: Mapping[str, float | str] | None = None,
-    folder: str | os.PathLike[str] | None = None,
-    strict: bool = False,
-    policy: Word = "strict",
-) -> Model:
+    path: str | os.PathLike[str], *, root: Root = "fixed", gravity: Any = None, snapping: float | None = None,
+    mimic: bool = True, parameters: Mapping[str, float | str] | None = None,
+    folder: str | os.PathLike[str] | None = None, strict: bool = False, policy: Word = "strict",
+) -> Model:  # fmt: skip
     """Load a model from a file: `.yaml`, the format of Cardan, `.urdf`, or `.xml`, MJCF or URDF by its top element.
 
     Unsupported features of a file that concern dynamics are listed in `model.losses`, and in its report.

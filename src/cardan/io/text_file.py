@@ -22,7 +22,8 @@ def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
     """Read a UTF-8 text file of at most `limit` bytes."""
     try:
         if not path.exists():
-            raise FileError(f"{path}: there is no such file{_near(path)}")
+            missing = "" if path.parent.is_dir() else f"; its folder {str(path.parent)!r} does not exist"
+            raise FileError(f"{path}: there is no such file{missing}")
         if path.is_dir():
             raise FileError(f"{path}: it is a directory, not a model file; name a file in it")
         if not path.is_file():
@@ -51,12 +52,6 @@ def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
             f"{path}: line {line}: byte 0x{data[error.start]:02x} is not UTF-8 text; save the file as UTF-8, "
             "or check that it is a model file at all"
         ) from None
-
-
-def _near(path: Path) -> str:
-    """Which folder does not exist, as the end of a sentence."""
-    folder = next((p for p in path.parents if p.is_dir()), None)
-    return "" if folder is None or folder == path.parent else f"; its folder {str(path.parent)!r} does not exist"
 
 
 def too_many_states(states: int, joints: int) -> str:

@@ -15,6 +15,7 @@ Source: the URDF specification of ROS, pages robot, link, inertial, joint.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from math import inf
@@ -42,7 +43,7 @@ from cardan.io.export import (
 )
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import BODIES, placing, read_text
-from cardan.io.xml_element import ELEMENTS, Element, free_name, parse_xml
+from cardan.io.xml_element import ELEMENTS, Element, free_name, parse_top
 from cardan.model.body import Joint, JointData
 from cardan.model.builder import Mechanism
 from cardan.model.joint import PLANAR, RIGID, Free, JointType, Planar, Prismatic, Revolute, Rigid
@@ -91,7 +92,7 @@ def read_urdf(
     else:
         path = Path(path_or_text)
         source, stem, text = str(path), path.stem, read_text(path)
-    robot = parse_xml(text, source, "robot", "robot")
+    robot = Element(parse_top(text, source, "robot"), source, "robot", Counter())
     mechanism = Mechanism(robot.node.get("name", "").strip() or stem, gravity=gravity)
     version = robot.node.get("version", "1.0").strip()
     if version.partition(".")[0] != "1":

@@ -150,14 +150,14 @@ class Element:
         return value
 
 
-def parse_xml(text: str, source: str, top: str, owner: str) -> Element:
-    """Parse XML whose top element must be `top`; document types and entities are refused."""
-    node: Node = parse_nodes(text, source)
+def parse_top(text: str, source: str, top: str, most: int = ELEMENTS) -> Any:
+    """Parse XML as `parse_nodes` does; the top element must be `top`."""
+    node = parse_nodes(text, source, most=most)
     if node.tag != top:
         raise FileError(
             f"{source}: the top element is <{_plain(node.tag)}>, and must be <{top}>; is it another format?"
         )
-    return Element(node, source, owner, Counter())
+    return node
 
 
 def top_tag(text: str, source: str) -> str:

@@ -78,10 +78,11 @@ def selection_of(
 def panels_of(run: Trajectory, names: Sequence[str], selection: Selection) -> list[Panel]:
     """The panels by name, or the default panels of the run."""
     if not names:
-        names = ["coordinates", "rates", "energy"]
-        names += ["residuals"] if _is_constrained(run) else []
+        model, names = run._model, ["coordinates", "rates", "energy"]
+        constrained = "position_residual" in run._computed if model is None else model.cuts or model.couplings
+        names += ["residuals"] if constrained else []
         names += ["reactions"] if selection.reactions else []
-        if run._model is None:  # without the model, only what the file holds
+        if model is None:  # without the model, only what the file holds
             names = [name for name in names if NEEDS[name] <= {"q", "v", *run._computed}]
     elif selection.reactions and "reactions" not in names:
         names = [*names, "reactions"]
@@ -106,12 +107,6 @@ def _names(names: Sequence[str] | str) -> tuple[str, ...]:
     if not isinstance(names, Iterable):
         raise InputError(f"plot: joints and reactions must be lists of joint names, got {names!r}")
     return tuple(names)
-
-
-def _is_constrained(run: Trajectory) -> bool:
-    if run._model is None:
-        return "position_residual" in run._computed
-    return bool(run._model.cuts or run._model.couplings)
 
 
 def _by_unit(quantity: str, axis: str, title: str) -> Callable[[Trajectory, Selection], list[Panel]]:
@@ -252,7 +247,10 @@ def _over_time(run: Trajectory, panels: list[Panel], lines: int, output: FigureO
             _draw_panel(at, run, panel, lines)
         axes[-1].set_xlabel("time (s)")
         axes[-1].set_xlim(*_span(run))
-        _titles(axes, run, lines)
+        if (systems := int(np.prod(run.batch))) > max(lines, 1):
+            words = f"median and {BAND[0]:g} to {BAND[2]:g} % of {systems} systems"
+            axes[0].set_title(words, loc="right", fontsize=7.5, color=GREY)
+        _mark_events(axes, run)
         figure.align_ylabels(axes)
     return figure
 
@@ -400,15 +398,6 @@ def _interpolated(grid: np.ndarray, t: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Samples of one system interpolated at other times; NaN after its end."""
     kept = np.isfinite(t)
     return np.interp(grid, t[kept], y[kept], left=np.nan, right=np.nan) if kept.any() else np.full(grid.shape, np.nan)
-
-
-def _titles(axes: list[Axes], run: Trajectory, most: int) -> None:
-    """Name percentiles and events above the panels."""
-    systems = int(np.prod(run.batch))
-    if systems > max(most, 1):
-        words = f"median and {BAND[0]:g} to {BAND[2]:g} % of {systems} systems"
-        axes[0].set_title(words, loc="right", fontsize=7.5, color=GREY)
-    _mark_events(axes, run)
 
 
 def _mark_events(axes: list[Axes], run: Trajectory) -> None:

@@ -20,7 +20,7 @@ from cardan.algebra.rotation import quaternion_product, rotation_of_quaternion
 from cardan.errors import FileError, nearest
 from cardan.io.mjcf.vocabulary import EXACTLY, ROTATIONS, UP_TO
 from cardan.io.text_file import BODIES, SIZE_LIMIT, placing, read_text, shortened, too_many_states
-from cardan.io.xml_element import LARGEST, MOST, Element, parse_nodes, walk
+from cardan.io.xml_element import LARGEST, MOST, Element, parse_nodes, parse_top, walk
 from cardan.model.pose import Pose
 
 ELEMENTS = 60_000
@@ -173,9 +173,7 @@ class Folder:
 
 def read_tree(path: Path, text: str, folder: Folder) -> Item:
     """The top element of a file, with every included file in its place."""
-    top = parse_nodes(text, str(path), most=ELEMENTS)
-    if top.tag != "mujoco":
-        raise FileError(f"{path}: the top element is <{top.tag}>, and must be <mujoco>; is it another format?")
+    top = parse_top(text, str(path), "mujoco", ELEMENTS)
     seen: dict[Path, Item | None] = {Path(os.path.realpath(path)): None}
     left = SIZE_LIMIT - len(text), ELEMENTS - sum(1 for _ in walk(top))
     ahead = [top]

@@ -20,7 +20,7 @@ from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import nearest
 from cardan.io.mjcf.actuators import Actuators
 from cardan.io.mjcf.defaults import Defaults
-from cardan.io.mjcf.equality import Equalities, Places
+from cardan.io.mjcf.equality import Equalities
 from cardan.io.mjcf.expand import Attacher
 from cardan.io.mjcf.item import Folder, Item, read_tree, unit
 from cardan.io.mjcf.joints import JointItem, Joints
@@ -94,8 +94,8 @@ class _Reader:
         for name, joint, own in actuators.all:
             m.actuator(name, joint, **own)
         sites = self._add_sites()
-        places = Places(self.world, self.names, sites)
-        equalities = Equalities(m, self.joints, places, m.lose)
+        names = [self.names[id(body)] for body in self.world.bodies]
+        equalities = Equalities(m, self.joints, names, sites)
         for item in self.section("equality"):
             if options.flags["equality"] and options.flags["constraint"]:
                 equalities.add(item, self.defaults)
@@ -139,7 +139,9 @@ class _Reader:
             scale = options.total_mass / total
             inertials = [Inertial(own.mass * scale, own.com, own.inertia * scale) for own in inertials]
         self._require_masses(inertials)
-        carried = self._some_are_carried()
+        # `gravcomp` applies in MuJoCo if some body has it positive, and passive forces are not switched off
+        carried = any(body.item.number_or("gravcomp", 0.0) > 0 for body in self.world.bodies[1:])
+        carried &= options.flags["spring"] or options.flags["damper"]
         for body, own in zip(self.world.bodies[1:], inertials, strict=True):
             parent = self.names[id(self.world.bodies[body.parent])]
             solid: dict[str, Any] = {"mass": own.mass, "com": own.com, "inertia": own.inertia}
@@ -164,12 +166,6 @@ class _Reader:
                 continue
             whole = merged(parts) if parts else inertials[k - 1]
             require_mass(body.item, whole.mass, whole.inertia)
-
-    def _some_are_carried(self) -> bool:
-        """Whether `gravcomp` applies in MuJoCo: some body has it positive, and passive forces are not switched off."""
-        flags = self.options.flags
-        given = [body.item.number_or("gravcomp", 0.0) for body in self.world.bodies[1:]]
-        return any(part > 0 for part in given) and (flags["spring"] or flags["damper"])
 
     def _compensate(self, body: BodyItem, own: Inertial) -> None:
         """Add a force that carries part of a body's weight."""

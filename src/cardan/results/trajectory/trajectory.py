@@ -103,20 +103,10 @@ class Trajectory:
     """
 
     def __init__(
-        self,
-        model: Model,
-        time: Any,
-        q: Any,
-        v: Any,
-        *,
-        tau: Any = None,
-        events: Iterable[EventRecord] = (),
-        outcome: Any = None,
-        method: str = "",
-        formulation: str = "spatial",
-        settings: Mapping[str, Any] | None = None,
+        self, model: Model, time: Any, q: Any, v: Any, *, tau: Any = None, events: Iterable[EventRecord] = (),
+        outcome: Any = None, method: str = "", formulation: str = "spatial", settings: Mapping[str, Any] | None = None,
         statistics: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise InputError(f"trajectory: model must be a cd.Model, got {type(model).__name__}")
         metadata = Metadata(labels_of(model), method, formulation, dict(settings or {}), dict(statistics or {}))
