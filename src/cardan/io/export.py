@@ -110,14 +110,16 @@ def check_names(model: Model) -> None:
             raise ModelError(f"{what} {name!r}: its name has {found[0]!r}, which XML cannot hold; rename it")
 
 
-def left_out(model: Model, lacks: str) -> Iterator[str]:
-    """What neither format expresses; `lacks` says of a format that has no such thing that it has none."""
+def left_out(model: Model, format: str) -> Iterator[str]:
+    """What neither format expresses, or is not written in either."""
     for constraint in model.constraints:
-        yield f"{constraint.owner}: its function is not one of the constraints of the format; left out"
+        yield f"{constraint.owner}: its function is not one of the constraints of {format}; left out"
     if model.actuators:
-        yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: {lacks}left out"
+        yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: left out"
     if model.states:
-        yield f"states {', '.join(map(repr, model.states))}: {lacks}left out"
+        yield f"states {', '.join(map(repr, model.states))}: left out"
+    if model.parameters:
+        yield f"free numbers {', '.join(model.parameters.names)}: {format} has none; written as constants"
 
 
 def unlike(name: str, taken: set[str]) -> str:

@@ -375,9 +375,7 @@ def _losses(model: Model) -> Iterator[str]:
             yield f"joint {joint.name!r}: URDF has no armature, {words(joint.armature)}; left out of the mass matrix"
         if joint.start is not None:
             yield f"joint {joint.name!r}: URDF has no start, {words(joint.start)}; left out"
-    yield from left_out(model, "URDF has none; ")
-    if model.parameters:
-        yield f"free numbers {', '.join(model.parameters.names)}: URDF has none; written as constants"
+    yield from left_out(model, "URDF")
 
 
 class _Writer:

@@ -142,10 +142,8 @@ def why(
         return f"the solver failed{said}; {largest}; loosen rtol and atol, or start elsewhere"
     if outcome is Outcome.NOT_FINITE:
         return f"the next step is not a finite number{said}; {largest}; take shorter steps"
-    stiff = (
-        "; if the mechanism is stiff (springs or dampers far faster than its motion), method='gear' takes longer steps"
-    )
-    stiff *= not integrator.for_stiff
+    hint = "if the mechanism is stiff (springs or dampers far faster than its motion), method='gear' takes longer steps"
+    stiff = "" if integrator.for_stiff else f"; {hint}"
     return (
         f"the step that rtol={request.rtol:g} requires is below rounding{said}; {largest}{stiff}; a force that jumps "
         "needs its time in breaks, or a smooth transition"

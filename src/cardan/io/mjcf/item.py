@@ -20,7 +20,7 @@ from cardan.algebra.rotation import quaternion_product, rotation_of_quaternion
 from cardan.errors import FileError, nearest
 from cardan.io.mjcf.vocabulary import EXACTLY, ROTATIONS, UP_TO
 from cardan.io.text_file import BODIES, SIZE_LIMIT, placing, read_text, shortened, too_many_states
-from cardan.io.xml_element import LARGEST, MOST, Element, parse_nodes, parse_top, walk
+from cardan.io.xml_element import MOST, Element, parse_nodes, parse_top, walk
 from cardan.model.pose import Pose
 
 ELEMENTS = 60_000
@@ -65,10 +65,6 @@ class Item(Element):
         self.line: int = node.line
         self.origin: Any = getattr(node, "origin", None)  # options of the model that it is attached from, if it is
 
-    def error(self, sentence: str) -> FileError:
-        """An exception with this place and a sentence."""
-        return FileError(f"{self.source}: line {self.line}: {self.owner}: {sentence}")
-
     @property
     def children(self) -> list[Item]:
         """Every element directly inside, in order."""
@@ -96,9 +92,9 @@ class Item(Element):
             raise self.error(f"{attribute!r} of <{self.tag}> must be a whole number, got {self.get(attribute)!r}")
         return int(value)
 
-    def several(self, attribute: str, least: int, most: int, *, largest: float = LARGEST) -> np.ndarray:
+    def several(self, attribute: str, least: int, most: int) -> np.ndarray:
         """From `least` to `most` finite numbers; the attribute must be given."""
-        return self.numbers(attribute, self._few(attribute, least, most), largest=largest)
+        return self.numbers(attribute, self._few(attribute, least, most))
 
     def _few(self, attribute: str, least: int, most: int) -> int:
         """How many numbers there are; reject fewer or more."""
@@ -147,7 +143,7 @@ class Item(Element):
 
     def naming(self) -> AbstractContextManager[None]:
         """Put file and line before the errors of the builder."""
-        return placing(lambda sentence: f"{self.source}: line {self.line}: {sentence}")
+        return placing(lambda sentence: f"{self.place}: {sentence}")
 
 
 class Folder:

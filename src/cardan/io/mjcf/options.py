@@ -58,13 +58,9 @@ class Options:
         self.angles = Angles(unit, sequence)
         self.autolimits = item.yes("autolimits", True)
         first, last = item.exactly("inertiagrouprange", (0.0, 5.0))
-        self.rules = Rules(
-            item.choice("inertiafromgeom", ("true", "false", "auto"), "auto"),
-            (int(first), int(last)),
-            item.number_or("boundmass", 0.0),
-            item.number_or("boundinertia", 0.0),
-            item.yes("balanceinertia"),
-        )
+        from_geoms = item.choice("inertiafromgeom", ("true", "false", "auto"), "auto")
+        least = item.number_or("boundmass", 0.0), item.number_or("boundinertia", 0.0)
+        self.rules = Rules(from_geoms, (int(first), int(last)), *least, item.yes("balanceinertia"))
         self.total_mass = item.number_or("settotalmass", -1.0)
         self.mesh_directory = item.get("meshdir") or item.get("assetdir")
         self.strip, self.fit_aabb = item.yes("strippath"), item.yes("fitaabb")

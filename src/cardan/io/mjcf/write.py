@@ -83,9 +83,7 @@ def _losses(model: Model) -> Iterator[str]:
             yield f"joint {joint.name!r} ({joint.kind.name}): its limits and friction, which are data, are left out"
         elif rest.mimic is not None and not any(joint is model.joints[c.joints[0]] for c in model.couplings):
             yield f"joint {joint.name!r}: that it mimics {rest.mimic[0]!r} is data, and would act; left out"
-    yield from left_out(model, "")
-    if model.parameters:
-        yield f"free numbers {', '.join(model.parameters.names)}: MJCF has none; written as constants"
+    yield from left_out(model, "MJCF")
 
 
 class _Writer:

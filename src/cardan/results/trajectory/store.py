@@ -94,7 +94,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
             wanted = (k, self.samples, *widths[name])
             if part.shape != wanted:
                 raise InputError(f"store: {name} must have the shape {wanted}, got {part.shape}")
-        if not 0 <= first <= first + k <= self.batch_size:
+        if first + k > self.batch_size:
             raise InputError(f"store: systems {first} to {first + k - 1} are outside its batch of {self.batch_size}")
         if not self._cleanup.alive:
             raise InputError(f"store: {self.path} is finished; nothing more can be written")

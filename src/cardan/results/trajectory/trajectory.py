@@ -47,9 +47,7 @@ class EventRecord:
     @property
     def index(self) -> tuple[int, ...]:
         """Index of the system in the batch."""
-        if isinstance(self.system, int | np.integer):
-            return (int(self.system),)
-        return tuple(map(int, self.system))
+        return tuple(map(int, np.atleast_1d(np.asarray(self.system, dtype=int))))
 
 
 class Residuals(NamedTuple):
@@ -220,8 +218,7 @@ class Trajectory:
             raise UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{nearest(name, known)}")
         if name not in self._computed:
             self._computed[name] = self._over_samples(name)
-        self._computed[name] = frozen(self._computed[name])
-        found: np.ndarray = self._computed[name]
+        found = self._computed[name] = frozen(self._computed[name])
         return found
 
     def _over_samples(self, name: str) -> np.ndarray:
