@@ -434,7 +434,10 @@ class _Writer:
         """Choose the frame of a link: its body's where that is possible, else at the joint, with the body's axes."""
         M, kind = branch.M, branch.kind
         if branch.whole == "free" or (kind is PLANAR and not branch.backwards):
-            place = Pose() if kind is PLANAR and _is_about_axis(M) else M
+            # the frame that follows from the normal of a plane alone is that of the body
+            axes = rotation_to_axis(M.rotation[:, 2])
+            plain = not M.position.any() and bool(np.abs(axes - M.rotation).max() < 1e-15)
+            place = Pose() if kind is PLANAR and plain else M
         elif all(what == "slide" for what, _ in branch.motions):
             place = Pose()
         else:
@@ -565,9 +568,3 @@ def _limit_entries(type: str, data: JointData) -> dict[str, float]:
         return {key: value for key, value in given.items() if value is not None}
     unlimited = {"lower": -UNLIMITED} | dict.fromkeys(("upper", "velocity", "effort"), UNLIMITED)
     return {key: unlimited[key] if value is None else value for key, value in given.items()}
-
-
-def _is_about_axis(M: Pose) -> bool:
-    """Whether a plane's frame is the one that follows from its normal alone."""
-    axes = rotation_to_axis(M.rotation[:, 2])
-    return not M.position.any() and bool(np.abs(axes - M.rotation).max() < 1e-15)

@@ -7,6 +7,8 @@ have published reference solutions; `n_four_bar` has its hinges about -z.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cardan.errors import ModelError
@@ -171,12 +173,8 @@ def _hinge(
     m.joint(name, Revolute(axis=Z), parent, child, at=(at, 0, 0), child_at=(child_at, 0, 0), start=start)
 
 
-def _direction(angle: float) -> np.ndarray:
-    return np.array([np.cos(angle), np.sin(angle)])
-
-
-def _angle(d: np.ndarray) -> float:
-    return float(np.arctan2(d[1], d[0]))
+_direction: Callable[[float], np.ndarray] = lambda angle: np.array([np.cos(angle), np.sin(angle)])
+_angle: Callable[[np.ndarray], float] = lambda d: float(np.arctan2(d[1], d[0]))
 
 
 def _corner(owner: str, P: np.ndarray, p: float, Q: np.ndarray, q: float) -> np.ndarray:

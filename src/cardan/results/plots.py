@@ -386,18 +386,14 @@ def _percentiles(times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nd
     grid = times[int(np.argmax(np.nanmax(times, axis=1)))]
     grid = grid[np.isfinite(grid)]
     if (times[:, : len(grid)] != grid).any():
-        rows = np.stack([_interpolated(grid, t, y) for t, y in zip(times, rows, strict=True)])
+        pairs = [(t[np.isfinite(t)], y[np.isfinite(t)]) for t, y in zip(times, rows, strict=True)]
+        nothing = np.full(grid.shape, np.nan)
+        rows = np.stack([np.interp(grid, t, y, np.nan, np.nan) if len(t) else nothing for t, y in pairs])
     rows = rows[:, : len(grid)]
     kept = np.isfinite(rows).any(axis=0)
     found = np.full((len(BAND), len(grid)), np.nan)
     found[:, kept] = np.nanpercentile(rows[:, kept], BAND, axis=0)
     return grid, found
-
-
-def _interpolated(grid: np.ndarray, t: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Samples of one system interpolated at other times; NaN after its end."""
-    kept = np.isfinite(t)
-    return np.interp(grid, t[kept], y[kept], left=np.nan, right=np.nan) if kept.any() else np.full(grid.shape, np.nan)
 
 
 def _mark_events(axes: list[Axes], run: Trajectory) -> None:

@@ -23,7 +23,7 @@ from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.equality import Equalities
 from cardan.io.mjcf.expand import Attacher
 from cardan.io.mjcf.item import Folder, Item, read_tree, unit
-from cardan.io.mjcf.joints import JointItem, Joints
+from cardan.io.mjcf.joints import Joints
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, Meshes, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.vocabulary import TOP
@@ -221,7 +221,10 @@ class _Reader:
                 own = np.array([*own[:-4], *unit(item, "qpos", own[-4:])])
             positions[joint.name] = own
             if v is not None:
-                rates[joint.name] = _rates(joint, own, v[dof : dof + joint.nv])
+                rate = v[dof : dof + joint.nv]
+                if joint.type == "free":  # MuJoCo: velocity in world axes, then angular velocity in body axes
+                    rate = np.array([*rate[3:], *(rotation_of_quaternion(own[3:]).T @ rate[:3])])
+                rates[joint.name] = rate
             at, dof = at + len(joint.reference), dof + joint.nv
         with item.naming():
             self.mechanism.state(name, positions, rates, time=item.number_or("time", 0.0))
@@ -262,13 +265,6 @@ class _Reader:
             if body.item.tag == "body" and body.item.yes("mocap")
         ]
         return found
-
-
-def _rates(joint: JointItem, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A joint's rates; MuJoCo's of a free body are velocity in world axes, then angular velocity in body axes."""
-    if joint.type != "free":
-        return v
-    return np.array([*v[3:], *(rotation_of_quaternion(q[3:]).T @ v[:3])])
 
 
 def _many(count: int, what: str) -> str:

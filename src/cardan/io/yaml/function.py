@@ -64,7 +64,7 @@ class ExpressionFunction:
         """Evaluate them on symbols once, so that mistakes are found now."""
         import casadi as ca
 
-        own = symbols(self.variables)
+        own = {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in self.variables.items()}
         self.results = self._read(own)
         graphs = [result for result in self.results if not isinstance(result, float)]
         self.graph = ca.Function("law", list(own.values()), graphs)
@@ -112,13 +112,6 @@ def entry(name: Name, shape: tuple[int, ...], value: Any) -> Any:
     if not shape:
         return value
     return value[index[0]] if len(index) == 1 else value[index[0], index[1]]
-
-
-def symbols(variables: Variables) -> dict[str, Any]:
-    """CasADi symbols for the variables."""
-    import casadi as ca
-
-    return {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in variables.items()}
 
 
 def taken(name: str) -> str:

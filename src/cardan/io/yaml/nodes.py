@@ -83,7 +83,13 @@ def described(node: Node) -> str:
 
 def parse_yaml(text: str, source: str) -> Table:
     """Read the text of a file whose top level is a table."""
-    _check_characters(text, source)
+    for pattern, sentence in (
+        (r"^ *\t", "it is indented with a tab; YAML wants blanks"),
+        ("\0", "it contains the character NUL; is it a text file at all?"),
+        ("[\ud800-\udfff]", "it contains half a character, a lone surrogate; is it UTF-8 text?"),
+    ):
+        if found := re.search(pattern, text, re.MULTILINE):
+            raise FileError(f"{source}: line {text.count(chr(10), 0, found.end()) + 1}: {sentence}")
     import yaml
 
     # libyaml where it was built in, which is ten times as fast; the events are the same
@@ -91,30 +97,15 @@ def parse_yaml(text: str, source: str) -> Table:
     try:
         top = _Composer(yaml, yaml.parse(text, Loader=loader), source).document()
     except yaml.YAMLError as error:
-        raise _malformed(error, source) from None
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
+        raise FileError(f"{source}: {where}the YAML is malformed: {problem}") from None
     if not isinstance(top, Table):
         raise FileError(
             f"{source}: line {top.line}: the file must be a table of sections such as 'bodies:', got {described(top)}"
         )
     return top
-
-
-def _check_characters(text: str, source: str) -> None:
-    for found, sentence in (
-        (re.search(r"^ *\t", text, re.MULTILINE), "it is indented with a tab; YAML wants blanks"),
-        (re.search("\0", text), "it contains the character NUL; is it a text file at all?"),
-        (re.search("[\ud800-\udfff]", text), "it contains half a character, a lone surrogate; is it UTF-8 text?"),
-    ):
-        if found:
-            line = text.count("\n", 0, found.end()) + 1
-            raise FileError(f"{source}: line {line}: {sentence}")
-
-
-def _malformed(error: Any, source: str) -> FileError:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
-    return FileError(f"{source}: {where}the YAML is malformed: {problem}")
 
 
 class _Composer:
