@@ -183,7 +183,7 @@ def test_equations_on_arrays_are_their_graphs(make) -> None:  # type: ignore[no-
     eq = cd.equations(model, formulation="points")
     poses, twists = cd.body_poses(model, q), cd.body_twists(model, q, v)
     x, xd = eq.project(poses, twists)
-    system = eq.M(x), eq.f(x, xd, tau, wrenches), eq.J(x), eq.gamma(x, xd), eq.phi(x)
+    system = eq.M(x), eq.f(x, xd, tau, wrenches), eq.J(x), eq.gamma(x, xd), eq.beta(x), eq.phi(x)
     for k in range(3):
         native = x[k], xd[k]
         for name, got, ports in (

@@ -18,7 +18,7 @@ from typing import cast
 from cardan.errors import CardanError
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Word
-from cardan.io.urdf.read import read_urdf
+from cardan.io.urdf import read_urdf
 from cardan.io.yaml.expression import ExpressionError, Measured, Name, as_text, evaluate, parse
 from cardan.io.yaml.read import read_yaml
 from cardan.io.yaml.units import UnitError, read_unit, to_si

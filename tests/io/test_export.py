@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 import cardan as cd
 from cardan.io.export import rpy_of_rotation
-from cardan.io.urdf.read import Root, read_urdf
-from cardan.io.urdf.write import write_urdf
+from cardan.io.urdf import Root, read_urdf, write_urdf
 from cardan.mechanisms import CATALOGUE
 from cardan.model.joint import TABLE
 
@@ -320,8 +319,7 @@ def test_what_load_would_not_read_is_told(suffix: str, tmp_path: Path, monkeypat
     from cardan.io import mjcf, urdf
     from cardan.io.mjcf import item, write
 
-    monkeypatch.setattr(urdf.read, "BODIES", 4)
-    monkeypatch.setattr(urdf.write, "BODIES", 4)
+    monkeypatch.setattr(urdf, "BODIES", 4)
     monkeypatch.setitem(item.COUNTED, "body", 4)
     assert mjcf.write.COUNTED is write.COUNTED is item.COUNTED
     for count in (2, 3, 4, 5):

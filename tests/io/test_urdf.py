@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cardan.errors import CardanError, FileError, InputError, ModelError
 from cardan.io.load import load
 from cardan.io.text_file import SIZE_LIMIT
-from cardan.io.urdf.read import read_urdf
+from cardan.io.urdf import read_urdf
 from cardan.model.model import Model
 
 ARM = Path(__file__).parents[1] / "data" / "arm.urdf"

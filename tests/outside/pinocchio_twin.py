@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.io.urdf.read import Root
+from cardan.io.urdf import Root
 from cardan.structure.kernels import tree_graph
 
 pin = pytest.importorskip("pinocchio")

@@ -9,8 +9,7 @@ import pytest
 
 import cardan as cd
 from cardan.errors import FileError
-from cardan.io.urdf.read import read_urdf
-from cardan.io.urdf.write import write_urdf
+from cardan.io.urdf import read_urdf, write_urdf
 from cardan.structure.kernels import tree_graph
 
 from ..io.test_export import mass_matrix, mass_matrix_of_mujoco, matched

@@ -15,6 +15,7 @@ SRC = Path(__file__).resolve().parents[2] / "src" / "cardan"
 # What a room may import besides itself and errors. Programs know no mechanics, machines know only programs.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "atomic_file": set(),
     "algebra": set(),
     "program": set(),
     "model": {"algebra"},
@@ -25,9 +26,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "readable": {"algebra", "model", "program", "formulation", "structure"},
     "functions": {"algebra", "model", "program", "formulation", "machines", "structure", "readable"},
     "results": {
-        "algebra", "model", "program", "formulation", "machines", "structure", "integrate", "readable", "functions"
+        "algebra", "model", "program", "formulation", "machines", "structure", "integrate", "readable", "functions",
+        "atomic_file",
     },
-    "io": {"algebra", "model"},
+    "io": {"algebra", "model", "atomic_file"},
     "mechanisms": {"algebra", "model"},
 }  # fmt: skip
 MAY_IMPORT_ALL = {"__init__", "__main__", "cli", "commands", "demonstration"}

@@ -6,6 +6,8 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.resources import as_file
+from importlib.resources import files as package_files
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +55,9 @@ def bench(
         find_formulation(name)  # refuse an unknown one before anything is measured
     usual = {name: own or formulation_names() for name, own in USUAL.items()}
     chosen = {name: formulation or JOINT_SPACE for name in files} if files else usual
-    models = {name: read_model(name) if files else _usual(name) for name in chosen}
+    with as_file(package_files("cardan") / "data" / "arm.urdf") as arm:
+        places = {} if files else {"arm.urdf": str(arm)}
+        models = {name: read_model(places.get(name, name)) for name in chosen}
     jobs = [
         (models[name], each) for name, own in chosen.items() for each in own if not formulation or each in formulation
     ]
@@ -76,16 +80,6 @@ def bench(
         f"Accelerations in float64; batch: each of {ROWS} states on one thread; all threads: {count}. Compiled "
         "without the cache on disk."
     )
-
-
-def _usual(name: str) -> Model:
-    """A mechanism of the catalogue, or the arm that comes with the package."""
-    if not name.endswith(".urdf"):
-        return read_model(name)
-    from importlib.resources import as_file, files
-
-    with as_file(files("cardan") / "data" / name) as path:
-        return read_model(str(path))
 
 
 def _measure(model: Model, formulation: str, threads: int | None) -> dict[str, Any] | None:

@@ -16,18 +16,9 @@ if TYPE_CHECKING:
     from cardan.readable.symbols import Symbols
 
 NAMES = {
-    "M": "mass matrix",
-    "f": "forces",
-    "J": "constraint rows",
-    "gamma": "right side of J vdot = gamma",
-    "phi": "position constraints",
-    "N": "qdot = N v",
-}
-
-
-def complete_name(incomplete: str) -> list[tuple[str, str]]:
-    """Matrices that start with the text."""
-    return [(name, words) for name, words in NAMES.items() if name.startswith(incomplete)]
+    "M": "mass matrix", "f": "forces", "J": "constraint rows", "gamma": "right side of J vdot = gamma",
+    "phi": "position constraints", "N": "qdot = N v",
+}  # fmt: skip
 
 
 def equations(
@@ -35,7 +26,8 @@ def equations(
     formulation: Formulation = "spatial",
     name: Annotated[
         str | None,
-        typer.Option("--name", "-n", metavar="NAME", show_default=False, autocompletion=complete_name,
+        typer.Option("--name", "-n", metavar="NAME", show_default=False,
+                     autocompletion=lambda incomplete: [row for row in NAMES.items() if row[0].startswith(incomplete)],
                      help="One of M, f, J, gamma, phi, N; all of them by default."),
     ] = None,
     latex: Annotated[bool, typer.Option("--latex", metavar="", help="Print LaTeX.")] = False,
@@ -68,12 +60,10 @@ def equations(
 def as_data(symbols: Symbols, name: str | None) -> dict[str, Any]:
     """Matrices as rows of strings that SymPy can parse, and the meaning of the symbols."""
     chosen = {one: symbols.matrix(one) for one in ([name] if name else NAMES)}
+    lists = {"q": symbols.q, "v": symbols.v, "tau": symbols.tau, "lambda": symbols.lam}
     return {
         "title": symbols.title,
-        "q": [str(x) for x in symbols.q],
-        "v": [str(x) for x in symbols.v],
-        "tau": [str(x) for x in symbols.tau],
-        "lambda": [str(x) for x in symbols.lam],
+        **{letter: [str(x) for x in own] for letter, own in lists.items()},
         "matrices": {one: [[str(x) for x in row] for row in matrix.tolist()] for one, matrix in chosen.items()},
         "definitions": {str(x): str(value) for x, value in symbols.definitions.items()},
         "symbols": {
@@ -86,10 +76,8 @@ def as_text(symbols: Symbols, name: str | None, width: int = 80) -> str:
     """The nonzero entries as text, and a legend."""
     lines = [symbols.title]
     if name is None:
-        if symbols.J.rows:
-            lines.append("M vdot + J^T lambda = f    J vdot = gamma    phi = 0    qdot = N v")
-        else:
-            lines.append("M vdot = f    qdot = N v")
+        loops = "M vdot + J^T lambda = f    J vdot = gamma    phi = 0    qdot = N v"
+        lines.append(loops if symbols.J.rows else "M vdot = f    qdot = N v")
         lines += _row("q", symbols.q, width) + _row("v", symbols.v, width)
     for one in [name] if name else NAMES:
         lines += _entries(one, symbols.matrix(one), width)

@@ -106,7 +106,7 @@ def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
 
 def require_writable(path: Path, force: bool) -> None:
     """Refuse a file that exists or cannot be created."""
-    from cardan.results.atomic_file import begin_file, cannot_write
+    from cardan.atomic_file import begin_file, cannot_write
 
     try:
         if path.exists() and not path.is_dir() and not force:

@@ -18,7 +18,7 @@ import numpy as np
 
 from cardan.errors import ModelError
 from cardan.io.text_file import SIZE_LIMIT
-from cardan.io.xml_element import walk
+from cardan.io.xml_element import free_name, walk
 from cardan.model.body import Joint, JointData
 from cardan.model.force import Coupling
 from cardan.model.joint import Kind
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 500
 """Levels of an XML file that MuJoCo reads."""
+OTHERS = "which is more than load reads; other programs may"
 NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -110,20 +111,21 @@ def check_names(model: Model) -> None:
             raise ModelError(f"{what} {name!r}: its name has {found[0]!r}, which XML cannot hold; rename it")
 
 
-def left_out(model: Model, lacks: str) -> Iterator[str]:
-    """What neither format expresses; `lacks` says of a format that has no such thing that it has none."""
+def left_out(model: Model, format: str) -> Iterator[str]:
+    """What neither format expresses, or is not written in either."""
     for constraint in model.constraints:
-        yield f"{constraint.owner}: its function is not one of the constraints of the format; left out"
+        yield f"{constraint.owner}: its function is not one of the constraints of {format}; left out"
     if model.actuators:
-        yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: {lacks}left out"
+        yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: left out"
     if model.states:
-        yield f"states {', '.join(map(repr, model.states))}: {lacks}left out"
+        yield f"states {', '.join(map(repr, model.states))}: left out"
+    if model.parameters:
+        yield f"free numbers {', '.join(model.parameters.names)}: {format} has none; written as constants"
 
 
 def unlike(name: str, taken: set[str]) -> str:
     """The name, with underscores added until it differs from those taken; it is then taken too."""
-    while name in taken:
-        name += "_"
+    name = free_name(name, taken)
     taken.add(name)
     return name
 
@@ -173,13 +175,20 @@ def add(parent: Node, tag: str, /, **attributes: str) -> Node:
 
 def document(root: Node, model: Model, losses: list[str], most: Mapping[str, int]) -> str:
     """The text of an XML file; a comment at its head lists `losses`. `load` reads at most `most` elements of a tag."""
-    depth = _depth(root)
+    depth, level = 0, [root]
+    while level:
+        depth, level = depth + 1, [child for node in level for child in node]
     if depth > DEEPEST:
         raise ModelError(
             f"model {model.name!r}: its bodies would be nested {depth} levels deep, and such a file is read down to "
             f"{DEEPEST}; save it as .yaml or .urdf"
         )
-    losses += _beyond(root, most)
+    count = Counter(node.tag for node in walk(root))
+    count["*"] = count.total()
+    for tag, limit in most.items():
+        if count[tag] > limit:
+            what = "elements" if tag == "*" else f"elements <{tag}>"
+            losses.append(f"the file has {count[tag]} {what}, more than {limit}, {OTHERS}")
     ElementTree.indent(root)
     lines = [f"{model.name}, written by Cardan. SI units: m, kg, s, rad, N."]
     if losses:
@@ -189,24 +198,3 @@ def document(root: Node, model: Model, losses: list[str], most: Mapping[str, int
     if len(text.encode("utf-8", "replace")) > SIZE_LIMIT:
         losses.append(f"the file has more than {SIZE_LIMIT / 2**20:.0f} MiB, {OTHERS}")
     return text
-
-
-OTHERS = "which is more than load reads; other programs may"
-
-
-def _beyond(root: Node, most: Mapping[str, int]) -> Iterator[str]:
-    """Limits of `load` that the file exceeds."""
-    count = Counter(node.tag for node in walk(root))
-    count["*"] = count.total()
-    for tag, limit in most.items():
-        if count[tag] > limit:
-            what = "elements" if tag == "*" else f"elements <{tag}>"
-            yield f"the file has {count[tag]} {what}, more than {limit}, {OTHERS}"
-
-
-def _depth(root: Node) -> int:
-    """Levels of a tree of elements."""
-    depth, level = 0, [root]
-    while level:
-        depth, level = depth + 1, [child for node in level for child in node]
-    return depth

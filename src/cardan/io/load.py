@@ -12,7 +12,7 @@ from cardan.errors import FileError, InputError
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import read_text, write_text
-from cardan.io.urdf.read import Root, check_root, naming, read_urdf
+from cardan.io.urdf import Root, check_root, naming, read_urdf, write_urdf
 from cardan.io.xml_element import top_tag
 from cardan.io.yaml.read import Description, read_yaml
 from cardan.model.builder import Mechanism
@@ -25,17 +25,10 @@ TAKES = {".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters"
 
 
 def load(
-    path: str | os.PathLike[str],
-    *,
-    root: Root = "fixed",
-    gravity: Any = None,
-    snapping: float | None = None,
-    mimic: bool = True,
-    parameters: Mapping[str, float | str] | None = None,
-    folder: str | os.PathLike[str] | None = None,
-    strict: bool = False,
-    policy: Word = "strict",
-) -> Model:
+    path: str | os.PathLike[str], *, root: Root = "fixed", gravity: Any = None, snapping: float | None = None,
+    mimic: bool = True, parameters: Mapping[str, float | str] | None = None,
+    folder: str | os.PathLike[str] | None = None, strict: bool = False, policy: Word = "strict",
+) -> Model:  # fmt: skip
     """Load a model from a file: `.yaml`, the format of Cardan, `.urdf`, or `.xml`, MJCF or URDF by its top element.
 
     Unsupported features of a file that concern dynamics are listed in `model.losses`, and in its report.
@@ -66,15 +59,10 @@ def load(
 
 
 def load_mechanism(
-    path: str | os.PathLike[str],
-    *,
-    root: Root = "fixed",
-    gravity: Any = None,
-    mimic: bool = True,
-    parameters: Mapping[str, float | str] | None = None,
-    folder: str | os.PathLike[str] | None = None,
+    path: str | os.PathLike[str], *, root: Root = "fixed", gravity: Any = None, mimic: bool = True,
+    parameters: Mapping[str, float | str] | None = None, folder: str | os.PathLike[str] | None = None,
     policy: Word = "strict",
-) -> Mechanism:
+) -> Mechanism:  # fmt: skip
     """Load a file as a `Mechanism`, to continue building; the arguments are those of `load`."""
     found = _read(path, root, gravity, mimic, parameters, folder, policy)[0]
     return found.mechanism if isinstance(found, Description) else found
@@ -118,7 +106,6 @@ def _written(file: Path, mechanism: Mechanism | Model) -> tuple[str, list[str]]:
         known = ".yaml, .urdf or .xml"
         raise FileError(f"{file}: suffix {file.suffix!r} is not that of a file that can be written; use {known}")
     from cardan.io.mjcf.write import write_mjcf
-    from cardan.io.urdf.write import write_urdf
 
     write = write_urdf if suffix == ".urdf" else write_mjcf
     return write(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)

@@ -42,9 +42,8 @@ class Rule:
 
 
 def _normalised(quaternion: Any) -> Any:
-    e = np.asarray(quaternion, dtype=float)
-    length = float(np.linalg.norm(e))
-    return e / length if abs(length - 1) <= SLIGHT else None
+    length = float(np.linalg.norm(quaternion))
+    return np.asarray(quaternion, dtype=float) / length if abs(length - 1) <= SLIGHT else None
 
 
 def _nearest_rotation(matrix: Any) -> Any:
@@ -62,16 +61,9 @@ def _nearest_inertia(I: np.ndarray) -> np.ndarray | None:
     return found if np.abs(found - I).max() <= SLIGHT * np.abs(I).max() else None
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _exchanged(limits: tuple[float, float]) -> tuple[float, float] | None:
-    lower, upper = limits
-    return (upper, lower) if lower != upper else None
-
-
+_same = lambda value: value
 AS_GIVEN = Way("kept as given", _same)
+EXCHANGED = Way("repaired: exchanged", lambda limits: limits[::-1] if limits[0] != limits[1] else None)
 NEAREST = Way("repaired: the nearest that a body can have", _nearest_inertia)
 RULES: dict[str, Rule] = {
     "inertia": Rule("an inertia is symmetric and obeys the triangle rule", AS_GIVEN, NEAREST),
@@ -80,7 +72,7 @@ RULES: dict[str, Rule] = {
     "rotation": Rule(
         "a rotation matrix is orthonormal", None, Way("repaired: the nearest rotation", _nearest_rotation)
     ),
-    "order of limits": Rule("a lower limit is below the upper one", AS_GIVEN, Way("repaired: exchanged", _exchanged)),
+    "order of limits": Rule("a lower limit is below the upper one", AS_GIVEN, EXCHANGED),
     "sign of limits": Rule(
         "limits of speed and effort are not negative", AS_GIVEN, Way("repaired: the magnitude taken", abs)
     ),
@@ -126,8 +118,9 @@ class Policy:
                 fault = error(f"its limit of {name} is negative: {limit:g}; the limit is on the magnitude")
                 data = replace(data, **{name: self.settle("sign of limits", fault, limit)})
         if data.lower is not None and data.upper is not None and data.lower > data.upper:
-            both = f"its lower limit {data.lower:g} is above its upper limit {data.upper:g}{hint}"
-            fault = error(f"{both}; exchange them")
+            fault = error(
+                f"its lower limit {data.lower:g} is above its upper limit {data.upper:g}{hint}; exchange them"
+            )
             lower, upper = self.settle("order of limits", fault, (data.lower, data.upper))
             data = replace(data, lower=lower, upper=upper)
         for name in ("damping", "friction"):

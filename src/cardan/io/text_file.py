@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cardan.atomic_file import whole_file
 from cardan.errors import FileError, ModelError, UnknownNameError
 
 SIZE_LIMIT = 16 * 2**20
@@ -23,7 +22,8 @@ def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
     """Read a UTF-8 text file of at most `limit` bytes."""
     try:
         if not path.exists():
-            raise FileError(f"{path}: there is no such file{_near(path)}")
+            missing = "" if path.parent.is_dir() else f"; its folder {str(path.parent)!r} does not exist"
+            raise FileError(f"{path}: there is no such file{missing}")
         if path.is_dir():
             raise FileError(f"{path}: it is a directory, not a model file; name a file in it")
         if not path.is_file():
@@ -54,17 +54,16 @@ def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
         ) from None
 
 
-def _near(path: Path) -> str:
-    """Which folder does not exist, as the end of a sentence."""
-    folder = next((p for p in path.parents if p.is_dir()), None)
-    return "" if folder is None or folder == path.parent else f"; its folder {str(path.parent)!r} does not exist"
-
-
 def too_many_states(states: int, joints: int) -> str:
     """Why there are too many named states; empty where there are not."""
     if states * joints <= STATES:
         return ""
     return f"it has {states} states of {joints} joints each; at most {STATES} are read, joints of all states together"
+
+
+def shortened(text: str) -> str:
+    """A text in quotes, without its end where it is long."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 @contextmanager
@@ -79,27 +78,10 @@ def placing(placed: Callable[[str], str]) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str, overwrite: bool = False) -> None:
-    """Write a UTF-8 text file completely or not at all: to a temporary file first, which then replaces the target."""
+    """Write a UTF-8 text file completely or not at all."""
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise FileError(f"{path}: {text[error.start]!r} is not a character of UTF-8 text") from None
-    try:
-        if path.is_dir():
-            raise FileError(f"{path}: it is a folder; give the name of a file")
-        if path.exists() and not overwrite:
-            raise FileError(f"{path}: there is such a file already; pass overwrite=True to replace it")
-        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        try:
-            with part.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
-    except FileError:
-        raise
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise FileError(f"{path}: cannot be written, {why}; is its folder there, writable, and not full?") from None
+    with whole_file(path, overwrite) as part:
+        part.write_bytes(data)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.errors import FileError
+from cardan.io.text_file import shortened
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element as Node
@@ -69,7 +70,8 @@ class Element:
 
     def all(self, tag: str) -> Iterator[Element]:
         """Every direct child of this name."""
-        return (self._inner(node) for node in self.node if _plain(node.tag) == tag)
+        found = (node for node in self.node if _plain(node.tag) == tag)
+        return (Element(node, self.source, self.owner, self.unread) for node in found)
 
     def one(self, tag: str) -> Element | None:
         """The direct child of this name, if there is one; two are an error."""
@@ -110,7 +112,7 @@ class Element:
         """Read `count` finite numbers, separated by blanks, that must be there."""
         text = self.text(attribute)
         words = text.split(None, max(count, MOST))
-        values = [self._read(attribute, word) for word in words[:count]]
+        values = [self.read(attribute, word) for word in words[:count]]
         if len(words) != count:
             many = "1 number" if count == 1 else f"{count} numbers, separated by blanks"
             got = f"{len(words)}{' or more' * (len(words) > MOST)}"
@@ -122,18 +124,14 @@ class Element:
     def note_unread(self, elements: Iterable[str], attributes: Iterable[str]) -> None:
         """Count the child elements and the attributes that are not among those named."""
         elements, attributes = set(elements), set(attributes)
-        self.unread.update(f"<{tag}> in <{self.tag}>" for tag in self._child_tags() if tag not in elements)
+        tags = [_plain(node.tag) for node in self.node]
+        self.unread.update(f"<{tag}> in <{self.tag}>" for tag in tags if tag not in elements)
         self.unread.update(
             f"{name!r} of <{self.tag}>" for name in map(_plain, self.node.keys()) if name not in attributes
         )
 
-    def _child_tags(self) -> list[str]:
-        return [_plain(node.tag) for node in self.node]
-
-    def _inner(self, node: Node) -> Element:
-        return Element(node, self.source, self.owner, self.unread)
-
-    def _read(self, attribute: str, word: str) -> float:
+    def read(self, attribute: str, word: str) -> float:
+        """Read a word of an attribute as a finite number."""
         where = f"{attribute!r} of <{self.tag}>"
         if len(word) > LONGEST:
             raise self.error(f"{where} has a number of {len(word)} characters, {shortened(word)}; round it")
@@ -152,14 +150,14 @@ class Element:
         return value
 
 
-def parse_xml(text: str, source: str, top: str, owner: str) -> Element:
-    """Parse XML whose top element must be `top`; document types and entities are refused."""
-    node: Node = parse_nodes(text, source)
+def parse_top(text: str, source: str, top: str, most: int = ELEMENTS) -> Any:
+    """Parse XML as `parse_nodes` does; the top element must be `top`."""
+    node = parse_nodes(text, source, most=most)
     if node.tag != top:
         raise FileError(
             f"{source}: the top element is <{_plain(node.tag)}>, and must be <{top}>; is it another format?"
         )
-    return Element(node, source, owner, Counter())
+    return node
 
 
 def top_tag(text: str, source: str) -> str:
@@ -224,9 +222,11 @@ def walk(top: Any) -> Iterator[Any]:
         ahead += node
 
 
-def shortened(text: str) -> str:
-    """A text in quotes, without its end where it is long."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, with underscores added until it differs from those taken."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _plain(name: str) -> str:

@@ -13,14 +13,16 @@ from collections.abc import Callable
 
 from cardan.mechanisms.open_chains import cart_pole, chain, double_pendulum, pendulum, random_inertia, two_body
 from cardan.mechanisms.planar_linkages import (
+    andrews,
     five_bar,
     four_bar,
+    n_four_bar,
     parallelogram,
     rack_and_pinion,
     scotch_yoke,
     slider_crank,
+    sundials_slider_crank,
 )
-from cardan.mechanisms.published import andrews, n_four_bar, sundials_slider_crank
 from cardan.mechanisms.spatial_linkages import (
     bennett,
     cardan_joint,

@@ -48,13 +48,9 @@ def cardan_joint(*, angle: float = 0.6) -> Mechanism:
 
 
 def drive_line(
-    *,
-    angle: float = 0.5,
-    second_angle: float | None = None,
-    phase: float = 0.0,
-    length: float = 1.0,
+    *, angle: float = 0.5, second_angle: float | None = None, phase: float = 0.0, length: float = 1.0,
     slip: bool = False,
-) -> Mechanism:
+) -> Mechanism:  # fmt: skip
     """Input, middle and output shaft, joined by two universal joints; all lie in the xy plane, the first along x.
 
     The middle shaft makes `angle` (rad) with the first, the last turns back from it by `second_angle` (by default the
@@ -168,8 +164,8 @@ def stewart_platform(
     m.body("platform", mass=mass, inertia=inertia.cylinder(mass, platform, 0.05, axis="z"))
     for k in range(6):
         third, side = 2 * np.pi / 3 * (k // 2), 1 if k % 2 == 0 else -1
-        foot = base * _around(third + side * spread)
-        head = platform * _around(third + side * (np.pi / 3 - spread))
+        foot = base * turn_z(third + side * spread)[:, 0]
+        head = platform * turn_z(third + side * (np.pi / 3 - spread))[:, 0]
         leg = start.position + start.rotation @ head - foot
         length = float(np.linalg.norm(leg))
         frame = Pose(foot, rotation=rotation_to_axis(leg / length))
@@ -208,10 +204,6 @@ def _rod_between(m: Mechanism, name: str, begin: np.ndarray, end: np.ndarray) ->
     length = float(np.linalg.norm(d))
     solid = inertia.cylinder(2 * length, length / 20, length, axis=d)
     m.body(name, mass=2 * length, com=d / 2, inertia=solid)
-
-
-def _around(angle: float) -> np.ndarray:
-    return np.array([np.cos(angle), np.sin(angle), 0.0])
 
 
 def _sharp(owner: str, angle: float) -> None:

@@ -37,7 +37,9 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
             )
     if not model.has_rows:
         return
-    size = extent(model)
+    # the mechanism's size, m: the largest distance of a joint from a body's origin
+    reach = [float(np.linalg.norm(at.position)) for joint in model.joints for at in (joint.at, joint.child_at)]
+    size = max([1e-3, *reach])
     phi, _ = constraint_kernels(model)[0](q, *time_argument(model, t))
     worst, row = map(int, np.unravel_index(int(np.argmax(np.abs(phi))), phi.shape))
     help = "give assemble=True, or q0, v0 = cd.assemble(model, q0, v0)"
@@ -103,23 +105,10 @@ def _jump(rows: Any, k: int, begin: float, end: float) -> tuple[float, ...] | No
     return None
 
 
-def extent(model: Model) -> float:
-    """The mechanism's size, m: the largest distance of a joint from a body's origin, at least 1e-3."""
-    reach = [float(np.linalg.norm(at.position)) for joint in model.joints for at in (joint.at, joint.child_at)]
-    return max([1e-3, *reach])
-
-
 def why(
-    model: Model,
-    integrator: Integrator,
-    request: Request,
-    outcome: Outcome,
-    message: str,
-    t: float,
-    q: np.ndarray,
-    v: np.ndarray,
-    tau: np.ndarray,
-) -> str:
+    model: Model, integrator: Integrator, request: Request, outcome: Outcome, message: str, t: float, q: np.ndarray,
+    v: np.ndarray, tau: np.ndarray,
+) -> str:  # fmt: skip
     """Why a run ended early, measured at the last good state (nq,), (nv,), and what to try."""
     if outcome is Outcome.TOO_MANY_STEPS and request.max_steps is not None:
         other = "loosen rtol and atol" if integrator.chooses_steps else f"take steps longer than {request.step:g} s"
@@ -153,11 +142,8 @@ def why(
         return f"the solver failed{said}; {largest}; loosen rtol and atol, or start elsewhere"
     if outcome is Outcome.NOT_FINITE:
         return f"the next step is not a finite number{said}; {largest}; take shorter steps"
-    stiff = (
-        "; if the mechanism is stiff (springs or dampers far faster than its motion), method='gear' takes longer steps"
-        if not integrator.for_stiff
-        else ""
-    )
+    hint = "if the mechanism is stiff (springs or dampers far faster than its motion), method='gear' takes longer steps"
+    stiff = "" if integrator.for_stiff else f"; {hint}"
     return (
         f"the step that rtol={request.rtol:g} requires is below rounding{said}; {largest}{stiff}; a force that jumps "
         "needs its time in breaks, or a smooth transition"

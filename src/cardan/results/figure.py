@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from cardan.atomic_file import file_path, whole_file
 from cardan.errors import FileError, InputError, nearest
-from cardan.results.atomic_file import file_path, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,6 +15,7 @@ import numpy as np
 
 from cardan.errors import ModelError
 from cardan.model.body import Body
+from cardan.model.field import MOMENT_AND_FORCE
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
@@ -207,7 +208,8 @@ def _elements(model: Model) -> tuple[DrawnElement, ...]:
         points = [given[name] for name in ("at", "at1", "at2") if name in given]
         if len(points) != len(force.on):
             points = [np.zeros(3) if b == GROUND else model.bodies[b].com for b in force.on]
-        load = given["value"] if mark == "wrench" and "value" in given else None
+        loads = [name for name, field in force.kind.fields.items() if field.form == MOMENT_AND_FORCE]
+        load = given[loads[0]] if loads else None
         ends = tuple(map(BodyPoint, force.on, points))
         found.append(DrawnElement(force.name, mark, ends, None, load, bool(given.get("follows", False))))
     return tuple(found)

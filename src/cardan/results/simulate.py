@@ -131,7 +131,12 @@ def simulate(
     with _progress(progress, model.name, start, float(times[-1]), len(states.q)) as report:
         if store is not None:
             return _stored(job, states, store, overwrite, report)
-        _require_memory(model, len(states.q), len(times))
+        size = 8 * len(states.q) * len(times) * (model.nq + model.nv)
+        if size > MEMORY:
+            raise InputError(
+                f"simulate: {len(states.q)} systems at {len(times)} times take {size / 1e9:.1f} GB; take fewer "
+                "samples, or give store='run.nc' to write them to a file"
+            )
         run = job.run(states, report)
     return warn_of_energy(run, rtol, atol) if integrator.chooses_steps else run
 
@@ -378,15 +383,6 @@ def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bo
     p = np.broadcast_to(values[0], (*systems, values[0].shape[-1])).reshape(len(q), -1) if values else None
     require_consistent(model if p is None else with_values(model, p), q, v, start)
     return systems, _States(q, v, drives, p)
-
-
-def _require_memory(model: Model, systems: int, times: int) -> None:
-    size = 8 * systems * times * (model.nq + model.nv)
-    if size > MEMORY:
-        raise InputError(
-            f"simulate: {systems} systems at {times} times take {size / 1e9:.1f} GB; take fewer samples, or give "
-            "store='run.nc' to write them to a file"
-        )
 
 
 @contextmanager

@@ -65,7 +65,8 @@ class Actuators:
         if self._is_turned(item, joint, gear):
             return
         along = gear[:1] if joint.type in SCALAR else gear[:3] if joint.type == "ball" else gear[[3, 4, 5, 0, 1, 2]]
-        control, force = (self._range(item, word) for word in ("ctrl", "force"))
+        ranges = (self.joints.limits(item, f"{word}limited", f"{word}range") for word in ("ctrl", "force"))
+        control, force = (None if None in ends else ends for ends in ranges)
         own = {"kind": item.tag, "gear": along, "gain": gain, "bias": bias, "control": control, "force": force}
         self.all.append((name, joint.name, own))
         if item.number_or("inheritrange", 0.0) and control is None:
@@ -86,7 +87,3 @@ class Actuators:
                 "turn with the body"
             )
         return bool(turned)
-
-    def _range(self, item: Item, word: str) -> tuple[float, float] | None:
-        lower, upper = self.joints.limits(item, f"{word}limited", f"{word}range")
-        return (lower, upper) if lower is not None and upper is not None else None

@@ -96,7 +96,7 @@ class Defaults:
     def __init__(self, top: Item) -> None:
         self.classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
         self.laws: dict[str, ActuatorLaw] = {}
-        ahead = [(item, "") for item in reversed(list(_sections(top)))]
+        ahead = [(item, "") for item in reversed(top.children) if item.tag == "default"]
         while ahead:
             item, parent = ahead.pop()
             name = self._name(item, parent)
@@ -156,10 +156,6 @@ class Defaults:
             raise item.error(f"{attribute} {name!r} is not a defaults class{nearest(name, self.classes)}")
 
 
-def _sections(top: Item) -> list[Item]:
-    return [item for item in top.children if item.tag == "default"]
-
-
 def _replaced(inherited: Mapping[str, str], child: Item) -> Mapping[str, str]:
     """Inherited attributes, without the rotation if the class has its own, in any form."""
     turned = [name for name in ROTATIONS if name in child.own]
@@ -169,8 +165,6 @@ def _replaced(inherited: Mapping[str, str], child: Item) -> Mapping[str, str]:
 
 
 def _kind(tag: str) -> str:
-    if tag in ("connect", "weld"):
-        return "equality"
-    if tag in ("fixed", "spatial"):
-        return "tendon"
-    return "actuator" if tag in ACTUATORS else tag
+    """The name under which classes keep the attributes of an element."""
+    shared = {"connect": "equality", "weld": "equality", "fixed": "tendon", "spatial": "tendon"}
+    return "actuator" if tag in ACTUATORS else shared.get(tag, tag)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
 from cardan.algebra.rotation import rotation_of_quaternion
@@ -12,7 +9,7 @@ from cardan.errors import nearest
 from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.item import Item, unit
 from cardan.io.mjcf.joints import SCALAR, Joints
-from cardan.io.mjcf.world import World, free_name
+from cardan.io.xml_element import free_name
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Rigid, Spherical
 from cardan.model.pose import Pose
@@ -26,46 +23,20 @@ ATTRIBUTES = {
 UNREAD = ("tendon", "flex", "flexvert", "flexstrain", "distance")
 
 
-@dataclass(eq=False)
-class Places:
-    """Bodies and sites by their names in the file: name in the mechanism, and pose in the file's configuration."""
+class Equalities:
+    """Adds the constraints of a file to a mechanism.
 
-    world: World
-    names: dict[int, str]
-    sites: dict[str, tuple[int, Pose]]
+    `names` are those of the bodies in the mechanism, in the order of the world's bodies; `sites` have body and pose.
+    """
 
-    def __post_init__(self) -> None:
-        """Poses of all bodies in the configuration of the file."""
-        self.at = [Pose()]
+    def __init__(self, mechanism: Mechanism, joints: Joints, names: list[str], sites: dict[str, tuple[int, Pose]],
+                 ) -> None:  # fmt: skip
+        self.mechanism, self.joints, self.body_names, self.sites = mechanism, joints, names, sites
+        self.lose, self.world, self.count = mechanism.lose, joints.world, 0
+        self.at = [Pose()]  # of all bodies in the configuration of the file
         for body in self.world.bodies[1:]:
             self.at.append(self.at[body.parent] @ body.at)
         self.index = {body.name: k for k, body in enumerate(self.world.bodies)}
-
-    def body(self, item: Item, attribute: str) -> int:
-        """Index of the body that an attribute names; the world where it is not given."""
-        name = item.get(attribute, "world")
-        if name not in self.index:
-            raise item.error(f"{attribute} {name!r} is not a body of this file{nearest(name, self.index)}")
-        return self.index[name]
-
-    def site(self, item: Item, attribute: str) -> tuple[int, Pose]:
-        """The body and pose of the site that an attribute names."""
-        name = item.text(attribute).strip()
-        if name not in self.sites:
-            raise item.error(f"{attribute} {name!r} is not a site of this file{nearest(name, self.sites)}")
-        return self.sites[name]
-
-    def name(self, index: int) -> str:
-        """Name of a body in the mechanism."""
-        return self.names[id(self.world.bodies[index])]
-
-
-class Equalities:
-    """Adds the constraints of a file to a mechanism."""
-
-    def __init__(self, mechanism: Mechanism, joints: Joints, places: Places, lose: Callable[[str], None]) -> None:
-        self.mechanism, self.joints, self.places, self.lose = mechanism, joints, places, lose
-        self.count = 0
         self.names: set[str] = set()
         self.moved = {id(joint.body) for joint in joints.all.values() if joint.moved}
         self.taken = {joint.name for joint in mechanism.joints}
@@ -93,19 +64,33 @@ class Equalities:
         with item.naming():
             self._joint(item, name) if item.tag == "joint" else self._loop(item, name)
 
+    def _body(self, item: Item, attribute: str) -> int:
+        """Index of the body that an attribute names; the world where it is not given."""
+        name = item.get(attribute, "world")
+        if name not in self.index:
+            raise item.error(f"{attribute} {name!r} is not a body of this file{nearest(name, self.index)}")
+        return self.index[name]
+
+    def _site(self, item: Item, attribute: str) -> tuple[int, Pose]:
+        """The body and pose of the site that an attribute names."""
+        name = item.text(attribute).strip()
+        if name not in self.sites:
+            raise item.error(f"{attribute} {name!r} is not a site of this file{nearest(name, self.sites)}")
+        return self.sites[name]
+
     def _loop(self, item: Item, name: str) -> None:
         weld = item.tag == "weld"
         rigid = weld and item.number_or("torquescale", 1.0) != 0  # with a torque scale of 0 it holds a point only
         if item.has("site1") or item.has("site2"):
-            (one, F), (two, M) = self.places.site(item, "site1"), self.places.site(item, "site2")
+            (one, F), (two, M) = self._site(item, "site1"), self._site(item, "site2")
         else:
             item.text("body1")
-            one, two = self.places.body(item, "body1"), self.places.body(item, "body2")
-            for body in (self.places.world.bodies[one], self.places.world.bodies[two]):
+            one, two = self._body(item, "body1"), self._body(item, "body2")
+            for body in (self.world.bodies[one], self.world.bodies[two]):
                 if id(body) in self.moved:
                     self.lose(f"{item.owner}: MuJoCo has it in the principal axes of {body.name!r} ('align')")
                     return
-            between = self.places.at[one].inverse @ self.places.at[two]
+            between = self.at[one].inverse @ self.at[two]
             anchor = Pose(item.exactly("anchor", (0.0, 0.0, 0.0)))
             if weld:
                 F, M = self._relative(item, between, anchor), anchor
@@ -118,7 +103,7 @@ class Equalities:
         joint = free_name(name, self.taken)
         self.taken.add(joint)
         self.mechanism.joint(
-            joint, Rigid() if rigid else Spherical(), self.places.name(one), self.places.name(two), at=F, child_at=M
+            joint, Rigid() if rigid else Spherical(), self.body_names[one], self.body_names[two], at=F, child_at=M
         )
         self.mechanism.cut = (*self.mechanism.cut, joint)
 

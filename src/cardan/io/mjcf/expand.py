@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from cardan.errors import FileError, nearest
-from cardan.io.mjcf.item import COUNTED, ELEMENTS, Angles, Folder, Item, check_counts, euler, read_tree
+from cardan.errors import nearest
+from cardan.io.mjcf.item import COUNTED, ELEMENTS, Angles, Folder, Item, check_counts, euler, read_named, read_tree
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.vocabulary import TOP
-from cardan.io.text_file import SIZE_LIMIT, read_text
+from cardan.io.text_file import SIZE_LIMIT
 from cardan.io.xml_element import walk
 from cardan.model.pose import Pose
 
@@ -85,7 +85,11 @@ ATTRIBUTES = ("childclass", "count", "euler", "offset", "sep")
 def replicate(item: Item, angles: Angles, sections: dict[str, Section], size: int) -> int:
     """Turn a `<replicate>` into a frame with frames of copies; returns the number of elements, `size` before."""
     item.check(ATTRIBUTES)
-    count, offset, turn, separator = _read(item)
+    item.text("count")
+    count, separator = item.integer("count", 0), item.get("sep")
+    if count < 0:
+        raise item.error(f"'count' must not be negative, got {count}")
+    offset, turn = (item.exactly(name, (0.0,) * 3) for name in ("offset", "euler"))
     inside = list(walk(item.node))[1:]
     _check_inside(item)
     names = names_of(inside)
@@ -111,14 +115,6 @@ def replicate(item: Item, angles: Angles, sections: dict[str, Section], size: in
     item.node.tag, item.node.attrib = "frame", {"childclass": childclass} if childclass else {}
     item.node[:] = copies
     return size
-
-
-def _read(item: Item) -> tuple[int, np.ndarray, np.ndarray, str]:
-    item.text("count")
-    count = item.integer("count", 0)
-    if count < 0:
-        raise item.error(f"'count' must not be negative, got {count}")
-    return count, item.exactly("offset", (0.0,) * 3), item.exactly("euler", (0.0,) * 3), item.get("sep")
 
 
 def _check_inside(item: Item) -> None:
@@ -164,7 +160,7 @@ class Section:
                 del self.index[reference][k]
         for suffix in suffixes:
             for node in nodes:
-                self.add(copied(node, partial(_referring, suffix=suffix)))
+                self.add(copied(node, partial(_numbered, suffix=suffix, names=("name", *REFERENCES))))
 
     def write(self) -> None:
         """Put all elements into the first section."""
@@ -175,12 +171,8 @@ class Section:
             section[:] = list(self.nodes.values()) if k == 0 else []
 
 
-def _numbered(node: Any, suffix: str) -> dict[str, str]:
-    return renamed(node, ("name",) if node.tag in NAMED else (), lambda name: f"{name}{suffix}")
-
-
-def _referring(node: Any, suffix: str) -> dict[str, str]:
-    return renamed(node, ("name", *REFERENCES), lambda name: f"{name}{suffix}")
+def _numbered(node: Any, suffix: str, names: tuple[str, ...] = ()) -> dict[str, str]:
+    return renamed(node, names or (("name",) if node.tag in NAMED else ()), lambda name: f"{name}{suffix}")
 
 
 def _text(numbers: np.ndarray) -> str:
@@ -280,10 +272,7 @@ class Attacher:
             raise item.error(
                 f"more than {MODELS} models are attached, or {NESTED} inside one another; no more are read"
             )
-        try:
-            text = read_text(file, max(self.characters, 1))
-        except FileError as error:
-            raise item.error(f"its file {str(error).replace(str(file), repr(name), 1)}") from None
+        text = read_named(item, file, name, self.characters)
         self.characters -= len(text)
         child = read_tree(file, text, self.folder)
         self.elements -= sum(1 for _ in walk(child.node))

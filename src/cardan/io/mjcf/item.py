@@ -19,8 +19,8 @@ import numpy as np
 from cardan.algebra.rotation import quaternion_product, rotation_of_quaternion
 from cardan.errors import FileError, nearest
 from cardan.io.mjcf.vocabulary import EXACTLY, ROTATIONS, UP_TO
-from cardan.io.text_file import BODIES, SIZE_LIMIT, placing, read_text, too_many_states
-from cardan.io.xml_element import LARGEST, MOST, Element, parse_nodes, shortened, walk
+from cardan.io.text_file import BODIES, SIZE_LIMIT, placing, read_text, shortened, too_many_states
+from cardan.io.xml_element import MOST, Element, parse_nodes, parse_top, walk
 from cardan.model.pose import Pose
 
 ELEMENTS = 60_000
@@ -57,14 +57,13 @@ class Item(Element):
             merged = type(node)(node.tag, overlaid(defaults, node.attrib))
             merged.line, merged.file = node.line, node.file
             merged.extend(list(node))
-        super().__init__(merged, str(node.file), owner or _called(merged), Counter())
+        name = merged.get("name", "").strip()
+        super().__init__(
+            merged, str(node.file), owner or (f"{node.tag} {name!r}" if name else f"<{node.tag}>"), Counter()
+        )
         self.own: Mapping[str, str] = node.attrib
         self.line: int = node.line
         self.origin: Any = getattr(node, "origin", None)  # options of the model that it is attached from, if it is
-
-    def error(self, sentence: str) -> FileError:
-        """An exception with this place and a sentence."""
-        return FileError(f"{self.source}: line {self.line}: {self.owner}: {sentence}")
 
     @property
     def children(self) -> list[Item]:
@@ -93,9 +92,9 @@ class Item(Element):
             raise self.error(f"{attribute!r} of <{self.tag}> must be a whole number, got {self.get(attribute)!r}")
         return int(value)
 
-    def several(self, attribute: str, least: int, most: int, *, largest: float = LARGEST) -> np.ndarray:
+    def several(self, attribute: str, least: int, most: int) -> np.ndarray:
         """From `least` to `most` finite numbers; the attribute must be given."""
-        return self.numbers(attribute, self._few(attribute, least, most), largest=largest)
+        return self.numbers(attribute, self._few(attribute, least, most))
 
     def _few(self, attribute: str, least: int, most: int) -> int:
         """How many numbers there are; reject fewer or more."""
@@ -113,10 +112,6 @@ class Item(Element):
         if len(words) != count:
             self.numbers(attribute, count)  # raises the error
         return words
-
-    def read(self, attribute: str, word: str) -> float:
-        """Read a word of an attribute as a finite number."""
-        return self._read(attribute, word)
 
     def up_to(self, attribute: str, default: Sequence[float]) -> np.ndarray:
         """As many numbers as the default has; missing ones at the end are taken from the default."""
@@ -148,13 +143,7 @@ class Item(Element):
 
     def naming(self) -> AbstractContextManager[None]:
         """Put file and line before the errors of the builder."""
-        return placing(lambda sentence: f"{self.source}: line {self.line}: {sentence}")
-
-
-def _called(node: Any) -> str:
-    """What messages call an element."""
-    name = node.get("name", "").strip()
-    return f"{node.tag} {name!r}" if name else f"<{node.tag}>"
+        return placing(lambda sentence: f"{self.place}: {sentence}")
 
 
 class Folder:
@@ -180,9 +169,7 @@ class Folder:
 
 def read_tree(path: Path, text: str, folder: Folder) -> Item:
     """The top element of a file, with every included file in its place."""
-    top = parse_nodes(text, str(path), most=ELEMENTS)
-    if top.tag != "mujoco":
-        raise FileError(f"{path}: the top element is <{top.tag}>, and must be <mujoco>; is it another format?")
+    top = parse_top(text, str(path), "mujoco", ELEMENTS)
     seen: dict[Path, Item | None] = {Path(os.path.realpath(path)): None}
     left = SIZE_LIMIT - len(text), ELEMENTS - sum(1 for _ in walk(top))
     ahead = [top]
@@ -218,6 +205,14 @@ def check_counts(top: Any, source: str) -> None:
         raise FileError(f"{source}: {why}")
 
 
+def read_named(item: Item, file: Path, name: str, characters: int) -> str:
+    """The text of a file that an element names, of at most so many characters."""
+    try:
+        return read_text(file, max(characters, 1))
+    except FileError as error:
+        raise item.error(f"its file {str(error).replace(str(file), repr(name), 1)}") from None
+
+
 def _included(
     item: Item, main: Path, folder: Folder, seen: dict[Path, Item | None], left: tuple[int, int]
 ) -> tuple[list[Any], tuple[int, int]]:
@@ -233,10 +228,7 @@ def _included(
     if len(seen) > INCLUDES:
         raise item.error(f"more than {INCLUDES} files are included; no more are read")
     characters, elements = left
-    try:
-        text = read_text(file, max(characters, 1))
-    except FileError as error:
-        raise item.error(f"its file {str(error).replace(str(file), repr(name), 1)}") from None
+    text = read_named(item, file, name, characters)
     included = parse_nodes(text, str(file), most=elements)
     nodes = list(included)
     if not nodes:
@@ -307,10 +299,8 @@ def to_z(z: np.ndarray) -> np.ndarray:
     axis = np.cross((0.0, 0.0, 1.0), z)
     sine = float(np.linalg.norm(axis))
     if sine < 1e-10:
-        axis, sine = np.array([1.0, 0.0, 0.0]), 0.0
-    else:
-        axis = axis / sine
-    return turn(axis, float(np.arctan2(sine, z[2])))
+        return turn(np.array([1.0, 0.0, 0.0]), float(np.arctan2(0.0, z[2])))
+    return turn(axis / sine, float(np.arctan2(sine, z[2])))
 
 
 def euler(angles: np.ndarray, sequence: str) -> np.ndarray:

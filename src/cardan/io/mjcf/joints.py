@@ -14,8 +14,9 @@ import numpy as np
 from cardan.errors import FileError
 from cardan.io.mjcf.item import Item, turn, unit
 from cardan.io.mjcf.options import Options
-from cardan.io.mjcf.world import BodyItem, World, free_name
+from cardan.io.mjcf.world import BodyItem, World
 from cardan.io.policy import Policy
+from cardan.io.xml_element import free_name
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Free, JointType, Prismatic, Revolute, Rigid, Spherical
@@ -69,26 +70,21 @@ class Joints:
         self.limited = self.rubbing = 0
         self.losses: list[str] = []
         self.notes: list[str] = []
+        taken: set[str] = set()
         for body in world.bodies[1:]:
             if len(body.joints) > MOST:
                 raise body.item.error(f"it has {len(body.joints)} joints; a body has {MOST} rates at most in MuJoCo")
             for item, _ in body.joints:
-                name = item.get("name")
-                if name and name in self.all:
+                if (name := item.get("name")) in taken:
+                    item.owner = f"joint {name!r}"
                     raise item.error("the name is given to two joints; joint names must differ")
-                if name:
-                    self.all[name] = self._read(item, name, body)
-        named = {id(joint.item): joint for joint in self.all.values()}
-        self.all = {}
-        taken = {joint.name for joint in named.values()}
+                taken |= {name} - {""}
         for body in world.bodies[1:]:
             for k, (item, _) in enumerate(body.joints):
-                joint = named.get(id(item))
-                if joint is None:
-                    made = free_name(body.name if len(body.joints) == 1 else f"{body.name}_{k}", taken)
-                    taken.add(made)
-                    joint = self._read(item, made, body)
-                self.all[joint.name] = joint
+                name = item.get("name")
+                name = name or free_name(body.name if len(body.joints) == 1 else f"{body.name}_{k}", taken)
+                taken.add(name)
+                self.all[name] = joint = self._read(item, name, body)
                 self.of_body.setdefault(id(body), []).append(joint)
 
     def _read(self, item: Item, name: str, body: BodyItem) -> JointItem:

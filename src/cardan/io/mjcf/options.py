@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,13 +58,9 @@ class Options:
         self.angles = Angles(unit, sequence)
         self.autolimits = item.yes("autolimits", True)
         first, last = item.exactly("inertiagrouprange", (0.0, 5.0))
-        self.rules = Rules(
-            item.choice("inertiafromgeom", ("true", "false", "auto"), "auto"),
-            (int(first), int(last)),
-            item.number_or("boundmass", 0.0),
-            item.number_or("boundinertia", 0.0),
-            item.yes("balanceinertia"),
-        )
+        from_geoms = item.choice("inertiafromgeom", ("true", "false", "auto"), "auto")
+        least = item.number_or("boundmass", 0.0), item.number_or("boundinertia", 0.0)
+        self.rules = Rules(from_geoms, (int(first), int(last)), *least, item.yes("balanceinertia"))
         self.total_mass = item.number_or("settotalmass", -1.0)
         self.mesh_directory = item.get("meshdir") or item.get("assetdir")
         self.strip, self.fit_aabb = item.yes("strippath"), item.yes("fitaabb")
@@ -89,14 +86,10 @@ class Options:
 def _last(top: Item, items: list[Item]) -> Item:
     """Several elements as one; the last one that gives an attribute decides it."""
     if not items:
-        return _empty(top)
+        node: Any = type(top.node)("mujoco")
+        node.line, node.file = top.line, top.source
+        return Item(node, "mujoco")
     merged: dict[str, str] = {}
     for item in items:
         merged |= item.own
     return Item(items[-1].node, "", merged)
-
-
-def _empty(top: Item) -> Item:
-    node = type(top.node)("mujoco")
-    node.line, node.file = top.line, top.source  # type: ignore[attr-defined]
-    return Item(node, "mujoco")

@@ -20,16 +20,17 @@ from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import nearest
 from cardan.io.mjcf.actuators import Actuators
 from cardan.io.mjcf.defaults import Defaults
-from cardan.io.mjcf.equality import Equalities, Places
+from cardan.io.mjcf.equality import Equalities
 from cardan.io.mjcf.expand import Attacher
 from cardan.io.mjcf.item import Folder, Item, read_tree, unit
-from cardan.io.mjcf.joints import JointItem, Joints
+from cardan.io.mjcf.joints import Joints
 from cardan.io.mjcf.options import Options
 from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, Meshes, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.vocabulary import TOP
-from cardan.io.mjcf.world import BodyItem, World, free_name
+from cardan.io.mjcf.world import BodyItem, World
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import read_text
+from cardan.io.xml_element import free_name
 from cardan.model.builder import Mechanism
 from cardan.model.pose import Pose
 
@@ -76,7 +77,7 @@ class _Reader:
         self.joints = Joints(self.world, options, policy)
         self.mechanism = m = Mechanism(top.get("model") or path.stem, gravity=(0.0, 0.0, 0.0))
         with top.naming():
-            m.gravity = _gravity(options, gravity)
+            m.gravity = Mechanism("gravity", gravity=options.gravity if gravity is None else gravity).gravity
         self.names = self._names()
 
     def section(self, name: str) -> list[Item]:
@@ -93,8 +94,8 @@ class _Reader:
         for name, joint, own in actuators.all:
             m.actuator(name, joint, **own)
         sites = self._add_sites()
-        places = Places(self.world, self.names, sites)
-        equalities = Equalities(m, self.joints, places, m.lose)
+        names = [self.names[id(body)] for body in self.world.bodies]
+        equalities = Equalities(m, self.joints, names, sites)
         for item in self.section("equality"):
             if options.flags["equality"] and options.flags["constraint"]:
                 equalities.add(item, self.defaults)
@@ -138,7 +139,9 @@ class _Reader:
             scale = options.total_mass / total
             inertials = [Inertial(own.mass * scale, own.com, own.inertia * scale) for own in inertials]
         self._require_masses(inertials)
-        carried = self._some_are_carried()
+        # `gravcomp` applies in MuJoCo if some body has it positive, and passive forces are not switched off
+        carried = any(body.item.number_or("gravcomp", 0.0) > 0 for body in self.world.bodies[1:])
+        carried &= options.flags["spring"] or options.flags["damper"]
         for body, own in zip(self.world.bodies[1:], inertials, strict=True):
             parent = self.names[id(self.world.bodies[body.parent])]
             solid: dict[str, Any] = {"mass": own.mass, "com": own.com, "inertia": own.inertia}
@@ -162,15 +165,7 @@ class _Reader:
                 ]
                 continue
             whole = merged(parts) if parts else inertials[k - 1]
-            error = require_mass(body.item, whole.mass, whole.inertia)
-            if error is not None:
-                raise error
-
-    def _some_are_carried(self) -> bool:
-        """Whether `gravcomp` applies in MuJoCo: some body has it positive, and passive forces are not switched off."""
-        flags = self.options.flags
-        given = [body.item.number_or("gravcomp", 0.0) for body in self.world.bodies[1:]]
-        return any(part > 0 for part in given) and (flags["spring"] or flags["damper"])
+            require_mass(body.item, whole.mass, whole.inertia)
 
     def _compensate(self, body: BodyItem, own: Inertial) -> None:
         """Add a force that carries part of a body's weight."""
@@ -226,7 +221,10 @@ class _Reader:
                 own = np.array([*own[:-4], *unit(item, "qpos", own[-4:])])
             positions[joint.name] = own
             if v is not None:
-                rates[joint.name] = _rates(joint, own, v[dof : dof + joint.nv])
+                rate = v[dof : dof + joint.nv]
+                if joint.type == "free":  # MuJoCo: velocity in world axes, then angular velocity in body axes
+                    rate = np.array([*rate[3:], *(rotation_of_quaternion(own[3:]).T @ rate[:3])])
+                rates[joint.name] = rate
             at, dof = at + len(joint.reference), dof + joint.nv
         with item.naming():
             self.mechanism.state(name, positions, rates, time=item.number_or("time", 0.0))
@@ -245,7 +243,8 @@ class _Reader:
             found.append(f"limits of {_many(joints.limited, 'joint')}: data only, nothing stops them")
         if joints.rubbing and hard:
             found.append(f"dry friction ('frictionloss') of {_many(joints.rubbing, 'joint')}: data only")
-        touching = sum(_can_touch(geom.item) for body in self.world.bodies for geom in body.geoms)
+        geoms = [geom.item for body in self.world.bodies for geom in body.geoms]
+        touching = sum(any(geom.integer(mask, 1) for mask in ("contype", "conaffinity")) for geom in geoms)
         if touching > 1 and flags["contact"] and hard:
             found.append(f"contact between {_many(touching, 'geom')}")
         counts = Counter(
@@ -266,21 +265,6 @@ class _Reader:
             if body.item.tag == "body" and body.item.yes("mocap")
         ]
         return found
-
-
-def _gravity(options: Options, given: Any) -> np.ndarray:
-    return Mechanism("gravity", gravity=options.gravity if given is None else given).gravity
-
-
-def _rates(joint: JointItem, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A joint's rates; MuJoCo's of a free body are velocity in world axes, then angular velocity in body axes."""
-    if joint.type != "free":
-        return v
-    return np.array([*v[3:], *(rotation_of_quaternion(q[3:]).T @ v[:3])])
-
-
-def _can_touch(geom: Item) -> bool:
-    return geom.integer("contype", 1) != 0 or geom.integer("conaffinity", 1) != 0
 
 
 def _many(count: int, what: str) -> str:

@@ -27,7 +27,7 @@ import numpy as np
 
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.algebra.spatial import inertia_about_origin
-from cardan.errors import FileError, nearest
+from cardan.errors import nearest
 from cardan.io.mjcf.item import Angles, Folder, Item, pose_of, rotation_of, to_z
 from cardan.io.mjcf.vocabulary import ATTRIBUTES
 from cardan.io.policy import Policy
@@ -152,17 +152,13 @@ def size_of(item: Item, file: Path, name: str) -> int:
 
 
 def _read_file(item: Item, file: Path, name: str) -> tuple[np.ndarray, np.ndarray | None]:
-    readers: dict[str, Callable[[bytes], tuple[np.ndarray, np.ndarray | None]]] = {
-        ".stl": _stl, ".obj": _obj, ".msh": _msh
-    }  # fmt: skip
+    readers: dict[str, Callable[[bytes], Any]] = {".stl": _stl, ".obj": _obj, ".msh": _msh}
     reader = readers.get(file.suffix.lower())
     if reader is None:
         raise item.error(f"its file {name!r} is of a kind that is not read; known: {', '.join(readers)}")
     try:
         with file.open("rb") as opened, np.errstate(invalid="ignore"):  # NaN is rejected after reading
             return reader(opened.read(SIZE_LIMIT))
-    except FileError:
-        raise
     except OSError as error:
         raise item.error(f"its file {name!r} cannot be read: {error.strerror or error}") from None
     except (ValueError, IndexError, OverflowError) as error:
@@ -312,32 +308,32 @@ class Rules:
 # Solids and shells: the volume or area of each, and its inertia for unit mass, from the half sizes.
 
 
-def _sphere(r: float) -> tuple[float, np.ndarray]:
-    return 4 / 3 * pi * r**3, np.full(3, 0.4 * r**2)
+Shape = Callable[..., tuple[float, np.ndarray]]
 
 
-def _box(a: float, b: float, c: float) -> tuple[float, np.ndarray]:
-    return 8 * a * b * c, np.array([b * b + c * c, a * a + c * c, a * a + b * b]) / 3
+def _around_z(across: float, along: float) -> np.ndarray:
+    return np.array([across, across, along])
 
 
-def _ellipsoid(a: float, b: float, c: float) -> tuple[float, np.ndarray]:
-    return 4 / 3 * pi * a * b * c, np.array([b * b + c * c, a * a + c * c, a * a + b * b]) / 5
+def _together(*parts: tuple[float, np.ndarray]) -> tuple[float, np.ndarray]:
+    whole = sum(size for size, _ in parts)
+    return whole, sum((size * moments for size, moments in parts), np.zeros(3)) / whole
 
 
-def _cylinder(r: float, h: float) -> tuple[float, np.ndarray]:
-    across = (3 * r * r + 4 * h * h) / 12
-    return 2 * pi * r * r * h, np.array([across, across, r * r / 2])
+_squares: Callable[..., np.ndarray] = lambda a, b, c: np.array([b * b + c * c, a * a + c * c, a * a + b * b])
+_sphere: Shape = lambda r: (4 / 3 * pi * r**3, np.full(3, 0.4 * r**2))
+_box: Shape = lambda a, b, c: (8 * a * b * c, _squares(a, b, c) / 3)
+_ellipsoid: Shape = lambda a, b, c: (4 / 3 * pi * a * b * c, _squares(a, b, c) / 5)
+_cylinder: Shape = lambda r, h: (2 * pi * r * r * h, _around_z((3 * r * r + 4 * h * h) / 12, r * r / 2))
+_disc: Shape = lambda r, h: (2 * pi * r * r, _around_z(r * r / 4 + h * h, r * r / 2))  # two, at the ends of a cylinder
+_tube: Shape = lambda r, h: (4 * pi * r * h, _around_z((6 * r * r + 4 * h * h) / 12, r * r))
+_sphere_shell: Shape = lambda r: (4 * pi * r * r, np.full(3, 2 / 3 * r**2))
 
 
-def _capsule(r: float, h: float) -> tuple[float, np.ndarray]:
-    """A cylinder, and two half spheres whose centres of mass are 3/8 r beyond its ends."""
-    ball, each = _sphere(r)
-    across = each[0] + h * (h + 3 / 4 * r)
-    return _together(_cylinder(r, h), (ball, np.array([across, across, each[2]])))
-
-
-def _sphere_shell(r: float) -> tuple[float, np.ndarray]:
-    return 4 * pi * r * r, np.full(3, 2 / 3 * r**2)
+def _with_ends(middle: tuple[float, np.ndarray], ends: tuple[float, np.ndarray], h: float, beyond: float) -> Any:
+    """A capsule: its middle, and a sphere cut in two halves, whose centres of mass are `beyond` the ends `h`."""
+    size, each = ends
+    return _together(middle, (size, _around_z(each[0] + h * (h + 2 * beyond), each[2])))
 
 
 def _box_shell(a: float, b: float, c: float) -> tuple[float, np.ndarray]:
@@ -356,45 +352,23 @@ def _ellipsoid_shell(a: float, b: float, c: float) -> tuple[float, np.ndarray]:
     p, d = 1.6075, 1e-6
     area = 4 * pi * (((a * b) ** p + (a * c) ** p + (b * c) ** p) / 3) ** (1 / p)
     outer = (a + d) * (b + d) * (c + d)
-    layer = d * (
-        a * b + a * c + b * c + d * (a + b + c) + d * d
-    )  # the difference of the two volumes, without cancellation
-    squares = np.array([b * b + c * c, a * a + c * c, a * a + b * b])
+    # the difference of the two volumes, without cancellation
+    layer = d * (a * b + a * c + b * c + d * (a + b + c) + d * d)
     grown = 2 * d * np.array([b + c + d, a + c + d, a + b + d])
-    return area, (squares + outer / layer * grown) / 5
+    return area, (_squares(a, b, c) + outer / layer * grown) / 5
 
 
-def _tube(r: float, h: float) -> tuple[float, np.ndarray]:
-    across = (6 * r * r + 4 * h * h) / 12
-    return 4 * pi * r * h, np.array([across, across, r * r])
-
-
-def _cylinder_shell(r: float, h: float) -> tuple[float, np.ndarray]:
-    """A tube and two discs."""
-    across = r * r / 4 + h * h
-    return _together(_tube(r, h), (2 * pi * r * r, np.array([across, across, r * r / 2])))
-
-
-def _capsule_shell(r: float, h: float) -> tuple[float, np.ndarray]:
-    """A tube, and two half spheres whose centres of mass are r/2 beyond its ends."""
-    ball, each = _sphere_shell(r)
-    across = each[0] + h * (h + r)
-    return _together(_tube(r, h), (ball, np.array([across, across, each[2]])))
-
-
-def _together(*parts: tuple[float, np.ndarray]) -> tuple[float, np.ndarray]:
-    whole = sum(size for size, _ in parts)
-    return whole, sum((size * moments for size, moments in parts), np.zeros(3)) / whole
-
-
-# type: how many sizes, and how they make a solid and a shell
-SHAPES: dict[str, tuple[int, Callable[..., tuple[float, np.ndarray]], Callable[..., tuple[float, np.ndarray]]]] = {
+# How many sizes each type has, and how they make a solid and a shell.
+SHAPES: dict[str, tuple[int, Shape, Shape]] = {
     "sphere": (1, _sphere, _sphere_shell),
-    "capsule": (2, _capsule, _capsule_shell),
+    "capsule": (
+        2, lambda r, h: _with_ends(_cylinder(r, h), _sphere(r), h, 3 / 8 * r),
+        lambda r, h: _with_ends(_tube(r, h), _sphere_shell(r), h, r / 2),
+    ),
     "ellipsoid": (3, _ellipsoid, _ellipsoid_shell),
-    "cylinder": (2, _cylinder, _cylinder_shell),
+    "cylinder": (2, _cylinder, lambda r, h: _together(_tube(r, h), _disc(r, h))),
     "box": (3, _box, _box_shell),
-}
+}  # fmt: skip
 TYPES = ("plane", "hfield", *SHAPES, "mesh", "sdf")
 
 
@@ -542,9 +516,7 @@ def _unit_solid(item: Item, kind: str, size: np.ndarray) -> tuple[float, np.ndar
     count, make, shell = SHAPES[kind]
     if (size <= 0).any():
         raise item.error(f"a {kind} has {count} positive numbers as size, got {item.get('size')!r}")
-    if item.yes("shellinertia"):
-        make = shell
-    return make(*map(float, size))
+    return (shell if item.yes("shellinertia") else make)(*map(float, size))
 
 
 def merged(parts: Sequence[Inertial]) -> Inertial:
@@ -568,12 +540,11 @@ def bounded(given: Inertial, rules: Rules) -> Inertial:
     return result
 
 
-def require_mass(body: Item, mass: float, inertia: np.ndarray) -> FileError | None:
+def require_mass(body: Item, mass: float, inertia: np.ndarray) -> None:
     """MuJoCo's rule that a moving body has mass and inertia."""
-    if mass >= SMALLEST and float(np.linalg.eigvalsh(inertia)[0]) >= SMALLEST:
-        return None
-    return body.error(
-        f"it moves, and has mass {mass:g} kg and a least principal moment of inertia of "
-        f"{float(np.linalg.eigvalsh(inertia)[0]):g} kg m^2 (with all that is fixed to it); both must be positive: give "
-        "it geoms with mass, or an <inertial>"
-    )
+    least = float(np.linalg.eigvalsh(inertia)[0])
+    if mass < SMALLEST or least < SMALLEST:
+        raise body.error(
+            f"it moves, and has mass {mass:g} kg and a least principal moment of inertia of {least:g} kg m^2 (with all "
+            "that is fixed to it); both must be positive: give it geoms with mass, or an <inertial>"
+        )

@@ -11,6 +11,7 @@ from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.item import Angles, Item, pose_of
 from cardan.io.mjcf.solids import Geom
 from cardan.io.mjcf.vocabulary import ATTRIBUTES
+from cardan.io.xml_element import free_name
 from cardan.model.pose import Pose
 
 WORLD = "world"
@@ -18,10 +19,6 @@ INSIDE = (
     "inertial", "joint", "freejoint", "geom", "attach", "site", "camera", "light", "plugin", "flexcomp", "body",
     "frame", "replicate", "composite",
 )  # fmt: skip
-MAKERS = {
-    "flexcomp": "makes bodies of its own",
-    "composite": "makes bodies of its own",
-}
 
 
 @dataclass(eq=False)
@@ -71,9 +68,9 @@ class World:
 
     def _enter(self, item: Item, place: _Place) -> _Place | None:
         """Add one element; the place of its own elements, if it may have any."""
-        if item.tag in MAKERS:
+        if item.tag in ("flexcomp", "composite"):
             raise item.error(
-                f"<{item.tag}> {MAKERS[item.tag]}, which is not read; save the compiled model as MJCF first"
+                f"<{item.tag}> makes bodies of its own, which is not read; save the compiled model as MJCF first"
             )
         if item.tag in ATTRIBUTES:
             item.check(ATTRIBUTES[item.tag], INSIDE if item.tag in ("body", "frame") else ("plugin",))
@@ -126,10 +123,3 @@ class World:
             if not body.name:
                 body.name = free_name(f"body_{k}", self.names)
                 self.names[body.name] = body.item
-
-
-def free_name(name: str, taken: object) -> str:
-    """The name, with underscores added until it differs from the others."""
-    while name in taken:  # type: ignore[operator]
-        name += "_"
-    return name

@@ -83,9 +83,7 @@ def _losses(model: Model) -> Iterator[str]:
             yield f"joint {joint.name!r} ({joint.kind.name}): its limits and friction, which are data, are left out"
         elif rest.mimic is not None and not any(joint is model.joints[c.joints[0]] for c in model.couplings):
             yield f"joint {joint.name!r}: that it mimics {rest.mimic[0]!r} is data, and would act; left out"
-    yield from left_out(model, "")
-    if model.parameters:
-        yield f"free numbers {', '.join(model.parameters.names)}: MJCF has none; written as constants"
+    yield from left_out(model, "MJCF")
 
 
 class _Writer:
@@ -127,9 +125,8 @@ class _Writer:
                 masses |= dict.fromkeys(odd, nothing)
                 self.losses.append(f"inertia of {names}: MuJoCo refuses it; left out, as it does not move")
                 continue
-            root = next(
-                branch.far for branch in self._all() if branch.joint is self.model.joints[tree.links[index].joint]
-            )
+            carrier = self.model.joints[tree.links[index].joint]
+            root = next(branch.far for near in self.on.values() for branch in near if branch.joint is carrier)
             link, back = tree.links[index], tree.body_pose[root].inverse
             R = back.rotation
             masses |= dict.fromkeys(group, nothing)
@@ -138,9 +135,6 @@ class _Writer:
                 f"inertia of {names}: MuJoCo refuses it; added to {bodies[root].name!r}, as it moves with that"
             )
         return masses
-
-    def _all(self) -> Iterator[Branch]:
-        return (branch for near in self.on.values() for branch in near)
 
     def mujoco(self) -> Node:
         """The whole file."""
@@ -230,11 +224,9 @@ class _Writer:
             return [FileJoint("ball", np.zeros(3), A, joint, joint.name, v)]
         if branch.whole == "free":
             return self._free(branch, A, v)
-        names = (
-            [joint.name]
-            if len(parts) == 1
-            else [unlike(f"{joint.name}_{k + 1}", self.joint_names) for k in range(len(parts))]
-        )
+        names = [joint.name]
+        if len(parts) > 1:
+            names = [unlike(f"{joint.name}_{k + 1}", self.joint_names) for k in range(len(parts))]
         own: list[tuple[int, ...]] = [(k,) for k in v]
         q0 = [0.0] * len(own) if joint.start is None else [float(x) for x in joint.start]
         if branch.ratio is not None:  # the last motion has no coordinate of its own
@@ -320,14 +312,10 @@ class _Writer:
             joint.set("pos", words(C.position))
         own = motion.joint
         if motion.coordinates:
-            start = own.kind.nv and min(self._rates(own))
+            start = self.model.v_slice(own.name).start
             self._numbers(joint, motion, [k - start for k in motion.coordinates])
         if own.kind.nv == 1 and motion.coordinates:
             self._data(joint, own)
-
-    def _rates(self, joint: Joint) -> range:
-        v = self.model.v_slice(joint.name)
-        return range(v.start, v.stop)
 
     def _numbers(self, node: Node, motion: FileJoint, places: list[int]) -> None:
         """Armature, stiffness and damping along some coordinates of a joint."""
@@ -400,10 +388,8 @@ class _Writer:
             self.losses.append(f"{coupling.owner}: MJCF couples two joints and no more; left out")
             return
         c, offset = coupling.coefficients, coupling.offset / coupling.coefficients[0]
-        if len(joints) == 1:
-            self._hold(equality, coupling.name, joints[0].name, "", offset, 0.0)
-        else:
-            self._hold(equality, coupling.name, joints[0].name, joints[1].name, offset, -c[1] / c[0])
+        second, ratio = (joints[1].name, -c[1] / c[0]) if len(joints) == 2 else ("", 0.0)
+        self._hold(equality, coupling.name, joints[0].name, second, offset, ratio)
 
     def _hold(self, equality: Node, name: str, first: str, second: str, offset: float, ratio: float) -> None:
         """Hold `first = offset + ratio second`; the file counts both from their initial values."""

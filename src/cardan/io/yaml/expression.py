@@ -106,6 +106,14 @@ def parse(text: str) -> Expression:
     return _Parser(text).whole()
 
 
+def number(value: float) -> str:
+    """The shortest text that reads back as the same float."""
+    value = float(value)
+    if value == int(value) and abs(value) < 1e15 and not (value == 0 and repr(value)[0] == "-"):
+        return str(int(value))
+    return repr(value)
+
+
 def as_text(node: Expression) -> str:
     """Print an expression with as few parentheses as possible; `parse` reads the same tree from it."""
     return _printed(node)[0]
@@ -139,15 +147,9 @@ def _wrapped(node: Expression, binding: int) -> str:
 
 # What to write instead of a character that is not allowed.
 HINTS = {
-    ".": "; it has no attributes",
-    "=": "; compare with ==",
-    "%": "; write mod(a, b)",
-    "'": "; it has no strings",
-    '"': "; it has no strings",
-    "&": "; write and(a, b)",
-    "|": "; write or(a, b)",
-    "!": "; write not(a)",
-}
+    ".": "; it has no attributes", "=": "; compare with ==", "%": "; write mod(a, b)", "'": "; it has no strings",
+    '"': "; it has no strings", "&": "; write and(a, b)", "|": "; write or(a, b)", "!": "; write not(a)",
+}  # fmt: skip
 
 
 class _Parser:

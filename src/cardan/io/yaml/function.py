@@ -18,7 +18,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from cardan.errors import ModelError
-from cardan.io.yaml.emit import number
 from cardan.io.yaml.expression import (
     CONSTANTS,
     FUNCTIONS,
@@ -32,6 +31,7 @@ from cardan.io.yaml.expression import (
     Name,
     Value,
     as_text,
+    number,
 )
 from cardan.io.yaml.nodes import NodeReader, unknown_name
 from cardan.model.body import Joint
@@ -44,11 +44,6 @@ Variables = dict[str, tuple[int, ...]]
 TIME: Variables = {"t": ()}
 OF_BODY: Variables = {"rotation": (3, 3), "position": (3,), "twist": (6,)}
 RESERVED = re.compile(rf"t|q|v|({'|'.join(OF_BODY)})\d+")
-
-
-def of_joint(nq: int, nv: int) -> Variables:
-    """Variables of a drive: time, and the joint's own coordinates and rates."""
-    return {"t": (), "q": (nq,), "v": (nv,)}
 
 
 def of_bodies(count: int) -> Variables:
@@ -69,7 +64,7 @@ class ExpressionFunction:
         """Evaluate them on symbols once, so that mistakes are found now."""
         import casadi as ca
 
-        own = symbols(self.variables)
+        own = {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in self.variables.items()}
         self.results = self._read(own)
         graphs = [result for result in self.results if not isinstance(result, float)]
         self.graph = ca.Function("law", list(own.values()), graphs)
@@ -119,13 +114,6 @@ def entry(name: Name, shape: tuple[int, ...], value: Any) -> Any:
     return value[index[0]] if len(index) == 1 else value[index[0], index[1]]
 
 
-def symbols(variables: Variables) -> dict[str, Any]:
-    """CasADi symbols for the variables."""
-    import casadi as ca
-
-    return {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in variables.items()}
-
-
 def taken(name: str) -> str:
     """Why a parameter or a shared value cannot have this name; empty where it can."""
     if not name.isascii() or not name.isidentifier():
@@ -135,32 +123,7 @@ def taken(name: str) -> str:
     return "that is a variable of functions" if RESERVED.fullmatch(name) else ""
 
 
-def drive_function(function: ExpressionFunction) -> Callable[..., Any]:
-    """The function of a drive as the builder takes it."""
-    return lambda t, q, v: function(t=t, q=q, v=v)
-
-
-def motion_function(function: ExpressionFunction) -> Callable[..., Any]:
-    """The function of a prescribed motion as the builder takes it."""
-    return lambda t: function(t=t)[0]
-
-
-def force_function(function: ExpressionFunction) -> Callable[..., Any]:
-    """The function of a force on bodies as the builder takes it: six numbers for each body."""
-
-    def wrenches(t: Any, poses: Any, twists: Any) -> list[list[Any]]:
-        numbers = function(**_body_values(t, poses, twists))
-        return [numbers[6 * k : 6 * k + 6] for k in range(len(poses))]
-
-    return wrenches
-
-
-def constraint_function(function: ExpressionFunction) -> Callable[..., Any]:
-    """The function of a constraint on bodies as the builder takes it."""
-    return lambda t, poses, twists: function(**_body_values(t, poses, twists))[0]
-
-
-def _body_values(t: Any, poses: Any, twists: Any) -> dict[str, Any]:
+def body_values(t: Any, poses: Any, twists: Any) -> dict[str, Any]:
     """Values of the variables `of_bodies`."""
     values = {"t": t}
     for k, (pose, twist) in enumerate(zip(poses, twists, strict=True), 1):
@@ -189,17 +152,11 @@ def function_entries(force: Force, joints: tuple[Joint, ...]) -> Entries:
     return {force.kind.function: wrenches} | _where(text)
 
 
-def motion_entries(coupling: Coupling) -> Entries:
-    """The function of a prescribed motion as an expression of time."""
-    traced = coupling if _is_graph(coupling.function) else coupling.traced()
-    text = _expressions(coupling.owner, traced.function, lambda port, k: Name("t"))
-    return {"value": f"={text.outputs[0][0]}"} | _where(text)
-
-
-def constraint_entries(constraint: Constraint) -> Entries:
-    """The function of a user's constraint as an expression."""
-    traced = constraint if _is_graph(constraint.function) else constraint.traced()
-    text = _expressions(constraint.owner, traced.function, _body_variable(len(constraint.on)))
+def value_entries(element: Coupling | Constraint) -> Entries:
+    """The function of a prescribed motion, or of a user's constraint, as an expression."""
+    traced = element if _is_graph(element.function) else element.traced()
+    bodies = len(element.on) if isinstance(element, Constraint) else 0
+    text = _expressions(element.owner, traced.function, _body_variable(bodies))
     return {"value": f"={text.outputs[0][0]}"} | _where(text)
 
 
@@ -208,13 +165,8 @@ def _is_graph(function: Any) -> bool:
 
 
 def _drive_variable(kind: Kind) -> Any:
-    def variable(port: int, k: int) -> Name:
-        if port == 0:
-            return Name("t")
-        many = (kind.nq if port == 1 else kind.nv) > 1
-        return Name("q" if port == 1 else "v", (k,) if many else ())
-
-    return variable
+    ports = (("t", 1), ("q", kind.nq), ("v", kind.nv))
+    return lambda port, k: Name(ports[port][0], (k,) if ports[port][1] > 1 else ())
 
 
 def _body_variable(count: int) -> Any:

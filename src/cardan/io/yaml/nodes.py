@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cardan.errors import FileError, nearest
 from cardan.io.policy import STRICT, Policy
+from cardan.io.text_file import shortened
 from cardan.io.yaml.expression import (
     FUNCTIONS,
     Expression,
@@ -25,7 +27,7 @@ from cardan.io.yaml.expression import (
     evaluate,
     parse,
 )
-from cardan.io.yaml.units import MEASURE, NUMBER, UnitError, called, fits, read_unit, to_si
+from cardan.io.yaml.units import MEASURE, UNSIGNED, UnitError, called, fits, read_unit, to_si
 from cardan.io.yaml.units import described as measured
 from cardan.model.joint import Kind
 
@@ -73,8 +75,7 @@ Node = Scalar | List | Table
 def described(node: Node) -> str:
     """A node in a few words."""
     if isinstance(node, Scalar):
-        short = node.text if len(node.text) <= 60 else node.text[:57] + "..."
-        return repr(short) if node.text else "nothing"
+        return shortened(node.text) if node.text else "nothing"
     if isinstance(node, List):
         return f"a list of {len(node.items)}"
     return f"a table with {', '.join(list(node.entries)[:4]) or 'nothing in it'}"
@@ -82,7 +83,13 @@ def described(node: Node) -> str:
 
 def parse_yaml(text: str, source: str) -> Table:
     """Read the text of a file whose top level is a table."""
-    _check_characters(text, source)
+    for pattern, sentence in (
+        (r"^ *\t", "it is indented with a tab; YAML wants blanks"),
+        ("\0", "it contains the character NUL; is it a text file at all?"),
+        ("[\ud800-\udfff]", "it contains half a character, a lone surrogate; is it UTF-8 text?"),
+    ):
+        if found := re.search(pattern, text, re.MULTILINE):
+            raise FileError(f"{source}: line {text.count(chr(10), 0, found.end()) + 1}: {sentence}")
     import yaml
 
     # libyaml where it was built in, which is ten times as fast; the events are the same
@@ -90,30 +97,15 @@ def parse_yaml(text: str, source: str) -> Table:
     try:
         top = _Composer(yaml, yaml.parse(text, Loader=loader), source).document()
     except yaml.YAMLError as error:
-        raise _malformed(error, source) from None
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
+        raise FileError(f"{source}: {where}the YAML is malformed: {problem}") from None
     if not isinstance(top, Table):
         raise FileError(
             f"{source}: line {top.line}: the file must be a table of sections such as 'bodies:', got {described(top)}"
         )
     return top
-
-
-def _check_characters(text: str, source: str) -> None:
-    for found, sentence in (
-        (re.search(r"^ *\t", text, re.MULTILINE), "it is indented with a tab; YAML wants blanks"),
-        (re.search("\0", text), "it contains the character NUL; is it a text file at all?"),
-        (re.search("[\ud800-\udfff]", text), "it contains half a character, a lone surrogate; is it UTF-8 text?"),
-    ):
-        if found:
-            line = text.count("\n", 0, found.end()) + 1
-            raise FileError(f"{source}: line {line}: {sentence}")
-
-
-def _malformed(error: Any, source: str) -> FileError:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
-    return FileError(f"{source}: {where}the YAML is malformed: {problem}")
 
 
 class _Composer:
@@ -177,9 +169,6 @@ class _Composer:
         return FileError(f"{self.source}: line {event.start_mark.line + 1}: {sentence}")
 
 
-TRUTH = re.compile(r"(?i:true|false|yes|no|on|off|y|n)")
-NOTHING = re.compile(r"(?i:null|~|)")
-NOT_FINITE = re.compile(r"[+-]?\.?(?i:nan|inf|infinity)")
 LONGEST = 200
 """Most characters of a number with its unit."""
 
@@ -209,10 +198,6 @@ class NodeReader:
     def owned(self, owner: str, kind: Kind | None = None) -> NodeReader:
         """The same place, owned by an element."""
         return replace(self, owner=owner, what="", kind=kind)
-
-    def along(self, kind: Kind) -> NodeReader:
-        """The same place, for quantities along a joint of a kind."""
-        return replace(self, kind=kind)
 
     def inner(self, node: Node, what: str) -> NodeReader:
         """A place inside this one."""
@@ -334,18 +319,11 @@ def unknown_name(name: Name, known: list[str]) -> ExpressionError:
         return ExpressionError(f"{name.name!r} is a single number and has no entries", name.span)
     if name.name in FUNCTIONS:
         return ExpressionError(f"{name.name!r} is a function; give its arguments in parentheses", name.span)
-    return ExpressionError(
-        f"{name.name!r} is neither a parameter nor a variable here{nearest(name.name, known)}"
-        f"{_as_unit(name.name)}", name.span,
-    )  # fmt: skip
-
-
-def _as_unit(name: str) -> str:
-    try:
-        read_unit(name)
-    except UnitError:
-        return ""
-    return "; a unit of several parts is written in brackets, 2.5 [N/m]"
+    hint = nearest(name.name, known)
+    with suppress(UnitError):
+        read_unit(name.name)
+        hint += "; a unit of several parts is written in brackets, 2.5 [N/m]"
+    return ExpressionError(f"{name.name!r} is neither a parameter nor a variable here{hint}", name.span)
 
 
 def _cut(text: str, start: int) -> tuple[str, int]:
@@ -357,19 +335,18 @@ def _cut(text: str, start: int) -> tuple[str, int]:
 
 def _not_a_number(text: str) -> str:
     """Why a word is not a number, as the end of a sentence."""
-    shown = repr(text if len(text) <= 60 else text[:57] + "...")
-    if NOTHING.fullmatch(text):
+    if re.fullmatch(r"(?i:null|~|)", text):
         return "nothing; give it, or leave the line out"
-    if NOT_FINITE.fullmatch(text):
-        return f"{shown}; it must be finite: leave out what is unknown or unlimited"
-    if TRUTH.fullmatch(text):
-        return f"{shown}, a word"
-    if re.match(r"[+-]?[\d.]+_", text):
-        return f"{shown}; leave out the _"
-    if re.match(r"[+-]?0\d", text):
-        return f"{shown}; leave out the leading zeros, which could mean an octal number"
-    if re.match(r"[+-]?\d+,\d", text):
-        return f"{shown}; write a point before decimals"
-    if NUMBER.match(text) is None and re.search(r"[+*/^()]", text):
-        return f"{shown}; a calculation begins with =, and stands in quotes if it contains a comma"
-    return shown
+    hints = (
+        (r"[+-]?\.?(?i:nan|inf|infinity)$", "; it must be finite: leave out what is unknown or unlimited"),
+        (r"(?i:true|false|yes|no|on|off|y|n)$", ", a word"),
+        (r"[+-]?[\d.]+_", "; leave out the _"),
+        (r"[+-]?0\d", "; leave out the leading zeros, which could mean an octal number"),
+        (r"[+-]?\d+,\d", "; write a point before decimals"),
+        (
+            rf"(?![+-]?{UNSIGNED}).*[+*/^()]",
+            "; a calculation begins with =, and stands in quotes if it contains a comma",
+        ),
+    )
+    hint = next((hint for pattern, hint in hints if re.match(pattern, text, re.DOTALL | re.ASCII)), "")
+    return shortened(text) + hint

@@ -66,12 +66,9 @@ class Description:
 
 
 def read_yaml(
-    path_or_text: str | Path,
-    *,
-    parameters: Mapping[str, float | str] | None = None,
-    gravity: Any = None,
+    path_or_text: str | Path, *, parameters: Mapping[str, float | str] | None = None, gravity: Any = None,
     policy: Word = "strict",
-) -> Description:
+) -> Description:  # fmt: skip
     """Read a YAML file, or its text (a string of several lines); `parameters` and `gravity` replace the file's."""
     if isinstance(path_or_text, str) and "\n" in path_or_text:
         source, text = "YAML text", path_or_text
@@ -212,8 +209,8 @@ class _MechanismReader:
             for what, form in (("q", each(COORDINATE)), ("v", each(RATE))):
                 inner: NodeReader | None = values.get(what)
                 for joint, node in inner.table("").entries.items() if inner is not None else ():
-                    place = reader.inner(node, f"{what}.{joint}").along(self.kinds.get(joint, Free.kind))
-                    given[what][joint] = form.read(place)
+                    place = reader.inner(node, f"{what}.{joint}")
+                    given[what][joint] = form.read(replace(place, kind=self.kinds.get(joint, Free.kind)))
             self.mechanism.state(name, given["q"], given["v"], time=values.get("time", 0.0))
 
     def actuator(self, name: str, reader: NodeReader) -> None:
@@ -246,7 +243,7 @@ class _MechanismReader:
         """Set the kind of joint that quantities are along; an unknown joint is rejected by the builder."""
         node = reader.table("").entries.get("joint")
         kind = self.kinds.get(node.text) if isinstance(node, Scalar) else None
-        return reader.along(kind if kind is not None else Free.kind)
+        return replace(reader, kind=kind if kind is not None else Free.kind)
 
     def efforts(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
         """The function of an element along a joint, with a number or an expression for each rate."""
@@ -259,8 +256,9 @@ class _MechanismReader:
         if len(outputs) != joint.nv:
             raise given.error(f"must have a number or expression for each rate, {joint.nv}, got {len(outputs)}")
         quantities = along(reader, kind.fields[kind.function].unit)
-        variables = function.of_joint(joint.nq, joint.nv)
-        return function.drive_function(self.expressions(reader, values, outputs, quantities, variables))
+        variables: function.Variables = {"t": (), "q": (joint.nq,), "v": (joint.nv,)}
+        made = self.expressions(reader, values, outputs, quantities, variables)
+        return lambda t, q, v: made(t=t, q=q, v=v)
 
     def wrenches(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
         """The function of an element on bodies, with a moment and a force for each."""
@@ -282,7 +280,13 @@ class _MechanismReader:
                 if len(items) != 3:
                     raise parts[what].error(f"must be 3 numbers or expressions, got {len(items)}")
                 outputs += items
-        return function.force_function(self.expressions(reader, values, outputs, quantities, variables))
+        made = self.expressions(reader, values, outputs, quantities, variables)
+
+        def numbers(t: Any, poses: Any, twists: Any) -> list[list[Any]]:
+            every = made(**function.body_values(t, poses, twists))
+            return [every[k : k + 6] for k in range(0, len(every), 6)]
+
+        return numbers
 
     def of_bodies(self, reader: NodeReader, bodies: list[str]) -> function.Variables:
         """The variables of a function of some bodies."""
@@ -291,13 +295,9 @@ class _MechanismReader:
         return function.of_bodies(len(bodies))
 
     def expressions(
-        self,
-        reader: NodeReader,
-        values: dict[str, Any],
-        outputs: list[NodeReader],
-        quantities: list[str],
+        self, reader: NodeReader, values: dict[str, Any], outputs: list[NodeReader], quantities: list[str],
         variables: function.Variables,
-    ) -> function.ExpressionFunction:
+    ) -> function.ExpressionFunction:  # fmt: skip
         """Make the function of an element from its expressions."""
         where: dict[str, NodeReader] = {}
         for name, node in values["where"].node.entries.items() if "where" in values else ():
@@ -322,7 +322,7 @@ class _MechanismReader:
                 values = entries_of(reader, entries)
                 variables = self.of_bodies(reader, values["bodies"])
                 made = self.expressions(reader, values, [values["value"]], ["number"], variables)
-                own = function.constraint_function(made)
+                own = lambda t, poses, twists: made(**function.body_values(t, poses, twists))[0]
                 self.mechanism.constraint(name, values["bodies"], own, unit=values.get("unit", "m"))
                 return
             reader = self.on_joint(reader)
@@ -332,8 +332,8 @@ class _MechanismReader:
             if values["joint"] in self.kinds and reader.kind and reader.kind.nv == 1:
                 quantities = along(reader, COORDINATE)
                 if value.is_expression:
-                    made = self.expressions(reader, values, [value], quantities, function.TIME)
-                    given = function.motion_function(made)
+                    of_time = self.expressions(reader, values, [value], quantities, function.TIME)
+                    given = lambda t: of_time(t=t)[0]
                 else:
                     given = value.number(*quantities)
             self.mechanism.motion(name, values["joint"], given)

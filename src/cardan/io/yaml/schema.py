@@ -37,6 +37,10 @@ class Form:
     schema: Schema
 
 
+def _array(items: Schema, count: int) -> Schema:
+    return {"type": "array", "items": items, "minItems": count, "maxItems": count}
+
+
 # Numbers, in SI units.
 
 
@@ -283,8 +287,7 @@ def six_axes(what: str) -> Form:
             return matrix(reader, [[q if r == q else f"cross {what}" for q in rows] for r in rows])
         return several(reader, rows)
 
-    row = {"type": "array", "items": MEASURE, "minItems": 6, "maxItems": 6}
-    return Form(read, {"anyOf": [MEASURE, row, {"type": "array", "items": row, "minItems": 6, "maxItems": 6}]})
+    return Form(read, {"anyOf": [MEASURE, _array(MEASURE, 6), _array(_array(MEASURE, 6), 6)]})
 
 
 # The tables.
@@ -473,14 +476,8 @@ def json_schema() -> Schema:
 
     It knows Cardan's own joint types and force elements.
     """
-    vector = {"type": "array", "items": MEASURE, "minItems": 3, "maxItems": 3}
-    rotation = {"type": "array", "items": VECTOR, "minItems": 3, "maxItems": 3}
-    placement = {
-        "position": VECTOR,
-        "rpy": VECTOR,
-        "quaternion": {"type": "array", "items": MEASURE, "minItems": 4, "maxItems": 4},
-        "rotation": rotation,
-    }
+    rotations = {"rpy": VECTOR, "quaternion": _array(MEASURE, 4), "rotation": _array(VECTOR, 3)}
+    placement = {"type": "object", "properties": {"position": VECTOR, **rotations}, "additionalProperties": False}
     joints = {type: JOINTS | entries for type, entries in own_joints().items()}
     forces, constraints = (
         {type: with_type(types) | entries for type, entries in types.items()}
@@ -504,13 +501,8 @@ def json_schema() -> Schema:
         **_object(SECTIONS, inner),
         "$defs": {
             "measure": {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^\s*(=|[+-]?(\d|\.\d))"}]},
-            "vector": vector,
-            "placement": {
-                "anyOf": [
-                    VECTOR,
-                    {"type": "object", "properties": placement, "additionalProperties": False},
-                ]
-            },
+            "vector": _array(MEASURE, 3),
+            "placement": {"anyOf": [VECTOR, placement]},
         },
     }
 
@@ -544,8 +536,5 @@ def _by_type(types: dict[str, Entries]) -> Schema:
 
 
 INNER: dict[str, Schema] = {}
-INNER |= {
-    "mimic": _object(MIMIC),
-    "wrenches": {"type": "array", "items": _object(WRENCH)},
-}
+INNER |= {"mimic": _object(MIMIC), "wrenches": {"type": "array", "items": _object(WRENCH)}}
 INNER |= {"data": _object(DATA)}

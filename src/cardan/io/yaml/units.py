@@ -83,29 +83,13 @@ REFUSED = {
 
 # Units of each quantity, the SI unit first. Any other quantity is named by its unit.
 QUANTITIES: dict[str, tuple[str, ...]] = {
-    "number": ("1",),
-    "length": ("m",),
-    "angle": ("rad",),
-    "mass": ("kg",),
-    "time": ("s",),
-    "inertia": ("kg*m^2",),
-    "acceleration": ("m/s^2",),
-    "velocity": ("m/s",),
-    "angular velocity": ("rad/s",),
-    "force": ("N",),
-    "moment": ("N*m",),
-    "stiffness": ("N/m",),
-    "torsional stiffness": ("N*m/rad", "N*m"),
-    "cross stiffness": ("N", "N/rad"),
-    "damping": ("N*s/m",),
-    "torsional damping": ("N*m*s/rad", "N*m*s"),
-    "cross damping": ("N*s", "N*s/rad"),
-    "pitch": ("m/rad",),
-    "density": ("kg/m^3",),
-    "line density": ("kg/m",),
-    "power": ("W",),
-    "pressure": ("Pa",),
-}
+    "number": ("1",), "length": ("m",), "angle": ("rad",), "mass": ("kg",), "time": ("s",), "inertia": ("kg*m^2",),
+    "acceleration": ("m/s^2",), "velocity": ("m/s",), "angular velocity": ("rad/s",), "force": ("N",),
+    "moment": ("N*m",), "stiffness": ("N/m",), "torsional stiffness": ("N*m/rad", "N*m"),
+    "cross stiffness": ("N", "N/rad"), "damping": ("N*s/m",), "torsional damping": ("N*m*s/rad", "N*m*s"),
+    "cross damping": ("N*s", "N*s/rad"), "pitch": ("m/rad",), "density": ("kg/m^3",), "line density": ("kg/m",),
+    "power": ("W",), "pressure": ("Pa",),
+}  # fmt: skip
 UNSIGNED = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 NUMBER = re.compile(rf"[+-]?{UNSIGNED}", re.ASCII)
 MEASURE = re.compile(rf"([+-]?{UNSIGNED})\s*(\S.*)?", re.ASCII | re.DOTALL)
@@ -191,8 +175,8 @@ def _named(name: str) -> Unit:
         return TABLE[name][0]
     if name in REFUSED:
         raise UnitError(f"unit {name!r}: {REFUSED[name]}")
-    unit, prefixed = TABLE.get(name[1:], (None, False))
-    if unit is not None and prefixed and name[0] in PREFIXES:
+    unit, prefixed = TABLE.get(name[1:], (Unit(PLAIN), False))
+    if prefixed and name[0] in PREFIXES:
         return unit._replace(scale=unit.scale * PREFIXES[name[0]])
     known = [*TABLE, "mm", "cm", "km", "kg", "kN", "mrad", "ms"]
     raise UnitError(f"{name!r} is not a unit{nearest(name, known)}")
@@ -214,9 +198,8 @@ def quantity_of(unit: str) -> str:
 
 def fits(dimension: Dimension, quantity: str, *, angles: bool = True) -> bool:
     """Whether a dimension is that of a quantity; without `angles`, powers of rad do not count."""
-    if angles:
-        return dimension in dimensions_of(quantity)
-    return any(dimension[:3] == accepted[:3] for accepted in dimensions_of(quantity))
+    counted = 4 if angles else 3
+    return any(dimension[:counted] == accepted[:counted] for accepted in dimensions_of(quantity))
 
 
 def described(dimension: Dimension) -> str:

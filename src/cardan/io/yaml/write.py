@@ -8,14 +8,15 @@ text is returned it is read and written again, and the two texts are compared.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from cardan.errors import FileError, ModelError
-from cardan.io.yaml.emit import block, number
-from cardan.io.yaml.function import constraint_entries, function_entries, motion_entries
+from cardan.io.yaml.expression import number
+from cardan.io.yaml.function import function_entries, value_entries
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import VERSION
@@ -77,7 +78,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "cardan": VERSION,
         "name": thing.name,
         "gravity": _numbers(thing.gravity),
-        "bodies": {body.name: _body(body, _is_unjudged(thing, body)) for body in thing.bodies},
+        "bodies": {body.name: _body(thing, body) for body in thing.bodies},
         "joints": {joint.name: _joint(joint, body_name) for joint in thing.joints},
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
         "forces": {force.name: _force(force, body_name, thing.joints) for force in thing.forces},
@@ -147,14 +148,7 @@ def _actuator(actuator: Actuator) -> Entries:
 # Bodies, joints, frames.
 
 
-def _is_unjudged(thing: Mechanism | Model, body: Body) -> bool:
-    """Whether a body's inertia is kept although, with all bodies fixed to it, it breaks the rules."""
-    if isinstance(thing, Mechanism):
-        return body.name in thing.unjudged
-    return f"{_doubt(body).partition(';')[0]}{KEPT}" in thing.notes
-
-
-def _body(body: Body, unjudged: bool) -> Entries:
+def _body(thing: Mechanism | Model, body: Body) -> Entries:
     entries: Entries = {}
     if not _same(body.mass, 0.0):
         entries["mass"] = number(body.mass)
@@ -162,7 +156,10 @@ def _body(body: Body, unjudged: bool) -> Entries:
         entries["com"] = _numbers(body.com)
     if not _same(body.inertia, np.zeros((3, 3))):
         entries["inertia"] = _inertia(body.inertia)
-    if _doubt(body):
+    if doubt := _doubt(body):
+        # the inertia may break the rules even with all bodies fixed to it
+        noted = isinstance(thing, Model) and f"{doubt.partition(';')[0]}{KEPT}" in thing.notes
+        unjudged = body.name in thing.unjudged if isinstance(thing, Mechanism) else noted
         entries["judge"] = "nothing" if unjudged else "link"
     return entries
 
@@ -186,31 +183,21 @@ def _inertia(I: np.ndarray) -> list[Any]:
 
 
 def _joint(joint: Joint, body_name: Any) -> Entries:
-    ends = {"parent": body_name(joint.parent), "child": body_name(joint.child)}
-    entries: Entries = {"type": _type_name(joint), **ends}
+    type = next((name for name, type in joint_types().items() if type is joint.type.__class__), None)
+    if type is None:
+        raise ModelError(
+            f"joint {joint.name!r}: its type {joint.type.__class__.__name__} is not registered; call cd.add_joint with "
+            "the class, so that files can name it"
+        )
+    entries: Entries = {"type": type, "parent": body_name(joint.parent), "child": body_name(joint.child)}
     own, at, child_at = next(way for way in _placements(joint) if _reproduces(joint, *way))
     entries |= {key: _own_entry(joint, key, value) for key, value in own.items()}
     entries |= {key: _pose(pose) for key, pose in (("at", at), ("child_at", child_at)) if not _is_origin(pose)}
-    if joint.start is not None:
-        start = [number(x) for x in joint.start]
-        entries["start"] = start[0] if len(start) == 1 else start
-    if joint.armature is not None:
-        rotor = [number(x) for x in joint.armature]
-        entries["armature"] = rotor[0] if len(rotor) == 1 else rotor
+    own_numbers = {"start": joint.start, "armature": joint.armature}
+    entries |= {key: _few(values) for key, values in own_numbers.items() if values is not None}
     if data := _data(joint):
         entries["data"] = data
     return entries
-
-
-def _type_name(joint: Joint) -> str:
-    """The name under which the joint's type is registered."""
-    for name, type in joint_types().items():
-        if type is joint.type.__class__:
-            return name
-    raise ModelError(
-        f"joint {joint.name!r}: its type {joint.type.__class__.__name__} is not registered; call cd.add_joint with the "
-        "class, so that files can name it"
-    )
 
 
 def _placements(joint: Joint) -> Iterator[tuple[Entries, Pose, Pose]]:
@@ -318,11 +305,8 @@ def _data(joint: Joint) -> Entries:
     if joint.data.mimic is not None:
         other, multiplier, offset = joint.data.mimic
         owner = f"joint {joint.name!r}: mimic"
-        entries["mimic"] = {
-            "joint": other,
-            "multiplier": _finite(owner, "multiplier", multiplier),
-            "offset": _finite(owner, "offset", offset),
-        }
+        numbers = {"multiplier": multiplier, "offset": offset}
+        entries["mimic"] = {"joint": other} | {key: _finite(owner, key, value) for key, value in numbers.items()}
     return entries
 
 
@@ -385,7 +369,7 @@ def _coupling(coupling: Coupling, joints: list[str]) -> Entries:
         entries: Entries = {"type": "motion", "joint": joints[coupling.joints[0]]}
         if coupling.function is None:
             return entries | {"value": number(coupling.offset)}
-        return entries | motion_entries(coupling)
+        return entries | value_entries(coupling)
     pairs = zip(coupling.joints, coupling.coefficients, strict=True)
     entries = {"type": "coupling", "coefficients": {joints[j]: number(c) for j, c in pairs}}
     return entries if _same(coupling.offset, 0.0) else entries | {"offset": number(coupling.offset)}
@@ -393,7 +377,7 @@ def _coupling(coupling: Coupling, joints: list[str]) -> Entries:
 
 def _constraint(constraint: Constraint, body_name: Any) -> Entries:
     entries: Entries = {"type": "user", "bodies": [body_name(b) for b in constraint.on]}
-    return entries | constraint_entries(constraint) | ({} if constraint.unit == "m" else {"unit": constraint.unit})
+    return entries | value_entries(constraint) | ({} if constraint.unit == "m" else {"unit": constraint.unit})
 
 
 def _numbers(array: np.ndarray) -> Any:
@@ -405,3 +389,75 @@ def _same(a: Any, b: Any) -> bool:
     """Whether two arrays agree to the last bit, signs of zeros included."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     return a.shape == b.shape and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+
+
+# YAML text: short tables and lists on one line, long ones indented.
+
+WIDTH = 100
+"""Longest line, in characters, for a table or list on one line."""
+# Words that every YAML reader takes as text.
+PLAIN = re.compile(r"[A-Za-z_](?:[\w./-]| (?=[\w./-]))*", re.ASCII)
+WORDS = {"true", "false", "yes", "no", "on", "off", "null", "nan", "inf"}
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII)
+APART = ("cut", "snapping", "free", "losses", "notes")
+"""Sections at the end of a file, with a blank line before each."""
+CALCULATION = re.compile(r"=[\w .+*/^()-]+", re.ASCII)
+
+
+def block(sections: dict[str, Any]) -> str:
+    """The text of a file from nested tables: sections, elements, entries; numbers are given as text."""
+    lines: list[str] = []
+    for name, value in sections.items():
+        if isinstance(value, dict):
+            lines += ["", f"{name}:"]
+            for key, element in value.items():
+                lines += _entry(key, element, 1, inline=not element)
+        else:
+            lines += [""] * (name in APART) + _entry(name, value, 0)
+    return "\n".join(lines) + "\n"
+
+
+def _entry(key: str, value: Any, depth: int, inline: bool | None = None) -> list[str]:
+    """Lines of one key and its value."""
+    head = f"{'  ' * depth}{word(key)}:"
+    short = flow(value)
+    fits = len(head) + len(short) < WIDTH and not (depth == 1 and isinstance(value, dict))
+    if inline or (inline is None and fits) or not isinstance(value, dict | list):
+        return [f"{head} {short}"]
+    if isinstance(value, dict):
+        return [head, *(line for k, v in value.items() for line in _entry(k, v, depth + 1))]
+    return [head, *(line for item in value for line in _item(item, depth + 1))]
+
+
+def _item(item: Any, depth: int) -> list[str]:
+    """One entry of a list: a long table begins after the dash."""
+    short = flow(item)
+    if len(short) < WIDTH or not isinstance(item, dict):
+        return [f"{'  ' * depth}- {short}"]
+    lines = [line for k, v in item.items() for line in _entry(k, v, depth + 1)]
+    return [f"{'  ' * depth}- {lines[0].lstrip()}", *lines[1:]]
+
+
+def flow(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{word(k)}: {flow(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow, value))}]"
+    return word(str(value), numeric=True)
+
+
+def word(text: str, numeric: bool = False) -> str:
+    """A scalar, in quotes where YAML would not read it as text."""
+    if numeric and (NUMBER.fullmatch(text) or CALCULATION.fullmatch(text)):
+        return text
+    if PLAIN.fullmatch(text) and text.lower() not in WORDS:
+        return text
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    code = ord(character)
+    return character if character.isprintable() else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -36,17 +36,9 @@ AXES_COLOURS = ("#D55E00", "#009E73", "#0072B2")
 
 
 def draw(
-    model: Model,
-    q: Any = None,
-    *,
-    view: Any = None,
-    names: bool = False,
-    centres: bool = True,
-    scale: bool = True,
-    size: tuple[float, float] | None = None,
-    path: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-) -> Figure:
+    model: Model, q: Any = None, *, view: Any = None, names: bool = False, centres: bool = True, scale: bool = True,
+    size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None, overwrite: bool = False,
+) -> Figure:  # fmt: skip
     """Draw a mechanism as a kinematic diagram: bodies, joints by their kind, force elements, ground, centres of mass.
 
     A planar mechanism is drawn flat in its plane, a spatial one from above at an angle. Bodies are drawn through the
@@ -249,13 +241,9 @@ def _add_names(at: Axes, canvas: Canvas, geometry: Geometry, poses: np.ndarray, 
 
 
 def _clear_place(
-    anchor: np.ndarray,
-    half: np.ndarray,
-    boxes: list[tuple[np.ndarray, np.ndarray]],
-    drawn: np.ndarray,
-    unit: float,
+    anchor: np.ndarray, half: np.ndarray, boxes: list[tuple[np.ndarray, np.ndarray]], drawn: np.ndarray, unit: float,
     per_inch: float,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Where to put the middle of a name: near its anchor, over no other name and over as little as possible."""
     best, least = anchor, np.inf
     for reach in (0.7, 1.3, 2.2, 3.2):

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from cardan.atomic_file import whole_file
 from cardan.errors import FileError, InputError
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import one
-from cardan.results.atomic_file import whole_file
 from cardan.results.geometry import BodyPoint, Geometry, place, pose_of, upwards
 from cardan.results.page.scene_3d import FORCE, MOMENT, Part, Scene3D, Solid, arrow, joined, scene_3d
 from cardan.results.trajectory.files import table

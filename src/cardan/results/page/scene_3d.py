@@ -320,11 +320,13 @@ BETWEEN_POINTS: dict[str, Callable[[float], Solid]] = {
 
 
 def _element(scene: Scene3D, element: DrawnElement) -> None:
-    """A force element: between two points, at its points, or about a joint."""
+    """A force element: between two points, at its points, or a spiral about a joint."""
     s, layer = scene.geometry.size, "force elements"
     if element.joint is not None:
         joint = scene.geometry.joints[element.joint]
-        spiral = _spiral(s).moved(joint.child_at.position, joint.child_at.rotation)
+        angle, radius = np.linspace(0, 4 * np.pi, 60), s * np.linspace(1.0, 2.2, 60)
+        line = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), np.zeros(60)])
+        spiral = tube(line, 0.12 * s, 5).moved(joint.child_at.position, joint.child_at.rotation)
         scene.add(layer, joint.child, ELEMENT, spiral)
     elif element.load is not None:
         _load(scene, element)
@@ -346,13 +348,6 @@ def _load(scene: Scene3D, element: DrawnElement) -> None:
         direction = 8 * scene.geometry.size * way / np.linalg.norm(way)
         span = Span(element.name, "force elements", element.ends, solid, colour, direction, element.follows)
         scene.spans.append(span)
-
-
-def _spiral(size: float) -> Solid:
-    """A spiral about z, for elements along the coordinates of a joint."""
-    angle = np.linspace(0, 4 * np.pi, 60)
-    radius = size * np.linspace(1.0, 2.2, 60)
-    return tube(np.column_stack([radius * np.cos(angle), radius * np.sin(angle), np.zeros(60)]), 0.12 * size, 5)
 
 
 def _triads(scene: Scene3D, model: Model) -> None:

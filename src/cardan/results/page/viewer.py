@@ -30,12 +30,7 @@ RATE = 50  # samples per second of simulated time
 
 
 def view(
-    thing: Model | Trajectory,
-    *names: str,
-    q: Any = None,
-    port: int = 0,
-    open_browser: bool = True,
-    live: bool = False,
+    thing: Model | Trajectory, *names: str, q: Any = None, port: int = 0, open_browser: bool = True, live: bool = False
 ) -> Viewer:
     """Show a model or a run in a browser, from a server on this computer; close the returned viewer when done.
 
@@ -89,15 +84,9 @@ class Viewer(AbstractContextManager["Viewer"]):
         self._send(f"data: {json.dumps(encoded(sampled(run, self._names)))}\n\n".encode())
 
     def simulate(
-        self,
-        duration: float,
-        q0: Any = None,
-        v0: Any = None,
-        *,
-        start: float = 0.0,
-        pace: float | None = 1.0,
+        self, duration: float, q0: Any = None, v0: Any = None, *, start: float = 0.0, pace: float | None = 1.0,
         **how: Any,
-    ) -> Trajectory:
+    ) -> Trajectory:  # fmt: skip
         """Simulate the model while the page shows it, and return the run.
 
         Args:

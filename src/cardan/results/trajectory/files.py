@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.atomic_file import file_path, whole_file
 from cardan.errors import FileError, InputError, UnknownNameError
 from cardan.model.model import Model
-from cardan.results.atomic_file import file_path, whole_file
 from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, unit_at, with_values
 
 if TYPE_CHECKING:
@@ -345,7 +345,12 @@ def load_run(path: str | os.PathLike[str], model: Model | None = None) -> Trajec
             f"{name}: it is a run of {stated.get('model')!r}, which differs from model {model.name!r} in numbers or "
             "structure; give the model that was simulated"
         )
-    if model is not None and not _same_values(data, model):
+    stored = data.variables.get("parameter_value")
+    if (
+        model is not None
+        and model.values is not None
+        and not (stored is not None and np.array_equal(np.broadcast_to(model.values, stored.shape), stored))
+    ):
         raise FileError(
             f"{name}: the free parameters of model {model.name!r} have other values than in the run; give the model "
             "without values, those of the run are in the file"
@@ -354,14 +359,6 @@ def load_run(path: str | os.PathLike[str], model: Model | None = None) -> Trajec
         return run_of(data, model)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise FileError(f"{name}: it is damaged: {str(error).strip(chr(34))}") from error
-
-
-def _same_values(data: Any, model: Model) -> bool:
-    """Whether the values of the free parameters, if the model has any, are those of the file."""
-    if model.values is None:
-        return True
-    stored = data.variables["parameter_value"].values if "parameter_value" in data.variables else None
-    return stored is not None and np.array_equal(np.broadcast_to(model.values, stored.shape), stored)
 
 
 def _open(path: str | os.PathLike[str]) -> Any:

@@ -9,6 +9,7 @@ Notation: `s` in [0, 1] runs through a step of length `h`; `HERMITE` are the six
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +36,6 @@ HERMITE = np.array(
         [0, 0, 0, 10, -15, 6],
     ]
 )
-
-
 _KERNELS: KernelSlot[str] = KernelSlot("rates and second derivatives of the configuration")
 
 
@@ -81,7 +80,7 @@ def interpolate(
     The ends, and the free parameters of the model if it has any, have one row for each of the m times `t`.
     """
     q0, v0, a0, q1, v1, a1 = ends
-    second = _kernel(model, "configuration_acceleration")
+    second = _kernel(model, configuration_acceleration)
     h = h[:, None]
     start = [q0, h * rates(model, q0, v0), h * h * second(q0, v0, a0)]
     end = [h * h * second(q1, v1, a1), h * rates(model, q1, v1), q1]
@@ -99,10 +98,9 @@ def interpolate(
         size = np.linalg.norm(q[:, at], axis=-1, keepdims=True)
         q[:, at] /= size
         qdot[:, at] /= size
-    v = _kernel(model, "velocity_of_rates")(q, qdot)
+    v = _kernel(model, velocity_of_rates)(q, qdot)
     return project(model, q, v, t)[:2] if model.has_rows else (q, v)
 
 
-def _kernel(model: Model, name: str) -> Any:
-    make = {"configuration_acceleration": configuration_acceleration, "velocity_of_rates": velocity_of_rates}
-    return _KERNELS.find(model, name, lambda: compile_quantity(model, make[name](model), "tree"))
+def _kernel(model: Model, make: Callable[[Model], Any]) -> Any:
+    return _KERNELS.find(model, make.__name__, lambda: compile_quantity(model, make(model), "tree"))

@@ -102,14 +102,6 @@ def unit_at(units: tuple[str, ...] | str, axes: tuple[str, ...], place: tuple[in
     return linear if place[-1] >= 3 else angular
 
 
-def _energy(s: SampledStates) -> Any:
-    return kinetic_energy(s.model, s.q, s.v) + potential_energy(s.model, s.q)
-
-
-def _position_residual(s: SampledStates) -> Any:
-    return np.abs(constraint_residual(s.model, s.q, t=s.t)).max(axis=-1, initial=0.0)
-
-
 def _velocity_residual(s: SampledStates) -> Any:
     J, beta = constraint_kernels(s.model)[1](s.q, *time_argument(s.model, s.t))
     return np.abs((J @ s.v[..., None])[..., 0] - beta).max(axis=-1, initial=0.0)
@@ -144,12 +136,18 @@ QUANTITIES: dict[str, RunQuantity] = {
     ),
     "kinetic": RunQuantity((), "J", "kinetic energy", lambda s: kinetic_energy(s.model, s.q, s.v)),
     "potential": RunQuantity((), "J", "potential energy", lambda s: potential_energy(s.model, s.q)),
-    "energy": RunQuantity((), "J", "kinetic and potential energy", _energy),
+    "energy": RunQuantity(
+        (), "J", "kinetic and potential energy",
+        lambda s: kinetic_energy(s.model, s.q, s.v) + potential_energy(s.model, s.q),
+    ),
     "power": RunQuantity((), "W", "power that enters", lambda s: power(s.model, s.q, s.v, s.tau, t=s.t)),
     "momentum": RunQuantity(
         ("axis",), "N m s and N s", "momentum about the ground's origin", lambda s: momentum(s.model, s.q, s.v)
     ),
-    "position_residual": RunQuantity((), "m and rad", "largest gap in a loop or coupling", _position_residual),
+    "position_residual": RunQuantity(
+        (), "m and rad", "largest gap in a loop or coupling",
+        lambda s: np.abs(constraint_residual(s.model, s.q, t=s.t)).max(axis=-1, initial=0.0),
+    ),
     "velocity_residual": RunQuantity((), "m/s and rad/s", "largest slip in a loop or coupling", _velocity_residual),
 }  # fmt: skip
 """Quantities that are computed from the states and the model."""

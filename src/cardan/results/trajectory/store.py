@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from cardan.atomic_file import SYSTEM_ERRORS, begin_file, cannot_write, file_path, finish_file
 from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
-from cardan.results.atomic_file import SYSTEM_ERRORS, begin_file, cannot_write, file_path, finish_file
 from cardan.results.trajectory.files import NetCDF, event_variables, header, load_run, parameter_variables, variable
 from cardan.results.trajectory.quantities import labels_of, with_values
 from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
@@ -42,19 +42,10 @@ class Store(contextlib.AbstractContextManager["Store"]):
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        model: Model,
-        time: Any,
-        batch_size: int,
-        *,
-        tau: Any = None,
-        values: Any = None,
-        method: str = "",
-        formulation: str = "spatial",
-        settings: Mapping[str, Any] | None = None,
+        self, path: str | os.PathLike[str], model: Model, time: Any, batch_size: int, *, tau: Any = None,
+        values: Any = None, method: str = "", formulation: str = "spatial", settings: Mapping[str, Any] | None = None,
         overwrite: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise InputError(f"store: model must be a cd.Model, got {type(model).__name__}")
         whole("store", "batch_size", batch_size)
@@ -80,15 +71,9 @@ class Store(contextlib.AbstractContextManager["Store"]):
             self._begin(self._file)
 
     def write(
-        self,
-        first: int,
-        q: Any,
-        v: Any,
-        *,
-        time: Any = None,
-        outcome: Iterable[str] = (),
+        self, first: int, q: Any, v: Any, *, time: Any = None, outcome: Iterable[str] = (),
         events: Iterable[EventRecord] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write q (k, n, nq) and v (k, n, nv) of the systems `first`, `first + 1`, ...; NaN after a system's end.
 
         `time` (k, n) is needed if the systems have their own times. `outcome` has a string for each of the k systems.
@@ -109,7 +94,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
             wanted = (k, self.samples, *widths[name])
             if part.shape != wanted:
                 raise InputError(f"store: {name} must have the shape {wanted}, got {part.shape}")
-        if not 0 <= first <= first + k <= self.batch_size:
+        if first + k > self.batch_size:
             raise InputError(f"store: systems {first} to {first + k - 1} are outside its batch of {self.batch_size}")
         if not self._cleanup.alive:
             raise InputError(f"store: {self.path} is finished; nothing more can be written")

@@ -47,9 +47,7 @@ class EventRecord:
     @property
     def index(self) -> tuple[int, ...]:
         """Index of the system in the batch."""
-        if isinstance(self.system, int | np.integer):
-            return (int(self.system),)
-        return tuple(map(int, self.system))
+        return tuple(map(int, np.atleast_1d(np.asarray(self.system, dtype=int))))
 
 
 class Residuals(NamedTuple):
@@ -70,6 +68,16 @@ class Metadata:
     formulation: str
     settings: Mapping[str, Any]
     statistics: Mapping[str, Any]
+
+
+def _computed(name: str, doc: str) -> Any:
+    """A property of a run: a quantity by name."""
+
+    def get(run: Trajectory) -> np.ndarray:
+        return run.quantity(name)
+
+    get.__doc__ = doc
+    return property(get)
 
 
 class Trajectory:
@@ -93,20 +101,10 @@ class Trajectory:
     """
 
     def __init__(
-        self,
-        model: Model,
-        time: Any,
-        q: Any,
-        v: Any,
-        *,
-        tau: Any = None,
-        events: Iterable[EventRecord] = (),
-        outcome: Any = None,
-        method: str = "",
-        formulation: str = "spatial",
-        settings: Mapping[str, Any] | None = None,
+        self, model: Model, time: Any, q: Any, v: Any, *, tau: Any = None, events: Iterable[EventRecord] = (),
+        outcome: Any = None, method: str = "", formulation: str = "spatial", settings: Mapping[str, Any] | None = None,
         statistics: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise InputError(f"trajectory: model must be a cd.Model, got {type(model).__name__}")
         metadata = Metadata(labels_of(model), method, formulation, dict(settings or {}), dict(statistics or {}))
@@ -115,15 +113,9 @@ class Trajectory:
         self._fill(metadata, model, arrays, drives, events, outcome)
 
     def _fill(
-        self,
-        metadata: Metadata,
-        model: Model | None,
-        arrays: dict[str, Any],
-        tau: np.ndarray | None,
-        events: Iterable[EventRecord],
-        outcome: Any,
-        computed: Mapping[str, Any] | None = None,
-    ) -> Trajectory:
+        self, metadata: Metadata, model: Model | None, arrays: dict[str, Any], tau: np.ndarray | None,
+        events: Iterable[EventRecord], outcome: Any, computed: Mapping[str, Any] | None = None,
+    ) -> Trajectory:  # fmt: skip
         """Check the shapes and store everything; arrays may be read lazily from a file."""
         self._metadata, self._model, self._arrays = metadata, model, arrays
         self._computed: dict[str, Any] = dict(computed or {})
@@ -135,11 +127,9 @@ class Trajectory:
         """Shape of the batch; `()` is a single system."""
         if tuple(arrays["v"].shape) != (*shape[:-1], nv):
             raise InputError(f"trajectory: v must have the shape {(*shape[:-1], nv)}, got {tuple(arrays['v'].shape)}")
-        if tuple(arrays["time"].shape) not in (shape[-2:-1], shape[:-1]):
-            raise InputError(
-                f"trajectory: time must have the shape {shape[-2:-1]} or {shape[:-1]}, "
-                f"got {tuple(arrays['time'].shape)}"
-            )
+        times = tuple(arrays["time"].shape)
+        if times not in (shape[-2:-1], shape[:-1]):
+            raise InputError(f"trajectory: time must have the shape {shape[-2:-1]} or {shape[:-1]}, got {times}")
         if shape[-2] == 0:
             raise InputError("trajectory: it has no samples; give at least one")
         if np.isnan(self.time).all():
@@ -228,8 +218,7 @@ class Trajectory:
             raise UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{nearest(name, known)}")
         if name not in self._computed:
             self._computed[name] = self._over_samples(name)
-        self._computed[name] = frozen(self._computed[name])
-        found: np.ndarray = self._computed[name]
+        found = self._computed[name] = frozen(self._computed[name])
         return found
 
     def _over_samples(self, name: str) -> np.ndarray:
@@ -256,55 +245,25 @@ class Trajectory:
         values = model.values[..., None, :]
         return with_values(model, np.broadcast_to(values, (*keep.shape, values.shape[-1]))[keep])
 
-    @property
-    def a(self) -> np.ndarray:
-        """Accelerations (..., n, nv), rad/s^2 and m/s^2."""
-        return self.quantity("a")
-
-    @property
-    def poses(self) -> np.ndarray:
-        """Poses of all bodies (..., n, nb, 4, 4) in ground axes, lengths in m."""
-        return self.quantity("poses")
-
-    @property
-    def twists(self) -> np.ndarray:
-        """Twists of all bodies (..., n, nb, 6), rad/s and m/s, body components."""
-        return self.quantity("twists")
-
-    @property
-    def reactions(self) -> np.ndarray:
-        """Wrench of every joint on its child (..., n, joints, 6), N m and N, at and in the joint frame."""
-        return self.quantity("reactions")
-
-    @property
-    def multipliers(self) -> np.ndarray:
-        """Multipliers (..., n, nl) of the constraint rows of the run's formulation, N m and N."""
-        return self.quantity("multipliers")
-
-    @property
-    def kinetic(self) -> np.ndarray:
-        """Kinetic energy (..., n), J."""
-        return self.quantity("kinetic")
-
-    @property
-    def potential(self) -> np.ndarray:
-        """Potential energy (..., n) of gravity and springs, J."""
-        return self.quantity("potential")
-
-    @property
-    def energy(self) -> np.ndarray:
-        """Kinetic and potential energy (..., n), J."""
-        return self.quantity("energy")
-
-    @property
-    def power(self) -> np.ndarray:
-        """Power (..., n), W, of drives, motions, dampers, friction and other forces: the rate of `energy`."""
-        return self.quantity("power")
-
-    @property
-    def momentum(self) -> np.ndarray:
-        """Momentum (..., n, 6), angular about the ground's origin then linear, N m s and N s, ground components."""
-        return self.quantity("momentum")
+    a: np.ndarray = _computed("a", "Accelerations (..., n, nv), rad/s^2 and m/s^2.")
+    poses: np.ndarray = _computed("poses", "Poses of all bodies (..., n, nb, 4, 4) in ground axes, lengths in m.")
+    twists: np.ndarray = _computed("twists", "Twists of all bodies (..., n, nb, 6), rad/s and m/s, body components.")
+    reactions: np.ndarray = _computed(
+        "reactions", "Wrench of every joint on its child (..., n, joints, 6), N m and N, at and in the joint frame."
+    )
+    multipliers: np.ndarray = _computed(
+        "multipliers", "Multipliers (..., n, nl) of the constraint rows of the run's formulation, N m and N."
+    )
+    kinetic: np.ndarray = _computed("kinetic", "Kinetic energy (..., n), J.")
+    potential: np.ndarray = _computed("potential", "Potential energy (..., n) of gravity and springs, J.")
+    energy: np.ndarray = _computed("energy", "Kinetic and potential energy (..., n), J.")
+    power: np.ndarray = _computed(
+        "power", "Power (..., n), W, of drives, motions, dampers, friction and other forces: the rate of `energy`."
+    )
+    momentum: np.ndarray = _computed(
+        "momentum",
+        "Momentum (..., n, 6), angular about the ground's origin then linear, N m s and N s, ground components.",
+    )
 
     @property
     def residuals(self) -> Residuals:
@@ -472,16 +431,10 @@ class Trajectory:
     # Figures. Nothing is shown or written unless asked for: each method returns a `matplotlib.figure.Figure`.
 
     def plot(
-        self,
-        *panels: str,
-        joints: Sequence[str] | str | None = None,
-        reactions: Sequence[str] | str = (),
-        angle: str = "rad",
-        lines: int = 10,
-        size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None,
-        overwrite: bool = False,
-    ) -> Figure:
+        self, *panels: str, joints: Sequence[str] | str | None = None, reactions: Sequence[str] | str = (),
+        angle: str = "rad", lines: int = 10, size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None, overwrite: bool = False,
+    ) -> Figure:  # fmt: skip
         """Plot panels over time: `run.plot("coordinates", "energy", reactions=["A"])`.
 
         Args:
@@ -499,61 +452,42 @@ class Trajectory:
             overwrite: whether an existing file may be replaced.
 
         """
-        from cardan.results.plots.panels import selection_of
-        from cardan.results.plots.plot import plot
+        from cardan.results.plots import plot, selection_of
 
         output = FigureOutput(size, path, overwrite)
         return plot(self, panels, selection_of(self, joints, reactions, angle), lines, output)
 
     def plot_phase(
-        self,
-        *joints: str,
-        angle: str = "rad",
-        lines: int = 30,
-        size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None,
-        overwrite: bool = False,
-    ) -> Figure:
+        self, *joints: str, angle: str = "rad", lines: int = 30, size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None, overwrite: bool = False,
+    ) -> Figure:  # fmt: skip
         """Plot the rates of tree joints over their coordinates, all by default; a dot marks the start.
 
         Of a batch, at most `lines` systems are drawn. Other options are those of `plot`.
         """
-        from cardan.results.plots.panels import selection_of
-        from cardan.results.plots.plot import plot_phase
+        from cardan.results.plots import plot_phase, selection_of
 
         output = FigureOutput(size, path, overwrite)
         return plot_phase(self, selection_of(self, joints or None, (), angle), lines, output)
 
     def plot_power(
-        self,
-        *,
-        lines: int = 10,
-        size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None,
+        self, *, lines: int = 10, size: tuple[float, float] | None = None, path: str | PathLike[str] | None = None,
         overwrite: bool = False,
-    ) -> Figure:
+    ) -> Figure:  # fmt: skip
         """Plot power, the change of energy together with the work of that power, and their difference.
 
         The work is the integral of a cubic spline through the samples: with few samples its error dominates the
         difference.
         """
-        from cardan.results.plots.plot import plot_power
+        from cardan.results.plots import plot_power
 
         return plot_power(self, lines, FigureOutput(size, path, overwrite))
 
     def draw(
-        self,
-        t: Any = None,
-        *,
-        trace: Sequence[Any] = (),
-        view: Any = None,
-        names: bool = False,
-        centres: bool = False,
-        scale: bool = True,
-        size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None,
+        self, t: Any = None, *, trace: Sequence[Any] = (), view: Any = None, names: bool = False, centres: bool = False,
+        scale: bool = True, size: tuple[float, float] | None = None, path: str | PathLike[str] | None = None,
         overwrite: bool = False,
-    ) -> Figure:
+    ) -> Figure:  # fmt: skip
         """Draw the mechanism at one or several times, s, in one picture; by default at seven evenly spaced times.
 
         `trace` names bodies or frames, or pairs (body, point), whose paths over the whole run are drawn; a point (3,),

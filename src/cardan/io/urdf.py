@@ -1,9 +1,13 @@
-"""URDF, the robot description of ROS: links with inertia, joints between them.
+"""URDF, the robot description of ROS, read into a mechanism, and a model written as URDF.
 
 A link is a body, its frame the body frame. A joint's frame on the parent is its `<origin>`, on the child the child's
 own frame. SI units: m, rad, kg, kg m^2. Roll, pitch and yaw turn about the fixed axes. What does not concern dynamics
 (`<visual>`, `<collision>`, `<material>`) is ignored; other unknown elements are listed in the model's notes. Meshes and
 packages are not needed.
+
+In a file that is written, a link's frame is at its joint, so the frame of a body is moved there. A joint of several
+motions becomes several joints with links without mass between them. A frame becomes a link without mass. A model gets
+a link `world`, unless one body is fixed to ground at the ground's frame and nothing else is connected to ground.
 
 Source: the URDF specification of ROS, pages robot, link, inertial, joint.
 """
@@ -11,27 +15,49 @@ Source: the URDF specification of ROS, pages robot, link, inertial, joint.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+from xml.etree import ElementTree
 
 import numpy as np
 
+from cardan.algebra.rotation import rotation_to_axis
 from cardan.errors import FileError, InputError, ModelError, nearest
+from cardan.io.export import (
+    Branch,
+    add,
+    branches,
+    check_names,
+    document,
+    finite_data,
+    followers,
+    left_out,
+    name_of,
+    rpy_of_rotation,
+    unlike,
+    words,
+)
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import BODIES, placing, read_text
-from cardan.io.xml_element import Element, parse_xml
-from cardan.model.body import JointData
+from cardan.io.xml_element import ELEMENTS, Element, free_name, parse_top
+from cardan.model.body import Joint, JointData
 from cardan.model.builder import Mechanism
-from cardan.model.joint import Free, JointType, Planar, Prismatic, Revolute, Rigid
+from cardan.model.joint import PLANAR, RIGID, Free, JointType, Planar, Prismatic, Revolute, Rigid
+from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.tree import GROUND
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element as Node
 
 Root = Literal["fixed", "free"]
 ROOTS: dict[str, Callable[[], JointType]] = {"fixed": Rigid, "free": Free}
 
-# type: how to make the joint from its axis, and whether it has one
+# How to make a joint of each type from its axis, and whether it has one.
 TYPES: dict[str, tuple[Callable[[Any], JointType], bool]] = {
     "revolute": (Revolute, True),
     "continuous": (Revolute, True),
@@ -46,13 +72,9 @@ INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
 def read_urdf(
-    path_or_text: str | Path,
-    *,
-    root: Root = "fixed",
-    gravity: Any = (0.0, 0.0, -9.81),
-    mimic: bool = True,
+    path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = (0.0, 0.0, -9.81), mimic: bool = True,
     policy: Word = "strict",
-) -> Mechanism:
+) -> Mechanism:  # fmt: skip
     """Read a URDF file, or URDF text (a string that starts with `<`), into a mechanism.
 
     Args:
@@ -70,7 +92,7 @@ def read_urdf(
     else:
         path = Path(path_or_text)
         source, stem, text = str(path), path.stem, read_text(path)
-    robot = parse_xml(text, source, "robot", "robot")
+    robot = Element(parse_top(text, source, "robot"), source, "robot", Counter())
     mechanism = Mechanism(robot.node.get("name", "").strip() or stem, gravity=gravity)
     version = robot.node.get("version", "1.0").strip()
     if version.partition(".")[0] != "1":
@@ -85,7 +107,7 @@ def read_urdf(
 
     bodies = _add_links(mechanism, links, rules)
     with naming(robot):
-        mechanism.joint(_free_name("root", joints), ROOTS[root](), mechanism.ground, bodies[root_link])
+        mechanism.joint(free_name("root", joints), ROOTS[root](), mechanism.ground, bodies[root_link])
     for name, joint in joints.items():
         _add_joint(mechanism, name, joint, bodies, rules)
     for name in joints if mimic else ():
@@ -188,7 +210,7 @@ def _add_links(mechanism: Mechanism, links: dict[str, Element], policy: Policy) 
     """Add a body for each link; return their names, which are the links' own except for one called ground."""
     bodies = {link: link for link in links}
     if mechanism.ground in links:
-        bodies[mechanism.ground] = _free_name(mechanism.ground, links)
+        bodies[mechanism.ground] = free_name(mechanism.ground, links)
         mechanism.note(
             f"link {mechanism.ground!r} is called {bodies[mechanism.ground]!r} here, because "
             f"{mechanism.ground!r} is what the robot stands on"
@@ -317,8 +339,232 @@ def _couple(mechanism: Mechanism, name: str, joints: dict[str, Element]) -> None
         mechanism.couple(f"{name} mimics {other}", {name: 1.0, other: -multiplier}, offset=offset)
 
 
-def _free_name(name: str, taken: Iterable[str]) -> str:
-    """The name, with underscores added until it differs from the others."""
-    while name in taken:
-        name += "_"
-    return name
+# Writing.
+
+DOWN = (0.0, 0.0, -9.81)
+TYPE_OF = {"turn": "revolute", "slide": "prismatic"}
+# What is lost where other joints stand for one that URDF lacks.
+BALL = (
+    "URDF has no such joint; three hinges about x, y and z stand for it, with angles in place of a quaternion, and "
+    "they lock where the second is at 90 degrees"
+)
+SCREW = "URDF has no such joint; a hinge and a slider that mimics it stand for it, so that it has two coordinates"
+FIXED = "URDF has no such joint; it is written as fixed, where its coordinates are neutral"
+
+
+def write_urdf(model: Model) -> tuple[str, list[str]]:
+    """The text of a URDF file, and a sentence for each loss; `load` makes the same tree of it."""
+    model.require_one("save")
+    check_names(model)
+    writer = _Writer(model.settled())
+    writer.losses += _losses(model)
+    root = writer.robot()
+    return document(root, model, writer.losses, {"link": BODIES, "*": ELEMENTS}), writer.losses
+
+
+def _losses(model: Model) -> Iterator[str]:
+    """What URDF cannot express in any model."""
+    if not np.array_equal(model.gravity, DOWN):
+        yield f"gravity {tuple(model.gravity.tolist())} m/s^2: URDF has none; give it to load"
+    for j in model.cuts:
+        yield f"joint {model.joints[j].name!r}: it closes a loop, and URDF knows only trees; left out"
+    for force in model.forces:
+        yield f"{force.kind.name} {force.name!r}: URDF has no force elements; left out"
+    for joint in model.joints:
+        if joint.armature is not None:
+            yield f"joint {joint.name!r}: URDF has no armature, {words(joint.armature)}; left out of the mass matrix"
+        if joint.start is not None:
+            yield f"joint {joint.name!r}: URDF has no start, {words(joint.start)}; left out"
+    yield from left_out(model, "URDF")
+
+
+class _Writer:
+    """Links and joints of one file."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.tree = list(branches(model))
+        self.losses: list[str] = []
+        self.link_names = {body.name for body in model.bodies} | {frame.name for frame in model.frames}
+        self.joint_names = {joint.name for joint in model.joints}
+        self.places: dict[int, Pose] = {GROUND: Pose()}  # of each link's frame, in its body's
+        self.base = self._base()
+        self.said = {branch.joint.name for branch in self.tree if branch.can_be_said}
+        single = {j for j, joint in enumerate(model.joints) if joint.kind.nv == 1 and joint.name in self.said}
+        self.following, left = followers(model, single)
+        for coupling in left:
+            self.losses.append(f"{coupling.owner}: URDF couples two joints by mimic and no others; left out")
+
+    def robot(self) -> Node:
+        """The whole file: links first, in the order of the bodies, then joints in that of the coordinates."""
+        robot = ElementTree.Element("robot", name=self.model.name)
+        links, joints = ElementTree.Element("links"), ElementTree.Element("joints")
+        if self.base is None:
+            self.base = unlike("world", self.link_names)
+            add(links, "link", name=self.base)
+        for branch in self.tree:
+            self._place(branch)
+        for body in range(self.model.nb):
+            self._link(links, body)
+        for branch in self.tree:
+            if branch.near != GROUND or self.base != name_of(self.model, branch.far):
+                self._branch(links, joints, branch)
+        for frame in self.model.frames:
+            add(links, "link", name=frame.name)
+            at = self.places[frame.body].inverse @ frame.at
+            own = unlike(f"{frame.name}_frame", self.joint_names)
+            self._joint(joints, own, "fixed", self._link_name(frame.body), frame.name, at)
+        robot.extend([*links, *joints])
+        return robot
+
+    def _base(self) -> str | None:
+        """The one body that stands for ground, if there is one."""
+        on_ground = [branch for branch in self.tree if branch.near == GROUND]
+        at_frame = any(frame.body == GROUND for frame in self.model.frames)
+        if len(on_ground) != 1 or at_frame or on_ground[0].kind is not RIGID:
+            return None
+        seen = on_ground[0].F @ on_ground[0].M.inverse
+        return name_of(self.model, on_ground[0].far) if seen.is_identity else None
+
+    def _link_name(self, body: int) -> str:
+        assert self.base is not None
+        return self.base if body == GROUND else self.model.bodies[body].name
+
+    def _place(self, branch: Branch) -> None:
+        """Choose the frame of a link: its body's where that is possible, else at the joint, with the body's axes."""
+        M, kind = branch.M, branch.kind
+        if branch.whole == "free" or (kind is PLANAR and not branch.backwards):
+            # the frame that follows from the normal of a plane alone is that of the body
+            axes = rotation_to_axis(M.rotation[:, 2])
+            plain = not M.position.any() and bool(np.abs(axes - M.rotation).max() < 1e-15)
+            place = Pose() if kind is PLANAR and plain else M
+        elif all(what == "slide" for what, _ in branch.motions):
+            place = Pose()
+        else:
+            place = Pose(M.position)
+        self.places[branch.far] = place
+        if not place.is_identity:
+            body = name_of(self.model, branch.far)
+            self.losses.append(
+                f"body {body!r}: URDF has a link's frame at its joint, so its frame is moved to joint "
+                f"{branch.joint.name!r}, by ({words(place.position)}) m"
+                + ("" if np.array_equal(place.rotation, np.eye(3)) else " and turned")
+            )
+
+    def _link(self, links: Node, index: int) -> None:
+        body, place = self.model.bodies[index], self.places[index]
+        link = add(links, "link", name=body.name)
+        if body.mass == 0 and not body.inertia.any():
+            return
+        com, I, R = body.com, body.inertia, place.rotation
+        if not place.is_identity:
+            com, I = (place.inverse @ Pose(com)).position, R.T @ I @ R
+        inertial = add(link, "inertial")
+        if com.any():
+            add(inertial, "origin", xyz=words(com))
+        add(inertial, "mass", value=words(body.mass))
+        I = (I + I.T) / 2
+        entries = zip(INERTIA, (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]), strict=True)
+        add(inertial, "inertia", **{name: words(value) for name, value in entries})
+
+    def _branch(self, links: Node, joints: Node, branch: Branch) -> None:
+        """Write one joint of the model as one or several joints."""
+        near, far = self._link_name(branch.near), self._link_name(branch.far)
+        seen = self.places[branch.near].inverse @ branch.F
+        back = branch.M.inverse @ self.places[branch.far]  # from M to the link's frame
+        name, data = branch.joint.name, finite_data(branch.joint)
+        if branch.whole == "free":
+            if branch.backwards:
+                self.losses.append(
+                    f"joint {name!r}: a floating joint runs from parent to child, and this one is met from its child; "
+                    "its coordinates are those of the opposite motion"
+                )
+            self._joint(joints, name, "floating", near, far, seen, data=data)
+            return
+        at = seen @ back
+        if branch.kind is PLANAR and not branch.backwards:
+            self._joint(joints, name, "planar", near, far, at, back.rotation.T @ np.eye(3)[2], data)
+            return
+        self._motions(links, joints, branch, near, far, at, back.rotation.T)
+
+    def _motions(self, links: Node, joints: Node, branch: Branch, near: str, far: str, at: Pose, R: np.ndarray) -> None:
+        """Motions one after the other, with links without mass between them; `R` takes axes of M to the link's."""
+        name, data = branch.joint.name, finite_data(branch.joint)
+        motions = branch.motions
+        if ball := branch.whole == "ball":
+            motions = [("turn", axis) for axis in np.eye(3)]
+        called = f"joint {name!r} ({branch.kind.title})"
+        if not branch.can_be_said:
+            self.losses.append(f"{called}: {FIXED}")
+        if not motions:
+            self._joint(joints, name, "fixed", near, far, at, data=data if branch.can_be_said else None)
+            return
+        if ball or branch.ratio is not None:
+            self.losses.append(f"{called}: {BALL if ball else SCREW}")
+        elif branch.reorders:
+            self.losses.append(f"joint {name!r}: it is met from its child; its coordinates come in the opposite order")
+        if len(motions) > 1 and data != JointData():
+            self.losses.append(f"joint {name!r}: several joints stand for it, and its limits and friction are left out")
+        own = [
+            name if len(motions) == 1 else unlike(f"{name}_{k}", self.joint_names) for k in range(1, 1 + len(motions))
+        ]
+        if branch.ratio is not None:
+            own[0] = name  # so that couplings can name it
+        for k, (what, axis) in enumerate(motions):
+            last = k == len(motions) - 1
+            next_link = far if last else unlike(f"{own[k]}_link", self.link_names)
+            if not last:
+                add(links, "link", name=next_link)
+            joint = self._joint(
+                joints, own[k], TYPE_OF[what], near, next_link, at if k == 0 else Pose(), R @ axis,
+                data if len(motions) == 1 else JointData(),
+            )  # fmt: skip
+            if branch.ratio is not None and last:
+                add(joint, "mimic", joint=own[0], multiplier=words(branch.ratio))
+            elif k == 0 and (len(motions) == 1 or branch.ratio is not None):
+                self._mimic(joint, branch.joint)
+            near = next_link
+
+    def _joint(
+        self, joints: Node, name: str, type: str, near: str, far: str, at: Pose,
+        axis: np.ndarray | None = None, data: JointData | None = None,
+    ) -> Node:  # fmt: skip
+        data = data or JointData()
+        if type == "revolute" and data.lower is None and data.upper is None:
+            type = "continuous"
+        joint = add(joints, "joint", name=name, type=type)
+        if not at.is_identity:
+            rpy = {} if np.array_equal(at.rotation, np.eye(3)) else {"rpy": words(rpy_of_rotation(at.rotation))}
+            add(joint, "origin", xyz=words(at.position), **rpy)
+        add(joint, "parent", link=near)
+        add(joint, "child", link=far)
+        if axis is not None:
+            add(joint, "axis", xyz=words(np.where(np.abs(axis) < 1e-15, 0.0, axis)))
+        limit = _limit_entries(type, data)
+        if limit:
+            add(joint, "limit", **{key: words(value) for key, value in limit.items()})
+        if data.damping or data.friction:
+            add(joint, "dynamics", damping=words(data.damping), friction=words(data.friction))
+        return joint
+
+    def _mimic(self, node: Node, joint: Joint) -> None:
+        """Write the joint that this one follows, by a coupling of the model or by its data."""
+        j = self.model.joint_names.index(joint.name)
+        if j in self.following:
+            other, multiplier, offset = self.following[j]
+            name = self.model.joints[other].name
+        elif joint.data.mimic is not None and joint.data.mimic[0] in self.said:
+            name, multiplier, offset = joint.data.mimic
+        else:
+            return
+        add(node, "mimic", joint=name, multiplier=words(multiplier), offset=words(offset))
+
+
+def _limit_entries(type: str, data: JointData) -> dict[str, float]:
+    """Entries of `<limit>`; hinges and sliders must have them all, and the largest number stands for no limit."""
+    names = ("velocity", "effort") if type == "continuous" else ("lower", "upper", "velocity", "effort")
+    given: dict[str, float | None] = {name: getattr(data, name) for name in names}
+    if type not in ("revolute", "prismatic"):
+        return {key: value for key, value in given.items() if value is not None}
+    unlimited = {"lower": -UNLIMITED} | dict.fromkeys(("upper", "velocity", "effort"), UNLIMITED)
+    return {key: unlimited[key] if value is None else value for key, value in given.items()}

@@ -1,1 +1,0 @@
-"""URDF, the robot description of ROS."""
