@@ -151,7 +151,7 @@ def assert_contract(model: cd.Model, q: np.ndarray, v: np.ndarray, tau: np.ndarr
         x, xd = project(poses.reshape(-1, 16), twists)
         for got, expected in zip(lift(x, xd), (poses.reshape(-1, 16), twists), strict=True):
             close(np.array(got), expected, 1e-12)
-        M, f, J, gamma, phi = (np.array(part) for part in system(x, xd, *state[2:], 0.0))
+        M, f, J, gamma, _, phi = (np.array(part) for part in system(x, xd, *state[2:], 0.0))
         close(phi, np.zeros_like(phi), 1e-9)
         close(J @ xd, np.zeros_like(phi), 1e-9)
         close(np.array(xd).T @ M @ xd / 2, np.array(energy(*state[:2])), 1e-12)

@@ -176,4 +176,4 @@ def test_poses_and_frame_Jacobians(number: int, seed: int) -> None:
         close(pose, (t.data.oMi[k + 1] * t.placement[k]).homogeneous)
     for axes, frame in (("body", pin.LOCAL), ("ground", pin.LOCAL_WORLD_ALIGNED)):
         J = pin.getFrameJacobian(t.pin, t.data, t.tool, frame)[[3, 4, 5, 0, 1, 2]]
-        close(cd.jacobian(t.model, "tool", q, axes=axes), np.array([t.ours(row) for row in J]))
+        close(cd.jacobian(t.model, q, "tool", axes=axes), np.array([t.ours(row) for row in J]))
