@@ -20,8 +20,8 @@ from ..user_kinds import CURVATURE, HARDENING, PULL, WIRE, Wire, wire
 FORMULATIONS: list[dict[str, Any]] = [
     {"formulation": "spatial"},
     {"formulation": "newton_euler"},
-    {"formulation": "absolute", "frame": "fixed"},
-    {"formulation": "absolute", "frame": "body"},
+    {"formulation": "absolute"},
+    {"formulation": "absolute_body"},
     {"formulation": "relative"},
 ]
 STATE = [0.3, 0.4], [1.2, -0.7]
