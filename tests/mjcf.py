@@ -66,7 +66,7 @@ def compare(path: Path, seed: int = 0, *, compiled: bool = False, **given: Any) 
     q, v = model.random_state(np.random.default_rng(seed))
     T, carried = _rates(model, theirs, data, q, v)
     mujoco.mj_forward(theirs, data)
-    plain = replace(model, cuts=(), couplings=(), forces=(), kernels={})
+    plain = replace(model, cuts=(), couplings=(), forces=())
     errors["poses"] = _poses(plain, theirs, data, q)
     if not model.nv:
         return errors
@@ -161,7 +161,7 @@ def _evaluate(model: cd.Model, name: str, q: np.ndarray, v: np.ndarray | None) -
 
 def _acceleration(model: cd.Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Free motion under the model's own forces, loops and couplings left open."""
-    opened = replace(model, cuts=(), couplings=(), kernels={})
+    opened = replace(model, cuts=(), couplings=())
     quantity = forward_dynamics(opened, "spatial", [], False)
     values = {"q": q, "v": v, "tau": np.zeros(model.nv), "t": 0.0}
     return np.array(function_of(opened, quantity)(*(values[port] for port in quantity.inputs))).ravel()

@@ -102,7 +102,7 @@ def test_a_knife_edge_in_assembly_redundancy_and_residual() -> None:
     assert np.array_equal(cd.constraint_residual(model, q), [0.0])
     found = cd.redundancy(model)
     assert (found.rows, found.rank, found.freedoms) == (1, 1, 2)
-    with pytest.raises(cd.InputError, match="velocities at the start break constraint 'edge0'"):
+    with pytest.raises(cd.InputError, match="velocities at the start violate constraint 'edge0'"):
         cd.simulate(model, 1.0, q, [1.0, 0.0, 0.7])
     twice = sleigh(2)
     found = cd.redundancy(twice)

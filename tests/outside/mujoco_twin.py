@@ -62,7 +62,7 @@ def differences(path: Path, seed: int = 0) -> dict[str, float]:
     found["gaps"] = _gaps(twin, q, v)
     twin.theirs.opt.disableflags |= OFF.mjDSBL_CONSTRAINT
     T, carried = twin.set(q, v)
-    plain = replace(model, cuts=(), couplings=(), forces=(), kernels={})
+    plain = replace(model, cuts=(), couplings=(), forces=())
     M_theirs = np.zeros((theirs.nv, theirs.nv))
     mujoco.mj_fullM(theirs, twin.data, M_theirs)
     M, bias = (_evaluate(plain, name, q, v) for name in ("mass_matrix", "bias_force"))
@@ -185,7 +185,7 @@ def _gaps(twin: Twin, q: np.ndarray, v: np.ndarray) -> float:
     """How far connects and welds that have a name are open at a state where they are: lengths, and half angles."""
     model, theirs, data, worst = twin.model, twin.theirs, twin.data, 0.0
     twin.set(q, v)
-    poses = np.array(function_of(replace(model, cuts=(), couplings=(), kernels={}), POSES)(q)).reshape(-1, 4, 4)
+    poses = np.array(function_of(replace(model, cuts=(), couplings=()), POSES)(q)).reshape(-1, 4, 4)
     poses = np.concatenate([poses, [np.eye(4)]])  # ground is the last
     for e in range(theirs.neq):
         mine = [joint for joint in model.joints if theirs.eq(e).name == joint.name]

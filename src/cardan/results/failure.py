@@ -54,7 +54,7 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
     worst, row = map(int, np.unravel_index(int(np.argmax(missing / speeds[:, None])), missing.shape))
     if not missing[worst, row] <= CLOSED * size * speeds[worst]:
         raise InputError(
-            f"simulate: the velocities at the start break {model.rows[row].owner}: by {missing[worst, row]:.3g} "
+            f"simulate: the velocities at the start violate {model.rows[row].owner} by {missing[worst, row]:.3g} "
             f"(m/s or rad/s){_which(len(q), worst)}; {help}"
         )
 
