@@ -226,8 +226,8 @@ def test_names_and_frames_are_told_apart(cache, monkeypatch):
     for reach in (1.0, 2.0):
         J = cardan.jacobian(arm("ab", reach), q, "tool")
         np.testing.assert_allclose(J[4], [1 + reach, reach])
-    assert cardan.jacobian(arm("ab", 1.0), "a", q)[2].tolist() == [1, 0]
-    assert cardan.jacobian(arm("ba", 1.0), "a", q)[2].tolist() == [1, 1]
+    assert cardan.jacobian(arm("ab", 1.0), q, "a")[2].tolist() == [1, 0]
+    assert cardan.jacobian(arm("ba", 1.0), q, "a")[2].tolist() == [1, 1]
 
 
 def test_least_used_go_first(cache, monkeypatch):

@@ -41,6 +41,8 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
     reach = [float(np.linalg.norm(at.position)) for joint in model.joints for at in (joint.at, joint.child_at)]
     size = max([1e-3, *reach])
     phi, _ = constraint_kernels(model)[0](q, *time_argument(model, t))
+    if not phi.size:  # a loop closed by a free joint
+        return
     worst, row = map(int, np.unravel_index(int(np.argmax(np.abs(phi))), phi.shape))
     help = "give assemble=True, or q0, v0 = cd.assemble(model, q0, v0)"
     if not np.abs(phi[worst, row]) <= CLOSED * size:
