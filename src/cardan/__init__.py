@@ -123,52 +123,40 @@ __version__ = "0.1.0"
 
 # Where the names live that pull in heavier parts: imported when first used.
 _LAZY = {
-    "mechanisms": "mechanisms",
-    "textbook": "functions.textbook",
-    "Formulation": "formulation.formulation",
-    "TreeFormulation": "formulation.tree",
-    "add_formulation": "formulation.registry",
-    "check": "functions.check",
-    "condition": "structure.condition",
-    **dict.fromkeys(
-        ("bias_force", "coriolis_matrix", "forward_dynamics", "gravity_force", "inverse_dynamics",
-         "inverse_mass_matrix", "joint_wrenches", "mass_matrix", "plus", "rates"), "functions.dynamics",
-    ),
-    **dict.fromkeys(
-        ("center_of_mass", "centroidal_momentum", "kinetic_energy", "momentum", "potential_energy"),
-        "functions.energy",
-    ),
-    "equations": "functions.equations",
-    "Symbols": "readable.symbols",
-    **dict.fromkeys(("in_plane", "is_planar"), "structure.planarity"),
-    **dict.fromkeys(
-        ("body_accelerations", "body_poses", "body_twists", "frame_pose", "jacobian", "joint_axes"),
-        "functions.kinematics",
-    ),
-    **dict.fromkeys(
-        ("Actuation", "actuation", "constraint_jacobian", "constraint_residual", "reactions",
-         "undetermined_reactions"), "functions.constraints",
-    ),
-    "multipliers": "functions.constraints",
-    "power": "functions.energy",
-    "EventRecord": "results.trajectory.trajectory",
-    "draw": "results.drawing.draw",
-    "page": "results.page.page",
-    **dict.fromkeys(("Viewer", "view"), "results.page.viewer"),
-    "load_run": "results.trajectory.files",
-    "simulate": "results.simulate",
-    **dict.fromkeys(("Event", "Instant"), "integrate.events"),
-    **dict.fromkeys(
-        ("Adams", "Alpha", "BDF", "DormandPrince", "Gear", "Integrator", "RK4", "RungeKutta", "SemiImplicitEuler",
-         "add_method"), "integrate.integrators",
-    ),
-    "Store": "results.trajectory.store",
-    "Trajectory": "results.trajectory.trajectory",
-    **dict.fromkeys(("Redundancy", "redundancy"), "structure.redundancy"),
-    "assemble": "structure.assemble",
-    **dict.fromkeys(("load", "load_mechanism", "save"), "io.load"),
-    "get_threads": "machines.ufunc.threads",
-    "set_threads": "machines.ufunc.threads",
+    name: module
+    for module, names in {
+        "formulation.formulation": "Formulation",
+        "formulation.registry": "add_formulation",
+        "formulation.tree": "TreeFormulation",
+        "functions.check": "check",
+        "functions.constraints": "Actuation actuation constraint_jacobian constraint_residual multipliers reactions "
+        "undetermined_reactions",
+        "functions.dynamics": "bias_force coriolis_matrix forward_dynamics gravity_force inverse_dynamics "
+        "inverse_mass_matrix joint_wrenches mass_matrix plus rates",
+        "functions.energy": "center_of_mass centroidal_momentum kinetic_energy momentum potential_energy power",
+        "functions.equations": "equations",
+        "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
+        "functions.textbook": "textbook",
+        "integrate.events": "Event Instant",
+        "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
+        "add_method",
+        "io.load": "load load_mechanism save",
+        "machines.ufunc.threads": "get_threads set_threads",
+        "mechanisms": "mechanisms",
+        "readable.symbols": "Symbols",
+        "results.drawing.draw": "draw",
+        "results.page.page": "page",
+        "results.page.viewer": "Viewer view",
+        "results.simulate": "simulate",
+        "results.trajectory.files": "load_run",
+        "results.trajectory.store": "Store",
+        "results.trajectory.trajectory": "EventRecord Trajectory",
+        "structure.assemble": "assemble",
+        "structure.condition": "condition",
+        "structure.planarity": "in_plane is_planar",
+        "structure.redundancy": "Redundancy redundancy",
+    }.items()
+    for name in names.split()
 }  # fmt: skip
 
 __all__ = [

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, constant, dot, segment, zeros
-from cardan.errors import ModelError
 from cardan.formulation.recursion import Node
 from cardan.model.model import Model
 
@@ -77,13 +76,3 @@ def less_rotors(model: Model, drives: Mapping[int, Matrix], qdd: Matrix) -> dict
             A = constant(np.diag(link.armature))
             left[link.joint] = left.get(link.joint, zeros(link.kind.nv, None, qdd)) - A @ segment(qdd, link.v)
     return left
-
-
-def refuse_armature(model: Model, formulation: str) -> None:
-    """Refuse a model with armature, for a formulation in whose rates it is not diagonal."""
-    names = [model.joints[link.joint].name for link in model.tree.links if link.armature is not None]
-    if names:
-        raise ModelError(
-            f"model {model.name!r}: joint {names[0]!r} has armature, which the formulation {formulation!r} does not "
-            "know; use another, such as 'spatial'"
-        )

@@ -6,9 +6,7 @@ The owner is the module that declares the `Slot`. Nothing is found by a name in 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
@@ -57,13 +55,6 @@ class Slot(Generic[Key, Thing]):
 
     def _home(self, model: Model) -> Model:
         return model if self.by_values else model.unbound
-
-
-class Evaluated(Protocol):
-    """A kernel that can be called at other values of free parameters."""
-
-    def at_values(self, p: np.ndarray) -> Self:
-        """The same kernel at values (..., size)."""
 
 
 class KernelSlot(Generic[Key]):
