@@ -27,7 +27,8 @@ from benchmarks.report import Run
 from benchmarks.tables import NONE, ns, number, scientific, table, times
 from benchmarks.throughput import SINGLE_STATES, batch_size
 from benchmarks.timing import Block, Timing, calls, interleave
-from cardan.functions.general import forward_kernel, reaction_kernel
+from cardan.formulation.registry import find_formulation
+from cardan.structure.dynamics import forward_kernel, reaction_kernel
 
 # Cardan's formulations, by the name that a kernel has.
 FORMULATIONS = {
@@ -113,7 +114,7 @@ def _forward_text(run: Run, linkage: Linkage) -> str:
     for key in FORMULATIONS:
         with no_cache():
             model = _fresh(linkage)
-            kernel, made = _timed(lambda model=model, key=key: forward_kernel(model, key, False))
+            kernel, made = _timed(lambda model=model, key=key: forward_kernel(model, find_formulation(key), False))
             ours, compiled = _timed(lambda kernel=kernel: kernel(*few, threads=1))
         errors[key] = float((np.abs(ours - theirs).max(1) / np.abs(theirs).max(1)).max())
         about[key] = f"{_operations(kernel):,}", number(made + compiled), scientific(errors[key])
@@ -163,7 +164,7 @@ def _reaction_rows(run: Run, linkage: Linkage) -> list[tuple[str, ...]]:
     for key in FORMULATIONS:
         with no_cache():
             model = _fresh(linkage)
-            kernel, made = _timed(lambda model=model, key=key: reaction_kernel(model, key))
+            kernel, made = _timed(lambda model=model, key=key: reaction_kernel(model, find_formulation(key)))
             few = [array[:WARM_ROWS] for array in arrays]
             _, compiled = _timed(lambda kernel=kernel, few=few: kernel(*few, loads, threads=1))
         about[key] = f"{_operations(kernel):,}", number(made + compiled)
@@ -258,7 +259,7 @@ def _windows(run: Run, n: int, key: str, thick: bool) -> Windows:
     arrays, out = (q, v, np.zeros_like(v)), np.zeros_like(v)
     few = [array[:WARM_ROWS] for array in arrays]
     with no_cache():
-        kernel, made = _timed(lambda: forward_kernel(model, key, False))
+        kernel, made = _timed(lambda: forward_kernel(model, find_formulation(key), False))
         ours, compiled = _timed(lambda: kernel(*few, threads=1))
     expected = window_accelerations(n, few[0])
     error = float(np.abs(ours - expected).max() / np.abs(expected).max())

@@ -28,10 +28,10 @@ def main() -> None:
     if drive == "auto":
         cd.forward_dynamics(model, *arrays)
     else:
-        from cardan.formulation.recursions import quantity
+        from cardan.formulation.spatial import SPATIAL
         from cardan.structure.kernels import compile_quantity
 
-        kernel = compile_quantity(model, quantity("spatial", "forward_dynamics"), "spatial", looped=drive == "looped")
+        kernel = compile_quantity(model, SPATIAL.quantities["forward_dynamics"], "spatial", looped=drive == "looped")
         kernel(*arrays)
     done = perf_counter()
     seconds = {"import": imported - start, "model": made - before_model, "call": done - called}

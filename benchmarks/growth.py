@@ -16,7 +16,7 @@ from benchmarks.robots import Robot, chain
 from benchmarks.tables import NONE, ns, number, table, times
 from benchmarks.throughput import batch_size
 from benchmarks.timing import Block, interleave
-from cardan.formulation.recursions import quantity
+from cardan.formulation.spatial import SPATIAL
 from cardan.structure.kernels import LOOP_PAST, compile_quantity
 
 SIZES, UNROLLED_UP_TO = (10, 30, 64, 100, 300, 1000), 300
@@ -26,7 +26,7 @@ FORWARD = "forward_dynamics"
 
 def _kernel(robot: Robot, *, looped: bool) -> tuple[Any, float]:
     """A kernel and the seconds that it took to compile, without a cache."""
-    kernel = compile_quantity(robot.model, quantity("spatial", FORWARD), "spatial", looped=looped)
+    kernel = compile_quantity(robot.model, SPATIAL.quantities[FORWARD], "spatial", looped=looped)
     start = perf_counter()
     kernel(*robot.states(64), threads=1)
     return kernel, perf_counter() - start

@@ -15,9 +15,11 @@ from benchmarks.operations import counted
 from benchmarks.report import Run
 from benchmarks.tables import ns, scientific, table, times
 from benchmarks.timing import Block, interleave
+from cardan.formulation.points.formulation import POINTS
+from cardan.formulation.spatial import SPATIAL
 from cardan.functions.check import consistent_states
-from cardan.functions.general import forward_kernel
 from cardan.mechanisms import andrews, n_four_bar
+from cardan.structure.dynamics import forward_kernel
 from cardan.structure.kernels import tree_kernel
 
 CHAINS, QUICK_CHAINS = (2, 4, 8, 16, 32, 64), (2, 8)
@@ -70,8 +72,8 @@ def _row(model: cd.Model, rounds: int, least: float) -> tuple[str, ...]:
     q, v = (np.tile(x, (ROWS // 64, 1)) for x in (q, v))
     tau = np.zeros_like(v)
     plain = model.is_plain
-    spatial = tree_kernel(model, "forward_dynamics") if plain else forward_kernel(model, "spatial", False)
-    kernels = {"spatial": spatial, "points": forward_kernel(model, "points", False)}
+    spatial = tree_kernel(model, "forward_dynamics") if plain else forward_kernel(model, SPATIAL, False)
+    kernels = {"spatial": spatial, "points": forward_kernel(model, POINTS, False)}
     a = {name: kernel(q, v, tau) for name, kernel in kernels.items()}
     blocks = {name: _block(kernel, q, v, tau) for name, kernel in kernels.items()}
     timed = interleave(blocks, rounds=rounds, least=least)
