@@ -171,24 +171,23 @@ class BatchStepper:
             self._march_to(t)
             if self.events and (self.s["outcome"] == Outcome.EVENT).any():
                 self._locate()
-        q, v = self._tree()
-        outcome, event, steps = (self.s[name].astype(int) for name in ("outcome", "event", "steps"))
-        return Arrival(self.s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed)
+        s, (q, v) = self.s, self._tree()
+        outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
+        return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed)
 
     def _equal_steps(self, t: float) -> np.ndarray:
         """Lengths (B,) of the fixed steps to time `t`: all equal, and at most `step`."""
         assert self.step is not None
         left = t - self.s["t"]
-        return np.asarray(left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0))
+        return left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0)
 
     def _run(self, s: States, end: np.ndarray, *data: np.ndarray) -> States:
-        """Call the kernel until every system has arrived, stopped or failed."""
+        """Call the kernel until every system has arrived, stopped or failed; `s` is changed, and returned."""
         while True:
             began = perf_counter()
-            out = self.march(
-                *[s[name] for name in self.names], end, *data, np.asarray(float(self._calls(s))), threads=self.threads
-            )
-            s = {**s, **dict(zip(self.names, out, strict=True))}
+            limit = np.asarray(float(self.limit if self.max_steps is None else self._limited(s)))
+            out = self.march(*[s[name] for name in self.names], end, *data, limit, threads=self.threads)
+            s.update(zip(self.names, out, strict=True))
             running = (s["t"] < end) & (s["outcome"] == 0)
             if self.max_steps is not None and running.any():
                 spent = running & (s["steps"] >= self.max_steps)
@@ -202,8 +201,8 @@ class BatchStepper:
             elif seconds > LONGEST_CALL:
                 self.limit = max(self.limit // 2, 1)
 
-    def _calls(self, s: States) -> int:
-        """Largest number of passes in the next call of the kernel."""
+    def _limited(self, s: States) -> int:
+        """Largest number of passes in the next call of the kernel, where `max_steps` is given."""
         return self.limit
 
     def _locate(self) -> None:

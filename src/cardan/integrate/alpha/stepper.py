@@ -205,7 +205,7 @@ class AlphaStepper(BatchStepper):
         ratio = h / s["h"]
         ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # 0: restart with a = vdot
         s["h"], s["a"] = h, s["vdot"] + ratio * (s["a"] - s["vdot"])
-        self.s = self._run(s, np.full(len(h), float(t)), self.rho, np.asarray(1.0), self.tau, *self.parameters)
+        self._run(s, np.full(len(h), float(t)), self.rho, np.asarray(1.0), self.tau, *self.parameters)
 
     def _stepped(self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray]) -> States:
         begun = {**start, "h": h, "outcome": np.zeros(len(h))}

@@ -217,11 +217,10 @@ class ExplicitStepper(BatchStepper):
     def _march_to(self, t: float) -> None:
         if not self.tableau.adaptive:
             self.s["h"] = self._equal_steps(t)
-        self.s = self._run(self.s, np.asarray(float(t)), *self.control, self.tau, *self.parameters)
+        self._run(self.s, np.asarray(float(t)), *self.control, self.tau, *self.parameters)
 
-    def _calls(self, s: States) -> int:
-        if self.max_steps is None:
-            return self.limit
+    def _limited(self, s: States) -> int:
+        assert self.max_steps is not None
         left = self.max_steps - s["steps"][s["outcome"] == 0].max(initial=0)  # of every running system
         return min(self.limit, max(int(left), 1))
 
