@@ -16,6 +16,7 @@ import numpy as np
 
 import cardan as cd
 from cardan.formulation.dynamics import forward_dynamics
+from cardan.formulation.spatial import SPATIAL
 from cardan.structure.kernels import function_of
 
 from .formulations import RECURSIONS
@@ -162,7 +163,7 @@ def _evaluate(model: cd.Model, name: str, q: np.ndarray, v: np.ndarray | None) -
 def _acceleration(model: cd.Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Free motion under the model's own forces, loops and couplings left open."""
     opened = replace(model, cuts=(), couplings=())
-    quantity = forward_dynamics(opened, "spatial", [], False)
+    quantity = forward_dynamics(opened, SPATIAL, [], False)
     values = {"q": q, "v": v, "tau": np.zeros(model.nv), "t": 0.0}
     return np.array(function_of(opened, quantity)(*(values[port] for port in quantity.inputs))).ravel()
 
