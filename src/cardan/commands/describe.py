@@ -44,12 +44,9 @@ def info(file: File, changes: Changes = None, root: Root = "fixed", as_json: Jso
 
 
 def check(
-    file: File,
-    states: Annotated[int, typer.Option(min=1, metavar="COUNT", help="Number of random states.")] = 64,
-    changes: Changes = None,
-    root: Root = "fixed",
-    as_json: Json = False,
-) -> None:
+    file: File, states: Annotated[int, typer.Option(min=1, metavar="COUNT", help="Number of random states.")] = 64,
+    changes: Changes = None, root: Root = "fixed", as_json: Json = False,
+) -> None:  # fmt: skip
     """Test every identity and compare every formulation on a model; status 1 on failure.
 
     Example: [bold]cardan check double_pendulum[/bold]

@@ -48,16 +48,9 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> ND
 
 
 def reactions(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike | None = None,
-    *,
-    wrenches: ArrayLike | None = None,
-    t: ArrayLike = 0.0,
-    formulation: str | Formulation = "spatial",
-    **removed: Unpack[Removed],
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: ArrayLike | None = None,
+    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", **removed: Unpack[Removed],
+) -> NDArray[Any]:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint, tree joint or cut, exerts on its child at a consistent state.
 
     It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
@@ -76,15 +69,9 @@ def reactions(
 
 
 def multipliers(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike | None = None,
-    *,
-    t: ArrayLike = 0.0,
-    formulation: str | Formulation = "spatial",
-    **removed: Unpack[Removed],
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0,
+    formulation: str | Formulation = "spatial", **removed: Unpack[Removed],
+) -> NDArray[Any]:  # fmt: skip
     """Multipliers `lam` (..., nl) of a formulation's constraint rows: `M vdot + J^T lam = f`.
 
     Rows, with the unit of each multiplier, are those of `cd.equations(model, formulation=...).rows`, for the tree's

@@ -29,18 +29,10 @@ _INVERSE: KernelSlot[str | Formulation] = KernelSlot("inverse dynamics of a plai
 
 
 def forward_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike | None = None,
-    *,
-    wrenches: ArrayLike | None = None,
-    t: ArrayLike = 0.0,
-    formulation: str | Formulation = "spatial",
-    out: NDArray[Any] | None = None,
-    threads: int | None = None,
-    **removed: Unpack[Removed],
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: ArrayLike | None = None,
+    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
+    threads: int | None = None, **removed: Unpack[Removed],
+) -> NDArray[Any]:  # fmt: skip
     """Accelerations `a` (..., nv) under joint forces `tau` (none by default), wrenches and the model's force elements.
 
     With loops or couplings the state should be consistent (`cd.assemble`). Where q leaves them open the answer is that
@@ -79,19 +71,10 @@ def forward_dynamics(
 
 
 def inverse_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    *,
-    driven: Sequence[str] | None = None,
-    wrenches: ArrayLike | None = None,
-    t: ArrayLike = 0.0,
-    formulation: str | Formulation = "spatial",
-    out: NDArray[Any] | None = None,
-    threads: int | None = None,
-    **removed: Unpack[Removed],
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, driven: Sequence[str] | None = None,
+    wrenches: ArrayLike | None = None, t: ArrayLike = 0.0, formulation: str | Formulation = "spatial",
+    out: NDArray[Any] | None = None, threads: int | None = None, **removed: Unpack[Removed],
+) -> NDArray[Any]:  # fmt: skip
     """Joint forces `tau` (..., nv) that give accelerations `a`: for a tree `tau = M a + bias_force`.
 
     With loops or couplings name the joints that are `driven`; the others get none. If the drives cannot give `a` it
@@ -124,13 +107,9 @@ def inverse_dynamics(
 
 
 def mass_matrix(
-    model: Model,
-    q: ArrayLike,
-    *,
-    formulation: str | Formulation = "spatial",
-    out: NDArray[Any] | None = None,
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
     threads: int | None = None,
-) -> NDArray[Any]:
+) -> NDArray[Any]:  # fmt: skip
     """Joint-space inertia `M` (..., nv, nv) of the tree, symmetric positive definite.
 
     With loops it is still the tree's: the constraints are not in it.
@@ -139,13 +118,9 @@ def mass_matrix(
 
 
 def inverse_mass_matrix(
-    model: Model,
-    q: ArrayLike,
-    *,
-    formulation: str | Formulation = "spatial",
-    out: NDArray[Any] | None = None,
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
     threads: int | None = None,
-) -> NDArray[Any]:
+) -> NDArray[Any]:  # fmt: skip
     """Inverse of the tree's mass matrix (..., nv, nv)."""
     if is_large(model):
         return _given(out, looped.inverse_mass_matrix(model, q, find_formulation(formulation)))
@@ -153,26 +128,17 @@ def inverse_mass_matrix(
 
 
 def bias_force(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    formulation: str | Formulation = "spatial",
-    out: NDArray[Any] | None = None,
-    threads: int | None = None,
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial",
+    out: NDArray[Any] | None = None, threads: int | None = None,
+) -> NDArray[Any]:  # fmt: skip
     """Velocity and gravity terms (..., nv): the joint forces at zero acceleration, FX(B3)'s `C`."""
     return tree_kernel(model, "bias_force", formulation)(q, v, out=out, threads=threads)
 
 
 def gravity_force(
-    model: Model,
-    q: ArrayLike,
-    *,
-    formulation: str | Formulation = "spatial",
-    out: NDArray[Any] | None = None,
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
     threads: int | None = None,
-) -> NDArray[Any]:
+) -> NDArray[Any]:  # fmt: skip
     """Joint forces (..., nv) that hold the mechanism at rest against gravity."""
     return tree_kernel(model, "gravity_force", formulation)(q, out=out, threads=threads)
 
@@ -185,15 +151,9 @@ def coriolis_matrix(
 
 
 def joint_wrenches(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    *,
-    wrenches: ArrayLike | None = None,
-    formulation: str | Formulation = "spatial",
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, wrenches: ArrayLike | None = None,
+    formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
+) -> NDArray[Any]:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint exerts on its child, at the joint frame on the child.
 
     It is (moment, force), N m and N, in the joint's axes (z along its axis), and includes the drive: along the joint's

@@ -81,13 +81,9 @@ class Equations:
         return self._system(q, np.zeros(self.nv), t=t)[0]
 
     def f(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike | None = None,
-        wrenches: ArrayLike | None = None,
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, wrenches: ArrayLike | None = None,
         t: ArrayLike = 0.0,
-    ) -> NDArray[Any]:
+    ) -> NDArray[Any]:  # fmt: skip
         """Right-hand side (..., nv): all forces, with drives `tau` (..., nv of the tree) and wrenches."""
         return self._system(q, v, tau, wrenches, t)[1]
 
@@ -149,13 +145,9 @@ class Equations:
         return tree_graph(self.model, name, self.formulation)
 
     def sympy(
-        self,
-        *,
-        symbols: str | Iterable[str] = "all",
-        names: Mapping[str, str] | None = None,
-        drives: Iterable[str] = (),
-        simplify: bool = True,
-    ) -> Symbols:
+        self, *, symbols: str | Iterable[str] = "all", names: Mapping[str, str] | None = None,
+        drives: Iterable[str] = (), simplify: bool = True,
+    ) -> Symbols:  # fmt: skip
         """The equations as SymPy matrices `M`, `f`, `J`, `gamma`, `phi`, `N`, with the model's numbers as symbols.
 
         Args:
@@ -171,13 +163,9 @@ class Equations:
         return symbols_of(self.model, self.formulation, symbols=symbols, names=names, drives=drives, simplify=simplify)
 
     def _system(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike | None = None,
-        wrenches: ArrayLike | None = None,
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, wrenches: ArrayLike | None = None,
         t: ArrayLike = 0.0,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         tau = np.zeros(self.model.nv) if tau is None else tau
         wrenches = np.zeros((self.model.nb, 6)) if wrenches is None else wrenches
         return self._kernel("system")(q, v, tau, wrenches, np.asarray(t, dtype=float))

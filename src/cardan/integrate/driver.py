@@ -73,15 +73,9 @@ class RunSamples:
 
 
 def drive(
-    stepper: Stepper,
-    q: np.ndarray,
-    v: np.ndarray,
-    times: np.ndarray,
-    *,
-    breaks: Sequence[float] = (),
-    stops: Sequence[bool] = (),
-    report: Callable[[float], None] | None = None,
-) -> RunSamples:
+    stepper: Stepper, q: np.ndarray, v: np.ndarray, times: np.ndarray, *, breaks: Sequence[float] = (),
+    stops: Sequence[bool] = (), report: Callable[[float], None] | None = None,
+) -> RunSamples:  # fmt: skip
     """Run B systems from states q (B, nq), v (B, nv) at `times[0]` through all times, s.
 
     At `breaks` the stepper stops exactly and begins again. `stops` says for each event whether it ends the run of the

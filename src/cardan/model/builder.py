@@ -62,16 +62,9 @@ class Mechanism(Elements):
         """Bodies among them that are kept all the same."""
 
     def body(
-        self,
-        name: str,
-        *,
-        mass: float = 0.0,
-        com: Any = (0.0, 0.0, 0.0),
-        inertia: Any = (0.0, 0.0, 0.0),
-        inertia_about: Any = None,
-        inertia_axes: Any = None,
-        judge: str = "body",
-    ) -> str:
+        self, name: str, *, mass: float = 0.0, com: Any = (0.0, 0.0, 0.0), inertia: Any = (0.0, 0.0, 0.0),
+        inertia_about: Any = None, inertia_axes: Any = None, judge: str = "body",
+    ) -> str:  # fmt: skip
         """Add a rigid body and return its name.
 
         Args:
@@ -114,18 +107,9 @@ class Mechanism(Elements):
         return name
 
     def joint(
-        self,
-        name: str,
-        type: JointType,
-        parent: str,
-        child: str,
-        *,
-        at: Any = (0.0, 0.0, 0.0),
-        child_at: Any = (0.0, 0.0, 0.0),
-        data: JointData | None = None,
-        start: Any = None,
-        armature: Any = 0.0,
-    ) -> str:
+        self, name: str, type: JointType, parent: str, child: str, *, at: Any = (0.0, 0.0, 0.0),
+        child_at: Any = (0.0, 0.0, 0.0), data: JointData | None = None, start: Any = None, armature: Any = 0.0,
+    ) -> str:  # fmt: skip
         """Connect two bodies, or a body and ground, and return the joint's name.
 
         A joint that closes a loop is just another joint.
@@ -218,17 +202,9 @@ class Mechanism(Elements):
         return name
 
     def actuator(
-        self,
-        name: str,
-        joint: str,
-        *,
-        kind: str = "motor",
-        gear: Any = 1.0,
-        gain: float = 1.0,
-        bias: Any = (0.0, 0.0, 0.0),
-        control: Any = None,
-        force: Any = None,
-    ) -> str:
+        self, name: str, joint: str, *, kind: str = "motor", gear: Any = 1.0, gain: float = 1.0,
+        bias: Any = (0.0, 0.0, 0.0), control: Any = None, force: Any = None,
+    ) -> str:  # fmt: skip
         """Name an input on a joint, as data, and return the name; see `Actuator` for the numbers."""
         owner = f"actuator {name!r}"
         read_name("actuator", name)

@@ -43,17 +43,9 @@ class Elements:
         self._constraints: dict[str, Constraint] = {}
 
     def spring(
-        self,
-        name: str,
-        body1: str,
-        body2: str,
-        *,
-        stiffness: float,
-        length: float,
-        at1: Any = (0.0, 0.0, 0.0),
-        at2: Any = (0.0, 0.0, 0.0),
-        damping: float = 0.0,
-    ) -> str:
+        self, name: str, body1: str, body2: str, *, stiffness: float, length: float, at1: Any = (0.0, 0.0, 0.0),
+        at2: Any = (0.0, 0.0, 0.0), damping: float = 0.0,
+    ) -> str:  # fmt: skip
         """Add a spring with damper between two points, and return its name.
 
         It pulls with `stiffness (l - length) + damping ldot`, `l` (m) the distance of the points. Where the
@@ -74,29 +66,16 @@ class Elements:
         return self.force(name, SPRING, ends, stiffness=stiffness, length=length, damping=damping, at1=at1, at2=at2)
 
     def damper(
-        self,
-        name: str,
-        body1: str,
-        body2: str,
-        *,
-        damping: float,
-        at1: Any = (0.0, 0.0, 0.0),
+        self, name: str, body1: str, body2: str, *, damping: float, at1: Any = (0.0, 0.0, 0.0),
         at2: Any = (0.0, 0.0, 0.0),
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Add a damper (N s/m) between the points `at1`, `at2` (m) of two bodies, one of which may be ground."""
         return self.force(name, DAMPER, (body1, body2), damping=damping, at1=at1, at2=at2)
 
     def bushing(
-        self,
-        name: str,
-        body1: str,
-        body2: str,
-        *,
-        stiffness: Any,
-        damping: Any = 0.0,
-        at1: Any = (0.0, 0.0, 0.0),
+        self, name: str, body1: str, body2: str, *, stiffness: Any, damping: Any = 0.0, at1: Any = (0.0, 0.0, 0.0),
         at2: Any = (0.0, 0.0, 0.0),
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Add a six-axis spring and damper between frame 1 on body1 and frame 2 on body2, and return its name.
 
         It acts on the rotation vector (rad) and displacement (m) of frame 2 in frame 1, angular part first.

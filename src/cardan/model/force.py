@@ -514,14 +514,9 @@ def _own_kind(name: str) -> ForceKind:
 
 
 def trace(
-    owner: str,
-    function: Any,
-    ports: list[Any],
-    arguments: tuple[Any, ...],
-    sizes: tuple[int, ...],
-    listed: bool = False,
-    what: str = "function",
-) -> Any:
+    owner: str, function: Any, ports: list[Any], arguments: tuple[Any, ...], sizes: tuple[int, ...],
+    listed: bool = False, what: str = "function",
+) -> Any:  # fmt: skip
     """Record a user's function as a `casadi.Function` giving columns of these sizes: a list of them, or one."""
     import casadi as ca
 

@@ -151,12 +151,8 @@ def notes_on_turns(joints: Sequence[Joint], cuts: Collection[int], forces: Seque
 
 
 def grow_tree(
-    bodies: Sequence[Body],
-    joints: Sequence[Joint],
-    tree_joints: Sequence[int],
-    snapping: float,
-    merge: str = "all",
-) -> Tree:
+    bodies: Sequence[Body], joints: Sequence[Joint], tree_joints: Sequence[int], snapping: float, merge: str = "all",
+) -> Tree:  # fmt: skip
     """Make the links, in the order in which their joints were declared as far as the tree allows.
 
     `merge` says which rigid joints make two bodies one link: "all", "massless" (those with a massless body), or "none".

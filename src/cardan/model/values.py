@@ -91,15 +91,9 @@ def one(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
 
 
 def number(
-    owner: str,
-    what: str,
-    value: Any,
-    unit: str = "",
-    *,
-    above: float = -math.inf,
-    least: float = -math.inf,
+    owner: str, what: str, value: Any, unit: str = "", *, above: float = -math.inf, least: float = -math.inf,
     most: float = math.inf,
-) -> float:
+) -> float:  # fmt: skip
     """A finite number within bounds; `unit` follows "number" in messages, as in "of seconds"."""
     try:
         # a plain float needs no NumPy, whose masked arrays take 10 ms to import

@@ -104,13 +104,9 @@ def verbatim(graph: Graph, letters: Letters, ports: Sequence[int]) -> Expression
 
 
 def evaluate(
-    graph: Graph,
-    wanted: Sequence[int],
-    leaf: Callable[[int, int], Any],
-    constant_of: Callable[[float], Any],
-    operation: Callable[[str, list[Any]], Any],
-    known: Mapping[int, Any],
-) -> dict[int, Any]:
+    graph: Graph, wanted: Sequence[int], leaf: Callable[[int, int], Any], constant_of: Callable[[float], Any],
+    operation: Callable[[str, list[Any]], Any], known: Mapping[int, Any],
+) -> dict[int, Any]:  # fmt: skip
     """Evaluate a graph in any arithmetic: the `wanted` values, and all that they depend on."""
     needed, stack = set(wanted), [k for k in wanted if k not in known]
     while stack:

@@ -213,12 +213,9 @@ class Letters:
 
 
 def letters_of(
-    model: Model,
-    found: list[Component],
-    coordinates: tuple[Sequence[Coordinate], Sequence[Coordinate]],
-    drives: Sequence[str],
-    names: Mapping[str, str],
-) -> Letters:
+    model: Model, found: list[Component], coordinates: tuple[Sequence[Coordinate], Sequence[Coordinate]],
+    drives: Sequence[str], names: Mapping[str, str],
+) -> Letters:  # fmt: skip
     """Choose the symbols of coordinates, of the named drives and of the parameters `found`."""
     import sympy
 

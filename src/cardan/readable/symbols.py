@@ -152,14 +152,9 @@ def require_sympy() -> None:
 
 
 def symbols_of(
-    model: Model,
-    formulation: Formulation,
-    *,
-    symbols: str | Iterable[str] = "all",
-    names: Mapping[str, str] | None = None,
-    drives: Iterable[str] = (),
-    simplify: bool = True,
-) -> Symbols:
+    model: Model, formulation: Formulation, *, symbols: str | Iterable[str] = "all",
+    names: Mapping[str, str] | None = None, drives: Iterable[str] = (), simplify: bool = True,
+) -> Symbols:  # fmt: skip
     """Equations of a model in a formulation as SymPy matrices; see `Equations.sympy`."""
     require_sympy()
     model, key = model.unbound, formulation.name

@@ -27,14 +27,9 @@ _CONSTRAINTS: KernelSlot[str] = KernelSlot("residual and rows of the constraints
 
 
 def assemble(
-    model: Model,
-    q: Any = None,
-    v: Any = None,
-    *,
-    hold: Sequence[str] = (),
-    t: float = 0.0,
+    model: Model, q: Any = None, v: Any = None, *, hold: Sequence[str] = (), t: float = 0.0,
     tolerance: float = TOLERANCE,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Find a consistent state near a guess.
 
     Args:

@@ -114,14 +114,9 @@ class Correction:
 
 
 def project(
-    model: Model,
-    q: np.ndarray,
-    v: np.ndarray,
-    t: np.ndarray | float,
-    *,
-    parameters: Sequence[np.ndarray] | None = None,
-    threads: int | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    model: Model, q: np.ndarray, v: np.ndarray, t: np.ndarray | float, *,
+    parameters: Sequence[np.ndarray] | None = None, threads: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """States (..., nq), (..., nv) near the constraints brought onto them at times `t` (...,), s.
 
     The third result (...,) is the largest residual (m, rad) before the last step of Newton's method. `parameters` are

@@ -442,14 +442,9 @@ Pair = tuple[Matrix, Scalar]  # force, and moment about the plane's origin
 
 
 def joint_wrenches(
-    kin: Kinematics,
-    planar: PlanarModel,
-    motion: PlanarMotion,
-    answer: Answer,
-    wrenches: Matrix,
-    drives: dict[int, Matrix],
-    held: dict[int, list[tuple[PlanarRow, Scalar]]],
-) -> Matrix:
+    kin: Kinematics, planar: PlanarModel, motion: PlanarMotion, answer: Answer, wrenches: Matrix,
+    drives: dict[int, Matrix], held: dict[int, list[tuple[PlanarRow, Scalar]]],
+) -> Matrix:  # fmt: skip
     """Wrench (number of joints, 6) of every joint; `held` has the rows of cut joints with their multipliers."""
     import casadi as ca
 

@@ -194,12 +194,9 @@ def still(planar: PlanarModel, motion: PlanarMotion, found: list[Beyond]) -> dic
 
 
 def inwards(
-    planar: PlanarModel,
-    motion: PlanarMotion,
-    found: list[Beyond],
-    loads: PointLoads,
+    planar: PlanarModel, motion: PlanarMotion, found: list[Beyond], loads: PointLoads,
     rest: dict[int, Matrix] | None = None,
-) -> Pushed:
+) -> Pushed:  # fmt: skip
     """From tip to base: what loads do at each joint, with what velocities and gravity ask if `rest` is from `still`."""
     like = motion.ground.P
     zero, none = type(like)(2, 1), type(like)(1, 1)

@@ -187,16 +187,9 @@ def cut_rows(model: Model, planar: PlanarModel, motion: PlanarMotion, cut: Plana
 
 
 def _slide_rows(
-    planar: PlanarModel,
-    motion: PlanarMotion,
-    joint: PlanarLink | PlanarCut,
-    name: str,
-    ends: tuple[int, int],
-    M: Matrix,
-    place: Place,
-    p: Moving,
-    u: Matrix,
-) -> list[PlanarRow]:
+    planar: PlanarModel, motion: PlanarMotion, joint: PlanarLink | PlanarCut, name: str, ends: tuple[int, int],
+    M: Matrix, place: Place, p: Moving, u: Matrix,
+) -> list[PlanarRow]:  # fmt: skip
     """A point of the child stays on a line of the parent along u, and the angle between the links is constant."""
     parent, child = ends
     c, n = motion.carrier(child), across(u)

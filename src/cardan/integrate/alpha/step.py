@@ -194,14 +194,9 @@ def linearise(
 
 
 def correct(
-    eq: AlphaEquations,
-    c: AlphaCoefficients,
-    p: AlphaPoint,
-    x: NewtonUnknowns,
-    h: Scalar,
-    linear: NewtonEquations,
+    eq: AlphaEquations, c: AlphaCoefficients, p: AlphaPoint, x: NewtonUnknowns, h: Scalar, linear: NewtonEquations,
     given: Given,
-) -> tuple[NewtonUnknowns, AlphaPoint, Scalar]:
+) -> tuple[NewtonUnknowns, AlphaPoint, Scalar]:  # fmt: skip
     """The unknowns after an iteration, the resulting state, and the size of the correction."""
     import casadi as ca
 
@@ -297,13 +292,9 @@ def iterate_or_guess(s: AlphaState, guess: NewtonUnknowns) -> NewtonUnknowns:
 
 
 def finish_iteration(
-    s: AlphaState,
-    control: AlphaControl,
-    found: tuple[NewtonUnknowns, AlphaPoint, Scalar],
-    tree: tuple[Matrix, Matrix],
-    g: Matrix,
-    directions: np.ndarray,
-) -> tuple[AlphaState, Scalar]:
+    s: AlphaState, control: AlphaControl, found: tuple[NewtonUnknowns, AlphaPoint, Scalar], tree: tuple[Matrix, Matrix],
+    g: Matrix, directions: np.ndarray,
+) -> tuple[AlphaState, Scalar]:  # fmt: skip
     """The state after an iteration, the last of its step or not, and whether the lane goes on."""
     import casadi as ca
 

@@ -287,16 +287,9 @@ def is_running(s: ExplicitState, control: StepControl) -> Matrix:
 
 
 def decide(
-    tableau: Tableau,
-    s: ExplicitState,
-    control: StepControl,
-    h: Matrix,
-    squares: Matrix,
-    size: Matrix,
-    g: Matrix,
-    directions: np.ndarray,
-    count: int,
-) -> tuple[Matrix, ExplicitState]:
+    tableau: Tableau, s: ExplicitState, control: StepControl, h: Matrix, squares: Matrix, size: Matrix, g: Matrix,
+    directions: np.ndarray, count: int,
+) -> tuple[Matrix, ExplicitState]:  # fmt: skip
     """Accept a step of length h, or retry with a shorter one; `squares` and `size` of `count` entries: `measure`.
 
     Return whether it is accepted, and the state with everything new but position, velocity and acceleration.
@@ -339,14 +332,9 @@ def decide(
 
 
 def finish(
-    tableau: Tableau,
-    s: ExplicitState,
-    control: StepControl,
-    step: Step,
-    new: StepResult,
-    g: Matrix,
+    tableau: Tableau, s: ExplicitState, control: StepControl, step: Step, new: StepResult, g: Matrix,
     directions: np.ndarray,
-) -> tuple[ExplicitState, Matrix]:
+) -> tuple[ExplicitState, Matrix]:  # fmt: skip
     """The state after a step, accepted or not, and whether the lane goes on."""
     squares, size = measure(step, new, control.rtol, control.atol)
     n = new.q.shape[0] + new.v.shape[0]

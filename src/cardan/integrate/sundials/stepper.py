@@ -52,15 +52,9 @@ class GearStepper(SerialStepper):
     """
 
     def __init__(
-        self,
-        model: Model,
-        formulation: str | Formulation = "spatial",
-        request: Request | None = None,
-        *,
-        tau: Any = None,
-        form: str = "stabilised",
-        max_order: int = 5,
-    ) -> None:
+        self, model: Model, formulation: str | Formulation = "spatial", request: Request | None = None, *,
+        tau: Any = None, form: str = "stabilised", max_order: int = 5,
+    ) -> None:  # fmt: skip
         self.system = system = ImplicitSystem(model.unbound, find_formulation(formulation), form == "stabilised")
         self.layout, self.jacobian, self.pattern = system.layout, system.jacobian, system.pattern
         super().__init__(model, request, tau, max_order)
@@ -223,14 +217,9 @@ class MultistepStepper(SerialStepper):
     """
 
     def __init__(
-        self,
-        model: Model,
-        formula: str = "BDF",
-        request: Request | None = None,
-        *,
-        tau: Any = None,
+        self, model: Model, formula: str = "BDF", request: Request | None = None, *, tau: Any = None,
         max_order: int = 5,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.formula, free = formula, model.unbound
         self.rates = kernel_of_row(free, explicit_rates(free), "tree").ufunc(wide=False)
         self.jacobian, self.pattern = matrix_of_row(free, explicit_jacobian(free), "tree")

@@ -27,13 +27,9 @@ MANY_ZEROS = 64
 
 
 def print_graph(
-    graph: Graph,
-    symbol: str,
-    module: Module,
-    uniform: frozenset[int] = frozenset(),
-    ahead: tuple[int, ...] = (),
+    graph: Graph, symbol: str, module: Module, uniform: frozenset[int] = frozenset(), ahead: tuple[int, ...] = (),
     in_place: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Define `internal void @symbol(ptr %in0, ..., ptr %out0, ..., ptr %ahead0, ...)` and all that it calls.
 
     Each pointer addresses one vector of lanes per element of the port, in C order. An input whose number is in

@@ -70,14 +70,9 @@ def _changes(graph: Graph) -> Graph:
 
 
 def _call(
-    symbol: str,
-    piece: Piece,
-    march: March,
-    module: Module,
-    printed: dict[Any, str],
-    arguments: list[str],
+    symbol: str, piece: Piece, march: March, module: Module, printed: dict[Any, str], arguments: list[str],
     results: list[str],
-) -> str:
+) -> str:  # fmt: skip
     """Define a piece, unless one that does the same with other arguments is `printed`; the line that calls it."""
     if isinstance(piece, Graph):
         print_graph(_changes(piece), symbol, module, in_place=True)

@@ -185,14 +185,9 @@ class Kernel:
         return _NS_PER_OPERATION * max(work, 1) * self.program.repeats
 
     def _evaluate(
-        self,
-        ufunc: np.ufunc,
-        arrays: list[np.ndarray],
-        batch: tuple[int, ...],
-        out: Any,
-        dtype: np.dtype[Any],
+        self, ufunc: np.ufunc, arrays: list[np.ndarray], batch: tuple[int, ...], out: Any, dtype: np.dtype[Any],
         threads: int | None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Call the ufunc, in pieces and on threads if the batch is large."""
         count = threads or get_threads()
         rows = math.prod(batch)
