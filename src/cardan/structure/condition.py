@@ -9,11 +9,11 @@ see `structure.rounding`. Docs: docs/robustness.md.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from cardan.errors import ModelError
+from cardan.errors import ModelError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.light import light_links
 from cardan.formulation.registry import find_formulation
@@ -44,13 +44,17 @@ _CLOSED: Slot[None, bool] = Slot("whether loops were looked at", by_values=True)
 _MASS: Slot[None, Any] = Slot("graph of the mass matrix")
 
 
-def condition(model: Model, q: Any, *, t: Any = 0.0, formulation: str | Formulation = "spatial") -> Any:
+def condition(
+    model: Model, q: Any, *, t: Any = 0.0, formulation: str | Formulation = "spatial", **removed: Unpack[Removed]
+) -> Any:
     """How many times rounding is magnified (...,) in accelerations and reactions at configurations `q` (..., nq).
 
     The relative error of an answer in float64 stays within 100 * 2.2e-16 times this number while that is below 5e10;
     beyond, and at singular positions of loops, where it is large or infinite, do not trust digits. Near 1 is ideal.
     NaN where q is not finite.
     """
+    if removed:
+        raise no_such_argument("condition", removed)
     q = array("condition", "q", q, model.nq)
     known = np.isfinite(q).all(axis=-1)
     found = _condition(model, np.where(known[..., None], q, model.start()), t, find_formulation(formulation))
