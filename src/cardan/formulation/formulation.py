@@ -24,7 +24,7 @@ from cardan.algebra.matrix import Matrix, Scalar, segment, stack
 from cardan.errors import ModelError
 from cardan.formulation.elements import Loads, constraint_forces, constraint_rows, with_wrenches
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
-from cardan.formulation.measured_joint import Measured, common_period, fixed_transform, principal
+from cardan.formulation.measured_joint import MeasuredJoint, common_period, fixed_transform, principal
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.formulation.rows import LinkRows, Rows
 from cardan.model.force import Coupling
@@ -270,13 +270,13 @@ def with_constraint_forces(parts: Parts, lam: Matrix) -> Loads:
     return loads
 
 
-def joint_wrench(m: Measured, lam: Matrix, tau: Matrix | None) -> Matrix:
+def joint_wrench(m: MeasuredJoint, lam: Matrix, tau: Matrix | None) -> Matrix:
     """Wrench that a joint exerts on its child at M: its constraint, and its drive."""
     constraint = -(m.rows.T @ lam)
     return constraint if tau is None else constraint + m.rows.W @ tau
 
 
-def between_bodies(model: Model, m: Measured, j: int, wrench: Matrix, wrenches: Matrix) -> Matrix:
+def between_bodies(model: Model, m: MeasuredJoint, j: int, wrench: Matrix, wrenches: Matrix) -> Matrix:
     """Add a wrench on a joint's child at M, and backwards on its parent, to those on the bodies (nb, 6)."""
     wrenches = type(wrenches)(wrenches)
     joint = model.joints[j]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, vector, zeros
 from cardan.algebra.spatial import crm
-from cardan.formulation.measured_joint import Measured, fixed_transform, frame_in_link, measure, near
+from cardan.formulation.measured_joint import MeasuredJoint, fixed_transform, frame_in_link, measure, near
 from cardan.formulation.recursion import Node, Nodes, Recursion, Sweep, run
 from cardan.model.force import BodyPose
 from cardan.model.joint import joint_transform
@@ -85,7 +85,7 @@ class Kinematics:
     q: Matrix | None = None
     v: Matrix | None = None
     about: Matrix | None = None
-    _measured: dict[int, Measured] = field(default_factory=dict, repr=False)
+    _measured: dict[int, MeasuredJoint] = field(default_factory=dict, repr=False)
 
     @property
     def tree_state(self) -> tuple[Matrix, Matrix]:
@@ -93,7 +93,7 @@ class Kinematics:
         assert self.q is not None and self.v is not None
         return self.q, self.v
 
-    def measured(self, j: int) -> Measured:
+    def measured(self, j: int) -> MeasuredJoint:
         """A joint measured between its links."""
         if j not in self._measured:
             self._measured[j] = measure(self.model, self.nodes, j)

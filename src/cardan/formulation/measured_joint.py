@@ -85,7 +85,7 @@ def _left_inverse(S: Matrix) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredJoint:
     """A joint measured between two links: its rows, and the transforms that take motion from the links to M."""
 
     rows: JointRows
@@ -118,7 +118,7 @@ def fixed_transform(at: Pose) -> Transform:
     return Transform((turned(constant(at.rotation.T)), shifted(constant(at.position))))
 
 
-def measure(model: Model, nodes: Nodes, j: int) -> Measured:
+def measure(model: Model, nodes: Nodes, j: int) -> MeasuredJoint:
     """Measure a joint between the links that it connects; `nodes` have their poses and velocities."""
     joint = model.joints[j]
     (ip, F), (ic, M) = frame_in_link(model, joint.parent, joint.at), frame_in_link(model, joint.child, joint.child_at)
@@ -128,7 +128,7 @@ def measure(model: Model, nodes: Nodes, j: int) -> Measured:
     X_c = fixed_transform(M)
     X_p = Transform((turned(R_M.T @ p.R), shifted(p.R.T @ (r_M - p.r0))))
     rows = joint_rows(joint.kind, R_F.T @ R_M, R_F.T @ (r_M - r_F), X_c @ c.v, X_p @ p.v)
-    return Measured(rows, ip, ic, X_p, X_c)
+    return MeasuredJoint(rows, ip, ic, X_p, X_c)
 
 
 def principal(x: Matrix, period: float = 2 * pi) -> Matrix:

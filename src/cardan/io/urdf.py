@@ -356,7 +356,7 @@ def write_urdf(model: Model) -> tuple[str, list[str]]:
     """The text of a URDF file, and a sentence for each loss; `load` makes the same tree of it."""
     model.require_one("save")
     check_names(model)
-    writer = _Writer(model.settled())
+    writer = _UrdfWriter(model.settled())
     writer.losses += _losses(model)
     root = writer.robot()
     return document(root, model, writer.losses, {"link": BODIES, "*": ELEMENTS}), writer.losses
@@ -378,7 +378,7 @@ def _losses(model: Model) -> Iterator[str]:
     yield from left_out(model, "URDF")
 
 
-class _Writer:
+class _UrdfWriter:
     """Links and joints of one file."""
 
     def __init__(self, model: Model) -> None:

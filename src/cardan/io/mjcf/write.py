@@ -65,7 +65,7 @@ def write_mjcf(model: Model) -> tuple[str, list[str]]:
     """The text of an MJCF file, and a sentence for each loss; `load` makes the same tree of it."""
     model.require_one("save")
     check_names(model)
-    writer = _Writer(model.settled())
+    writer = _MjcfWriter(model.settled())
     root = writer.mujoco()
     losses = [*writer.losses, *_losses(model)]
     return document(root, model, losses, {**COUNTED, "*": ELEMENTS}), losses
@@ -86,7 +86,7 @@ def _losses(model: Model) -> Iterator[str]:
     yield from left_out(model, "MJCF")
 
 
-class _Writer:
+class _MjcfWriter:
     """Nested bodies, their joints and the equality constraints."""
 
     def __init__(self, model: Model) -> None:
