@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from typing import TYPE_CHECKING
 
 from cardan.errors import CardanError
 from cardan.machines.cache import audited, entry_digest, load_entry, store_entry
 from cardan.machines.host import few, host, to_object
-from cardan.program.program import Program, Recorded, record
+from cardan.program.program import Program, record
+
+if TYPE_CHECKING:
+    from cardan.program.program import Recorded
 
 
 class Builder:

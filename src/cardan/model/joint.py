@@ -481,7 +481,6 @@ class JointType:
         return {f.name: cls.fields.get(f.name, Field(doc="a number")) for f in fields(cls)}
 
 
-@dataclass(frozen=True)
 class Rigid(JointType):
     """No freedom: the two bodies move as one."""
 
@@ -503,21 +502,18 @@ class _AboutAxis(JointType):
         return rotation_to_axis(unit_axis(owner, "axis", self.axis))
 
 
-@dataclass(frozen=True)
 class Revolute(_AboutAxis):
     """Hinge about `axis`; q (rad)."""
 
     kind = REVOLUTE
 
 
-@dataclass(frozen=True)
 class Prismatic(_AboutAxis):
     """Slider along `axis`; q (m)."""
 
     kind = PRISMATIC
 
 
-@dataclass(frozen=True)
 class Cylindrical(_AboutAxis):
     """Turn about and slide along `axis`; q (rad, m)."""
 
@@ -567,7 +563,6 @@ class Universal(JointType):
         return _from_two_axes(owner, ("axis1", first), ("axis2", unit_axis(owner, "axis2", self.axis2)))
 
 
-@dataclass(frozen=True)
 class Spherical(JointType):
     """Ball and socket; q is a quaternion (w, x, y, z), v the angular velocity (rad/s) in child-frame components."""
 
@@ -598,7 +593,6 @@ class Planar(JointType):
         return _from_two_axes(owner, ("normal", z), ("x", unit_axis(owner, "x", self.x)))[:, [1, 2, 0]]
 
 
-@dataclass(frozen=True)
 class Free(JointType):
     """Six freedoms; q is position (m) then quaternion, v the twist (rad/s, m/s) in child-frame components."""
 

@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cardan.errors import CardanError, InputError
-from cardan.program.graph import Graph, read
-from cardan.program.march import March
-from cardan.program.schedule import Schedule
 
 if TYPE_CHECKING:
     import casadi
+
+    from cardan.program.graph import Graph
+    from cardan.program.march import March
+    from cardan.program.schedule import Schedule
+
+    Recorded = Graph | Schedule | March  # what a machine prints: each has `operations()` and `state_size`
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,12 @@ class Program:
         return replace(self, inputs=inputs or (Port("batch", ()),), outputs=outputs)
 
 
-Recorded = Graph | Schedule | March
-"""What a machine prints. Each has `operations()` and `state_size`."""
-
-
 def record(program: Program) -> Recorded:
     """Record a program. The ports of a graph are numbered as in `program.without_empty_ports()`."""
+    from cardan.program.graph import read
+    from cardan.program.march import March  # which code from the cache does without
+    from cardan.program.schedule import Schedule
+
     recorded: Any = program.record()
     if isinstance(recorded, Schedule):
         for port in program.ports:
@@ -106,6 +109,8 @@ def _require_sizes(program: Program, inputs: Sequence[int], outputs: Sequence[in
 
 def _without_empty_ports(graph: Graph, inputs: tuple[Port, ...]) -> Graph:
     """The graph with its ports numbered anew, those without elements left out."""
+    from cardan.program.graph import Graph
+
     place_in, place_out = _places(graph.input_sizes), _places(graph.output_sizes)
     args = [
         (place_in[args[0]], args[1]) if op == "input" else args for op, args in zip(graph.op, graph.args, strict=True)

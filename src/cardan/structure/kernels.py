@@ -14,9 +14,7 @@ import numpy as np
 
 from cardan.algebra.free_number import FreeNumber
 from cardan.errors import UnknownNameError, nearest
-from cardan.formulation.dynamics import equations_of_motion
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.looping import record_schedule
 from cardan.formulation.quantity import Quantity, Shape
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.tree import TreeFormulation
@@ -64,6 +62,8 @@ def equations_kernel(model: Model, formulation: Formulation) -> Any:
     """`M, f, J, gamma, beta, phi` in the formulation's own rates, as a function of `q, v, tau, wrenches, (t)`."""
 
     def make() -> Any:
+        from cardan.formulation.dynamics import equations_of_motion  # which plain trees do without
+
         return compile_quantity(model, equations_of_motion(model, formulation), formulation.key)
 
     return _EQUATIONS.find(model, formulation.key, make)
@@ -104,6 +104,8 @@ def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | No
         return FreeKernel(kernel, *parameter_arguments(model))
     if not looped:
         return _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: function_of(model, q))
+    from cardan.formulation.looping import record_schedule  # which small models do without
+
     assert q.recursion is not None
     recursion = q.recursion
     raw = tuple(Port(o.name, _raw_shape(model, o.of, o.shape)) for o in recursion.outputs)

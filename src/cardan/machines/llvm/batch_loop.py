@@ -14,13 +14,18 @@ Nothing outside a row is read or written.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cardan.machines.llvm.graph import print_graph
 from cardan.machines.llvm.march import print_march
 from cardan.machines.llvm.module import Module, VectorType
 from cardan.machines.llvm.schedule import print_schedule
 from cardan.program.graph import Graph
 from cardan.program.march import March
-from cardan.program.program import Port, Program, Recorded
+from cardan.program.program import Port, Program
+
+if TYPE_CHECKING:
+    from cardan.program.program import Recorded
 
 
 def print_body(recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = ()) -> int:
