@@ -11,12 +11,15 @@ Equations: AT(1), AT(7)-(9).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from cardan.algebra.matrix import AnyMatrix, Matrix, vector
 from cardan.errors import ModelError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 SMALL = 1e-12  # relative difference below which two numbers count as equal
 
@@ -71,28 +74,30 @@ class Particles:
         return float(invariants(self.positions[1], self.positions[2])[1])
 
 
-def particles(name: str, *, mass: float, com: Any, inertia: float, r3: Any, m3: float | None = None) -> Particles:
+def particles(
+    name: str, *, mass: float, com: ArrayLike, inertia: float, r3: ArrayLike, m3: float | None = None
+) -> Particles:
     """Replace body `name` of `mass` (kg) and polar `inertia` (kg m^2) about its frame's origin by three particles.
 
     `com` (2,) is its centre of mass and `r3` (2,) the position of particle 3, m; particle 1 is at the origin. The mass
     `m3` (kg) may be chosen, except that `m3 r3 != mass com` and `m3 |r3|^2 != inertia`; by default it is chosen here.
     """
     try:
-        rG, r3 = (np.asarray(x, dtype=float).reshape(2) for x in (com, r3))
-        finite = bool(np.isfinite([mass, *rG, inertia, *r3, 0.0 if m3 is None else m3]).all())
+        rG, p3 = (np.asarray(x, dtype=float).reshape(2) for x in (com, r3))
+        finite = bool(np.isfinite([mass, *rG, inertia, *p3, 0.0 if m3 is None else m3]).all())
     except (TypeError, ValueError):
         finite = False
     if not finite:
         raise ModelError(f"body {name!r}: mass, inertia, m3 and the pairs com and r3 must be finite numbers")
-    square = float(r3 @ r3)
+    square = float(p3 @ p3)
     size = max(float(np.abs(rG).max()), float(np.sqrt(inertia / mass)) if mass > 0 and inertia > 0 else 0.0)
     if square <= (SMALL * size) ** 2 or square == 0:
         raise ModelError(
             f"body {name!r}: its primary particles 1 and 3 must be apart, their distance is {np.sqrt(square):.4g} m"
         )
     if m3 is None:
-        m3 = max((inertia / square / 2, inertia / square / 4), key=lambda m: float(np.linalg.norm(mass * rG - m * r3)))
-    first = mass * rG - m3 * r3
+        m3 = max((inertia / square / 2, inertia / square / 4), key=lambda m: float(np.linalg.norm(mass * rG - m * p3)))
+    first = mass * rG - m3 * p3
     rest = inertia - m3 * square
     if np.linalg.norm(first) <= SMALL * max(float(np.linalg.norm(mass * rG)), abs(m3) * np.sqrt(square), 1e-300):
         raise ModelError(
@@ -105,7 +110,7 @@ def particles(name: str, *, mass: float, com: Any, inertia: float, r3: Any, m3: 
             f"{inertia:.6g} kg m^2; particle 2 would be at infinity"
         )
     m2 = float(first @ first) / rest  # AT(1)
-    return Particles(np.array([mass - m2 - m3, m2, m3]), np.array([np.zeros(2), first / m2, r3]))
+    return Particles(np.array([mass - m2 - m3, m2, m3]), np.array([np.zeros(2), first / m2, p3]))
 
 
 def rod_particles(name: str, *, mass: float, length: float, com: float, inertia: float) -> Particles:

@@ -34,16 +34,13 @@ from cardan.algebra.rotation import (
 from cardan.formulation.armature import Rotor, less_rotors, with_rotors
 from cardan.formulation.elements import Loads, on_links
 from cardan.formulation.formulation import (
-    AXES,
-    PLACE,
-    QUATERNION,
-    TURNING,
     Formulation,
     LetterGroup,
     Parts,
     all_drives,
     completed,
     joint_wrench,
+    kind_letters,
 )
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
 from cardan.formulation.light import lent_to_links
@@ -53,6 +50,7 @@ from cardan.formulation.recursion import Nodes
 from cardan.formulation.rows import LinkRows
 from cardan.formulation.solve import Inverse, solve_constrained
 from cardan.formulation.spatial import JOINT_WRENCHES
+from cardan.model.joint import FREE
 from cardan.model.model import Model
 from cardan.model.tree import GROUND, Link
 
@@ -239,10 +237,11 @@ class Absolute(Formulation):
 
     def letters(self, model: Model) -> Iterator[LetterGroup]:
         """Position, quaternion and rates of every link."""
-        velocities = tuple((f"{x}dot", f"velocity along {x}", "m/s") for x in AXES)
+        coordinates, rates = kind_letters(FREE)
+        velocities = tuple((f"{x}dot", f"velocity along {x}", "m/s") for x in "xyz")
         for link in model.separate.tree.links:
             where = " in its axes" if self.in_body else ""
-            yield link.name, (*PLACE, *QUATERNION), (*TURNING, *velocities), where
+            yield link.name, coordinates, (*rates[:3], *velocities), where
 
 
 class AbsoluteBody(Absolute):

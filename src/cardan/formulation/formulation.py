@@ -230,13 +230,6 @@ def kind_letters(kind: Kind) -> tuple[tuple[Letter, ...], tuple[Letter, ...]]:
     return q, tuple((f"{x}dot", f"rate of {x}", f"{unit}/s") for x, _, unit in q)
 
 
-# Letters of a body with six coordinates: position and quaternion, and its rates.
-AXES = ("x", "y", "z")
-QUATERNION: tuple[Letter, ...] = tuple((f"e{k}", "quaternion", "1") for k in range(4))
-TURNING: tuple[Letter, ...] = tuple((f"omega_{x}", f"angular velocity along {x}", "rad/s") for x in AXES)
-PLACE: tuple[Letter, ...] = tuple((x, f"position along {x}", "m") for x in AXES)
-
-
 def tree_rates(model: Model, q: Matrix, v: Matrix) -> Matrix:
     """`qdot = N(q) v` of the tree."""
     parts = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from cardan.errors import InputError
 from cardan.formulation import two_body
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.program.program import Port, Program
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 Sizes = tuple[int | str, ...]
 _KERNELS: dict[tuple[str, int], Kernel] = {}
@@ -53,50 +56,56 @@ def _compile(text: Callable[..., Any], inputs: tuple[Port, ...], outputs: tuple[
     return compile_program(Program(text.__name__, inputs, outputs, key, record))
 
 
-def momentum_about_origin(m: Any, c: Any, I_C: Any, v: Any) -> Any:
+def momentum_about_origin(m: ArrayLike, c: ArrayLike, I_C: ArrayLike, v: ArrayLike) -> NDArray[Any]:
     """FX(A1): momentum (..., 6) from mass (...), centre of mass (..., 3), inertia (..., 3, 3) and twist (..., 6)."""
     return _evaluate(spatial.momentum, {"m": (), "c": (3,), "I_C": (3, 3), "v": (6,)}, {"h": (6,)}, m, c, I_C, v)
 
 
-def inverse_inertia(m: Any, c: Any, I_C: Any) -> Any:
+def inverse_inertia(m: ArrayLike, c: ArrayLike, I_C: ArrayLike) -> NDArray[Any]:
     """FX(A2): inverse inertia (..., 6, 6) of a body with centre of mass (..., 3) and inertia (..., 3, 3) about it."""
     return _evaluate(spatial.inverse_inertia, {"m": (), "c": (3,), "I_C": (3, 3)}, {"Iinv": (6, 6)}, m, c, I_C)
 
 
-def relative_inertia(I_A: Any, I_B: Any) -> Any:
+def relative_inertia(I_A: ArrayLike, I_B: ArrayLike) -> NDArray[Any]:
     """FX(A3): inertia (..., 6, 6) that two bodies show to a force between them, the harmonic sum of theirs."""
     return _evaluate(spatial.relative_inertia, {"I_A": (6, 6), "I_B": (6, 6)}, {"I": (6, 6)}, I_A, I_B)
 
 
-def newton_euler_force(m: Any, I_C: Any, w: Any, wdot: Any, a_C: Any) -> Any:
+def newton_euler_force(m: ArrayLike, I_C: ArrayLike, w: ArrayLike, wdot: ArrayLike, a_C: ArrayLike) -> NDArray[Any]:
     """FX(A4): force (..., 6) about the centre of mass from angular velocity and both accelerations (..., 3)."""
     shapes: dict[str, Sizes] = {"m": (), "I_C": (3, 3), "w": (3,), "wdot": (3,), "a_C": (3,)}
     return _evaluate(spatial.newton_euler, shapes, {"f": (6,)}, m, I_C, w, wdot, a_C)
 
 
-def constrained_body(I: Any, S: Any, Sdot_alpha: Any, v: Any) -> Any:
+def constrained_body(
+    I: ArrayLike, S: ArrayLike, Sdot_alpha: ArrayLike, v: ArrayLike
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """FX(B1): apparent inverse inertia (..., 6, 6) and bias (..., 6) of a body with `v = S alpha`, S (..., 6, k)."""
     shapes: dict[str, Sizes] = {"I": (6, 6), "S": (6, "k"), "Sdot_alpha": (6,), "v": (6,)}
     return _evaluate(spatial.constrained_body, shapes, {"Phi": (6, 6), "b": (6,)}, I, S, Sdot_alpha, v)
 
 
-def joint_space_body(I: Any, S: Any, Sdot_alpha: Any, v: Any) -> Any:
+def joint_space_body(
+    I: ArrayLike, S: ArrayLike, Sdot_alpha: ArrayLike, v: ArrayLike
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """FX(B3): `H` (..., k, k) and `C` (..., k) of one constrained body, `tau = H qdd + C`."""
     shapes: dict[str, Sizes] = {"I": (6, 6), "S": (6, "k"), "Sdot_alpha": (6,), "v": (6,)}
     return _evaluate(spatial.joint_space, shapes, {"H": ("k", "k"), "C": ("k",)}, I, S, Sdot_alpha, v)
 
 
-def body_kinetic_energy(I: Any, v: Any) -> Any:
+def body_kinetic_energy(I: ArrayLike, v: ArrayLike) -> NDArray[Any]:
     """FX(B4): kinetic energy (...), J, from inertia (..., 6, 6) and twist (..., 6)."""
     return _evaluate(spatial.kinetic_energy, {"I": (6, 6), "v": (6,)}, {"T": ()}, I, v)
 
 
-def articulated_inertia(I1: Any, I2: Any, s: Any) -> Any:
+def articulated_inertia(I1: ArrayLike, I2: ArrayLike, s: ArrayLike) -> NDArray[Any]:
     """F6(7): inertia (..., 6, 6) that B1 shows with B2 on a hinge of axis s (..., 6)."""
     return _evaluate(two_body.articulated_inertia, {"I1": (6, 6), "I2": (6, 6), "s": (6,)}, {"IA": (6, 6)}, I1, I2, s)
 
 
-def two_body_matrix(m1: Any, I1: Any, r1: Any, m2: Any, I2: Any, r2: Any, s: Any) -> Any:
+def two_body_matrix(
+    m1: ArrayLike, I1: ArrayLike, r1: ArrayLike, m2: ArrayLike, I2: ArrayLike, r2: ArrayLike, s: ArrayLike
+) -> NDArray[Any]:
     """F3(26): matrix (..., 6, 6) from `[a1; w1dot]` to `[f; tau]`, by 3-D vectors about B1's centre of mass."""
     shapes: dict[str, Sizes] = {
         "m1": (),
@@ -110,21 +119,21 @@ def two_body_matrix(m1: Any, I1: Any, r1: Any, m2: Any, I2: Any, r2: Any, s: Any
     return _evaluate(two_body.two_body_matrix, shapes, {"ABCD": (6, 6)}, m1, I1, r1, m2, I2, r2, s)
 
 
-def rotation_of_quaternion(q: Any) -> Any:
+def rotation_of_quaternion(q: ArrayLike) -> NDArray[Any]:
     """Rotation matrix (..., 3, 3) of a quaternion (..., 4) in the order (w, x, y, z), of any non-zero length."""
     return _evaluate(rotation.rotation_of_quaternion, {"q": (4,)}, {"R": (3, 3)}, q)
 
 
-def quaternion_of_rotation(R: Any) -> Any:
+def quaternion_of_rotation(R: ArrayLike) -> NDArray[Any]:
     """Unit quaternion (..., 4) of a rotation matrix (..., 3, 3)."""
     return _evaluate(rotation.quaternion_of_rotation, {"R": (3, 3)}, {"q": (4,)}, R)
 
 
-def rotation_exp(u: Any) -> Any:
+def rotation_exp(u: ArrayLike) -> NDArray[Any]:
     """Rotation matrix (..., 3, 3) of a rotation vector (..., 3), rad."""
     return _evaluate(rotation.rotation_exp, {"u": (3,)}, {"R": (3, 3)}, u)
 
 
-def rotation_log(R: Any) -> Any:
+def rotation_log(R: ArrayLike) -> NDArray[Any]:
     """Rotation vector (..., 3), rad, of a rotation matrix (..., 3, 3)."""
     return _evaluate(rotation.rotation_log, {"R": (3, 3)}, {"u": (3,)}, R)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cardan.errors import FileError, InputError
 from cardan.io.mjcf.read import read_mjcf
@@ -18,6 +18,9 @@ from cardan.io.yaml.read import Description, read_yaml
 from cardan.model.builder import Mechanism
 from cardan.model.model import Model
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 NATIVE = (".yaml", ".yml")
 DOWN = (0.0, 0.0, -9.81)
 TAKES = {".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters",), ".yml": ("parameters",)}
@@ -25,8 +28,8 @@ TAKES = {".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters"
 
 
 def load(
-    path: str | os.PathLike[str], *, root: Root = "fixed", gravity: Any = None, snapping: float | None = None,
-    mimic: bool = True, parameters: Mapping[str, float | str] | None = None,
+    path: str | os.PathLike[str], *, root: Root = "fixed", gravity: ArrayLike | None = None,
+    snapping: float | None = None, mimic: bool = True, parameters: Mapping[str, float | str] | None = None,
     folder: str | os.PathLike[str] | None = None, strict: bool = False, policy: Word = "strict",
 ) -> Model:  # fmt: skip
     """Load a model from a file: `.yaml`, the format of Cardan, `.urdf`, or `.xml`, MJCF or URDF by its top element.
@@ -59,7 +62,7 @@ def load(
 
 
 def load_mechanism(
-    path: str | os.PathLike[str], *, root: Root = "fixed", gravity: Any = None, mimic: bool = True,
+    path: str | os.PathLike[str], *, root: Root = "fixed", gravity: ArrayLike | None = None, mimic: bool = True,
     parameters: Mapping[str, float | str] | None = None, folder: str | os.PathLike[str] | None = None,
     policy: Word = "strict",
 ) -> Mechanism:  # fmt: skip
@@ -111,7 +114,7 @@ def _written(file: Path, mechanism: Mechanism | Model) -> tuple[str, list[str]]:
     return write(mechanism.build() if isinstance(mechanism, Mechanism) else mechanism)
 
 
-def _read(path: Any, root: Root, gravity: Any, mimic: bool, parameters: Any, folder: Any, policy: Word,
+def _read(path: Any, root: Root, gravity: ArrayLike | None, mimic: bool, parameters: Any, folder: Any, policy: Word,
           ) -> tuple[Mechanism | Description, str]:  # fmt: skip
     """The contents of a file, by its suffix, and what it calls bodies; arguments for other formats are rejected."""
     file = _path(path)

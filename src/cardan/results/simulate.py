@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from cardan.structure.kernels import parameter_arguments
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 CHUNK = 16_384  # systems that are integrated together: their states fit into the processor's cache
 MEMORY = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
 MOST_SAMPLES = 10_000_000
@@ -42,10 +45,10 @@ Report = Callable[[float], None]
 def simulate(
     model: Model,
     duration: float,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
-    tau: Any = None,
+    tau: ArrayLike | None = None,
     formulation: str | Formulation = "spatial",
     method: str | Integrator = "dormand_prince",
     step: float | None = None,

@@ -7,7 +7,7 @@ manifolds. Velocities: the smallest change that satisfies `J v = beta`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from cardan.model.model import Model
 from cardan.model.values import batch, number
 from cardan.structure.kernels import compile_quantity, time_argument, tree_kernel
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 TOLERANCE = 1e-12
 ITERATIONS = 200
 LONGEST_STEP = 0.5  # rad or m, of the whole tree together
@@ -27,7 +30,7 @@ _CONSTRAINTS: KernelSlot[str] = KernelSlot("residual and rows of the constraints
 
 
 def assemble(
-    model: Model, q: Any = None, v: Any = None, *, hold: Sequence[str] = (), t: float = 0.0,
+    model: Model, q: ArrayLike | None = None, v: ArrayLike | None = None, *, hold: Sequence[str] = (), t: float = 0.0,
     tolerance: float = TOLERANCE,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Find a consistent state near a guess.

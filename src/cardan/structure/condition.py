@@ -9,7 +9,7 @@ see `structure.rounding`. Docs: docs/robustness.md.
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -22,17 +22,13 @@ from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import array
 from cardan.structure.assemble import assemble, constraint_kernels
-from cardan.structure.kernels import (
-    equations_at,
-    is_large,
-    parameter_arguments,
-    time_argument,
-    tree_graph,
-    tree_kernel,
-)
+from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
 from cardan.structure.planarity import prepare
 from cardan.structure.rounding import JUDGED, TOO_LARGE, say, some_values, warn_of_tree, warn_outside
 from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, row_sizes
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 WIDEST = 2400  # unknowns up to which a new kernel is judged
 OPEN = 1e-4  # of the mechanism's size: a gap beyond it is no drift
@@ -45,8 +41,9 @@ _MASS: Slot[None, Any] = Slot("graph of the mass matrix")
 
 
 def condition(
-    model: Model, q: Any, *, t: Any = 0.0, formulation: str | Formulation = "spatial", **removed: Unpack[Removed]
-) -> Any:
+    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, formulation: str | Formulation = "spatial",
+    **removed: Unpack[Removed],
+) -> NDArray[Any]:  # fmt: skip
     """How many times rounding is magnified (...,) in accelerations and reactions at configurations `q` (..., nq).
 
     The relative error of an answer in float64 stays within 100 * 2.2e-16 times this number while that is below 5e10;

@@ -23,6 +23,7 @@ from cardan.structure.assemble import assemble
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
     from cardan.results.trajectory.trajectory import Trajectory
 
@@ -36,7 +37,8 @@ AXES_COLOURS = ("#D55E00", "#009E73", "#0072B2")
 
 
 def draw(
-    model: Model, q: Any = None, *, view: Any = None, names: bool = False, centres: bool = True, scale: bool = True,
+    model: Model, q: ArrayLike | None = None, *, view: tuple[float, float] | None = None, names: bool = False,
+    centres: bool = True, scale: bool = True,
     size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None, overwrite: bool = False,
 ) -> Figure:  # fmt: skip
     """Draw a mechanism as a kinematic diagram: bodies, joints by their kind, force elements, ground, centres of mass.

@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files as package_files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from cardan.results.trajectory.quantities import QUANTITIES, STATES
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import assemble
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 MOST_SAMPLES = 2000  # longer runs are thinned; the page interpolates between samples
 CURVES = ("q", "v", "energy")  # plotted by default
 LAYERS = ("bodies", "plates", "ground", "force elements", "joint axes", "frames", "centres of mass")
@@ -36,8 +39,9 @@ SHOWN = ("bodies", "plates", "ground", "force elements")
 
 
 def page(
-    thing: Trajectory | Model, path: str | os.PathLike[str], *names: str, q: Any = None, overwrite: bool = False
-) -> None:
+    thing: Trajectory | Model, path: str | os.PathLike[str], *names: str, q: ArrayLike | None = None,
+    overwrite: bool = False,
+) -> None:  # fmt: skip
     """Write a run, or a model at rest, as one HTML file that any browser opens offline.
 
     Args:

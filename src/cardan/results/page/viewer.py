@@ -13,7 +13,7 @@ import webbrowser
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,14 +24,18 @@ from cardan.results.page.page import encoded, html, sampled
 from cardan.results.simulate import simulate
 from cardan.results.trajectory.trajectory import Trajectory
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 HOST = "127.0.0.1"
 PIECE = 0.1  # s of simulated time between two messages to the page
 RATE = 50  # samples per second of simulated time
 
 
 def view(
-    thing: Model | Trajectory, *names: str, q: Any = None, port: int = 0, open_browser: bool = True, live: bool = False
-) -> Viewer:
+    thing: Model | Trajectory, *names: str, q: ArrayLike | None = None, port: int = 0, open_browser: bool = True,
+    live: bool = False,
+) -> Viewer:  # fmt: skip
     """Show a model or a run in a browser, from a server on this computer; close the returned viewer when done.
 
     Args:
