@@ -57,7 +57,7 @@ def test_everything_remembered_has_an_owner() -> None:
     cd.simulate(model, 0.1, q, v)
     cd.redundancy(model)
     assert model.memory
-    assert all(isinstance(slot, Slot | KernelSlot) for slot, _ in model.memory)
+    assert all(isinstance(place[0], Slot | KernelSlot) for place in model.memory)
 
 
 @pytest.mark.parametrize(

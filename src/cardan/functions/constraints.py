@@ -19,6 +19,7 @@ from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.kinematics import body_poses
 from cardan.model.html import html_table
+from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import counted, one
 from cardan.structure.assemble import constraint_kernels
@@ -29,6 +30,8 @@ from cardan.structure.redundancy import redundancy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+_REACTIONS: KernelSlot[str | Formulation] = KernelSlot("reactions, by formulation")
 
 
 def constraint_residual(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> NDArray[Any]:
@@ -62,9 +65,13 @@ def reactions(
         raise no_such_argument("reactions", removed)
     tau = np.zeros(model.nv) if tau is None else tau
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
-    found = find_formulation(formulation)
-    kernel = reaction_kernel(model, found)
-    warn_at_first(model, found, q, t)
+    kernel = model.memory.get((_REACTIONS, formulation))
+    if kernel is None:
+        found = find_formulation(formulation)
+        kernel = reaction_kernel(model, found)
+        warn_at_first(model, found, q, t)
+        if not found.added:
+            model.memory[_REACTIONS, formulation] = kernel
     return kernel(q, v, tau, wrenches, *time_argument(model, t))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key", bound=Hashable)
 Thing = TypeVar("Thing")
 
-Memory = dict[tuple["Slot[Any, Any] | KernelSlot[Any]", Hashable], Any]
+Memory = dict[tuple["Slot[Any, Any] | KernelSlot[Any]", *tuple[Hashable, ...]], Any]
 _NOTHING: Any = object()
 
 

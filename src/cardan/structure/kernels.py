@@ -36,11 +36,12 @@ _SYMBOLIC: Slot[None, tuple[Model, Any]] = Slot("model with its free parameters 
 
 def tree_kernel(model: Model, name: str, formulation: str | Formulation = "spatial") -> Any:
     """The compiled function of a quantity of the tree, loops and force elements left out; made on first use."""
-    key = formulation if isinstance(formulation, str) else formulation.key
-    kernel = _TREE.get(model, (key, name))
+    kernel = model.memory.get((_TREE, formulation, name))  # at once, since calls of small kernels take a microsecond
     if kernel is None:
-        found, key = tree_quantity(formulation, name), find_formulation(formulation).key
-        kernel = _TREE.find(model, (key, name), lambda: compile_quantity(model, found, key))
+        found, quantity = find_formulation(formulation), tree_quantity(formulation, name)
+        kernel = _TREE.find(model, (found.key, name), lambda: compile_quantity(model, quantity, found.key))
+        if not found.added:
+            model.memory[_TREE, formulation, name] = kernel
     return kernel
 
 
