@@ -95,7 +95,7 @@ def _kept(model: cd.Model, name: str, key: str = "spatial") -> Any:
     """The graph of a quantity that the model has computed before."""
     short = {"forward_dynamics": "forward", "inverse_dynamics": "inverse"}.get(name, name)
     places = ((key, name), (key, short, False), (key, short, True))
-    kernel = next(thing for place in places for (_, where), thing in model.memory.items() if where == place)
+    kernel = next(thing for place in places for (_, *where), thing in model.memory.items() if where == [place])
     kernel = kernel.kernel if isinstance(kernel, FreeKernel) else kernel
     return kernel.function if isinstance(kernel, Interpreted) else kernel.program.record()
 
