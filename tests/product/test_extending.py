@@ -141,6 +141,26 @@ def test_a_formulation_written_anew_is_not_the_old_one(page: dict[str, Any]) -> 
         cd.forward_dynamics(model, q, v, formulation="lagrang")
 
 
+@pytest.mark.parametrize("called", ["lagrange", "spatial"])
+def test_objects_of_one_name_are_two_formulations(page: dict[str, Any], called: str) -> None:
+    """Also if they were never added, and if the name is one of Cardan's own."""
+
+    class Scaled(page["Lagrange"]):  # type: ignore[misc]
+        name = called
+
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        def tree_accelerations(self, parts: Any, vdot: Any) -> Any:
+            return self.factor * vdot
+
+    model, q, v = page["loop"], page["q"], page["v"]
+    before = cd.forward_dynamics(model, q, v)
+    for factor in (2.0, 3.0):
+        assert np.allclose(cd.forward_dynamics(model, q, v, formulation=Scaled(factor)), factor * before, rtol=1e-10)
+    assert np.array_equal(cd.forward_dynamics(model, q, v), before)
+
+
 def test_what_is_no_formulation_is_refused(page: dict[str, Any]) -> None:
     class Spatial(page["Lagrange"]):  # type: ignore[misc]
         name = "spatial"

@@ -26,8 +26,12 @@ def formulation_names() -> tuple[str, ...]:
 
 
 def find_formulation(formulation: str | Formulation) -> Formulation:
-    """The formulation of a name, or the object itself."""
+    """The formulation of a name, or the object itself; one that is not Cardan's own gets kernels of its own."""
     if isinstance(formulation, Formulation):
+        if not formulation.added and not (
+            formulation.name in _OWN and find_formulation(formulation.name) is formulation
+        ):
+            formulation.added = os.urandom(16).hex()
         return formulation
     if isinstance(formulation, str) and formulation in _OWN:
         module, name = _OWN[formulation]

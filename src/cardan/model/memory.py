@@ -68,10 +68,6 @@ class KernelSlot(Generic[Key]):
         """Say what is kept."""
         return f"KernelSlot({self.what!r})"
 
-    def get(self, model: Model, key: Key) -> Any:
-        """The kernel, or None if it was not made yet for these values."""
-        return model.memory.get((self, key))
-
     def find(self, model: Model, key: Key, make: Callable[[], Any]) -> Any:
         """The kernel at the model's values; made on first use."""
         place: Any = (self, key)
