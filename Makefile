@@ -1,6 +1,7 @@
 # Every target works on a fresh clone: it makes .venv and installs what it needs, once.
 #   make demo    two bodies, a linkage in motion, how fast          (runtime packages only)
 #   make test    lint, format, types, tests                         (with the peers: pin, mujoco)
+#   make search  the random tests with new examples: each run looks elsewhere
 #   make bench   Cardan and the peers in the same run
 #   make docs    the documentation as a site, in site/
 # Options: PYTHON=python3.12   WORKERS=8   ARGS="..." (passed to pytest or to the benchmark)
@@ -17,7 +18,7 @@ MADE    := $(VENV)/.made-$(TAG)
 RUNTIME := $(VENV)/.runtime
 TESTING := $(VENV)/.testing
 
-.PHONY: help demo test bench docs lint format clean
+.PHONY: help demo test search bench docs lint format clean
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' $(firstword $(MAKEFILE_LIST))
 
@@ -26,6 +27,10 @@ demo: $(RUNTIME)
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+# What is found becomes a fixed example of its test: @example(...), with the defect mended.
+search: $(TESTING)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m hypothesis --hypothesis-profile=search $(ARGS)
 
 lint: $(TESTING)
 	$(BIN)/ruff check .

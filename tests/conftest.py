@@ -7,11 +7,21 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
-# In CI the same examples every time; on a desk new ones. No deadline: the first call compiles.
-settings.register_profile("desk", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "desk")
+# The same examples everywhere and every time; `make search` looks for new ones. No deadline: the first call compiles.
+settings.register_profile("fixed", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("search", deadline=None, derandomize=False, print_blob=True)
+settings.load_profile("fixed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep fixed examples fixed: Hypothesis also draws constants that it finds in the modules loaded so far.
+
+    Which ones are loaded depends on the tests that a worker process has run before, and on every edit of the source.
+    """
+    if settings.get_current_profile_name() == "fixed":
+        providers.is_local_module_file = lambda path: False  # type: ignore[assignment]
 
 
 @pytest.fixture(scope="session", autouse=True)
