@@ -34,6 +34,8 @@ class Outcome(IntEnum):
     SOLVER_FAILED = 6  # the external solver failed; `Arrival.message` has its message
     TOO_MANY_STEPS = 7  # more steps than allowed
     RESTING = 8  # the system was told to stay where it is
+    SINGULAR = 9  # constraints nearly lose rank: careful steps are needed
+    DEAD_POINT = 10  # constraints lose rank, and careful steps do not pass either
 
     @property
     def text(self) -> str:
@@ -49,6 +51,8 @@ _OUTCOME_TEXTS = {
     Outcome.OPEN_LOOP: "a loop opened",
     Outcome.SOLVER_FAILED: "the solver failed",
     Outcome.TOO_MANY_STEPS: "too many steps",
+    Outcome.SINGULAR: "a singular position",
+    Outcome.DEAD_POINT: "a singular position",
 }
 
 

@@ -16,7 +16,7 @@ from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.condition import take_as_closed
 from cardan.structure.kernels import time_argument, tree_kernel
-from cardan.structure.rows import kept_rows, scaled_rows
+from cardan.structure.rows import generic_configurations, kept_rows, row_matrix
 
 CLOSED = 1e-8  # relative to the mechanism's size: a larger gap is not rounding
 SINGULAR = 1e-6  # ratio of smallest to largest singular value of the constraints
@@ -121,6 +121,12 @@ def why(
             return cause
         row, rank = _weakest_row(model, q)
         a = np.asarray(forward_dynamics(model, q, v, tau, t=t))
+    if outcome is Outcome.DEAD_POINT:
+        return (
+            f"it is at a position where the constraints lose rank: at {row!r} their smallest singular value is "
+            f"{rank:.2g} of the largest, and no step within the tolerances leads past it (a dead point or a bifurcation, "
+            "where the motion may stop or branch); take another rtol or step, start elsewhere, or change a length slightly"
+        )
     if rank < SINGULAR:
         return (
             f"the constraints lose rank there: at {row!r} their smallest singular value is {rank:.2g} of the largest "
@@ -186,7 +192,9 @@ def _weakest_row(model: Model, q: np.ndarray) -> tuple[str, float]:
     rows = kept_rows(model.unbound, SPATIAL) if model.has_rows else []
     if not rows:
         return "", 1.0
-    U, s, _ = np.linalg.svd(scaled_rows(model, q)[rows], full_matrices=False)
+    # rows by the length that they usually have: one that vanishes at q shows
+    usual = np.max([np.linalg.norm(row_matrix(model, x)[rows], axis=1) for x in generic_configurations(model)], axis=0)
+    U, s, _ = np.linalg.svd(row_matrix(model, q)[rows] / np.maximum(usual, 1e-300)[:, None], full_matrices=False)
     return model.rows.names[rows[int(np.argmax(np.abs(U[:, -1])))]], float(s[-1] / s[0])
 
 

@@ -32,7 +32,7 @@ from cardan.model.model import Model
 from cardan.program.march import March
 from cardan.program.program import Port, Program
 from cardan.structure.kernels import function_of, parameter_arguments
-from cardan.structure.rows import kept_rows
+from cardan.structure.rows import generic_configurations, kept_rows, row_matrix
 
 NEWTON_STEPS = 3  # the gap left is the square of the last one seen
 _KERNEL: Slot[None, Kernel] = Slot("projection onto the constraints")
@@ -49,10 +49,14 @@ METRIC = Quantity("metric", ("q",), (("M", square),), write=_metric)
 
 @dataclass(frozen=True)
 class Projection:
-    """Graphs of one model, called on symbols; `rows` are the independent rows in the tree's coordinates."""
+    """Graphs of one model, called on symbols; `rows` are the independent rows in the tree's coordinates.
+
+    `usual` is the diagonal of `J M^-1 J^T` where it is largest among configurations that nothing singles out.
+    """
 
     model: Model
     rows: tuple[int, ...]
+    usual: np.ndarray
     state: Any
     metric: Any
     tangent: Any
@@ -64,7 +68,14 @@ class Projection:
         """Record the graphs."""
         model = model.unbound
         written = (constraint_state(model), METRIC, velocity_of_rates(model), PLUS, RATES)
-        return cls(model, tuple(kept_rows(model, SPATIAL)), *(function_of(model, quantity) for quantity in written))
+        graphs = [function_of(model, quantity) for quantity in written]
+        rows = tuple(kept_rows(model, SPATIAL))
+        p = [np.asarray(x) for x in parameter_arguments(model)]
+        usual = np.zeros(len(rows))
+        for q in generic_configurations(model):
+            J = row_matrix(model, q)[list(rows)]
+            usual = np.fmax(usual, np.einsum("ij,ji->i", J, np.linalg.solve(np.array(graphs[1](q, *p)), J.T)))
+        return cls(model, rows, usual, *graphs)
 
     def at(self, t: Scalar, q: Matrix, parameters: Sequence[Matrix]) -> Correction:
         """What brings states near q onto the constraints."""
@@ -75,9 +86,12 @@ class Projection:
         phi, J, beta = self.state(q, *time, *parameters)
         above = self.model.tree.coordinate_ancestor()
         J = J[rows, :]
-        Y = tree_solve(tree_factor(self.metric(q, *parameters), above), above, J.T)
+        M = self.metric(q, *parameters)
+        Y = tree_solve(tree_factor(M, above), above, J.T)
         A = mirrored(J @ Y)
-        return Correction(phi, phi[rows], J, beta[rows], Y, ca.ldl(A + ca.diag(regularisation(A)), True))
+        E = regularisation(A)
+        size = ca.fmax(ca.diag(A) + E, constant(self.usual))
+        return Correction(phi, phi[rows], J, beta[rows], M, Y, size, ca.ldl(A + ca.diag(E), True))
 
     def moved(self, c: Correction, q: Matrix, v: Matrix, parameters: Sequence[Matrix]) -> tuple[Matrix, Matrix]:
         """Position and velocity moved onto the constraints: one step of Newton's method for both."""
@@ -96,14 +110,16 @@ class Projection:
 class Correction:
     """The constraints at a configuration, linearised: residuals of `every` row, and `phi`, `J`, `beta` of those kept.
 
-    `Y = M^-1 J^T`, and `J Y` is factored.
+    `M` is the metric, `Y = M^-1 J^T`; `A = J Y` is factored; `size` is what its diagonal usually is.
     """
 
     every: Matrix
     phi: Matrix
     J: Matrix
     beta: Matrix
+    M: Matrix
     Y: Matrix
+    size: Matrix
     factor: Any
 
     def smallest(self, b: Matrix) -> Matrix:
@@ -111,6 +127,23 @@ class Correction:
         import casadi as ca
 
         return self.Y @ ca.ldl_solve(b, *self.factor)
+
+    def removed(self, v: Matrix) -> Matrix:
+        """Twice the kinetic energy that a correction of the velocities `v` removes: `r^T A^-1 r` with `r = J v - beta`."""
+        import casadi as ca
+
+        r = self.J @ v - self.beta
+        return ca.dot(r, ca.ldl_solve(r, *self.factor))
+
+    def independence(self) -> Matrix:
+        """How far the rows are from depending on one another, from 1 to 0: the smallest pivot of `A` by its usual size.
+
+        For rows of the usual length it is the square of the sine of an angle: between a row and those eliminated before.
+        """
+        import casadi as ca
+
+        D, _, order = self.factor
+        return ca.mmin(D / self.size[list(order)])
 
 
 def project(

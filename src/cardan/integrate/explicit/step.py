@@ -42,20 +42,23 @@ class ExplicitEquations:
     """The equations of one model in one formulation.
 
     `rows` are the independent constraint rows that the formulation keeps. `baumgarte` (1/s) is None, or the rate of
-    Baumgarte's feedback, which then replaces the projection.
+    Baumgarte's feedback, which then replaces the projection. `careful` brings every stage onto the constraints before
+    its accelerations are computed (docs/decisions/0027): near a singular position these magnify what is missing there.
     """
 
     model: Model
     formulation: Formulation
     rows: tuple[int, ...]
     baumgarte: float | None = None
+    careful: bool = False
 
     @property
     def key(self) -> str:
         """Everything that distinguishes these equations from others of the same model."""
         looped = " looped" if self.looped else ""
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
-        return f"{self.formulation.key}{looped} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
+        careful = " careful" if self.careful else ""
+        return f"{self.formulation.key}{looped}{careful} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
 
     @property
     def projects(self) -> bool:
@@ -117,6 +120,13 @@ class Graphs:
         c = self.projection.at(t, q, given.parameters)
         return a - c.smallest(2 * pull * (c.J @ v - c.beta) + pull**2 * c.phi)
 
+    def near(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
+        """The state of a stage at which rates and accelerations are computed: for careful steps on the constraints."""
+        if self.motion.careful and self.projection is not None:
+            for _ in range(STAGE_NEWTON_STEPS):
+                q, v = self.projection.moved(self.projection.at(t, q, given.parameters), q, v, given.parameters)
+        return q, v
+
     def rates(self, q: Matrix, v: Matrix, given: Given) -> Matrix:
         """`qdot`."""
         return self.rates_function(q, v, *given.parameters)
@@ -142,6 +152,12 @@ def equations_of(model: Model, formulation: Formulation, baumgarte: float | None
         return found
     return ExplicitEquations(model, formulation, tuple(kept_rows(model, formulation)), baumgarte)
 
+
+STAGE_NEWTON_STEPS = 2
+# The largest correction of velocities that is accepted, as the kinetic energy removed relative to that there is. Where
+# the error is controlled it is this part of the relative tolerance; `NOISE` times the tolerances does not count.
+LARGEST_CORRECTION, PART_OF_TOLERANCE, NOISE = 1e-10, 1e-2, 100.0
+NEARLY_DEPENDENT = 1e-3  # a step that is refused where the rows are that near to it is taken carefully
 
 # Control of the step size: a factor between 1/5 and 5 from this error and the last one (Gustafsson's controller; the
 # exponents 1/8 and 1/16 are near the usual 0.7/5 and 0.4/5, and need only square roots)
@@ -185,6 +201,7 @@ def estimate(tableau: Tableau, step: Step) -> tuple[Matrix, Matrix]:
 def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: Given) -> tuple[Matrix, Matrix]:
     """`k_i`."""
     t, q, v = stage_state(tableau, step, i)
+    q, v = graphs.near(t, q, v, given)
     return graphs.rates(q, v, given), graphs.accelerations(t, q, v, given)
 
 
@@ -200,28 +217,58 @@ def pick(values: np.ndarray, i: int | Scalar) -> Scalar:
 
 @dataclass
 class StepResult:
-    """State after a step, and the estimated error of positions and velocities, zero if the method has no estimate."""
+    """State after a step, and the estimated error of positions and velocities, zero if the method has no estimate.
+
+    `correction` tells how the velocities were brought back onto the constraints, None where they were not.
+    """
 
     q: Matrix
     v: Matrix
     eq: Matrix
     ev: Matrix
+    correction: VelocityCorrection | None = None
+
+
+@dataclass
+class VelocityCorrection:
+    """What a correction of velocities did.
+
+    `removed` is twice the kinetic energy that it took, `energy` twice that there was before; `M` the diagonal (nv,) of
+    the metric; `independence` of the rows there as in `structure.projection`.
+    """
+
+    removed: Matrix
+    energy: Matrix
+    M: Matrix
+    independence: Matrix
+
+    def size(self, v: Matrix, rtol: Scalar, atol: Scalar, adaptive: bool) -> Matrix:
+        """Relative to the largest that is accepted."""
+        import casadi as ca
+
+        allowed = PART_OF_TOLERANCE * rtol if adaptive else LARGEST_CORRECTION
+        noise = NOISE * (atol + rtol * ca.fabs(v))
+        return self.removed / (allowed * self.energy + ca.dot(self.M, noise**2) + np.finfo(float).tiny)
 
 
 def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepResult:
     """State after the step, projected onto the constraints, and the part of its error along the constraints."""
+    import casadi as ca
+
     q, v = moved(step, list(tableau.b))
     if tableau.semi_implicit:
         q = graphs.plus(step.q, step.h * v, given)
     eq, ev = estimate(tableau, step)
     q = graphs.normalised(q)
-    if graphs.motion.projects and graphs.projection is not None:
-        projection = graphs.projection
-        c = projection.at(step.t + step.h, q, given.parameters)
-        if tableau.adaptive:
-            eq, ev = projection.along(c, q, eq, ev, given.parameters)
-        q, v = projection.moved(c, q, v, given.parameters)
-    return StepResult(q, v, eq, ev)
+    if not graphs.motion.projects or graphs.projection is None:
+        return StepResult(q, v, eq, ev)
+    projection = graphs.projection
+    c = projection.at(step.t + step.h, q, given.parameters)
+    if tableau.adaptive:
+        eq, ev = projection.along(c, q, eq, ev, given.parameters)
+    correction = VelocityCorrection(c.removed(v), ca.dot(v, c.M @ v), ca.diag(c.M), c.independence())
+    q, v = graphs.near(step.t + step.h, *projection.moved(c, q, v, given.parameters), given)
+    return StepResult(q, v, eq, ev, correction)
 
 
 def measure(step: Step, new: StepResult, rtol: Scalar, atol: Scalar) -> tuple[Matrix, Matrix]:
@@ -288,11 +335,13 @@ def is_running(s: ExplicitState, control: StepControl) -> Matrix:
 
 def decide(
     tableau: Tableau, s: ExplicitState, control: StepControl, h: Matrix, squares: Matrix, size: Matrix, g: Matrix,
-    directions: np.ndarray, count: int,
+    directions: np.ndarray, count: int, correction: tuple[Matrix, Matrix] | None = None, careful: bool = False,
 ) -> tuple[Matrix, ExplicitState]:  # fmt: skip
     """Accept a step of length h, or retry with a shorter one; `squares` and `size` of `count` entries: `measure`.
 
-    Return whether it is accepted, and the state with everything new but position, velocity and acceleration.
+    `correction` is its size, at most 1 if it is accepted, and the independence of the rows; None for a tree. A step
+    that is not accepted near a singular position is left to careful ones. Return whether it is accepted, and the state
+    with everything new but position, velocity and acceleration.
     """
     import casadi as ca
 
@@ -302,6 +351,9 @@ def decide(
         e = ca.sqrt(squares / max(count, 1))
         finite = ca.logic_and(finite, e <= LARGEST)
         good = ca.logic_and(finite, e <= 1)
+        if correction is not None:
+            moved_off = ca.logic_and(good, ca.logic_not(correction[0] <= 1))
+            good = ca.logic_and(good, correction[0] <= 1)
         last, tiny = ca.fmax(s.e, 1e-4), ca.fmax(e, 1e-10)
         factor = SAFETY * ca.sqrt(ca.sqrt(ca.sqrt(1 / tiny))) * ca.sqrt(ca.sqrt(ca.sqrt(ca.sqrt(last))))
         factor = ca.fmin(GROW, ca.fmax(SHRINK, factor))
@@ -313,7 +365,13 @@ def decide(
         failed = where(hopeless, where(finite, float(Outcome.SMALL_STEP), float(Outcome.NOT_FINITE)), 0.0)
     else:
         good, h_next, e = finite, s.h, s.e
+        if correction is not None:
+            moved_off = ca.logic_and(ca.logic_not(correction[0] <= 1), ca.logic_not(correction[1] > NEARLY_DEPENDENT))
+            good = ca.logic_and(finite, ca.logic_not(moved_off))
         failed = where(finite, 0.0, float(Outcome.NOT_FINITE))
+    if correction is not None and not (careful and tableau.adaptive):  # those go on with shorter steps
+        near = ca.logic_and(ca.logic_not(good), ca.logic_not(correction[1] > NEARLY_DEPENDENT))
+        failed = where(ca.logic_and(ca.logic_or(near, moved_off), finite), float(Outcome.SINGULAR), failed)
     crossed, which = crossing(s.g, g, directions)
     met = ca.logic_and(good, crossed)
     accept = ca.logic_and(running, ca.logic_and(good, ca.logic_not(crossed)))
@@ -333,12 +391,14 @@ def decide(
 
 def finish(
     tableau: Tableau, s: ExplicitState, control: StepControl, step: Step, new: StepResult, g: Matrix,
-    directions: np.ndarray,
+    directions: np.ndarray, careful: bool,
 ) -> tuple[ExplicitState, Matrix]:  # fmt: skip
     """The state after a step, accepted or not, and whether the lane goes on."""
     squares, size = measure(step, new, control.rtol, control.atol)
     n = new.q.shape[0] + new.v.shape[0]
-    accept, after = decide(tableau, s, control, step.h, squares, size, g, directions, n)
+    c = new.correction
+    correction = None if c is None else (c.size(new.v, control.rtol, control.atol, tableau.adaptive), c.independence)
+    accept, after = decide(tableau, s, control, step.h, squares, size, g, directions, n, correction, careful)
     a = where(accept, step.K[-1][1], s.a) if tableau.adaptive else s.a
     after = replace(after, q=where(accept, new.q, s.q), v=where(accept, new.v, s.v), a=a)
     return after, is_running(after, control)

@@ -20,7 +20,7 @@ from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitEquations, Ex
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
-from cardan.integrate.stepper import BatchStepper, States
+from cardan.integrate.stepper import BatchStepper, Outcome, States
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.program.march import March
@@ -68,7 +68,7 @@ class ExplicitKernels(IntegratorKernels):
             import casadi as ca
 
             graphs, s, given, data = self._symbols()
-            a = s.v * 0 if graphs.loop is not None else graphs.accelerations(s.t, s.q, s.v, given)
+            a = s.v * 0 if graphs.loop is not None else graphs.accelerations(s.t, *graphs.near(s.t, s.q, s.v, given), given)
             g = [self._events(s.t, s.q, s.v, given)] if self.events else []
             return ca.Function("evaluate", [s.t, s.q, s.v, *data], [a, *g])
 
@@ -144,7 +144,9 @@ class ExplicitKernels(IntegratorKernels):
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = text.result(graphs, self.tableau, step, given)
             g = self._events(step.t + step.h, new.q, new.v, given)
-            after, busy = text.finish(self.tableau, s, control, step, new, g, directions)
+            after, busy = text.finish(
+                self.tableau, s, control, step, new, g, directions, self.motion.careful
+            )
             return self._columns(after), busy
 
         return self._columns(s), list(vars(control).values()), text.step_length(s, control), finish
@@ -180,6 +182,9 @@ def explicit_kernels(motion: ExplicitEquations, tableau: Tableau, events: tuple[
     return make() if events else _KERNELS.find(model, (motion.key, tableau.key), make)
 
 
+CAREFUL_STEPS = 16  # attempts at careful steps before the usual ones are tried again
+RECOVERED = 20.0  # the first careful step by the last refused one
+SUBSTEPS = ((1, 1), (1, 2), (1, 3), (2, 3), (2, 5), (3, 7))  # so many fixed steps become so many careful ones
 OPEN = 1e-6  # m or rad: a larger gap before the last iteration means that they did not converge
 
 
@@ -218,6 +223,48 @@ class ExplicitStepper(BatchStepper):
         if not self.tableau.adaptive:
             self.s["h"] = self._equal_steps(t)
         self._run(self.s, np.asarray(float(t)), *self.control, self.tau, *self.parameters)
+        while (self.s["outcome"] == Outcome.SINGULAR).any():
+            self._take_care(t)
+            self._run(self.s, np.asarray(float(t)), *self.control, self.tau, *self.parameters)
+
+    def _take_care(self, t: float) -> None:
+        """A few careful steps of the systems that are near a singular position; one that fails again has failed."""
+        rows = np.flatnonzero(self.s["outcome"] == Outcome.SINGULAR)
+        start = {name: self.s[name][rows] for name in self.names}
+        tau = np.broadcast_to(self.tau, (len(self.s["t"]), self.model.nv))[rows]
+        parameters = [np.broadcast_to(p, (len(self.s["t"]), p.shape[-1]))[rows] for p in self.parameters]
+        start["q"], start["v"], _ = project(
+            self.model, start["q"], start["v"], start["t"], parameters=parameters, threads=self.threads
+        )
+        careful = explicit_kernels(replace(self.motion, careful=True), self.tableau, self.events)
+        found: Any = careful.evaluate(start["t"], start["q"], start["v"], tau, *parameters)
+        start["a"] = np.array(found[0] if self.events else found)
+        start["outcome"] = np.zeros(len(rows))
+        if self.tableau.adaptive:
+            start["h"] = start["h"] * RECOVERED
+            after = self._called(careful.march, start, np.asarray(float(t)), tau, parameters, CAREFUL_STEPS)
+        else:
+            after = start | {"outcome": np.full(len(rows), float(Outcome.SINGULAR))}
+            for steps, parts in SUBSTEPS:
+                end = np.minimum(start["t"] + steps * start["h"], t)
+                tried = start | {"h": (end - start["t"]) / parts}
+                tried = self._called(careful.march, tried, end, tau, parameters, 2 * parts)
+                well = (tried["outcome"] <= Outcome.EVENT) & (after["outcome"] == Outcome.SINGULAR)
+                for name in self.names:
+                    value = start[name] if name == "h" else tried[name]
+                    after[name] = np.where(well.reshape(-1, *[1] * (value.ndim - 1)), value, after[name])
+        stuck = (after["outcome"] > Outcome.EVENT) | ((after["outcome"] == 0) & (after["t"] <= start["t"]))
+        after["outcome"] = np.where(stuck & (after["outcome"] != Outcome.NOT_FINITE), float(Outcome.DEAD_POINT), after["outcome"])
+        for name in self.names:
+            self.s[name] = self.s[name].copy()
+            self.s[name][rows] = after[name]
+
+    def _called(
+        self, march: Kernel, s: States, end: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray], limit: int
+    ) -> States:
+        """At most `limit` attempts at a step."""
+        data = (end, *self.control, tau, *parameters, np.asarray(float(limit)))
+        return dict(zip(self.names, march(*[s[name] for name in self.names], *data, threads=self.threads), strict=True))
 
     def _limited(self, s: States) -> int:
         assert self.max_steps is not None
