@@ -4,7 +4,8 @@ Each mechanism is judged at random consistent states, at states ever nearer to a
 one, and at those regular positions of the walk where the engine's own condition is worst. An answer is right, or it
 comes with a warning or an error; any other is silently wrong, is listed with the seed of its mechanism, and makes the
 exit status 1. Run it from the repository's root with `src` on the path. `--known` judges the cases known to go wrong
-instead; `--compiled` compiles kernels, where otherwise the same graphs are interpreted.
+instead, and `--runs 1.0` compares runs of one second with the judge's own, for every integrator. Kernels are
+interpreted, or compiled in a hurry; `--compiled` compiles them as users get them.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ import numpy as np
 import cardan as cd
 
 from ..identity.robustness_errors import interpreted
-from .comparison import Answer, answers, random_state, towards_singular, worst_on_the_way
+from .comparison import FORMULATIONS, Answer, answers, random_state, towards_singular, worst_on_the_way
 from .joint_motions import Array
 from .known_defects import KNOWN
+from .long_runs import quick_code, reference, run_answers
 from .maximal_coordinates import Judge
 from .random_mechanisms import DRAWN, FAMILIES, mechanism
 
@@ -74,9 +76,9 @@ def states_of(
     model: cd.Model, judge: Judge, rng: np.random.Generator
 ) -> Iterator[tuple[str, tuple[Array, ...], float]]:
     """States of one mechanism, each with its kind and time."""
-    for _ in range(2):
-        t = float(rng.uniform(0, 0.4)) if model.depends_on_time else 0.0
-        yield "random", random_state(model, rng, t=t), t
+    yield "at the start", random_state(model, rng, cd.assemble(model)[0]), 0.0
+    t = float(rng.uniform(0, 0.4)) if model.depends_on_time else 0.0
+    yield "random", random_state(model, rng, t=t), t
     if any(coupling.depends_on_time for coupling in model.couplings):
         return  # it has no position to walk to
     q = random_state(model, rng)[0]
@@ -111,6 +113,27 @@ def judge_mechanism(seed: int, family: str, tally: Tally) -> None:
     except cd.CardanError as error:
         words = str(error).split(":")[0].replace(repr(f"{name} {seed}"), "...")
         tally.refused[f"{name}, {words[:90]}"] += 1
+    except Exception as error:  # whatever the engine lets through
+        tally.tell(f"{name}, seed {seed}: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+
+
+def judge_runs(seed: int, family: str, tally: Tally, duration: float) -> None:
+    """Runs of one mechanism with every integrator, in one formulation after the other from seed to seed."""
+    rng = np.random.default_rng([15, seed])
+    name = family or DRAWN[seed % len(DRAWN)]
+    try:
+        model = mechanism(seed, family=family).build()
+        judge = Judge(model)
+        q, v = cd.assemble(model, None, rng.standard_normal(model.nv))
+        cd.forward_dynamics(model, q, v)
+        right = reference(judge, q, v, np.linspace(0, duration, 11))
+    except (cd.CardanError, RuntimeError) as error:
+        tally.refused[f"{name}, {str(error).split(':')[0].replace(repr(f'{name} {seed}'), '...')[:90]}"] += 1
+        return
+    key = FORMULATIONS[seed % (6 if cd.is_planar(model) else 5)]
+    tally.mechanisms += 1
+    tally.states["runs"] += 1
+    tally.add(f"{name}, seed {seed}, run of {duration} s", run_answers(model, judge, right, key))
 
 
 def main() -> int:
@@ -121,16 +144,21 @@ def main() -> int:
     parser.add_argument("--family", choices=FAMILIES, default="", help="one family instead of all")
     parser.add_argument("--seconds", type=float, default=np.inf, help="stop drawing after this time")
     parser.add_argument("--compiled", action="store_true", help="compile kernels")
+    parser.add_argument("--runs", type=float, default=0.0, metavar="SECONDS", help="compare runs of this duration")
     parser.add_argument("--known", action="store_true", help="judge the cases known to go wrong")
     given = parser.parse_args()
     tally, began = Tally(), time.monotonic()
-    with nullcontext() if given.compiled or given.known else interpreted():
+    quick = quick_code() if given.runs or given.known else interpreted()
+    with nullcontext() if given.compiled else quick:
         if given.known:
             for known in KNOWN:
                 tally.mechanisms += 1
                 tally.add(known.name, known.answers())
         for seed in range(given.seed, given.seed + (0 if given.known else given.count)):
-            judge_mechanism(seed, given.family, tally)
+            if given.runs:
+                judge_runs(seed, given.family, tally, given.runs)
+            else:
+                judge_mechanism(seed, given.family, tally)
             if time.monotonic() - began > given.seconds:
                 break
     print(f"{tally}\n{time.monotonic() - began:.0f} s")

@@ -90,14 +90,14 @@ def answers(model: cd.Model, judge: Judge, state: tuple[Array, ...], t: float = 
             bound = min(bound, CLOSE)
         bound = max(bound, 1e3 * EPS * right.condition)  # rounding of the judge
         for what, function in (("accelerations", cd.forward_dynamics), ("reactions", cd.reactions)):
-            found, said = _heard(partial(function, model, q, v, tau, t=t, formulation=key))
-            yield Answer(what, key, _error(what, found, right, wanted, determined), bound, said, right.condition)
+            found, said, raw = _heard(partial(function, model, q, v, tau, t=t, formulation=key))
+            yield Answer(what + raw, key, _error(what, found, right, wanted, determined), bound, said, right.condition)
             if what == "reactions" and found is not None and key != "points":
                 yield Answer("balance of reactions", key, right.balance(found), bound, said, right.condition)
     if right.condition < MASK_UP_TO:
-        mask, said = _heard(partial(cd.undetermined_reactions, model, q, t=t))
+        mask, said, raw = _heard(partial(cd.undetermined_reactions, model, q, t=t))
         wrong = 1.0 if mask is None else float((mask == right.determined).sum())
-        yield Answer("mask of reactions", "all", wrong, 0.5, said, right.condition)
+        yield Answer("mask of reactions" + raw, "all", wrong, 0.5, said, right.condition)
 
 
 def _error(what: str, found: Array | None, right: Judgement, wanted: Array, determined: Array) -> float:
@@ -109,15 +109,17 @@ def _error(what: str, found: Array | None, right: Judgement, wanted: Array, dete
     return float(max(error[:, :3].max(initial=0.0) / right.moment, error[:, 3:].max(initial=0.0) / right.force))
 
 
-def _heard(answer: Callable[[], Array]) -> tuple[Array | None, str]:
-    """An answer, or None, and the warning or error that came with it."""
+def _heard(answer: Callable[[], Array]) -> tuple[Array | None, str, str]:
+    """An answer, or None; the warning or error that came with it; and an exception that is nobody's answer."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             found = answer()
         except cd.CardanError as error:
-            return None, f"{type(error).__name__}: {error}"
-    return found, "; ".join(str(warning.message) for warning in caught)
+            return None, f"{type(error).__name__}: {error}", ""
+        except Exception as error:  # whatever the engine lets through
+            return None, "", f" ({type(error).__name__}: {' '.join(str(error).split())[-60:]})"
+    return found, "; ".join(str(warning.message) for warning in caught), ""
 
 
 def towards_singular(model: cd.Model, judge: Judge, q: Array, rng: np.random.Generator, steps: int = 60) -> list[Array]:

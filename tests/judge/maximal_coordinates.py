@@ -195,6 +195,25 @@ class Judge:
         arms = np.array([R[b] @ self.bodies[b].com for b in range(n)]).reshape(n, 3)
         return Places(R, x + arms, u[:n] + np.cross(w[:n], arms), w[:n])
 
+    def coordinate_rates(self, q: Array, v: Array) -> Array:
+        """Rates (nq,) of the tree's coordinates."""
+        found = np.zeros(self.nq)
+        for joint in self.joints:
+            if joint.q is not None:
+                found[joint.q] = joint.motion.rates(q[joint.q], v[joint.v])
+        return found
+
+    def distance(self, q: Array, other: Array) -> float:
+        """Largest distance of two configurations in any coordinate, m or rad; opposite quaternions are the same."""
+        found = 0.0
+        for joint in self.joints:
+            if joint.q is not None:
+                a, b = q[joint.q], other[joint.q]
+                if joint.motion.nq != joint.motion.nv and a[-4:] @ b[-4:] < 0:
+                    a = np.concatenate([a[:-4], -a[-4:]])
+                found = max(found, float(np.abs(a - b).max()))
+        return found
+
     def rates_of_bodies(self, q: Array) -> Array:
         """Velocities (6 nb, nv) of all bodies for unit rates of the tree."""
         found = [self.places(q, rate) for rate in np.eye(self.nv)]
@@ -285,8 +304,11 @@ class Judge:
             M[6 * b + 3 : 6 * b + 6, 6 * b + 3 : 6 * b + 6] = at.R[b] @ body.inertia @ at.R[b].T
         return M
 
-    def solve(self, q: Array, v: Array, tau: Array | None = None, t: float = 0.0) -> Judgement:
-        """Accelerations and reactions at a state of the tree; wherever rows depend on others they share the load."""
+    def solve(self, q: Array, v: Array, tau: Array | None = None, t: float = 0.0, rank: int | None = None) -> Judgement:
+        """Accelerations and reactions at a state of the tree; where rows depend on others they share the load.
+
+        `rank` says how many rows are independent, where a state that is not quite consistent would not tell.
+        """
         q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
         at = self.places(q, v)
         states = self.joint_states(at, q)
@@ -302,7 +324,7 @@ class Judge:
         A = J @ root
         length = np.maximum(np.linalg.norm(A, axis=1), 1e-300)
         U, s, Vt = np.linalg.svd(A / length[:, None])
-        rank = int((s > SMALL * s[0]).sum()) if s.size else 0
+        rank = int((s > SMALL * s[0]).sum()) if rank is None else rank
         free = root @ f
         wanted = U[:, :rank].T @ ((gamma - A @ free) / length)
         y = free + Vt[:rank].T @ (wanted / s[:rank])

@@ -284,6 +284,28 @@ def geared(rng: Rng) -> Maker:
     return w
 
 
+def driven(rng: Rng) -> Maker:
+    """A slider-crank near its dead point, driven by its slider, by a coupling, or free; a dyad hangs on it."""
+    w, plane = Maker("driven", rng), tilted(rng)
+    angle, crank, rod = 10.0 ** rng.uniform(-5, -0.5), rng.uniform(0.2, 0.5), rng.uniform(0.6, 1)
+    pin = crank * np.array([np.cos(angle), np.sin(angle)])
+    slider = np.array([pin[0] + np.sqrt(rod**2 - pin[1] ** 2), 0.0])
+    bodies = [w.body(plane.point(p)) for p in (pin / 2, (pin + slider) / 2, slider)]
+    start = np.array([rng.uniform(-0.5, 0.5)])
+    w.join("revolute", w.m.ground, bodies[0], plane.hinge(np.zeros(2)), start)
+    w.join("revolute", *w.ends(bodies[0], bodies[1]), plane.hinge(pin))
+    w.join(loose(rng), *w.ends(bodies[1], bodies[2]), plane.hinge(slider))
+    rail = w.join("prismatic", w.m.ground, bodies[2], plane.slide(slider, 0.0))
+    x, rate, form = float(w.starts[rail][0]), float(rng.uniform(-1, 1)) * angle, rng.integers(3)
+    if form == 0:
+        w.m.motion("push", rail, lambda t: x + rate * t + angle * ca.sin(t) ** 2)
+    elif form == 1:  # a second slider follows the first
+        other = w.body()
+        follower = w.join("prismatic", w.m.ground, other, pose(random_rotation(rng), rng.uniform(-0.5, 0.5, 3)))
+        w.m.couple("follow", {rail: 1.0, follower: -2.0}, offset=x - 2 * float(w.starts[follower][0]))
+    return w
+
+
 # Rings of hinges whose axes follow each other by lengths, twists and offsets, closed by least squares.
 
 
@@ -421,12 +443,12 @@ def coaxial(rng: Rng) -> Maker:
 
 
 FAMILIES: dict[str, Callable[[Rng], Maker]] = {
-    "graph": graph, "dyads": dyads, "four-bars": four_bars, "geared": geared, "Bennett": bennett, "Bricard": bricard,
-    "spherical ring": spherical_ring, "Sarrus": sarrus, "sliders": sliders, "coaxial": coaxial,
+    "graph": graph, "dyads": dyads, "four-bars": four_bars, "geared": geared, "driven": driven, "Bennett": bennett,
+    "Bricard": bricard, "spherical ring": spherical_ring, "Sarrus": sarrus, "sliders": sliders, "coaxial": coaxial,
 }  # fmt: skip
 """How each family is drawn."""
 DRAWN = ("graph", "dyads", "graph", "four-bars", "graph", "Bricard", "dyads", "Bennett", "graph", "spherical ring",
-         "four-bars", "Sarrus", "geared", "graph", "sliders", "coaxial")  # fmt: skip
+         "four-bars", "Sarrus", "geared", "graph", "sliders", "coaxial", "driven")  # fmt: skip
 """Families in the order of seeds."""
 
 
@@ -436,6 +458,6 @@ def mechanism(seed: int, *, family: str = "") -> cd.Mechanism:
     w = FAMILIES[family or DRAWN[seed % len(DRAWN)]](rng)
     w.m.name = f"{w.name} {seed}"
     w.load()
-    if rng.random() < 0.35:
+    if rng.random() < 0.35 and not (w.m.couplings or w.m.name.startswith("driven")):
         w.couple()
     return w.m
