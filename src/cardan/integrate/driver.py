@@ -72,30 +72,55 @@ class RunSamples:
                 self.t[i, first:], self.q[i, first:], self.v[i, first:] = np.nan, np.nan, np.nan
 
 
+BREAK = 4 * float(np.finfo(float).eps)  # half the width of a break, relative to the time
+
+
+def sides(t: float, start: float) -> tuple[float, float]:
+    """Times just before and just after a break at time `t`, s, of a run from `start`.
+
+    They are a few roundings apart from it, so that no stage of a step evaluates forces on the other side, whether
+    a jump is written `t > t0` or `t >= t0`.
+    """
+    aside = BREAK * max(abs(t), abs(start))
+    return min(t - aside, float(np.nextafter(t, -np.inf))), max(t + aside, float(np.nextafter(t, np.inf)))
+
+
+def inner_breaks(times: np.ndarray, breaks: Sequence[float]) -> list[float]:
+    """The breaks between the first and the last of some times, s, in order, each once."""
+    return sorted({float(b) for b in breaks if times[0] < b < times[-1]})
+
+
+def stops_of(times: np.ndarray, breaks: Sequence[float]) -> tuple[float, ...]:
+    """Times, s, that no step may cross: just before each break, and the last time."""
+    start = float(times[0])
+    return (*(sides(b, start)[0] for b in inner_breaks(times, breaks)), float(times[-1]))
+
+
 def drive(
     stepper: Stepper, q: np.ndarray, v: np.ndarray, times: np.ndarray, *, breaks: Sequence[float] = (),
     stops: Sequence[bool] = (), report: Callable[[float], None] | None = None,
 ) -> RunSamples:  # fmt: skip
     """Run B systems from states q (B, nq), v (B, nv) at `times[0]` through all times, s.
 
-    At `breaks` the stepper stops exactly and begins again. `stops` says for each event whether it ends the run of the
-    system that meets it. `report` is called with the time reached. Ctrl-C ends the run and sets `interrupted`.
+    At `breaks` the stepper stops and begins again; its request has their `stops_of`. `stops` says for each event
+    whether it ends the run of the system that meets it. `report` is called with the time reached. Ctrl-C ends the run
+    and sets `interrupted`.
     """
     kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1])
     alive = np.ones(len(q), dtype=bool)
     kept.add(alive, times[0], q, v)
-    wanted, again = set(times[1:].tolist()), {float(b) for b in breaks if times[0] < b < times[-1]}
+    start = float(times[0])
+    wanted, again = set(times[1:].tolist()), {b: sides(b, start) for b in inner_breaks(times, breaks)}
     try:
-        stepper.begin(float(times[0]), q, v)
-        for t in sorted(wanted | again):
-            # stop just before a jump, so that no stage of a step evaluates forces beyond it
-            arrival = _advance(stepper, float(np.nextafter(t, -np.inf)) if t in again else t, alive, kept, stops)
+        stepper.begin(start, q, v)
+        for t in sorted(wanted | set(again)):
+            arrival = _advance(stepper, again[t][0] if t in again else t, alive, kept, stops)
             if t in wanted:
                 kept.add(alive, t, arrival.q, arrival.v)
             if not alive.any():
                 break
             if t in again:
-                stepper.begin(t, arrival.q, arrival.v)
+                stepper.begin(again[t][1], arrival.q, arrival.v)
             if report is not None:
                 report(t)
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ import numpy as np
 from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
-from cardan.integrate.driver import RunSamples, drive
+from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.integrators import Integrator, Request, find_integrator, option_example, require_step
 from cardan.integrate.stepper import Outcome
@@ -82,7 +82,9 @@ def simulate(
             its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
             differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
             `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step.
+        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. Samples do not change
+            it: one inside a step is computed by a shorter step from its start. The last step before a break, an event
+            or the end is shorter.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
         max_step: longest step, s.
@@ -111,9 +113,9 @@ def simulate(
     duration = number("simulate", "duration", duration, "of seconds", above=0)
     events, breaks = _events(events), _listed("breaks", breaks)
     breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
-    request = Request(step, rtol, atol, max_step, max_steps, events, threads)
-    _require_steps(integrator, step, max_step, start, duration)
     times = _times(start, duration, samples)
+    request = Request(step, rtol, atol, max_step, max_steps, events, threads, stops_of(times, breaks))
+    _require_steps(integrator, step, max_step, start, duration)
     found = find_formulation(formulation)
     prepare(model, found)
     if failures not in ("raise", "keep"):
@@ -127,8 +129,9 @@ def simulate(
         trace_events(model, events)
     systems, states = _states(model, q0, v0, tau, start, assemble)
     settings = {**integrator.options, "rtol": rtol, "atol": atol, "start": start, "duration": duration}
-    if step is not None:
-        settings["step"] = step
+    for name, value in (("step", step), ("max_step", max_step), ("max_steps", max_steps), ("breaks", list(breaks))):
+        if value not in (None, np.inf, []):
+            settings[name] = value
     about = {"method": integrator.name, "formulation": found.name, "settings": settings}
     job = _Job(model, integrator, found, request, systems, times, breaks, about, failures == "keep")
     with _progress(progress, model.name, start, float(times[-1]), len(states.q)) as report:
@@ -331,12 +334,17 @@ def _times(start: float, duration: float, samples: Any) -> np.ndarray:
 
 
 def _require_steps(integrator: Integrator, step: float | None, max_step: float, start: float, duration: float) -> None:
-    """Reject steps so short that adding one to the time does not change it: the run would never end."""
+    """Reject steps so short that the run would never end, and a fixed length beyond the longest step allowed."""
     for name, value in (("step", None if integrator.chooses_steps else step), ("max_step", max_step)):
         if value is not None and value < 1e-15 * max(abs(start), abs(start + duration)):
             raise InputError(
                 f"simulate: a {name} of {value:g} s is lost in the rounding of t = {start + duration:g} s; take longer"
             )
+    if not integrator.chooses_steps and step is not None and step > max_step:
+        raise InputError(
+            f"simulate: method {integrator.name!r} takes steps of fixed length, and step={step:g} s is longer than "
+            f"max_step={max_step:g} s; leave out max_step"
+        )
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

@@ -194,6 +194,7 @@ class ExplicitStepper(BatchStepper):
         self.motion, self.tableau = motion, tableau
         self.kernels = explicit_kernels(motion, tableau, request.events)
         self.march, self.names = self.kernels.march, STATE if request.events else STATE[:-1]
+        self.has_fixed_steps = not tableau.adaptive
         self.control = tuple(np.asarray(x, dtype=float) for x in (request.rtol, request.atol, request.max_step))
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
@@ -203,7 +204,8 @@ class ExplicitStepper(BatchStepper):
             self.s["h"] = self._first_step()
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
-        h = self.s["h"] if self.s else np.full(len(q), 0.0 if self.step is None else self.step)
+        goes_on = self.s and self.tableau.adaptive
+        h = self.s["h"] if goes_on else np.full(len(q), 0.0 if self.step is None else self.step)
         return {"q": q, "v": v, "h": h, "e": np.zeros(len(q))}
 
     def _evaluated(self) -> States:
@@ -214,10 +216,8 @@ class ExplicitStepper(BatchStepper):
             a = tree_kernel(self.model, "forward_dynamics")(s["q"], s["v"], self.tau)
         return {"a": np.array(a), **({"g": np.array(g[0])} if g else {})}
 
-    def _march_to(self, t: float) -> None:
-        if not self.tableau.adaptive:
-            self.s["h"] = self._equal_steps(t)
-        self._run(self.s, np.asarray(float(t)), *self.control, self.tau, *self.parameters)
+    def _march(self, s: States, end: np.ndarray) -> States:
+        return self._run(s, end, *self.control, self.tau, *self.parameters)
 
     def _limited(self, s: States) -> int:
         assert self.max_steps is not None
