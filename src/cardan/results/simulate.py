@@ -74,7 +74,8 @@ def simulate(
         model: the mechanism; its free parameters (`model.free(...).at(...)`) may be a batch too.
         duration: simulated time, s.
         q0: configurations (..., nq), rad and m; by default the joints' start values, assembled.
-        v0: velocities (..., nv), rad/s and m/s; at rest by default.
+        v0: velocities (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow. They must fit
+            loops and couplings; `assemble=True` takes the nearest that do.
         tau: constant drives (..., nv), N m and N; drives that vary with time are elements of the model.
         formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", for planar mechanisms "points",
             or one of your own.
@@ -122,7 +123,7 @@ def simulate(
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
     require_smooth_motions(model, start, start + duration)
     if model.has_rows:
-        require_motion(model.unbound)
+        require_motion(model.unbound, (start, start + duration))
     warn_of_condition(model, found)
     take_as_closed(model)  # the start is checked below, and rejected if a loop is open
     if events:
@@ -386,7 +387,8 @@ def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bo
     own = model.start() if "q0" not in arrays else arrays["q0"]
     v = arrays.get("v0", np.zeros(model.nv))
     if assemble or "q0" not in arrays:
-        own, v = assembled(model, own, v, t=start)
+        own, fitting = assembled(model, own, v, t=start)
+        v = fitting if assemble or "v0" not in arrays else v  # velocities that were given are checked below
     q, v, drives = (
         np.ascontiguousarray(np.broadcast_to(a, (*systems, a.shape[-1]))).reshape(-1, a.shape[-1])
         for a in (own, v, arrays.get("tau", np.zeros(model.nv)))
