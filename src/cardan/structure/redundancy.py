@@ -108,7 +108,9 @@ def require_motion(model: Model, span: tuple[float, float] = (0.0, 1.0)) -> None
 
 def _require_motion(model: Model) -> bool:
     """Refuse a mechanism that cannot move; return whether prescribed motions depend on other constraints."""
-    found, moved = redundancy(model), {c.owner for c in (*model.couplings, *model.constraints) if c.depends_on_time}
+    found = redundancy(model)
+    moved = {c.owner for c in model.couplings if c.depends_on_time}
+    moved |= {c.owner for c in model.constraints if c.depends_on_time}
     if found.freedoms == 0 and not moved and model.nv > 0:
         joints = ", ".join(repr(model.joints[j].name) for j in model.cuts)
         raise ModelError(
