@@ -113,3 +113,57 @@ def test_an_event_on_a_break_is_met(method: str, direction: int) -> None:
         else:
             assert run.outcome == "stopped at an event"
             assert run.time[-1] == pytest.approx(0.5, abs=1e-9) and run.events[0].time == pytest.approx(0.5, abs=1e-9)
+
+
+# Between the samples
+
+
+def kicked() -> cd.Model:
+    """A pendulum whose drive jumps at t = 0.777 s, and once more at 1.3 s."""
+    m = cd.Mechanism("kicked", gravity=(0, -9.81, 0))
+    m.body("rod", mass=1.0, com=(0.5, 0, 0), inertia=(0.001, 0.0833, 0.0833))
+    m.joint("A", cd.Revolute(), m.ground, "rod")
+    m.drive("kick", "A", lambda t, q, v: ca.if_else(t > 0.777, ca.if_else(t >= 1.3, -15.0, 20.0), -10.0))
+    return m.build()
+
+
+BREAKS = (0.777, 1.3)
+
+
+@pytest.mark.parametrize("samples", [101, 201, [0.3, 0.777, *np.linspace(0.8, 1.9, 111)]])
+def test_interpolation_does_not_cross_a_break(samples: Any) -> None:
+    """The error at times near breaks falls as the order says, whether or not a break is a sample."""
+    model = kicked()
+    times = np.concatenate([b + np.linspace(-0.02, 0.02, 41) for b in BREAKS])
+    exact = cd.simulate(model, 2.0, [0.3], rtol=1e-12, atol=1e-12, breaks=BREAKS, samples=times)
+    if not isinstance(samples, int):
+        samples = [*np.linspace(0.0, 0.77, 78), *samples[1:]]
+    run = cd.simulate(model, 2.0, [0.3], rtol=1e-12, atol=1e-12, breaks=BREAKS, samples=samples)
+    q, v = run.at(exact.time[1:-1])
+    np.testing.assert_allclose(q, exact.q[1:-1], atol=1e-7)
+    np.testing.assert_allclose(v, exact.v[1:-1], atol=3e-5)
+    assert run.at(0.777)[1] == pytest.approx(exact.at(0.777)[1], abs=1e-8)
+
+
+def test_states_at_breaks_are_kept_in_files_and_parts_of_a_batch(tmp_path: Any) -> None:
+    model, q0 = kicked(), np.array([[0.3], [0.4], [-0.2]])
+    run = cd.simulate(model, 2.0, q0, breaks=BREAKS, samples=41)
+    t = np.linspace(0.0, 2.0, 173)
+    run.save(tmp_path / "run.nc")
+    stored = cd.simulate(model, 2.0, q0, breaks=BREAKS, samples=41, store=tmp_path / "stored.nc")
+    q, v = run.at(t)
+    for other in (cd.load_run(tmp_path / "run.nc", model), stored, run[:]):
+        np.testing.assert_array_equal(other.at(t)[0], q)
+        np.testing.assert_array_equal(other.at(t)[1], v)
+    np.testing.assert_allclose(run[1].at(t)[0], q[1], atol=1e-13)
+    free = model.free("rod.mass")
+    some = cd.simulate(free.at({"rod.mass": [1.0, 1.0, 1.0]}), 2.0, q0, tau=np.zeros((3, 1)), breaks=BREAKS, samples=41)
+    np.testing.assert_allclose(some.at(t)[0], q, atol=1e-9)
+
+
+def test_samples_too_far_apart_to_interpolate_are_told() -> None:
+    model = kicked()
+    with pytest.warns(RuntimeWarning, match=r"between the samples at t = 0 s and 0\.777 s .* may be off by [\d.]+ rad"):
+        cd.simulate(model, 2.0, [0.3], breaks=BREAKS, samples=2).at(0.5)
+    with pytest.warns(RuntimeWarning, match="give the times of jumps in breaks"):
+        cd.simulate(model, 1.0, [0.3], samples=11).at(0.75)

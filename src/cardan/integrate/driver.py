@@ -37,17 +37,23 @@ class RunSamples:
     """How each system ended (B,), an `Outcome`."""
     steps: np.ndarray
     """Steps taken (B,)."""
+    knots: np.ndarray
+    """Breaks (k, 3), s: the time of each, and just before and after it."""
+    knot_q: np.ndarray
+    """Configurations (B, k, nq) at the breaks."""
+    knot_v: np.ndarray
+    """Velocities (B, k, nv) at the breaks."""
     met: list[MetEvent] = field(default_factory=list)
     message: str = ""
     """Message of an external solver that failed."""
     interrupted: bool = False
 
     @classmethod
-    def empty(cls, systems: int, times: int, nq: int, nv: int) -> RunSamples:
-        """Allocate arrays for a run, filled with NaN."""
-        q, v = (np.full((systems, times, n), np.nan) for n in (nq, nv))
-        none = np.zeros(systems, dtype=int)
-        return cls(np.full((systems, times), np.nan), q, v, none.copy(), none.copy(), none.copy())
+    def empty(cls, systems: int, times: int, nq: int, nv: int, knots: np.ndarray) -> RunSamples:
+        """Allocate arrays for a run with breaks at `knots` (k, 3), filled with NaN."""
+        q, v, knot_q, knot_v = (np.full((systems, k, n), np.nan) for k in (times, len(knots)) for n in (nq, nv))
+        t, none = np.full((systems, times), np.nan), np.zeros(systems, dtype=int)
+        return cls(t, q, v, none.copy(), none.copy(), none.copy(), knots, knot_q, knot_v)
 
     def add(self, systems: np.ndarray, t: np.ndarray | float, q: np.ndarray, v: np.ndarray) -> None:
         """Keep one more sample of the systems of a mask."""
@@ -70,6 +76,9 @@ class RunSamples:
             if first < self.count[i]:
                 self.count[i], self.outcome[i] = first, Outcome.OPEN_LOOP
                 self.t[i, first:], self.q[i, first:], self.v[i, first:] = np.nan, np.nan, np.nan
+        if len(self.knots):
+            times = np.broadcast_to(self.knots[:, 0], self.knot_q.shape[:2])
+            self.knot_q, self.knot_v, _ = stepper.project(times, self.knot_q, self.knot_v)
 
 
 BREAK = 4 * float(np.finfo(float).eps)  # half the width of a break, relative to the time
@@ -106,21 +115,24 @@ def drive(
     whether it ends the run of the system that meets it. `report` is called with the time reached. Ctrl-C ends the run
     and sets `interrupted`.
     """
-    kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1])
-    alive = np.ones(len(q), dtype=bool)
-    kept.add(alive, times[0], q, v)
-    start = float(times[0])
-    wanted, again = set(times[1:].tolist()), {b: sides(b, start) for b in inner_breaks(times, breaks)}
+    start, alive = float(times[0]), np.ones(len(q), dtype=bool)
+    again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
+    knots = np.array([(b, *around) for b, (_, *around) in again.items()]).reshape(-1, 3)
+    kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots)
+    kept.add(alive, start, q, v)
+    wanted = set(times[1:].tolist())
     try:
         stepper.begin(start, q, v)
         for t in sorted(wanted | set(again)):
-            arrival = _advance(stepper, again[t][0] if t in again else t, alive, kept, stops)
+            arrival = _advance(stepper, again[t][1] if t in again else t, alive, kept, stops)
             if t in wanted:
                 kept.add(alive, t, arrival.q, arrival.v)
             if not alive.any():
                 break
             if t in again:
-                stepper.begin(again[t][1], arrival.q, arrival.v)
+                k, _, after = again[t]
+                kept.knot_q[alive, k], kept.knot_v[alive, k] = arrival.q[alive], arrival.v[alive]
+                stepper.begin(after, arrival.q, arrival.v)
             if report is not None:
                 report(t)
     except KeyboardInterrupt:

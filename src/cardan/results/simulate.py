@@ -23,6 +23,7 @@ from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.results.energy_balance import warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import with_values
 from cardan.results.trajectory.store import Store
 from cardan.results.trajectory.trajectory import EventRecord, Trajectory
@@ -205,6 +206,8 @@ class _Job:
         most = max(int(kept.count.max()), 1)
         short = (kept.count < most).any() or (kept.t[:, :most] != self.times[:most]).any()
         shape = (*batch, most)
+        at_breaks = (x.reshape(*batch, *x.shape[1:]) for x in (kept.knot_q, kept.knot_v))
+        knots = Knots(kept.knots, *at_breaks) if len(kept.knots) else None
         return Trajectory(
             self.model,
             kept.t[:, :most].reshape(shape) if short else self.times[:most],
@@ -214,6 +217,7 @@ class _Job:
             events=self.records(kept, batch),
             outcome=np.array([Outcome(o).text for o in kept.outcome]).reshape(batch),
             statistics={"steps": int(kept.steps.sum()), "most_steps": int(kept.steps.max())},
+            knots=knots,
             **self.about,
         )
 
@@ -267,7 +271,8 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, report: Repo
             outcome = [Outcome(o).text for o in kept.outcome]
             time = kept.t if own_times else None
             try:
-                out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met)
+                knots = Knots(kept.knots, kept.knot_q, kept.knot_v) if len(kept.knots) else None
+                out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met, knots=knots)
             except FileError as error:
                 last, t = job.trajectory(kept, part, (len(part.q),)), float(np.nanmax(kept.t))
                 lost = f"the systems from {lo} to {lo + len(part.q) - 1}, which could not be written, are in"
@@ -283,11 +288,11 @@ def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
     first = parts[0]
     if len(parts) == 1 and len(first.t) == systems:
         return first
-    whole = RunSamples.empty(systems, first.t.shape[1], first.q.shape[2], first.v.shape[2])
+    whole = RunSamples.empty(systems, first.t.shape[1], first.q.shape[2], first.v.shape[2], first.knots)
     lo = 0
     for part in parts:
         at = slice(lo, lo + len(part.t))
-        for name in ("t", "q", "v", "count", "outcome", "steps"):
+        for name in ("t", "q", "v", "count", "outcome", "steps", "knot_q", "knot_v"):
             getattr(whole, name)[at] = getattr(part, name)
         for met in part.met:
             met.system += lo
