@@ -75,9 +75,10 @@ def test_steps_of_unequal_lengths_keep_the_order(name: str, rho: float) -> None:
     model, q, v = model_and_state(name)
     ends = []
     for n in (500, 1000, 2000):
-        stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), Request(step=1.0), rho)
+        times = tuple(np.cumsum(np.tile([0.5, 1.5], n // 2)) * DURATION / n)
+        stepper = AlphaStepper(model, "spatial", np.zeros(model.nv), Request(step=1.0, stops=times), rho)
         stepper.begin(0.0, q[None], v[None])
-        for t in np.cumsum(np.tile([0.5, 1.5], n // 2)) * DURATION / n:
+        for t in times:
             end = stepper.advance(t)
         assert end.steps[0] == n
         ends.append(np.concatenate([end.q[0], end.v[0]]))

@@ -65,3 +65,31 @@ def test_rows_that_are_nothing_but_rounding_do_not_count() -> None:
     a = [cd.forward_dynamics(model, q, v, formulation=way) for way in ("spatial", "absolute", "relative")]
     np.testing.assert_allclose(a[1], a[0], rtol=1e-10)
     np.testing.assert_allclose(a[2], a[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("formulation", ["spatial", "absolute", "points"])
+def test_a_motion_is_needed_only_while_the_run_lasts(formulation: str) -> None:
+    """The rocker's prescribed angle is out of reach at t = 0, and again soon after the end of the run."""
+    m, free = four_bar(), four_bar().build()
+    q, _ = cd.assemble(free)
+    q, v = cd.assemble(free, q, [0.0, 0.0, 20.0], hold=("D",))
+    m.motion("rock", "D", lambda t: q[2] + 20.0 * (t - 2.0))
+    model = m.build()
+    run = cd.simulate(model, 0.01, q, v, start=2.0, formulation=formulation, samples=3)
+    np.testing.assert_allclose(run.coordinate("D"), q[2] + 20.0 * (run.time - 2.0), atol=1e-12)
+    assert run.residuals.position.max() < 1e-12
+    a = cd.forward_dynamics(model, q, v, t=2.0, formulation=formulation)
+    assert a[2] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_two_motions_that_fit_one_another_are_taken() -> None:
+    """A crank and a rocker of a parallelogram, both prescribed, at a time when they can be and at one when not."""
+    m = cd.mechanisms.parallelogram()
+    angle = float(m.build().start()[0])
+    m.motion("one", "A1", lambda t: angle + (t - 5.0))
+    m.motion("two", "A2", lambda t: angle + (t - 5.0) + 0.1 * ((t - 5.0) * (t - 6.0)) ** 2 * (t < 5.0))
+    model = m.build()
+    run = cd.simulate(model, 0.5, start=5.0, samples=3)
+    np.testing.assert_allclose(run.coordinate("A1"), angle + run.time - 5.0, atol=1e-10)
+    with pytest.raises(cd.ModelError, match=r"conflicts with the other constraints|cannot be assembled"):
+        cd.simulate(model, 0.5, start=3.0)

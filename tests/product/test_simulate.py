@@ -279,3 +279,17 @@ def test_a_full_disk_keeps_what_could_not_be_written(tmp_path: pathlib.Path, mon
         cd.simulate(pendulum().build(), 0.3, np.linspace(0.1, 1.0, 5)[:, None], samples=4, store=tmp_path / "run.nc")
     assert caught.value.partial.q.shape == (5, 4, 1)
     assert not list(tmp_path.iterdir())
+
+
+def test_velocities_that_do_not_fit_the_loops_are_refused_with_and_without_q0() -> None:
+    """They were replaced in silence where `q0` was not given."""
+    model = mechanisms.four_bar().build()
+    q, v = cd.assemble(model, v=[1.0, 0.0, 0.0])
+    for q0 in (None, q):
+        with pytest.raises(
+            cd.InputError, match=r"the velocities at the start violate joint 'C' by 0\.\d+ .*assemble=T"
+        ):
+            cd.simulate(model, 0.1, q0, [1.0, 0.0, 0.0], samples=2)
+        assert cd.simulate(model, 0.1, q0, v, samples=2).v[0] == pytest.approx(v, abs=1e-12)
+        taken = cd.simulate(model, 0.1, q0, [1.0, 0.0, 0.0], samples=2, assemble=True)
+        assert taken.v[0] == pytest.approx(v, abs=1e-12)

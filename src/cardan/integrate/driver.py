@@ -37,17 +37,23 @@ class RunSamples:
     """How each system ended (B,), an `Outcome`."""
     steps: np.ndarray
     """Steps taken (B,)."""
+    knots: np.ndarray
+    """Breaks (k, 3), s: the time of each, and just before and after it."""
+    knot_q: np.ndarray
+    """Configurations (B, k, nq) at the breaks."""
+    knot_v: np.ndarray
+    """Velocities (B, k, nv) at the breaks."""
     met: list[MetEvent] = field(default_factory=list)
     message: str = ""
     """Message of an external solver that failed."""
     interrupted: bool = False
 
     @classmethod
-    def empty(cls, systems: int, times: int, nq: int, nv: int) -> RunSamples:
-        """Allocate arrays for a run, filled with NaN."""
-        q, v = (np.full((systems, times, n), np.nan) for n in (nq, nv))
-        none = np.zeros(systems, dtype=int)
-        return cls(np.full((systems, times), np.nan), q, v, none.copy(), none.copy(), none.copy())
+    def empty(cls, systems: int, times: int, nq: int, nv: int, knots: np.ndarray) -> RunSamples:
+        """Allocate arrays for a run with breaks at `knots` (k, 3), filled with NaN."""
+        q, v, knot_q, knot_v = (np.full((systems, k, n), np.nan) for k in (times, len(knots)) for n in (nq, nv))
+        t, none = np.full((systems, times), np.nan), np.zeros(systems, dtype=int)
+        return cls(t, q, v, none.copy(), none.copy(), none.copy(), knots, knot_q, knot_v)
 
     def add(self, systems: np.ndarray, t: np.ndarray | float, q: np.ndarray, v: np.ndarray) -> None:
         """Keep one more sample of the systems of a mask."""
@@ -70,6 +76,33 @@ class RunSamples:
             if first < self.count[i]:
                 self.count[i], self.outcome[i] = first, Outcome.OPEN_LOOP
                 self.t[i, first:], self.q[i, first:], self.v[i, first:] = np.nan, np.nan, np.nan
+        if len(self.knots):
+            times = np.broadcast_to(self.knots[:, 0], self.knot_q.shape[:2])
+            self.knot_q, self.knot_v, _ = stepper.project(times, self.knot_q, self.knot_v)
+
+
+BREAK = 4 * float(np.finfo(float).eps)  # half the width of a break, relative to the time
+
+
+def sides(t: float, start: float) -> tuple[float, float]:
+    """Times just before and just after a break at time `t`, s, of a run from `start`.
+
+    They are a few roundings apart from it, so that no stage of a step evaluates forces on the other side, whether
+    a jump is written `t > t0` or `t >= t0`.
+    """
+    aside = BREAK * max(abs(t), abs(start))
+    return min(t - aside, float(np.nextafter(t, -np.inf))), max(t + aside, float(np.nextafter(t, np.inf)))
+
+
+def inner_breaks(times: np.ndarray, breaks: Sequence[float]) -> list[float]:
+    """The breaks between the first and the last of some times, s, in order, each once."""
+    return sorted({float(b) for b in breaks if times[0] < b < times[-1]})
+
+
+def stops_of(times: np.ndarray, breaks: Sequence[float]) -> tuple[float, ...]:
+    """Times, s, that no step may cross: just before each break, and the last time."""
+    start = float(times[0])
+    return (*(sides(b, start)[0] for b in inner_breaks(times, breaks)), float(times[-1]))
 
 
 def drive(
@@ -78,24 +111,28 @@ def drive(
 ) -> RunSamples:  # fmt: skip
     """Run B systems from states q (B, nq), v (B, nv) at `times[0]` through all times, s.
 
-    At `breaks` the stepper stops exactly and begins again. `stops` says for each event whether it ends the run of the
-    system that meets it. `report` is called with the time reached. Ctrl-C ends the run and sets `interrupted`.
+    At `breaks` the stepper stops and begins again; its request has their `stops_of`. `stops` says for each event
+    whether it ends the run of the system that meets it. `report` is called with the time reached. Ctrl-C ends the run
+    and sets `interrupted`.
     """
-    kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1])
-    alive = np.ones(len(q), dtype=bool)
-    kept.add(alive, times[0], q, v)
-    wanted, again = set(times[1:].tolist()), {float(b) for b in breaks if times[0] < b < times[-1]}
+    start, alive = float(times[0]), np.ones(len(q), dtype=bool)
+    again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
+    knots = np.array([(b, *around) for b, (_, *around) in again.items()]).reshape(-1, 3)
+    kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots)
+    kept.add(alive, start, q, v)
+    wanted = set(times[1:].tolist())
     try:
-        stepper.begin(float(times[0]), q, v)
-        for t in sorted(wanted | again):
-            # stop just before a jump, so that no stage of a step evaluates forces beyond it
-            arrival = _advance(stepper, float(np.nextafter(t, -np.inf)) if t in again else t, alive, kept, stops)
+        stepper.begin(start, q, v)
+        for t in sorted(wanted | set(again)):
+            arrival = _advance(stepper, again[t][1] if t in again else t, alive, kept, stops)
             if t in wanted:
                 kept.add(alive, t, arrival.q, arrival.v)
             if not alive.any():
                 break
             if t in again:
-                stepper.begin(t, arrival.q, arrival.v)
+                k, _, after = again[t]
+                kept.knot_q[alive, k], kept.knot_v[alive, k] = arrival.q[alive], arrival.v[alive]
+                stepper.begin(after, arrival.q, arrival.v)
             if report is not None:
                 report(t)
     except KeyboardInterrupt:

@@ -202,7 +202,7 @@ def locate(
     weight_lo, weight_hi = np.ones(len(h)), np.ones(len(h))
     each = np.arange(len(h))
     for _ in range(80):
-        which = np.argmax(_crossed(g_lo, far["g"], directions), axis=1)
+        which = np.argmax(changed_sign(g_lo, far["g"], directions), axis=1)
         a, b = weight_lo * g_lo[each, which], weight_hi * far["g"][each, which]
         tight = hi - lo <= 4 * np.finfo(float).eps * np.maximum(np.abs(start["t"]), hi)
         if tight.all():
@@ -213,19 +213,19 @@ def locate(
         margin = np.maximum(0.01 * (hi - lo) * (np.abs(side) > 2), np.finfo(float).eps * np.abs(start["t"]))
         mid = np.clip(mid, lo + np.minimum(margin, 0.5 * (hi - lo)), hi - np.minimum(margin, 0.5 * (hi - lo)))
         there = at(mid)
-        beyond: np.ndarray = np.any(_crossed(g_lo, there["g"], directions), axis=1)
+        beyond: np.ndarray = np.any(changed_sign(g_lo, there["g"], directions), axis=1)
         far = {name: np.where(per_system(beyond, far[name]), there[name], far[name]) for name in far}
         hi, lo = np.where(beyond, mid, hi), np.where(beyond, lo, mid)
         g_lo = np.where(beyond[:, None], g_lo, there["g"])
         side = np.where(beyond, np.maximum(side, 0) + 1, np.minimum(side, 0) - 1)
         weight_lo = np.where(beyond & (side > 1), 0.5 * weight_lo, np.where(beyond, weight_lo, 1.0))
         weight_hi = np.where(~beyond & (side < -1), 0.5 * weight_hi, np.where(beyond, 1.0, weight_hi))
-    return far, _crossed(g_lo, far["g"], directions)
+    return far, changed_sign(g_lo, far["g"], directions)
 
 
 def keep_side(before: np.ndarray, now: np.ndarray) -> np.ndarray:
-    """Values of events (n, ne) after a restart: one that is exactly zero keeps the sign it had, so it is still met."""
-    return np.where((now == 0) & (before != 0), np.copysign(5e-324, before), now)
+    """Values of events (n, ne) after a restart: one that passed zero meanwhile keeps its sign, so it is still met."""
+    return np.where((before != 0) & (np.sign(now) != np.sign(before)), np.copysign(5e-324, before), now)
 
 
 def per_system(mask: np.ndarray, array: np.ndarray) -> np.ndarray:
@@ -233,7 +233,7 @@ def per_system(mask: np.ndarray, array: np.ndarray) -> np.ndarray:
     return mask.reshape(-1, *([1] * (array.ndim - 1)))
 
 
-def _crossed(before: np.ndarray, after: np.ndarray, directions: np.ndarray) -> np.ndarray:
+def changed_sign(before: np.ndarray, after: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Which events (n, ne) changed sign in their direction."""
     up, down = (before < 0) & (after >= 0), (before > 0) & (after <= 0)
     return np.where(directions > 0, up, np.where(directions < 0, down, up | down))

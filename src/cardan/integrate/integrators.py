@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What a run asks of any integrator; names and units are those of `cd.simulate`."""
+    """What a run asks of any integrator; names and units are those of `cd.simulate`.
+
+    `stops` are times in order, s, that no step may cross: just before each break, and the end of the run.
+    """
 
     step: float | None = None
     rtol: float = 1e-8
@@ -37,6 +40,7 @@ class Request:
     max_steps: int | None = None
     events: tuple[Event, ...] = ()
     threads: int | None = None
+    stops: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Reject NaN and non-numbers."""

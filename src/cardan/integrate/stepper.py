@@ -6,15 +6,17 @@ other coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from math import ceil, floor
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from cardan.integrate.events import keep_side, locate
+from cardan.integrate.events import keep_side, locate, per_system
 from cardan.model.model import Model
 from cardan.structure.kernels import parameter_arguments
 
@@ -85,9 +87,10 @@ class Stepper(Protocol):
         """Start, or restart after a discontinuity, at a consistent state: q (B, nq), v (B, nv), time in s."""
 
     def advance(self, t: float) -> Arrival:
-        """Move every system to time `t`; one that meets an event or fails stops there.
+        """Give every system at time `t`; one that meets an event or fails stops there.
 
-        A system that met an event goes on from there at the next call; one that failed stays where it is.
+        No step goes beyond the next of the `stops` of the request. A system that met an event goes on from there at
+        the next call; one that failed stays where it is.
         """
 
     def rest(self, systems: np.ndarray) -> None:
@@ -95,6 +98,16 @@ class Stepper(Protocol):
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Project samples (B, n, ...) at times (B, n) onto the constraints; also return which (B, n) stayed open."""
+
+
+STRETCH = 1.01  # the last step before a stop may be this much longer, to avoid a tiny one after it
+ON_STEP = 1e-6  # of a step: a time this near to the end of a step is the end of it
+
+
+def next_stop(stops: Sequence[float], t: float) -> float:
+    """The first of some times in order, s, that is not before `t`; infinity if there is none."""
+    k = bisect_left(stops, t)
+    return stops[k] if k < len(stops) else np.inf
 
 
 LONGEST_CALL = 0.05  # s: Ctrl-C is noticed between two calls of a kernel
@@ -106,17 +119,26 @@ class BatchStepper:
 
     `s` is the state of all systems, one array per name with the B systems first, in the order `names` of the kernel
     `march`. `tau` are constant drives (B, nv) or (nv,), N m and N. `limit` is the largest number of steps in one call.
+
+    Steps of fixed length are counted from the time `origin`, s, where a system began or met its last event, one number
+    as long as it is the same for all, whose whole steps then have `reached` a time. The last step before a stop is
+    shorter. Any other time inside a step is reached by a shorter step that is not kept. That is as accurate as the
+    method, and the steps stay those asked for.
     """
 
     march: Callable[..., Any]
     names: tuple[str, ...]
+    has_fixed_steps = True
 
     def __init__(self, model: Model, tau: np.ndarray, request: Request) -> None:
         self.model, self.tau, self.step = model, tau, request.step
         self.events, self.max_steps, self.threads = request.events, request.max_steps, request.threads
+        self.stops = request.stops
         self.parameters = parameter_arguments(model)
         self.limit = 64
         self.s: States = {}
+        self.origin: float | np.ndarray = 0.0
+        self.reached = 0.0
         self.resting: np.ndarray | None = None
         self.crossed: np.ndarray | None = None
 
@@ -134,23 +156,28 @@ class BatchStepper:
         """Prepare the systems of a mask, which met an event, to go on from there."""
         self.s |= self._evaluated()
 
-    def _march_to(self, t: float) -> None:
-        """Move every system to time `t`, or to the start of the step in which it meets an event."""
+    def _march(self, s: States, end: np.ndarray) -> States:
+        """Call the kernel until every system is at its time `end` (B,), or at the start of a step with an event."""
         raise NotImplementedError
+
+    def _with_length(self, s: States, h: np.ndarray) -> States:
+        """The state with another length (B,) of the next step."""
+        return {**s, "h": h}
 
     def _stepped(self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray]) -> States:
         """States after one step of lengths `h` from `start`; a failed one has an `outcome` other than EVENT."""
         raise NotImplementedError
 
-    def _tree(self) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and rates of the tree."""
-        return self.s["q"], self.s["v"]
+    def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and rates of the tree in a state."""
+        return s["q"], s["v"]
 
     # What all do.
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
         B, before = len(q), self.s.get("g")
+        self.origin = self.reached = float(t)
         fresh = {"t": np.full(B, float(t)), "steps": self.s.get("steps", np.zeros(B)), "outcome": np.zeros(B)}
         self.s = {**fresh, "event": np.full(B, -1.0), **self._first(np.array(q, dtype=float), np.array(v, dtype=float))}
         if self.resting is not None:
@@ -165,28 +192,62 @@ class BatchStepper:
         self.s["outcome"] = np.where(systems, Outcome.RESTING, self.s["outcome"])
 
     def advance(self, t: float) -> Arrival:
-        """Move every system to time `t`, s."""
+        """Every system at time `t`, s."""
         with np.errstate(all="ignore"):  # NaN and infinity are reported as an outcome, not as a warning
             at_event = self.s["outcome"] == Outcome.EVENT
             if at_event.any():
                 self._restart(at_event)
                 self.s["outcome"] = np.where(at_event, 0.0, self.s["outcome"])
                 self.s["event"] = np.full(len(at_event), -1.0)
-            self._march_to(t)
+                if self.has_fixed_steps:
+                    self.origin, self.reached = np.where(at_event, self.s["t"], self.origin), -np.inf
+                    self.s = self._with_length(self.s, np.where(at_event, self.step or 0.0, self.s["h"]))
+            sample = None
+            if self.has_fixed_steps:
+                sample = self._fixed_steps(t)
+            else:
+                self.s = self._march(self.s, np.asarray(float(t)))
             if self.events and (self.s["outcome"] == Outcome.EVENT).any():
                 self._locate()
-        s, (q, v) = self.s, self._tree()
+        s = self.s
+        if sample is not None:  # a system that met an event, or failed, is where that was
+            s = {name: np.where(per_system(s["outcome"] == 0, s[name]), sample[name], s[name]) for name in s}
+        q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
         return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed)
 
-    def _equal_steps(self, t: float) -> np.ndarray:
-        """Lengths (B,) of the fixed steps to time `t`: all equal, and at most `step`."""
+    def _fixed_steps(self, t: float) -> States | None:
+        """Take all whole steps until `t`; the states at `t` if that is inside the next step, None if they are kept."""
         assert self.step is not None
-        left = t - self.s["t"]
-        return left / np.maximum(np.ceil(left / self.step - 1e-6), 1.0)
+        step, stop, near = self.step, next_stop(self.stops, t), ON_STEP * self.step
+        if isinstance(self.origin, float):
+            last = ceil((stop - self.origin) / step - (STRETCH - 1)) - 1 if stop < np.inf else np.inf
+            at = self.origin + min(floor((t - self.origin) / step + ON_STEP), last) * step
+            if at > self.reached + near:
+                self.reached = t if abs(at - t) <= near else at
+                self.s = self._march(self.s, np.asarray(self.reached))
+            if self.reached == t:
+                return None
+        else:
+            each = np.minimum(
+                np.floor((t - self.origin) / step + ON_STEP), np.ceil((stop - self.origin) / step - (STRETCH - 1)) - 1
+            )
+            whole = self.origin + each * step
+            here = self.s["t"]  # a system that is near enough to the end of a step takes none
+            whole = np.where(np.abs(whole - t) <= near, t, np.where(whole <= here + near, here, whole))
+            self.s = self._march(self.s, whole)
+        inside = (self.s["t"] < t) & (self.s["outcome"] == 0)
+        if not inside.any():
+            return None
+        length = np.where(inside, t - self.s["t"], self.s["h"])
+        part = self._march(self._with_length(self.s, length), np.asarray(float(t)))
+        kept = (part["outcome"] != self.s["outcome"]) | (t >= stop)  # an event or a failure ends the step there
+        self.s = {name: np.where(per_system(kept, old), part[name], old) for name, old in self.s.items()}
+        return part
 
     def _run(self, s: States, end: np.ndarray, *data: np.ndarray) -> States:
-        """Call the kernel until every system has arrived, stopped or failed; `s` is changed, and returned."""
+        """Call the kernel until every system has arrived, stopped or failed; return the new state."""
+        s = dict(s)
         while True:
             began = perf_counter()
             limit = np.asarray(float(self.limit if self.max_steps is None else self._limited(s)))

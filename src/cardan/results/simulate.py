@@ -15,7 +15,7 @@ import numpy as np
 from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
-from cardan.integrate.driver import RunSamples, drive
+from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.integrators import Integrator, Request, find_integrator, option_example, require_step
 from cardan.integrate.stepper import Outcome
@@ -23,6 +23,7 @@ from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.results.energy_balance import warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import with_values
 from cardan.results.trajectory.store import Store
 from cardan.results.trajectory.trajectory import EventRecord, Trajectory
@@ -74,7 +75,8 @@ def simulate(
         model: the mechanism; its free parameters (`model.free(...).at(...)`) may be a batch too.
         duration: simulated time, s.
         q0: configurations (..., nq), rad and m; by default the joints' start values, assembled.
-        v0: velocities (..., nv), rad/s and m/s; at rest by default.
+        v0: velocities (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow. They must fit
+            loops and couplings; `assemble=True` takes the nearest that do.
         tau: constant drives (..., nv), N m and N; drives that vary with time are elements of the model.
         formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", for planar mechanisms "points",
             or one of your own.
@@ -82,7 +84,9 @@ def simulate(
             its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
             differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
             `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step.
+        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. Samples do not change
+            it: one inside a step is computed by a shorter step from its start. The last step before a break, an event
+            or the end is shorter.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
         max_step: longest step, s.
@@ -111,24 +115,25 @@ def simulate(
     duration = number("simulate", "duration", duration, "of seconds", above=0)
     events, breaks = _events(events), _listed("breaks", breaks)
     breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
-    request = Request(step, rtol, atol, max_step, max_steps, events, threads)
-    _require_steps(integrator, step, max_step, start, duration)
     times = _times(start, duration, samples)
+    request = Request(step, rtol, atol, max_step, max_steps, events, threads, stops_of(times, breaks))
+    _require_steps(integrator, step, max_step, start, duration)
     found = find_formulation(formulation)
     prepare(model, found)
     if failures not in ("raise", "keep"):
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
     require_smooth_motions(model, start, start + duration)
     if model.has_rows:
-        require_motion(model.unbound)
+        require_motion(model.unbound, (start, start + duration))
     warn_of_condition(model, found)
     take_as_closed(model)  # the start is checked below, and rejected if a loop is open
     if events:
         trace_events(model, events)
     systems, states = _states(model, q0, v0, tau, start, assemble)
     settings = {**integrator.options, "rtol": rtol, "atol": atol, "start": start, "duration": duration}
-    if step is not None:
-        settings["step"] = step
+    for name, value in (("step", step), ("max_step", max_step), ("max_steps", max_steps), ("breaks", list(breaks))):
+        if value not in (None, np.inf, []):
+            settings[name] = value
     about = {"method": integrator.name, "formulation": found.name, "settings": settings}
     job = _Job(model, integrator, found, request, systems, times, breaks, about, failures == "keep")
     with _progress(progress, model.name, start, float(times[-1]), len(states.q)) as report:
@@ -201,6 +206,8 @@ class _Job:
         most = max(int(kept.count.max()), 1)
         short = (kept.count < most).any() or (kept.t[:, :most] != self.times[:most]).any()
         shape = (*batch, most)
+        at_breaks = (x.reshape(*batch, *x.shape[1:]) for x in (kept.knot_q, kept.knot_v))
+        knots = Knots(kept.knots, *at_breaks) if len(kept.knots) else None
         return Trajectory(
             self.model,
             kept.t[:, :most].reshape(shape) if short else self.times[:most],
@@ -210,6 +217,7 @@ class _Job:
             events=self.records(kept, batch),
             outcome=np.array([Outcome(o).text for o in kept.outcome]).reshape(batch),
             statistics={"steps": int(kept.steps.sum()), "most_steps": int(kept.steps.max())},
+            knots=knots,
             **self.about,
         )
 
@@ -263,7 +271,8 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, report: Repo
             outcome = [Outcome(o).text for o in kept.outcome]
             time = kept.t if own_times else None
             try:
-                out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met)
+                knots = Knots(kept.knots, kept.knot_q, kept.knot_v) if len(kept.knots) else None
+                out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met, knots=knots)
             except FileError as error:
                 last, t = job.trajectory(kept, part, (len(part.q),)), float(np.nanmax(kept.t))
                 lost = f"the systems from {lo} to {lo + len(part.q) - 1}, which could not be written, are in"
@@ -279,11 +288,11 @@ def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
     first = parts[0]
     if len(parts) == 1 and len(first.t) == systems:
         return first
-    whole = RunSamples.empty(systems, first.t.shape[1], first.q.shape[2], first.v.shape[2])
+    whole = RunSamples.empty(systems, first.t.shape[1], first.q.shape[2], first.v.shape[2], first.knots)
     lo = 0
     for part in parts:
         at = slice(lo, lo + len(part.t))
-        for name in ("t", "q", "v", "count", "outcome", "steps"):
+        for name in ("t", "q", "v", "count", "outcome", "steps", "knot_q", "knot_v"):
             getattr(whole, name)[at] = getattr(part, name)
         for met in part.met:
             met.system += lo
@@ -331,12 +340,17 @@ def _times(start: float, duration: float, samples: Any) -> np.ndarray:
 
 
 def _require_steps(integrator: Integrator, step: float | None, max_step: float, start: float, duration: float) -> None:
-    """Reject steps so short that adding one to the time does not change it: the run would never end."""
+    """Reject steps so short that the run would never end, and a fixed length beyond the longest step allowed."""
     for name, value in (("step", None if integrator.chooses_steps else step), ("max_step", max_step)):
         if value is not None and value < 1e-15 * max(abs(start), abs(start + duration)):
             raise InputError(
                 f"simulate: a {name} of {value:g} s is lost in the rounding of t = {start + duration:g} s; take longer"
             )
+    if not integrator.chooses_steps and step is not None and step > max_step:
+        raise InputError(
+            f"simulate: method {integrator.name!r} takes steps of fixed length, and step={step:g} s is longer than "
+            f"max_step={max_step:g} s; leave out max_step"
+        )
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -378,7 +392,8 @@ def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bo
     own = model.start() if "q0" not in arrays else arrays["q0"]
     v = arrays.get("v0", np.zeros(model.nv))
     if assemble or "q0" not in arrays:
-        own, v = assembled(model, own, v, t=start)
+        own, fitting = assembled(model, own, v, t=start)
+        v = fitting if assemble or "v0" not in arrays else v  # velocities that were given are checked below
     q, v, drives = (
         np.ascontiguousarray(np.broadcast_to(a, (*systems, a.shape[-1]))).reshape(-1, a.shape[-1])
         for a in (own, v, arrays.get("tau", np.zeros(model.nv)))

@@ -7,6 +7,7 @@ manifolds. Velocities: the smallest change that satisfies `J v = beta`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +68,25 @@ def assemble(
             _require_same_rank(model.one_of(row), q[row], row)
     moving = np.broadcast_to(v, (*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), model.nv))
     return q, _project_velocity(model, q, moving, free, t)
+
+
+def closed_start(model: Model) -> tuple[Model, np.ndarray]:
+    """The joints' start values (nq,) assembled at t = 0, and the model whose loops and couplings they satisfy.
+
+    A run may begin later than t = 0, and with other values, so prescribed motions may be out of reach there. They are
+    then left out of the model.
+    """
+    try:
+        return model, assemble(model)[0]
+    except ModelError:
+        rest = replace(
+            model,
+            couplings=tuple(c for c in model.couplings if not c.depends_on_time),
+            constraints=tuple(c for c in model.constraints if not c.depends_on_time),
+        )
+        if len(rest.rows) == len(model.rows):
+            raise
+        return rest, assemble(rest)[0]
 
 
 def constraint_kernels(model: Model) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.plane import PLANE, PlanarModel, Plane, named_plane, planar_model
 from cardan.model.tree import GROUND
-from cardan.structure.assemble import assemble, constraint_kernels
+from cardan.structure.assemble import closed_start, constraint_kernels
 from cardan.structure.kernels import symbolic, time_argument, tree_kernel
 from cardan.structure.rows import SMALL, generic_configurations, scaled_rows
 
@@ -98,7 +98,7 @@ def _plane_of_motion(model: Model) -> Plane:
                     f"of {named_plane(K)}, and no loop keeps it there: it can {name} "
                     f"({', '.join(f'{x + 0.0:.4g}' for x in snap(way, 1e-9))})"
                 )
-    return Plane(K, _joint_poses(model, assemble(model)[0]))
+    return Plane(K, _joint_poses(model, closed_start(model)[1]))
 
 
 def _velocities(model: Model) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from cardan.structure.assemble import assemble
 from cardan.structure.kernels import tree_kernel
 from cardan.structure.rows import SMALL, generic_configurations, pivots, scaled_rows, usual
 
-_MOVES: Slot[None, bool] = Slot("whether the mechanism can move")
+_TIED: Slot[None, bool] = Slot("whether prescribed motions depend on other constraints, of a mechanism that can move")
 
 
 @dataclass(frozen=True)
@@ -97,30 +97,37 @@ def _dependent_groups(J: np.ndarray, names: list[str]) -> tuple[tuple[str, ...],
     return tuple(groups)
 
 
-def require_motion(model: Model) -> None:
-    """Refuse a mechanism that cannot move, whose motions conflict, or that can move without moving any inertia."""
-    _MOVES.find(model, None, lambda: _require_motion(model.unbound))
+def require_motion(model: Model, span: tuple[float, float] = (0.0, 1.0)) -> None:
+    """Refuse a mechanism that cannot move, whose motions conflict, or that can move without moving any inertia.
+
+    `span` are the times, s, between which motions are needed.
+    """
+    if _TIED.find(model, None, lambda: _require_motion(model.unbound)):
+        _require_consistent_motions(model.unbound, span)
 
 
 def _require_motion(model: Model) -> bool:
+    """Refuse a mechanism that cannot move; return whether prescribed motions depend on other constraints."""
     found = redundancy(model)
-    moved = any(c.depends_on_time for c in model.couplings) or any(c.depends_on_time for c in model.constraints)
+    moved = {c.owner for c in model.couplings if c.depends_on_time}
+    moved |= {c.owner for c in model.constraints if c.depends_on_time}
     if found.freedoms == 0 and not moved and model.nv > 0:
         joints = ", ".join(repr(model.joints[j].name) for j in model.cuts)
         raise ModelError(
             f"model {model.name!r} is locked: {model.nv} coordinates of the tree and {found.rank} independent "
             f"constraints leave no freedom (loops closed at {joints}); remove a joint, or give one more freedom"
         )
-    if moved:
-        _require_consistent_motions(model)
     if weightless_links(model.tree):
         _require_inertia(model)
-    return True
+    if not moved:
+        return False
+    J, fixed = scaled_rows(model, generic_configurations(model)[0]), [row.owner not in moved for row in model.rows]
+    return len(pivots(J)) < len(pivots(J[fixed])) + fixed.count(False)
 
 
-def _require_consistent_motions(model: Model) -> None:
-    """Prescribed motions must be possible, not only at the start."""
-    for t in (0.1, 0.37):
+def _require_consistent_motions(model: Model, span: tuple[float, float]) -> None:
+    """Motions that depend on other constraints must fit them, not only at the start."""
+    for t in (span[0] + part * (span[1] - span[0]) for part in (0.1, 0.37)):
         try:
             assemble(model, generic_configurations(model)[0], t=t)
         except ModelError as error:

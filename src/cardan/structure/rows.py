@@ -11,7 +11,7 @@ from cardan.errors import ModelError
 from cardan.formulation.formulation import Formulation
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.structure.assemble import assemble, constraint_kernels
+from cardan.structure.assemble import assemble, closed_start, constraint_kernels
 from cardan.structure.kernels import equations_at, time_argument, tree_kernel
 
 SMALL = 1e-8  # of rows of unit length: less is dependence
@@ -64,7 +64,7 @@ def generic_configurations(model: Model) -> list[np.ndarray]:
 
 def _generic_configurations(model: Model) -> list[np.ndarray]:
     rng = np.random.default_rng(1)
-    q, _ = assemble(model)
+    model, q = closed_start(model)
     found = [] if model.has_rows else [q]
     for _ in range(20 * SAMPLES):
         try:

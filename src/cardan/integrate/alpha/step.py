@@ -31,9 +31,9 @@ from cardan.algebra.linsolve import lu_factor, lu_solve
 from cardan.algebra.matrix import Matrix, Scalar, constant, where
 from cardan.formulation.coordinates import own_equations
 from cardan.integrate.events import crossing
-from cardan.integrate.explicit.step import LARGEST, STRETCH
+from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.kernel import Given, Layout
-from cardan.integrate.stepper import Outcome
+from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
 from cardan.structure.kernels import symbolic
 

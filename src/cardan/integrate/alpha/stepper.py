@@ -165,8 +165,8 @@ LONGER = 10.0  # a step this many times as long as the last one cannot use its `
 class AlphaStepper(BatchStepper):
     """Integrates a model by the generalised-alpha method, in any formulation.
 
-    `rho` is the spectral radius at infinite frequency, from 0 (most damping) to 1 (none). Between two stops all steps
-    are equal and at most as long as the step of `request`.
+    `rho` is the spectral radius at infinite frequency, from 0 (most damping) to 1 (none). Steps have the length
+    that `request` gives.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class AlphaStepper(BatchStepper):
 
     def _evaluated(self) -> States:
         names = [name for name in STARTED if name in self.kernels.sizes]
-        found: Any = self.kernels.begin()(self.s["t"], *self._tree(), self.tau, *self.parameters)
+        found: Any = self.kernels.begin()(self.s["t"], *self._tree(self.s), self.tau, *self.parameters)
         values = found if isinstance(found, tuple) else (found,)
         return {name: np.array(value) for name, value in zip(names, values, strict=True)}
 
@@ -199,19 +199,19 @@ class AlphaStepper(BatchStepper):
         for name, new in self._evaluated().items():
             self.s[name] = np.where(per_system(at_event, new), new, self.s[name])
 
-    def _march_to(self, t: float) -> None:
-        s, h = self.s, self._equal_steps(t)
+    def _march(self, s: States, end: np.ndarray) -> States:
+        return self._run(s, end, self.rho, np.asarray(1.0), self.tau, *self.parameters)
+
+    def _with_length(self, s: States, h: np.ndarray) -> States:
         # `a` is `vdot` a part of a step later, so it changes with the length of the step
         ratio = h / s["h"]
         ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # 0: restart with a = vdot
-        s["h"], s["a"] = h, s["vdot"] + ratio * (s["a"] - s["vdot"])
-        self._run(s, np.full(len(h), float(t)), self.rho, np.asarray(1.0), self.tau, *self.parameters)
+        return {**s, "h": h, "a": s["vdot"] + ratio * (s["a"] - s["vdot"])}
 
     def _stepped(self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray]) -> States:
-        begun = {**start, "h": h, "outcome": np.zeros(len(h))}
+        begun = {**self._with_length(start, h), "outcome": np.zeros(len(h))}
         far = self._run(begun, start["t"] + h, self.rho, np.asarray(0.0), tau, *parameters)
         return far | {"outcome": np.where(far["outcome"] == Outcome.ARRIVED, Outcome.EVENT, far["outcome"])}
 
-    def _tree(self) -> tuple[np.ndarray, np.ndarray]:
-        s = self.s
+    def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
         return (s["q"], s["v"]) if self.kernels.is_tree and "q" in s else (s["x"], s["w"])

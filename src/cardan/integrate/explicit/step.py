@@ -30,7 +30,7 @@ from cardan.formulation.tree import PLUS, RATES
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.kernel import Given
-from cardan.integrate.stepper import Outcome
+from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
 from cardan.structure.kernels import function_of, is_large, tree_quantity
 from cardan.structure.projection import Projection
@@ -163,7 +163,6 @@ NEARLY_DEPENDENT = 1e-3  # a step that is refused where the rows are that near t
 # exponents 1/8 and 1/16 are near the usual 0.7/5 and 0.4/5, and need only square roots)
 SAFETY, SHRINK, GROW = 0.9, 0.2, 5.0
 LARGEST = 1e300  # a larger state counts as infinite
-STRETCH = 1.01  # the last step before a stop may be this much longer, to avoid a tiny one after it
 
 
 @dataclass

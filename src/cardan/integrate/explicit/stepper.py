@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import where
-from cardan.integrate.events import Event
+from cardan.integrate.events import Event, per_system
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_trees import large_tree_march
 from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitEquations, ExplicitState, Graphs, Step, StepControl
@@ -199,6 +199,7 @@ class ExplicitStepper(BatchStepper):
         self.motion, self.tableau = motion, tableau
         self.kernels = explicit_kernels(motion, tableau, request.events)
         self.march, self.names = self.kernels.march, STATE if request.events else STATE[:-1]
+        self.has_fixed_steps = not tableau.adaptive
         self.control = tuple(np.asarray(x, dtype=float) for x in (request.rtol, request.atol, request.max_step))
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
@@ -208,7 +209,8 @@ class ExplicitStepper(BatchStepper):
             self.s["h"] = self._first_step()
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
-        h = self.s["h"] if self.s else np.full(len(q), 0.0 if self.step is None else self.step)
+        goes_on = self.s and self.tableau.adaptive
+        h = self.s["h"] if goes_on else np.full(len(q), 0.0 if self.step is None else self.step)
         return {"q": q, "v": v, "h": h, "e": np.zeros(len(q))}
 
     def _evaluated(self) -> States:
@@ -219,20 +221,19 @@ class ExplicitStepper(BatchStepper):
             a = tree_kernel(self.model, "forward_dynamics")(s["q"], s["v"], self.tau)
         return {"a": np.array(a), **({"g": np.array(g[0])} if g else {})}
 
-    def _march_to(self, t: float) -> None:
-        if not self.tableau.adaptive:
-            self.s["h"] = self._equal_steps(t)
-        self._run(self.s, np.asarray(float(t)), *self.control, self.tau, *self.parameters)
-        while (self.s["outcome"] == Outcome.SINGULAR).any():
-            self._take_care(t)
-            self._run(self.s, np.asarray(float(t)), *self.control, self.tau, *self.parameters)
+    def _march(self, s: States, end: np.ndarray) -> States:
+        s = self._run(s, end, *self.control, self.tau, *self.parameters)
+        while (s["outcome"] == Outcome.SINGULAR).any():
+            s = self._run(self._with_care(s, end), end, *self.control, self.tau, *self.parameters)
+        return s
 
-    def _take_care(self, t: float) -> None:
-        """A few careful steps of the systems that are near a singular position; one that fails again has failed."""
-        rows = np.flatnonzero(self.s["outcome"] == Outcome.SINGULAR)
-        start = {name: self.s[name][rows] for name in self.names}
-        tau = np.broadcast_to(self.tau, (len(self.s["t"]), self.model.nv))[rows]
-        parameters = [np.broadcast_to(p, (len(self.s["t"]), p.shape[-1]))[rows] for p in self.parameters]
+    def _with_care(self, s: States, end: np.ndarray) -> States:
+        """The states after a few careful steps of the systems that need them; one that fails again has failed."""
+        rows, B = np.flatnonzero(s["outcome"] == Outcome.SINGULAR), len(s["t"])
+        start = {name: s[name][rows] for name in self.names}
+        end = np.broadcast_to(end, (B,))[rows]
+        tau = np.broadcast_to(self.tau, (B, self.model.nv))[rows]
+        parameters = [np.broadcast_to(p, (B, p.shape[-1]))[rows] for p in self.parameters]
         start["q"], start["v"], _ = project(
             self.model, start["q"], start["v"], start["t"], parameters=parameters, threads=self.threads
         )
@@ -240,31 +241,28 @@ class ExplicitStepper(BatchStepper):
         found: Any = careful.evaluate(start["t"], start["q"], start["v"], tau, *parameters)
         start["a"] = np.array(found[0] if self.events else found)
         start["outcome"] = np.zeros(len(rows))
+
+        def attempt(start: States, end: np.ndarray, limit: int) -> States:
+            given = (*(start[name] for name in self.names), end, *self.control, tau, *parameters)
+            out = careful.march(*given, np.asarray(float(limit)), threads=self.threads)
+            return dict(zip(self.names, out, strict=True))
+
         if self.tableau.adaptive:
-            start["h"] = start["h"] * RECOVERED
-            after = self._called(careful.march, start, np.asarray(float(t)), tau, parameters, CAREFUL_STEPS)
+            after = attempt(start | {"h": start["h"] * RECOVERED}, end, CAREFUL_STEPS)
         else:
             after = start | {"outcome": np.full(len(rows), float(Outcome.SINGULAR))}
             for steps, parts in SUBSTEPS:
-                end = np.minimum(start["t"] + steps * start["h"], t)
-                tried = start | {"h": (end - start["t"]) / parts}
-                tried = self._called(careful.march, tried, end, tau, parameters, 2 * parts)
-                well = (tried["outcome"] <= Outcome.EVENT) & (after["outcome"] == Outcome.SINGULAR)
-                for name in self.names:
-                    value = start[name] if name == "h" else tried[name]
-                    after[name] = np.where(well.reshape(-1, *[1] * (value.ndim - 1)), value, after[name])
-        stuck = (after["outcome"] > Outcome.EVENT) | ((after["outcome"] == 0) & (after["t"] <= start["t"]))
-        after["outcome"] = np.where(stuck & (after["outcome"] != Outcome.NOT_FINITE), float(Outcome.DEAD_POINT), after["outcome"])
+                till = np.minimum(start["t"] + steps * start["h"], end)
+                tried = attempt(start | {"h": (till - start["t"]) / parts}, till, 2 * parts) | {"h": start["h"]}
+                better = (tried["outcome"] <= Outcome.EVENT) & (after["outcome"] == Outcome.SINGULAR)
+                after = {name: np.where(per_system(better, old), tried[name], old) for name, old in after.items()}
+        stuck = (after["outcome"] > Outcome.EVENT) | ((after["outcome"] == Outcome.ARRIVED) & (after["t"] <= start["t"]))
+        finite = after["outcome"] != Outcome.NOT_FINITE
+        after["outcome"] = np.where(stuck & finite, float(Outcome.DEAD_POINT), after["outcome"])
+        s = {name: s[name].copy() for name in s}
         for name in self.names:
-            self.s[name] = self.s[name].copy()
-            self.s[name][rows] = after[name]
-
-    def _called(
-        self, march: Kernel, s: States, end: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray], limit: int
-    ) -> States:
-        """At most `limit` attempts at a step."""
-        data = (end, *self.control, tau, *parameters, np.asarray(float(limit)))
-        return dict(zip(self.names, march(*[s[name] for name in self.names], *data, threads=self.threads), strict=True))
+            s[name][rows] = after[name]
+        return s
 
     def _limited(self, s: States) -> int:
         assert self.max_steps is not None

@@ -12,14 +12,14 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from cardan.integrate.events import events_of_one_system
+from cardan.integrate.events import changed_sign, events_of_one_system
 from cardan.integrate.integrators import Request
-from cardan.integrate.stepper import Arrival, Outcome
+from cardan.integrate.stepper import Arrival, Outcome, next_stop
 from cardan.integrate.sundials.equations import DaeLayout, events_of_row
 from cardan.model.model import Model
 from cardan.structure.kernels import parameter_arguments
@@ -67,10 +67,15 @@ class SolverProgress:
 
 
 class Solver:
-    """A SUNDIALS solver at a state; `y` (n,) is where it arrived last. `build` makes it when it is first needed."""
+    """A SUNDIALS solver at a state; `y` (n,) is where it arrived last. `build` makes it when it is first needed.
 
-    def __init__(self, build: Callable[[], Any], progress: SolverProgress, t: float, *start: np.ndarray) -> None:
-        self.build, self.progress, self.start = build, progress, start
+    No step goes beyond the next of `stops`, s.
+    """
+
+    def __init__(
+        self, build: Callable[[], Any], progress: SolverProgress, stops: Sequence[float], t: float, *start: np.ndarray
+    ) -> None:
+        self.build, self.progress, self.stops, self.start = build, progress, stops, start
         self.solver: Any = None
         self.held = False
         self.t, self.y = t, start[0]
@@ -88,7 +93,8 @@ class Solver:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.solver))
             self.held = True
             self.solver.init_step(self.t, *self.start)
-        result = self.solver.step(t)
+        stop = next_stop(self.stops, t)
+        result = self.solver.step(t, tstop=float(stop) if stop < np.inf else None)
         if self.held and self.progress.steps > 1:
             ctypes.pythonapi.Py_DecRef(ctypes.py_object(self.solver))
             self.held = False
@@ -210,7 +216,9 @@ class SerialStepper:
             self.options |= {"linsolver": "sparse", "sparsity": self.pattern}
         self.events: Any = None
         if events:
-            self.events = events_of_row(model.unbound, self.layout, events_of_one_system(model, events))
+            self.event_values = events_of_one_system(model, events)
+            self.events = events_of_row(model.unbound, self.layout, self.event_values)
+        self.passed: dict[int, np.ndarray] = {}  # events (ne,) that systems met where they were restarted
         self.runs: list[SolverRun | None] = []  # None for a system that stays where it is
         self.arrivals: list[SystemArrival] = []
         self.resting = np.zeros(0, dtype=bool)
@@ -226,17 +234,37 @@ class SerialStepper:
             self.resting = np.zeros(len(q), dtype=bool)
         arrays = (self.tau, *parameter_arguments(self.model))
         wide = [np.ascontiguousarray(np.broadcast_to(a, (len(q), a.shape[-1]))) for a in arrays]
-        taken = [r.steps for r in self.arrivals] or [0] * len(q)
+        before, taken = self.arrivals, [r.steps for r in self.arrivals] or [0] * len(q)
         self.arrivals = [SystemArrival(float(t), q[k], v[k], taken[k]) for k in range(len(q))]
+        self.passed = {} if self.events is None else self._passed(before)
         self.runs = [
             None if rests else self.start(tuple(a[k] for a in wide), at)
             for k, (at, rests) in enumerate(zip(self.arrivals, self.resting, strict=True))
         ]
 
+    def _passed(self, before: list[SystemArrival]) -> dict[int, np.ndarray]:
+        """The events (ne,), by system, between where it was and where it is restarted, which no step covers."""
+        directions = np.array([event.direction for event in self.request.events])
+        found = {}
+        for k, pair in enumerate(zip(before, self.arrivals, strict=False)):
+            g, now = (np.array(self.event_values(at.t, at.q, at.v)).ravel() for at in pair)
+            crossed = changed_sign(g, now, directions)
+            if crossed.any() and not self.resting[k]:
+                found[k] = crossed
+        return found
+
     def advance(self, t: float) -> Arrival:
         """Move every system to time `t`, s, or to an event before it."""
-        pairs = zip(self.runs, self.arrivals, strict=True)
-        self.arrivals = r = [at if run is None else run.advance(float(t)) for run, at in pairs]
+        met, self.passed = self.passed, {}
+        pairs = enumerate(zip(self.runs, self.arrivals, strict=True))
+        self.arrivals = r = [
+            replace(at, outcome=Outcome.EVENT, event=int(np.flatnonzero(met[k])[0]), crossed=met[k])
+            if k in met
+            else at
+            if run is None
+            else run.advance(float(t))
+            for k, (run, at) in pairs
+        ]
         return Arrival(
             np.array([x.t for x in r]),
             np.stack([x.q for x in r]),

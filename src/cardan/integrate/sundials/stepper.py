@@ -89,7 +89,7 @@ class GearRun(SolverRun):
         y, yp = self.system.start(t, q, v, self.tail)
         self.soft = self.system.soft(t, y, self.tail, SOFT * self.owner.request.atol)
         self.progress, self.atol = SolverProgress(t), self._tolerance(q, v)
-        self.solver = Solver(self._sundials, self.progress, t, y, yp)
+        self.solver = Solver(self._sundials, self.progress, self.owner.request.stops, t, y, yp)
         F = np.zeros_like(y)
         self.system.residual(t, y, yp, np.zeros_like(self.soft), *self.tail, F)  # without softness
         if not np.isfinite(F).all():
@@ -241,7 +241,7 @@ class MultistepRun(SolverRun):
         super().__init__(owner, tail, at)
         self.tail, self.progress = tail, SolverProgress(at.t)
         y, rates = np.concatenate([at.q, at.v]), np.zeros(len(at.q) + len(at.v))
-        self.solver = Solver(self._sundials, self.progress, at.t, y)
+        self.solver = Solver(self._sundials, self.progress, owner.request.stops, at.t, y)
         owner.rates(at.t, y, *tail, rates)
         if not np.isfinite(rates).all():
             self.solver.not_finite()

@@ -23,6 +23,7 @@ import numpy as np
 from cardan.atomic_file import file_path, whole_file
 from cardan.errors import FileError, InputError, UnknownNameError
 from cardan.model.model import Model
+from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, unit_at, with_values
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def dataset(run: Trajectory, names: Iterable[str]) -> xr.Dataset:
     if run._model is not None:
         made |= parameter_variables(run._model, run.batch)
     made |= event_variables(run.events, run.batch, run._metadata.labels)
+    if run.knots is not None:
+        made |= knot_variables(run.knots, run.batch, run._metadata.labels)
     return header(run._metadata, run.batch, run.time, run._outcome, made)
 
 
@@ -122,6 +125,16 @@ def event_variables(events: Iterable[EventRecord], batch: tuple[int, ...], label
     }
 
 
+def knot_variables(knots: Knots, batch: tuple[int, ...], labels: Labels) -> dict[str, Any]:
+    """States at the breaks of a run, along the dimension `knot`."""
+    words = {"units": "s", "long_name": "time of a break, and just before and after it"}
+    return {
+        "knot_time": (("knot", "knot_side"), knots.time, words),
+        "knot_q": variable(labels, "q", (*_systems(batch), "knot"), knots.q),
+        "knot_v": variable(labels, "v", (*_systems(batch), "knot"), knots.v),
+    }
+
+
 def _text(words: Any) -> np.ndarray:
     return np.asarray(words, dtype=object if np.size(words) == 0 else str)
 
@@ -152,7 +165,9 @@ def run_of(data: xr.Dataset, model: Model | None) -> Trajectory:
     computed = {name: data.variables[name] for name in QUANTITIES if name in data.variables}
     outcome = data.variables["outcome"].values.astype(str)
     events = [EventRecord(*fields) for fields in _events_in(data, batch)]
-    return Trajectory.__new__(Trajectory)._fill(metadata, model, arrays, tau, events, outcome, computed)
+    stored = "knot_time" in data.variables
+    knots = Knots(*(data.variables[f"knot_{name}"].values for name in ("time", "q", "v"))) if stored else None
+    return Trajectory.__new__(Trajectory)._fill(metadata, model, arrays, tau, events, outcome, computed, knots)
 
 
 def _labels(data: xr.Dataset) -> Labels:

@@ -9,16 +9,19 @@ Notation: `s` in [0, 1] runs through a step of length `h`; `HERMITE` are the six
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.errors import InputError
 from cardan.formulation.coordinates import configuration_acceleration, velocity_of_rates
-from cardan.functions.dynamics import rates
+from cardan.functions.dynamics import forward_dynamics, rates
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
+from cardan.results.trajectory.quantities import labels_of, with_values
 from cardan.structure.kernels import compile_quantity
 from cardan.structure.projection import project
 
@@ -36,7 +39,40 @@ HERMITE = np.array(
         [0, 0, 0, 10, -15, 6],
     ]
 )
+# Coefficients (6, 6) of the six polynomials, powers first, and those of their first and second derivative.
+DERIVATIVES = tuple(np.polynomial.polynomial.polyder(HERMITE.T, k) for k in range(3))
+NEGLIGIBLE = 1e-6  # times 1 plus the size of the coordinates: less is never worth a warning
 _KERNELS: KernelSlot[str] = KernelSlot("rates and second derivatives of the configuration")
+
+
+@dataclass(frozen=True)
+class Knots:
+    """States at the breaks of a run, where forces jump: `time` (k, 3), s, of each, and just before and after it.
+
+    `q` (..., k, nq) and `v` (..., k, nv) are NaN where a system did not get that far.
+    """
+
+    time: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+
+    def part(self, index: Any) -> Knots:
+        """Those of part of the batch."""
+        return Knots(self.time, self.q[index], self.v[index])
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """What a run is interpolated between: times (B, n), states and accelerations, and the number (B,) of each system.
+
+    The last times are NaN where a system has fewer. A time is there more than once where something jumps.
+    """
+
+    time: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    count: np.ndarray
 
 
 def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -47,9 +83,8 @@ def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(
             f"trajectory: at() takes a time or a list of times between {first:g} s and {last:g} s, got {outside}"
         )
-    count = run.valid.sum(axis=-1).reshape(-1)  # samples of each system; the padding follows them
-    n, m = run.time.shape[-1], len(t)
-    times = np.broadcast_to(run.time, run.valid.shape).reshape(-1, n)
+    nodes = _nodes(run)
+    times, count = nodes.time, nodes.count
     k = np.stack([np.searchsorted(row[:c], t, side="right") - 1 for row, c in zip(times, count, strict=True)])
     inside = (k >= 0) & (
         t <= np.array([row[c - 1] if c else -np.inf for row, c in zip(times, count, strict=True)])[:, None]
@@ -57,19 +92,96 @@ def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     which, column = np.nonzero(inside)
     k0 = np.minimum(k[inside], np.maximum(count[which] - 2, 0))
     k1 = np.minimum(k0 + 1, count[which] - 1)
-    q, v, a = (x.reshape(len(count), n, x.shape[-1]) for x in (run.q, run.v, run.a))
-    ends = tuple(x[which, k] for k in (k0, k1) for x in (q, v, a))
+    ends = tuple(x[which, k] for k in (k0, k1) for x in (nodes.q, nodes.v, nodes.a))
     h = times[which, k1] - times[which, k0]
     s = np.where(h > 0, (t[column] - times[which, k0]) / np.where(h > 0, h, 1.0), 1.0)
-    model = run.model_at(inside.reshape(*run.batch, m))
-    found_q, found_v = interpolate(model, ends, h, s, t[column])
-    found_v[h == 0] = v[which, k1][h == 0]
+    found_q, found_v = interpolate(_model_of(run, which), ends, h, s, t[column])
+    found_v[h == 0] = nodes.v[which, k1][h == 0]
+    _warn_of_sparse_samples(run, nodes, which, k0)
     every = []
     for found in (found_q, found_v):
         rows = np.full((*inside.shape, found.shape[-1]), np.nan)
         rows[inside] = found
-        every.append(rows.reshape(*run.batch, m, found.shape[-1]))
+        every.append(rows.reshape(*run.batch, len(t), found.shape[-1]))
     return every[0], every[1]
+
+
+def _nodes(run: Trajectory) -> _Nodes:
+    """The samples, and the state at every break twice: with the accelerations just before and just after it."""
+    n, B = run.time.shape[-1], max(int(np.prod(run.batch)), 1)
+    time = np.broadcast_to(run.time, run.valid.shape).reshape(B, n)
+    q, v, a = (x.reshape(B, n, x.shape[-1]) for x in (run.q, run.v, run.a))
+    knots, valid = run.knots, run.valid.reshape(B, n)
+    if knots is None:
+        return _Nodes(time, q, v, a, valid.sum(axis=-1))
+    k = len(knots.time)
+    kq, kv = (x.reshape(B, k, x.shape[-1]) for x in (knots.q, knots.v))
+    there = np.isfinite(kq).all(axis=-1) & np.isfinite(kv).all(axis=-1)
+    system, _ = np.nonzero(there)
+    at = np.where(there, knots.time[:, 0], np.nan)
+    parts = [[np.where(valid, time, np.nan), q, v, a]]
+    for side in (1, 2):
+        ka = np.full((B, k, a.shape[-1]), np.nan)
+        aside = np.broadcast_to(knots.time[:, side], there.shape)[there]
+        ka[there] = _accelerations(run, system, kq[there], kv[there], aside)
+        parts.insert(0 if side == 1 else 2, [at, kq, kv, ka])
+    time, q, v, a = (np.concatenate([part[i] for part in parts], axis=1) for i in range(4))
+    order = np.argsort(time, axis=1, kind="stable")  # at one time: before the break, a sample, after it
+    time = np.take_along_axis(time, order, axis=1)
+    q, v, a = (np.take_along_axis(x, order[..., None], axis=1) for x in (q, v, a))
+    return _Nodes(time, q, v, a, np.isfinite(time).sum(axis=-1))
+
+
+def _model_of(run: Trajectory, system: np.ndarray) -> Model:
+    """The model with the free parameters, if it has any, of some systems (m,), counted through the batch."""
+    model = run.model
+    if model.values is None:
+        return model
+    values = np.broadcast_to(model.values, (*run.batch, model.values.shape[-1]))
+    return with_values(model, values.reshape(-1, values.shape[-1])[system])
+
+
+def _accelerations(run: Trajectory, system: np.ndarray, q: np.ndarray, v: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Accelerations (m, nv) of some systems (m,) at states (m, nq), (m, nv) and times (m,)."""
+    tau = None if run.tau is None else np.broadcast_to(run.tau, (*run.batch, v.shape[-1])).reshape(-1, v.shape[-1])
+    drives = None if tau is None else tau[system]
+    return np.asarray(forward_dynamics(_model_of(run, system), q, v, drives, t=t, formulation=run.formulation))
+
+
+UNCERTAIN = 1e-3  # of the motion between two samples: a larger error of the interpolation gives a warning
+
+
+def _warn_of_sparse_samples(run: Trajectory, nodes: _Nodes, which: np.ndarray, k0: np.ndarray) -> None:
+    """Warn if samples used are too far apart: the polynomial's accelerations half-way are not those of the model.
+
+    Of the polynomial, which is exact to second order at both ends, the error half-way is 1/24 of that of its second
+    derivative, times the square of the distance.
+    """
+    which, k0 = np.unique(np.stack([which, k0]), axis=1)
+    k1 = np.minimum(k0 + 1, nodes.count[which] - 1)
+    t0, t1 = nodes.time[which, k0], nodes.time[which, k1]
+    ends = tuple(x[which, k] for k in (k0, k1) for x in (nodes.q, nodes.v, nodes.a))
+    h, half, model = t1 - t0, np.full(len(t0), 0.5), _model_of(run, which)
+    q, v, bent = _hermite(model, ends, h, half)
+    with np.errstate(all="ignore"):
+        second = _kernel(model, configuration_acceleration)(q, v, _accelerations(run, which, q, v, (t0 + t1) / 2))
+        off = h[:, None] ** 2 / 24 * np.abs(bent - second)
+        moved = np.maximum(np.abs(ends[3] - ends[0]), h[:, None] * np.abs(rates(model, q, v)))
+    units = np.array(labels_of(run.model).coordinate_unit)
+    for unit in dict.fromkeys(units):
+        at = units == unit
+        error, motion = off[:, at].max(axis=1), moved[:, at].max(axis=1)
+        uncertain = error > np.maximum(UNCERTAIN * motion, NEGLIGIBLE * (1 + np.abs(q[:, at]).max(axis=1)))
+        if uncertain.any():
+            k = int(np.argmax(np.where(uncertain, error, 0.0)))
+            warnings.warn(
+                f"trajectory: between the samples at t = {t0[k]:.6g} s and {t1[k]:.6g} s the interpolated state may be "
+                f"off by {error[k]:.2g} {unit if unit != '1' else '(quaternion)'}; take more samples, or give the "
+                "times of jumps in breaks",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+            return
 
 
 def interpolate(
@@ -79,6 +191,14 @@ def interpolate(
 
     The ends, and the free parameters of the model if it has any, have one row for each of the m times `t`.
     """
+    q, v, _ = _hermite(model, ends, h, s)
+    return project(model, q, v, t)[:2] if model.has_rows else (q, v)
+
+
+def _hermite(
+    model: Model, ends: tuple[np.ndarray, ...], h: np.ndarray, s: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`q` and `v` before their projection, and the second derivative of the polynomial."""
     q0, v0, a0, q1, v1, a1 = ends
     second = _kernel(model, configuration_acceleration)
     h = h[:, None]
@@ -89,17 +209,17 @@ def interpolate(
         sign = np.where((q0[:, at] * q1[:, at]).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
         for part in end:
             part[:, at] = sign * part[:, at]
-    powers = s[:, None] ** np.arange(6)
-    slopes = np.concatenate([np.zeros((len(s), 1)), np.arange(1, 6) * powers[:, :5]], axis=1)
     values = np.stack([*start, *end], axis=1)
-    q = np.einsum("mk,mki->mi", powers @ HERMITE.T, values)
-    qdot = np.einsum("mk,mki->mi", slopes @ HERMITE.T, values) / np.where(h > 0, h, 1.0)
+    length = np.where(h > 0, h, 1.0)
+    q, qdot, qddot = (
+        np.einsum("mk,mki->mi", np.polynomial.polynomial.polyval(s, derivative).T, values) / length**order
+        for order, derivative in enumerate(DERIVATIVES)
+    )
     for at in model.quaternions:
         size = np.linalg.norm(q[:, at], axis=-1, keepdims=True)
         q[:, at] /= size
         qdot[:, at] /= size
-    v = _kernel(model, velocity_of_rates)(q, qdot)
-    return project(model, q, v, t)[:2] if model.has_rows else (q, v)
+    return q, _kernel(model, velocity_of_rates)(q, qdot), qddot
 
 
 def _kernel(model: Model, make: Callable[[Model], Any]) -> Any:

@@ -16,7 +16,16 @@ from cardan.atomic_file import SYSTEM_ERRORS, begin_file, cannot_write, file_pat
 from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
-from cardan.results.trajectory.files import NetCDF, event_variables, header, load_run, parameter_variables, variable
+from cardan.results.trajectory.files import (
+    NetCDF,
+    event_variables,
+    header,
+    knot_variables,
+    load_run,
+    parameter_variables,
+    variable,
+)
+from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import labels_of, with_values
 from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
@@ -64,6 +73,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
             )
         self._outcome: dict[int, str] = {}
         self._events: list[EventRecord] = []
+        self._knots: Knots | None = None
         self._part = begin_file(self.path, overwrite)
         with self._writing():
             self._file = NetCDF(self._part)
@@ -72,12 +82,12 @@ class Store(contextlib.AbstractContextManager["Store"]):
 
     def write(
         self, first: int, q: Any, v: Any, *, time: Any = None, outcome: Iterable[str] = (),
-        events: Iterable[EventRecord] = (),
+        events: Iterable[EventRecord] = (), knots: Knots | None = None,
     ) -> None:  # fmt: skip
         """Write q (k, n, nq) and v (k, n, nv) of the systems `first`, `first + 1`, ...; NaN after a system's end.
 
         `time` (k, n) is needed if the systems have their own times. `outcome` has a string for each of the k systems.
-        `events` carry the number of their system in the whole batch.
+        `events` carry the number of their system in the whole batch. `knots` are the states of the k systems at breaks.
         """
         whole("store", "first", first, least=0)
         parts = {"q": array("store", "q", q), "v": array("store", "v", v)}
@@ -103,6 +113,11 @@ class Store(contextlib.AbstractContextManager["Store"]):
                 self._file.fill(name, first, part)
         self._outcome |= {first + i: word for i, word in enumerate(outcome) if word}
         self._events += [replace(event, system=event.index) for event in events]
+        if knots is not None:
+            if self._knots is None:
+                empty = (np.full((self.batch_size, *x.shape[1:]), np.nan) for x in (knots.q, knots.v))
+                self._knots = Knots(knots.time, *empty)
+            self._knots.q[first : first + k], self._knots.v[first : first + k] = knots.q, knots.v
 
     def finish(self, statistics: Mapping[str, Any] | None = None) -> Trajectory:
         """Put the file in its place and return the run, whose arrays are read from the file on first use."""
@@ -151,6 +166,8 @@ class Store(contextlib.AbstractContextManager["Store"]):
         outcome = np.array([self._outcome.get(i, "") for i in range(self.batch_size)])
         metadata = replace(self._metadata, statistics=dict(statistics))
         events = event_variables(self._events, (self.batch_size,), metadata.labels)
+        if self._knots is not None:
+            events |= knot_variables(self._knots, (self.batch_size,), metadata.labels)
         last = header(metadata, (self.batch_size,), None, outcome, events)
         self._file.add(last.drop_vars(list(last.coords)))
 

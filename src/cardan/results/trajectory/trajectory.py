@@ -16,7 +16,7 @@ from cardan.model.values import floats, one, shown
 from cardan.results.figure import FigureOutput
 from cardan.results.trajectory import files
 from cardan.results.trajectory.files import dataset, table
-from cardan.results.trajectory.interpolation import states_at
+from cardan.results.trajectory.interpolation import Knots, states_at
 from cardan.results.trajectory.quantities import (
     QUANTITIES,
     Labels,
@@ -95,6 +95,7 @@ class Trajectory:
         formulation: the formulation in which accelerations and reactions are computed.
         settings: of the integrator; numbers and strings, stored with the run.
         statistics: of the integrator; numbers and strings, stored with the run.
+        knots: states at the breaks of the run, between which `at` interpolates.
 
     All other quantities (`a`, `energy`, `reactions`, ...) are computed from the model on first use and cached.
 
@@ -103,21 +104,22 @@ class Trajectory:
     def __init__(
         self, model: Model, time: Any, q: Any, v: Any, *, tau: Any = None, events: Iterable[EventRecord] = (),
         outcome: Any = None, method: str = "", formulation: str = "spatial", settings: Mapping[str, Any] | None = None,
-        statistics: Mapping[str, Any] | None = None,
+        statistics: Mapping[str, Any] | None = None, knots: Knots | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise InputError(f"trajectory: model must be a cd.Model, got {type(model).__name__}")
         metadata = Metadata(labels_of(model), method, formulation, dict(settings or {}), dict(statistics or {}))
         arrays = {"time": _numbers("time", time), "q": _numbers("q", q), "v": _numbers("v", v)}
         drives = None if tau is None else _numbers("tau", tau)
-        self._fill(metadata, model, arrays, drives, events, outcome)
+        self._fill(metadata, model, arrays, drives, events, outcome, knots=knots)
 
     def _fill(
         self, metadata: Metadata, model: Model | None, arrays: dict[str, Any], tau: np.ndarray | None,
         events: Iterable[EventRecord], outcome: Any, computed: Mapping[str, Any] | None = None,
+        knots: Knots | None = None,
     ) -> Trajectory:  # fmt: skip
         """Check the shapes and store everything; arrays may be read lazily from a file."""
-        self._metadata, self._model, self._arrays = metadata, model, arrays
+        self._metadata, self._model, self._arrays, self._knots = metadata, model, arrays, knots
         self._computed: dict[str, Any] = dict(computed or {})
         shape = tuple(arrays["q"].shape)
         nq, nv = len(metadata.labels.coordinate), len(metadata.labels.rate)
@@ -170,6 +172,11 @@ class Trajectory:
     def v(self) -> np.ndarray:
         """Velocities (..., n, nv), rad/s and m/s."""
         return frozen(self._arrays["v"])
+
+    @property
+    def knots(self) -> Knots | None:
+        """States at the breaks of the run, or None."""
+        return self._knots
 
     @property
     def tau(self) -> np.ndarray | None:
@@ -305,8 +312,9 @@ class Trajectory:
         """Interpolated states: q (..., nq) or (..., m, nq), and v, at a time (s) or times (m,) inside the run.
 
         Quintic Hermite interpolation of q, v and a on the joints' manifolds, then projection onto the loop constraints.
-        For samples `h` apart the error is of order h^6 in q and h^5 in v. At a jump of the state, the result is the
-        state after the jump. A system of a batch that ended before a time has NaN there.
+        For samples `h` apart the error is of order h^6 in q and h^5 in v. No polynomial crosses a break of the run.
+        Where the samples are too far apart, a warning says by how much the result may be off. At a jump of the state,
+        the result is the state after the jump. A system of a batch that ended before a time has NaN there.
         """
         times = _numbers("t", t)
         q, v = states_at(self, np.atleast_1d(times))
@@ -366,7 +374,14 @@ class Trajectory:
         }
         tau = self._tau if self._tau is None or self._tau.ndim == 1 else self._tau[index]
         return Trajectory.__new__(Trajectory)._fill(
-            self._metadata, self._model_of(index), part, tau, self._events_of(kept), self._outcome[index], computed
+            self._metadata,
+            self._model_of(index),
+            part,
+            tau,
+            self._events_of(kept),
+            self._outcome[index],
+            computed,
+            None if self._knots is None else self._knots.part(index),
         )
 
     def _model_of(self, index: Any) -> Model | None:
