@@ -88,6 +88,8 @@ class Model:
     """Named states, such as a file's keyframes."""
     actuators: tuple[Actuator, ...] = ()
     """Inputs on joints as a file names them: data."""
+    rows_at: np.ndarray | None = None
+    """Configuration (nq,) where independent constraint rows are chosen; None: where nothing singles it out."""
     memory: Memory = field(default_factory=dict, init=False, repr=False)
     """What the layers above remember about the model; see `model.memory`."""
 

@@ -18,7 +18,8 @@ from cardan.formulation.registry import find_formulation
 from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.integrators import Integrator, Request, find_integrator, option_example, require_step
-from cardan.integrate.stepper import Outcome
+from cardan.integrate.row_changes import RowChangingStepper
+from cardan.integrate.stepper import Outcome, Stepper
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.results.energy_balance import warn_of_energy
@@ -32,6 +33,7 @@ from cardan.structure.condition import take_as_closed, warn_of_condition
 from cardan.structure.kernels import parameter_arguments
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
+from cardan.structure.row_sets import is_settled
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -193,12 +195,17 @@ class _Job:
         return _joined(parts, len(states.q))
 
     def integrate(self, states: _States, report: Report) -> RunSamples:
-        """Run one chunk; its systems one by one if the integrator takes them so."""
-        if self.integrator.one_at_a_time and len(states.q) > 1:
+        """Run one chunk; its systems one by one if the integrator takes them so, or their rows change on the way."""
+        settled = is_settled(self.model)
+        if (self.integrator.one_at_a_time or not settled) and len(states.q) > 1:
             return self.in_parts(states, 1, report)
         model = self.model if states.parameters is None else with_values(self.model, states.parameters)
         stops = [event.action == "stop" for event in self.request.events]
-        stepper = self.integrator.stepper(model, self.formulation, self.request, states.tau)
+
+        def make(one: Model) -> Stepper:
+            return self.integrator.stepper(one, self.formulation, self.request, states.tau)
+
+        stepper = make(model) if settled else RowChangingStepper(model, make)
         return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, report=report)
 
     def trajectory(self, kept: RunSamples, states: _States, batch: tuple[int, ...]) -> Trajectory:

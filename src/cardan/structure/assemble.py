@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-12
 ITERATIONS = 200
 LONGEST_STEP = 0.5  # rad or m, of the whole tree together
+OPENED = 1e-6  # m or rad: a larger gap of a state that was projected means that a loop has opened
 
 _CONSTRAINTS: KernelSlot[str] = KernelSlot("residual and rows of the constraints in the tree's coordinates")
 
@@ -97,6 +98,16 @@ def constraint_kernels(model: Model) -> tuple[Any, Any]:
     )
 
 
+def opened(model: Model, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Which samples (B, n, nq) at times (B, n), s, leave a constraint open, whether its row is kept or not."""
+    if not model.has_rows:
+        return np.zeros(q.shape[:-1], dtype=bool)
+    if model.values is not None and model.batch:
+        model = model.unbound._bound(model.values[..., None, :])
+    phi = np.asarray(constraint_kernels(model)[0](q, *time_argument(model, t))[0])
+    return np.asarray(np.abs(phi).max(axis=-1, initial=0.0) >= OPENED)
+
+
 def _names(hold: Any) -> Sequence[str]:
     """Names of joints: a list of them, or one."""
     if isinstance(hold, str):
@@ -162,10 +173,9 @@ def _reach(model: Model) -> float:
 
 def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> None:
     """Refuse values of free parameters with which constraints are independent that nominally are redundant."""
-    from cardan.formulation.spatial import SPATIAL
     from cardan.structure.rows import independent_rows, pivots, scaled_rows  # which assembles
 
-    rank, usual = len(pivots(scaled_rows(model, q))), len(independent_rows(model, SPATIAL))
+    rank, usual = len(pivots(scaled_rows(model, q))), len(independent_rows(model))
     if rank > usual:
         where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
         raise ModelError(

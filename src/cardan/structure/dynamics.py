@@ -17,9 +17,11 @@ from cardan.structure.condition import warn_of_condition
 from cardan.structure.kernels import compile_quantity
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
+from cardan.structure.row_sets import ChoosingKernel, is_settled
 from cardan.structure.rows import kept_rows
 
 _KERNELS: KernelSlot[tuple[str, str, bool]] = KernelSlot("dynamics by formulation, what, and whether wrenches act")
+_ONE_CHOICE: KernelSlot[tuple[str, str, bool]] = KernelSlot("the same with one choice of rows")
 
 
 def forward_kernel(model: Model, formulation: Formulation, loaded: bool) -> Any:
@@ -54,11 +56,17 @@ def multiplier_kernel(model: Model, formulation: Formulation) -> Any:
 def _with_rows(
     model: Model, formulation: Formulation, what: str, loaded: bool, quantity: Callable[[list[int]], Quantity]
 ) -> Any:
+    def with_rows(one: Model) -> Any:
+        rows = kept_rows(one, formulation)
+        return compile_quantity(one, quantity(rows), f"{formulation.key} rows {rows} loaded {loaded}")
+
     def make() -> Any:
         prepare(model, formulation)
         require_motion(model)
         warn_of_condition(model, formulation)
-        rows = kept_rows(model, formulation)
-        return compile_quantity(model, quantity(rows), f"{formulation.key} rows {rows} loaded {loaded}")
+        if is_settled(model):
+            return with_rows(model.unbound)
+        place = (formulation.key, what, loaded)
+        return ChoosingKernel(model.unbound, lambda one: _ONE_CHOICE.find(one, place, lambda: with_rows(one)))
 
     return _KERNELS.find(model, (formulation.key, what, loaded), make)

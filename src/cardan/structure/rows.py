@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cardan.errors import ModelError
+from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
 from cardan.model.memory import Slot
 from cardan.model.model import Model
@@ -17,38 +18,53 @@ from cardan.structure.kernels import equations_at, time_argument, tree_kernel
 SMALL = 1e-8  # of rows of unit length: less is dependence
 SAMPLES = 5
 
-_INDEPENDENT: Slot[str, list[int]] = Slot("independent rows, by formulation")
+_KEPT: Slot[str, list[int]] = Slot("constraint rows that are kept, by formulation")
+_INDEPENDENT: Slot[None, list[int]] = Slot("independent rows of the tree")
 _GENERIC: Slot[None, list[np.ndarray]] = Slot("configurations that nothing singles out")
 
 
 def kept_rows(model: Model, formulation: Formulation) -> list[int]:
-    """Constraint rows that a formulation solves with: an independent set, its leading rows among them."""
-    model = model.unbound
-    rows, leading = independent_rows(model, formulation), range(formulation.leading_rows(model))
+    """Constraint rows that a formulation solves with: an independent set."""
+    return list(_KEPT.find(model, formulation.key, lambda: _kept_rows(model.unbound, formulation)))
+
+
+def _kept_rows(model: Model, formulation: Formulation) -> list[int]:
+    if formulation.in_tree:
+        return independent_rows(model)
+    leading = range(formulation.leading_rows(model))
+    if not model.has_rows and leading:
+        return list(leading)
+    number = {label.name: k for k, label in enumerate(shape_of(model, formulation).rows.labels)}
+    if set(model.rows.names) <= number.keys():
+        # rows of the tree's joints never depend on one another, and they leave to the others what the tree leaves
+        left_out = set(range(len(model.rows))) - set(independent_rows(model))
+        dropped = {number[model.rows[row].name] for row in left_out}
+        return [k for k in number.values() if k not in dropped]
+    configurations = generic_configurations(model) if model.rows_at is None else [model.rows_at]
+    matrices = [np.asarray(equations_at(model, formulation, q)[2]) for q in configurations]
+    chosen = [pivots(scaled(J)) for J in matrices]
+    rows = sorted(chosen[usual([len(rows) for rows in chosen])])
     if set(leading) <= set(rows):
         return rows
-    J = np.asarray(equations_at(model, formulation, generic_configurations(model)[0])[2])
     kept = list(leading)
-    for row in range(len(kept), len(J)):
+    for row in range(len(kept), len(matrices[0])):
+        J = matrices[0]
         if np.linalg.matrix_rank(J[[*kept, row]], tol=1e-8 * np.linalg.norm(J, 2)) > len(kept):
             kept.append(row)
     return kept
 
 
-def independent_rows(model: Model, formulation: Formulation) -> list[int]:
-    """Numbers of constraint rows that span all of them, in a formulation's own rates."""
-    return list(_INDEPENDENT.find(model, formulation.key, lambda: _independent_rows(model.unbound, formulation)))
+def independent_rows(model: Model) -> list[int]:
+    """Numbers of the tree's constraint rows that span all of them."""
+    return list(_INDEPENDENT.find(model, None, lambda: _independent_rows(model.unbound)))
 
 
-def _independent_rows(model: Model, formulation: Formulation) -> list[int]:
-    if not model.has_rows and (formulation.in_tree or formulation.leading_rows(model)):
-        return list(range(formulation.leading_rows(model)))
-    configurations = generic_configurations(model)
-    if formulation.in_tree:
-        matrices = [scaled_rows(model, q) for q in configurations]
-    else:
-        matrices = [scaled(np.asarray(equations_at(model, formulation, q)[2])) for q in configurations]
-    chosen = [pivots(J) for J in matrices]
+def _independent_rows(model: Model) -> list[int]:
+    if not model.has_rows:
+        return []
+    if model.rows_at is not None:
+        return sorted(pivots(scaled_rows(model, model.rows_at)))
+    chosen = [pivots(scaled_rows(model, q)) for q in generic_configurations(model)]
     return sorted(chosen[usual([len(rows) for rows in chosen])])
 
 

@@ -26,6 +26,7 @@ from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.model import Model
 from cardan.program.march import March
 from cardan.program.program import Port
+from cardan.structure.assemble import opened
 from cardan.structure.kernels import function_of
 
 UNROLLED = 3_000  # instructions of Newton's equations past which they are solved in a separate part
@@ -181,8 +182,8 @@ class AlphaStepper(BatchStepper):
         self.march, self.names = self.kernels.march(), tuple(self.kernels.sizes)
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the samples unchanged: each step ends on the constraints."""
-        return q, v, np.zeros(t.shape, dtype=bool)
+        """Return the samples unchanged: each step ends on the constraints. Also return which left one open."""
+        return q, v, opened(self.model, q, t)
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         iterate = np.zeros((len(q), self.kernels.sizes.get("iterate") or 0))

@@ -68,7 +68,11 @@ class ExplicitKernels(IntegratorKernels):
             import casadi as ca
 
             graphs, s, given, data = self._symbols()
-            a = s.v * 0 if graphs.loop is not None else graphs.accelerations(s.t, *graphs.near(s.t, s.q, s.v, given), given)
+            a = (
+                s.v * 0
+                if graphs.loop is not None
+                else graphs.accelerations(s.t, *graphs.near(s.t, s.q, s.v, given), given)
+            )
             g = [self._events(s.t, s.q, s.v, given)] if self.events else []
             return ca.Function("evaluate", [s.t, s.q, s.v, *data], [a, *g])
 
@@ -144,9 +148,7 @@ class ExplicitKernels(IntegratorKernels):
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = text.result(graphs, self.tableau, step, given)
             g = self._events(step.t + step.h, new.q, new.v, given)
-            after, busy = text.finish(
-                self.tableau, s, control, step, new, g, directions, self.motion.careful
-            )
+            after, busy = text.finish(self.tableau, s, control, step, new, g, directions, self.motion.careful)
             return self._columns(after), busy
 
         return self._columns(s), list(vars(control).values()), text.step_length(s, control), finish
@@ -256,7 +258,9 @@ class ExplicitStepper(BatchStepper):
                 tried = attempt(start | {"h": (till - start["t"]) / parts}, till, 2 * parts) | {"h": start["h"]}
                 better = (tried["outcome"] <= Outcome.EVENT) & (after["outcome"] == Outcome.SINGULAR)
                 after = {name: np.where(per_system(better, old), tried[name], old) for name, old in after.items()}
-        stuck = (after["outcome"] > Outcome.EVENT) | ((after["outcome"] == Outcome.ARRIVED) & (after["t"] <= start["t"]))
+        stuck = (after["outcome"] > Outcome.EVENT) | (
+            (after["outcome"] == Outcome.ARRIVED) & (after["t"] <= start["t"])
+        )
         finite = after["outcome"] != Outcome.NOT_FINITE
         after["outcome"] = np.where(stuck & finite, float(Outcome.DEAD_POINT), after["outcome"])
         s = {name: s[name].copy() for name in s}

@@ -22,6 +22,7 @@ from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Arrival, Outcome, next_stop
 from cardan.integrate.sundials.equations import DaeLayout, events_of_row
 from cardan.model.model import Model
+from cardan.structure.assemble import opened
 from cardan.structure.kernels import parameter_arguments
 
 HOPELESS = 1e-9  # relative to the time (at least 1 s): if a shorter step has no finite values, no step will
@@ -284,8 +285,8 @@ class SerialStepper:
             self.runs[k], self.arrivals[k] = None, SystemArrival(at.t, at.q, at.v, at.steps)
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the samples unchanged: the solver ends on the constraints."""
-        return q, v, np.zeros(t.shape, dtype=bool)
+        """Return the samples unchanged: the solver ends on the constraints. Also return which left one open."""
+        return q, v, opened(self.model, q, t)
 
 
 def _stacked(crossed: list[np.ndarray | None]) -> np.ndarray | None:

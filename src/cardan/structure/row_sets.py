@@ -1,0 +1,211 @@
+"""Rows chosen again where the mechanism is: for those whose constraints depend on one another by their geometry alone.
+
+A planar loop leaves the same rows out wherever it is. In a Bennett or Bricard linkage, in a parallelogram of three
+cranks, or in a mechanism with modes of motion that differ in their freedoms, rows depend on one another only because the loops
+are closed as they are, and which of them can be left out changes on the way. There every state is given rows that are
+independent at it, and span the others: each choice is a model of its own, `model.rows_at`, with kernels of its own.
+Docs: docs/decisions/0028.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.linsolve import tree_factor, tree_solve
+from cardan.algebra.matrix import Matrix, constant, mirrored
+from cardan.formulation.dynamics import constraint_rows, time_port
+from cardan.formulation.quantity import Inputs, Quantity, fixed
+from cardan.formulation.solve import regularisation
+from cardan.model.memory import KernelSlot, Slot
+from cardan.model.model import Model
+from cardan.structure.assemble import constraint_kernels
+from cardan.structure.kernels import FreeKernel, compile_quantity, parameter_arguments, time_argument, tree_kernel
+from cardan.structure.projection import METRIC
+from cardan.structure.rows import generic_configurations, independent_rows, row_matrix, row_sizes
+
+# Relative to what is usual for a row, as squares of sines: smaller pivots of the rows kept ask for another choice, and
+# so does a larger part of a row left out that the rows kept do not span.
+INDEPENDENT, SPANNED = 1e-3, 1e-10
+RANK = 1e-5  # of the largest singular value: smaller ones are zero
+GOOD = 0.3  # of the best smallest singular value that any rows have there: such a choice need not be changed
+OPEN_TRIALS = 6
+
+_SETTLED: Slot[None, bool] = Slot("whether one choice of rows serves everywhere")
+_SETS: Slot[None, RowSets] = Slot("choices of rows, with the configurations they were made at")
+_QUALITY: KernelSlot[None] = KernelSlot("how good the choice of rows is at a configuration")
+
+
+def is_settled(model: Model) -> bool:
+    """Whether one choice of rows serves at every configuration: what it leaves out depends on it also in open loops."""
+    if not model.has_rows or model.rows_at is not None:
+        return True
+    return _SETTLED.find(model, None, lambda: _is_settled(model.unbound))
+
+
+def _is_settled(model: Model) -> bool:
+    rows = independent_rows(model)
+    if len(rows) == len(model.rows):
+        return True
+    rng = np.random.default_rng(2)
+    places = generic_configurations(model)
+    for _ in range(OPEN_TRIALS):
+        places.append(np.asarray(tree_kernel(model, "plus")(places[0], rng.uniform(-1.5, 1.5, model.nv))))
+    found = _judged(model, np.array(places), rows)
+    return bool((found >= GOOD / 10).all())
+
+
+def _judged(model: Model, q: np.ndarray, rows: list[int], t: Any = 0.0) -> np.ndarray:
+    """Smallest singular value (n,) of some rows at configurations (n, nq), relative to the smallest of all rows.
+
+    Zero where they do not span all rows.
+    """
+    J = np.asarray(constraint_kernels(model)[1](q, *time_argument(model, t))[0]) / row_sizes(model)[:, None]
+    every, own = (np.linalg.svd(x, compute_uv=False) for x in (J, J[:, rows]))
+    rank = (every > RANK * np.maximum(every[:, :1], 1e-300)).sum(axis=1)
+    last = np.maximum(rank - 1, 0)[:, None]
+    if own.shape[1] == 0:
+        return np.where(rank == 0, 1.0, 0.0)
+    smallest = np.take_along_axis(own, np.minimum(last, own.shape[1] - 1), 1)[:, 0]
+    found = smallest / np.maximum(np.take_along_axis(every, last, 1)[:, 0], 1e-300)
+    return np.where(rank == len(rows), found, np.where(rank < len(rows), GOOD * (rank == 0), 0.0))
+
+
+@dataclass
+class RowSets:
+    """Choices of rows of one model so far; the first is that of the model itself."""
+
+    model: Model
+    members: list[Model] = field(default_factory=list)
+    rows: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin with the model's own."""
+        self.members, self.rows = [self.model], [independent_rows(self.model)]
+
+    def choose(self, model: Model, q: np.ndarray, t: Any = 0.0, before: int = 0) -> np.ndarray:
+        """The number of a good choice at each configuration (n, nq); `before` is preferred.
+
+        `model` may be at values (n, size) of its free parameters.
+        """
+        found = np.full(len(q), -1)
+        known = [before, *(k for k in range(len(self.members)) if k != before)]
+        quality = np.zeros((len(q), len(known)))
+        for place, k in enumerate(known):
+            left = np.flatnonzero(found < 0)
+            if not len(left):
+                return found
+            quality[left, place] = _judged(_at(model, left), q[left], self.rows[k], _part(t, left))
+            found[left[quality[left, place] >= GOOD]] = k
+        for i in np.flatnonzero((found < 0) & np.isfinite(q).all(axis=1)):
+            rows, here = self._new(q[i]), np.array([i])
+            own = float(_judged(_at(model, here), q[here], self.rows[rows], _part(t, here))[0])
+            found[i] = rows if own >= quality[i].max() else known[int(np.argmax(quality[i]))]
+        return np.where(found < 0, before, found)
+
+    def _new(self, q: np.ndarray) -> int:
+        """The choice at a configuration (nq,), added if it is new."""
+        made = replace(self.model, rows_at=np.array(q))
+        rows = independent_rows(made)
+        if rows not in self.rows:
+            self.rows.append(rows)
+            self.members.append(made)
+        return self.rows.index(rows)
+
+
+def _at(model: Model, which: np.ndarray) -> Model:
+    """The model at some of a batch of values of its free parameters."""
+    return model if not model.batch else model.unbound._bound(model.values[which])  # type: ignore[index]
+
+
+def _part(t: Any, which: np.ndarray) -> Any:
+    t = np.asarray(t, dtype=float)
+    return t[which] if t.ndim else t
+
+
+def row_sets(model: Model) -> RowSets:
+    """The choices of rows of a model."""
+    return _SETS.find(model, None, lambda: RowSets(model.unbound))
+
+
+def _quality(model: Model, rows: list[int]) -> Quantity:
+    """Smallest pivot of the rows kept, and the largest part of one left out that they do not span, by usual sizes."""
+    usual = np.max([np.sum(row_matrix(model, q) ** 2, axis=1) for q in generic_configurations(model)], axis=0)
+    usual = np.maximum(usual, 1e-6 * row_sizes(model) ** 2)
+    out = [k for k in range(len(model.rows)) if k not in rows]
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        J = constraint_rows(model).graph(model, inputs)[0] / constant(np.sqrt(usual))
+        above = model.tree.coordinate_ancestor()
+        M = METRIC.graph(model, {"q": inputs["q"]})[0]
+        L = tree_factor(M / ca.trace(M), above)
+        Y = tree_solve(L, above, J.T)
+        A = mirrored(J[rows, :] @ Y[:, rows])
+        size = ca.diag(A)
+        D, LT, p = ca.ldl(A + ca.diag(regularisation(A)), True)
+        cross = J[rows, :] @ Y[:, out]
+        missing = [
+            (J[d, :] @ Y[:, d] - ca.dot(cross[:, i], ca.ldl_solve(cross[:, i], D, LT, p))) for i, d in enumerate(out)
+        ]
+        scale = ca.fmax(ca.mmax(size), 1e-300)
+        return [ca.mmin(D) / scale, ca.mmax(ca.vertcat(*missing)) / scale]
+
+    outputs = (("independent", fixed()), ("missing", fixed()))
+    return Quantity("row_quality", ("q", *time_port(model)), outputs, write=write)
+
+
+def _quality_kernel(model: Model) -> Any:
+    def make() -> Any:
+        home = model.unbound
+        rows = independent_rows(home)
+        return compile_quantity(home, _quality(home, rows), f"rows {rows}")
+
+    return _QUALITY.find(model, None, make)
+
+
+class ChoosingKernel:
+    """A kernel that solves with constraint rows, called with rows that are good at each state.
+
+    `kernel_of` makes the kernel of a model with one choice of rows. The first argument is `q`; time is the last one.
+    """
+
+    def __init__(self, model: Model, kernel_of: Callable[[Model], Any], values: np.ndarray | None = None) -> None:
+        self.model, self.kernel_of, self.values = model, kernel_of, values
+
+    def at_values(self, p: np.ndarray) -> ChoosingKernel:
+        """The same at other values (..., size) of the free parameters."""
+        return ChoosingKernel(self.model.unbound._bound(p), self.kernel_of, p)
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        """Evaluate like any kernel: with the first choice of rows, and again where that is not good."""
+        kernel, p = self._kernel(0), parameter_arguments(self.model)
+        result = kernel(*args, *p, out=out, threads=threads)
+        arrays = [np.asarray(x) for x in (*args, *p)]
+        when = (arrays[len(args) - 1],) if self.model.depends_on_time else ()
+        with np.errstate(all="ignore"):
+            independent, missing = _quality_kernel(self.model)(arrays[0], *when, threads=threads)
+        if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):
+            return result
+        ends = [port.shape for port in kernel.program.inputs]
+        end = kernel.program.outputs[0].shape
+        batch = result.shape[: result.ndim - len(end)]
+        flat = [np.broadcast_to(x, batch + own).reshape(-1, *own) for x, own in zip(arrays, ends, strict=True)]
+        model = self.model.unbound._bound(flat[-1]) if p else self.model
+        chosen = row_sets(self.model).choose(model, flat[0], flat[len(args) - 1] if when else 0.0)
+        found = result.reshape(-1, *end).copy()
+        for k in set(chosen.tolist()) - {0}:
+            found[chosen == k] = self._kernel(k)(*(x[chosen == k] for x in flat), threads=threads)
+        if out is None:
+            return found.reshape(result.shape)
+        out[...] = found.reshape(result.shape)
+        return out
+
+    def _kernel(self, k: int) -> Any:
+        """The kernel of one choice, which takes the free parameters as its last argument."""
+        kernel = self.kernel_of(row_sets(self.model).members[k])
+        return kernel.kernel if isinstance(kernel, FreeKernel) else kernel
