@@ -15,10 +15,13 @@ from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.condition import take_as_closed
-from cardan.structure.kernels import time_argument, tree_kernel
+from cardan.structure.kernels import equations_at, time_argument, tree_kernel
+from cardan.structure.rounding import warn_outside
+from cardan.structure.row_sets import is_settled
 from cardan.structure.rows import generic_configurations, kept_rows, row_matrix
 
 CLOSED = 1e-8  # relative to the mechanism's size: a larger gap is not rounding
+REGULAR = 0.05  # the same ratio where a position is certainly not singular
 SINGULAR = 1e-6  # ratio of smallest to largest singular value of the constraints
 # CasADi's operations that can make a function non-smooth.
 NON_SMOOTH = ("OP_LT", "OP_LE", "OP_EQ", "OP_NE", "OP_NOT", "OP_AND", "OP_OR", "OP_FLOOR", "OP_CEIL", "OP_SIGN",
@@ -59,6 +62,39 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
             f"simulate: the velocities at the start violate {model.rows[row].owner} by {missing[worst, row]:.3g} "
             f"(m/s or rad/s){_which(len(q), worst)}; {help}"
         )
+    if is_settled(model):
+        _require_a_branch(model, q, v, t)
+
+
+def _require_a_branch(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> None:
+    """Reject a start at a bifurcation from which no motion goes on; warn of one at rest, where several do."""
+    rows = kept_rows(model.unbound, SPATIAL)
+    usual = np.maximum(_usual_lengths(model, rows), 1e-300)
+    J = np.asarray(constraint_kernels(model)[1](q, *time_argument(model, t))[0])[:, rows] / usual[:, None]
+    least = np.linalg.svd(J, compute_uv=False)[:, -1] if rows else np.ones(len(q))
+    for i in np.flatnonzero(least < CLOSED):
+        one = model.one_of((i,)) if model.batch else model
+        gamma = np.asarray(equations_at(one, SPATIAL, q[i], t, v[i])[3])[rows] / usual
+        left = gamma - J[i] @ (np.linalg.pinv(J[i], rcond=CLOSED) @ gamma)
+        speed = max(1.0, float(np.abs(v[i]).max(initial=0.0)))
+        row = _weakest_row(one, q[i])[0]
+        where = f"the start{_which(len(q), i)} is a position where the constraints lose rank ({row!r})"
+        if np.abs(left).max() > 1e-6 * speed**2:
+            raise InputError(
+                f"simulate: {where}, and these velocities lead along none of the motions that branch there: no "
+                f"acceleration satisfies the constraints (residual {np.abs(left).max():.3g}); start beside it"
+            )
+        if np.abs(v[i]).max(initial=0.0) <= CLOSED:
+            warn_outside(
+                f"simulate: {where}, at rest: which of the motions that branch there it takes is not determined by "
+                "the equations; start beside it"
+            )
+
+
+def _usual_lengths(model: Model, rows: list[int]) -> np.ndarray:
+    """The largest length of each of some rows at configurations that nothing singles out."""
+    found = [np.linalg.norm(row_matrix(model.unbound, q)[rows], axis=1) for q in generic_configurations(model)]
+    return np.asarray(np.max(found, axis=0))
 
 
 def require_smooth_motions(model: Model, begin: float, end: float) -> None:
@@ -121,11 +157,17 @@ def why(
             return cause
         row, rank = _weakest_row(model, q)
         a = np.asarray(forward_dynamics(model, q, v, tau, t=t))
+    if outcome is Outcome.DEAD_POINT and rank > REGULAR:
+        return (
+            "the velocities after a step miss the constraints by too much; take a shorter step, or a method that "
+            f"chooses its steps (the constraints' smallest singular value, at {row!r}, is {rank:.2g} of the largest)"
+        )
     if outcome is Outcome.DEAD_POINT:
         return (
             f"it is at a position where the constraints lose rank: at {row!r} their smallest singular value is "
-            f"{rank:.2g} of the largest, and no step within the tolerances leads past it (a dead point or a bifurcation, "
-            "where the motion may stop or branch); take another rtol or step, start elsewhere, or change a length slightly"
+            f"{rank:.2g} of the largest, and no step within the tolerances leads past it (a dead point, where the "
+            "motion may stop, or a bifurcation, where it is not determined); take another rtol or step, start "
+            "elsewhere, or change a length slightly"
         )
     if rank < SINGULAR:
         return (
@@ -193,8 +235,8 @@ def _weakest_row(model: Model, q: np.ndarray) -> tuple[str, float]:
     if not rows:
         return "", 1.0
     # rows by the length that they usually have: one that vanishes at q shows
-    usual = np.max([np.linalg.norm(row_matrix(model, x)[rows], axis=1) for x in generic_configurations(model)], axis=0)
-    U, s, _ = np.linalg.svd(row_matrix(model, q)[rows] / np.maximum(usual, 1e-300)[:, None], full_matrices=False)
+    usual = np.maximum(_usual_lengths(model, rows), 1e-300)
+    U, s, _ = np.linalg.svd(row_matrix(model, q)[rows] / usual[:, None], full_matrices=False)
     return model.rows.names[rows[int(np.argmax(np.abs(U[:, -1])))]], float(s[-1] / s[0])
 
 

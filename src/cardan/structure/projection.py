@@ -51,12 +51,14 @@ METRIC = Quantity("metric", ("q",), (("M", square),), write=_metric)
 class Projection:
     """Graphs of one model, called on symbols; `rows` are the independent rows in the tree's coordinates.
 
-    `usual` is the diagonal of `J M^-1 J^T` where it is largest among configurations that nothing singles out.
+    At configurations that nothing singles out, `usual` is the largest diagonal of `J M^-1 J^T`, and `independence` how
+    far rows are from depending on one another.
     """
 
     model: Model
     rows: tuple[int, ...]
     usual: np.ndarray
+    independence: float
     state: Any
     metric: Any
     tangent: Any
@@ -71,11 +73,14 @@ class Projection:
         graphs = [function_of(model, quantity) for quantity in written]
         rows = tuple(kept_rows(model, SPATIAL))
         p = [np.asarray(x) for x in parameter_arguments(model)]
-        usual = np.zeros(len(rows))
+        found = []
         for q in generic_configurations(model):
             J = row_matrix(model, q)[list(rows)]
-            usual = np.fmax(usual, np.einsum("ij,ji->i", J, np.linalg.solve(np.array(graphs[1](q, *p)), J.T)))
-        return cls(model, rows, usual, *graphs)
+            found.append(J @ np.linalg.solve(np.array(graphs[1](q, *p)), J.T))
+        usual = np.max([np.diag(A) for A in found], axis=0)
+        size = np.sqrt(np.maximum(usual, 1e-300))
+        least = [np.linalg.eigvalsh(A / np.outer(size, size)).min(initial=1.0) for A in found]
+        return cls(model, rows, usual, float(np.clip(np.median(least), 1e-12, 1.0)), *graphs)
 
     def at(self, t: Scalar, q: Matrix, parameters: Sequence[Matrix]) -> Correction:
         """What brings states near q onto the constraints."""
@@ -91,7 +96,8 @@ class Projection:
         A = mirrored(J @ Y)
         E = regularisation(A)
         size = ca.fmax(ca.diag(A) + E, constant(self.usual))
-        return Correction(phi, phi[rows], J, beta[rows], M, Y, size, ca.ldl(A + ca.diag(E), True))
+        factor = ca.ldl(A + ca.diag(E), True)
+        return Correction(phi, phi[rows], J, beta[rows], M, Y, self.independence * size, factor)
 
     def moved(self, c: Correction, q: Matrix, v: Matrix, parameters: Sequence[Matrix]) -> tuple[Matrix, Matrix]:
         """Position and velocity moved onto the constraints: one step of Newton's method for both."""
@@ -110,7 +116,7 @@ class Projection:
 class Correction:
     """The constraints at a configuration, linearised: residuals of `every` row, and `phi`, `J`, `beta` of those kept.
 
-    `M` is the metric, `Y = M^-1 J^T`; `A = J Y` is factored; `size` is what its diagonal usually is.
+    `M` is the metric, `Y = M^-1 J^T`; `A = J Y` is factored; `size` is what its smallest pivots usually are.
     """
 
     every: Matrix
@@ -129,16 +135,16 @@ class Correction:
         return self.Y @ ca.ldl_solve(b, *self.factor)
 
     def removed(self, v: Matrix) -> Matrix:
-        """Twice the kinetic energy that a correction of the velocities `v` removes: `r^T A^-1 r` with `r = J v - beta`."""
+        """Twice the kinetic energy that correcting the velocities `v` removes: `r^T A^-1 r` with `r = J v - beta`."""
         import casadi as ca
 
         r = self.J @ v - self.beta
         return ca.dot(r, ca.ldl_solve(r, *self.factor))
 
     def independence(self) -> Matrix:
-        """How far the rows are from depending on one another, from 1 to 0: the smallest pivot of `A` by its usual size.
+        """How far the rows are from depending on one another: the smallest pivot of `A`, about 1 where it is usual.
 
-        For rows of the usual length it is the square of the sine of an angle: between a row and those eliminated before.
+        It falls with the square of the distance from a singular position.
         """
         import casadi as ca
 

@@ -1,9 +1,9 @@
 """Rows chosen again where the mechanism is: for those whose constraints depend on one another by their geometry alone.
 
 A planar loop leaves the same rows out wherever it is. In a Bennett or Bricard linkage, in a parallelogram of three
-cranks, or in a mechanism with modes of motion that differ in their freedoms, rows depend on one another only because the loops
-are closed as they are, and which of them can be left out changes on the way. There every state is given rows that are
-independent at it, and span the others: each choice is a model of its own, `model.rows_at`, with kernels of its own.
+cranks, or in a mechanism whose modes of motion differ in their freedoms, rows depend on one another only because the
+loops are closed as they are, and which of them can be left out changes on the way. There every state is given rows that
+are independent at it and span the others. Each choice is a model of its own, `model.rows_at`, with its own kernels.
 Docs: docs/decisions/0028.
 """
 

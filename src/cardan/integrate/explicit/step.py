@@ -157,11 +157,13 @@ STAGE_NEWTON_STEPS = 2
 # The largest correction of velocities that is accepted, as the kinetic energy removed relative to that there is. Where
 # the error is controlled it is this part of the relative tolerance; `NOISE` times the tolerances does not count.
 LARGEST_CORRECTION, PART_OF_TOLERANCE, NOISE = 1e-10, 1e-2, 100.0
-NEARLY_DEPENDENT = 1e-3  # a step that is refused where the rows are that near to it is taken carefully
+COARSE = 1e4  # times the largest correction: more is not accepted of fixed steps anywhere
+NEARLY_DEPENDENT = 1e-2  # a step that is refused where the rows are that near to it is taken carefully
 
 # Control of the step size: a factor between 1/5 and 5 from this error and the last one (Gustafsson's controller; the
 # exponents 1/8 and 1/16 are near the usual 0.7/5 and 0.4/5, and need only square roots)
 SAFETY, SHRINK, GROW = 0.9, 0.2, 5.0
+CORRECTED = 0.4  # after a step whose velocities had to be corrected too much
 LARGEST = 1e300  # a larger state counts as infinite
 
 
@@ -357,6 +359,8 @@ def decide(
         factor = SAFETY * ca.sqrt(ca.sqrt(ca.sqrt(1 / tiny))) * ca.sqrt(ca.sqrt(ca.sqrt(ca.sqrt(last))))
         factor = ca.fmin(GROW, ca.fmax(SHRINK, factor))
         factor = where(good, factor, where(finite, ca.fmin(factor, SAFETY), SHRINK))
+        if correction is not None:
+            factor = where(moved_off, CORRECTED, factor)
         clipped = ca.logic_and(good, h < s.h)
         h_next = where(clipped, ca.fmax(h * factor, s.h), h * factor)
         smallest = 16 * np.finfo(float).eps * ca.fmax(ca.fabs(s.t), ca.fabs(control.end))
@@ -365,7 +369,9 @@ def decide(
     else:
         good, h_next, e = finite, s.h, s.e
         if correction is not None:
-            moved_off = ca.logic_and(ca.logic_not(correction[0] <= 1), ca.logic_not(correction[1] > NEARLY_DEPENDENT))
+            # without an estimate of the error there is no other sign of a stage near the singular position
+            far = correction[1] > NEARLY_DEPENDENT
+            moved_off = ca.logic_not(correction[0] <= 1 if careful else ca.logic_and(far, correction[0] <= COARSE))
             good = ca.logic_and(finite, ca.logic_not(moved_off))
         failed = where(finite, 0.0, float(Outcome.NOT_FINITE))
     if correction is not None and not (careful and tableau.adaptive):  # those go on with shorter steps

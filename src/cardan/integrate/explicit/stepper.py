@@ -185,6 +185,7 @@ def explicit_kernels(motion: ExplicitEquations, tableau: Tableau, events: tuple[
 
 
 CAREFUL_STEPS = 16  # attempts at careful steps before the usual ones are tried again
+STUCK = 1e-10  # of the time: careful steps that lead no farther lead nowhere
 RECOVERED = 20.0  # the first careful step by the last refused one
 SUBSTEPS = ((1, 1), (1, 2), (1, 3), (2, 3), (2, 5), (3, 7))  # so many fixed steps become so many careful ones
 OPEN = 1e-6  # m or rad: a larger gap before the last iteration means that they did not converge
@@ -258,9 +259,9 @@ class ExplicitStepper(BatchStepper):
                 tried = attempt(start | {"h": (till - start["t"]) / parts}, till, 2 * parts) | {"h": start["h"]}
                 better = (tried["outcome"] <= Outcome.EVENT) & (after["outcome"] == Outcome.SINGULAR)
                 after = {name: np.where(per_system(better, old), tried[name], old) for name, old in after.items()}
-        stuck = (after["outcome"] > Outcome.EVENT) | (
-            (after["outcome"] == Outcome.ARRIVED) & (after["t"] <= start["t"])
-        )
+        little = STUCK * np.maximum(np.abs(end), np.abs(start["t"]))
+        creeps = (after["t"] < end) & (after["t"] - start["t"] <= little) & (after["outcome"] == Outcome.ARRIVED)
+        stuck = (after["outcome"] > Outcome.EVENT) | creeps
         finite = after["outcome"] != Outcome.NOT_FINITE
         after["outcome"] = np.where(stuck & finite, float(Outcome.DEAD_POINT), after["outcome"])
         s = {name: s[name].copy() for name in s}
