@@ -14,6 +14,7 @@ from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
 from cardan.model.html import mechanism_html, thumbnail
+from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
 from cardan.model.model import Actuator, Model, State
@@ -262,7 +263,8 @@ class Mechanism(Elements):
             constraints,
         )  # fmt: skip
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
-        return replace(model, losses=tuple(self._losses), states=states, actuators=self.actuators)
+        losses = (*self._losses, *idle_data(joints, forces, couplings))
+        return replace(model, losses=losses, states=states, actuators=self.actuators)
 
     @property
     def bodies(self) -> tuple[Body, ...]:

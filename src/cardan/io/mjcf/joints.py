@@ -67,7 +67,8 @@ class Joints:
         self.carrying = {id(world.bodies[body.parent]) for body in world.bodies[1:]}
         self.all: dict[str, JointItem] = {}
         self.of_body: dict[int, list[JointItem]] = {}
-        self.limited = self.rubbing = 0
+        self.limiting = self.flags["limit"] and self.flags["constraint"]
+        self.rubbing = self.flags["frictionloss"] and self.flags["constraint"]
         self.losses: list[str] = []
         self.notes: list[str] = []
         taken: set[str] = set()
@@ -202,10 +203,11 @@ class Joints:
         given: dict[str, Any] = {}
         if item.tag == "freejoint":
             return JointData()
-        given["friction"] = item.number_or("frictionloss", 0.0)
-        given["damping"] = float(joint.damping[0])
-        self._check_sign(item, "frictionloss", given["friction"])
-        self.rubbing += given["friction"] > 0 and self.flags["frictionloss"]
+        friction = item.number_or("frictionloss", 0.0)
+        self._check_sign(item, "frictionloss", friction)
+        given["friction"] = friction if self.rubbing else 0.0
+        if min(joint.damping[0], joint.stiffness[0] if joint.type in SCALAR else 0.0) >= 0:  # else it is a drive's law
+            given["damping"] = float(joint.damping[0])
         lower, upper = self.limits(item, "limited", "range") if joint.type != "free" else (None, None)
         if joint.type == "ball" and lower:
             raise item.error(
@@ -213,8 +215,7 @@ class Joints:
             )
         scale = self.scale(joint.type, item)
         for name, limit in (("lower", lower), ("upper", upper)):
-            given |= {name: limit * scale} if limit is not None else {}
-        self.limited += (lower, upper) != (None, None) and self.flags["limit"]
+            given |= {name: limit * scale} if limit is not None and self.limiting else {}
         efforts = self.limits(item, "actuatorfrclimited", "actuatorfrcrange") if joint.type in SCALAR else ()
         if efforts and None not in efforts:
             given["effort"] = max(abs(limit) for limit in efforts if limit is not None)

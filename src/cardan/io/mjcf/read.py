@@ -237,12 +237,8 @@ class _Reader:
     def _losses(self) -> list[str]:
         """Unsupported features of the file that concern dynamics."""
         found = [*self.options.losses]
-        flags, joints = self.options.flags, self.joints
+        flags = self.options.flags
         hard = flags["constraint"]
-        if joints.limited and hard:
-            found.append(f"limits of {_many(joints.limited, 'joint')}: data only, nothing stops them")
-        if joints.rubbing and hard:
-            found.append(f"dry friction ('frictionloss') of {_many(joints.rubbing, 'joint')}: data only")
         geoms = [geom.item for body in self.world.bodies for geom in body.geoms]
         touching = sum(any(geom.integer(mask, 1) for mask in ("contype", "conaffinity")) for geom in geoms)
         if touching > 1 and flags["contact"] and hard:
