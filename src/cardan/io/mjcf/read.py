@@ -22,10 +22,10 @@ from cardan.io.mjcf.actuators import Actuators
 from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.equality import Equalities
 from cardan.io.mjcf.expand import Attacher
-from cardan.io.mjcf.item import Folder, Item, read_tree, unit
+from cardan.io.mjcf.item import Folder, Item, read_tree
 from cardan.io.mjcf.joints import Joints
 from cardan.io.mjcf.options import Options
-from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, Meshes, inertial_of, merged, place, require_mass
+from cardan.io.mjcf.solids import NOTHING, SHAPES, SMALLEST, Inertial, Meshes, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.vocabulary import TOP
 from cardan.io.mjcf.world import BodyItem, World
 from cardan.io.policy import Policy, Word
@@ -218,7 +218,7 @@ class _Reader:
         for joint in joints:
             own = q[at : at + len(joint.reference)]
             if len(own) > 1:
-                own = np.array([*own[:-4], *unit(item, "qpos", own[-4:])])
+                own = np.array([*own[:-4], *_unit_or_no_turn(own[-4:])])
             positions[joint.name] = own
             if v is not None:
                 rate = v[dof : dof + joint.nv]
@@ -261,6 +261,12 @@ class _Reader:
             if body.item.tag == "body" and body.item.yes("mocap")
         ]
         return found
+
+
+def _unit_or_no_turn(quaternion: np.ndarray) -> np.ndarray:
+    """A quaternion of unit length; one of zeros is no turn, as in MuJoCo."""
+    length = float(np.linalg.norm(quaternion))
+    return quaternion / length if length >= SMALLEST else np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def _many(count: int, what: str) -> str:

@@ -276,7 +276,7 @@ def _inertia(weight: np.ndarray, D: np.ndarray, E: np.ndarray, F: np.ndarray) ->
 
 
 SMALLEST = 1e-15
-"""Mass (kg) and inertia (kg m^2) below this count as zero, as in MuJoCo."""
+"""Mass (kg), inertia (kg m^2) and length of a quaternion below this count as zero, as in MuJoCo."""
 DENSITY = 1000.0
 LONG = ("capsule", "box", "cylinder", "ellipsoid")
 """Geoms that `fromto` can place."""

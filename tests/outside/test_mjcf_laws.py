@@ -1,0 +1,109 @@
+"""Laws of actuators under random trees of defaults classes, included files and keyframes, as MuJoCo has them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cardan as cd
+
+from ..trees import close
+
+mujoco = pytest.importorskip("mujoco")
+
+KINDS = ("general", "motor", "position", "velocity")
+ATTRIBUTES = {
+    "general": {"gainprm": ("7", "3", "2 9"), "biasprm": ("0 0 -3", "0 -4 -5", "1 -2"), "biastype": ("none", "affine")},
+    "motor": {},
+    "position": {"kp": ("5", "11"), "kv": ("2", "13")},
+    "velocity": {"kv": ("4", "6")},
+}
+HINGE = '<joint name="{0}" axis="0 1 0"/><geom size="0.1"/>'
+
+
+def element(dice: random.Random, kind: str, **more: str) -> str:
+    own = {name: dice.choice(values) for name, values in ATTRIBUTES[kind].items() if dice.random() < 0.4}
+    if dice.random() < 0.3:
+        own["gear"] = dice.choice(("2", "-3"))
+    words = [f'{name}="{value}"' for name, value in (own | more).items()]
+    return f"<{kind} {' '.join(words)}/>"
+
+
+def classes(dice: random.Random, depth: int) -> str:
+    """A class, of up to three actuators, and the one nested in it."""
+    kinds = dice.sample(KINDS, dice.choice((0, 1, 1, 1, 2, 3)))
+    inside = "".join(element(dice, kind) for kind in kinds)
+    nested = f'<default class="c{depth - 1}">{classes(dice, depth - 1)}</default>' if depth else ""
+    return inside + nested
+
+
+def test_laws_of_actuators_in_random_classes_are_mujocos(tmp_path: Path) -> None:
+    dice = random.Random(20)
+    read = 0
+    for _ in range(150):
+        depth = dice.randrange(4)
+        used = [(kind, f"c{dice.randrange(depth)}" if depth else "main") for kind in KINDS]
+        actuators = "".join(
+            element(dice, kind, name=f"a{k}", joint="j", **{"class": name}) for k, (kind, name) in enumerate(used)
+        )
+        again = f"<default>{element(dice, dice.choice(KINDS))}</default>" if dice.random() < 0.1 else ""
+        text = (
+            f"<mujoco><default>{classes(dice, depth)}</default>{again}<worldbody><body>{HINGE.format('j')}</body>"
+            f"</worldbody><actuator>{actuators}</actuator></mujoco>"
+        )
+        (tmp_path / "m.xml").write_text(text)
+        ours, theirs = cd.load(tmp_path / "m.xml"), mujoco.MjModel.from_xml_string(text)
+        for actuator in ours.actuators:
+            own = theirs.actuator(actuator.name)
+            read += 1
+            assert actuator.gain == own.gainprm[0], text
+            close(actuator.bias, own.biasprm[:3] * (own.biastype[0] == 1))
+            close(actuator.gear, own.gear[:1])
+    assert read > 500
+
+
+def test_a_zero_quaternion_of_a_keyframe_is_no_turn_as_in_mujoco(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    for scale in (0.0, 1e-15, 1e-12, 1.0):
+        qpos = " ".join(map(str, [*rng.normal(size=3), *(scale * rng.normal(size=8))]))
+        text = (
+            '<mujoco><worldbody><body><freejoint name="f"/><geom size="0.1"/></body><body><joint name="b" type="ball"/>'
+            f'<geom size="0.1"/></body></worldbody><keyframe><key name="k" qpos="{qpos}"/></keyframe></mujoco>'
+        )
+        (tmp_path / "m.xml").write_text(text)
+        close(cd.load(tmp_path / "m.xml").states["k"].q, mujoco.MjModel.from_xml_string(text).key_qpos[0])
+
+
+def test_included_files_are_found_where_mujoco_finds_them(tmp_path: Path) -> None:
+    """Beside the main file, or else beside the file that includes them."""
+    dice = random.Random(3)
+    (tmp_path / "sub" / "deep").mkdir(parents=True)
+    folders = ("", "sub/", "sub/deep/")
+    outcomes = set()
+    for _ in range(60):
+        for old in tmp_path.rglob("*.xml"):
+            old.unlink()
+        for name in "abc":
+            for folder in folders:
+                if dice.random() < 0.5:
+                    inner = chr(ord(name) + 1)
+                    file = f"{dice.choice((*folders, '../'))}{inner}.xml"
+                    include = f'<include file="{file}"/>' if inner < "d" else ""
+                    body = f'<body name="{name} of {folder}x">{HINGE.format(name)}</body>'
+                    (tmp_path / folder / f"{name}.xml").write_text(f"<x>{body}{include}</x>")
+        first = f'<include file="{dice.choice(folders)}a.xml"/>'
+        (tmp_path / "m.xml").write_text(f"<mujoco><worldbody>{first}</worldbody></mujoco>")
+        try:
+            theirs = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+        except ValueError:
+            with pytest.raises(cd.FileError, match=r"there is no such file|second time|outside the folder"):
+                cd.load(tmp_path / "m.xml")
+            outcomes.add("refused")
+            continue
+        names = tuple(theirs.body(k).name for k in range(1, theirs.nbody))
+        assert cd.load(tmp_path / "m.xml").body_names == names
+        outcomes.add(names)
+    assert len(outcomes) > 5
