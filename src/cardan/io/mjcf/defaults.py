@@ -4,9 +4,9 @@ A class inherits from the one it is nested in. An element's class is its own `cl
 above it, else the top one, called main. All kinds of actuators share one set of defaults.
 
 The law of an actuator is built up from its classes and its own element, one after the other, as in MuJoCo 4. `general`
-changes the numbers that it gives of the law before it, whatever element that was. `motor` is a law by itself. `position`
-and `velocity` take the numbers that they do not give from the nearest class above whose last actuator is of the same
-kind, or a `general`.
+changes the numbers that it gives of the law before it, whatever element that was. `motor` is a law by itself.
+`position` and `velocity` take the numbers that they do not give from the nearest class above whose last actuator is of
+the same kind, or a `general`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The elements of an MJCF file and of the files it includes, each with its file and line; and their poses.
 
-An included file replaces its `<include>`, without its top element. Its path is relative to the main file or, where there
-is none, to the file that includes it. Only files inside one folder are read: absolute
-paths, and paths and links that lead out of it, are rejected. No file is included twice.
+An included file replaces its `<include>`, without its top element. Its path is relative to the main file or, where
+there is no such file, to the one that includes it. Only files inside one folder are read: absolute paths, and paths and
+links that lead out of it, are rejected. No file is included twice.
 """
 
 from __future__ import annotations
