@@ -137,3 +137,36 @@ def test_polygons_of_meshes_are_cut_as_mujoco_cuts_them(tmp_path: Path) -> None:
         assert abs(own.mass - mass) < 1e-12 * mass
         assert np.abs(own.com - com).max() < 1e-12
         assert np.abs(own.inertia - I).max() < 3e-7 * np.abs(I).max()  # where MuJoCo ends its search for principal axes
+
+
+STILL = '<body name="c" pos="0.3 0.1 0" {}><geom name="g" type="box" size="0.1 0.2 0.3"/><site name="s"/>{}</body>'
+REFERRING = {
+    "nothing": "",
+    "a sensor of the body": '<sensor><framepos objtype="xbody" objname="c"/></sensor>',
+    "a sensor of a site": '<sensor><framepos objtype="site" objname="s"/></sensor>',
+    "a sensor seen from it": '<sensor><framepos objtype="site" objname="so" reftype="body" refname="c"/></sensor>',
+    "a pair of bodies": '<contact><exclude body1="c" body2="o"/></contact>',
+    "a pair of geoms": '<contact><pair geom1="g" geom2="go"/></contact>',
+    "a weld": '<equality><weld body1="o" body2="c"/></equality>',
+    "points held": '<equality><connect site1="s" site2="so"/></equality>',
+    "a keyframe": '<keyframe><key qpos="0 0 0 1 0 0 0 0"/></keyframe>',
+}
+
+
+@pytest.mark.parametrize("referring", REFERRING)
+def test_a_free_body_is_moved_to_its_principal_axes_when_mujoco_moves_it(tmp_path: Path, referring: str) -> None:
+    """Which depends on whether the bodies fixed to it have been made one with it."""
+    other = '<body name="o"><joint name="h"/><geom name="go" size="0.1"/><site name="so"/></body>'
+    for fuse in ("true", "false"):
+        for own, inside in (("", ""), ('gravcomp="1"', ""), ("", "<body><geom size='0.1'/></body>"),
+                            ("", "<body><joint/><geom size='0.1'/></body>"), ('fuse="false"', "")):  # fmt: skip
+            if "<joint" in inside and referring == "a keyframe":
+                continue
+            body = '<body name="b" pos="1 2 3"><freejoint name="f"/><geom type="box" size="0.1 0.2 0.05" pos="1 0 0"/>'
+            (tmp_path / "m.xml").write_text(
+                f'<mujoco><compiler alignfree="true" fusestatic="{fuse}"/><worldbody>{body}'
+                f"{STILL.format(own, inside)}</body>{other}</worldbody>{REFERRING[referring]}</mujoco>"
+            )
+            theirs = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+            notes = cd.load(tmp_path / "m.xml").notes
+            assert any("('align')" in note for note in notes) == (abs(theirs.qpos0[0] - 1) > 1e-9), (own, inside)

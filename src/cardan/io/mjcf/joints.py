@@ -64,7 +64,7 @@ class Joints:
         self.world, self.policy = world, policy
         self.angles, self.autolimits, self.flags = options.angles, options.autolimits, options.flags
         self.align = options.align
-        self.carrying = {id(world.bodies[body.parent]) for body in world.bodies[1:]}
+        self.carrying = _carrying(world, options.fuse)
         self.all: dict[str, JointItem] = {}
         self.of_body: dict[int, list[JointItem]] = {}
         self.limiting = self.flags["limit"] and self.flags["constraint"]
@@ -291,6 +291,20 @@ class Joints:
             K = [k] * 3 + ([k] * 3 if joint.type == "free" else [0.0] * 3)
             at = joint.body.at if joint.type == "free" else F
             mechanism.bushing(free_name(f"{name} spring", self.all), parent, child, stiffness=K, at1=at, at2=M)
+
+
+def _carrying(world: World, fuse: bool) -> set[int]:
+    """Bodies, by `id`, that carry others after MuJoCo has made one of those that do not move (`fusestatic`).
+
+    A body that something names, and one with `gravcomp`, is not fused with the body that it is fixed to.
+    """
+    found: set[int] = set()
+    for body in reversed(world.bodies[1:]):
+        named = body.item.get("name") in world.referred or body.item.get("fuse") == "false"
+        fused = fuse and not body.joints and not named and not body.item.number_or("gravcomp", 0.0)
+        if not fused or id(body) in found:
+            found.add(id(world.bodies[body.parent]))
+    return found
 
 
 def _in_world_axes(armature: float) -> Any:

@@ -41,7 +41,7 @@ FILES = 64 * 2**20
 """Most bytes of all mesh files of a model together."""
 TRIANGLES = 200_000
 """Most triangles of a mesh; MuJoCo's limit for STL files. Three times as many vertices are read."""
-CUTS = 2_000_000
+CUTS = 1_200_000
 """Most corners looked at to cut polygons of more than four corners into triangles, which then takes about a second."""
 HULL = 150_000
 """Most vertices for a convex hull, which then takes about a second."""
