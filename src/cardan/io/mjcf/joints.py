@@ -69,6 +69,7 @@ class Joints:
         self.of_body: dict[int, list[JointItem]] = {}
         self.limiting = self.flags["limit"] and self.flags["constraint"]
         self.rubbing = self.flags["frictionloss"] and self.flags["constraint"]
+        self.switched_off = 0
         self.losses: list[str] = []
         self.notes: list[str] = []
         taken: set[str] = set()
@@ -206,6 +207,7 @@ class Joints:
         friction = item.number_or("frictionloss", 0.0)
         self._check_sign(item, "frictionloss", friction)
         given["friction"] = friction if self.rubbing else 0.0
+        self.switched_off += bool(friction) and not self.rubbing
         if min(joint.damping[0], joint.stiffness[0] if joint.type in SCALAR else 0.0) >= 0:  # else it is a drive's law
             given["damping"] = float(joint.damping[0])
         lower, upper = self.limits(item, "limited", "range") if joint.type != "free" else (None, None)
@@ -216,6 +218,7 @@ class Joints:
         scale = self.scale(joint.type, item)
         for name, limit in (("lower", lower), ("upper", upper)):
             given |= {name: limit * scale} if limit is not None and self.limiting else {}
+        self.switched_off += (lower, upper) != (None, None) and not self.limiting
         efforts = self.limits(item, "actuatorfrclimited", "actuatorfrcrange") if joint.type in SCALAR else ()
         if efforts and None not in efforts:
             given["effort"] = max(abs(limit) for limit in efforts if limit is not None)

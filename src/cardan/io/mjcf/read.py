@@ -105,6 +105,10 @@ class _Reader:
             m.note("equality constraints are soft in MuJoCo and hold exactly here; 'solref' and 'solimp' are not read")
         for k, item in enumerate(self.section("keyframe")):
             self._keyframe(item, k)
+        if count := self.joints.switched_off:
+            m.note(
+                f"limits and dry friction that the file's own <flag> switches off are not read ({_many(count, 'time')})"
+            )
         for sentence in (*dict.fromkeys(self.attached.notes), *self.joints.notes):
             m.note(sentence)
         for sentence in (*self.joints.losses, *self._losses()):
