@@ -322,7 +322,7 @@ BALL = (
     "URDF has no such joint; three hinges about x, y and z stand for it, with angles in place of a quaternion, and "
     "they lock where the second is at 90 degrees"
 )
-SCREW = "URDF has no such joint; a hinge and a slider that mimics it stand for it, so that it has two coordinates"
+SCREW = "URDF has no such joint; a hinge and a slider that mimics it stand for it, so that nq and nv are larger by one"
 FIXED = "URDF has no such joint; it is written as fixed, where its coordinates are neutral"
 
 
