@@ -356,3 +356,31 @@ def test_bodies_nested_deeper_than_mujoco_reads(tmp_path: Path, monkeypatch: pyt
         cd.save(model, tmp_path / "chain.xml")
     assert cd.save(model, tmp_path / "chain.urdf") == []
     assert cd.save(star(40, chained=True), tmp_path / "chain.xml") == []
+
+
+@pytest.mark.parametrize("suffix", ["xml", "urdf"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_screw_has_one_coordinate_more_which_is_said_and_moves_the_same(
+    tmp_path: Path, suffix: str, backwards: bool
+) -> None:
+    """Neither format has a screw: a slide that is held to the hinge stands for its advance."""
+    rng, pitch = np.random.default_rng(8), 0.3
+    m = cd.Mechanism("m")
+    m.body("nut", mass=1.0, com=rng.normal(size=3), inertia=(1.0, 1.1, 1.2))
+    m.body("arm", mass=2.0, com=rng.normal(size=3), inertia=(1.0, 1.1, 1.2))
+    ends = ("nut", m.ground) if backwards else (m.ground, "nut")
+    m.joint("S", cd.Screw(axis=(0, 1, 1), pitch=pitch), *ends, at=rng.normal(size=3), child_at=rng.normal(size=3))
+    m.joint("T", cd.Revolute(axis=(1, 0, 0)), "nut", "arm", at=(0.5, 0, 0))
+    model = m.build()
+    losses = cd.save(model, tmp_path / f"m.{suffix}")
+    assert sum("joint 'S' (screw)" in loss and "nq and nv are larger by one" in loss for loss in losses) == 1
+    copy = cd.load(tmp_path / f"m.{suffix}")
+    assert (copy.nq, copy.nv) == (model.nq + 1, model.nv + 1)
+    (coupling,) = copy.couplings
+    advance = next(copy.joints[j].name for j in coupling.joints if copy.joints[j].name != "S")
+    q, v = rng.normal(size=(2, 2))
+    state = {"S": 0, advance: 0, "T": 1}
+    G = np.zeros((copy.nv, 2))
+    for name, k in state.items():
+        G[copy.v_slice(name), k] = pitch if name == advance else 1.0
+    close(cd.forward_dynamics(copy, G @ q, G @ v), G @ cd.forward_dynamics(model, q, v), 1e-10)

@@ -108,10 +108,12 @@ def _apart_but_for_signs(twin: Twin, ours: np.ndarray, theirs: np.ndarray) -> fl
 
 
 def _limits(twin: Twin) -> float:
-    """Ranges of hinges and slides, and the largest angle of balls."""
+    """Ranges of hinges and slides, the largest angle of balls, and dry friction, unless flags switch them off."""
     worst = 0.0
+    limiting = not twin.flags & (OFF.mjDSBL_LIMIT | OFF.mjDSBL_CONSTRAINT)
+    rubbing = not twin.flags & (OFF.mjDSBL_FRICTIONLOSS | OFF.mjDSBL_CONSTRAINT)
     for j, link in enumerate(twin.model.tree.links):
-        data, limited = twin.model.joints[link.joint].data, bool(twin.theirs.jnt_limited[j])
+        data, limited = twin.model.joints[link.joint].data, bool(twin.theirs.jnt_limited[j]) and limiting
         assert limited == (data.lower is not None or data.upper is not None), f"limits of {link}"
         if limited:
             worst = max(worst, _apart(np.array([data.lower, data.upper]), twin.theirs.jnt_range[j], 1.0))
@@ -119,7 +121,7 @@ def _limits(twin: Twin) -> float:
             worst = max(worst, abs(data.effort - np.abs(twin.theirs.jnt_actfrcrange[j]).max()))
         else:
             assert data.effort is None
-        worst = max(worst, abs(data.friction - twin.theirs.dof_frictionloss[twin.theirs.jnt_dofadr[j]]))
+        worst = max(worst, abs(data.friction - rubbing * twin.theirs.dof_frictionloss[twin.theirs.jnt_dofadr[j]]))
     return worst
 
 

@@ -69,6 +69,19 @@ FOUND = {
         '<general name="m" joint="j" class="k"/><general name="d" joint="j" biastype="affine" biasprm="1 -3 2"/>'
         "</actuator>",
     ),
+    "limits and friction that a flag switches off": world(
+        f'<body><joint name="j" range="0 5" frictionloss="0.05"/>{SOLID}</body>',
+        before='<option><flag constraint="disable"/></option>',
+    ),
+    "servo of a class with a motor, in one with gains": body(
+        before='<default><general gainprm="5"/><default class="k"><motor gear="3"/></default></default>',
+        after='<actuator><velocity name="v" joint="j" class="k"/><position name="p" joint="j" class="k"/></actuator>',
+    ),
+    "free body with another fixed to it that are made one": world(
+        f'<body name="b"><freejoint/>{SOLID}<body pos="1 0 0">{SOLID}</body></body>',
+        before='<compiler alignfree="true" fusestatic="true"/>',
+        after='<keyframe><key qpos="1 2 3 1 0 0 0"/></keyframe>',
+    ),
 }
 # Mistakes that MuJoCo refuses and that were passed over once.
 MISTAKES = {

@@ -224,6 +224,23 @@ def test_convert_loses_nothing_to_yaml_and_says_what_to_urdf(cardan: Cardan, tmp
     assert any("'C'" in line and "loop" in line for line in lost)
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("info",), ("check", "--states", "2"), ("simulate", "--time", "10ms"), ("view", "--out", "p.html"),
+        ("equations", "--numbers", "--name", "M"), ("convert", "out.yaml"), ("bench", "-f", "spatial"),
+    ],
+)  # fmt: skip
+def test_every_command_prints_the_losses_of_a_file(cardan: Cardan, tmp_path: Path, args: tuple[str, ...]) -> None:
+    (tmp_path / "m.yaml").write_text(HEAD + PIVOT.replace("child: rod", "child: rod, data: {damping: 0.5}"))
+    loss = "lost: damping of 1 joint ('A'): data only; a friction element, viscous=..., makes it act"
+    done = cardan(args[0], "m.yaml", *args[1:])
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count(loss) == 1
+    if args[0] in ("info", "check", "simulate"):
+        assert cardan(args[0], "m.yaml", *args[1:], "--json").data["losses"] == [loss.removeprefix("lost: ")]
+
+
 def test_mechanisms_are_listed_told_and_written(cardan: Cardan, tmp_path: Path) -> None:
     listed = cardan("mechanisms", "--json").data
     assert [row["name"] for row in listed] == list(mechanisms.CATALOGUE)

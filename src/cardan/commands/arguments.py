@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
+from cardan.commands.output import say_error
 from cardan.errors import FileError, InputError, nearest
 
 if TYPE_CHECKING:
@@ -90,8 +91,15 @@ Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace existing files.")]
 
 
-def read_model(file: str, root: str = "fixed", changes: Sequence[str] | None = None) -> Model:
-    """A model from a file or the catalogue."""
+def read_model(file: str, root: str = "fixed", changes: Sequence[str] | None = None, *, tell: bool = True) -> Model:
+    """A model from a file or the catalogue; its losses go to the standard error, unless the command shows them."""
+    model = _read(file, root, changes)
+    for loss in model.losses if tell else ():
+        say_error(f"{file}: lost: {loss}")
+    return model
+
+
+def _read(file: str, root: str, changes: Sequence[str] | None) -> Model:
     import cardan as cd
 
     parameters: dict[str, float | str] = dict(split_setting("--set", text) for text in changes or ())

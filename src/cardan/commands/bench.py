@@ -57,7 +57,7 @@ def bench(
     chosen = {name: formulation or JOINT_SPACE for name in files} if files else usual
     with as_file(package_files("cardan") / "data" / "arm.urdf") as arm:
         places = {} if files else {"arm.urdf": str(arm)}
-        models = {name: read_model(places.get(name, name)) for name in chosen}
+        models = {name: read_model(places.get(name, name), tell=bool(files)) for name in chosen}
     jobs = [
         (models[name], each) for name, own in chosen.items() for each in own if not formulation or each in formulation
     ]

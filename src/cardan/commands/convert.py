@@ -36,7 +36,7 @@ def convert(
     import cardan as cd
     from cardan.commands.output import require_writable
 
-    model = read_model(file, root, changes)
+    model = read_model(file, root, changes, tell=False)
     if out.suffix:
         require_writable(out, force)
     lost = cd.save(model, out, overwrite=force, strict=strict)
@@ -61,9 +61,9 @@ def _report(file: str, model: Model, out: Path, lost: list[str]) -> dict[str, An
     from cardan.io.load import NATIVE
 
     suffix = Path(file).suffix.lower()
-    gone = list(model.notes) if suffix and suffix not in NATIVE else []
+    gone = [*model.losses, *(model.notes if suffix and suffix not in NATIVE else ())]
     if suffix in NATIVE:
-        gone = ["comments and expressions of the source; their values are written"]
+        gone.append("comments and expressions of the source; their values are written")
     return {
         "from": file, "to": str(out), "bodies": model.nb, "joints": len(model.joints), "forces": len(model.forces),
         "lost": gone + list(lost), "same": cd.load(out).key == model.key if out.suffix.lower() in NATIVE else None,

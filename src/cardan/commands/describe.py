@@ -23,7 +23,7 @@ def info(file: File, changes: Changes = None, root: Root = "fixed", as_json: Jso
 
     Example: [bold]cardan info anymal.urdf --root free[/bold]
     """
-    model = read_model(file, root, changes)
+    model = read_model(file, root, changes, tell=False)
     if as_json:
         print(json.dumps(facts_of(model), indent=1))
         return
@@ -53,10 +53,12 @@ def check(
     """
     import cardan as cd
 
-    report = cd.check(read_model(file, root, changes), states=states)
+    model = read_model(file, root, changes)
+    report = cd.check(model, states=states)
     if as_json:
         rows = [{"name": r.name, "error": r.error, "bound": r.bound, "passed": r.passed} for r in report.rows]
-        print(json.dumps({"model": report.model, "passed": report.passed, "rows": rows}, indent=1))
+        facts = {"model": report.model, "passed": report.passed, "rows": rows, "losses": list(model.losses)}
+        print(json.dumps(facts, indent=1))
     else:
         print(report)
     raise typer.Exit(0 if report.passed else 1)
@@ -185,5 +187,5 @@ def facts_of(model: Model) -> dict[str, Any]:
     bodies = [{"name": body.name, "mass": body.mass} for body in model.bodies]
     return {
         "name": model.name, "bodies": bodies, "nq": model.nq, "nv": model.nv, "mass": model.total_mass,
-        "joints": joints, "notes": list(model.notes),
+        "joints": joints, "losses": list(model.losses), "notes": list(model.notes),
     }  # fmt: skip

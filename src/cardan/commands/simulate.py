@@ -162,6 +162,7 @@ def summary(run: Trajectory, took: float) -> dict[str, Any]:
         "position_residual": float(run.residuals.position.max()),
         "velocity_residual": float(run.residuals.velocity.max()),
         "constrained": bool(run.model.cuts or run.model.couplings),
+        "losses": list(run.model.losses),
     }
 
 

@@ -12,7 +12,8 @@ from cardan.errors import FileError, InputError
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import read_text, write_text
-from cardan.io.urdf import Root, check_root, naming, read_urdf, write_urdf
+from cardan.io.urdf import Root, check_root, read_urdf, write_urdf
+from cardan.io.urdf_joint import naming
 from cardan.io.xml_element import top_tag
 from cardan.io.yaml.read import Description, read_yaml
 from cardan.model.builder import Mechanism

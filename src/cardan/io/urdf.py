@@ -1,9 +1,9 @@
 """URDF, the robot description of ROS, read into a mechanism, and a model written as URDF.
 
 A link is a body, its frame the body frame. A joint's frame on the parent is its `<origin>`, on the child the child's
-own frame. SI units: m, rad, kg, kg m^2. Roll, pitch and yaw turn about the fixed axes. What does not concern dynamics
-(`<visual>`, `<collision>`, `<material>`) is ignored; other unknown elements are listed in the model's notes. Meshes and
-packages are not needed.
+own frame. SI units: m, rad, kg, kg m^2. Roll, pitch and yaw turn about the fixed axes. Loops and gears beside the tree
+are read by `urdf_loops`. What does not concern dynamics (`<visual>`, `<collision>`, `<material>`) is ignored; unknown
+elements that may concern it are losses, others notes. Meshes and packages are not needed.
 
 In a file that is written, a link's frame is at its joint, so the frame of a body is moved there. A joint of several
 motions becomes several joints with links without mass between them. A frame becomes a link without mass. A model gets
@@ -17,7 +17,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,7 +25,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from cardan.algebra.rotation import rotation_to_axis
-from cardan.errors import FileError, InputError, ModelError, nearest
+from cardan.errors import FileError, InputError, nearest
 from cardan.io.export import (
     Branch,
     add,
@@ -42,11 +41,13 @@ from cardan.io.export import (
     words,
 )
 from cardan.io.policy import Policy, Word
-from cardan.io.text_file import BODIES, placing, read_text
-from cardan.io.xml_element import ELEMENTS, Element, free_name, parse_top
+from cardan.io.text_file import BODIES, read_text
+from cardan.io.urdf_joint import TYPES, axis_of, naming, origin_of
+from cardan.io.urdf_loops import LOOPS, Loops
+from cardan.io.xml_element import ELEMENTS, Element, free_name, parse_top, walk
 from cardan.model.body import Joint, JointData
 from cardan.model.builder import Mechanism
-from cardan.model.joint import PLANAR, RIGID, Free, JointType, Planar, Prismatic, Revolute, Rigid
+from cardan.model.joint import PLANAR, RIGID, Free, JointType, Rigid
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
@@ -57,15 +58,11 @@ if TYPE_CHECKING:
 Root = Literal["fixed", "free"]
 ROOTS: dict[str, Callable[[], JointType]] = {"fixed": Rigid, "free": Free}
 
-# How to make a joint of each type from its axis, and whether it has one.
-TYPES: dict[str, tuple[Callable[[Any], JointType], bool]] = {
-    "revolute": (Revolute, True),
-    "continuous": (Revolute, True),
-    "prismatic": (Prismatic, True),
-    "planar": (Planar, True),
-    "fixed": (lambda axis: Rigid(), False),
-    "floating": (lambda axis: Free(), False),
-}
+APART = {
+    "transmission", "ros2_control", "sensor", "material", "self_collision_checking", "collision_filter_group",
+    "safety_controller", "calibration", "xacro:arg", "xacro:property", "xacro:macro", "dont_collapse", "lower",
+}  # fmt: skip
+"""Elements and attributes that are not read and say nothing of dynamics; all others may, and are losses."""
 UNLIMITED = sys.float_info.max
 """As a limit, the largest number means no limit: other readers require limits."""
 INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
@@ -112,30 +109,34 @@ def read_urdf(
         _add_joint(mechanism, name, joint, bodies, rules)
     for name in joints if mimic else ():
         _couple(mechanism, name, joints)
+    loops = Loops(mechanism, links, joints, bodies, rules)
+    loops.add(robot)
 
-    robot.note_unread(("link", "joint", "material"), ("name", "version"))
+    robot.note_unread(("link", "joint", "material", "gazebo", *LOOPS, *loops.tags), ("name", "version"))
+    for transmission in robot.all("transmission"):
+        robot.unread.update(f"<{tag}> in <transmission>" for tag in _rotors(transmission))
     for note in rules.notes:
         mechanism.note(note.removeprefix(f"{source}: "))
     for what, count in sorted(robot.unread.items()):
-        mechanism.note(f"{what} was not read ({count} time{'s' if count > 1 else ''}); it does not enter the dynamics")
+        times = f"{what} was not read ({count} time{'s' if count > 1 else ''})"
+        name = what.split()[0].strip("<>'")
+        if name in APART or name.rpartition(":")[2] in APART:
+            mechanism.note(f"{times}; it does not enter the dynamics")
+        else:
+            mechanism.lose(f"{times}; it may concern dynamics")
     return mechanism
+
+
+def _rotors(transmission: Element) -> list[str]:
+    """Names of elements, however deep, that give the inertia of a rotor."""
+    tags = (Element(node, transmission.source, transmission.owner, Counter()).tag for node in walk(transmission.node))
+    return [tag for tag in tags if "inertia" in tag]
 
 
 def check_root(root: object) -> None:
     """Reject a root that is neither fixed nor free."""
     if root not in tuple(ROOTS):
         raise InputError(f"root must be 'fixed' or 'free', got {root!r}; free is for a floating base")
-
-
-def naming(where: Element | str, bodies: str = "link") -> AbstractContextManager[None]:
-    """Put file and line before errors of the model, and call bodies links."""
-
-    def placed(sentence: str) -> str:
-        if sentence.startswith("body "):
-            sentence = f"{bodies} " + sentence.removeprefix("body ")
-        return f"{where if isinstance(where, str) else where.place}: {sentence}"
-
-    return placing(placed)
 
 
 def _named(robot: Element, tag: str, policy: Policy) -> dict[str, Element]:
@@ -234,13 +235,15 @@ def _inertial(link: Element, policy: Policy) -> dict[str, Any]:
     mass.note_unread((), ("value",))
     inertia.note_unread((), INERTIA)
     xx, yy, zz, xy, xz, yz = (inertia.number(entry) for entry in INERTIA)
-    at, I = _origin(inertial, policy), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    at, I = origin_of(inertial, policy), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return {"mass": mass.number("value"), "com": at.position, "inertia": I, "inertia_axes": at.rotation}
 
 
 def _add_joint(mechanism: Mechanism, name: str, joint: Element, bodies: dict[str, str], policy: Policy) -> None:
     """Add a joint with its data."""
-    joint.note_unread(("parent", "child", "origin", "axis", "limit", "dynamics", "mimic"), ("name", "type"))
+    joint.note_unread(
+        ("parent", "child", "origin", "axis", "limit", "dynamics", "mimic"), ("name", "type", "independent")
+    )
     kind = joint.text("type")
     if kind not in TYPES:
         raise joint.error(f"type {kind!r} is not a joint type of URDF{nearest(kind, TYPES)}")
@@ -248,41 +251,12 @@ def _add_joint(mechanism: Mechanism, name: str, joint: Element, bodies: dict[str
     with naming(joint):
         mechanism.joint(
             name,
-            make(_axis(joint) if has_axis else None),
+            make(axis_of(joint) if has_axis else None),
             bodies[_end(joint, "parent")],
             bodies[_end(joint, "child")],
-            at=_origin(joint, policy),
+            at=origin_of(joint, policy),
             data=_data(joint, kind, policy),
         )
-
-
-def _origin(element: Element, policy: Policy) -> Pose:
-    """Read a pose: `xyz` (m), and `rpy` (rad) or, from URDF 1.2 on, `quat_xyzw`; the identity by default."""
-    origin = element.one("origin")
-    if origin is None:
-        return Pose()
-    origin.note_unread((), ("xyz", "rpy", "quat_xyzw"))
-    position = origin.numbers("xyz", 3) if origin.has("xyz") else np.zeros(3)
-    if origin.has("quat_xyzw"):
-        if origin.has("rpy"):
-            raise origin.error("<origin> has both 'rpy' and 'quat_xyzw'; give the rotation once")
-        x, y, z, w = origin.numbers("quat_xyzw", 4)
-        try:
-            return Pose(position, quaternion=(w, x, y, z))
-        except ModelError:
-            length = f"has length {np.linalg.norm([x, y, z, w]):.6g}, not 1: {origin.text('quat_xyzw')!r}"
-            fault = origin.error(f"'quat_xyzw' of <origin> {length}; normalise it, and mind the order (x, y, z, w)")
-        return Pose(position, quaternion=policy.settle("quaternion", fault, (w, x, y, z)))
-    return Pose(position, rpy=origin.numbers("rpy", 3) if origin.has("rpy") else np.zeros(3))
-
-
-def _axis(joint: Element) -> np.ndarray:
-    """Read the axis, or a plane's normal, in the joint frame; x by default."""
-    axis = joint.one("axis")
-    if axis is None:
-        return np.array([1.0, 0.0, 0.0])
-    axis.note_unread((), ("xyz",))
-    return axis.numbers("xyz", 3)
 
 
 def _data(joint: Element, kind: str, policy: Policy) -> JointData:
@@ -348,7 +322,7 @@ BALL = (
     "URDF has no such joint; three hinges about x, y and z stand for it, with angles in place of a quaternion, and "
     "they lock where the second is at 90 degrees"
 )
-SCREW = "URDF has no such joint; a hinge and a slider that mimics it stand for it, so that it has two coordinates"
+SCREW = "URDF has no such joint; a hinge and a slider that mimics it stand for it, so that nq and nv are larger by one"
 FIXED = "URDF has no such joint; it is written as fixed, where its coordinates are neutral"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +41,16 @@ class Element:
     def tag(self) -> str:
         """The element's name."""
         return _plain(self.node.tag)
+
+    @property
+    def local(self) -> str:
+        """The element's name without the prefix of its namespace."""
+        return self.tag.rpartition(":")[2]
+
+    @property
+    def children(self) -> Sequence[Element]:
+        """Every element directly inside, in order."""
+        return [Element(node, self.source, self.owner, self.unread) for node in self.node]
 
     def error(self, sentence: str) -> FileError:
         """An exception with this place and a sentence."""

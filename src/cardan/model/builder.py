@@ -14,6 +14,7 @@ from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
 from cardan.model.html import mechanism_html, thumbnail
+from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
 from cardan.model.model import Actuator, Model, State
@@ -77,7 +78,7 @@ class Mechanism(Elements):
             judge: what must obey the rules of inertia: the "body" alone; or the "link", all bodies that rigid joints
                 connect with it, checked by `build`, because files may give impossible inertias to small parts of large
                 links; or "nothing", which keeps any inertia that is symmetric and not negative, and adds a note if it
-                breaks the triangle rule.
+                breaks the triangle rule, or if the body has no mass: a rotor whose mass is counted elsewhere.
 
         """
         owner = f"body {name!r}"
@@ -252,7 +253,8 @@ class Mechanism(Elements):
             )
         tree = grow_tree(bodies, joints, chosen, snapping)
         notes = (*self._notes, *self._settle_doubts(bodies, tree), *notes_on_turns(joints, cuts, forces))
-        holding = {*cuts, *(j for coupling in couplings for j in coupling.joints)}
+        holding = {j for j in cuts if joints[j].kind.freedoms_removed}  # a free joint holds nothing
+        holding |= {j for coupling in couplings for j in coupling.joints}
         held = {b for j in holding for b in (joints[j].parent, joints[j].child)}
         check_mobility(tree, joints, held.union(*(constraint.on for constraint in constraints)) - {GROUND})
         gravity = numbers(f"mechanism {self.name!r}", "gravity", self.gravity, (3,))
@@ -261,7 +263,8 @@ class Mechanism(Elements):
             constraints,
         )  # fmt: skip
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
-        return replace(model, losses=tuple(self._losses), states=states, actuators=self.actuators)
+        losses = (*self._losses, *idle_data(joints, forces, couplings))
+        return replace(model, losses=losses, states=states, actuators=self.actuators)
 
     @property
     def bodies(self) -> tuple[Body, ...]:

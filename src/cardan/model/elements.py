@@ -38,6 +38,7 @@ class Elements:
         """Start with none."""
         self._order: dict[str, int] = {self.ground: GROUND}
         self._joints: dict[str, Joint] = {}
+        self._joint_places: dict[str, int] = {}
         self._forces: dict[str, Force] = {}
         self._couplings: dict[str, Coupling] = {}
         self._constraints: dict[str, Constraint] = {}
@@ -291,7 +292,9 @@ class Elements:
         kind = self._joints[name].kind
         if kind.nv == 0:
             raise ModelError(f"{owner}: joint {name!r} ({kind.name}) has no coordinate to act along")
-        return list(self._joints).index(name), kind
+        if len(self._joint_places) != len(self._joints):  # joints are never taken away
+            self._joint_places = {joint: place for place, joint in enumerate(self._joints)}
+        return self._joint_places[name], kind
 
     def _index(self, owner: str, what: str, name: str) -> int:
         if not isinstance(name, str) or name not in self._order:

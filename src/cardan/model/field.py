@@ -49,6 +49,7 @@ class Field:
         letter: its letter in printed equations; by default its name.
         free: whether `model.free` may name it.
         column: of an axis, the canonical axis of the joint that it gives: 0, 1, 2 for x, y, z.
+        data: entry of the joint's data that it makes act, such as "damping"; none by default.
 
     """
 
@@ -60,6 +61,7 @@ class Field:
     letter: str = ""
     free: bool = True
     column: int = 2
+    data: str = ""
 
     @property
     def needed(self) -> bool:

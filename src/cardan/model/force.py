@@ -460,14 +460,18 @@ TORSION = ForceKind(
     fields={
         "stiffness": Field("N m/rad|N/m", "N m/rad or N/m", EACH, NOT_NEGATIVE, default=0.0, letter="k"),
         "rest": Field("rad|m", "rad or m, where it is slack", EACH, default=0.0, letter="q0"),
-        "damping": Field("N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d"),
+        "damping": Field(
+            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping"
+        ),
     },
 )  # fmt: skip
 FRICTION = ForceKind(
     "friction", "joint", _friction, mark="friction",
     fields={
-        "viscous": Field("N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d"),
-        "coulomb": Field("N m|N", "N m or N", EACH, NOT_NEGATIVE, default=0.0, letter="F_c"),
+        "viscous": Field(
+            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping"
+        ),
+        "coulomb": Field("N m|N", "N m or N", EACH, NOT_NEGATIVE, default=0.0, letter="F_c", data="friction"),
         "smoothing": Field(
             "rad/s|m/s", "speed over which Coulomb friction changes sign, rad/s or m/s", EACH, POSITIVE, default=1e-3,
             letter="v0",

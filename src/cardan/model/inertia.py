@@ -90,7 +90,8 @@ def check_inertia(owner: str, mass: float, I_C: np.ndarray) -> np.ndarray:
     """Check mass and inertia about the centre of mass against the rules; return the symmetrised inertia.
 
     Rules: mass not negative, inertia symmetric, no negative principal value, and the triangle rule: no principal
-    value above the sum of the other two. A body may have no mass at all, but then no inertia either.
+    value above the sum of the other two. A body may have no mass at all. A body with inertia and no mass is a rotor
+    whose mass is counted elsewhere, or a mistake; it is rejected, with both ways out.
     """
     mass, I_C = float(numbers(owner, "mass", mass, ())), numbers(owner, "inertia", I_C, (3, 3))
     if mass < 0:
@@ -99,7 +100,9 @@ def check_inertia(owner: str, mass: float, I_C: np.ndarray) -> np.ndarray:
     if mass == 0:
         if scale > 0:
             raise ModelError(
-                f"{owner}: mass is zero but its inertia is not (largest entry {scale:g} kg m^2); give the mass"
+                f"{owner}: mass is zero but its inertia is not (largest entry {scale:g} kg m^2); give the mass, or "
+                "keep it as a rotor whose mass is counted elsewhere, with judge='nothing' (of a file: load it with "
+                "policy='warn')"
             )
         return I_C
     if scale <= ROUNDING * mass:  # a point mass, with rounding noise from a file

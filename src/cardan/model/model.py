@@ -83,7 +83,7 @@ class Model:
     merge: str = "all"
     """Which rigid joints the tree has merged, see `grow_tree`."""
     losses: tuple[str, ...] = ()
-    """What the file that it came from says of dynamics and this model has not."""
+    """What the file that it came from, or the data of its joints, says of dynamics and this model has not."""
     states: Mapping[str, State] = field(default_factory=dict)
     """Named states, such as a file's keyframes."""
     actuators: tuple[Actuator, ...] = ()

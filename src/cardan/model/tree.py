@@ -254,7 +254,7 @@ def judge_mobility(tree: Tree, seed: int = 0) -> tuple[dict[int, str], float]:
         A = np.zeros(link.kind.nv) if link.armature is None else link.armature
         D = S.T @ IA[i] @ S + np.diag(A)
         if link.kind.nv and not (A > 0).all() and not _moves_inertia(S, D, IC[i]):
-            found[i] = "has no mass" if IC[i][3, 3] == 0 else "has no inertia along a motion of that joint"
+            found[i] = "has no mass" if not IC[i].any() else "has no inertia along a motion of that joint"
         elif link.kind.nv:
             least = min(least, _smallest_share(D, S.T @ IC[i] @ S + np.diag(A)))
         if link.parent != GROUND:
@@ -275,7 +275,7 @@ def _moves_inertia(S: np.ndarray, D: np.ndarray, IC: np.ndarray) -> bool:
     """Whether a joint moves inertia, compared with the largest inertia it could move."""
     turning, mass = np.trace(IC[:3, :3]), IC[3, 3]
     largest = np.sqrt(np.maximum(np.diag(S.T @ np.diag([turning] * 3 + [mass] * 3) @ S), 1e-300))
-    return bool(mass > 0 and np.linalg.eigvalsh(D / np.outer(largest, largest))[0] > 1e-13)
+    return bool(np.linalg.eigvalsh(D / np.outer(largest, largest))[0] > 1e-13)
 
 
 def regrouped_inertias(tree: Tree) -> list[np.ndarray]:

@@ -313,7 +313,7 @@ def lent_inertia(model: Model, planar: PlanarModel) -> Lent:
     )
     heavy = [i for i, m in enumerate(mass) if m > 0]
     size = max(max(L, float(np.linalg.norm(place))) for L, place in zip(length, at, strict=True))
-    least = min(mass[i] for i in heavy)
+    least = min((mass[i] for i in heavy), default=max(inertia) / size**2)
     turning = [inertia[i] for i in heavy if inertia[i] > LEAST * mass[i] * size**2]
     about = min(turning) if turning else least * size**2
     return {i: (float(PART * least) if planar.links[i].role != "pin" else 0.0, float(PART * about)) for i in weightless}

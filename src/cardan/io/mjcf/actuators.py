@@ -45,7 +45,7 @@ class Actuators:
             return
         if joint not in self.joints.all:
             raise item.error(f"its joint {joint!r} is not a joint of this file{nearest(joint, self.joints.all)}")
-        law = defaults.laws.get(given.get("class") or MAIN, ActuatorLaw()).after(given)
+        law = defaults.law(given, given.get("class") or MAIN)
         self._on_joint(item, name, self.joints.all[joint], law)
 
     def _on_joint(self, item: Item, name: str, joint: JointItem, law: ActuatorLaw) -> None:

@@ -3,10 +3,10 @@
 A class inherits from the one it is nested in. An element's class is its own `class`, else the nearest `childclass`
 above it, else the top one, called main. All kinds of actuators share one set of defaults.
 
-The law of an actuator is built up from its classes and its own element, one after the other. `general` changes only the
-numbers that it gives. `motor`, `position` and `velocity` start a new law; the last two keep the numbers of a class that
-has the same element. A `position` or `velocity` over a class with another element follows rules of MuJoCo's own, and
-its law is not read.
+The law of an actuator is built up from its classes and its own element, one after the other, as in MuJoCo 4. `general`
+changes the numbers that it gives of the law before it, whatever element that was. `motor` is a law by itself.
+`position` and `velocity` take the numbers that they do not give from the nearest class above whose last actuator is of
+the same kind, or a `general`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from cardan.io.mjcf.vocabulary import ROTATIONS, of_default
 
 GENERAL = ("dyntype", "gaintype", "biastype", "gainprm", "biasprm")
 SERVOS = ("position", "velocity")
+SERVO = ("none", "fixed", "affine")
 
 
 @dataclass(frozen=True)
@@ -33,32 +34,6 @@ class ActuatorLaw:
     bias: tuple[float, float, float] = (0.0, 0.0, 0.0)
     types: tuple[str, str, str] = ("none", "fixed", "none")
     odd: str = ""
-
-    def after(self, item: Item) -> ActuatorLaw:
-        """The law after an element, without that element's defaults."""
-        kind = item.tag
-        if kind == "general":
-            return self._general(item) if any(item.has(name) for name in GENERAL) else self
-        if kind == "motor":
-            return ActuatorLaw(kind)
-        if kind not in SERVOS:
-            return ActuatorLaw(kind, odd="is not affine in control, length and speed")
-        if self.kind not in ("", "motor", kind):
-            return ActuatorLaw(kind, odd=f"mixes <{kind}> with <{self.kind}> of its class")
-        old = self if self.kind == kind else ActuatorLaw()
-        if kind == "velocity":
-            kv = item.number_or("kv", old.gain)
-            return ActuatorLaw(kind, kv, (0.0, 0.0, -kv), ("none", "fixed", "affine"))
-        kp, kv = item.number_or("kp", old.gain), item.number_or("kv", -old.bias[2])
-        odd = next((f"has {name!r}" for name in ("dampratio", "timeconst") if item.has(name)), old.odd)
-        return ActuatorLaw(kind, kp, (0.0, -kp, -kv), ("none", "fixed", "affine"), odd)
-
-    def _general(self, item: Item) -> ActuatorLaw:
-        first, second, third = (item.get(name, old) for name, old in zip(GENERAL[:3], self.types, strict=True))
-        gain = float(item.several("gainprm", 1, 10)[0]) if item.has("gainprm") else self.gain
-        given = item.several("biasprm", 1, 10)[:3] if item.has("biasprm") else ()
-        a, b, c = (*map(float, given), *self.bias[len(given) :])
-        return replace(self, kind="general", gain=gain, bias=(a, b, c), types=(first, second, third))
 
     @property
     def affine(self) -> tuple[float, np.ndarray] | None:
@@ -75,6 +50,26 @@ class ActuatorLaw:
         if self.types[2] == "affine" and self.bias[2] > 0 and self.gain == -self.bias[1]:
             return "has a damping ratio, which MuJoCo takes 'biasprm' for if it begins as that of a servo"
         return ""
+
+    def general(self, item: Item) -> ActuatorLaw:
+        """The law with the numbers of a `general` in place of its own."""
+        first, second, third = (item.get(name, old) for name, old in zip(GENERAL[:3], self.types, strict=True))
+        gain = float(item.several("gainprm", 1, 10)[0]) if item.has("gainprm") else self.gain
+        given = item.several("biasprm", 1, 10)[:3] if item.has("biasprm") else ()
+        a, b, c = (*map(float, given), *self.bias[len(given) :])
+        return replace(self, kind="general", gain=gain, bias=(a, b, c), types=(first, second, third))
+
+    def servo(self, item: Item) -> ActuatorLaw:
+        """The law of a `position` or `velocity`, with the numbers of this one where it does not give them."""
+        odd = self.odd
+        if self.types[1] != "fixed" or self.types[2] not in ("none", "affine"):
+            odd = odd or f"mixes <{item.tag}> with a <general> of its class that is of another type"
+        if item.tag == "velocity":
+            kv = item.number_or("kv", self.gain)
+            return ActuatorLaw(item.tag, kv, (0.0, 0.0, -kv), SERVO, "" if item.has("kv") else odd)
+        kp, kv = item.number_or("kp", self.gain), item.number_or("kv", -self.bias[2])
+        odd = next((f"has {name!r}" for name in ("dampratio", "timeconst") if item.has(name)), odd)
+        return ActuatorLaw(item.tag, kp, (0.0, -kp, -kv), SERVO, odd)
 
 
 MAIN = "main"
@@ -95,7 +90,8 @@ class Defaults:
 
     def __init__(self, top: Item) -> None:
         self.classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
-        self.laws: dict[str, ActuatorLaw] = {}
+        self.laws: dict[str, ActuatorLaw] = {MAIN: ActuatorLaw()}
+        self.above: dict[str, str] = {}
         ahead = [(item, "") for item in reversed(top.children) if item.tag == "default"]
         while ahead:
             item, parent = ahead.pop()
@@ -105,7 +101,8 @@ class Defaults:
             own = self.classes.setdefault(name, dict(inherited))
             if len(self.classes) > CLASSES:
                 raise item.error(f"the file has more than {CLASSES} defaults classes; no more are read")
-            law = self.laws.setdefault(name, self.laws[parent] if parent else ActuatorLaw())
+            self.laws.setdefault(name, self.laws[parent] if parent else ActuatorLaw())
+            self.above[name] = parent
             inner, seen = [], set()
             for child in item.children:
                 if child.tag == "default":
@@ -120,7 +117,8 @@ class Defaults:
                     if known is not None:
                         child.check(known, ())
                     own[kind] = overlaid(_replaced(own.get(kind, {}), child), child.own)
-                    law = self.laws[name] = law.after(child) if kind == "actuator" else law
+                    if kind == "actuator":
+                        self.laws[name] = self.law(child, name)
                     if len(own[kind]) > SETTINGS:
                         raise child.error(f"its class sets more than {SETTINGS} attributes of <{child.tag}>")
             ahead += reversed(inner)
@@ -149,6 +147,17 @@ class Defaults:
     def values(self, name: str, tag: str) -> Mapping[str, str]:
         """Attributes that a class sets for a kind of element."""
         return self.classes[name].get(_kind(tag), {})
+
+    def law(self, item: Item, name: str) -> ActuatorLaw:
+        """The law of an actuator of a class; the item is without its defaults."""
+        kind = item.tag
+        if kind == "general":
+            return self.laws[name].general(item)
+        if kind not in SERVOS:
+            return ActuatorLaw(kind, odd="" if kind == "motor" else "is not affine in control, length and speed")
+        while name and self.laws[name].kind not in (kind, "general"):
+            name = self.above.get(name, "")
+        return (self.laws[name] if name else ActuatorLaw()).servo(item)
 
     def check(self, item: Item, attribute: str, name: str) -> None:
         """Reject an unknown class."""

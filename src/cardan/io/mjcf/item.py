@@ -1,7 +1,8 @@
 """The elements of an MJCF file and of the files it includes, each with its file and line; and their poses.
 
-An included file replaces its `<include>`, without its top element. Only files inside one folder are read: absolute
-paths, and paths and links that lead out of it, are rejected. No file is included twice.
+An included file replaces its `<include>`, without its top element. Its path is relative to the main file or, where
+there is no such file, to the one that includes it. Only files inside one folder are read: absolute paths, and paths and
+links that lead out of it, are rejected. No file is included twice.
 """
 
 from __future__ import annotations
@@ -219,7 +220,9 @@ def _included(
     """The elements of an included file, and how many characters and elements may still be read."""
     item.check(("file",))
     name = item.text("file")
-    file = folder.find(item, main.parent, name)
+    # as in MuJoCo: beside the main file, or else beside the file that includes it
+    places = (main.parent, Path(item.source).parent)
+    file = folder.find(item, next((place for place in places if os.path.exists(place / name)), main.parent), name)
     if file in seen:
         before = seen[file]
         where = "it is the model itself" if before is None else f"line {before.line} of {before.source} includes it"

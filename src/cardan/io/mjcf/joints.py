@@ -64,10 +64,12 @@ class Joints:
         self.world, self.policy = world, policy
         self.angles, self.autolimits, self.flags = options.angles, options.autolimits, options.flags
         self.align = options.align
-        self.carrying = {id(world.bodies[body.parent]) for body in world.bodies[1:]}
+        self.carrying = _carrying(world, options.fuse)
         self.all: dict[str, JointItem] = {}
         self.of_body: dict[int, list[JointItem]] = {}
-        self.limited = self.rubbing = 0
+        self.limiting = self.flags["limit"] and self.flags["constraint"]
+        self.rubbing = self.flags["frictionloss"] and self.flags["constraint"]
+        self.switched_off = 0
         self.losses: list[str] = []
         self.notes: list[str] = []
         taken: set[str] = set()
@@ -202,10 +204,12 @@ class Joints:
         given: dict[str, Any] = {}
         if item.tag == "freejoint":
             return JointData()
-        given["friction"] = item.number_or("frictionloss", 0.0)
-        given["damping"] = float(joint.damping[0])
-        self._check_sign(item, "frictionloss", given["friction"])
-        self.rubbing += given["friction"] > 0 and self.flags["frictionloss"]
+        friction = item.number_or("frictionloss", 0.0)
+        self._check_sign(item, "frictionloss", friction)
+        given["friction"] = friction if self.rubbing else 0.0
+        self.switched_off += bool(friction) and not self.rubbing
+        if min(joint.damping[0], joint.stiffness[0] if joint.type in SCALAR else 0.0) >= 0:  # else it is a drive's law
+            given["damping"] = float(joint.damping[0])
         lower, upper = self.limits(item, "limited", "range") if joint.type != "free" else (None, None)
         if joint.type == "ball" and lower:
             raise item.error(
@@ -213,8 +217,8 @@ class Joints:
             )
         scale = self.scale(joint.type, item)
         for name, limit in (("lower", lower), ("upper", upper)):
-            given |= {name: limit * scale} if limit is not None else {}
-        self.limited += (lower, upper) != (None, None) and self.flags["limit"]
+            given |= {name: limit * scale} if limit is not None and self.limiting else {}
+        self.switched_off += (lower, upper) != (None, None) and not self.limiting
         efforts = self.limits(item, "actuatorfrclimited", "actuatorfrcrange") if joint.type in SCALAR else ()
         if efforts and None not in efforts:
             given["effort"] = max(abs(limit) for limit in efforts if limit is not None)
@@ -290,6 +294,20 @@ class Joints:
             K = [k] * 3 + ([k] * 3 if joint.type == "free" else [0.0] * 3)
             at = joint.body.at if joint.type == "free" else F
             mechanism.bushing(free_name(f"{name} spring", self.all), parent, child, stiffness=K, at1=at, at2=M)
+
+
+def _carrying(world: World, fuse: bool) -> set[int]:
+    """Bodies, by `id`, that carry others after MuJoCo has made one of those that do not move (`fusestatic`).
+
+    A body that something names, and one with `gravcomp`, is not fused with the body that it is fixed to.
+    """
+    found: set[int] = set()
+    for body in reversed(world.bodies[1:]):
+        named = body.item.get("name") in world.referred or body.item.get("fuse") == "false"
+        fused = fuse and not body.joints and not named and not body.item.number_or("gravcomp", 0.0)
+        if not fused or id(body) in found:
+            found.add(id(world.bodies[body.parent]))
+    return found
 
 
 def _in_world_axes(armature: float) -> Any:

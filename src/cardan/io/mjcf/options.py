@@ -64,7 +64,7 @@ class Options:
         self.total_mass = item.number_or("settotalmass", -1.0)
         self.mesh_directory = item.get("meshdir") or item.get("assetdir")
         self.strip, self.fit_aabb = item.yes("strippath"), item.yes("fitaabb")
-        self.align = item.yes("alignfree")
+        self.align, self.fuse = item.yes("alignfree"), item.yes("fusestatic")
 
     def _choose(self, item: Item, flags: list[Item]) -> None:
         self.flags = dict.fromkeys(READ_FLAGS, True)

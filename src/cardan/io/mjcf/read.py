@@ -22,10 +22,10 @@ from cardan.io.mjcf.actuators import Actuators
 from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.equality import Equalities
 from cardan.io.mjcf.expand import Attacher
-from cardan.io.mjcf.item import Folder, Item, read_tree, unit
+from cardan.io.mjcf.item import Folder, Item, read_tree
 from cardan.io.mjcf.joints import Joints
 from cardan.io.mjcf.options import Options
-from cardan.io.mjcf.solids import NOTHING, SHAPES, Inertial, Meshes, inertial_of, merged, place, require_mass
+from cardan.io.mjcf.solids import NOTHING, SHAPES, SMALLEST, Inertial, Meshes, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.vocabulary import TOP
 from cardan.io.mjcf.world import BodyItem, World
 from cardan.io.policy import Policy, Word
@@ -105,6 +105,10 @@ class _Reader:
             m.note("equality constraints are soft in MuJoCo and hold exactly here; 'solref' and 'solimp' are not read")
         for k, item in enumerate(self.section("keyframe")):
             self._keyframe(item, k)
+        if count := self.joints.switched_off:
+            m.note(
+                f"limits and dry friction that the file's own <flag> switches off are not read ({_many(count, 'time')})"
+            )
         for sentence in (*dict.fromkeys(self.attached.notes), *self.joints.notes):
             m.note(sentence)
         for sentence in (*self.joints.losses, *self._losses()):
@@ -218,7 +222,7 @@ class _Reader:
         for joint in joints:
             own = q[at : at + len(joint.reference)]
             if len(own) > 1:
-                own = np.array([*own[:-4], *unit(item, "qpos", own[-4:])])
+                own = np.array([*own[:-4], *_unit_or_no_turn(own[-4:])])
             positions[joint.name] = own
             if v is not None:
                 rate = v[dof : dof + joint.nv]
@@ -237,12 +241,8 @@ class _Reader:
     def _losses(self) -> list[str]:
         """Unsupported features of the file that concern dynamics."""
         found = [*self.options.losses]
-        flags, joints = self.options.flags, self.joints
+        flags = self.options.flags
         hard = flags["constraint"]
-        if joints.limited and hard:
-            found.append(f"limits of {_many(joints.limited, 'joint')}: data only, nothing stops them")
-        if joints.rubbing and hard:
-            found.append(f"dry friction ('frictionloss') of {_many(joints.rubbing, 'joint')}: data only")
         geoms = [geom.item for body in self.world.bodies for geom in body.geoms]
         touching = sum(any(geom.integer(mask, 1) for mask in ("contype", "conaffinity")) for geom in geoms)
         if touching > 1 and flags["contact"] and hard:
@@ -265,6 +265,12 @@ class _Reader:
             if body.item.tag == "body" and body.item.yes("mocap")
         ]
         return found
+
+
+def _unit_or_no_turn(quaternion: np.ndarray) -> np.ndarray:
+    """A quaternion of unit length; one of zeros is no turn, as in MuJoCo."""
+    length = float(np.linalg.norm(quaternion))
+    return quaternion / length if length >= SMALLEST else np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def _many(count: int, what: str) -> str:

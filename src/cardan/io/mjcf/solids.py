@@ -41,6 +41,8 @@ FILES = 64 * 2**20
 """Most bytes of all mesh files of a model together."""
 TRIANGLES = 200_000
 """Most triangles of a mesh; MuJoCo's limit for STL files. Three times as many vertices are read."""
+CUTS = 1_200_000
+"""Most corners looked at to cut polygons of more than four corners into triangles, which then takes about a second."""
 HULL = 150_000
 """Most vertices for a convex hull, which then takes about a second."""
 
@@ -189,7 +191,7 @@ def _msh(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _obj(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
-    """Wavefront: lines `v x y z`, and `f a b c ...` with polygons cut into triangles from their first corner."""
+    """Wavefront: lines `v x y z`, and `f a b c ...` with polygons cut into triangles as MuJoCo cuts them."""
     points: list[list[float]] = []
     faces: list[list[int]] = []
     if data.count(b"\n") + data.count(b"\r") > 10 * TRIANGLES:
@@ -204,12 +206,80 @@ def _obj(data: bytes) -> tuple[np.ndarray, np.ndarray | None]:
             points.append([float(word) for word in words[1:4]])
         elif words[0] == "f":
             corners = [int(word.split("/")[0]) for word in words[1:]]
-            corners = [c - 1 if c > 0 else len(points) + c for c in corners]
-            faces += [[corners[0], corners[k], corners[k + 1]] for k in range(1, len(corners) - 1)]
+            faces.append([c - 1 if c > 0 else len(points) + c for c in corners])
     if any(len(point) != 3 for point in points):
         raise ValueError("a vertex has fewer than 3 numbers")
     array = _single(np.array(points, dtype=float)).reshape(-1, 3)
-    return array, np.array(faces, dtype=np.int64) if faces else None
+    if any(not 0 <= corner < len(points) for corners in faces for corner in corners):
+        raise ValueError(f"a face names a vertex that is not there; there are {len(points)}")
+    return array, _triangles(array, faces) if faces else None
+
+
+def _triangles(points: np.ndarray, faces: list[list[int]]) -> np.ndarray:
+    """Polygons cut into triangles (n, 3): a quadrangle along its shorter diagonal, larger ones ear by ear.
+
+    Where corners do not lie in a plane the cuts shape the solid.
+    """
+    single = points.astype(np.float32)
+    found = [np.array([corners for corners in faces if len(corners) == 3], dtype=np.int64).reshape(-1, 3)]
+    quads = np.array([corners for corners in faces if len(corners) == 4], dtype=np.int64).reshape(-1, 4)
+    with np.errstate(over="ignore", invalid="ignore"):
+        first, second = (((single[quads[:, k + 2]] - single[quads[:, k]]) ** 2).sum(axis=1) for k in (0, 1))
+        along = (first < second)[:, None]
+        found.append(np.where(along, quads[:, [0, 1, 2]], quads[:, [0, 1, 3]]))
+        found.append(np.where(along, quads[:, [0, 2, 3]], quads[:, [1, 2, 3]]))
+        left = CUTS
+        for corners in (corners for corners in faces if len(corners) > 4):
+            ears, left = _ears(single, corners, left)
+            found.append(np.array(ears, dtype=np.int64).reshape(-1, 3))
+    return np.concatenate(found)
+
+
+def _ears(points: np.ndarray, corners: list[int], left: int) -> tuple[list[list[int]], int]:
+    """Triangles of a polygon, and how many corners may still be looked at.
+
+    Cut off where no other corner lies inside, seen along the axis nearest to the normal of the first proper corner.
+    The sense of turning is compared with that about the origin, and a polygon without such ears keeps those found: so
+    does the reader of MuJoCo, and its solid is what counts.
+    """
+    axes = [1, 2]
+    for k in range(len(corners)):
+        a, b, c = (points[corners[(k + m) % len(corners)]] for m in range(3))
+        normal = np.abs(np.cross(b - a, c - b))
+        if (normal > np.finfo(np.float32).eps).any():
+            x, y, z = normal
+            axes = [1, 2] if x > y and x > z else [0, 1] if z > x and z > y else [0, 2]
+            break
+    flat = dict(zip(corners, points[corners][:, axes].tolist(), strict=True))
+    rest, at, tries, ears = list(corners), 0, len(corners), []
+    while len(rest) > 3 and tries > 0:
+        left, tries = left - 20 - len(rest), tries - 1
+        if left < 0:
+            raise ValueError("its faces of more than four corners take too long to cut into triangles; triangulate it")
+        at %= len(rest)
+        three = [rest[(at + k) % len(rest)] for k in range(3)]
+        a, b, c = (flat[corner] for corner in three)
+        turning = (b[0] - a[0]) * (c[1] - b[1]) - (b[1] - a[1]) * (c[0] - b[0])
+        about = a[0] * b[1] - a[1] * b[0]
+        others = (flat[rest[(at + k) % len(rest)]] for k in range(3, len(rest)))
+        if turning * about < 0 or any(_inside((a, b, c), *other) for other in others):
+            at += 1
+            continue
+        ears.append(three)
+        del rest[(at + 1) % len(rest)]
+        tries = len(rest) + 1
+    return ears + ([rest] if len(rest) == 3 else []), left
+
+
+def _inside(triangle: Sequence[Sequence[float]], x: float, y: float) -> bool:
+    """Whether a point of a plane lies inside a triangle: a ray from it crosses the edges an odd number of times."""
+    odd = False
+    xj, yj = triangle[-1]
+    for xi, yi in triangle:
+        if (yi > y) != (yj > y) and x < (xj - xi) * (y - yi) / (yj - yi) + xi:
+            odd = not odd
+        xj, yj = xi, yi
+    return odd
 
 
 def _single(numbers: np.ndarray) -> np.ndarray:
@@ -276,7 +346,7 @@ def _inertia(weight: np.ndarray, D: np.ndarray, E: np.ndarray, F: np.ndarray) ->
 
 
 SMALLEST = 1e-15
-"""Mass (kg) and inertia (kg m^2) below this count as zero, as in MuJoCo."""
+"""Mass (kg), inertia (kg m^2) and length of a quaternion below this count as zero, as in MuJoCo."""
 DENSITY = 1000.0
 LONG = ("capsule", "box", "cylinder", "ellipsoid")
 """Geoms that `fromto` can place."""

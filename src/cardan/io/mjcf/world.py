@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.item import Angles, Item, pose_of
 from cardan.io.mjcf.solids import Geom
 from cardan.io.mjcf.vocabulary import ATTRIBUTES
-from cardan.io.xml_element import free_name
+from cardan.io.xml_element import free_name, walk
 from cardan.model.pose import Pose
 
 WORLD = "world"
@@ -44,6 +46,12 @@ class _Place:
     childclass: str
 
 
+def _bodies_named(node: Any) -> Iterator[str]:
+    """Names of bodies in the attributes of an element."""
+    yield from (node.get(attribute, "") for attribute in ("body", "body1", "body2", "target"))
+    yield from (node.get(f"{end}name", "") for end in ("obj", "ref") if node.get(f"{end}type") in ("body", "xbody"))
+
+
 class World:
     """All bodies; the first is the world itself. `plugins` are elements that only MuJoCo can run."""
 
@@ -65,6 +73,8 @@ class World:
             if inner is not None:
                 ahead += [(child, inner) for child in reversed(item.children)]
         self._name_all()
+        self.referred = {name for node in walk(top.node) for name in _bodies_named(node)} - {""}
+        """Names of bodies that other elements refer to."""
 
     def _enter(self, item: Item, place: _Place) -> _Place | None:
         """Add one element; the place of its own elements, if it may have any."""

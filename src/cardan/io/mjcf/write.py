@@ -233,8 +233,8 @@ class _MjcfWriter:
             names = [joint.name, unlike(f"{joint.name}_advance", self.joint_names)]
             self.pitches.append((names[0], names[1], branch.ratio))
             self.losses.append(
-                f"joint {joint.name!r} ({branch.kind.title}): a hinge and a slide held to it stand for it, with two "
-                "coordinates"
+                f"joint {joint.name!r} ({branch.kind.title}): MJCF has no such joint; a hinge and the slide "
+                f"{names[1]!r} held to it stand for it, so that nq and nv are larger by one"
             )
             own, q0 = [(v[0],), ()], [q0[0], branch.ratio * q0[0]]
         elif branch.reorders:

@@ -25,6 +25,7 @@ from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.constraint import Constraint
 from cardan.model.field import AXES, AXIS, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
 from cardan.model.force import Coupling, Force, force_kinds
+from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import joint_types
 from cardan.model.model import Actuator, Model
@@ -89,7 +90,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "cut": _cut(thing),
         "snapping": None if thing.snapping == SNAPPING else number(thing.snapping),
         "free": list(free),
-        "losses": list(thing.losses),
+        "losses": _losses(thing),
         "notes": _notes(thing),
     }
     return HEADER + block({key: value for key, value in sections.items() if value not in (None, {}, [])})
@@ -112,6 +113,14 @@ def _notes(thing: Mechanism | Model) -> list[str]:
     if isinstance(thing, Model):
         added |= set(notes_on_turns(thing.joints, thing.cuts, thing.forces))
     return [note for note in thing.notes if isinstance(thing, Mechanism) or note not in added]
+
+
+def _losses(thing: Mechanism | Model) -> list[str]:
+    """Losses, without those that `build` adds by itself."""
+    if isinstance(thing, Mechanism):
+        return list(thing.losses)
+    added = set(idle_data(thing.joints, thing.forces, thing.couplings))
+    return [loss for loss in thing.losses if loss not in added]
 
 
 def _states(thing: Mechanism | Model) -> Entries:
