@@ -227,7 +227,7 @@ class Elements:
         Args:
             name: unique among forces, motions, couplings and constraints.
             bodies: the bodies it depends on, each once.
-            function: run once, on CasADi symbols, by `build`.
+            function: run on CasADi symbols by `build`.
             unit: of the expression, or of its integral over time for a constraint on rates: "m" or "rad".
 
         """

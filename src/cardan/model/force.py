@@ -9,7 +9,7 @@ An element acts on bodies, by wrenches, or on a joint, by generalised forces alo
 
 `f` is the element; the law reads its numbers as `f["stiffness"]`. A pose is `R`, `r`: axes and origin of the body in
 ground components. A twist is angular part first, in body components. Units: N, m, rad, s. The laws are written for
-symbols. A function that the user gives is run once on symbols (`trace`) and is a graph from then on.
+symbols. A function that the user gives is run on symbols by `build` (`trace`) and is a graph from then on.
 
 A `Coupling` is an equation between joint coordinates, or a prescribed motion.
 """
@@ -520,28 +520,14 @@ def trace(
     """Record a user's function as a `casadi.Function` giving columns of these sizes: a list of them, or one."""
     import casadi as ca
 
-    with plain_symbols():
-        try:
-            value = function(*arguments)
-        except Exception as error:  # whatever a user's function may raise
-            why = str(error).strip().partition("\n")[0].rpartition(": ")[2].rstrip(".") or "no reason given"
-            raise ModelError(
-                f"{owner}: its {what} cannot be traced, {type(error).__name__}: {why}; it is run once on CasADi "
-                "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
-            ) from error
-    several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
-    if listed and (not several or len(value) != len(sizes)):
-        count = f"{len(value)} of them" if several else f"one {_shown(value)}"
+    value, again = (_run(owner, function, arguments, what) for _ in range(2))
+    graph = _graph(owner, value, ports, sizes, listed, what)
+    if graph.serialize() != _graph(owner, again, ports, sizes, listed, what).serialize():
         raise ModelError(
-            f"{owner}: its {what} must return a list of {len(sizes)} wrenches of 6 numbers, one for each of its "
-            f"bodies, got {count}"
+            f"{owner}: its {what} gives another result each time it is run. It is run when the model is built, and "
+            "random numbers, a clock or state that it keeps would stay as they were then; draw numbers before and make "
+            "them constants or free parameters, make the clock `t`, and state a coordinate of a joint"
         )
-    columns = [_column(owner, part, n, what) for part, n in zip(value if listed else [value], sizes, strict=True)]
-    try:
-        graph = ca.Function("law", ports, columns)
-    except RuntimeError:
-        free = ", ".join(str(s) for s in ca.symvar(ca.vertcat(*columns)) if not ca.depends_on(ca.vvcat(ports), s))
-        raise ModelError(f"{owner}: its result contains the symbol {free}, which is not one of its arguments") from None
     codes = [graph.instruction_id(k) for k in range(graph.n_instructions())]
     if any(np.isnan(graph.instruction_constant(k)) for k, code in enumerate(codes) if code == ca.OP_CONST):
         raise ModelError(
@@ -551,6 +537,38 @@ def trace(
     if ca.OP_CALL in codes:
         raise ModelError(f"{owner}: it calls a casadi.Function that is not written in SX; write it out in SX")
     return graph
+
+
+def _run(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> Any:
+    """What a user's function returns for symbols."""
+    with plain_symbols():
+        try:
+            return function(*arguments)
+        except Exception as error:  # whatever a user's function may raise
+            why = str(error).strip().partition("\n")[0].rpartition(": ")[2].rstrip(".") or "no reason given"
+            raise ModelError(
+                f"{owner}: its {what} cannot be traced, {type(error).__name__}: {why}; it is run on CasADi "
+                "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
+            ) from error
+
+
+def _graph(owner: str, value: Any, ports: list[Any], sizes: tuple[int, ...], listed: bool, what: str) -> Any:
+    """What a user's function returned, as a `casadi.Function`."""
+    import casadi as ca
+
+    several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    if listed and (not several or len(value) != len(sizes)):
+        count = f"{len(value)} of them" if several else f"one {_shown(value)}"
+        raise ModelError(
+            f"{owner}: its {what} must return a list of {len(sizes)} wrenches of 6 numbers, one for each of its "
+            f"bodies, got {count}"
+        )
+    columns = [_column(owner, part, n, what) for part, n in zip(value if listed else [value], sizes, strict=True)]
+    try:
+        return ca.Function("law", ports, columns)
+    except RuntimeError:
+        free = ", ".join(str(s) for s in ca.symvar(ca.vertcat(*columns)) if not ca.depends_on(ca.vvcat(ports), s))
+        raise ModelError(f"{owner}: its result contains the symbol {free}, which is not one of its arguments") from None
 
 
 def _column(owner: str, value: Any, n: int, what: str) -> Any:
