@@ -144,7 +144,9 @@ class TreeFormulation(Formulation):
         """Of cut joints by their multipliers, of the others by balance."""
         drives, rows, model = all_drives(parts, lam), parts.rows, parts.model
         known = {
-            j: joint_wrench(parts.kin.measured(j), lam[rows.of(f"joint {model.joints[j].name!r}")], drives.get(j))
+            j: joint_wrench(
+                parts.kin.measured(j), segment(lam, rows.of(f"joint {model.joints[j].name!r}")), drives.get(j)
+            )
             for j in model.cuts
         }
         from cardan.formulation.spatial import JOINT_WRENCHES  # which is written with this file

@@ -77,7 +77,7 @@ class Projection:
         J = J[rows, :]
         Y = tree_solve(tree_factor(self.metric(q, *parameters), above), above, J.T)
         A = mirrored(J @ Y)
-        return Correction(phi, phi[rows], J, beta[rows], Y, ca.ldl(A + ca.diag(regularisation(A)), True))
+        return Correction(phi, phi[rows, 0], J, beta[rows, 0], Y, ca.ldl(A + ca.diag(regularisation(A)), True))
 
     def moved(self, c: Correction, q: Matrix, v: Matrix, parameters: Sequence[Matrix]) -> tuple[Matrix, Matrix]:
         """Position and velocity moved onto the constraints: one step of Newton's method for both."""

@@ -237,7 +237,7 @@ class Points(Formulation):
         lam[first:] = held
         left = parts.f - parts.M @ vdot - J[first:, :].T @ held
         lam[:first] = _internal(planar, motion, places, own.rows[:first], left, J)
-        return vdot, lam[list(kept)]
+        return vdot, lam[list(kept), 0]
 
     def _answer(self, parts: Parts, vdot: Matrix) -> Answer:
         """The recursion's answer where `vdot` is its own, else read off the points."""
