@@ -82,6 +82,10 @@ class Formulation(ABC):
         """What tells its kernels from those of others."""
         return f"{self.name} {self.added}".rstrip()
 
+    def facts(self, model: Model) -> str:
+        """All that its kernels depend on beside `model.key`: its own key, and what it took from a configuration."""
+        return self.key
+
     def require(self, model: Model) -> None:
         """Refuse a model that it cannot express."""
         names = [model.joints[link.joint].name for link in model.tree.links if link.armature is not None]

@@ -171,10 +171,10 @@ class Equations:
         return self._kernel("system")(q, v, tau, wrenches, np.asarray(t, dtype=float))
 
     def _kernel(self, name: str) -> Any:
-        key = self.formulation.key
-        return _KERNELS.find(
-            self.model, (key, name), lambda: compile_quantity(self.model, self._quantity(name), f"own {key}")
-        )
+        def make() -> Any:
+            return compile_quantity(self.model, self._quantity(name), f"own {self.formulation.facts(self.model)}")
+
+        return _KERNELS.find(self.model, (self.formulation.key, name), make)
 
     def _quantity(self, name: str) -> Quantity:
         """A part of the contract as a quantity."""

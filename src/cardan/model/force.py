@@ -405,7 +405,7 @@ def _torsion_energy(f: Force, q: Matrix) -> Scalar:
 
 
 def _friction(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
-    """Viscous part, and Coulomb's with its jump smoothed over the speed `smoothing`: it creeps where it should stick."""
+    """Viscous part, and Coulomb's with its jump smoothed over a speed: it creeps where it should stick."""
     return -(f["viscous"] * v) - f["coulomb"] * (v / f["smoothing"]).tanh()
 
 
@@ -469,8 +469,9 @@ FRICTION = ForceKind(
         "viscous": Field("N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d"),
         "coulomb": Field("N m|N", "N m or N", EACH, NOT_NEGATIVE, default=0.0, letter="F_c"),
         "smoothing": Field(
-            "rad/s|m/s", "speed over which Coulomb friction changes sign, rad/s or m/s; it creeps where it should stick", EACH, POSITIVE, default=1e-3,
-            letter="v0",
+            "rad/s|m/s",
+            "speed over which Coulomb friction changes sign, rad/s or m/s; it creeps where it should stick",
+            EACH, POSITIVE, default=1e-3, letter="v0",
         ),
     },
 )  # fmt: skip

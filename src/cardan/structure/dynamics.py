@@ -34,7 +34,7 @@ def inverse_kernel(model: Model, formulation: Formulation) -> Any:
 
     def make() -> Any:
         prepare(model, formulation)
-        return compile_quantity(model, dynamics.inverse_dynamics(model, formulation), formulation.key)
+        return compile_quantity(model, dynamics.inverse_dynamics(model, formulation), formulation.facts(model))
 
     return _KERNELS.find(model, (formulation.key, "inverse", True), make)
 
@@ -59,6 +59,6 @@ def _with_rows(
         require_motion(model)
         warn_of_condition(model, formulation)
         rows = kept_rows(model, formulation)
-        return compile_quantity(model, quantity(rows), f"{formulation.key} rows {rows} loaded {loaded}")
+        return compile_quantity(model, quantity(rows), f"{formulation.facts(model)} rows {rows} loaded {loaded}")
 
     return _KERNELS.find(model, (formulation.key, what, loaded), make)

@@ -55,7 +55,7 @@ class ExplicitEquations:
         """Everything that distinguishes these equations from others of the same model."""
         looped = " looped" if self.looped else ""
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
-        return f"{self.formulation.key}{looped} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
+        return f"{self.formulation.facts(self.model)}{looped} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
 
     @property
     def projects(self) -> bool:
