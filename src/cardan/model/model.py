@@ -329,7 +329,13 @@ class Model:
             names = ", ".join(repr(self.joints[j].name) for j in self.cuts)
             raise LoopError(
                 f"{what}: model {self.name!r} has closed loops, cut at {names}, and this function knows only trees; "
-                "it would ignore those joints"
+                "it would ignore those joints; cd.reactions has them"
+            )
+        if self.constraints:
+            names = ", ".join(repr(constraint.name) for constraint in self.constraints)
+            raise LoopError(
+                f"{what}: model {self.name!r} has constraints, {names}, and this function knows only trees; it would "
+                "ignore their forces; cd.reactions has them"
             )
 
     def require_one(self, what: str) -> None:
