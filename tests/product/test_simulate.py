@@ -45,6 +45,24 @@ def test_an_event_with_random_numbers_or_state_is_refused(four_bar: cd.Model) ->
             cd.simulate(four_bar, 0.01, samples=2, events=[cd.Event("e", when)])
 
 
+@pytest.mark.parametrize(("method", "step"), [("dormand_prince", None), ("rk4", 1e-2), ("alpha", 1e-2)])
+def test_a_system_that_fails_does_not_change_the_bits_of_others(method: str, step: float | None) -> None:
+    model = cd.mechanisms.double_pendulum().build()
+    q, v = np.random.default_rng(1).standard_normal((2, 20, 2))
+    fast = v.copy()
+    fast[7] = 1e160
+    with np.errstate(all="ignore"):
+        good, bad = (
+            cd.simulate(model, 0.3, q, u, method=method, step=step, samples=3, failures="keep") for u in (v, fast)
+        )
+        broken = q.copy()
+        broken[7] = np.nan
+        answers = [np.delete(cd.forward_dynamics(model, x, v), 7, axis=0) for x in (q, broken)]
+    assert bad.outcome[7] and not good.outcome.any()
+    np.testing.assert_array_equal(np.delete(bad.q, 7, axis=0), np.delete(good.q, 7, axis=0))
+    np.testing.assert_array_equal(*answers)
+
+
 def test_a_run_says_which_argument_made_its_batch(four_bar: cd.Model) -> None:
     """Rows of tau are systems, not times."""
     q, v = cd.assemble(four_bar)
