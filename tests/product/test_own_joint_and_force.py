@@ -494,3 +494,21 @@ def test_a_kind_that_is_not_a_function_is_refused(change: dict[str, Any]) -> Non
     told = "each time it is run" if "random" in str(change["plus"].__code__.co_names) else "cannot be traced"
     with pytest.raises(cd.ModelError, match=f"joint kind 'wire': plus .*{told}"):
         on_wire(replace(WIRE, **change))
+
+
+STIFFNESS = 1.0  # what the law below reads
+
+
+def test_a_force_kind_is_what_it_computes_when_the_model_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = cd.ForceKind("own", "joint", lambda f, t, q, v: -STIFFNESS * q, lambda f, q: STIFFNESS * q**2 / 2, fields={})
+    m = cd.Mechanism("slider", gravity=(0, 0, 0))
+    m.body("block", mass=2.0)
+    m.joint("rail", cd.Prismatic(), m.ground, "block")
+    m.force("own", kind, "rail")
+    models = {}
+    for stiffness in (1.0, 3.0):
+        monkeypatch.setitem(globals(), "STIFFNESS", stiffness)
+        models[stiffness] = m.build()
+    for stiffness, model in models.items():  # kernels are recorded here, when the variable has its last value
+        assert np.allclose(cd.forward_dynamics(model, [0.5], [0.0]), -stiffness * 0.5 / 2.0, rtol=1e-14)
+        assert np.isclose(cd.potential_energy(model, [0.5]), stiffness * 0.5**2 / 2)

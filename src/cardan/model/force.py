@@ -147,6 +147,34 @@ class Force:
             return constant(value)
         return expression(scalar(value[()]))
 
+    def law(self, t: Scalar, *at: Any) -> Any:
+        """The law of its kind, at poses and twists or at a joint's `q` and `v`; of a user's as `build` traced it."""
+        if self.graph is None:
+            return self.kind.law(self, t, *at)
+        if self.kind.on == "joint":
+            return self._traced(t, *at)[0]
+        poses, twists = at
+        return self._traced(t, *(part for pose in poses for part in pose), *twists)[:-1]
+
+    def energy(self, where: Any) -> Scalar:
+        """Potential energy (J) at poses, or at a joint's `q`; 0 of a kind that has none."""
+        if self.graph is None:
+            return 0.0 if self.kind.energy is None else self.kind.energy(self, where)
+        at = [where] if self.kind.on == "joint" else [part for pose in where for part in pose]
+        rates = [0.0] * (self.graph.n_in() - 1 - len(at) - len(self._free))  # it does not depend on them
+        return self._traced(0.0, *at, *rates)[-1]
+
+    @property
+    def _free(self) -> list[Any]:
+        """The numbers that may be free, in the order in which the graph takes them."""
+        return [expression(x) for name in self.kind.free_fields for x in self.numbers[name].flat]
+
+    def _traced(self, *at: Any) -> list[Any]:
+        """The graph's forces and, last, energy."""
+        import casadi as ca
+
+        return list(self.graph.call([ca.SX(x) for x in (*at, *self._free)]))
+
     @property
     def depends_on_time(self) -> bool:
         """Whether time appears in the law."""
