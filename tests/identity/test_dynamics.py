@@ -171,6 +171,47 @@ def test_momentum_FX_C1_and_centre_of_mass_are_sums_over_the_bodies(tree: int, s
     close(cd.centroidal_momentum(model, q, v), about_c, 1e-12)
 
 
+def with_fixed_bodies(links: int, pedestal: float = 3.0) -> cd.Model:
+    """A chain on a pedestal that is fixed to the ground, and a crate on the pedestal."""
+    rng = np.random.default_rng(7)
+    m = cd.Mechanism("on a pedestal", gravity=(1.0, -2.0, -9.0))
+    for name, mass in (("pedestal", pedestal), ("crate", 2.0)):
+        m.body(name, mass=mass, com=rng.uniform(-1, 1, 3), inertia=(0.5, 0.6, 0.7))
+    m.joint("bolts", cd.Rigid(), m.ground, "pedestal", at=cd.Pose((0.4, -0.3, 0.2), rpy=(0.3, 0.2, 0.1)))
+    m.joint("nails", cd.Rigid(), "pedestal", "crate", at=cd.Pose((0, 0.5, 0), rpy=(0.1, 0.5, 0)))
+    before = "pedestal"
+    for k in range(links):
+        m.body(f"link {k}", mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+        m.joint(f"hinge {k}", cd.Revolute(rng.standard_normal(3)), before, f"link {k}", at=(0.2, 0, 0))
+        before = f"link {k}"
+    return m.build()
+
+
+@pytest.mark.parametrize("links", [2, 70])
+def test_bodies_fixed_to_the_ground_count_in_the_sums_over_all_bodies(links: int) -> None:
+    model = with_fixed_bodies(links)
+    q, v, *_ = state(model, 1, BATCH)
+    poses = cd.body_poses(model, q)
+    mc = sum(b.mass * (poses[:, k, :3, 3] + poses[:, k, :3, :3] @ b.com) for k, b in enumerate(model.bodies))
+    moved = cd.center_of_mass(model, cd.plus(model, q, H * v)) - cd.center_of_mass(model, cd.plus(model, q, -H * v))
+    for formulation in ("spatial", "newton_euler"):
+        close(cd.center_of_mass(model, q, formulation=formulation), mc / model.total_mass, 1e-12)
+        close(cd.potential_energy(model, q, formulation=formulation), -mc @ model.gravity, 1e-12)
+        h = cd.momentum(model, q, v, formulation=formulation)
+        close(model.total_mass * moved / (2 * H), h[:, 3:], 1e-7)
+        about = np.concatenate([h[:, :3] - np.cross(mc / model.total_mass, h[:, 3:]), h[:, 3:]], -1)
+        close(cd.centroidal_momentum(model, q, v, formulation=formulation), about, 1e-12)
+    assert with_fixed_bodies(links, pedestal=4.0).key != model.key
+
+
+def test_the_mass_of_a_fixed_body_may_be_free() -> None:
+    free, masses = with_fixed_bodies(2).free("pedestal.mass", "pedestal.com"), np.array([1.0, 5.0, 20.0])
+    q, *_ = state(free, 2, 3)
+    found = cd.center_of_mass(free.at({"pedestal.mass": masses}), q)
+    for k, mass in enumerate(masses):
+        close(found[k], cd.center_of_mass(with_fixed_bodies(2, mass), q[k]), 1e-13)
+
+
 @pytest.mark.parametrize("number", range(3))
 @given(seed=seeds)
 @few

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import cardan as cd
 from cardan import mechanisms
+from cardan.formulation.registry import find_formulation
 
-from ..graphs import WAYS, interpreted
+from ..formulations import parts_of
+from ..graphs import WAYS, graph_mechanism, interpreted
 from ..trees import close
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -237,3 +241,151 @@ def test_accelerations_stay_bounded_through_the_flat_position(formulation: str) 
 def test_accelerations_with_six_coordinates_a_body_reach_the_limit_up_to_1e_5_rad(formulation: str) -> None:
     """Nearer than that they are those of the mechanism with its momentary freedoms; see docs/decisions/0008."""
     assert max(flat_error(2, formulation, eps) for eps in AWAY if abs(eps) >= 1e-5) < 1e-6
+
+
+# Which reactions are undetermined: those that change with forces of constraints that balance among themselves.
+
+
+def geared_parallelogram() -> cd.Mechanism:
+    """Cranks that turn alike, and a gear that says so once more."""
+    m = mechanisms.parallelogram(cranks=2)
+    m.couple("gear", {"A1": 1.0, "A2": -1.0})
+    return m
+
+
+def driven_twice() -> cd.Mechanism:
+    m = mechanisms.parallelogram()
+    m.motion("first", "A1", lambda t: 1.0 + t)
+    m.motion("second", "A2", lambda t: 1.0 + t)
+    return m
+
+
+def held_twice() -> cd.Mechanism:
+    """A slider in a plane, and a plate welded to it: a constraint of the user on each holds them at one height."""
+    m = cd.Mechanism("slider", gravity=(0, 0, -g))
+    m.body("slider", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    m.body("plate", mass=2.0, com=(0.3, 0.1, 0), inertia=(0.1, 0.1, 0.1))
+    m.joint("rail", cd.Planar(normal=(0, 1, 0)), m.ground, "slider")
+    m.joint("weld", cd.Rigid(), "slider", "plate")
+    for name, body in (("height", "slider"), ("height of the plate", "plate")):
+        m.constraint(name, [body], lambda t, poses, twists: poses[0].position[2], unit="m")
+    return m
+
+
+def welded_twice() -> cd.Mechanism:
+    """A plate without mass on two welds to a pendulum."""
+    m = cd.Mechanism("welds", gravity=(0, -g, 0))
+    m.body("bar", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    m.body("plate")
+    m.joint("pivot", cd.Revolute(), m.ground, "bar", start=0.3)
+    m.joint("weld", cd.Rigid(), "bar", "plate", at=(1, 0, 0))
+    m.joint("second weld", cd.Rigid(), "bar", "plate", at=(1, 0, 0))
+    return m
+
+
+def geared(make: Callable[[], cd.Mechanism]) -> cd.Mechanism:
+    """A mechanism of one freedom, and a gear between the two joints that move most, which fits the motion there."""
+    m = make()
+    model = m.build()
+    q, _ = cd.assemble(model)
+    moving = np.linalg.svd(cd.constraint_jacobian(model, q))[2][-1]
+    single = sorted((link for link in model.tree.links if link.kind.nq == 1), key=lambda link: -abs(moving[link.v][0]))
+    (a, c), (b, d) = ((model.joints[link.joint].name, moving[link.v][0]) for link in single[:2])
+    assert min(abs(c), abs(d)) > 1e-3
+    m.couple("gear", {a: d, b: -c}, offset=float(d * q[model.q_slice(a)][0] - c * q[model.q_slice(b)][0]))
+    return m
+
+
+REDUNDANT: dict[str, Callable[[], cd.Mechanism]] = {
+    "geared parallelogram": geared_parallelogram,
+    "driven twice": driven_twice,
+    "held twice": held_twice,
+    "door": mechanisms.two_hinge_door,
+    "Bennett": mechanisms.bennett,
+    "Sarrus": mechanisms.sarrus,
+    "welded twice": welded_twice,
+    **{f"graph {seed}": partial(graph_mechanism, seed) for seed in (9, 24, 33)},
+    "geared four-bar": partial(geared, mechanisms.four_bar),
+    "geared Bennett": partial(geared, mechanisms.bennett),
+    "geared Sarrus": partial(geared, mechanisms.sarrus),
+}
+
+
+@pytest.mark.parametrize("formulation", ["spatial", "absolute", "relative"])
+@pytest.mark.parametrize("name", REDUNDANT)
+def test_undetermined_is_what_changes_with_forces_that_balance(name: str, formulation: str) -> None:
+    """Multipliers may change by any vector of the null space of J^T: the mask has the components that then change."""
+    model, found = REDUNDANT[name]().build(), find_formulation(formulation)
+    rng = np.random.default_rng(3)
+    state, _ = cd.assemble(model)
+    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    parts = parts_of(model, formulation, q, v, ca.SX.zeros(model.nv), ca.SX.zeros(model.nb, 6), ca.SX.zeros(1))
+    lam, vdot = ca.SX.sym("lam", len(parts.rows)), ca.SX.sym("vdot", parts.M.shape[0])
+    evaluate = ca.Function("f", [q, v, vdot, lam], [found.wrenches(parts, vdot, lam), parts.rows.J])
+    moving = state, np.zeros(model.nv), rng.standard_normal(vdot.shape[0])
+    J = np.array(evaluate(*moving, np.zeros(lam.shape[0]))[1])
+    U, s, _ = np.linalg.svd(J)
+    null = U[:, int((s > 1e-9 * s.max(initial=1e-300)).sum()) :]
+    given = rng.standard_normal(len(J))
+    before, after = (
+        np.array(evaluate(*moving, x)[0]) for x in (given, given + null @ rng.standard_normal(null.shape[1]))
+    )
+    changed = np.abs(after - before) > 1e-9
+    mask = cd.undetermined_reactions(model, state)
+    if (name, formulation) == ("welded twice", "absolute"):  # there a massless plate is one with the bar, without rows
+        assert np.array_equal(mask, [[False] * 6, [True] * 6, [True] * 6])
+    else:
+        assert np.array_equal(mask, changed) and changed.any()
+
+
+@pytest.mark.parametrize("name", REDUNDANT)
+def test_determined_reactions_are_the_same_in_every_formulation(name: str) -> None:
+    model = REDUNDANT[name]().build()
+    rng = np.random.default_rng(4)
+    q, v = cd.assemble(model)  # at rest, since a gear may fit the motion of this position alone
+    loads = rng.standard_normal(model.nv), rng.standard_normal((model.nb, 6))
+    known = ~cd.undetermined_reactions(model, q)
+    answers = [np.where(known, interpreted(model, key)(q, v, *loads)[1], 0) for key in WAYS]
+    for other in answers[1:]:
+        close(other, answers[0], 1e-8)
+
+
+HELD: dict[str, Callable[[cd.Mechanism], object]] = {
+    "nothing": lambda m: None,
+    "gear": lambda m: m.couple("gear", {"A": 1.0, "B": -0.75}),
+    "motion": lambda m: m.motion("turn", "A", lambda t: 0.3 + t),
+    "both": lambda m: (m.couple("gear", {"A": 1.0, "B": -0.75}), m.motion("turn", "A", lambda t: 0.3 + t)),
+    "a constraint that is always kept": lambda m: m.constraint(
+        "plane", ["b"], lambda t, poses, twists: poses[0].position[2], unit="m"
+    ),
+}
+
+
+@pytest.mark.parametrize("formulation", [*WAYS, "points"])
+@pytest.mark.parametrize("held", HELD)
+def test_a_loop_closed_by_a_free_joint_changes_nothing(held: str, formulation: str) -> None:
+    """However many rows the other constraints have, of which CasADi writes one or none as a row, not a column."""
+    models = []
+    for loop in (False, True):
+        m = cd.Mechanism("arm", gravity=(0, -g, 0))
+        for name in "ab":
+            m.body(name, mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+        m.joint("A", cd.Revolute(), m.ground, "a", start=0.3)
+        m.joint("B", cd.Revolute(), "a", "b", at=(1, 0, 0), start=0.4)
+        if loop:
+            m.joint("F", cd.Free(), m.ground, "b")
+        HELD[held](m)
+        models.append(m.build())
+    q, v = cd.assemble(models[0], v=(0.5, -0.3))
+    tree, loop_ = (cd.reactions(model, q, v, formulation=formulation) for model in models)
+    close(loop_[:2], tree, 1e-12)
+    close(loop_[2], np.zeros(6), 0)
+    assert np.array_equal(cd.undetermined_reactions(models[1], q)[:2], cd.undetermined_reactions(models[0], q))
+
+
+def test_a_run_with_rows_none_of_which_is_independent() -> None:
+    m = mechanisms.double_pendulum()
+    swing = cd.simulate(m.build(), 0.2, samples=2)
+    axis = int(np.argmin(np.abs(swing.position("lower")).max(axis=0)))  # across the plane of the motion
+    m.constraint("plane", ["lower"], lambda t, poses, twists: poses[0].position[axis], unit="m")
+    close(cd.simulate(m.build(), 0.2, samples=2).q, swing.q, 1e-10)

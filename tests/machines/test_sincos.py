@@ -85,3 +85,27 @@ def test_denormals(sincos):
     y = sincos(x)
     np.testing.assert_array_equal(y[:, 0], x)
     np.testing.assert_array_equal(y[:, 1], 1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e12, -1e30])
+def test_a_lane_does_not_change_its_neighbours(sincos, dtype, bad):
+    """Bits of a row are the same whatever is in the others: the C library rounds differently."""
+    rng = np.random.default_rng(4)
+    for rows in (3, 7, 8, 9, 40, 257):
+        x = rng.uniform(-1000, 1000, rows).astype(dtype)
+        y = sincos(x)
+        for at in rng.integers(0, rows, 3):
+            with np.errstate(all="ignore"):
+                there = sincos(np.where(np.arange(rows) == at, dtype(bad), x))
+            np.testing.assert_array_equal(np.delete(there, at, axis=0), np.delete(y, at, axis=0))
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(there[at], sincos(dtype(bad)))
+
+
+def test_a_lane_out_of_range_raises_no_warning(sincos):
+    """Overflow would be told of a row that has none."""
+    x = np.linspace(-1, 1, 16)
+    x[5] = 1e300
+    with np.errstate(all="raise"):
+        sincos(x)

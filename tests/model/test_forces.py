@@ -126,11 +126,11 @@ REFUSED: dict[str, tuple[Declare, str]] = {
     "drive with if": (
         drive(lambda t, q, v: 1.0 if q > 0 else 0.0),
         "drive 'd': its function cannot be traced, RuntimeError: Cannot compute the truth value of a CasADi SXElem "
-        "symbolic expression; it is run once on CasADi symbols, so use casadi.if_else for a choice",
+        "symbolic expression; it is run on CasADi symbols, so use casadi.if_else for a choice",
     ),
     "drive with float": (
         drive(lambda t, q, v: 1.0 if float(q) > 0 else 0.0),
-        "drive 'd': its function cannot be traced, TypeError: float() of the symbol SX(q); it is run once",
+        "drive 'd': its function cannot be traced, TypeError: float() of the symbol SX(q); it is run on",
     ),
     "drive with math": (drive(lambda t, q, v: math.sin(q)), "functions of casadi or numpy, not of math"),
     "drive arguments": (drive(lambda t, q: q), "cannot be traced, TypeError: <lambda>() takes 2 positional arguments"),
@@ -335,3 +335,51 @@ m.build().key
 assert "casadi" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Remembers:
+    """A controller that remembers what it was given, as one for sampled data would."""
+
+    def __init__(self) -> None:
+        self.last: Any = 0.0
+
+    def __call__(self, t: Any, q: Any, v: Any) -> Any:
+        rate, self.last = q - self.last, q
+        return -rate
+
+
+CLOCK = iter(np.linspace(1, 2, 1000))
+
+
+@pytest.mark.parametrize(
+    ("declare", "told"),
+    [
+        (drive(lambda t, q, v: -q * np.random.default_rng().random()), "drive 'd': its function gives another result"),
+        (drive(Remembers()), "drive 'd': its function gives another result each time it is run"),
+        (motion(lambda t: t * next(CLOCK)), "motion 'm': its function gives another result each time"),
+        (
+            force(lambda t, poses, twists: [v * next(CLOCK) for v in twists]),
+            "user force 'u': its function gives another",
+        ),
+        (
+            lambda m: m.constraint("c", ["a"], lambda t, poses, twists: poses[0].position[0] * next(CLOCK), unit="m"),
+            "'c': its function gives another result",
+        ),
+    ],
+)
+def test_a_function_with_random_numbers_or_state_is_refused(declare: Declare, told: str) -> None:
+    """They would stay as they were when the function was run on symbols."""
+    with pytest.raises(cd.ModelError, match=told):
+        model(declare)
+
+
+def test_a_function_that_counts_its_calls_is_accepted() -> None:
+    """What is not in the result does no harm."""
+    calls = []
+
+    def damper(t: Any, q: Any, v: Any) -> Any:
+        calls.append(t)
+        return -v
+
+    model(drive(damper))
+    assert calls

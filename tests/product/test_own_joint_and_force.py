@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.algebra.matrix import matrix, stack, vector
 from cardan.model import force, joint
-from cardan.model.joint import REVOLUTE, reversed_kind
+from cardan.model.joint import CYLINDRICAL, PRISMATIC, REVOLUTE, reversed_kind
 
 from ..user_kinds import CURVATURE, HARDENING, PULL, WIRE, Wire, wire
 
@@ -379,3 +382,133 @@ def test_a_kind_that_contradicts_itself_is_refused(change: dict[str, Any], words
     m.body("bead", mass=1.0)
     with pytest.raises(cd.ModelError, match=f"joint kind 'wire': {words}"):
         m.joint("wire", Wrong(), m.ground, "bead")
+
+
+def on_wire(kind: cd.Kind) -> cd.Model:
+    """A bead on a joint of this kind."""
+
+    class Own(cd.JointType):
+        pass
+
+    Own.kind = kind  # type: ignore[assignment, method-assign]
+    m = cd.Mechanism("bead", gravity=(0, 0, -9.81))
+    m.body("bead", mass=2.0, inertia=(1e-3, 1e-3, 1e-3))
+    m.joint("wire", Own(), m.ground, "bead")
+    return m.build()
+
+
+def falling(k: float, x: float, v: float) -> float:
+    """Acceleration of the bead along x by Lagrange, with the slope s = k x: (1 + s^2) a + s (k v^2 + g) = 0."""
+    return -k * x * (k * v**2 + 9.81) / (1 + (k * x) ** 2)
+
+
+def _global(k: float) -> dict[str, Any]:
+    """Functions that read a variable of their module."""
+    globals()["CURVE"] = k
+    return {
+        "r": lambda q: vector(q[0], 0, CURVE * q[0] ** 2 / 2),
+        "S": lambda q: matrix([[0], [0], [0], [1], [0], [CURVE * q[0]]]),
+        "bias": lambda q, v: vector(0, 0, 0, 0, 0, CURVE * v[0] ** 2),
+        "T": lambda q: matrix([[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0],
+                               [0, 0, 0, 0, -CURVE * q[0]], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]]),
+        "phi": lambda R, p: stack(WIRE.phi(R, p)[:4], vector(p[2] - CURVE * p[0] ** 2 / 2)),
+    }  # fmt: skip
+
+
+FUNCTIONS = ("r", "S", "bias", "T", "phi")
+CURVE = 0.8  # what `_global` reads
+
+
+def _closure(k: float) -> dict[str, Any]:
+    """Functions that read a variable around them."""
+    return {name: getattr(wire(k), name) for name in FUNCTIONS}
+
+
+def _default(k: float) -> dict[str, Any]:
+    """Functions with the curvature as a default argument."""
+
+    def named(name: str) -> Callable[..., Any]:
+        return lambda a, b=None, k=k: getattr(wire(k), name)(*((a,) if b is None else (a, b)))
+
+    return {name: named(name) for name in FUNCTIONS}
+
+
+def _partial(k: float) -> dict[str, Any]:
+    """Functions with the curvature bound by functools.partial."""
+
+    def of(k: float, name: str, *given: Any) -> Any:
+        return getattr(wire(k), name)(*given)
+
+    return {name: partial(of, k, name) for name in FUNCTIONS}
+
+
+def _no_module(k: float) -> dict[str, Any]:
+    """Functions that belong to no module, as those made by exec without a name may."""
+    found = _closure(k)
+    for function in found.values():
+        function.__module__ = None
+    return found
+
+
+@pytest.mark.parametrize("functions", [_global, _closure, _default, _partial, _no_module])
+def test_a_kind_is_what_it_computes_when_the_model_is_built(functions: Callable[[float], dict[str, Any]]) -> None:
+    """Another curvature is another kind, wherever the functions get it from, and a built model keeps its own."""
+    built = []
+    for k in (0.8, 0.3, 0.8):
+        built.append((k, on_wire(replace(wire(0.8), **functions(k)))))
+    assert built[0][1].key == built[2][1].key != built[1][1].key
+    for words in FORMULATIONS:
+        for k, model in built:  # kernels are recorded here, when the variable has its last value
+            a = cd.forward_dynamics(model, [0.3], [1.2], **words)
+            assert np.allclose(a, falling(k, 0.3, 1.2), rtol=1e-12)
+
+
+def test_one_kind_that_reads_a_variable_is_recorded_anew_by_every_build() -> None:
+    kind = replace(wire(0.8), **_global(0.8))
+    keys = []
+    for k in (0.8, 0.4, 0.8):
+        globals()["CURVE"] = k
+        model = on_wire(kind)
+        keys.append(model.key)
+        globals()["CURVE"] = 0.1
+        assert np.allclose(cd.forward_dynamics(model, [0.3], [1.2]), falling(k, 0.3, 1.2), rtol=1e-12)
+        recorded = model.joint("wire").kind
+        assert pickle.loads(pickle.dumps(recorded)).identity == recorded.identity  # though its functions are lambdas
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_kinds_of_one_name_made_from_functions_of_cardan_differ() -> None:
+    """A slider and a hinge, both called "own"."""
+    made = [replace(base, name="own") for base in (REVOLUTE, PRISMATIC, CYLINDRICAL)]
+    assert len({kind.identity for kind in made}) == 3
+    assert len({reversed_kind(kind).identity for kind in made}) == 3
+    slow = replace(REVOLUTE, name="own", q_units=("m",))  # a coordinate that does not come round
+    assert slow.identity != made[0].identity
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"plus": lambda q, v: q + v * (1 + 1e-9 * np.random.default_rng().random())}, {"plus": lambda q, v: 1 / 0}],
+)
+def test_a_kind_that_is_not_a_function_is_refused(change: dict[str, Any]) -> None:
+    told = "each time it is run" if "random" in str(change["plus"].__code__.co_names) else "cannot be traced"
+    with pytest.raises(cd.ModelError, match=f"joint kind 'wire': plus .*{told}"):
+        on_wire(replace(WIRE, **change))
+
+
+STIFFNESS = 1.0  # what the law below reads
+
+
+def test_a_force_kind_is_what_it_computes_when_the_model_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = cd.ForceKind("own", "joint", lambda f, t, q, v: -STIFFNESS * q, lambda f, q: STIFFNESS * q**2 / 2, fields={})
+    m = cd.Mechanism("slider", gravity=(0, 0, 0))
+    m.body("block", mass=2.0)
+    m.joint("rail", cd.Prismatic(), m.ground, "block")
+    m.force("own", kind, "rail")
+    models = {}
+    for stiffness in (1.0, 3.0):
+        monkeypatch.setitem(globals(), "STIFFNESS", stiffness)
+        models[stiffness] = m.build()
+    for stiffness, model in models.items():  # kernels are recorded here, when the variable has its last value
+        assert np.allclose(cd.forward_dynamics(model, [0.5], [0.0]), -stiffness * 0.5 / 2.0, rtol=1e-14)
+        assert np.isclose(cd.potential_energy(model, [0.5]), stiffness * 0.5**2 / 2)

@@ -1,6 +1,7 @@
 """`cd.simulate` as a user meets it: batches, events, breaks, parameters, and what it says when it goes wrong."""
 
 import pathlib
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -35,6 +36,47 @@ def test_a_batch_gives_the_bits_of_its_systems(method: str, four_bar: cd.Model) 
         alone = cd.simulate(four_bar, 0.4, q, rates[k], **settings)
         assert np.array_equal(alone.q, together.q[k])
         assert np.array_equal(alone.v, together.v[k])
+
+
+def test_an_event_with_random_numbers_or_state_is_refused(four_bar: cd.Model) -> None:
+    rng, passed = np.random.default_rng(0), iter(range(1, 1000))
+    for when in (lambda s: s.q[0] - rng.random(), lambda s: s.q[0] - next(passed)):
+        with pytest.raises(cd.InputError, match="event 'e': its expression is another one each time it is run"):
+            cd.simulate(four_bar, 0.01, samples=2, events=[cd.Event("e", when)])
+
+
+@pytest.mark.parametrize(("method", "step"), [("dormand_prince", None), ("rk4", 1e-2), ("alpha", 1e-2)])
+def test_a_system_that_fails_does_not_change_the_bits_of_others(method: str, step: float | None) -> None:
+    model = cd.mechanisms.double_pendulum().build()
+    q, v = np.random.default_rng(1).standard_normal((2, 20, 2))
+    fast = v.copy()
+    fast[7] = 1e160
+    with np.errstate(all="ignore"):
+        good, bad = (
+            cd.simulate(model, 0.3, q, u, method=method, step=step, samples=3, failures="keep") for u in (v, fast)
+        )
+        broken = q.copy()
+        broken[7] = np.nan
+        answers = [np.delete(cd.forward_dynamics(model, x, v), 7, axis=0) for x in (q, broken)]
+    assert bad.outcome[7] and not good.outcome.any()
+    np.testing.assert_array_equal(np.delete(bad.q, 7, axis=0), np.delete(good.q, 7, axis=0))
+    np.testing.assert_array_equal(*answers)
+
+
+def test_a_run_says_which_argument_made_its_batch(four_bar: cd.Model) -> None:
+    """Rows of tau are systems, not times."""
+    q, v = cd.assemble(four_bar)
+    given: list[tuple[str, dict[str, Any]]] = [
+        ("tau", {"tau": np.zeros((4, 3))}),
+        ("q0, tau", {"q0": np.tile(q, (4, 1)), "tau": np.zeros((4, 3))}),
+        ("v0", {"q0": q, "v0": np.tile(v, (4, 1))}),
+    ]
+    for told, arguments in given:
+        run = cd.simulate(four_bar, 0.01, samples=2, **arguments)
+        assert run.settings["batch"] == told and f"4 systems (rows of {told})" in repr(run)
+    free = four_bar.free("coupler.mass").at({"coupler.mass": [1.0, 2.0]})
+    assert cd.simulate(free, 0.01, samples=2).settings["batch"] == "parameters"
+    assert "batch" not in cd.simulate(four_bar, 0.01, q, samples=2).settings
 
 
 def test_batches_of_any_shape_and_broadcast(four_bar: cd.Model) -> None:

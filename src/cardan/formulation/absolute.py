@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, block, constant, eye, stack, zeros
+from cardan.algebra.matrix import Matrix, block, constant, eye, segment, stack, zeros
 from cardan.algebra.rotation import (
     cross,
     quaternion_exp,
@@ -181,7 +181,7 @@ class Absolute(Formulation):
         whole = ca.diagcat(M, constant(np.diag(A)))
         lent = np.concatenate([lent, np.zeros(k)])
         udot, lam = solve_constrained(inverse, whole, lent, J, stack(f, zeros(k, None, K)), gamma)
-        return udot[:n], lam[: len(kept)]
+        return udot[:n], segment(lam, slice(len(kept)))
 
     def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:
         """From the spatial accelerations of the links, joint by joint."""
@@ -203,7 +203,7 @@ class Absolute(Formulation):
         known = {}
         for j, joint in enumerate(kin.model.joints):
             if kin.measured(j).parent != kin.measured(j).child:
-                known[j] = joint_wrench(kin.measured(j), lam[rows.of(f"joint {joint.name!r}")], drives.get(j))
+                known[j] = joint_wrench(kin.measured(j), segment(lam, rows.of(f"joint {joint.name!r}")), drives.get(j))
         return completed(parts, known, lam, a, JOINT_WRENCHES)
 
     def rates(self, model: Model, q: Matrix, v: Matrix) -> Matrix:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardan.algebra.matrix import Matrix, dot, zeros
+from cardan.algebra.matrix import Matrix, dot, stack, zeros
 from cardan.formulation import elements
-from cardan.formulation.elements import loads_at
+from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
@@ -53,6 +53,45 @@ def inverse_dynamics(model: Model, formulation: Formulation) -> Quantity:
 
     inputs = ("q", "v", "a", "wrenches", *time_port(model))
     return Quantity("inverse_dynamics", inputs, (("tau", per_velocity),), write=write)
+
+
+def joint_wrenches(model: Model, balance: Quantity) -> Quantity:
+    """Wrench (number of joints, 6) of every joint of a tree on its child at M, at accelerations `a` (nv,).
+
+    `balance` is a formulation's own, link by link; the model's force elements act on the bodies.
+    """
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        q, v, t = inputs["q"], inputs["v"], time_of(inputs)
+        on_bodies = elements.body_wrenches(kinematics_of_tree(model, q, v), t)
+        wrenches = with_wrenches(Loads({}, inputs["wrenches"], t), on_bodies).wrenches
+        apart = model.unmerged
+        rows = balance.graph(apart, {"q": q, "v": v, "a": inputs["a"], "wrenches": wrenches})[0]
+        at = {link.joint: i for i, link in enumerate(apart.tree.links)}
+        return [stack(*(rows[at[j], :] for j in range(len(model.joints))))]
+
+    inputs = ("q", "v", "a", "wrenches", *time_port(model))
+    return Quantity("joint_wrenches", inputs, (("f", _per_joint),), write=write)
+
+
+def kinetic_energy(formulation: Formulation) -> Quantity:
+    """Kinetic energy (J), `u M u / 2` in a formulation's own rates."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        parts = parts_at(model, formulation, inputs)
+        return [dot(parts.rates, parts.M @ parts.rates) / 2]
+
+    return Quantity("kinetic_energy", ("q", "v"), (("T", fixed()),), write=write)
+
+
+def potential_energy(gravity: Quantity) -> Quantity:
+    """Potential energy (J) of gravity, by a formulation's own recursion, and of springs and the like."""
+    springs = element_potential()
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        return [gravity.graph(model, inputs)[0] + springs.graph(model, inputs)[0]]
+
+    return Quantity("potential_energy", ("q",), (("V", fixed()),), write=write)
 
 
 def reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:

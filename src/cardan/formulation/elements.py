@@ -53,7 +53,7 @@ def joint_forces(kin: Kinematics, t: Scalar) -> dict[int, Matrix]:
     for force in kin.model.forces:
         if force.kind.on == "joint":
             j = force.on[0]
-            tau = force.kind.law(force, t, *kin.joint(j))
+            tau = force.law(t, *kin.joint(j))
             total[j] = total[j] + tau if j in total else tau
     return total
 
@@ -63,7 +63,7 @@ def body_wrenches(kin: Kinematics, t: Scalar) -> dict[int, Matrix]:
     total: dict[int, Matrix] = {}
     for force in kin.model.forces:
         if force.kind.on == "bodies":
-            wrenches = force.kind.law(force, t, [kin.pose(b) for b in force.on], [kin.twist(b) for b in force.on])
+            wrenches = force.law(t, [kin.pose(b) for b in force.on], [kin.twist(b) for b in force.on])
             for b, f in zip(force.on, wrenches, strict=True):
                 if b != GROUND:
                     total[b] = total[b] + f if b in total else f
@@ -78,7 +78,7 @@ def element_potential(kin: Kinematics) -> Matrix:
     for force in kin.model.forces:
         if force.kind.energy is not None:
             where = kin.joint(force.on[0])[0] if force.kind.on == "joint" else [kin.pose(b) for b in force.on]
-            V = V + force.kind.energy(force, where)
+            V = V + force.energy(where)
     return V
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, Scalar, segment, stack
+from cardan.algebra.matrix import Matrix, Scalar, segment, stack, zeros
 from cardan.errors import ModelError
 from cardan.formulation.elements import Loads, constraint_forces, constraint_rows, with_wrenches
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
@@ -81,6 +81,10 @@ class Formulation(ABC):
     def key(self) -> str:
         """What tells its kernels from those of others."""
         return f"{self.name} {self.added}".rstrip()
+
+    def facts(self, model: Model) -> str:
+        """All that its kernels depend on beside `model.key`: its own key, and what it took from a configuration."""
+        return self.key
 
     def require(self, model: Model) -> None:
         """Refuse a model that it cannot express."""
@@ -247,7 +251,7 @@ def all_drives(parts: Parts, lam: Matrix) -> dict[int, Matrix]:
     """Forces along the joints' coordinates: drives, and what holds couplings and prescribed motions."""
     drives = dict(parts.loads.tau)
     for coupling in parts.model.couplings:
-        own = lam[parts.rows.of(coupling.owner)]
+        own = segment(lam, parts.rows.of(coupling.owner))
         for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
             drives[j] = drives.get(j, type(lam)(1, 1)) - c * own
     return drives
@@ -257,7 +261,7 @@ def with_constraint_forces(parts: Parts, lam: Matrix) -> Loads:
     """The loads, with the forces of the user's constraints on the bodies."""
     loads = parts.loads
     for constraint in parts.model.constraints:
-        own = lam[parts.rows.of(constraint.owner)]
+        own = segment(lam, parts.rows.of(constraint.owner))
         forces = constraint_forces(parts.kin, constraint, loads.t)
         loads = with_wrenches(loads, {b: -(F @ own) for b, F in forces.items()})
     return loads
@@ -293,6 +297,7 @@ def completed(parts: Parts, known: dict[int, Matrix], lam: Matrix, a: Matrix, ba
         kin = parts.kin if parts.kin.model is model else kinematics_of_tree(model, q, v)
         wrenches = with_constraint_forces(parts, lam).wrenches
         for j in model.cuts:
+            known.setdefault(j, zeros(6, None, lam))  # a second weld inside a link: none is one possible answer
             wrenches = between_bodies(model, kin.measured(j), j, known[j], wrenches)
         apart = model.unmerged
         rows = unroll(balance, apart, {"q": q, "v": v, "a": a, "wrenches": wrenches})[0]

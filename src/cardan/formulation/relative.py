@@ -206,11 +206,11 @@ class Relative(Formulation):
         apart = kin.model
         drives = less_rotors(apart, all_drives(parts, lam), a)
         known = {
-            j: joint_wrench(kin.measured(j), lam[rows.of(f"joint {apart.joints[j].name!r}")], drives.get(j))
+            j: joint_wrench(kin.measured(j), segment(lam, rows.of(f"joint {apart.joints[j].name!r}")), drives.get(j))
             for j in apart.cuts
         }
         for i, link in enumerate(apart.tree.links):
-            own = lam[rows.of(f"joint {apart.joints[link.joint].name!r}")]
+            own = segment(lam, rows.of(f"joint {apart.joints[link.joint].name!r}"))
             force = self._drive_force(kin, i, drives) - as_graph(link.kind.T(kin.own[i][0]), lam) @ own
             backwards = -(Transform(kin.nodes.links[i].X.factors[:-2]).T @ force)
             known[link.joint] = backwards if link.kind.backwards else force

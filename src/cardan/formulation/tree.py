@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from cardan.algebra.free_number import expression
 from cardan.algebra.matrix import Matrix, as_graph, constant, segment, stack, zeros
 from cardan.formulation.elements import Loads
 from cardan.formulation.formulation import (
@@ -144,7 +145,9 @@ class TreeFormulation(Formulation):
         """Of cut joints by their multipliers, of the others by balance."""
         drives, rows, model = all_drives(parts, lam), parts.rows, parts.model
         known = {
-            j: joint_wrench(parts.kin.measured(j), lam[rows.of(f"joint {model.joints[j].name!r}")], drives.get(j))
+            j: joint_wrench(
+                parts.kin.measured(j), segment(lam, rows.of(f"joint {model.joints[j].name!r}")), drives.get(j)
+            )
             for j in model.cuts
         }
         from cardan.formulation.spatial import JOINT_WRENCHES  # which is written with this file
@@ -274,14 +277,20 @@ def totals(
 ) -> list[Quantity]:
     """Energy, momentum and centre of mass, from sums over the tree.
 
-    `moment` takes the composite's results to `[m, m c]`; `spin` those of momentum to `[h]`.
+    `moment` takes the composite's results to `[m, m c]`; `spin` those of momentum to `[h]`. Bodies fixed to the ground
+    count too.
     """
 
+    def whole(model: Model, results: list[Matrix]) -> tuple[Matrix, Matrix]:
+        m, mc = moment(model, results)
+        fixed_mass, fixed_moment = model.fixed_moment
+        return m + expression(fixed_mass), mc + constant(fixed_moment)
+
     def potential(model: Model, results: list[Matrix]) -> list[Matrix]:
-        return [potential_of_moment(model, moment(model, results)[1])]
+        return [potential_of_moment(model, whole(model, results)[1])]
 
     def com(model: Model, results: list[Matrix]) -> list[Matrix]:
-        m, mc = moment(model, results)
+        m, mc = whole(model, results)
         return [mc / m]
 
     def write_centroidal(model: Model, inputs: Inputs) -> list[Matrix]:

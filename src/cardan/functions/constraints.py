@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
-from cardan.formulation.absolute import ABSOLUTE_BODY
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.kinematics import body_poses
+from cardan.model.force import BodyPose
 from cardan.model.html import html_table
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
+from cardan.model.tree import GROUND
 from cardan.model.values import counted, one
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.condition import warn_at_first
@@ -91,43 +92,82 @@ def multipliers(
 
 
 def undetermined_reactions(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> np.ndarray:
-    """Mask (number of joints, 6), True where redundancy leaves a reaction's component undetermined at `q` (nq,)."""
+    """Mask (number of joints, 6), True where redundancy leaves a reaction's component undetermined at `q` (nq,).
+
+    Every constraint counts: joints, also rigid ones, couplings, prescribed motions and constraints of your own.
+    """
     model.require_one("undetermined_reactions")
     q = one("undetermined_reactions", "q", q, model.nq)
-    J = equations_at(model, ABSOLUTE_BODY, q, t)[2]
-    U, s, _ = np.linalg.svd(J)
+    balance, wrenches = _joint_forces(model, q, t)
+    _, s, V = np.linalg.svd(balance)
     rank = int((s > 1e-8 * max(float(s.max(initial=0.0)), 1e-300)).sum())
-    null = U[:, rank:]  # self-stress: multipliers that balance among themselves
-    mask = np.zeros((len(model.joints), 6), dtype=bool)
-    if null.shape[1]:
-        for j, at, T in _joint_spans(model, q):
-            mask[j] = np.abs(T @ null[at]).max(axis=1) > 1e-7
+    self_stress = V[rank:].T  # forces of constraints that balance among themselves on every body
+    mask: np.ndarray = np.abs(wrenches @ self_stress).max(axis=-1, initial=0.0) > 1e-7
     return mask
 
 
-def _joint_spans(model: Model, q: ArrayLike) -> list[tuple[int, slice, np.ndarray]]:
-    """For each joint with rows in absolute coordinates: its number, its rows, and T (6, rows) at q."""
-    settled = model.settled()
-    apart, poses = model.separate, body_poses(model, q)
-    spans, first = [], 0
+def _joint_forces(model: Model, q: np.ndarray, t: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Effect of a unit force of each constraint: on every body (6 nb, n), and in every joint's wrench (joints, 6, n).
+
+    The first is about the middle of the joints, in ground components. Moments are over the mechanism's size, and all
+    columns of the first have unit length, so that metres and newtons do not count.
+    """
+    import casadi as ca
+
+    model, poses = model.settled(), np.asarray(body_poses(model, q))
+    frames = [_pose(poses, joint.child) @ joint.child_at.matrix for joint in model.joints]
+    middle = np.mean([M[:3, 3] for M in frames], axis=0)
+    size = max([float(np.linalg.norm(M[:3, 3] - middle)) for M in frames]) or 1.0
+    scale = np.array([1 / size] * 3 + [1.0] * 3)
+    columns: list[tuple[list[tuple[int, np.ndarray]], dict[int, np.ndarray]]] = []  # on bodies, in joints
+    along = []
     for j, joint in enumerate(model.joints):
-        ends = [-1 if b < 0 else apart.tree.body_link[b] for b in (joint.parent, joint.child)]
-        if ends[0] == ends[1]:
-            continue
-        k = joint.kind.freedoms_removed
-        own = joint.kind.measure(*_pose_in_joint(settled, poses, j))
-        spans.append((j, slice(first, first + k), np.asarray(joint.kind.T(own))))
-        first += k
-    return spans
+        own = joint.kind.measure(*_pose_in_joint(model, poses, j))
+        S, T = (np.asarray(part(own), dtype=float) for part in (joint.kind.S, joint.kind.T))
+        along.append(np.linalg.pinv(S).T)  # the forces along the coordinates
+        for w in T.T:
+            columns.append(([], {j: w}))
+    for coupling in model.couplings:
+        columns.append(
+            ([], {j: c * along[j][:, 0] for j, c in zip(coupling.joints, coupling.coefficients, strict=True)})
+        )
+    for constraint in model.constraints:
+        at = [_pose(poses, b) for b in constraint.on]
+        forces = constraint.written(
+            ca.SX(float(np.asarray(t))), [BodyPose(ca.SX(A[:3, :3]), ca.SX(A[:3, 3])) for A in at],
+            [ca.SX(6, 1) for _ in at],
+        )[0]  # fmt: skip
+        columns.append(([(b, np.array(ca.DM(F)).ravel()) for b, F in zip(constraint.on, forces, strict=True)], {}))
+    balance, wrenches = np.zeros((model.nb, 6, len(columns))), np.zeros((len(model.joints), 6, len(columns)))
+    for k, (on_bodies, in_joints) in enumerate(columns):
+        acting = [(b, _about(_pose(poses, b), w, middle)) for b, w in on_bodies]
+        for j, w in in_joints.items():
+            wrenches[j, :, k] = scale * w
+            f = _about(frames[j], w, middle)
+            acting += [(model.joints[j].child, f), (model.joints[j].parent, -f)]
+        for b, f in acting:
+            if b != GROUND:
+                balance[b, :, k] += scale * f
+    length = np.sqrt((balance**2).sum(axis=(0, 1)) + (wrenches**2).sum(axis=(0, 1)))
+    length[length == 0] = 1.0
+    return (balance / length).reshape(6 * model.nb, -1), wrenches / length
+
+
+def _about(pose: np.ndarray, w: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """A wrench at and in a frame, about a point and in ground components."""
+    n, f = pose[:3, :3] @ w[:3], pose[:3, :3] @ w[3:]
+    return np.concatenate([n + np.cross(pose[:3, 3] - point, f), f])
+
+
+def _pose(poses: np.ndarray, body: int) -> np.ndarray:
+    """Pose (4, 4) of a body or the ground."""
+    return np.eye(4) if body == GROUND else poses[body]
 
 
 def _pose_in_joint(model: Model, poses: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
     """Rotation and position of frame M in frame F, from the poses (nb, 4, 4) of all bodies."""
     joint = model.joints[j]
-    F, M = (
-        (np.eye(4) if b < 0 else poses[b]) @ at.matrix
-        for b, at in ((joint.parent, joint.at), (joint.child, joint.child_at))
-    )
+    F, M = (_pose(poses, b) @ at.matrix for b, at in ((joint.parent, joint.at), (joint.child, joint.child_at)))
     relative = np.linalg.inv(F) @ M
     return relative[:3, :3], relative[:3, 3]
 

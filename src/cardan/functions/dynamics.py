@@ -18,7 +18,7 @@ from cardan.formulation.registry import find_formulation
 from cardan.functions import looped
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
-from cardan.structure.kernels import is_large, time_argument, tree_kernel
+from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel, tree_quantity
 from cardan.structure.rounding import warn_of_tree
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _FORWARD: KernelSlot[str | Formulation] = KernelSlot("forward dynamics under drives alone, by formulation")
 _INVERSE: KernelSlot[str | Formulation] = KernelSlot("inverse dynamics of a plain tree, by formulation")
+_JOINT_WRENCHES: KernelSlot[str] = KernelSlot("joint wrenches of a tree with force elements, by formulation")
 
 
 def forward_dynamics(
@@ -121,7 +122,7 @@ def inverse_mass_matrix(
     model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
     threads: int | None = None,
 ) -> NDArray[Any]:  # fmt: skip
-    """Inverse of the tree's mass matrix (..., nv, nv)."""
+    """Inverse of the tree's mass matrix (..., nv, nv); with loops it is still the tree's."""
     if is_large(model):
         return _given(out, looped.inverse_mass_matrix(model, q, find_formulation(formulation)))
     return tree_kernel(model, "inverse_mass_matrix", formulation)(q, out=out, threads=threads)
@@ -131,7 +132,10 @@ def bias_force(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial",
     out: NDArray[Any] | None = None, threads: int | None = None,
 ) -> NDArray[Any]:  # fmt: skip
-    """Velocity and gravity terms (..., nv): the joint forces at zero acceleration, FX(B3)'s `C`."""
+    """Velocity and gravity terms (..., nv) of the tree: the joint forces at zero acceleration, FX(B3)'s `C`.
+
+    Loops, couplings and force elements are not in it; `inverse_dynamics` has them.
+    """
     return tree_kernel(model, "bias_force", formulation)(q, v, out=out, threads=threads)
 
 
@@ -139,32 +143,47 @@ def gravity_force(
     model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
     threads: int | None = None,
 ) -> NDArray[Any]:  # fmt: skip
-    """Joint forces (..., nv) that hold the mechanism at rest against gravity."""
+    """Joint forces (..., nv) that hold the tree at rest against gravity; loops and force elements are not in them."""
     return tree_kernel(model, "gravity_force", formulation)(q, out=out, threads=threads)
 
 
 def coriolis_matrix(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: NDArray[Any] | None = None, threads: int | None = None
 ) -> NDArray[Any]:
-    """Matrix `C` (..., nv, nv) with `C v = bias_force - gravity_force` and `Mdot - 2 C` skew-symmetric."""
+    """Matrix `C` (..., nv, nv) of the tree: `C v = bias_force - gravity_force` and `Mdot - 2 C` is skew-symmetric."""
     return tree_kernel(model, "coriolis_matrix")(q, v, out=out, threads=threads)
 
 
 def joint_wrenches(
-    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, wrenches: ArrayLike | None = None,
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, wrenches: ArrayLike | None = None, t: ArrayLike = 0.0,
     formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint exerts on its child, at the joint frame on the child.
 
     It is (moment, force), N m and N, in the joint's axes (z along its axis), and includes the drive: along the joint's
-    freedoms it is `tau`.
+    freedoms it is `tau`, with what the joint's force elements and couplings give. Force elements between bodies act, at
+    time `t`, s. For mechanisms with loops or constraints see `cd.reactions`.
     """
     if wrenches is None:
         wrenches = np.zeros((model.nb, 6), _kind(q))
     model.require_tree("joint_wrenches")
+    if model.forces:
+        kernel = _joint_wrench_kernel(model, find_formulation(formulation))
+        return _given(out, kernel(q, v, a, wrenches, *time_argument(model, t)))
     apart = model.unmerged
     rows = tree_kernel(apart, "joint_wrenches", formulation)(q, v, a, wrenches)
     return _given(out, rows[..., np.argsort([link.joint for link in apart.tree.links]), :])
+
+
+def _joint_wrench_kernel(model: Model, formulation: Formulation) -> Any:
+    """Joint wrenches with the model's force elements."""
+    from cardan.formulation.dynamics import joint_wrenches  # which plain trees do without
+
+    def make() -> Any:
+        quantity = joint_wrenches(model, tree_quantity(formulation, "joint_wrenches"))
+        return compile_quantity(model, quantity, f"with forces {formulation.key}")
+
+    return _JOINT_WRENCHES.find(model, formulation.key, make)
 
 
 def plus(model: Model, q: ArrayLike, v: ArrayLike, *, out: NDArray[Any] | None = None) -> NDArray[Any]:

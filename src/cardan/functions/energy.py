@@ -12,20 +12,22 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.formulation.dynamics import element_potential, element_power
+from cardan.formulation.dynamics import kinetic_energy as own_kinetic_energy
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.functions import looped
 from cardan.functions.constraints import multipliers
-from cardan.functions.equations import equations
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel
+from cardan.structure.planarity import prepare
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+_KINETIC: KernelSlot[str] = KernelSlot("kinetic energy in formulations without recursions")
 _ELEMENTS: KernelSlot[str] = KernelSlot("potential energy and power of force elements")
 
 
@@ -33,11 +35,15 @@ def kinetic_energy(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial"
 ) -> NDArray[Any]:
     """Kinetic energy (...), J. FX(C1); in formulations with their own coordinates, `v M v / 2` there."""
-    if not find_formulation(formulation).has_recursions:
-        own = equations(model, formulation=formulation)
-        x, u = own.project(*equations(model).lift(q, v))
-        return np.einsum("...i,...ij,...j", u, own.M(x), u) / 2
-    return tree_kernel(model, "kinetic_energy", formulation)(q, v)
+    found = find_formulation(formulation)
+    if found.has_recursions:
+        return tree_kernel(model, "kinetic_energy", formulation)(q, v)
+
+    def make() -> Any:
+        prepare(model, found)
+        return compile_quantity(model, own_kinetic_energy(found), found.facts(model))
+
+    return _KINETIC.find(model, found.key, make)(q, v)
 
 
 def potential_energy(model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial") -> NDArray[Any]:

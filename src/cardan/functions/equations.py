@@ -15,7 +15,6 @@ import numpy as np
 from cardan.errors import Removed, no_such_argument
 from cardan.formulation import dynamics
 from cardan.formulation.coordinates import own_equations
-from cardan.formulation.dynamics import element_potential
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape, fixed
 from cardan.formulation.registry import find_formulation
@@ -133,14 +132,16 @@ class Equations:
 
         In the formulation's own coordinates: `system` (q, v, tau, wrenches, t) -> (M, f, J, gamma, beta, phi); `rates`
         (q, v) -> qdot; `plus` (q, v) -> q_out; `lift` (q, v) -> (poses, twists), poses row by row (nb, 16); `project`
-        (poses, twists) -> (q, v). In the tree's: `forward_dynamics` (q, v, tau, t if the model depends on it) -> a,
-        `inverse_dynamics` (q, v, a, wrenches if forces act, t) -> tau, with loops, couplings and force elements as in
-        the function of the same name; `potential_energy` q -> V; and `mass_matrix`, `bias_force`, `kinetic_energy`,
-        `momentum`, `center_of_mass`, `body_poses`, ... of the tree.
+        (poses, twists) -> (q, v). In the tree's, each computing what the function of the same name does:
+        `forward_dynamics` (q, v, tau, t if the model depends on it) -> a, with loops, couplings and force elements;
+        `inverse_dynamics` (q, v, a, wrenches unless it is a plain tree, t) -> tau, of the tree with force elements,
+        before constraints bear a part of it; `joint_wrenches` (q, v, a, wrenches, t) -> f; `kinetic_energy` (q, v) ->
+        T; `potential_energy` q -> V; and of the tree alone `mass_matrix`, `inverse_mass_matrix`, `bias_force`,
+        `gravity_force`, `coriolis_matrix`, `momentum`, `center_of_mass`, `body_poses`, ...
         """
         if name in CONTRACT:
             return function_of(self.model, self._quantity(name))
-        if name in _WHOLE and not self.model.is_plain:
+        if name in _WHOLE:
             return function_of(self.model, _WHOLE[name](self.model, self.formulation))
         return tree_graph(self.model, name, self.formulation)
 
@@ -171,10 +172,10 @@ class Equations:
         return self._kernel("system")(q, v, tau, wrenches, np.asarray(t, dtype=float))
 
     def _kernel(self, name: str) -> Any:
-        key = self.formulation.key
-        return _KERNELS.find(
-            self.model, (key, name), lambda: compile_quantity(self.model, self._quantity(name), f"own {key}")
-        )
+        def make() -> Any:
+            return compile_quantity(self.model, self._quantity(name), f"own {self.formulation.facts(self.model)}")
+
+        return _KERNELS.find(self.model, (self.formulation.key, name), make)
 
     def _quantity(self, name: str) -> Quantity:
         """A part of the contract as a quantity."""
@@ -212,27 +213,52 @@ def _own_quantity(model: Model, formulation: Formulation, name: str) -> Quantity
     )
 
 
-def _forward(model: Model, formulation: Formulation) -> Quantity:
-    require_motion(model)
-    return dynamics.forward_dynamics(model, formulation, kept_rows(model, formulation), False)
+Choice = Callable[[Model, Formulation], Quantity]
+
+
+def _recursion_or(name: str, whole: Choice) -> Choice:
+    """The recursion of a plain tree, where the formulation has one, else a quantity of the whole mechanism."""
+
+    def choose(model: Model, formulation: Formulation) -> Quantity:
+        if model.is_plain and formulation.has_recursions:
+            return tree_quantity(formulation, name)
+        return whole(model, formulation)
+
+    return choose
+
+
+def _forward(loaded: bool) -> Choice:
+    def choose(model: Model, formulation: Formulation) -> Quantity:
+        require_motion(model)
+        return dynamics.forward_dynamics(model, formulation, kept_rows(model, formulation), loaded)
+
+    return choose
+
+
+def _kinetic(model: Model, formulation: Formulation) -> Quantity:
+    has = formulation.has_recursions
+    return tree_quantity(formulation, "kinetic_energy") if has else dynamics.kinetic_energy(formulation)
 
 
 def _potential(model: Model, formulation: Formulation) -> Quantity:
-    gravity = tree_quantity("spatial" if not formulation.has_recursions else formulation, "potential_energy")
-    springs = element_potential()
-
-    def write(model: Model, inputs: Any) -> list[Any]:
-        return [gravity.graph(model, inputs)[0] + springs.graph(model, inputs)[0]]
-
-    return Quantity("potential_energy", ("q",), (("V", fixed()),), write=write)
+    return dynamics.potential_energy(tree_quantity(formulation, "potential_energy"))
 
 
-_WHOLE: dict[str, Callable[[Model, Formulation], Quantity]] = {
-    "forward_dynamics": _forward,
-    "inverse_dynamics": dynamics.inverse_dynamics,
-    "potential_energy": _potential,
+def _joint_wrenches(model: Model, formulation: Formulation) -> Quantity:
+    model.require_tree("joint_wrenches")
+    return dynamics.joint_wrenches(model, tree_quantity(formulation, "joint_wrenches"))
+
+
+_WHOLE: dict[str, Choice] = {
+    "forward_dynamics": _recursion_or("forward_dynamics", _forward(False)),
+    "forward_dynamics_loaded": _recursion_or("forward_dynamics_loaded", _forward(True)),
+    "inverse_dynamics": _recursion_or("inverse_dynamics", dynamics.inverse_dynamics),
+    "inverse_dynamics_loaded": _recursion_or("inverse_dynamics_loaded", dynamics.inverse_dynamics),
+    "kinetic_energy": _kinetic,
+    "potential_energy": _recursion_or("potential_energy", _potential),
+    "joint_wrenches": _joint_wrenches,
 }
-"""Functions of the whole mechanism, with loops, couplings and force elements, that plain trees have recursions for."""
+"""What the functions of these names compute, where that is more than a recursion over the tree."""
 
 
 def equations(model: Model, *, formulation: str | Formulation = "spatial", **removed: Unpack[Removed]) -> Equations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -140,6 +141,23 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
                     f"event {event.name!r}: its expression has the symbol {symbol}, which is not of the instant"
                 )
     return ca.Function("events", [t, q, v, *([p] if model.parameters else [])], [g])
+
+
+_REPEATABLE: WeakSet[Event] = WeakSet()  # events that were found to be functions
+
+
+def require_functions(model: Model, events: Sequence[Event]) -> None:
+    """Reject an event that cannot be traced, or whose expression is another one each time; looks once at each."""
+    trace_events(model, events)
+    for event in events:
+        if event not in _REPEATABLE:
+            first, again = (trace_events(model, [event]).serialize() for _ in range(2))
+            if first != again:
+                raise InputError(
+                    f"event {event.name!r}: its expression is another one each time it is run; random numbers, a clock "
+                    "or state that it keeps would stay as they were at the start"
+                )
+            _REPEATABLE.add(event)
 
 
 def _require_crossing(event: Event, value: Any) -> None:

@@ -29,6 +29,7 @@ class Layout:
     """
 
     formulation: Formulation
+    facts: str
     nq: int
     nv: int
     rows: tuple[int, ...]
@@ -39,7 +40,7 @@ class Layout:
     @property
     def key(self) -> str:
         """Everything that distinguishes it from another layout of the same model."""
-        return f"{self.formulation.key} {self.rows} {self.positions}"
+        return f"{self.facts} {self.rows} {self.positions}"
 
 
 def layout_of(model: Model, formulation: Formulation) -> Layout:
@@ -53,7 +54,7 @@ def _layout_of(model: Model, formulation: Formulation) -> Layout:
     positions = tuple(row for row in rows if parts.rows.labels[row].level == "position")
     unit = tuple(at for _, at in formulation.quaternions(model))
     lent = () if parts.lent is None else tuple(map(tuple, parts.lent.tolist()))
-    return Layout(formulation, *formulation.sizes(model), tuple(rows), positions, unit, lent)
+    return Layout(formulation, formulation.facts(model), *formulation.sizes(model), tuple(rows), positions, unit, lent)
 
 
 MANY_STEPS = 100  # `repeats` of a kernel that takes many steps in a call

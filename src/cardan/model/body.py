@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -57,6 +57,14 @@ class Joint:
     """Inertia (nv,) of the drive's rotor along each coordinate, kg m^2 or kg; None is none."""
     type: JointType | None = None
     """What the user wrote, from which files take its numbers."""
+
+    def recorded(self) -> Joint:
+        """The same joint with its kind as it computes now, checked; a user's may read variables that have changed."""
+        kind = self.kind.recorded()
+        if kind is self.kind:
+            return self
+        kind.check()
+        return replace(self, kind=kind)
 
 
 @dataclass(frozen=True, eq=False)

@@ -229,7 +229,7 @@ class Mechanism(Elements):
         snapping = float(numbers(f"mechanism {self.name!r}", "snapping", snapping, ()))
         if not 0 <= snapping < 1e-3:
             raise ModelError(f"mechanism {self.name!r}: snapping must be from 0 to 0.001, got {snapping:g}")
-        bodies, joints = self.bodies, self.joints
+        bodies, joints = self.bodies, tuple(joint.recorded() for joint in self.joints)
         if not bodies:
             raise ModelError(f"mechanism {self.name!r}: it has no body; add one with body(...)")
         if isinstance(cut, str) or not isinstance(cut, Iterable):

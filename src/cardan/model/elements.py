@@ -123,6 +123,9 @@ class Elements:
         """Add friction along a joint's rates, `-viscous v - coulomb tanh(v / smoothing)`, and return its name.
 
         Units N m s/rad, N m, rad/s for an angle, N s/m, N, m/s for a length. A number, or one for each rate.
+
+        It does not stick: under a load F below `coulomb` the joint creeps, at the speed `smoothing artanh(F / coulomb)`
+        without a viscous part. A smaller `smoothing` creeps less and makes the equations stiffer.
         """
         return self.force(name, FRICTION, joint, viscous=viscous, coulomb=coulomb, smoothing=smoothing)
 
@@ -228,7 +231,7 @@ class Elements:
         Args:
             name: unique among forces, motions, couplings and constraints.
             bodies: the bodies it depends on, each once.
-            function: run once, on CasADi symbols, by `build`.
+            function: run on CasADi symbols by `build`.
             unit: of the expression, or of its integral over time for a constraint on rates: "m" or "rad".
 
         """

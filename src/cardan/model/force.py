@@ -9,7 +9,7 @@ An element acts on bodies, by wrenches, or on a joint, by generalised forces alo
 
 `f` is the element; the law reads its numbers as `f["stiffness"]`. A pose is `R`, `r`: axes and origin of the body in
 ground components. A twist is angular part first, in body components. Units: N, m, rad, s. The laws are written for
-symbols. A function that the user gives is run once on symbols (`trace`) and is a graph from then on.
+symbols. A function that the user gives is run on symbols by `build` (`trace`) and is a graph from then on.
 
 A `Coupling` is an equation between joint coordinates, or a prescribed motion.
 """
@@ -146,6 +146,34 @@ class Force:
         if value.ndim:
             return constant(value)
         return expression(scalar(value[()]))
+
+    def law(self, t: Scalar, *at: Any) -> Any:
+        """The law of its kind, at poses and twists or at a joint's `q` and `v`; of a user's as `build` traced it."""
+        if self.graph is None:
+            return self.kind.law(self, t, *at)
+        if self.kind.on == "joint":
+            return self._traced(t, *at)[0]
+        poses, twists = at
+        return self._traced(t, *(part for pose in poses for part in pose), *twists)[:-1]
+
+    def energy(self, where: Any) -> Scalar:
+        """Potential energy (J) at poses, or at a joint's `q`; 0 of a kind that has none."""
+        if self.graph is None:
+            return 0.0 if self.kind.energy is None else self.kind.energy(self, where)
+        at = [where] if self.kind.on == "joint" else [part for pose in where for part in pose]
+        rates = [0.0] * (self.graph.n_in() - 1 - len(at) - len(self._free))  # it does not depend on them
+        return self._traced(0.0, *at, *rates)[-1]
+
+    @property
+    def _free(self) -> list[Any]:
+        """The numbers that may be free, in the order in which the graph takes them."""
+        return [expression(x) for name in self.kind.free_fields for x in self.numbers[name].flat]
+
+    def _traced(self, *at: Any) -> list[Any]:
+        """The graph's forces and, last, energy."""
+        import casadi as ca
+
+        return list(self.graph.call([ca.SX(x) for x in (*at, *self._free)]))
 
     @property
     def depends_on_time(self) -> bool:
@@ -405,7 +433,7 @@ def _torsion_energy(f: Force, q: Matrix) -> Scalar:
 
 
 def _friction(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
-    """Viscous part, and Coulomb's with its jump smoothed over the speed `smoothing`."""
+    """Viscous part, and Coulomb's with its jump smoothed over a speed: it creeps where it should stick."""
     return -(f["viscous"] * v) - f["coulomb"] * (v / f["smoothing"]).tanh()
 
 
@@ -473,8 +501,9 @@ FRICTION = ForceKind(
         ),
         "coulomb": Field("N m|N", "N m or N", EACH, NOT_NEGATIVE, default=0.0, letter="F_c", data="friction"),
         "smoothing": Field(
-            "rad/s|m/s", "speed over which Coulomb friction changes sign, rad/s or m/s", EACH, POSITIVE, default=1e-3,
-            letter="v0",
+            "rad/s|m/s",
+            "speed over which Coulomb friction changes sign, rad/s or m/s; it creeps where it should stick",
+            EACH, POSITIVE, default=1e-3, letter="v0",
         ),
     },
 )  # fmt: skip
@@ -524,28 +553,14 @@ def trace(
     """Record a user's function as a `casadi.Function` giving columns of these sizes: a list of them, or one."""
     import casadi as ca
 
-    with plain_symbols():
-        try:
-            value = function(*arguments)
-        except Exception as error:  # whatever a user's function may raise
-            why = str(error).strip().partition("\n")[0].rpartition(": ")[2].rstrip(".") or "no reason given"
-            raise ModelError(
-                f"{owner}: its {what} cannot be traced, {type(error).__name__}: {why}; it is run once on CasADi "
-                "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
-            ) from error
-    several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
-    if listed and (not several or len(value) != len(sizes)):
-        count = f"{len(value)} of them" if several else f"one {_shown(value)}"
+    value, again = (_run(owner, function, arguments, what) for _ in range(2))
+    graph = _graph(owner, value, ports, sizes, listed, what)
+    if graph.serialize() != _graph(owner, again, ports, sizes, listed, what).serialize():
         raise ModelError(
-            f"{owner}: its {what} must return a list of {len(sizes)} wrenches of 6 numbers, one for each of its "
-            f"bodies, got {count}"
+            f"{owner}: its {what} gives another result each time it is run. It is run when the model is built, and "
+            "random numbers, a clock or state that it keeps would stay as they were then; draw numbers before and make "
+            "them constants or free parameters, make the clock `t`, and state a coordinate of a joint"
         )
-    columns = [_column(owner, part, n, what) for part, n in zip(value if listed else [value], sizes, strict=True)]
-    try:
-        graph = ca.Function("law", ports, columns)
-    except RuntimeError:
-        free = ", ".join(str(s) for s in ca.symvar(ca.vertcat(*columns)) if not ca.depends_on(ca.vvcat(ports), s))
-        raise ModelError(f"{owner}: its result contains the symbol {free}, which is not one of its arguments") from None
     codes = [graph.instruction_id(k) for k in range(graph.n_instructions())]
     if any(np.isnan(graph.instruction_constant(k)) for k, code in enumerate(codes) if code == ca.OP_CONST):
         raise ModelError(
@@ -555,6 +570,38 @@ def trace(
     if ca.OP_CALL in codes:
         raise ModelError(f"{owner}: it calls a casadi.Function that is not written in SX; write it out in SX")
     return graph
+
+
+def _run(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> Any:
+    """What a user's function returns for symbols."""
+    with plain_symbols():
+        try:
+            return function(*arguments)
+        except Exception as error:  # whatever a user's function may raise
+            why = str(error).strip().partition("\n")[0].rpartition(": ")[2].rstrip(".") or "no reason given"
+            raise ModelError(
+                f"{owner}: its {what} cannot be traced, {type(error).__name__}: {why}; it is run on CasADi "
+                "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
+            ) from error
+
+
+def _graph(owner: str, value: Any, ports: list[Any], sizes: tuple[int, ...], listed: bool, what: str) -> Any:
+    """What a user's function returned, as a `casadi.Function`."""
+    import casadi as ca
+
+    several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    if listed and (not several or len(value) != len(sizes)):
+        count = f"{len(value)} of them" if several else f"one {_shown(value)}"
+        raise ModelError(
+            f"{owner}: its {what} must return a list of {len(sizes)} wrenches of 6 numbers, one for each of its "
+            f"bodies, got {count}"
+        )
+    columns = [_column(owner, part, n, what) for part, n in zip(value if listed else [value], sizes, strict=True)]
+    try:
+        return ca.Function("law", ports, columns)
+    except RuntimeError:
+        free = ", ".join(str(s) for s in ca.symvar(ca.vertcat(*columns)) if not ca.depends_on(ca.vvcat(ports), s))
+        raise ModelError(f"{owner}: its result contains the symbol {free}, which is not one of its arguments") from None
 
 
 def _column(owner: str, value: Any, n: int, what: str) -> Any:

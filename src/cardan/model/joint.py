@@ -29,13 +29,25 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from cardan.algebra.matrix import AnyMatrix, Matrix, arctan2, as_graph, beside, cos, matrix, sin, stack, vector
+from cardan.algebra.matrix import (
+    AnyMatrix,
+    Matrix,
+    arctan2,
+    as_graph,
+    beside,
+    cos,
+    is_symbol,
+    matrix,
+    sin,
+    stack,
+    vector,
+)
 from cardan.algebra.rotation import (
     quaternion_exp,
     quaternion_of_rotation,
@@ -186,8 +198,22 @@ class Kind:
                 )
             if motion.ratio is not None and k != 1:
                 raise ModelError(f"joint kind {self.name!r}: only the second of two motions has a ratio")
-        if _own_kind(self.name) is not self:
-            _check_mathematics(self)
+        if not self.is_own:
+            _check_mathematics(self.recorded())
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a row of Cardan's own table."""
+        return _own_kind(self.name) is self
+
+    def recorded(self) -> Kind:
+        """The same kind with its functions as graphs, so that a variable that they read no longer changes them.
+
+        A model has recorded kinds only. Cardan's own kinds are as they are.
+        """
+        if self.is_own or isinstance(self.S, RecordedFunction):
+            return self
+        return reversed_kind(self.reverses.recorded()) if self.reverses is not None else replace(self, **_graphs(self))
 
     @property
     def backwards(self) -> bool:
@@ -219,19 +245,20 @@ class Kind:
             found.append((DIRECTIONS[row], "m" if row >= 3 else "rad"))
         return tuple(found)
 
-    @cached_property
+    @property
     def identity(self) -> str:
-        """What digests call it: a row of Cardan's own table by its name, any other by what it computes."""
+        """What digests call it: a row of Cardan's own table by its name, any other by what it computes now."""
         if self.reverses is not None:
             return f"reversed {self.reverses.identity}"
-        if _own_kind(self.name) is self:
-            return self.name
-        import casadi as ca
+        return self.name if self.is_own else self.recorded()._digest
 
-        q, v, R, p = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nv), ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3)
-        values = [f(q) for f in (self.E, self.r, self.S, self.T) if f] + [f(q, v) for f in (self.bias, self.plus) if f]
-        graph = ca.Function("kind", [q, v, R, p], [ca.SX(x) for x in (*values, self.phi(R, p), self.measure(R, p))])
-        h = hashlib.sha256(f"{graph.serialize()} {self.neutral} {self.in_plane} {self.motions}".encode())
+    @cached_property
+    def _digest(self) -> str:
+        """Digest of a recorded kind: its name, its graphs, and all else that enters equations or their structure."""
+        functions = {name: getattr(self, name) for name in FUNCTIONS_OF}
+        graphs = {name: f and f.graph.serialize() for name, f in functions.items()}
+        facts = (graphs, self.neutral, self.q_units, self.v_units, self.in_plane, self.motions)
+        h = hashlib.sha256(repr(facts).encode())
         if self.unmoved is not None:
             sample = np.random.default_rng(0).standard_normal((6, 6))
             h.update(np.ascontiguousarray(self.unmoved(sample @ sample.T)).tobytes())
@@ -241,7 +268,11 @@ class Kind:
         """Pickle one of Cardan's own kinds by its name, because its functions cannot be pickled."""
         if self.reverses is not None:
             return reversed_kind, (self.reverses,)
-        return (_own_kind, (self.name,)) if _own_kind(self.name) is self else super().__reduce_ex__(protocol)
+        return (_own_kind, (self.name,)) if self.is_own else super().__reduce_ex__(protocol)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what it is, not what was derived from it."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 AXIS_NAMES = ("x", "y", "z")
@@ -645,10 +676,15 @@ def _from_two_axes(owner: str, a: tuple[str, np.ndarray], b: tuple[str, np.ndarr
     return np.column_stack([x, y, np.cross(x, y)])
 
 
-@cache
 def reversed_kind(kind: Kind) -> Kind:
-    """Derive the row of a joint met from its child's side: same q and v, the roles of F and M exchanged."""
+    """Row of a joint met from its child's side: same q and v, the roles of F and M exchanged."""
+    if "reversed" not in vars(kind):
+        vars(kind)["reversed"] = _reversed_kind(kind)  # kept with the kind, so that it goes when the kind does
+    found: Kind = vars(kind)["reversed"]
+    return found
 
+
+def _reversed_kind(kind: Kind) -> Kind:
     def X_FM(q: Matrix) -> Transform:
         """Motion transform from M to F."""
         parts = []
@@ -677,25 +713,80 @@ def reversed_kind(kind: Kind) -> Kind:
     )  # fmt: skip
 
 
-@cache
+FUNCTIONS_OF: dict[str, tuple[str, ...]] = {
+    "E": ("q",), "r": ("q",), "S": ("q",), "bias": ("q", "v"), "T": ("q",), "phi": ("R", "p"), "plus": ("q", "v"),
+    "measure": ("R", "p"),
+}  # fmt: skip
+"""The functions of a kind and their arguments."""
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedFunction:
+    """One function of a user's kind as a graph, for symbols and for arrays; `shape` is that of the array."""
+
+    graph: Any
+    shape: tuple[int, ...]
+
+    def __call__(self, *args: Any) -> Any:
+        """Evaluate, or write into another graph."""
+        value = self.graph(*args)
+        return value if any(map(is_symbol, args)) else np.array(value, dtype=float).reshape(self.shape)
+
+
+def _graphs(kind: Kind) -> dict[str, Any]:
+    """The functions of a user's kind, each run on symbols. Reject one that fails, or gives another graph each time."""
+    import casadi as ca
+
+    nq, nv = kind.nq, kind.nv
+    symbols = {"q": ca.SX.sym("q", nq), "v": ca.SX.sym("v", nv), "R": ca.SX.sym("R", 3, 3), "p": ca.SX.sym("p", 3)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "E": (3, 3), "r": (3,), "S": (6, nv), "bias": (6,), "T": (6, 6 - nv), "phi": (6 - nv,), "plus": (nq,),
+        "measure": (nq,),
+    }  # fmt: skip
+    found = {}
+    for name, arguments in FUNCTIONS_OF.items():
+        function, given, shape = getattr(kind, name), [symbols[x] for x in arguments], shapes[name]
+        if function is None:
+            continue
+        owner = f"joint kind {kind.name!r}: {name}"
+        try:
+            first, again = (as_graph(function(*given), symbols["q"]) for _ in range(2))
+        except Exception as error:  # whatever a user's function may raise
+            raise ModelError(
+                f"{owner} cannot be traced, {type(error).__name__}: {error}; it is run on CasADi symbols, so use "
+                "functions of casadi and cardan.algebra"
+            ) from error
+        column = (*shape, 1)[:2]
+        if first.shape != column:
+            raise ModelError(f"{owner} must have shape {column}, got {first.shape}")
+        graphs = [ca.Function(name, given, [ca.SX(value)]) for value in (first, again)]
+        if graphs[0].serialize() != graphs[1].serialize():
+            raise ModelError(
+                f"{owner} gives another result each time it is run. It is run when the model is built, and random "
+                "numbers or state would stay as they were then; make them fields of the joint type"
+            )
+        found[name] = RecordedFunction(graphs[0], shape)
+    return found
+
+
+_CONSISTENT: set[str] = set()  # kinds whose mathematics was found right
+
+
 def _check_mathematics(kind: Kind) -> None:
-    """Reject a row whose functions contradict one another, by number at a configuration near the neutral one."""
+    """Reject a recorded row whose functions contradict one another, by number at a configuration near the neutral."""
+    if kind.identity in _CONSISTENT:
+        return
     import casadi as ca
 
     q, v, twist = ca.SX.sym("q", kind.nq), ca.SX.sym("v", kind.nv), ca.SX.sym("twist", 6)
     pose = ca.SX.sym("pose", 12)
     R, p = ca.reshape(pose[:9], 3, 3), pose[9:]
     moved = ca.vertcat(ca.vec(R @ ca.skew(twist[:3])), R @ twist[3:])  # rate of the pose with this velocity of M in F
-    nq, nv, found = kind.nq, kind.nv, {}
-    for name, arguments, shape in (
-        ("E", (q,), (3, 3)), ("r", (q,), (3, 1)), ("S", (q,), (6, nv)), ("bias", (q, v), (6, 1)),
-        ("T", (q,), (6, 6 - nv)), ("phi", (R, p), (6 - nv, 1)), ("plus", (q, v), (nq, 1)), ("measure", (R, p), (nq, 1)),
-    ):  # fmt: skip
-        function = getattr(kind, name)
-        value = ca.SX.eye(3) if name == "E" else ca.SX(*shape)
-        found[name] = value if function is None else ca.SX(function(*arguments))
-        if found[name].shape != shape:
-            raise ModelError(f"joint kind {kind.name!r}: {name} must have shape {shape}, got {found[name].shape}")
+    given: dict[str, Any] = {"q": q, "v": v, "R": R, "p": p}
+    found: dict[str, Any] = {"E": ca.SX.eye(3), "r": ca.SX(3, 1), "bias": ca.SX(6, 1)}
+    for name, arguments in FUNCTIONS_OF.items():
+        if getattr(kind, name) is not None:
+            found[name] = ca.SX(getattr(kind, name)(*(given[x] for x in arguments)))
     S, T, phi, qdot = found["S"], found["T"], found["phi"], configuration_rate(kind, q, v)
     posed = ca.densify(ca.vertcat(ca.vec(found["E"].T), found["r"]))
     claims = {
@@ -714,11 +805,12 @@ def _check_mathematics(kind: Kind) -> None:
     ):
         if not np.abs(np.array(error)).max(initial=0.0) < 1e-6:
             raise ModelError(f"joint kind {kind.name!r}: {claim}, checked at q = {x}")
+    _CONSISTENT.add(kind.identity)
 
 
 def _own_kind(name: str) -> Kind | None:
     """Row of Cardan's own table by its name."""
-    if pitch := re.fullmatch(r"screw\((.*)\)", name):
+    if pitch := re.fullmatch(r"screw\(([-+]?[\d.]+(e[-+]?\d+)?)\)", name):
         return screw_kind(float(pitch[1]))
     return TABLE.get(name)
 

@@ -19,7 +19,7 @@ from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.row import RowTable, rows_of_tree
-from cardan.model.tree import GROUND, Link, Tree, grow_tree
+from cardan.model.tree import GROUND, Link, Tree, grow_tree, merged_inertia
 from cardan.model.values import bodies_and_joints, counted, shown, whole
 
 if TYPE_CHECKING:
@@ -134,6 +134,13 @@ class Model:
                 total = total + (self.values[..., self.parameters.slice_of(p.name)][..., 0] - p.nominal)
         return total if self.batch else float(total)
 
+    @property
+    def fixed_moment(self) -> tuple[float, np.ndarray]:
+        """Mass (kg) of the bodies fixed to the ground, and their first moment (3,) about its origin, kg m."""
+        fixed = [b for b, link in enumerate(self.tree.body_link) if link == GROUND]
+        mass, com, _ = merged_inertia(self.bodies, fixed, self.tree.body_pose)
+        return mass, mass * com
+
     def body(self, name: str) -> Body:
         """Look up a body."""
         return self.bodies[self.body_index(name)]
@@ -216,6 +223,8 @@ class Model:
         Of free numbers their places and nominal values enter, by which structure is decided, never the values of `at`.
         """
         h = hashlib.sha256(self.tree.digest().encode() + self.gravity.tobytes())
+        if GROUND in self.tree.body_link:
+            h.update(b"fixed" + np.array([self.fixed_moment[0], *self.fixed_moment[1]], dtype=float).tobytes())
         for joint in (self.joints[j] for j in self.cuts):
             h.update(f"{joint.kind.identity} {joint.parent} {joint.child}".encode())
             h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
@@ -322,7 +331,13 @@ class Model:
             names = ", ".join(repr(self.joints[j].name) for j in self.cuts)
             raise LoopError(
                 f"{what}: model {self.name!r} has closed loops, cut at {names}, and this function knows only trees; "
-                "it would ignore those joints"
+                "it would ignore those joints; cd.reactions has them"
+            )
+        if self.constraints:
+            names = ", ".join(repr(constraint.name) for constraint in self.constraints)
+            raise LoopError(
+                f"{what}: model {self.name!r} has constraints, {names}, and this function knows only trees; it would "
+                "ignore their forces; cd.reactions has them"
             )
 
     def require_one(self, what: str) -> None:

@@ -12,7 +12,9 @@ keep in the plane is described from a `Plane`: its normal, and one position of e
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -107,6 +109,12 @@ class Plane:
     normal: np.ndarray
     joints: tuple[tuple[np.ndarray, np.ndarray], ...]
 
+    @cached_property
+    def digest(self) -> str:
+        """Hex digest of both."""
+        parts = [self.normal, *(part for pose in self.joints for part in pose)]
+        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
+
 
 @dataclass(frozen=True, eq=False)
 class PlanarModel:
@@ -137,6 +145,13 @@ def planar_model(model: Model) -> PlanarModel:
     A mechanism that only its loops keep in the plane is known here once `structure.planarity.find_plane` was called.
     """
     return _DESCRIBED.find(model, None, lambda: described(model, PLANE.find(model, None, lambda: None)))
+
+
+def plane_digest(model: Model) -> str:
+    """Digest of the plane and the position that a mechanism is described from; empty where joints' axes suffice."""
+    planar_model(model)
+    plane = PLANE.find(model, None, lambda: None)
+    return "" if plane is None else plane.digest
 
 
 def described(model: Model, plane: Plane | None) -> PlanarModel:

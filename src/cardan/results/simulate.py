@@ -16,7 +16,7 @@ from cardan.errors import FileError, InputError, InterruptedRunError, Simulation
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.integrate.driver import RunSamples, drive, stops_of
-from cardan.integrate.events import Event, trace_events
+from cardan.integrate.events import Event, require_functions
 from cardan.integrate.integrators import Integrator, Request, find_integrator, option_example, require_step
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
@@ -79,7 +79,8 @@ def simulate(
         q0: configurations (..., nq), rad and m; by default the joints' start values, assembled.
         v0: velocities (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow. They must fit
             loops and couplings; `assemble=True` takes the nearest that do.
-        tau: constant drives (..., nv), N m and N; drives that vary with time are elements of the model.
+        tau: constant drives (..., nv), N m and N; rows are systems, not times (`run.settings["batch"]` tells which
+            arguments made the batch). Drives that vary with time are elements of the model.
         formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", for planar mechanisms "points",
             or one of your own.
         method: the integrator, by name or as an object with its options: "dormand_prince" (explicit, order 5, chooses
@@ -130,12 +131,17 @@ def simulate(
     warn_of_condition(model, found)
     take_as_closed(model)  # the start is checked below, and rejected if a loop is open
     if events:
-        trace_events(model, events)
+        require_functions(model, events)
     systems, states = _states(model, q0, v0, tau, start, assemble)
     settings = {**integrator.options, "rtol": rtol, "atol": atol, "start": start, "duration": duration}
     for name, value in (("step", step), ("max_step", max_step), ("max_steps", max_steps), ("breaks", list(breaks))):
         if value not in (None, np.inf, []):
             settings[name] = value
+    if systems:
+        rows: dict[str, Any] = {"q0": q0, "v0": v0, "tau": tau}
+        settings["batch"] = ", ".join(
+            [k for k, a in rows.items() if np.ndim(a) > 1] + ["parameters"] * bool(model.batch)
+        )
     about = {"method": integrator.name, "formulation": found.name, "settings": settings}
     job = _Job(model, integrator, found, request, systems, times, breaks, about, failures == "keep")
     with _progress(progress, model.name, start, float(times[-1]), len(states.q)) as report:

@@ -36,7 +36,7 @@ def inverse_kernel(model: Model, formulation: Formulation) -> Any:
 
     def make() -> Any:
         prepare(model, formulation)
-        return compile_quantity(model, dynamics.inverse_dynamics(model, formulation), formulation.key)
+        return compile_quantity(model, dynamics.inverse_dynamics(model, formulation), formulation.facts(model))
 
     return _KERNELS.find(model, (formulation.key, "inverse", True), make)
 
@@ -58,7 +58,7 @@ def _with_rows(
 ) -> Any:
     def with_rows(one: Model) -> Any:
         rows = kept_rows(one, formulation)
-        return compile_quantity(one, quantity(rows), f"{formulation.key} rows {rows} loaded {loaded}")
+        return compile_quantity(one, quantity(rows), f"{formulation.facts(one)} rows {rows} loaded {loaded}")
 
     def make() -> Any:
         prepare(model, formulation)

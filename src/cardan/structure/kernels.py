@@ -65,7 +65,7 @@ def equations_kernel(model: Model, formulation: Formulation) -> Any:
     def make() -> Any:
         from cardan.formulation.dynamics import equations_of_motion  # which plain trees do without
 
-        return compile_quantity(model, equations_of_motion(model, formulation), formulation.key)
+        return compile_quantity(model, equations_of_motion(model, formulation), formulation.facts(model))
 
     return _EQUATIONS.find(model, formulation.key, make)
 

@@ -97,7 +97,7 @@ class Projection:
         E = regularisation(A)
         size = ca.fmax(ca.diag(A) + E, constant(self.usual))
         factor = ca.ldl(A + ca.diag(E), True)
-        return Correction(phi, phi[rows], J, beta[rows], M, Y, self.independence * size, factor)
+        return Correction(phi, phi[rows, 0], J, beta[rows, 0], M, Y, self.independence * size, factor)
 
     def moved(self, c: Correction, q: Matrix, v: Matrix, parameters: Sequence[Matrix]) -> tuple[Matrix, Matrix]:
         """Position and velocity moved onto the constraints: one step of Newton's method for both."""

@@ -67,7 +67,7 @@ from cardan.formulation.rows import LinkRows, Rows
 from cardan.formulation.solve import semidefinite
 from cardan.model.force import Coupling
 from cardan.model.model import Model
-from cardan.model.plane import PlanarModel, placed, planar_model
+from cardan.model.plane import PlanarModel, placed, planar_model, plane_digest
 from cardan.model.row import RowTable
 from cardan.model.tree import GROUND, weightless_links
 
@@ -104,6 +104,10 @@ class Points(Formulation):
     about = "particles of planar mechanisms"
     is_planar = True
     has_armature = False
+
+    def facts(self, model: Model) -> str:
+        """A mechanism that only its loops keep in the plane is described from a position: that of its start."""
+        return f"{self.key} {plane_digest(model.unbound)}".rstrip()
 
     def leading_rows(self, model: Model) -> int:
         """Those of the links, which the recursion solves."""
@@ -237,7 +241,7 @@ class Points(Formulation):
         lam[first:] = held
         left = parts.f - parts.M @ vdot - J[first:, :].T @ held
         lam[:first] = _internal(planar, motion, places, own.rows[:first], left, J)
-        return vdot, lam[list(kept)]
+        return vdot, lam[list(kept), 0]
 
     def _answer(self, parts: Parts, vdot: Matrix) -> Answer:
         """The recursion's answer where `vdot` is its own, else read off the points."""

@@ -58,7 +58,7 @@ class ExplicitEquations:
         looped = " looped" if self.looped else ""
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
         careful = " careful" if self.careful else ""
-        return f"{self.formulation.key}{looped}{careful} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
+        return f"{self.formulation.facts(self.model)}{looped}{careful} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
 
     @property
     def projects(self) -> bool:

@@ -242,8 +242,8 @@ class ImplicitSystem:
         self.layout = DaeLayout(of, stabilised)
         self.state = kernel_of_row(model, dae_state(model, of), of.key)
         if not self.is_tree:
-            self.into = kernel_of_row(model, into_own(model, formulation), formulation.key)
-            self.out_of = kernel_of_row(model, out_of_own(model, formulation), formulation.key)
+            self.into = kernel_of_row(model, into_own(model, formulation), of.facts)
+            self.out_of = kernel_of_row(model, out_of_own(model, formulation), of.facts)
         self.residual = kernel_of_row(model, dae_residual(model, self.layout), self.layout.name).ufunc(wide=False)
         self.jacobian, self.pattern = matrix_of_row(model, dae_jacobian(model, self.layout), self.layout.name)
 

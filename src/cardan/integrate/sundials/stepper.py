@@ -224,7 +224,7 @@ class MultistepStepper(SerialStepper):
         self.rates = kernel_of_row(free, explicit_rates(free), "tree").ufunc(wide=False)
         self.jacobian, self.pattern = matrix_of_row(free, explicit_jacobian(free), "tree")
         self.unit = tuple(at.start for at in free.quaternions)
-        self.layout = DaeLayout(Layout(SPATIAL, model.nq, model.nv, (), (), self.unit), stabilised=False)
+        self.layout = DaeLayout(Layout(SPATIAL, SPATIAL.key, model.nq, model.nv, (), (), self.unit), stabilised=False)
         super().__init__(model, request, tau, max_order)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> MultistepRun:

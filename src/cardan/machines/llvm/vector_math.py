@@ -3,7 +3,8 @@
 Sine and cosine: Cody-Waite reduction with fused multiply-adds: k = round(2x/pi), r = x - k pi/2 with pi/2 in three
 parts. The first subtraction is exact: k P1 and x are both multiples of ulp(1)/2 and the difference is below 1. Then
 polynomials on |r| <= pi/4 (the coefficients of Cephes) and the quadrant k mod 4. Past the limit of |x|, where k would
-lose bits, and for inf and nan, a cold branch calls the C library lane by lane.
+lose bits, and for inf and nan, a cold branch calls the C library for these lanes: a row of a batch has the same bits
+whatever its neighbours are.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _print_scalarised(name: str, arity: int, t: VectorType) -> str:
 
 
 def _print_sincos(t: VectorType) -> str:
-    """IR of `{V, V} @sincos(V)`. Needs `@vec.sin` and `@vec.cos`."""
+    """IR of `{V, V} @sincos(V)` and of its cold branch. Needs `@vec.sin` and `@vec.cos`."""
     red = _REDUCTIONS[t.scalar]
     v, i, m = t.vector, t.of(t.integer), t.of("i1")
     fma = f"call {v} @llvm.fma.{t.suffix}"
@@ -130,14 +131,7 @@ def _print_sincos(t: VectorType) -> str:
         return "\n".join(lines)
 
     p1, p2, p3 = (t.splat(-p) for p in red.half_pi)
-    return f"""define internal {{ {v}, {v} }} @sincos({v} %x) {{
-  %xi = bitcast {v} %x to {i}
-  %abs = and {i} %xi, {t.integer_splat(2 ** (bits - 1) - 1)}
-  %large = icmp ugt {i} %abs, {t.integer_splat(limit)}
-{any_large}
-  br i1 %any, label %cold, label %hot
-hot:
-  %shifted = {fma}({v} %x, {v} {t.splat(0.63661977236758134308)}, {v} {t.splat(red.magic)})
+    hot = f"""  %shifted = {fma}({v} %x, {v} {t.splat(0.63661977236758134308)}, {v} {t.splat(red.magic)})
   %quadrant = bitcast {v} %shifted to {i}
   %k = fsub {v} %shifted, {t.splat(red.magic)}
   %ra = {fma}({v} %k, {v} {p1}, {v} %x)
@@ -162,14 +156,31 @@ hot:
   %sx = xor {i} %si, %ssign
   %cx = xor {i} %ci, %csign
   %sin.x = bitcast {i} %sx to {v}
-  %cos.x = bitcast {i} %cx to {v}
+  %cos.x = bitcast {i} %cx to {v}"""
+    return f"""define internal {{ {v}, {v} }} @sincos({v} %x) {{
+  %xi = bitcast {v} %x to {i}
+  %abs = and {i} %xi, {t.integer_splat(2 ** (bits - 1) - 1)}
+  %large = icmp ugt {i} %abs, {t.integer_splat(limit)}
+{any_large}
+  br i1 %any, label %cold, label %hot
+hot:
+{hot}
   %h0 = insertvalue {{ {v}, {v} }} poison, {v} %sin.x, 0
   %h1 = insertvalue {{ {v}, {v} }} %h0, {v} %cos.x, 1
   ret {{ {v}, {v} }} %h1
 cold:
-  %sin.l = call {v} @vec.sin({v} %x)
-  %cos.l = call {v} @vec.cos({v} %x)
-  %l0 = insertvalue {{ {v}, {v} }} poison, {v} %sin.l, 0
-  %l1 = insertvalue {{ {v}, {v} }} %l0, {v} %cos.l, 1
-  ret {{ {v}, {v} }} %l1
+  %l = call {{ {v}, {v} }} @sincos.cold({v} %x, {m} %large)
+  ret {{ {v}, {v} }} %l
+}}
+
+define internal {{ {v}, {v} }} @sincos.cold({v} %given, {m} %large) noinline cold {{
+  %x = select {m} %large, {v} {t.splat(0.0)}, {v} %given
+{hot}
+  %sin.l = call {v} @vec.sin({v} %given)
+  %cos.l = call {v} @vec.cos({v} %given)
+  %sin.e = select {m} %large, {v} %sin.l, {v} %sin.x
+  %cos.e = select {m} %large, {v} %cos.l, {v} %cos.x
+  %e0 = insertvalue {{ {v}, {v} }} poison, {v} %sin.e, 0
+  %e1 = insertvalue {{ {v}, {v} }} %e0, {v} %cos.e, 1
+  ret {{ {v}, {v} }} %e1
 }}"""

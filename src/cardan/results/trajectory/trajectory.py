@@ -525,8 +525,9 @@ class Trajectory:
     def _facts(self) -> list[tuple[str, str]]:
         """Rows of the summary, without computing anything new."""
         model = repr(self._metadata.labels.model)
+        rows = f" (rows of {self._metadata.settings['batch']})" if "batch" in self._metadata.settings else ""
         found = [
-            ("model", f"{model}, {' x '.join(map(str, self.batch))} systems" if self.batch else model),
+            ("model", f"{model}, {' x '.join(map(str, self.batch))} systems{rows}" if self.batch else model),
             ("time", f"{np.nanmin(self.time):.6g} s to {np.nanmax(self.time):.6g} s"),
             ("samples", str(self.time.shape[-1])),
             ("method", self.method or "not given"),
