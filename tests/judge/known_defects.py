@@ -57,12 +57,12 @@ def modes_of_coaxial_cranks() -> Iterator[Answer]:
         judge, rng = Judge(model), np.random.default_rng(2)
         for mode in (0.0, 0.9):
             for _ in range(2):
-                state = _state_in_mode(model, mode, rng)
+                state = state_in_mode(model, mode, rng)
                 yield from answers(model, judge, (*state, rng.standard_normal(model.nv)))
                 yield from _runs(model, judge, *state)
 
 
-def _state_in_mode(model: cd.Model, x: float, rng: np.random.Generator) -> tuple[Array, Array]:
+def state_in_mode(model: cd.Model, x: float, rng: np.random.Generator) -> tuple[Array, Array]:
     """On the axis the cranks stand anywhere, bars folded back; elsewhere they are mirror images."""
     q, v = np.zeros(model.nq), np.zeros(model.nv)
     q[model.q_slice("S")] = x

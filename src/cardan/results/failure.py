@@ -72,7 +72,7 @@ def _require_a_branch(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> N
     usual = np.maximum(_usual_lengths(model, rows), 1e-300)
     J = np.asarray(constraint_kernels(model)[1](q, *time_argument(model, t))[0])[:, rows] / usual[:, None]
     least = np.linalg.svd(J, compute_uv=False)[:, -1] if rows else np.ones(len(q))
-    for i in np.flatnonzero(least < CLOSED):
+    for i in map(int, np.flatnonzero(least < CLOSED)):
         one = model.one_of((i,)) if model.batch else model
         gamma = np.asarray(equations_at(one, SPATIAL, q[i], t, v[i])[3])[rows] / usual
         left = gamma - J[i] @ (np.linalg.pinv(J[i], rcond=CLOSED) @ gamma)

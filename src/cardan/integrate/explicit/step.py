@@ -57,8 +57,8 @@ class ExplicitEquations:
         """Everything that distinguishes these equations from others of the same model."""
         looped = " looped" if self.looped else ""
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
-        careful = " careful" if self.careful else ""
-        return f"{self.formulation.facts(self.model)}{looped}{careful} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
+        how = f"{looped}{' careful' if self.careful else ''} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
+        return f"{self.formulation.facts(self.model)}{how}"
 
     @property
     def projects(self) -> bool:
