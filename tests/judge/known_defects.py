@@ -10,8 +10,9 @@ import numpy as np
 
 import cardan as cd
 
-from .comparison import Answer, answers, random_state, worst_on_the_way
+from .comparison import Answer, allowed, answers, random_state, worst_on_the_way
 from .joint_motions import Array
+from .long_runs import reference, run_answers
 from .maximal_coordinates import Judge
 from .random_mechanisms import mechanism
 
@@ -32,6 +33,19 @@ def bricard_rings() -> Iterator[Answer]:
         judge = Judge(model)
         for q in worst_on_the_way(model, judge, cd.assemble(model)[0], rng).values():
             yield from answers(model, judge, random_state(model, rng, q))
+
+
+def run_of_a_bricard_ring() -> Iterator[Answer]:
+    """A run through such a position loses digits where the engine's rows do not change with it."""
+    seed, rng = 10, np.random.default_rng(10)
+    model = mechanism(seed, family="Bricard").build()
+    judge = Judge(model)
+    q = worst_on_the_way(model, judge, cd.assemble(model)[0], rng)["absolute"]
+    direction = allowed(judge, q, rng.standard_normal(model.nv))
+    state = cd.assemble(model, cd.plus(model, q, -0.3 * direction), 2.5 * direction)
+    right = reference(judge, *state, np.linspace(0, 0.3, 7))
+    for key in ("spatial", "absolute", "relative"):
+        yield from run_answers(model, judge, right, key)
 
 
 def coaxial_cranks(x: float) -> cd.Mechanism:
@@ -97,5 +111,6 @@ def _runs(model: cd.Model, judge: Judge, q: Array, v: Array) -> Iterator[Answer]
 
 KNOWN = [
     Known("Bricard's rings (point 2)", bricard_rings),
+    Known("a run of Bricard's ring (point 2)", run_of_a_bricard_ring),
     Known("coaxial cranks that change their freedoms (point 14)", modes_of_coaxial_cranks),
 ]
