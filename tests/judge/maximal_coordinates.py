@@ -24,7 +24,7 @@ import cardan as cd
 from .joint_motions import MOTIONS, Array, Motion, cross_matrix
 
 SMALL = 1e-9  # of the largest singular value: less is a dependent row
-CLEAR = 1e-12  # dependent rows are below this; between the two nobody can tell
+CLEAR = 1e-12  # dependent rows are below this; between the two lies a singular position, too near to judge
 
 
 class CannotJudgeError(Exception):
@@ -125,7 +125,7 @@ class Judgement:
     def is_clear(self) -> bool:
         """Whether it is clear which singular values are rounding."""
         left = self.singular[self.rank :]
-        return not left.size or bool(left[0] <= CLEAR * max(self.condition, 1.0) * self.singular[0])
+        return not left.size or bool(left[0] <= CLEAR * self.singular[0])
 
     def error_of_accelerations(self, a: Array) -> float:
         """Error of accelerations (nv,), relative to what acts."""
@@ -233,7 +233,7 @@ class Judge:
         J = self.rows(at, self.joint_states(at, q), t)[0]
         A = J @ (axes / np.sqrt(np.maximum(values, 1e-9 * values[-1])) @ axes.T)
         s = np.linalg.svd(A / np.linalg.norm(A, axis=1, keepdims=True), compute_uv=False)
-        return float(s[0] / s[s > SMALL * s[0]][-1])
+        return float(s[0] / s[s > CLEAR * s[0]][-1])
 
     def joint_states(self, at: Places, q: Array) -> list[JointState]:
         """Every joint between the bodies where they are; those of the tree have the coordinates given."""
