@@ -27,7 +27,7 @@ METHODS: dict[str, tuple[dict[str, float], float]] = {
     "gear": ({}, 1e-5),
     "bdf": ({}, 1e-5),
     "adams": ({}, 1e-5),
-    "rk4": ({"step": 1e-3}, 1e-7),
+    "rk4": ({"step": 1e-3}, 1e-5),
     "alpha": ({"step": 1e-3}, 1e-3),
     "euler": ({"step": 1e-4}, 1e-2),
 }
