@@ -96,7 +96,7 @@ def answers(model: cd.Model, judge: Judge, state: tuple[Array, ...], t: float = 
                 yield Answer("balance of reactions", key, right.balance(found), bound, said, right.condition)
     if right.condition < MASK_UP_TO:
         mask, said, raw = _heard(partial(cd.undetermined_reactions, model, q, t=t))
-        wrong = 1.0 if mask is None else float((mask == right.determined).sum())
+        wrong = 1.0 if mask is None else float((mask & right.determined | ~mask & right.undetermined).sum())
         yield Answer("mask of reactions" + raw, "all", wrong, 0.5, said, right.condition)
 
 
@@ -142,13 +142,13 @@ def _to_peak(model: cd.Model, judge: Judge, q: Array, wish: Array, steps: int) -
     def moved(q: Array, step: Array) -> Array:
         return cd.assemble(model, cd.plus(model, q, step))[0]
 
-    way = [(q, _along(judge, q, wish), judge.condition(q))]
+    way = [(q, allowed(judge, q, wish), judge.condition(q))]
     if not way[0][1].any():
         return []
     for _ in range(steps):
         q, direction, _ = way[-1]
         q = moved(q, 0.1 * direction)
-        way.append((q, _along(judge, q, direction), judge.condition(q)))
+        way.append((q, allowed(judge, q, direction), judge.condition(q)))
         if len(way) > 2 and way[-2][2] >= max(way[-1][2], way[-3][2], 3 * way[0][2]):
             break
     else:
@@ -172,13 +172,13 @@ def worst_on_the_way(
 
     Regular positions only, by the judge's condition: there a peak is a choice of rows that does not fit.
     """
-    direction = _along(judge, q, rng.standard_normal(model.nv))
+    direction = allowed(judge, q, rng.standard_normal(model.nv))
     keys = [key for key in FORMULATIONS if key != "points" or cd.is_planar(model)]
     way = [(q, direction)]
     with suppress(cd.CardanError):
         for _ in range(steps if direction.any() else 0):
             q = cd.assemble(model, cd.plus(model, q, 0.1 * direction))[0]
-            direction = _along(judge, q, direction)
+            direction = allowed(judge, q, direction)
             way.append((q, direction))
     way = [(q, direction) for q, direction in way if judge.condition(q) < REGULAR]
     found = {}
@@ -207,7 +207,7 @@ def worst_on_the_way(
     return found
 
 
-def _along(judge: Judge, q: Array, wish: Array) -> Array:
+def allowed(judge: Judge, q: Array, wish: Array) -> Array:
     """The part of a wish (nv,) that the constraints allow, of unit length; zero where they allow nothing."""
     rows = judge.tree_rows(q)
     size = np.linalg.norm(rows, axis=1)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 import cardan as cd
 
-from .comparison import Answer, answers, random_state, worst_on_the_way
+from .comparison import Answer, allowed, answers, random_state, towards_singular, worst_on_the_way
 from .joint_motions import Array
+from .long_runs import reference, run_answers
 from .maximal_coordinates import Judge
 from .random_mechanisms import mechanism
 
@@ -32,6 +34,19 @@ def bricard_rings() -> Iterator[Answer]:
         judge = Judge(model)
         for q in worst_on_the_way(model, judge, cd.assemble(model)[0], rng).values():
             yield from answers(model, judge, random_state(model, rng, q))
+
+
+def run_of_a_bricard_ring() -> Iterator[Answer]:
+    """A run through such a position loses digits where the engine's rows do not change with it."""
+    seed, rng = 10, np.random.default_rng(10)
+    model = mechanism(seed, family="Bricard").build()
+    judge = Judge(model)
+    q = worst_on_the_way(model, judge, cd.assemble(model)[0], rng)["absolute"]
+    direction = allowed(judge, q, rng.standard_normal(model.nv))
+    state = cd.assemble(model, cd.plus(model, q, -0.3 * direction), 2.5 * direction)
+    right = reference(judge, *state, np.linspace(0, 0.3, 7))
+    for key in ("spatial", "absolute", "relative"):
+        yield from run_answers(model, judge, right, key)
 
 
 def coaxial_cranks(x: float) -> cd.Mechanism:
@@ -95,7 +110,41 @@ def _runs(model: cd.Model, judge: Judge, q: Array, v: Array) -> Iterator[Answer]
         yield Answer(f"run with {method}, energy", "spatial", drift, 1e-3, said, 1.0)
 
 
+def at_start(family: str, seed: int) -> Iterator[Answer]:
+    """A mechanism of the search, at its start."""
+    model = mechanism(seed, family=family).build()
+    state = random_state(model, np.random.default_rng(seed), cd.assemble(model)[0])
+    yield from answers(model, Judge(model), state)
+
+
+def nearly_flat() -> Iterator[Answer]:
+    """A four-bar ever nearer to its flat position: only the first configuration of a model is looked at."""
+    for seed in (3, 10):
+        model = mechanism(seed, family="four-bars").build()
+        judge, rng = Judge(model), np.random.default_rng(seed)
+        for q in towards_singular(model, judge, random_state(model, rng)[0], rng):
+            yield from answers(model, judge, random_state(model, rng, q))
+
+
+def slides() -> Iterator[Answer]:
+    """Bodies that only shift, in a plane to which the joints are at an angle: moments about its normal."""
+    m = cd.Mechanism("slides", gravity=(0, -9.81, 0))
+    for k in "123":
+        m.body(f"b{k}", mass=1.0, com=(0.1, 0.2, 0.0), inertia=(0.1, 0.1, 0.1))
+    m.joint("A", cd.Cylindrical(axis=(1, 0, 0)), m.ground, "b1")
+    m.joint("B", cd.Revolute(axis=(0, 1, 0.5)), "b1", "b2")
+    m.joint("C", cd.Prismatic(axis=(0, 1, 0)), m.ground, "b3")
+    m.joint("D", cd.Planar(normal=(1, 2, 3)), "b2", "b3")
+    model = m.build()
+    yield from answers(model, Judge(model), random_state(model, np.random.default_rng(0), cd.assemble(model)[0]))
+
+
 KNOWN = [
     Known("Bricard's rings (point 2)", bricard_rings),
+    Known("a run of Bricard's ring (point 2)", run_of_a_bricard_ring),
     Known("coaxial cranks that change their freedoms (point 14)", modes_of_coaxial_cranks),
+    Known("four-bar nearly flat, after the first call (point 3)", nearly_flat),
+    Known("mask of a geared parallelogram (point 16)", partial(at_start, "geared", 12)),
+    Known("a loop closed by a free joint (point 19)", partial(at_start, "graph", 32)),
+    Known("reactions in points of bodies that only shift", slides),
 ]

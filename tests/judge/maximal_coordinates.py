@@ -24,7 +24,7 @@ import cardan as cd
 from .joint_motions import MOTIONS, Array, Motion, cross_matrix
 
 SMALL = 1e-9  # of the largest singular value: less is a dependent row
-CLEAR = 1e-12  # dependent rows are below this; between the two nobody can tell
+CLEAR = 1e-12  # dependent rows are below this; between the two lies a singular position, too near to judge
 
 
 class CannotJudgeError(Exception):
@@ -89,6 +89,7 @@ class Judgement:
         a: accelerations (nv,) along the tree's rates.
         wrenches: of every joint on its child (joints, 6); those of least size where some are undetermined.
         determined: which of them the equations tell, a mask (joints, 6).
+        undetermined: which they do not; at places where a self-stress just vanishes some are neither.
         singular: singular values of all rows, each of unit length in the metric of the masses.
         rank: how many of them are not rounding.
         scale: size of accelerations, each weighed by the root of the inertia that it moves.
@@ -104,6 +105,7 @@ class Judgement:
     a: Array
     wrenches: Array
     determined: Array
+    undetermined: Array
     singular: Array
     rank: int
     scale: float
@@ -123,7 +125,7 @@ class Judgement:
     def is_clear(self) -> bool:
         """Whether it is clear which singular values are rounding."""
         left = self.singular[self.rank :]
-        return not left.size or bool(left[0] <= CLEAR * max(self.condition, 1.0) * self.singular[0])
+        return not left.size or bool(left[0] <= CLEAR * self.singular[0])
 
     def error_of_accelerations(self, a: Array) -> float:
         """Error of accelerations (nv,), relative to what acts."""
@@ -231,7 +233,7 @@ class Judge:
         J = self.rows(at, self.joint_states(at, q), t)[0]
         A = J @ (axes / np.sqrt(np.maximum(values, 1e-9 * values[-1])) @ axes.T)
         s = np.linalg.svd(A / np.linalg.norm(A, axis=1, keepdims=True), compute_uv=False)
-        return float(s[0] / s[s > SMALL * s[0]][-1])
+        return float(s[0] / s[s > CLEAR * s[0]][-1])
 
     def joint_states(self, at: Places, q: Array) -> list[JointState]:
         """Every joint between the bodies where they are; those of the tree have the coordinates given."""
@@ -341,7 +343,7 @@ class Judge:
         weights = np.sqrt(np.maximum(np.einsum("ik,ij,jk->k", rates, M, rates), 0.0))
         turning = Vt[:rank].T @ ((U[:, :rank].T @ (gamma / length)) / s[:rank])
         scale = float(np.linalg.norm(free) + np.linalg.norm(turning) + np.linalg.norm(y))
-        known = loose < 1e-6
+        known = loose < 1e-10 * max(1.0, 1e-3 * s[0] / s[rank - 1] if rank else 1.0)
         inertial = np.abs(vdot.reshape(-1, 6)[:, :3]).max(initial=0.0) + np.linalg.norm(self.gravity)
         masses = max(body.mass for body in self.bodies)
         size = float(np.ptp(np.concatenate([at.x, *(s_.x[None] for s_ in states)]), axis=0).max())
@@ -358,7 +360,7 @@ class Judge:
             turns = max(1.0, float(np.abs(given[:, :3]).max(initial=0.0)) / moment)
             return float(max(left[0] / force, left[1] / moment) / max(arms, turns))
 
-        return Judgement(a, wrenches, known, s, rank, scale, weights, force, moment, gap, off, balance)
+        return Judgement(a, wrenches, known, loose > 1e-4, s, rank, scale, weights, force, moment, gap, off, balance)
 
     def _open(self, c: int, states: list[JointState], t: float) -> float:
         """Residual of a coupling; angles of cut joints are known but for whole turns."""

@@ -69,8 +69,6 @@ class Maker:
         rng, motion = self.rng, MOTIONS[kind]
         if q is None:
             q = rng.uniform(-0.8, 0.8, motion.nq)
-            if kind == "free":  # it is where it is
-                q = motion.measured(np.eye(3), np.zeros(3), 0.0)
         if motion.nq != motion.nv:
             q = np.concatenate([q[:-4], q[-4:] / np.linalg.norm(q[-4:])])
         turned = pose(random_rotation(rng) if rng.random() < 0.5 else np.eye(3), np.zeros(3))
@@ -168,6 +166,16 @@ def graph(rng: Rng) -> Maker:
             name = w.body()
             for kind in (("spherical", "spherical"), ("planar", "planar"), ("spherical", "planar"))[rng.integers(3)]:
                 w.join(kind, *w.ends(names[1], name), _between(w, names[1], name))
+    return w
+
+
+def tree(rng: Rng) -> Maker:
+    """A random tree of one to five bodies."""
+    w = Maker("tree", rng)
+    for _ in range(int(rng.integers(1, 6))):
+        near = str(rng.choice(list(w.poses)))
+        name = w.body()
+        w.join(str(rng.choice(list(MOTIONS))), *w.ends(near, name), _between(w, near, name))
     return w
 
 
@@ -443,12 +451,13 @@ def coaxial(rng: Rng) -> Maker:
 
 
 FAMILIES: dict[str, Callable[[Rng], Maker]] = {
-    "graph": graph, "dyads": dyads, "four-bars": four_bars, "geared": geared, "driven": driven, "Bennett": bennett,
-    "Bricard": bricard, "spherical ring": spherical_ring, "Sarrus": sarrus, "sliders": sliders, "coaxial": coaxial,
+    "tree": tree, "graph": graph, "dyads": dyads, "four-bars": four_bars, "geared": geared, "driven": driven,
+    "Bennett": bennett, "Bricard": bricard, "spherical ring": spherical_ring, "Sarrus": sarrus, "sliders": sliders,
+    "coaxial": coaxial,
 }  # fmt: skip
 """How each family is drawn."""
 DRAWN = ("graph", "dyads", "graph", "four-bars", "graph", "Bricard", "dyads", "Bennett", "graph", "spherical ring",
-         "four-bars", "Sarrus", "geared", "graph", "sliders", "coaxial", "driven")  # fmt: skip
+         "four-bars", "Sarrus", "geared", "graph", "sliders", "coaxial", "driven", "tree")  # fmt: skip
 """Families in the order of seeds."""
 
 
