@@ -86,3 +86,19 @@ def test_less_rho_damps_more_and_slow_motion_hardly() -> None:
     assert fast[0] > fast[1] > fast[2] > fast[3]
     assert fast[0] > 0.1 > 1e-3 > fast[2]
     assert min(slow) > 0.6
+
+
+@pytest.mark.parametrize("formulation", ["absolute", "relative"])
+def test_a_torsion_spring_counts_turns_in_steps_of_more_than_half_a_turn(formulation: str) -> None:
+    """Turns of 4 rad a step; the angle of the spring was taken within half a turn of the last step's."""
+    m = cd.Mechanism("wound", gravity=(0, 0, 0))
+    m.body("disc", mass=1.0, inertia=(0.1, 0.1, 0.2))
+    m.joint("A", cd.Revolute(), m.ground, "disc")
+    m.torsion("spring", "A", stiffness=2.0)
+    model = m.build()
+    runs = [
+        cd.simulate(model, 2.0, [0.0], [40.0], method="alpha", formulation=name, step=0.1, samples=21)
+        for name in ("spatial", formulation)
+    ]
+    np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-8)
+    np.testing.assert_allclose(runs[1].q[:, 0], 40 / 10**0.5 * np.sin(10**0.5 * runs[1].time), atol=1.0)

@@ -6,7 +6,7 @@ different iterations and times; none waits for another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from cardan.errors import InputError
 from cardan.formulation.coordinates import into_own, out_of_own
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
+from cardan.formulation.tree import PLUS
 from cardan.integrate.alpha import step as text
 from cardan.integrate.alpha.step import CONTROL, AlphaEquations, AlphaPoint, AlphaState, NewtonEquations, NewtonUnknowns
 from cardan.integrate.events import per_system
@@ -43,7 +44,7 @@ class AlphaKernels(IntegratorKernels):
     @property
     def facts(self) -> tuple[Any, ...]:
         """The method and the unknowns."""
-        return "generalised alpha", self.layout.key, self.layout.lent
+        return "generalised alpha, angles ahead", self.layout.key, self.layout.lent
 
     @property
     def is_tree(self) -> bool:
@@ -97,10 +98,13 @@ class AlphaKernels(IntegratorKernels):
         import casadi as ca
 
         symbols = {name: ca.SX.sym(name, size or 1) for name, size in self.sizes.items()}
-        equations, given, data = self._equations(symbols.get("x"))
         control = text.AlphaControl(*(ca.SX.sym(name) for name in CONTROL))
         s, c = self._state(symbols), text.AlphaCoefficients.of(control.rho)
         h = text.step_length(s, control)
+        equations, given, data = self._equations(None)
+        if not self.is_tree:  # measured angles are taken near where the step leads: it may be longer than half a turn
+            ahead = function_of(self.model, PLUS)(s.x, h * s.w, *given.parameters)
+            given = replace(given, about=(ahead,))
         x = text.iterate_or_guess(s, text.predict(c, s.point))
         linear = text.linearise(equations, c, s.point, x, h, given)
         state, controls = list(symbols.values()), [*(getattr(control, name) for name in CONTROL), *data]
@@ -108,7 +112,7 @@ class AlphaKernels(IntegratorKernels):
         def finish(linear: NewtonEquations) -> list[Any]:
             found = text.correct(equations, c, s.point, x, h, linear, given)
             new = found[1]
-            tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, s.x, given)
+            tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, given.about[0], given)
             directions = np.array([event.direction for event in self.events])
             after, busy = text.finish_iteration(
                 s, control, found, tree, self._events(new.t, tree[0], tree[1], given), directions
@@ -130,7 +134,7 @@ class AlphaKernels(IntegratorKernels):
         return March(((opening, 1), (closing, 1)), len(state), len(kept))
 
     def _equations(self, about: Any) -> tuple[AlphaEquations, Given, list[Any]]:
-        given = self._given() if self.is_tree else self._given(about)
+        given = self._given() if about is None or self.is_tree else self._given(about)
         return AlphaEquations.record(self.model, self.layout), *given
 
     def _tree(self, q: Any, v: Any, about: Any, given: Given) -> Any:
