@@ -79,7 +79,8 @@ def drive(
     """Run B systems from states q (B, nq), v (B, nv) at `times[0]` through all times, s.
 
     At `breaks` the stepper stops exactly and begins again. `stops` says for each event whether it ends the run of the
-    system that meets it. `report` is called with the time reached. Ctrl-C ends the run and sets `interrupted`.
+    system that meets it. `report` is called with the time reached. Ctrl-C ends the run and sets `interrupted`, and the
+    outcome of the systems that were still on their way.
     """
     kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1])
     alive = np.ones(len(q), dtype=bool)
@@ -100,6 +101,7 @@ def drive(
                 report(t)
     except KeyboardInterrupt:
         kept.interrupted = True
+        kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
     kept.project(stepper)
     return kept
 

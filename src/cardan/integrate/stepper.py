@@ -34,6 +34,8 @@ class Outcome(IntEnum):
     SOLVER_FAILED = 6  # the external solver failed; `Arrival.message` has its message
     TOO_MANY_STEPS = 7  # more steps than allowed
     RESTING = 8  # the system was told to stay where it is
+    INTERRUPTED = 9  # Ctrl-C, before the system arrived
+    NOT_COMPUTED = 10  # the run was interrupted before the system began
 
     @property
     def text(self) -> str:
@@ -49,6 +51,8 @@ _OUTCOME_TEXTS = {
     Outcome.OPEN_LOOP: "a loop opened",
     Outcome.SOLVER_FAILED: "the solver failed",
     Outcome.TOO_MANY_STEPS: "too many steps",
+    Outcome.INTERRUPTED: "interrupted",
+    Outcome.NOT_COMPUTED: "not computed",
 }
 
 
