@@ -69,6 +69,40 @@ def test_fork_waits_for_a_compilation():
     thread.join()
 
 
+BUILD_AND_FORK = """
+import os, signal, sys, threading
+from cardan.mechanisms import four_bar
+from cardan.model.model import Model
+
+inside, go_on = threading.Event(), threading.Event()
+key = Model.key.func
+def slowly(model):
+    if threading.current_thread() is not threading.main_thread():
+        inside.set()
+        go_on.wait(20)
+    return key(model)
+Model.key.func = slowly
+thread = threading.Thread(target=lambda: four_bar().build().key)
+thread.start()
+inside.wait(20)
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    os._exit(0 if four_bar().build().key else 1)
+status = os.waitpid(child, 0)[1]
+go_on.set()
+thread.join()
+sys.exit(status)
+"""
+
+
+@POSIX
+def test_a_fork_while_a_model_is_being_built():
+    """A child builds models although a thread of its parent was just computing an attribute of one."""
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    assert subprocess.run([sys.executable, "-c", BUILD_AND_FORK], env=env, timeout=60, check=False).returncode == 0
+
+
 @POSIX
 def test_stampede(tmp_path, monkeypatch):
     """Eight processes at once on an empty cache; `python -m tests.machines.stampede 200` is the long version."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -335,3 +336,41 @@ m.build().key
 assert "casadi" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_builds_in_threads_leave_casadi_as_it_was() -> None:
+    """Two functions of users run at the same time, the first ends first; and one that fails."""
+    options: Any = ca.GlobalOptions
+    modes = getattr(options, "getNumpyMode", lambda: None)
+    before = ca.SX.__float__, modes()
+    first, second = threading.Event(), threading.Event()
+
+    def build(enter: threading.Event, wait: threading.Event) -> None:
+        def law(t: Any, q: Any, v: Any) -> Any:
+            enter.set()
+            assert wait.wait(20)
+            with pytest.raises(TypeError, match=r"float\(\) of the symbol"):
+                float(q)
+            return np.sin(q)
+
+        m = cd.Mechanism("arm")
+        m.body("a", **SOLID)
+        m.joint("hinge", cd.Revolute(), m.ground, "a")
+        m.drive("motor", "hinge", law)
+        m.build()
+
+    ended = threading.Event()
+    later = threading.Thread(target=build, args=(second, ended))
+    sooner = threading.Thread(target=build, args=(first, second))
+    sooner.start()
+    assert first.wait(20)
+    later.start()
+    sooner.join()
+    ended.set()
+    later.join()
+    assert (ca.SX.__float__, modes()) == before
+    m = robot()
+    m.drive("motor", "hinge", lambda t, q, v: 1 / 0)
+    with pytest.raises(cd.ModelError, match="division by zero"):
+        m.build()
+    assert (ca.SX.__float__, modes()) == before

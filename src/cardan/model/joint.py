@@ -30,7 +30,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -50,6 +50,7 @@ from cardan.algebra.rotation import (
 )
 from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.errors import InputError, ModelError
+from cardan.lazy import cached_property
 from cardan.model.field import AXIS, Field
 from cardan.model.pose import numbers, unit_axis
 

@@ -7,7 +7,6 @@ different iterations and times; none waits for another.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from cardan.integrate.events import per_system
 from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of
 from cardan.integrate.stepper import BatchStepper, Outcome, States
+from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.model import Model
 from cardan.program.march import March

@@ -54,8 +54,8 @@ class Store(contextlib.AbstractContextManager["Store"]):
 
     def __init__(
         self, path: str | os.PathLike[str], model: Model, time: Any, batch_size: int | tuple[int, ...], *,
-        tau: Any = None, values: Any = None, method: str = "", formulation: str = "spatial", settings: Mapping[str, Any] | None = None,
-        overwrite: bool = False,
+        tau: Any = None, values: Any = None, method: str = "", formulation: str = "spatial",
+        settings: Mapping[str, Any] | None = None, overwrite: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise InputError(f"store: model must be a cd.Model, got {type(model).__name__}")
