@@ -43,6 +43,7 @@ from cardan.model.field import (
     WRENCHES,
     Field,
 )
+from cardan.model.graph_digest import graph_digest
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
 from cardan.model.values import floats
@@ -283,7 +284,7 @@ class Coupling:
 
 def digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], *graphs: Any) -> bytes:
     """Digest of an element: what it is, what it acts on, its numbers and its graphs."""
-    texts = [graph.serialize() for graph in graphs if graph is not None]
+    texts = [graph_digest(graph) for graph in graphs if graph is not None]
     h = hashlib.sha256(f"{what} {on} {' '.join(texts)}".encode())
     for name, value in sorted(values.items()):
         h.update(f"{name} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())

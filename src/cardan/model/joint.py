@@ -52,6 +52,7 @@ from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.errors import InputError, ModelError
 from cardan.lazy import cached_property
 from cardan.model.field import AXIS, Field
+from cardan.model.graph_digest import graph_digest
 from cardan.model.pose import numbers, unit_axis
 
 Function = Callable[..., Any]
@@ -232,7 +233,7 @@ class Kind:
         q, v, R, p = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nv), ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3)
         values = [f(q) for f in (self.E, self.r, self.S, self.T) if f] + [f(q, v) for f in (self.bias, self.plus) if f]
         graph = ca.Function("kind", [q, v, R, p], [ca.SX(x) for x in (*values, self.phi(R, p), self.measure(R, p))])
-        h = hashlib.sha256(f"{graph.serialize()} {self.neutral} {self.in_plane} {self.motions}".encode())
+        h = hashlib.sha256(f"{graph_digest(graph)} {self.neutral} {self.in_plane} {self.motions}".encode())
         if self.unmoved is not None:
             sample = np.random.default_rng(0).standard_normal((6, 6))
             h.update(np.ascontiguousarray(self.unmoved(sample @ sample.T)).tobytes())

@@ -66,7 +66,7 @@ def _keep_symbols() -> Callable[[], None]:
     symbols: Any = ca.SX
     options: Any = ca.GlobalOptions
     as_float = symbols.__float__
-    mode = options.getNumpyMode() if hasattr(options, "getNumpyMode") else None
+    mode = options.getNumpyMode()
 
     def refuse(symbol: Any) -> float:
         if symbol.is_constant():
@@ -76,12 +76,10 @@ def _keep_symbols() -> Callable[[], None]:
 
     def restore() -> None:
         symbols.__float__ = as_float
-        if mode is not None:
-            options.setNumpyMode(mode)
+        options.setNumpyMode(mode)
 
     symbols.__float__ = refuse
-    if mode is not None:
-        options.setNumpyMode(-1)
+    options.setNumpyMode(-1)
     return restore
 
 
