@@ -4,6 +4,7 @@
 #   make search  the random tests with new examples: each run looks elsewhere
 #   make bench   Cardan and the peers in the same run
 #   make docs    the documentation as a site, in site/
+#   make bounds  part of the tests at the lower bounds of the dependencies, in an environment of its own
 # Options: PYTHON=python3.12   WORKERS=8   ARGS="..." (passed to pytest or to the benchmark)
 
 PYTHON  ?= python3
@@ -18,7 +19,7 @@ MADE    := $(VENV)/.made-$(TAG)
 RUNTIME := $(VENV)/.runtime
 TESTING := $(VENV)/.testing
 
-.PHONY: help demo test search bench docs lint format clean
+.PHONY: help demo test search bench bounds docs lint format clean
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' $(firstword $(MAKEFILE_LIST))
 
@@ -47,6 +48,9 @@ bench: $(TESTING)
 docs: $(TESTING)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the site is in site/index.html; $(BIN)/mkdocs serve shows it as you write"
+
+bounds: $(TESTING)
+	$(BIN)/python -m tests.product.package --lower
 
 clean:
 	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cardan import load_time  # noqa: F401, first: it takes the time
 from cardan.algebra.plane import Particles, particles, rod_particles
 from cardan.errors import (
     CardanError,

@@ -21,7 +21,9 @@ def whole_file(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
     part = begin_file(path, overwrite)
     try:
         yield part
-        finish_file(part, Path(path))
+        finish_file(part, Path(path), overwrite)
+    except FileExistsError:
+        raise already_there(path) from None
     except SYSTEM_ERRORS as error:
         raise cannot_write(path, error) from error
     finally:
@@ -44,7 +46,7 @@ def begin_file(path: str | os.PathLike[str], overwrite: bool) -> Path:
     if target.is_dir():
         raise FileError(f"{target}: it is a folder; give the name of a file")
     if target.exists() and not overwrite:
-        raise FileError(f"{target}: there is such a file already; pass overwrite=True to replace it")
+        raise already_there(target)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -53,11 +55,30 @@ def begin_file(path: str | os.PathLike[str], overwrite: bool) -> Path:
     return part
 
 
-def finish_file(part: Path, target: Path) -> None:
-    """Flush a temporary file to the disk and move it to the target."""
+def finish_file(part: Path, target: Path, overwrite: bool) -> None:
+    """Flush a temporary file to the disk and move it to the target.
+
+    Without `overwrite` a target that has appeared meanwhile is left alone: `FileExistsError`.
+    """
     with open(part, "r+b") as file:
         os.fsync(file.fileno())
-    os.replace(part, target)
+    if overwrite:
+        os.replace(part, target)
+        return
+    try:
+        os.link(part, target)  # fails if the target exists, which `os.replace` does not
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: take the name first
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        os.replace(part, target)
+    else:
+        part.unlink()
+
+
+def already_there(path: str | os.PathLike[str]) -> FileError:
+    """The error for a file that may not be replaced."""
+    return FileError(f"{os.fspath(path)}: there is such a file already; pass overwrite=True to replace it")
 
 
 def cannot_write(path: str | os.PathLike[str], error: BaseException) -> FileError:

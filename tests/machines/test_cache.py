@@ -1,6 +1,7 @@
 """Compiled code on disk: found again, checked before use, and never in the way."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -241,11 +242,82 @@ def test_least_used_go_first(cache, monkeypatch):
         (cache / name).write_bytes(b"")
         os.utime(cache / name, (time.time() - age,) * 2)
     monkeypatch.setattr(storage, "MOST_BYTES", 6 * size)
-    storage._tidy_once.cache_clear()
+    storage._held.clear()
     Counted().run(key="another")
     left = {path.name for path in cache.iterdir()}
     assert {name for name in left if name.startswith("old")} == {"old5", "old6"}
     assert "new-busy" in left and "new-lost" not in left
+
+
+def test_one_process_stays_below_the_limit(cache, monkeypatch):
+    """Also one that writes entry after entry; what was used last stays, and what does not fit at all is not kept."""
+    Counted().run(key="first")
+    size = entries(cache)[0].stat().st_size
+    monkeypatch.setattr(storage, "MOST_BYTES", int(4.5 * size))
+    storage._held.clear()
+    for k in range(12):
+        program = Counted()
+        program.run(key=f"entry {k}")
+        assert sum(entry.stat().st_size for entry in entries(cache)) <= storage.MOST_BYTES
+        program.run(key=f"entry {k}")
+        assert program.count == 1
+    monkeypatch.setattr(storage, "MOST_BYTES", size // 2)
+    program = Counted()
+    program.run(key="too large")
+    program.run(key="too large")
+    assert program.count == 2
+
+
+def test_what_other_processes_write_counts(cache, monkeypatch):
+    """It is seen when this process has written an eighth of the limit."""
+    Counted().run(key="first")
+    size = entries(cache)[0].stat().st_size
+    monkeypatch.setattr(storage, "MOST_BYTES", 24 * size)
+    storage._held.clear()
+    for k in range(14):
+        Counted().run(key=f"entry {k}")
+        for other in range(3):  # another process
+            (cache / f"other{k} {other}").write_bytes(bytes(size))
+        assert sum(entry.stat().st_size for entry in entries(cache)) <= 1.6 * storage.MOST_BYTES
+
+
+UPGRADE = """
+import os, sys
+import numpy as np
+import cardan as cd
+from cardan.mechanisms import double_pendulum
+model = double_pendulum().build()
+x = [0.1, 0.2]
+if sys.argv[1] == "late":
+    cd.mass_matrix(model, x)
+print("ready", flush=True)
+sys.stdin.readline()
+print(cd.inverse_dynamics(model, x, x, x)[0])
+"""
+
+
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_an_upgrade_while_a_process_runs_is_not_cached(cache, tmp_path, when):
+    """Source with old times takes the place of what the process loaded, before or after its first kernel."""
+    package = tmp_path / "site" / "cardan"
+    shutil.copytree(Path(cardan.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    time.sleep(0.05)  # the clock of the file system
+    env = os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", UPGRADE, when], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        before = len(entries(cache)) if cache.exists() else 0
+        assert (before > 0) == (when == "late")
+        source = package / "formulation" / "spatial.py"
+        status = source.stat()
+        new = tmp_path / "spatial.py"
+        new.write_text(source.read_text() + "\n# a new version\n")
+        os.utime(new, (status.st_atime, status.st_mtime))
+        os.replace(new, source)
+        process.communicate("\n", timeout=60)
+        assert process.returncode == 0
+    assert (len(entries(cache)) if cache.exists() else 0) == before
 
 
 def test_unusable_folder(cache):
@@ -305,7 +377,7 @@ def test_disk_that_takes_half(cache):
 
 def test_edited_source_is_not_cached(cache, monkeypatch):
     """Text that changed after the process began is not what it runs."""
-    monkeypatch.setattr(storage, "_BEGAN", 0.0)
+    monkeypatch.setattr(storage, "LOADED", 0.0)
     storage._source.cache_clear()
     try:
         Counted().run()

@@ -69,6 +69,40 @@ def test_fork_waits_for_a_compilation():
     thread.join()
 
 
+BUILD_AND_FORK = """
+import os, signal, sys, threading
+from cardan.mechanisms import four_bar
+from cardan.model.model import Model
+
+inside, go_on = threading.Event(), threading.Event()
+key = Model.key.func
+def slowly(model):
+    if threading.current_thread() is not threading.main_thread():
+        inside.set()
+        go_on.wait(20)
+    return key(model)
+Model.key.func = slowly
+thread = threading.Thread(target=lambda: four_bar().build().key)
+thread.start()
+inside.wait(20)
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    os._exit(0 if four_bar().build().key else 1)
+status = os.waitpid(child, 0)[1]
+go_on.set()
+thread.join()
+sys.exit(status)
+"""
+
+
+@POSIX
+def test_a_fork_while_a_model_is_being_built():
+    """A child builds models although a thread of its parent was just computing an attribute of one."""
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    assert subprocess.run([sys.executable, "-c", BUILD_AND_FORK], env=env, timeout=60, check=False).returncode == 0
+
+
 @POSIX
 def test_stampede(tmp_path, monkeypatch):
     """Eight processes at once on an empty cache; `python -m tests.machines.stampede 200` is the long version."""
@@ -153,3 +187,78 @@ def test_interrupted_simulation_to_a_file(tmp_path):
         assert cd.load_run(tmp_path / "run.nc", double_pendulum().build()).q.shape[0] == 300
     else:
         assert rest == "left KeyboardInterrupt\n"  # before the first step
+
+
+COMPILATION = """
+import os, sys, threading, time, numpy as np
+import cardan as cd
+from cardan.machines import host
+from cardan.mechanisms import double_pendulum
+
+model, whole = double_pendulum().build(), host.to_object
+def slowly(work):
+    def long_work():
+        print("ready", flush=True)
+        for _ in range(3):
+            found = work()
+        time.sleep(1.5)  # LLVM takes as long for a long kernel
+        return found
+    return interruptible(long_work)
+interruptible, host._interruptible = host._interruptible, slowly
+try:
+    cd.forward_dynamics(model, [0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
+except KeyboardInterrupt:
+    print("left", flush=True)
+    assert not host._left_alone[0].is_set(), "it had ended before"
+    host._interruptible = interruptible
+    if sys.platform != "win32":
+        child = os.fork()  # waits for the compilation that goes on
+        if child == 0:
+            os._exit(0 if host._left_alone[0].is_set() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    assert np.isfinite(cd.forward_dynamics(model, [0.1, 0.2], [0.0, 0.0], [0.0, 0.0])).all()
+    print("again", flush=True)
+"""
+
+
+@POSIX
+def test_interrupted_compilation(tmp_path, monkeypatch):
+    """Ctrl-C is heard while LLVM is at work; the next call, and a fork, find everything in order."""
+    monkeypatch.setenv("CARDAN_CACHE", "0")
+    rest, seconds = interrupt(COMPILATION, tmp_path)
+    assert rest == "left\nagain\n"
+    assert seconds < 20
+
+
+LEAVES = """
+import time, cardan as cd
+from cardan.machines import host
+from cardan.mechanisms import double_pendulum
+
+def slowly(work):
+    def long_work():
+        print("ready", flush=True)
+        time.sleep({seconds})
+        return work()
+    return interruptible(long_work)
+interruptible, host._interruptible = host._interruptible, slowly
+try:
+    cd.forward_dynamics(double_pendulum().build(), [0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
+except KeyboardInterrupt:
+    print("left", flush=True)
+"""
+
+
+@POSIX
+@pytest.mark.parametrize(("seconds", "presses", "code"), [(1.0, 1, 0), (300.0, 2, 130)])
+def test_a_process_ends_after_a_compilation_or_at_the_second_interruption(seconds, presses, code):
+    """LLVM cannot be stopped, and crashes if the process ends while it is at work."""
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "CARDAN_CACHE": "0"}
+    script = LEAVES.replace("{seconds}", str(seconds))
+    with subprocess.Popen([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, text=True) as process:
+        for word in ("ready\n", "left\n")[:presses]:
+            assert process.stdout.readline() == word
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode == code

@@ -14,6 +14,7 @@ from cardan.formulation.looping import record_schedule
 from cardan.formulation.spatial import SPATIAL
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Module, VectorType
+from cardan.machines.ufunc.kernel import compile_program
 from cardan.program.graph import Graph, read
 from cardan.program.march import BUSY, Each, March, Scheduled
 from cardan.program.program import Port, Program, record
@@ -134,3 +135,39 @@ def test_rooms_stand_alone(module, absent):
     found = done.stdout.split()
     assert f"cardan.{module}" in found
     assert not [name for name in found if name.startswith(absent)]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_values_that_pass_through_memory_have_the_same_bits(wide, monkeypatch):
+    """A graph of many blocks with values that live short and long, fused products, negations, sines; in place too."""
+    rng = np.random.default_rng(3)
+    a, b = ca.SX.sym("a", 5), ca.SX.sym("b", 4)
+    values = [*ca.vertsplit(a), *ca.vertsplit(b)]
+    for _ in range(1000):
+        one, two, three = (values[-int(min(rng.exponential(60) + 1, len(values)))] for _ in range(3))
+        pick = rng.integers(6)
+        values.append(
+            [one * two + 0.2 * three, 0.5 * one - two * three, 0.5 * two - one, ca.sin(one), one / (2 + two**2), -one][
+                pick
+            ]
+        )
+    ends = ca.sin(ca.vertcat(*(values[int(k)] for k in rng.integers(9, len(values), 9))))
+    state = ca.Function("step", [a, b], [ends[:5], ends[5:], 1])
+    graph = ca.Function("graph", [a, b], [ends[:5], -ends[5:]])
+    states = rng.normal(size=(40 if wide else 1, 9))
+    found = []
+    for long in (10**9, 100):
+        monkeypatch.setattr("cardan.machines.llvm.graph.LONG", long)
+        monkeypatch.setattr("cardan.machines.llvm.graph.BLOCK", 50)
+        ports = (Port("a", (5,)), Port("b", (4,)))
+        outputs = (Port("c", (5,)), Port("d", (4,)))
+        once = compile_program(Program("graph", ports, outputs, f"memory {long}", lambda: graph))
+        march = compile_program(
+            Program("march", (*ports, Port("limit", ())), outputs, f"memory {long}", lambda: March(((state, 1),), 2))
+        )
+        text = once._builder.text("double", 1)
+        assert ("%kept" in text) == (long == 100)
+        found.append([*once(states[:, :5], states[:, 5:]), *march(states[:, :5], states[:, 5:], np.array(3.0))])
+    for plain, kept in zip(*found, strict=True):
+        assert np.isfinite(plain).all()
+        np.testing.assert_array_equal(plain, kept)

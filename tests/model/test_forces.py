@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.model.graph_digest import graph_digest
 
 NAN, INF = float("nan"), float("inf")
 SOLID: dict[str, Any] = {"mass": 1.0, "inertia": (1, 1, 1)}
@@ -383,3 +385,81 @@ def test_a_function_that_counts_its_calls_is_accepted() -> None:
 
     model(drive(damper))
     assert calls
+
+
+def test_builds_in_threads_leave_casadi_as_it_was() -> None:
+    """Two functions of users run at the same time, the first ends first; and one that fails."""
+    options: Any = ca.GlobalOptions
+    modes = options.getNumpyMode
+    before = ca.SX.__float__, modes()
+    first, second = threading.Event(), threading.Event()
+
+    def build(enter: threading.Event, wait: threading.Event) -> None:
+        def law(t: Any, q: Any, v: Any) -> Any:
+            enter.set()
+            assert wait.wait(20)
+            with pytest.raises(TypeError, match=r"float\(\) of the symbol"):
+                float(q)
+            return np.sin(q)
+
+        m = cd.Mechanism("arm")
+        m.body("a", **SOLID)
+        m.joint("hinge", cd.Revolute(), m.ground, "a")
+        m.drive("motor", "hinge", law)
+        m.build()
+
+    ended = threading.Event()
+    later = threading.Thread(target=build, args=(second, ended))
+    sooner = threading.Thread(target=build, args=(first, second))
+    sooner.start()
+    assert first.wait(20)
+    later.start()
+    sooner.join()
+    ended.set()
+    later.join()
+    assert (ca.SX.__float__, modes()) == before
+    m = robot()
+    m.drive("motor", "hinge", lambda t, q, v: 1 / 0)
+    with pytest.raises(cd.ModelError, match="division by zero"):
+        m.build()
+    assert (ca.SX.__float__, modes()) == before
+
+
+NUMPY_LAWS: list[tuple[Callable[[Any], Any], Callable[[float], float]]] = [
+    (lambda q: np.sin(q) * np.exp(-q), lambda q: math.sin(q) * math.exp(-q)),
+    (lambda q: np.maximum(q, 0.2) + np.abs(q - 1.0), lambda q: max(q, 0.2) + abs(q - 1.0)),
+    (lambda q: np.where(q > 0.1, q**2, 0.0), lambda q: q**2 if q > 0.1 else 0.0),
+    (lambda q: np.dot([1.0, 2.0], [q, np.arctan2(q, 2.0)]), lambda q: q + 2.0 * math.atan2(q, 2.0)),
+]
+
+
+@pytest.mark.parametrize(("law", "value"), NUMPY_LAWS)
+def test_numpy_functions_in_the_law_of_a_user(law: Callable[[Any], Any], value: Callable[[float], float]) -> None:
+    m = cd.Mechanism("wheel", gravity=(0, 0, 0))
+    m.body("a", mass=1.0, inertia=(1, 1, 2.0))
+    m.joint("hinge", cd.Revolute(axis=(0, 0, 1)), m.ground, "a")
+    m.drive("motor", "hinge", lambda t, q, v: law(q))
+    q = np.array([[-0.7], [0.15], [1.3]])
+    expected = [[value(float(x)) / 2.0] for x in q[:, 0]]
+    np.testing.assert_allclose(cd.forward_dynamics(m.build(), q, 0 * q), expected, rtol=1e-13)
+
+
+def test_the_digest_of_a_graph_is_that_of_what_it_computes() -> None:
+    """Not of the names, the order or the numbers of a version of CasADi: with 3.8.0 and 3.8.2 it is this one."""
+    x, y = ca.SX.sym("x", 2), ca.SX.sym("y")
+    a, b = ca.sin(x[0]) * y, ca.sqrt(x[1] + 2.5)
+    graph = ca.Function("f", [x, y], [ca.vertcat(a, b), ca.DM([[0, 1], [2, 0]]) * y])
+    z, w = ca.SX.sym("z", 2), ca.SX.sym("w")
+    b = ca.sqrt(z[1] + 2.5)
+    same = ca.Function("g", [z, w], [ca.vertcat(ca.sin(z[0]) * w, b), ca.DM([[0, 1], [2, 0]]) * w])
+    assert graph_digest(graph) == graph_digest(same) == FROZEN
+    for other in (
+        ca.Function("f", [x, y], [ca.vertcat(a, ca.sqrt(x[1] + 2.4)), y]),
+        ca.Function("f", [x, y], [ca.vertcat(ca.cos(x[0]) * y, ca.sqrt(x[1] + 2.5)), y]),
+        ca.Function("f", [x, y], [ca.horzcat(a, ca.sqrt(x[1] + 2.5)), y]),
+        ca.Function("f", [x, y], [ca.vertcat(ca.sin(x[1]) * y, ca.sqrt(x[0] + 2.5)), y]),
+    ):
+        assert graph_digest(other) != FROZEN
+
+
+FROZEN = "27e5b6fcb88013b6d989fc49a7fb00b5b1f643253d5b71079e88116872d5b6ae"

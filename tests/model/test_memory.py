@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.model.memory import KernelSlot, Slot
+from cardan.model.memory import KernelSlot, RecentSlot, Slot
 
 
 def sprung_chain(links: int) -> cd.Model:
@@ -57,7 +60,25 @@ def test_everything_remembered_has_an_owner() -> None:
     cd.simulate(model, 0.1, q, v)
     cd.redundancy(model)
     assert model.memory
-    assert all(isinstance(place[0], Slot | KernelSlot) for place in model.memory)
+    assert all(isinstance(place[0], Slot | RecentSlot | KernelSlot) for place in model.memory)
+
+
+@pytest.mark.parametrize("settings", [{}, {"method": "alpha", "step": 0.01}, {"method": "gear"}])
+def test_events_of_old_runs_are_forgotten(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run has an event of its own; those of the last few are kept, with their kernels, for a run that repeats."""
+    from cardan.integrate.kernel import EVENT_KERNELS
+
+    monkeypatch.setattr(EVENT_KERNELS, "most", 1)
+    model = cd.mechanisms.pendulum().build()
+    alive = []
+    for k in range(4):
+        event = cd.Event("passes", lambda s, at=0.1 * k: s.q[0] - at)
+        alive.append(weakref.ref(event.when))
+        run = cd.simulate(model, 1.0, [0.5], events=[event], samples=3, **settings)
+        assert len(run.events) == 1
+        del run, event
+    gc.collect()
+    assert [when() is not None for when in alive[:3]] == [False] * 3
 
 
 @pytest.mark.parametrize(

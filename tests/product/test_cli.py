@@ -367,6 +367,13 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
     assert "1024 MiB" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["info", "check", "simulate", "view", "equations", "convert"])
+def test_a_missing_file_is_asked_for(cardan: Cardan, command: str) -> None:
+    """Some versions of typer and click together pass None instead."""
+    done = cardan(command)
+    assert done.returncode == 2 and "Missing argument" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_names_complete_in_a_shell() -> None:
     assert arguments.complete_mechanism("four") == ["four_bar"]
     assert ("four_bar", "mechanism of the catalogue") in arguments.complete_file("fo")

@@ -1,17 +1,20 @@
 """The wheel and the source distribution: complete, installable, and the same thing.
 
-`python tests/product/package.py` does the long version: it installs them in clean environments, at the lower bounds of
+`python -m tests.product.package` does the long version: it installs them in clean environments, at the lower bounds of
 the dependencies and on other interpreters.
 """
 
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from tests.product.package import SMOKE, build
+from tests.product.package import PART, RUN, SMOKE, build, lower_bounds
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,3 +50,27 @@ def test_the_wheel_works_away_from_the_checkout(built: tuple[Path, Path], tmp_pa
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert str(tmp_path) in done.stdout
+
+
+def test_the_lower_bounds_are_stated_and_tried() -> None:
+    """`make bounds` pins every dependency at its bound; what is installed here is not below any of them."""
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    pins = [pin.split("==") for pin in lower_bounds(ROOT)]
+    assert [pin[0] for pin in pins] == [re.split(r"[<>=!~ ]", wanted)[0] for wanted in dependencies]
+    for name, *bound in pins:
+        assert len(bound) == 1, f"{name} has no lower bound"
+        assert numbers(version(name)) >= numbers(bound[0]), f"{name} is older here than its lower bound"
+    assert all((ROOT / part).exists() for part in PART)
+
+
+def numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)[:3]]
+
+
+def test_a_run_is_read_with_its_model(tmp_path: Path) -> None:
+    """What `make bounds` writes with one version of the dependencies and reads with another."""
+    for verb in ("write", "read"):
+        done = subprocess.run(
+            [sys.executable, "-c", RUN, verb, "run.nc"], cwd=tmp_path, stderr=subprocess.PIPE, check=False
+        )
+        assert done.returncode == 0, done.stderr

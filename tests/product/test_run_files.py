@@ -121,8 +121,8 @@ def test_tables(tmp_path: Path) -> None:
     assert list(expected.columns) == ["system", "time", f"q.{joint}", f"v.{joint}", "energy"]
     assert len(expected) == 11 + 6 + 11  # no padding
     for frame in (
-        pd.read_csv(tmp_path / "run.csv"),
-        pd.read_csv(tmp_path / "units.csv", comment="#"),
+        pd.read_csv(tmp_path / "run.csv", float_precision="round_trip"),
+        pd.read_csv(tmp_path / "units.csv", comment="#", float_precision="round_trip"),
         pd.read_parquet(tmp_path / "run.parquet"),
     ):
         pd.testing.assert_frame_equal(frame, expected, check_exact=True)
@@ -244,6 +244,98 @@ def test_a_file_that_says_it_holds_more_than_it_can_is_refused(tmp_path: Path) -
 def _saved(folder: Path) -> str:
     one().save(folder / "good.nc")
     return "good.nc"
+
+
+def through_a_link(file: h5py.File, secret: Path) -> None:
+    del file["v"]
+    file["v"] = h5py.ExternalLink(str(secret), "/v")
+
+
+def through_two_links(file: h5py.File, secret: Path) -> None:
+    file.create_group("inner")["more"] = h5py.ExternalLink(str(secret), "/")
+    del file["v"]
+    file["v"] = h5py.SoftLink("/inner/more/v")
+
+
+def through_storage(file: h5py.File, secret: Path) -> None:
+    del file["v"]
+    file.create_dataset("v", (11, 1), "f8", external=[(str(secret), 0, 88)])
+
+
+def through_a_view(file: h5py.File, secret: Path) -> None:
+    layout = h5py.VirtualLayout((11, 1), "f8")
+    layout[:] = h5py.VirtualSource(str(secret), "v", shape=(11, 1))
+    del file["v"]
+    file.create_virtual_dataset("v", layout)
+
+
+@pytest.mark.parametrize("attack", [through_a_link, through_two_links, through_storage, through_a_view])
+@pytest.mark.parametrize("waiting", [False, True])
+def test_a_run_that_reads_other_files_is_refused(tmp_path: Path, attack: Any, waiting: bool) -> None:
+    """Whether the other file is one of the user's or a pipe, on which reading would wait for ever."""
+    secret = tmp_path / "secret"
+    if waiting:
+        if not hasattr(os, "mkfifo"):
+            pytest.skip("named pipes are POSIX")
+        os.mkfifo(secret)
+    else:
+        one().save(secret)
+    path = tmp_path / "run.nc"
+    one().save(path)
+    with h5py.File(path, "a") as file:
+        attack(file, secret)
+    with pytest.raises(cd.FileError, match=r"run\.nc: it cannot be read .* in its own file"):
+        cd.load_run(path, pendulum())
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("write", ["save", "to_csv", "to_parquet"])
+def test_a_file_that_appears_meanwhile_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str, links: bool
+) -> None:
+    """Somebody writes the same name after the check and before the end; also without hard links."""
+    real, path = os.fsync, tmp_path / "run"
+
+    def late(descriptor: int) -> None:
+        real(descriptor)
+        path.write_text("precious")
+
+    def none(*args: Any, **more: Any) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", none)
+    getattr(one(), write)(path)
+    path.unlink()
+    monkeypatch.setattr(os, "fsync", late)
+    with pytest.raises(cd.FileError, match=r"run: there is such a file already; pass overwrite=True"):
+        getattr(one(), write)(path)
+    assert path.read_text() == "precious" and os.listdir(tmp_path) == ["run"]
+    getattr(one(), write)(path, overwrite=True)
+    assert path.read_bytes() != b"precious" and os.listdir(tmp_path) == ["run"]
+
+
+def test_a_store_whose_name_is_taken_meanwhile_is_kept_under_another(tmp_path: Path) -> None:
+    t, q, v = swings(3)
+    path = tmp_path / "run.nc"
+    with cd.Store(path, pendulum(), t, 3) as store:
+        store.write(0, q, v)
+        path.write_text("precious")
+        with pytest.raises(cd.FileError, match=r"run\.nc: there is such a file now.*; the run is in .*run-\w+\.nc"):
+            store.finish()
+    (other,) = set(tmp_path.iterdir()) - {path}
+    assert path.read_text() == "precious"
+    np.testing.assert_array_equal(cd.load_run(other, pendulum()).q, q)
+
+
+def test_systems_that_were_never_written_say_so(tmp_path: Path) -> None:
+    t, q, v = swings(4)
+    with cd.Store(tmp_path / "run.nc", pendulum(), t, (3, 2)) as store:
+        store.write(1, q, v, outcome=["", "early"])
+        run = store.finish()
+    assert run.outcome.tolist() == [["not computed", ""], ["early", ""], ["", "not computed"]]
+    np.testing.assert_array_equal(run.q.reshape(6, 11, 1)[1:5], q)
+    assert not run.valid[0, 0].any() and not run.valid[2, 1].any()
 
 
 def test_a_store_is_a_trajectory_in_the_end(tmp_path: Path) -> None:

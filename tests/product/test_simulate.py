@@ -277,6 +277,98 @@ def test_a_stored_batch_is_the_batch(tmp_path: pathlib.Path, monkeypatch: pytest
         cd.simulate(model, 0.3, q0, samples=4, store=tmp_path / "run.nc")
 
 
+def same_run(stored: cd.Trajectory, run: cd.Trajectory) -> None:
+    """Everything that a run has, beside the padding of its times."""
+    n = run.q.shape[-2]
+    for name in ("q", "v"):
+        np.testing.assert_array_equal(getattr(stored, name)[..., :n, :], getattr(run, name))
+        assert np.isnan(getattr(stored, name)[..., n:, :]).all()
+    assert stored.batch == run.batch and np.array_equal(stored.outcome, run.outcome)
+    assert (stored.tau is None) == (run.tau is None)
+    if run.tau is not None:
+        np.testing.assert_array_equal(stored.tau, run.tau)
+    assert stored.statistics == run.statistics and stored.settings == run.settings
+    assert [(e.name, e.index, e.time) for e in stored.events] == [(e.name, e.index, e.time) for e in run.events]
+    np.testing.assert_array_equal(stored.power[..., :n], run.power)
+
+
+@pytest.mark.parametrize("batch", [(), (2, 9), (2, 3, 4)])
+def test_a_stored_run_has_what_the_run_has(
+    batch: tuple[int, ...], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shape of the batch, drives, values of parameters, events, outcomes, statistics; whatever the chunks cut."""
+    from cardan.results import simulate as module
+
+    monkeypatch.setattr(module, "CHUNK", 5)
+    rng = np.random.default_rng(4)
+    model = pendulum().build().free("bob.mass").at({"bob.mass": rng.uniform(1, 2, batch)})
+    q0, tau = rng.uniform(0.1, 1.0, (*batch, 1)), rng.uniform(1, 3, (*batch, 1))
+    events = [cd.Event("low", lambda s: s.q[0] - 0.05), cd.Event("far", lambda s: s.q[0] + 0.9, "stop")]
+    for k, settings in enumerate(({}, {"events": events}, {"failures": "keep"})):
+        run = cd.simulate(model, 1.0, q0, tau=tau, samples=6, **settings)
+        stored = cd.simulate(model, 1.0, q0, tau=tau, samples=6, store=tmp_path / f"run{k}.nc", **settings)
+        same_run(stored, run)
+        same_run(cd.load_run(tmp_path / f"run{k}.nc", model.unbound), run)
+
+
+def wall() -> cd.Model:
+    """A drive that is not a number past 1.5 rad."""
+    m = pendulum()
+    m.drive("motor", "A", lambda t, q, v: ca.sqrt(1.5 - q))
+    return m.build()
+
+
+def test_systems_after_one_that_fails_are_computed_and_stored(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Failures in two chunks: all others are whole, and the error names the one that failed first."""
+    from cardan.results import simulate as module
+
+    monkeypatch.setattr(module, "CHUNK", 3)
+    q0 = np.full((4, 2, 1), 0.1)
+    v0 = np.zeros((4, 2, 1))
+    q0[0, 1], v0[0, 1], q0[2, 1], v0[2, 1] = 1.2, 3.0, 1.4, 3.0
+    with pytest.raises(cd.SimulationError, match=r"system \(2, 1\) and 1 more ended at") as caught:
+        cd.simulate(wall(), 0.2, q0, v0, samples=5, store=tmp_path / "run.nc")
+    kept = cd.simulate(wall(), 0.2, q0, v0, samples=5, failures="keep")
+    for run in (caught.value.partial, cd.load_run(tmp_path / "run.nc")):
+        np.testing.assert_array_equal(run.outcome, kept.outcome)
+        assert (run.outcome != "").sum() == 2
+        np.testing.assert_array_equal(run.q[kept.outcome == ""], kept.q[kept.outcome == ""])
+        assert np.isfinite(run.q[kept.outcome == ""]).all()
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_systems_that_an_interruption_left_out_say_so(
+    stored: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three chunks the first is complete, the second on its way, the third not begun."""
+    from cardan.integrate.explicit.stepper import ExplicitStepper
+    from cardan.results import simulate as module
+
+    real, calls = ExplicitStepper.advance, []
+
+    def advance(self: ExplicitStepper, t: float) -> object:
+        calls.append(t)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return real(self, t)
+
+    monkeypatch.setattr(ExplicitStepper, "advance", advance)
+    monkeypatch.setattr(module, "CHUNK", 2)
+    with pytest.raises(cd.InterruptedRunError) as caught:
+        cd.simulate(
+            pendulum().build(),
+            1.0,
+            np.full((3, 2, 1), 0.5),
+            samples=5,
+            **{"store": tmp_path / "r.nc"} if stored else {},
+        )
+    run = cd.load_run(tmp_path / "r.nc") if stored else caught.value.partial
+    assert run.outcome.tolist() == [["", ""], ["interrupted"] * 2, ["not computed"] * 2]
+    assert run.valid.sum(axis=-1).tolist() == [[5, 5], [2, 2], [0, 0]]
+
+
 def test_more_than_memory_is_refused_with_a_way_out() -> None:
     q0 = np.broadcast_to(np.zeros(1), (10_000_000, 1))
     with pytest.raises(cd.InputError, match=r"take .* GB; take fewer samples, or give store='run.nc'"):

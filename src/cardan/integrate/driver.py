@@ -113,7 +113,7 @@ def drive(
 
     At `breaks` the stepper stops and begins again; its request has their `stops_of`. `stops` says for each event
     whether it ends the run of the system that meets it. `report` is called with the time reached. Ctrl-C ends the run
-    and sets `interrupted`.
+    and sets `interrupted`, and the outcome of the systems that were still on their way.
     """
     start, alive = float(times[0]), np.ones(len(q), dtype=bool)
     again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
@@ -137,6 +137,7 @@ def drive(
                 report(t)
     except KeyboardInterrupt:
         kept.interrupted = True
+        kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
     kept.project(stepper)
     return kept
 

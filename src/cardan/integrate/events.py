@@ -15,8 +15,8 @@ from cardan.errors import CardanError, InputError
 from cardan.formulation.kinematics import MOTION
 from cardan.formulation.recursion import run
 from cardan.model.elements import read_name
-from cardan.model.force import plain_symbols
 from cardan.model.model import Model
+from cardan.model.plain_symbols import plain_symbols
 from cardan.model.tree import GROUND
 from cardan.model.values import one
 from cardan.structure.kernels import parameter_arguments, symbolic

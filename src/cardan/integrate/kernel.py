@@ -12,7 +12,7 @@ from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.events import Event, trace_events
 from cardan.machines.ufunc.kernel import Kernel, compile_program
-from cardan.model.memory import Slot
+from cardan.model.memory import RecentSlot, Slot
 from cardan.model.model import Model
 from cardan.program.program import Port, Program
 from cardan.structure.planarity import prepare
@@ -59,6 +59,7 @@ def _layout_of(model: Model, formulation: Formulation) -> Layout:
 
 MANY_STEPS = 100  # `repeats` of a kernel that takes many steps in a call
 _KERNELS: Slot[str, Kernel] = Slot("kernels of integrators, by a digest of all that they depend on")
+EVENT_KERNELS: RecentSlot[str, Kernel] = RecentSlot("kernels with events, which may be new in every run", 32)
 
 
 @dataclass(frozen=True)
@@ -115,4 +116,5 @@ class IntegratorKernels:
         directions = [event.direction for event in self.events]
         key = hashlib.sha256(repr((self.model.key, *self.facts, name, directions, graph)).encode()).hexdigest()
         program = Program(name, inputs, outputs, key, record, repeats)
-        return _KERNELS.find(self.model, key, lambda: compile_program(program))
+        slot = EVENT_KERNELS if self.events else _KERNELS
+        return slot.find(self.model, key, lambda: compile_program(program))

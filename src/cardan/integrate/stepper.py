@@ -36,8 +36,10 @@ class Outcome(IntEnum):
     SOLVER_FAILED = 6  # the external solver failed; `Arrival.message` has its message
     TOO_MANY_STEPS = 7  # more steps than allowed
     RESTING = 8  # the system was told to stay where it is
-    SINGULAR = 9  # constraints nearly lose rank: careful steps are needed
-    DEAD_POINT = 10  # constraints lose rank, and careful steps do not pass either
+    INTERRUPTED = 9  # Ctrl-C, before the system arrived
+    NOT_COMPUTED = 10  # the run was interrupted before the system began
+    SINGULAR = 11  # constraints nearly lose rank: careful steps are needed
+    DEAD_POINT = 12  # constraints lose rank, and careful steps do not pass either
 
     @property
     def text(self) -> str:
@@ -55,6 +57,8 @@ _OUTCOME_TEXTS = {
     Outcome.TOO_MANY_STEPS: "too many steps",
     Outcome.SINGULAR: "a singular position",
     Outcome.DEAD_POINT: "a singular position",
+    Outcome.INTERRUPTED: "interrupted",
+    Outcome.NOT_COMPUTED: "not computed",
 }
 
 

@@ -21,16 +21,17 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from cardan.load_time import LOADED
 from cardan.machines.host import host
 from cardan.machines.private import PrivateFolder, is_unfinished
 
-_BEGAN = time.time()
 _MAGIC = b"cardan kernel 2\n"
 _DIGEST = 32
 
 MOST_BYTES = 1 << 30  # limit of the folder; beyond it the least recently used entries are removed, down to half
 _FORGOTTEN = 3600  # s: a file that is still unfinished after this was abandoned
 _RECENT = 86400  # s: an entry used within this is not marked as used again
+_TICK = 0.02  # s: file systems take their times from a clock that is at most this much behind
 
 
 def folder() -> Path:
@@ -72,24 +73,43 @@ def audited() -> bool:
 _DESCRIBING = ("io", "commands", "mechanisms", "data", "__pycache__")
 
 
+_ROOT = Path(__file__).parents[1]
+
+
 @cache
 def _source() -> bytes | None:
     """Digest of this package's source, without the folders that describe mechanisms and write no graphs or code.
 
-    None if the source is not what this process runs: it is missing from a bundle, or was edited after the start.
+    None if the source is not what this process runs: it is missing from a bundle, or was written after the start.
     """
-    root = Path(__file__).parents[1]
     seal = hashlib.sha256()
     try:
-        rooms = [room for room in root.iterdir() if room.name not in _DESCRIBING]
-        sources = sorted(file for room in rooms for file in ([room] if room.suffix == ".py" else room.rglob("*.py")))
+        sources = _sources()
         for source in sources:
             text = source.read_bytes()
-            seal.update(f"{source.relative_to(root).as_posix()} {len(text)}\n".encode() + text)
-        edited = any(source.stat().st_mtime > _BEGAN for source in sources)
+            seal.update(f"{source.relative_to(_ROOT).as_posix()} {len(text)}\n".encode() + text)
     except OSError:
         return None
-    return seal.digest() if sources and not edited else None
+    return seal.digest() if sources and _is_as_loaded() else None
+
+
+def _sources() -> list[Path]:
+    """The files whose text decides what is compiled."""
+    rooms = [room for room in _ROOT.iterdir() if room.name not in _DESCRIBING]
+    return sorted(file for room in rooms for file in ([room] if room.suffix == ".py" else room.rglob("*.py")))
+
+
+def _is_as_loaded() -> bool:
+    """Whether no source file was written since this process began to load Cardan; takes a millisecond.
+
+    An upgrade may give its files old times of modification, but the system sets the time of their last change. Parts of
+    Cardan are loaded late: after an upgrade a process may run old and new ones together.
+    """
+    try:
+        times = [source.stat() for source in _sources()]
+    except OSError:
+        return False
+    return all(max(status.st_mtime, status.st_ctime) < LOADED - _TICK for status in times)
 
 
 @cache
@@ -137,11 +157,12 @@ def load_entry(digest: bytes) -> bytes | None:
 
 def store_entry(digest: bytes, payload: bytes) -> None:
     """Store `payload` under `digest`, whole or not at all; do nothing if the folder cannot be used."""
-    if not enabled():
+    if not enabled() or not _is_as_loaded():
         return
     with suppress(OSError, RuntimeError), PrivateFolder(folder(), make=True) as place:
-        _tidy_once(place.path)
-        place.write(digest.hex(), _sealed(digest, payload))
+        entry = _sealed(digest, payload)
+        if _make_room(place, len(entry)):
+            place.write(digest.hex(), entry)
 
 
 def _sealed(digest: bytes, payload: bytes) -> bytes:
@@ -167,18 +188,34 @@ def _secret(path: Path) -> bytes:
         return found
 
 
-@cache
-def _tidy_once(path: Path) -> None:
-    """Remove abandoned files and, beyond `MOST_BYTES`, the least recently used entries; once in a process."""
-    with PrivateFolder(path) as place:
-        files = sorted(place.files(), key=lambda file: file[1].st_mtime)
-        now, total = time.time(), sum(status.st_size for _, status in files)
-        room = total if total <= MOST_BYTES else MOST_BYTES // 2
-        for name, status in files:
-            abandoned = is_unfinished(name) and now - status.st_mtime > _FORGOTTEN
-            if abandoned or total > room:
-                place.remove(name)
-                total -= status.st_size
+_held: dict[Path, tuple[int, int]] = {}  # for each folder its size when last looked at, and what was written since
+
+
+def _make_room(place: PrivateFolder, size: int) -> bool:
+    """Whether an entry of `size` bytes may be written; the folder is tidied first if need be.
+
+    Other processes write too: what they have written counts when this one looks again, after an eighth of the limit.
+    """
+    found, written = _held.get(place.path, (MOST_BYTES, 0))
+    if found + written + size > MOST_BYTES or written > MOST_BYTES // 8:
+        found, written = _tidy(place, size), 0
+    if found + size > MOST_BYTES:
+        return False
+    _held[place.path] = found, written + size
+    return True
+
+
+def _tidy(place: PrivateFolder, size: int) -> int:
+    """Remove abandoned files; if `size` more bytes pass the limit, also the least recently used; the size left."""
+    files = sorted(place.files(), key=lambda file: file[1].st_mtime)
+    now, total = time.time(), sum(status.st_size for _, status in files)
+    room = total if total + size <= MOST_BYTES else min(MOST_BYTES // 2, MOST_BYTES - size)
+    for name, status in files:
+        abandoned = is_unfinished(name) and now - status.st_mtime > _FORGOTTEN
+        if abandoned or total > room:
+            place.remove(name)
+            total -= status.st_size
+    return total
 
 
 def report() -> str:

@@ -5,20 +5,32 @@ Everything happens in this process; no compiler or linker needs to be installed.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import count
-from threading import RLock
+from threading import Event, RLock, Thread, current_thread, main_thread
 from typing import Any
 
 # Held while code is recorded, compiled or linked; LLVM works for one thread at a time in any case. A fork waits for it:
 # otherwise the child could inherit a compilation that another thread of its parent had begun and that nobody finishes.
 compiling = RLock()
+_left_alone: list[Event] = []  # compilations that go on although Ctrl-C ended the wait for them
+
+
+def _before_fork() -> None:
+    compiling.acquire()
+    for done in [*_left_alone]:
+        done.wait()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=compiling.acquire, after_in_parent=compiling.release, after_in_child=compiling.release)
+    os.register_at_fork(before=_before_fork, after_in_parent=compiling.release, after_in_child=compiling.release)
 
 
 @dataclass(frozen=True)
@@ -78,11 +90,56 @@ def to_object(ir: str) -> bytes:
 
     LLVM's optimisation passes are left out: the graph has no redundancy for them to find.
     """
-    import llvmlite.binding as llvm
 
-    machine = _target_machine()
-    module = llvm.parse_assembly(ir)
-    return bytes(machine.emit_object(module))
+    def compile_module() -> bytes:
+        import llvmlite.binding as llvm
+
+        return bytes(_target_machine().emit_object(llvm.parse_assembly(ir, llvm.create_context())))
+
+    return _interruptible(compile_module)
+
+
+@atexit.register
+def _wait_at_exit() -> None:
+    """Wait for LLVM: it aborts the process if it is at work while its own data is destroyed."""
+    try:
+        for done in _left_alone:
+            while not done.wait(0.1):
+                pass
+    except KeyboardInterrupt:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os._exit(130)
+
+
+def _interruptible(work: Callable[[], bytes]) -> bytes:
+    """What `work` returns. Python hears Ctrl-C in the main thread only, and not while it is inside LLVM.
+
+    So `work` has a thread of its own, for which the main thread waits. After Ctrl-C that thread goes on alone until
+    LLVM returns: nothing can stop it. The process ends when it has; another Ctrl-C ends it at once.
+    """
+    if current_thread() is not main_thread():
+        return work()
+    done, results, errors = Event(), list[bytes](), list[BaseException]()
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            done.set()
+
+    Thread(target=run, name="cardan compiler", daemon=True).start()
+    try:
+        while not done.wait(0.1):  # on Windows a wait without end would not hear Ctrl-C either
+            pass
+    except BaseException:
+        _left_alone[:] = [done, *(other for other in _left_alone if not other.is_set())]
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 # Unloading code leaves 10 kB in its linker, and making a linker takes milliseconds. So one linker serves this many

@@ -17,8 +17,7 @@ A `Coupling` is an equation between joint coordinates, or a prescribed motion.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -44,6 +43,8 @@ from cardan.model.field import (
     WRENCHES,
     Field,
 )
+from cardan.model.graph_digest import graph_digest
+from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
 from cardan.model.values import floats
 
@@ -311,7 +312,7 @@ class Coupling:
 
 def digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], *graphs: Any) -> bytes:
     """Digest of an element: what it is, what it acts on, its numbers and its graphs."""
-    texts = [graph.serialize() for graph in graphs if graph is not None]
+    texts = [graph_digest(graph) for graph in graphs if graph is not None]
     h = hashlib.sha256(f"{what} {on} {' '.join(texts)}".encode())
     for name, value in sorted(values.items()):
         h.update(f"{name} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
@@ -628,34 +629,6 @@ def _column(owner: str, value: Any, n: int, what: str) -> Any:
 def _shown(value: Any) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) < 60 else f"{text[:56]} ..."
-
-
-@contextmanager
-def plain_symbols() -> Iterator[None]:
-    """While a user's function runs, NumPy's functions keep symbols, and `float(symbol)` is an error.
-
-    CasADi itself returns nan for `float(symbol)`, so that `if float(x) > 0` would silently take one branch.
-    """
-    import casadi as ca
-
-    def refuse(symbol: Any) -> float:
-        if symbol.is_constant():
-            return as_float(symbol)
-        raise TypeError(f"float() of the symbol {_shown(symbol)}")
-
-    symbols: Any = ca.SX
-    options: Any = ca.GlobalOptions
-    as_float = symbols.__float__
-    mode = options.getNumpyMode() if hasattr(options, "getNumpyMode") else None
-    symbols.__float__ = refuse
-    if mode is not None:
-        options.setNumpyMode(-1)
-    try:
-        yield
-    finally:
-        symbols.__float__ = as_float
-        if mode is not None:
-            options.setNumpyMode(mode)
 
 
 def depends(function: Any, argument: int) -> bool:

@@ -30,7 +30,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -62,7 +62,9 @@ from cardan.algebra.rotation import (
 )
 from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.errors import InputError, ModelError
+from cardan.lazy import cached_property
 from cardan.model.field import AXIS, Field
+from cardan.model.graph_digest import graph_digest
 from cardan.model.pose import numbers, unit_axis
 
 Function = Callable[..., Any]
@@ -256,7 +258,7 @@ class Kind:
     def _digest(self) -> str:
         """Digest of a recorded kind: its name, its graphs, and all else that enters equations or their structure."""
         functions = {name: getattr(self, name) for name in FUNCTIONS_OF}
-        graphs = {name: f and f.graph.serialize() for name, f in functions.items()}
+        graphs = {name: f and graph_digest(f.graph) for name, f in functions.items()}
         facts = (graphs, self.neutral, self.q_units, self.v_units, self.in_plane, self.motions)
         h = hashlib.sha256(repr(facts).encode())
         if self.unmoved is not None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key", bound=Hashable)
 Thing = TypeVar("Thing")
 
-Memory = dict[tuple["Slot[Any, Any] | KernelSlot[Any]", *tuple[Hashable, ...]], Any]
+Memory = dict[tuple["Slot[Any, Any] | RecentSlot[Any, Any] | KernelSlot[Any]", *tuple[Hashable, ...]], Any]
 _NOTHING: Any = object()
 
 
@@ -55,6 +55,29 @@ class Slot(Generic[Key, Thing]):
 
     def _home(self, model: Model) -> Model:
         return model if self.by_values else model.unbound
+
+
+class RecentSlot(Generic[Key, Thing]):
+    """The things of a kind that were used last, at most `most` of them: for keys that may be new at every call."""
+
+    def __init__(self, what: str, most: int) -> None:
+        """`what` is for people who look into a model's memory."""
+        self.what, self.most = what, most
+
+    def __repr__(self) -> str:
+        """Say what is kept."""
+        return f"RecentSlot({self.what!r}, {self.most})"
+
+    def find(self, model: Model, key: Key, make: Callable[[], Thing]) -> Thing:
+        """The thing; made if it was not used lately."""
+        recent: dict[Key, Thing] = model.unbound.memory.setdefault((self,), {})
+        found: Thing = recent.pop(key, _NOTHING)
+        if found is _NOTHING:
+            found = make()
+        recent[key] = found
+        for old in [*recent][: -self.most]:
+            recent.pop(old, None)
+        return found
 
 
 class KernelSlot(Generic[Key]):

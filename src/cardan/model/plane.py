@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from cardan.algebra.free_number import nominal, scalar
 from cardan.algebra.matrix import snap
 from cardan.errors import ModelError
+from cardan.lazy import cached_property
 from cardan.model.body import Joint
 from cardan.model.joint import TABLE, Kind
 from cardan.model.memory import Slot

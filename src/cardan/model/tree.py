@@ -10,7 +10,6 @@ import hashlib
 import heapq
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from cardan.algebra.free_number import nominal, plain, scalar
 from cardan.algebra.matrix import snap
 from cardan.algebra.spatial import Transform, inertia_about_origin, rigid_inertia, shifted, turned
 from cardan.errors import ModelError
+from cardan.lazy import cached_property
 from cardan.model.body import Body, Joint
 from cardan.model.force import Coupling, Force
 from cardan.model.joint import RIGID, Kind, joint_transform, reversed_kind

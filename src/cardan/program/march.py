@@ -11,10 +11,10 @@ Scratch lasts as long as the call.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cardan.errors import CardanError
+from cardan.lazy import cached_property
 from cardan.program.graph import Graph, read, total_operations
 from cardan.program.schedule import Schedule
 

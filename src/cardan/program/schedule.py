@@ -11,11 +11,11 @@ offsets. The elements of a step's outputs that are structural zeros are not writ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cardan.lazy import cached_property
 from cardan.program.graph import Graph, elements, read, total_operations
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -189,7 +189,9 @@ class _Job:
     def run(self, states: _States, report: Report) -> Trajectory:
         """Run all systems, a chunk at a time, in memory."""
         kept = self.in_parts(states, CHUNK, report)
-        return self.finished(kept, self.trajectory(kept, states, self.batch), states)
+        failures = _Failures()
+        failures.add(kept)
+        return self.finished(self.trajectory(kept, states, self.batch), states, failures, kept)
 
     def in_parts(self, states: _States, size: int, report: Report) -> RunSamples:
         """Run some systems at a time, one part after the other, until interrupted."""
@@ -243,44 +245,68 @@ class _Job:
             for m in sorted(kept.met, key=lambda m: (m.system, m.t))
         ]  # fmt: skip
 
-    def finished(self, kept: RunSamples, run: Trajectory, states: _States) -> Trajectory:
-        """The trajectory; raise an error if it is not complete."""
-        if kept.interrupted:
-            t = float(np.nanmax(kept.t))
+    def finished(self, run: Trajectory, states: _States, failures: _Failures, last: RunSamples) -> Trajectory:
+        """The trajectory; raise an error if it is not complete. `last` is what was computed last."""
+        if last.interrupted:
+            t = float(np.nanmax(last.t))
             done = f"interrupted after t = {t:g} s; what was computed until then is in error.partial"
             raise InterruptedRunError(f"simulation of {self.model.name!r} {done}", run, t)
-        failed = np.flatnonzero(kept.outcome > Outcome.EVENT)
-        if not len(failed) or self.keep:
+        if not failures.count or self.keep:
             return run
-        first = int(failed[np.argmin([kept.t[i, kept.count[i] - 1] for i in failed])])
-        at = kept.count[first] - 1
-        t = float(kept.t[first, at])
+        first, t = failures.system, failures.t
         here = states.part(first, first + 1)
         model = self.model if here.parameters is None else with_values(self.model, here.parameters[0])
-        outcome, q, v = Outcome(kept.outcome[first]), kept.q[first, at], kept.v[first, at]
-        cause = why(model, self.integrator, self.request, outcome, kept.message, t, q, v, here.tau[0])
+        cause = why(
+            model, self.integrator, self.request, failures.outcome, failures.message, t, failures.q, failures.v,
+            here.tau[0],
+        )  # fmt: skip
         system = tuple(map(int, np.unravel_index(first, self.batch))) if len(self.batch) > 1 else first
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        more = f" and {failures.count - 1} more" if failures.count > 1 else ""
         who = f", system {system}{more}" if self.batch else ""
         raise SimulationError(f"simulation of {self.model.name!r}{who} ended at t = {t:.6g} s: {cause}", run, t)
 
 
+@dataclass
+class _Failures:
+    """Systems that failed: how many; of the first to end its number, time (s), state, outcome and solver's message."""
+
+    count: int = 0
+    system: int = 0
+    t: float = np.inf
+    q: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    v: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    outcome: Outcome = Outcome.ARRIVED
+    message: str = ""
+
+    def add(self, kept: RunSamples, lo: int = 0) -> None:
+        """Count the failures in a chunk whose first system has the number `lo`."""
+        failed = np.flatnonzero((kept.outcome > Outcome.EVENT) & (kept.outcome < Outcome.INTERRUPTED))
+        self.count += len(failed)
+        for i in failed:
+            at = kept.count[i] - 1
+            if kept.t[i, at] < self.t:
+                self.system, self.t, self.q, self.v = lo + int(i), float(kept.t[i, at]), kept.q[i, at], kept.v[i, at]
+                self.outcome, self.message = Outcome(kept.outcome[i]), kept.message
+
+
 def _stored(job: _Job, states: _States, path: Any, overwrite: bool, report: Report) -> Trajectory:
-    """Run all systems, a chunk at a time, to a file; after a failure the file has what was computed until then."""
+    """Run all systems, a chunk at a time, to a file; after Ctrl-C the file has what was computed until then."""
     count, events = len(states.q), job.request.events
-    model = job.model if states.parameters is None else with_values(job.model, states.parameters)
+    p = states.parameters
+    model = job.model if p is None else with_values(job.model, p.reshape(*job.batch, p.shape[-1]))
     size = 8 * len(job.times) * (model.nq + model.nv)
     chunk = max(min(CHUNK, (MEMORY // 16) // size), 1)
     own_times = bool(events) or job.keep
     with Store(
-        path, model, len(job.times) if own_times else job.times, count,
-        tau=states.tau if states.tau.any() else None, overwrite=overwrite, **job.about,
+        path, model, len(job.times) if own_times else job.times, job.batch,
+        tau=states.tau.reshape(*job.batch, model.nv) if states.tau.any() else None, overwrite=overwrite, **job.about,
     ) as out:  # fmt: skip
-        steps = 0
+        steps = most_steps = 0
+        failures = _Failures()
         for lo in range(0, count, chunk):
             part = states.part(lo, lo + chunk)
             kept = job.integrate(part, report)
-            met = job.records(kept, (count,), lo)
+            met = job.records(kept, job.batch, lo)
             outcome = [Outcome(o).text for o in kept.outcome]
             time = kept.t if own_times else None
             try:
@@ -290,14 +316,15 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, report: Repo
                 last, t = job.trajectory(kept, part, (len(part.q),)), float(np.nanmax(kept.t))
                 lost = f"the systems from {lo} to {lo + len(part.q) - 1}, which could not be written, are in"
                 raise SimulationError(f"{error}; {lost} error.partial", last, t) from error
-            steps += int(kept.steps.sum())
-            if kept.interrupted or (not job.keep and (kept.outcome > Outcome.EVENT).any()):
-                return job.finished(kept, out.finish({"steps": steps}), part)
-        return out.finish({"steps": steps})
+            steps, most_steps = steps + int(kept.steps.sum()), max(most_steps, int(kept.steps.max()))
+            failures.add(kept, lo)
+            if kept.interrupted:
+                break
+        return job.finished(out.finish({"steps": steps, "most_steps": most_steps}), states, failures, kept)
 
 
 def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
-    """Join chunks; systems that were not reached have no samples."""
+    """Join chunks; systems that were not reached have no samples, and the outcome says so."""
     first = parts[0]
     if len(parts) == 1 and len(first.t) == systems:
         return first
@@ -312,6 +339,7 @@ def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
             whole.met.append(met)
         whole.message, whole.interrupted = whole.message or part.message, whole.interrupted or part.interrupted
         lo = at.stop
+    whole.outcome[lo:] = Outcome.NOT_COMPUTED
     return whole
 
 

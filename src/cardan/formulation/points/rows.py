@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from cardan.formulation.kinematics import Kinematics
 from cardan.formulation.measured_joint import dual
 from cardan.formulation.points.motion import Moving, PlanarMotion
 from cardan.formulation.points.recursion import Answer, Lent, PointLoads
+from cardan.lazy import cached_property
 from cardan.model.model import Model
 from cardan.model.plane import Line, PlanarCut, PlanarLink, PlanarModel, placed
 from cardan.model.row import RowLabel

@@ -239,12 +239,28 @@ def _small(size: Matrix) -> Matrix:
 def _solver(K: Matrix, n: int) -> Callable[[Matrix], Matrix]:
     """Factor `K`, and return a function that solves for a right side.
 
-    Each multiplier, beyond the first n unknowns, is eliminated after all accelerations in its row.
+    Each multiplier, beyond the first n unknowns, is eliminated after all accelerations in its row. A row that has one
+    acceleration, with a constant factor, gives it directly: the row and that of the acceleration change places. In
+    relative coordinates most rows do, and the factors have a fifth of the operations.
     """
+    import casadi as ca
+
+    K = ca.SX(K)
     columns = K[n:, :n].sparsity().T
-    start, rows = columns.colind(), columns.row()
-    lu = lu_factor(K, {n + k: set(rows[start[k] : start[k + 1]]) for k in range(K.shape[0] - n)})
-    return lambda b: lu_solve(lu, b)
+    start, inside = columns.colind(), columns.row()
+    rows = {n + k: inside[start[k] : start[k + 1]] for k in range(K.shape[0] - n)}
+    order, after = list(range(K.shape[0])), {k: set(row) for k, row in rows.items()}
+    for k, row in rows.items():
+        if len(row) == 1 and order[row[0]] == row[0] and _is_constant(K[k, row[0]]) and _is_constant(K[row[0], k]):
+            order[k], order[row[0]] = row[0], k
+            after[k], K[k, k] = set(), 0  # such a row cannot lose rank
+    lu = lu_factor(ca.sparsify(K)[order, :], after)
+    return lambda b: lu_solve(lu, b[order, :])
+
+
+def _is_constant(entry: Matrix) -> bool:
+    """Whether an entry is a number other than zero, and none that is added for lost rank."""
+    return bool(entry.nnz() and entry.is_constant() and abs(float(entry)) > SINGULAR)
 
 
 @dataclass

@@ -7,7 +7,6 @@ different iterations and times; none waits for another.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from cardan.integrate.events import per_system
 from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of
 from cardan.integrate.stepper import BatchStepper, Outcome, States
+from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.model import Model
 from cardan.program.march import March
@@ -123,11 +123,13 @@ class AlphaKernels(IntegratorKernels):
         first = ca.Function("linearise", [*state, *controls], ca.cse(values))
         if first.n_instructions() <= UNROLLED:
             return March(((ca.Function("iteration", [*state, *controls], ca.cse(finish(linear))), 1),), len(state))
-        # the first part stores the nonzeros of Newton's equations in memory, the second reads and solves them
-        kept = [ca.SX.sym("kept", value.nnz()) for value in values]
+        # the first part stores the nonzeros of Newton's equations in memory, but for constants; the second solves them
+        entries = [value.nonzeros() for value in ca.cse(values)]
+        stored = [[e for e in row if not e.is_constant()] for row in entries]
+        kept = [ca.SX.sym("kept", len(row)) for row in stored]
         inputs = [*state, *kept, *controls]
-        filled = [ca.vertcat(*value.nonzeros()) for value in ca.cse(values)]
-        held = NewtonEquations(*(ca.SX(value.sparsity(), memory) for value, memory in zip(values, kept, strict=True)))
+        filled = [ca.vertcat(*row) for row in stored]
+        held = NewtonEquations(*(_from_memory(*each) for each in zip(values, entries, kept, strict=True)))
         opening = ca.Function("linearise", inputs, [*state, *filled, 0])
         done = ca.cse(finish(held))
         closing = ca.Function("correct", inputs, [*done[:-1], *kept, done[-1]])
@@ -162,6 +164,14 @@ class AlphaKernels(IntegratorKernels):
         values |= {"iterate": ca.vertcat(s.iterate.z, s.iterate.lam, s.iterate.eta)}
         values |= {name: getattr(s, name) for name in ("x", "w", "h", "k", "steps", "outcome", "event", "g")}
         return [values[name] for name in self.sizes]
+
+
+def _from_memory(value: Any, entries: list[Any], memory: Any) -> Any:
+    """A matrix whose nonzeros, but for constants, are read from memory."""
+    import casadi as ca
+
+    read = iter(memory.nonzeros())
+    return ca.SX(value.sparsity(), ca.vertcat(*(e if e.is_constant() else next(read) for e in entries)))
 
 
 LONGER = 10.0  # a step this many times as long as the last one cannot use its `a`

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+
+from cardan.lazy import cached_property
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from cardan.formulation.dynamics import forward_dynamics
 from cardan.formulation.formulation import Formulation, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.spatial import SPATIAL
-from cardan.integrate.kernel import Layout, layout_of
+from cardan.integrate.kernel import EVENT_KERNELS, Layout, layout_of
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.model.model import Model
@@ -202,13 +202,13 @@ Tail = tuple[np.ndarray, ...]
 
 
 def kernel_of_row(model: Model, quantity: Quantity, name: str) -> Kernel:
-    """The kernel of a quantity, with free parameters as its last input."""
+    """The kernel of a quantity, with free parameters as its last input; made on first use."""
+    return _KERNELS.find(model, (name, quantity.name), lambda: _row_kernel(model, quantity, name))
 
-    def make() -> Kernel:
-        kernel = compile_quantity(model, quantity, f"gear {name}")
-        return kernel.kernel if isinstance(kernel, FreeKernel) else kernel
 
-    return _KERNELS.find(model, (name, quantity.name), make)
+def _row_kernel(model: Model, quantity: Quantity, name: str) -> Kernel:
+    kernel = compile_quantity(model, quantity, f"gear {name}")
+    return kernel.kernel if isinstance(kernel, FreeKernel) else kernel
 
 
 def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable[..., Any], Any]:
@@ -229,8 +229,9 @@ def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable
 
 def events_of_row(model: Model, layout: DaeLayout, graph: Any) -> Any:
     """The events (ne,) as a compiled function of (t, y, about)."""
-    digest = hashlib.sha256(graph.serialize().encode()).hexdigest()
-    return kernel_of_row(model, dae_events(model, layout, graph), f"{layout.name} {digest}").ufunc(wide=False)
+    name = f"{layout.name} {hashlib.sha256(graph.serialize().encode()).hexdigest()}"
+    kernel = EVENT_KERNELS.find(model, name, lambda: _row_kernel(model, dae_events(model, layout, graph), name))
+    return kernel.ufunc(wide=False)
 
 
 class ImplicitSystem:

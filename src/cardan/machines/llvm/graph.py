@@ -2,7 +2,8 @@
 
 The text is optimised where LLVM cannot, or where it would take long. Multiply-adds are fused here, so that every lane
 count gives the same bits. Sines and cosines of inputs are taken first, in a loop. The straight line is cut into blocks
-by branches that are never taken, because LLVM's time and its spilling grow faster than the block.
+by branches that are never taken, because LLVM's time and its spilling grow faster than the block. In a long function,
+whose blocks LLVM would still place in registers together, values pass from block to block through memory.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ _LIBM = {name: name for name in LIBM if name not in ("sin", "cos")} | {"constpow
 
 # lines of a block: 100 to 400 run alike, beyond that large graphs compile and run slower
 BLOCK = 400
+# operations past which values pass between blocks through memory: with 100,000 LLVM is four times as fast so, and the
+# code as fast
+LONG = 20_000
 MANY_ZEROS = 64
 
 
@@ -52,6 +56,7 @@ class _StraightLine(Lines):
         self.local: dict[int, str] = {}  # values that each block loads again, which is cheaper than spilling them
         self.hoisted: dict[int, int] = {}  # input value -> place in the arrays of sines and cosines
         self.trig: dict[int, str] = {}  # value -> the pair of its sine and cosine
+        self.kept: _Kept | None = None
 
     def print(self, symbol: str, ahead: tuple[int, ...]) -> str:
         """The IR of the function."""
@@ -63,33 +68,39 @@ class _StraightLine(Lines):
         wanted = [(i, line, int(i >= n_in)) for i, count in enumerate(ahead) for line in range(count)]
         live = sum(1 for count in self.uses if count)
         self._hoist_sincos()
+        if live > LONG:
+            self.kept = _Kept(self._last_reads())
         cleared = self._clear_sparse_outputs()
         stores: dict[int, list[tuple[int, int]]] = {}
         for port, element, k in self.graph.outputs:
             if not (port in cleared and self._is_zero(k)):
                 stores.setdefault(k, []).append((port, element))
         last_cut = printed = 0
-        for k, op in enumerate(self.graph.op):
+        for k in range(len(self.graph.op)):
             printed += bool(self.uses[k])
             while wanted and len(wanted) * live > (live - printed) * sum(ahead):
                 self._prefetch(*wanted.pop())
-            if not self.uses[k] or op in ("input", "const", "neg") or k in self.fused or self._is_hoisted(k):
+            if not self._is_printed(k):
                 continue
             self.name[k] = self._value(k)
+            if self.kept is not None:
+                self.kept.define(k, self.lines)
             for port, element in () if self.in_place else stores.pop(k, ()):
                 self._store_output(self.name[k], port, element)
             if len(self.lines) - last_cut > BLOCK and n_out:
-                self._cut()
+                self._cut(k)
                 last_cut = len(self.lines)
         # all loads before the first store: in place, a store may overwrite what another output still reads
         last = [(self._operand(k), place) for k, places in stores.items() for place in places]
         for value, (port, element) in last:
             self._store_output(value, port, element)
-        never = ["  %never = icmp eq ptr %out0, null"] if n_out else []
+        head = ["  %never = icmp eq ptr %out0, null"] if n_out else []
+        if self.kept is not None:
+            head.append(f"  %kept = alloca [{self.kept.size} x {self.t.vector}], align {self.t.align}")
         return "\n".join(
             [
                 f"define internal void @{symbol}({', '.join(params)}) {{",
-                *("entry:", *never, *self.lines),
+                *("entry:", *head, *filter(None, self.lines)),
                 *("  br label %done", "done:", "  ret void", "}"),
             ]
         )
@@ -113,8 +124,13 @@ class _StraightLine(Lines):
 
     # placing
 
-    def _cut(self) -> None:
-        """Begin a new block."""
+    def _cut(self, k: int) -> None:
+        """Begin a new block after value k."""
+        if self.kept is not None:
+            for value, line, place in self.kept.cut(k):
+                name = self.name.pop(value)
+                address = f"{name}.at = getelementptr {self.t.vector}, ptr %kept, i64 {place}"
+                self.lines[line] = f"  {address}\n  store {self.t.vector} {name}, ptr {name}.at, align {self.t.align}"
         block = self.label("b")
         self.lines += [f"  br i1 %never, label %done, label %{block}", f"{block}:"]
         self.local.clear()
@@ -143,6 +159,9 @@ class _StraightLine(Lines):
         op, args = self.graph.op[k], self.graph.args[k]
         if op == "const":
             return self.t.splat(args[0])
+        if self.kept is not None and k in self.kept.places:
+            name = self.local[k] = self.load(self.element("%kept", self.kept.places[k]))
+            return name
         if op == "input":
             name = self._load_input(*args)
         elif op in ("sin", "cos"):
@@ -151,6 +170,30 @@ class _StraightLine(Lines):
             name = self.new(f"fneg {self.t.vector} {self._operand(args[0])}")
         self.local[k] = name
         return name
+
+    def _is_printed(self, k: int) -> bool:
+        """Whether a value has a line of its own, not one beside each use."""
+        kind = self.graph.op[k] not in ("input", "const", "neg")
+        return bool(self.uses[k]) and kind and k not in self.fused and not self._is_hoisted(k)
+
+    def _last_reads(self) -> list[int]:
+        """For each value the last value beside which it is read; the number of values if that is the end."""
+        end = len(self.graph.op)
+        last = [0] * end
+
+        def read(k: int, at: int) -> None:
+            if self.graph.op[k] == "neg" or k in self.fused:
+                for a in self.graph.args[k]:
+                    read(a, at)
+            else:
+                last[k] = max(last[k], at)
+
+        for k in filter(self._is_printed, range(end)):
+            for a in self.graph.args[k]:
+                read(a, k)
+        for _, _, k in self.graph.outputs:
+            read(k, end if self.in_place or not self._is_printed(k) else k)
+        return last
 
     # operations
 
@@ -280,3 +323,36 @@ class _StraightLine(Lines):
             x = self._operand(argument)
             self.trig[argument] = self.new(f"call {{ {v}, {v} }} {sincos(self.module)}({v} {x})")
         return self.new(f"extractvalue {{ {v}, {v} }} {self.trig[argument]}, {half}")
+
+
+class _Kept:
+    """Places in memory of values that a later block reads. A place serves again when its value is read no more."""
+
+    def __init__(self, last: list[int]) -> None:
+        self.last = last
+        self.places: dict[int, int] = {}  # value -> place
+        self.size = 0
+        self._free: list[int] = []
+        self._new: list[tuple[int, int]] = []  # values of this block, and the empty line after each
+        self._began = 0
+
+    def define(self, k: int, lines: list[str]) -> None:
+        """Note that value k was printed, and add an empty line for storing it."""
+        self._new.append((k, len(lines)))
+        lines.append("")
+
+    def cut(self, k: int) -> list[tuple[int, int, int]]:
+        """End a block with value k; the values to store, each with its line and its place."""
+        # a place read in this block is not free in it: the new value may be stored before the old one is loaded
+        for value in [value for value in self.places if self.last[value] < self._began]:
+            self._free.append(self.places.pop(value))
+        stored = []
+        for value, line in self._new:
+            if self.last[value] > k:
+                if not self._free:
+                    self._free.append(self.size)
+                    self.size += 1
+                self.places[value] = self._free.pop()
+                stored.append((value, line, self.places[value]))
+        self._new, self._began = [], k + 1
+        return stored

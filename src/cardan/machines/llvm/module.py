@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from functools import cached_property
+
+from cardan.lazy import cached_property
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -48,7 +49,7 @@ def unique(names: Iterable[Any]) -> tuple[str, ...]:
 
 def dataset(run: Trajectory, names: Iterable[str]) -> xr.Dataset:
     """The states of a run and the named quantities."""
-    systems, when = _systems(run.batch), "time" if run.time.ndim == 1 else "sample"
+    systems, when = system_axes(run.batch), "time" if run.time.ndim == 1 else "sample"
     names = unique(names)
     arrays = {name: run.quantity(name) for name in ("q", "v", *names)}
     made = {name: variable(run._metadata.labels, name, (*systems, when), value) for name, value in arrays.items()}
@@ -68,7 +69,7 @@ def header(
     """A dataset with these variables, named coordinates, and the metadata of the run."""
     import xarray as xr
 
-    labels, systems = metadata.labels, _systems(batch)
+    labels, systems = metadata.labels, system_axes(batch)
     used = {axis for dims, *_ in variables.values() for axis in dims} | {"coordinate", "rate"}
     coords: dict[str, Any] = {system: np.arange(size) for system, size in zip(systems, batch, strict=True)}
     coords |= {axis: _text(names) for axis in sorted(used) if (names := labels.along(axis)) is not None}
@@ -94,7 +95,8 @@ def variable(labels: Labels, name: str, lead: tuple[str, ...], value: Any) -> tu
     return (*lead, *quantity.axes), value, {"units": said, "long_name": quantity.description}
 
 
-def _systems(batch: tuple[int, ...]) -> tuple[str, ...]:
+def system_axes(batch: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the batch axes."""
     return ("system",) * len(batch) if len(batch) < 2 else tuple(f"system{k}" for k in range(len(batch)))
 
 
@@ -104,7 +106,7 @@ def parameter_variables(model: Model, batch: tuple[int, ...]) -> dict[str, Any]:
     if values is None:
         return {}
     names = [p.name if p.size == 1 else f"{p.name}[{k}]" for p in free for k in range(p.size)]
-    lead = () if values.ndim == 1 else _systems(batch)
+    lead = () if values.ndim == 1 else system_axes(batch)
     values = values if values.ndim == 1 else np.broadcast_to(values, (*batch, values.shape[-1]))
     words = {"long_name": "values of the free parameters", "units": "SI"}
     return {"parameter_value": ((*lead, "parameter"), values, words), "parameter_name": ("parameter", _text(names))}
@@ -130,8 +132,8 @@ def knot_variables(knots: Knots, batch: tuple[int, ...], labels: Labels) -> dict
     words = {"units": "s", "long_name": "time of a break, and just before and after it"}
     return {
         "knot_time": (("knot", "knot_side"), knots.time, words),
-        "knot_q": variable(labels, "q", (*_systems(batch), "knot"), knots.q),
-        "knot_v": variable(labels, "v", (*_systems(batch), "knot"), knots.v),
+        "knot_q": variable(labels, "q", (*system_axes(batch), "knot"), knots.q),
+        "knot_v": variable(labels, "v", (*system_axes(batch), "knot"), knots.v),
     }
 
 
@@ -198,7 +200,7 @@ def table(run: Trajectory, names: Iterable[str]) -> pd.DataFrame:
     keep, labels = run.valid, run._metadata.labels
     columns: dict[str, np.ndarray] = {}
     units = {"time": "s"}
-    for system, index in zip(_systems(run.batch), np.nonzero(keep), strict=False):
+    for system, index in zip(system_axes(run.batch), np.nonzero(keep), strict=False):
         columns[system] = index
     columns["time"] = np.broadcast_to(run.time, keep.shape)[keep]
     for name in ("q", "v", *unique(names)):
@@ -277,18 +279,24 @@ class NetCDF:
         self.file.attrs["coordinates"] = " ".join(str(name) for name in data.coords if name not in data.indexes)
         self.raw.check()
 
-    def empty(self, name: str, sizes: dict[str, int], attributes: dict[str, str]) -> None:
-        """Create an array of NaN in chunks of whole rows along its first dimension, about 256 kB each."""
+    def empty(self, name: str, systems: dict[str, int], own: dict[str, int], attributes: dict[str, str]) -> None:
+        """Create an array of NaN in chunks of whole systems, about 256 kB each."""
+        sizes = {**systems, **own}
         self._dimensions(sizes)
-        first, *rest = sizes.values()
-        rows = max(1, 2**18 // max(8 * int(np.prod(rest)), 1))
-        made = self.file.create_variable(name, tuple(sizes), "f8", chunks=(min(first, rows), *rest), fillvalue=np.nan)
+        chunks = [*own.values()]
+        for size in reversed(systems.values()):
+            chunks.insert(0, min(size, max(1, 2**18 // max(8 * math.prod(chunks), 1))))
+        made = self.file.create_variable(name, tuple(sizes), "f8", chunks=tuple(chunks), fillvalue=np.nan)
         made.attrs.update(attributes)
         self.raw.check()
 
-    def fill(self, name: str, first: int, values: np.ndarray) -> None:
-        """Write some rows of an array."""
-        self.file[name][first : first + len(values)] = values
+    def fill(self, name: str, first: int, values: np.ndarray, axes: int = 1) -> None:
+        """Write some systems (k, ...) of an array that has so many batch axes; they count along the last one first."""
+        array = self.file[name]
+        for place, part in _blocks(first, first + len(values), array.shape[:axes]):
+            sizes = [axis.stop - axis.start for axis in place if isinstance(axis, slice)]
+            block = values[part.start - first : part.stop - first].reshape(*sizes, *array.shape[len(place) :])
+            array[place or ...] = block
         self.raw.check()
 
     def close(self, keep: bool = True) -> None:
@@ -303,6 +311,23 @@ class NetCDF:
         for name, size in sizes.items():
             if name not in self.file.dimensions:
                 self.file.dimensions[str(name)] = size
+
+
+def _blocks(first: int, last: int, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int | slice, ...], slice]]:
+    """Cut systems `first` to `last` of a batch into blocks: where each lies in the array, and which systems it has."""
+    if not shape:
+        yield (), slice(first, last)
+        return
+    row = math.prod(shape[1:])
+    begin, end = -(-first // row), last // row  # whole rows of the first axis
+    if begin > end:
+        begin = end = last // row + 1
+    for k, lo, hi in ((begin - 1, first, min(begin * row, last)), (end, max(end * row, first), last)):
+        if lo < hi:
+            for place, part in _blocks(lo - k * row, hi - k * row, shape[1:]):
+                yield (k, *place), slice(part.start + k * row, part.stop + k * row)
+    if begin < end:
+        yield (slice(begin, end),), slice(begin * row, end * row)
 
 
 def save(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], overwrite: bool) -> None:
@@ -376,6 +401,28 @@ def load_run(path: str | os.PathLike[str], model: Model | None = None) -> Trajec
         raise FileError(f"{name}: it is damaged: {str(error).strip(chr(34))}") from error
 
 
+def _require_whole(file: Any) -> None:
+    """Refuse a file whose arrays lie elsewhere: reading them would read, or wait for, any file of the user."""
+    import h5py
+
+    def fault_of_link(name: str, link: Any) -> str | None:
+        if not isinstance(link, h5py.ExternalLink | h5py.SoftLink):
+            return None
+        where = f"in {link.filename!r}" if isinstance(link, h5py.ExternalLink) else f"at {link.path!r}"
+        return f"{name!r} is a link to something {where}"
+
+    def fault_of_array(name: str, item: Any) -> str | None:
+        if not isinstance(item, h5py.Dataset):
+            return None
+        made = item.id.get_create_plist()
+        outside = made.get_external_count() or made.get_layout() == h5py.h5d.VIRTUAL
+        return f"the array {name!r} lies in other files" if outside else None
+
+    fault = file.visititems_links(fault_of_link) or file.visititems(fault_of_array)
+    if fault:
+        raise ValueError(f"{fault}; a run has all its arrays in its own file")
+
+
 def _open(path: str | os.PathLike[str]) -> Any:
     import h5py
     import xarray as xr
@@ -385,6 +432,7 @@ def _open(path: str | os.PathLike[str]) -> Any:
     try:
         sizes: list[int] = []  # bytes of the arrays according to the headers of the file
         with h5py.File(path) as file:
+            _require_whole(file)
             file.visititems(lambda _, item: sizes.append(item.nbytes if isinstance(item, h5py.Dataset) else 0))
         stated, size = sum(sizes), file_path(path).stat().st_size
         if stated > max(LARGEST_RATIO * size, 2**30):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import secrets
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from cardan.atomic_file import SYSTEM_ERRORS, begin_file, cannot_write, file_path, finish_file
-from cardan.errors import InputError
+from cardan.errors import FileError, InputError
+from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
 from cardan.results.trajectory.files import (
@@ -23,6 +26,7 @@ from cardan.results.trajectory.files import (
     knot_variables,
     load_run,
     parameter_variables,
+    system_axes,
     variable,
 )
 from cardan.results.trajectory.interpolation import Knots
@@ -37,29 +41,31 @@ class Store(contextlib.AbstractContextManager["Store"]):
         path: the file; it appears when `finish` is called, until then a temporary file beside it holds the parts.
         model: the mechanism.
         time: (n,), s; or the number of samples if each system has its own times, which `write` then takes.
-        batch_size: number of systems.
-        tau: constant drives (nv,) or (batch_size, nv), N m and N.
-        values: of the free parameters, (batch_size, size), if the model does not have them.
+        batch_size: number of systems, or the shape of a batch with several axes.
+        tau: constant drives (nv,) or (*batch, nv), N m and N.
+        values: of the free parameters, (*batch, size), if the model does not have them.
         method: the integrator.
         formulation: the formulation in which accelerations and reactions are computed.
         settings: of the integrator; numbers and strings, stored with the run.
         overwrite: whether an existing file may be replaced.
 
-    Only the part being written is in memory. Systems that are never written are NaN. If the `with` block ends with an
-    exception, no file remains.
+    Only the part being written is in memory. Systems that are never written are NaN, with the outcome "not computed".
+    If the `with` block ends with an exception, no file remains.
 
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], model: Model, time: Any, batch_size: int, *, tau: Any = None,
-        values: Any = None, method: str = "", formulation: str = "spatial", settings: Mapping[str, Any] | None = None,
-        overwrite: bool = False,
+        self, path: str | os.PathLike[str], model: Model, time: Any, batch_size: int | tuple[int, ...], *,
+        tau: Any = None, values: Any = None, method: str = "", formulation: str = "spatial",
+        settings: Mapping[str, Any] | None = None, overwrite: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise InputError(f"store: model must be a cd.Model, got {type(model).__name__}")
-        whole("store", "batch_size", batch_size)
+        shape = batch_size if isinstance(batch_size, tuple) else (batch_size,)
+        self.batch = tuple(whole("store", "batch_size", size) for size in shape)
+        """Shape of the batch; `()` is a single system."""
         model = model if values is None else with_values(model, np.asarray(values, dtype=float))
-        self.path, self.model, self.batch_size = file_path(path), model, int(batch_size)
+        self.path, self.model, self.batch_size = file_path(path), model, math.prod(self.batch)
         self._metadata = Metadata(labels_of(model), method, formulation, dict(settings or {}), {})
         self._time = None if np.ndim(time) == 0 else batch("store", "time", time)
         self.samples = whole("store", "time, a number of samples,", time) if self._time is None else len(self._time)
@@ -67,14 +73,14 @@ class Store(contextlib.AbstractContextManager["Store"]):
         if self._time is not None and self._time.ndim != 1:
             raise InputError(f"store: time must have the shape (n,), got {self._time.shape}")
         self._tau = None if tau is None else np.asarray(tau, dtype=float)
-        if self._tau is not None and self._tau.shape not in ((model.nv,), (self.batch_size, model.nv)):
+        if self._tau is not None and self._tau.shape not in ((model.nv,), (*self.batch, model.nv)):
             raise InputError(
-                f"store: tau must have the shape {(model.nv,)} or {(self.batch_size, model.nv)}, got {self._tau.shape}"
+                f"store: tau must have the shape {(model.nv,)} or {(*self.batch, model.nv)}, got {self._tau.shape}"
             )
-        self._outcome: dict[int, str] = {}
+        self._outcome = np.full(self.batch_size, Outcome.NOT_COMPUTED.text, dtype=object)
         self._events: list[EventRecord] = []
         self._knots: Knots | None = None
-        self._part = begin_file(self.path, overwrite)
+        self._part, self._overwrite = begin_file(self.path, overwrite), overwrite
         with self._writing():
             self._file = NetCDF(self._part)
             self._cleanup = weakref.finalize(self, _remove, self._file, self._part)
@@ -86,8 +92,9 @@ class Store(contextlib.AbstractContextManager["Store"]):
     ) -> None:  # fmt: skip
         """Write q (k, n, nq) and v (k, n, nv) of the systems `first`, `first + 1`, ...; NaN after a system's end.
 
-        `time` (k, n) is needed if the systems have their own times. `outcome` has a string for each of the k systems.
-        `events` carry the number of their system in the whole batch. `knots` are the states of the k systems at breaks.
+        Systems of a batch with several axes count with the last axis fastest. `time` (k, n) is needed if the systems
+        have their own times. `outcome` has a string for each of the k systems. `events` carry the index of their system
+        in the whole batch. `knots` are the states of the k systems at breaks.
         """
         whole("store", "first", first, least=0)
         parts = {"q": array("store", "q", q), "v": array("store", "v", v)}
@@ -110,8 +117,9 @@ class Store(contextlib.AbstractContextManager["Store"]):
             raise InputError(f"store: {self.path} is finished; nothing more can be written")
         with self._writing():
             for name, part in parts.items():
-                self._file.fill(name, first, part)
-        self._outcome |= {first + i: word for i, word in enumerate(outcome) if word}
+                self._file.fill(name, first, part, len(self.batch))
+        words = [*outcome]
+        self._outcome[first : first + k] = words + [""] * (k - len(words))
         self._events += [replace(event, system=event.index) for event in events]
         if knots is not None:
             if self._knots is None:
@@ -126,9 +134,22 @@ class Store(contextlib.AbstractContextManager["Store"]):
         with self._writing():
             self._end(statistics or {})
             self._file.close()
-            finish_file(self._part, self.path)
+            try:
+                finish_file(self._part, self.path, self._overwrite)
+            except FileExistsError:
+                self._save_elsewhere()
         self._cleanup.detach()
         return load_run(self.path, self.model)
+
+    def _save_elsewhere(self) -> None:
+        """Give the finished file another name, since a file has taken its own meanwhile; and say so."""
+        other = self.path.with_name(f"{self.path.stem}-{secrets.token_hex(4)}{self.path.suffix}")
+        finish_file(self._part, other, overwrite=False)
+        self._cleanup.detach()
+        raise FileError(
+            f"{self.path}: there is such a file now, which was not there when the run began; the run is in {other}; "
+            "pass overwrite=True to replace a file"
+        )
 
     def abandon(self) -> None:
         """Remove the unfinished file."""
@@ -151,24 +172,25 @@ class Store(contextlib.AbstractContextManager["Store"]):
         labels, when = self._metadata.labels, "time" if self._time is not None else "sample"
         made: dict[str, Any] = {}
         if self._tau is not None:
-            made["tau"] = variable(labels, "tau", ("system",) if self._tau.ndim > 1 else (), self._tau)
-        made |= parameter_variables(self.model, (self.batch_size,))
-        head = header(self._metadata, (self.batch_size,), self._time, np.full(self.batch_size, ""), made)
+            made["tau"] = variable(labels, "tau", system_axes(self.batch) if self._tau.ndim > 1 else (), self._tau)
+        made |= parameter_variables(self.model, self.batch)
+        head = header(self._metadata, self.batch, self._time, np.full(self.batch, ""), made)
         file.add(head.drop_vars("outcome"))
-        sizes = {"system": self.batch_size, when: self.samples}
+        systems = dict(zip(system_axes(self.batch), self.batch, strict=True))
         if self._time is None:
-            file.empty("time", sizes, {"units": "s", "long_name": "time"})
+            file.empty("time", systems, {when: self.samples}, {"units": "s", "long_name": "time"})
         for name, axis, size in (("q", "coordinate", self.model.nq), ("v", "rate", self.model.nv)):
-            file.empty(name, {**sizes, axis: size}, variable(labels, name, (), None)[2])
+            file.empty(name, systems, {when: self.samples, axis: size}, variable(labels, name, (), None)[2])
 
     def _end(self, statistics: Mapping[str, Any]) -> None:
         """Add outcomes, events and statistics, which are known only at the end."""
-        outcome = np.array([self._outcome.get(i, "") for i in range(self.batch_size)])
+        outcome = self._outcome.astype(str).reshape(self.batch)
         metadata = replace(self._metadata, statistics=dict(statistics))
-        events = event_variables(self._events, (self.batch_size,), metadata.labels)
+        events = event_variables(self._events, self.batch, metadata.labels)
         if self._knots is not None:
-            events |= knot_variables(self._knots, (self.batch_size,), metadata.labels)
-        last = header(metadata, (self.batch_size,), None, outcome, events)
+            shaped = (x.reshape(*self.batch, *x.shape[1:]) for x in (self._knots.q, self._knots.v))
+            events |= knot_variables(Knots(self._knots.time, *shaped), self.batch, metadata.labels)
+        last = header(metadata, self.batch, None, outcome, events)
         self._file.add(last.drop_vars(list(last.coords)))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import floats, one, shown
