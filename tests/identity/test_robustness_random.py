@@ -168,3 +168,23 @@ def test_loose_gear():
     model = scotch_yoke().build()
     run = cd.simulate(model, 0.1, method="gear", rtol=1e-3, atol=1e-3, samples=2)
     assert run.residuals.position.max() < 1e-3
+
+
+def test_later_calls_are_watched():
+    """A dead point at a later call, or in a later batch, warns once; a mechanism that stays away from one does not."""
+    model = four_bar((1, 1, 1), 1.0, (1, 1, 1, 1))
+    regular = [cd.assemble(model, [x, -x, x], hold=["A"])[0] for x in (1.0, 1.1)]
+    dead, v = np.array([1e-8, -1e-8, 1e-8]), np.zeros(3)
+    cd.condition(model, dead, formulation="absolute")  # recorded
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(20):
+            cd.forward_dynamics(model, regular[0], v, formulation="absolute")
+    with pytest.warns(RuntimeWarning, match="at a q given") as caught:
+        for _ in range(45):
+            cd.forward_dynamics(model, dead, v, formulation="absolute")
+    assert len(caught) == 1
+    batch = four_bar((1, 1, 1), 1.0, (1, 1, 1, 1))
+    cd.forward_dynamics(batch, np.array(regular * 2), v, formulation="absolute")
+    with pytest.warns(RuntimeWarning, match="at a q given"):
+        cd.forward_dynamics(batch, np.array([*regular, dead]), v, formulation="absolute")

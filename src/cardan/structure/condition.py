@@ -25,7 +25,7 @@ from cardan.structure.assemble import assemble, constraint_kernels
 from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
 from cardan.structure.magnification import States, is_recursive, magnified, states_at
 from cardan.structure.planarity import prepare
-from cardan.structure.rounding import DOUBTFUL, JUDGED, say, some_values, warn_of_tree, warn_outside
+from cardan.structure.rounding import DOUBTFUL, JUDGED, TOO_LARGE, say, some_values, warn_of_tree, warn_outside
 from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, row_sizes
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ OPEN = 1e-4  # of the mechanism's size: a gap beyond it is no drift
 LARGER = 10.0  # times the condition of a mass matrix: what the error of solving with it stays below
 
 _JUDGED_AT: Slot[str, bool] = Slot("formulations whose condition was judged at the first configuration given")
-_FIRST: Slot[str, bool] = Slot("formulations that were asked for a first answer", by_values=True)
+_FIRST: Slot[tuple[str, int], bool] = Slot("kernels that were asked for a first answer", by_values=True)
+_WORST: Slot[str, float] = Slot("largest condition of matrices that was followed up, by formulation")
 _CLOSED: Slot[None, bool] = Slot("whether loops were looked at", by_values=True)
 _MASS: Slot[None, Any] = Slot("graph of the mass matrix")
 
@@ -89,18 +90,46 @@ def warn_of_condition(model: Model, formulation: Formulation) -> None:
                 say(model, formulation, measured_at(one, formulation, np.array(at), 0.0))
 
 
-def warn_at_first(model: Model, formulation: Formulation, q: Any, t: Any) -> None:
-    """Look at the first configuration that a formulation is asked for: warn of loops wide open, or near singular."""
-    if not _FIRST.first_time(model, formulation.key) or (formulation.in_tree and not model.has_rows):
+def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -> None:
+    """Look at configurations that a kernel is asked for: warn of loops wide open at the first, and of digits lost.
+
+    The first call is looked at, then the 2nd, 4th, 8th ... (`Kernel.watch`), with the rows that `some_rows` takes.
+    """
+    place = (formulation.key, id(kernel))
+    if not _FIRST.first_time(model, place) or (formulation.in_tree and not model.has_rows):
         return
     q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
     if _CLOSED.first_time(model, None):
         _warn_of_gap(model, q, t)
-    sound = q.size and np.isfinite(q).all() and 6 * len(model.tree.links) <= WIDEST
-    if sound and _JUDGED_AT.first_time(model, formulation.key):
-        one, q, t = some_values(model)[0], q.reshape(-1, model.nq)[0], t.flat[0]
-        if not _screened(one, formulation, q, t) < DOUBTFUL:
-            say(model, formulation, measured_at(one, formulation, q, t), " at the q given")
+    if 6 * len(model.tree.links) > WIDEST:
+        return
+    if _JUDGED_AT.first_time(model, formulation.key):
+        warn_at(model, formulation, q, t)
+    last = -2 if model.parameters else -1  # the argument for time
+    kernel.watch(lambda args: warn_at(model, formulation, args[0], args[last] if model.depends_on_time else 0.0))
+
+
+def warn_at(model: Model, formulation: Formulation, q: Any, t: Any) -> None:
+    """Warn if digits are lost at some of the configurations (..., nq): once for a model and a formulation."""
+    one, t = some_values(model)[0], np.asarray(t, dtype=float).flat
+    try:
+        at = some_rows(np.asarray(q, dtype=float).reshape(-1, model.nq))
+    except (TypeError, ValueError):
+        return  # the call itself says what is wrong
+    for k, row in at:
+        worst = _WORST.find(model, formulation.key, lambda: DOUBTFUL / 10)
+        screened = _screened(one, formulation, row, t[k if k < len(t) else 0]) if np.isfinite(row).all() else 1.0
+        if worst < TOO_LARGE and not screened < 10 * worst:
+            _WORST.put(model, formulation.key, screened)
+            found = measured_at(one, formulation, row, t[k if k < len(t) else 0])
+            say(model, formulation, found, " at a q given")
+            if not found < TOO_LARGE:
+                _WORST.put(model, formulation.key, np.inf)
+
+
+def some_rows(q: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """The first, the middle and the last of many rows, with their numbers."""
+    return [(k, q[k]) for k in sorted({0, len(q) // 2, len(q) - 1}) if len(q)]
 
 
 def take_as_closed(model: Model) -> None:
