@@ -136,7 +136,9 @@ class Comparison:
             try:
                 moved = self._catching(key, partial(cd.forward_dynamics, model, q, v, tau, formulation=key))
                 held = self._catching(key, partial(cd.reactions, model, q, v, tau, formulation=key))
-                conditions = [float(cd.condition(model, q, *at, formulation=key)) for at in ((v, tau), ())]
+                conditions = [float(cd.condition(model, q, v, tau, formulation=key))]
+                if conditions[0] >= TOO_LARGE:
+                    conditions.append(float(cd.condition(model, q, formulation=key)))
             except cd.CardanError as error:
                 yield Answer(f"{key} cannot", 0.0, warning=str(error))
                 continue
@@ -147,7 +149,7 @@ class Comparison:
     def _judged(self, name: str, found: np.ndarray, right: np.ndarray, conditions: list[float], warning: str) -> Answer:
         """An answer whose error is relative to the largest of its unit, as that of `cd.condition`."""
         if not (np.isfinite(found).all() and np.isfinite(right).all()):
-            return Answer(name, np.inf, *conditions, warning)
+            return Answer(name, np.inf, *conditions, warning=warning)
         error, size = np.abs(found - right), np.abs(right)
         if error.ndim == 1:
             turning = np.array([unit == "rad/s" for link in self.model.tree.links for unit in link.kind.v_units], bool)
@@ -157,7 +159,7 @@ class Comparison:
             moment = max(size[:, :3].max(initial=0.0), reach(self.model) * force)
             groups = [(error[:, 3:], force), (error[:, :3], moment)]
         relative = max(one.max(initial=0.0) / max(size, 1e-300) for one, size in groups)
-        return Answer(name, float(relative / (EPS * conditions[0])), *conditions, warning)
+        return Answer(name, float(relative / (EPS * conditions[0])), *conditions, warning=warning)
 
     def _prepare(self) -> None:
         """Choose a state and compute sizes: each coordinate is scaled by the root of the inertia that it moves."""

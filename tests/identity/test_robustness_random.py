@@ -61,21 +61,21 @@ def test_found():
         check(w)
 
 
-@settings(max_examples=10, **FEW)
+@settings(max_examples=6, **FEW)
 @given(w=trees())
 def test_trees(w):
     """Trees of all joint kinds, on springs or not."""
     check(w)
 
 
-@settings(max_examples=4, **FEW)
+@settings(max_examples=2, **FEW)
 @given(w=rings())
 def test_rings(w):
     """Chains closed by a joint of any kind."""
     check(w)
 
 
-@settings(max_examples=5, **FEW)
+@settings(max_examples=3, **FEW)
 @given(w=linkages())
 def test_linkages(w):
     """Linkages, near dead points too, closed or open."""
