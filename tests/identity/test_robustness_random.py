@@ -61,8 +61,8 @@ def test_found():
         check(w)
 
 
-@settings(max_examples=6, **FEW)
-@given(w=trees())
+@settings(max_examples=4, **FEW)
+@given(w=trees(most=4))
 def test_trees(w):
     """Trees of all joint kinds, on springs or not."""
     check(w)

@@ -25,7 +25,17 @@ from cardan.structure.assemble import assemble, constraint_kernels
 from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
 from cardan.structure.magnification import States, is_recursive, magnified, states_at
 from cardan.structure.planarity import prepare
-from cardan.structure.rounding import DOUBTFUL, JUDGED, TOO_LARGE, say, some_values, warn_of_tree, warn_outside
+from cardan.structure.rounding import (
+    APART,
+    DOUBTFUL,
+    JUDGED,
+    TOO_LARGE,
+    disparity,
+    say,
+    some_values,
+    warn_of_tree,
+    warn_outside,
+)
 from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, row_sizes
 
 if TYPE_CHECKING:
@@ -172,9 +182,10 @@ def _screened(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> 
     """The condition of matrices at one configuration."""
     try:
         with np.errstate(all="ignore"):
-            return float((_in_tree if formulation.in_tree else _of_equations)(model, q, t, formulation))
+            found = float((_in_tree if formulation.in_tree else _of_equations)(model, q, t, formulation))
     except np.linalg.LinAlgError:
         return np.inf
+    return max(found, DOUBTFUL / APART * found * disparity(model) ** 2)
 
 
 def _of_equations(model: Model, q: Any, t: Any, formulation: Formulation) -> Any:

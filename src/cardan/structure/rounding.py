@@ -22,6 +22,7 @@ from cardan.model.tree import judge_mobility
 TOO_LARGE = 1e-3 * 2.0**52
 DOUBTFUL = 1e5  # of the condition of matrices: past this it is measured
 TREE_DOUBTFUL = 1e8  # of what `magnification` finds, which is nearer to the truth
+APART = 1e10  # of either, times the square of `disparity`, since short bodies far away cancel
 OTHERS = (1, 2)  # seeds of more configurations, to be sure
 SOME = 5  # of a batch of values of free parameters, how many are judged
 
@@ -38,11 +39,20 @@ def magnification(model: Model) -> float:
     return found if found < TREE_DOUBTFUL else min(found, *(judge_mobility(tree, seed)[1] for seed in OTHERS))
 
 
+def disparity(model: Model) -> float:
+    """How many times longer the longest arm of a link is than the smallest radius of gyration."""
+    links = [link for link in model.settled().tree.links if link.mass > 0]
+    radii = [np.sqrt(np.trace(link.I_C) / link.mass) for link in links]
+    arms = [np.linalg.norm(x) for link in links for x in (link.r, link.com)]
+    return float(max(*arms, *radii) / min(x for x in radii if x > 0)) if any(radii) else 1.0
+
+
 def warn_of_tree(model: Model, formulation: Formulation) -> None:
     """Warn, once for a model and a formulation, if a tree's recursion may lose all digits."""
     if JUDGED.first_time(model, formulation.key):
         for one in some_values(model):
-            if not magnification(one) < TREE_DOUBTFUL:
+            found = magnification(one)
+            if not (found < TREE_DOUBTFUL and found * disparity(one) ** 2 < APART):
                 from cardan.structure.condition import measured_at  # which needs CasADi
                 from cardan.structure.rows import generic_configurations
 
