@@ -64,7 +64,7 @@ class Tally:
 
     def __str__(self) -> str:
         """A row for each quantity."""
-        rows = [f"  {'quantity':32} {'answers':>8} {'warned':>8} {'past 5e10':>10} {'largest error':>14}"]
+        rows = [f"  {'quantity':32} {'answers':>8} {'warned':>8} {'past 5e12':>10} {'largest error':>14}"]
         for what in sorted(self.count):
             counts = f"{self.count[what]:8} {self.warned[what]:8} {self.ill[what]:10}"
             rows.append(f"  {what:32} {counts} {self.worst[what]:14.3g}")

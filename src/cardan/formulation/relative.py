@@ -132,7 +132,7 @@ class Relative(Formulation):
         C = unroll(INVERSE_DYNAMICS_LOADED.at_rest("qdd"), six, {"q": kin.q6, "v": kin.v6, "wrenches": wrenches})[0]
         f = ca.vertcat(*(self._drive_force(kin, i, loads.tau) for i in range(len(apart.tree.links)))) - C
         M, f = with_rotors(unroll(MASS_MATRIX, six, {"q": kin.q6})[0], f, self._rotors(kin))
-        lent = lent_to_links(six)
+        lent = lent_to_links(apart)
         return Parts(model, kin, loads, kin.v6, M, f, rows, np.diag(lent) if lent.any() else None)
 
     def _tree_rows(self, kin: RelativeKinematics) -> Iterator[Rows]:

@@ -13,7 +13,9 @@ Docs: docs/decisions/0008.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -24,8 +26,22 @@ from cardan.model.model import Model
 REGULARISATION = 1e-12
 CORRECTIONS = 2
 LENT_CORRECTIONS = 3
+_ADDED: ContextVar[tuple[float, float]] = ContextVar("shares of eps and of lent inertia", default=(1.0, 1.0))
 
 Inverse = Callable[[Matrix], Matrix]  # B -> M^-1 B
+
+
+@contextmanager
+def with_less_added(eps: float, lent: float) -> Iterator[None]:
+    """Within this context graphs are written with these shares of `eps` and of lent inertia.
+
+    The answer must not change: `structure.magnification` looks whether it does.
+    """
+    token = _ADDED.set((eps, lent))
+    try:
+        yield
+    finally:
+        _ADDED.reset(token)
 
 
 def solve_constrained(
@@ -36,6 +52,7 @@ def solve_constrained(
     `lent` (nv,) is inertia lent to rates that have none by themselves (`formulation.light`); the answer is corrected
     for it.
     """
+    lent = _ADDED.get()[1] * lent
     if not lent.any():
         return _solver(inverse(M), J)(f, gamma)
     solve = _solver(inverse(M + constant(np.diag(lent))), J)
@@ -77,7 +94,7 @@ def regularisation(A: Matrix) -> Matrix:
     import casadi as ca
 
     diagonal = ca.diag(A)
-    return REGULARISATION * diagonal + (diagonal == 0)
+    return _ADDED.get()[0] * REGULARISATION * diagonal + (diagonal == 0)
 
 
 def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:

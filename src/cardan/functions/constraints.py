@@ -24,7 +24,7 @@ from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import counted, one
 from cardan.structure.assemble import constraint_kernels
-from cardan.structure.condition import warn_at_first
+from cardan.structure.condition import watch
 from cardan.structure.dynamics import multiplier_kernel, reaction_kernel
 from cardan.structure.kernels import equations_at, time_argument
 from cardan.structure.redundancy import redundancy
@@ -70,7 +70,7 @@ def reactions(
     if kernel is None:
         found = find_formulation(formulation)
         kernel = reaction_kernel(model, found)
-        warn_at_first(model, found, q, t)
+        watch(model, found, kernel, q, t)
         if not found.added:
             model.memory[_REACTIONS, formulation] = kernel
     return kernel(q, v, tau, wrenches, *time_argument(model, t))

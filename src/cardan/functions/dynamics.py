@@ -52,13 +52,13 @@ def forward_dynamics(
             return kernel(q, v, tau, out=out, threads=threads)
     found, loads = find_formulation(formulation), () if wrenches is None else (wrenches,)
     if not (model.is_plain and found.in_tree and found.has_recursions):
-        from cardan.structure.condition import warn_at_first
+        from cardan.structure.condition import watch
         from cardan.structure.dynamics import (
             forward_kernel,  # which plain trees do without: their first answer is quick
         )
 
         kernel = forward_kernel(model, found, wrenches is not None)
-        warn_at_first(model, found, q, t)
+        watch(model, found, kernel, q, t)
         if wrenches is None and not (model.depends_on_time or found.added):
             _FORWARD.find(model, formulation, lambda: kernel)
         return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)

@@ -1,14 +1,14 @@
-"""How far rounding is magnified: the condition of a mechanism's equations of motion.
+"""The condition of a mechanism: how large errors of rounding are in its accelerations and reactions.
 
-`M vdot + J^T lam = f`, `J vdot = gamma` are solved through `M` and `A = J M^-1 J^T`. Both are judged with a unit
-diagonal, so that metres, radians and units of mass do not count: of all scalings this is nearly the best (A. van der
-Sluis, Numerische Mathematik 14 (1969) 14-23), and elimination without pivoting errs by its condition, not by that of
-the matrix as it is (J. W. Demmel, LAPACK working note 14, 1989). Recursions along a tree are as good or better,
-see `structure.rounding`. Docs: docs/robustness.md.
+`cd.condition` measures it: it runs the programs that answer with noise (`structure.magnification`). A kernel is judged
+when it is made and at some of its calls, first by a number that costs little: the condition of `M` and of
+`A = J M^-1 J^T`, both with a unit diagonal (A. van der Sluis, Numerische Mathematik 14 (1969) 14-23). Only where this
+is large the measurement follows, and a warning if it finds that digits are lost. Docs: docs/robustness.md.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -23,8 +23,19 @@ from cardan.model.tree import weightless_links
 from cardan.model.values import array
 from cardan.structure.assemble import assemble, constraint_kernels
 from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
+from cardan.structure.magnification import States, is_recursive, magnified, states_at
 from cardan.structure.planarity import prepare
-from cardan.structure.rounding import JUDGED, TOO_LARGE, say, some_values, warn_of_tree, warn_outside
+from cardan.structure.rounding import (
+    APART,
+    DOUBTFUL,
+    JUDGED,
+    TOO_LARGE,
+    disparity,
+    say,
+    some_values,
+    warn_of_tree,
+    warn_outside,
+)
 from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, row_sizes
 
 if TYPE_CHECKING:
@@ -32,46 +43,47 @@ if TYPE_CHECKING:
 
 WIDEST = 2400  # unknowns up to which a new kernel is judged
 OPEN = 1e-4  # of the mechanism's size: a gap beyond it is no drift
-
+LARGER = 10.0  # times the condition of a mass matrix: what the error of solving with it stays below
 
 _JUDGED_AT: Slot[str, bool] = Slot("formulations whose condition was judged at the first configuration given")
-_FIRST: Slot[str, bool] = Slot("formulations that were asked for a first answer", by_values=True)
+_FIRST: Slot[tuple[str, int], bool] = Slot("kernels that were asked for a first answer", by_values=True)
+_WORST: Slot[str, float] = Slot("largest condition of matrices that was followed up, by formulation")
 _CLOSED: Slot[None, bool] = Slot("whether loops were looked at", by_values=True)
 _MASS: Slot[None, Any] = Slot("graph of the mass matrix")
 
 
 def condition(
-    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, formulation: str | Formulation = "spatial",
-    **removed: Unpack[Removed],
+    model: Model, q: ArrayLike, v: ArrayLike | None = None, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0,
+    formulation: str | Formulation = "spatial", **removed: Unpack[Removed],
 ) -> NDArray[Any]:  # fmt: skip
-    """How many times rounding is magnified (...,) in accelerations and reactions at configurations `q` (..., nq).
+    """How large the errors of rounding are (...,) in accelerations and reactions, in units of 2.2e-16.
 
-    The relative error of an answer in float64 stays within 100 * 2.2e-16 times this number while that is below 5e10;
-    beyond, and at singular positions of loops, where it is large or infinite, do not trust digits. Near 1 is ideal.
-    NaN where q is not finite.
+    The relative error of an answer in float64 stays within 2.2e-16 times this number; 5 to 50 is ideal. It is measured
+    at q (..., nq) under loads that nothing singles out; or, if `v` or `tau` (..., nv) are given, at that state, where
+    it is large near an equilibrium too. Errors are relative to the largest acceleration in rad/s^2 and in m/s^2, the
+    largest force, and the largest moment or that force times the mechanism's size. NaN where q is not finite.
     """
     if removed:
         raise no_such_argument("condition", removed)
     q = array("condition", "q", q, model.nq)
-    known = np.isfinite(q).all(axis=-1)
-    found = _condition(model, np.where(known[..., None], q, model.start()), t, find_formulation(formulation))
-    return np.where(known, found, np.nan)[()]
+    generic = v is None and tau is None
+    still = np.zeros(model.nv)
+    v, tau = (still if x is None else array("condition", name, x, model.nv) for name, x in (("v", v), ("tau", tau)))
+    found = find_formulation(formulation)
+    prepare(model, found)
+    states, batch = states_at(model, q, v, tau, t)
+    known = np.isfinite(np.hstack([states.q, states.v, states.tau])).all(axis=-1)
+    states = replace(states, q=np.where(known[:, None], states.q, model.start()))
+    size = measured(model, found, states, generic=generic).max(axis=-1)
+    return np.where(known, size, np.nan).reshape(batch)[()]
 
 
-def _condition(model: Model, q: Any, t: Any, formulation: Formulation) -> Any:
-    if _is_recursive(model, formulation):
-        return _of_mass(np.asarray(tree_kernel(model, "mass_matrix")(q)))
-    prepare(model, formulation)
-    M, _, J, *_ = equations_at(model, formulation, q, t)
-    rows = kept_rows(model, formulation)
-    found = _of_saddle(M, J[..., rows, :], _sizes(model, formulation, rows), lent=_lends(model, formulation))
-    return found * _turns(model, q) if formulation.is_planar else found
-
-
-def _turns(model: Model, q: Any) -> Any:
-    """Turns, at least one, of the joint (...,) that has turned most: lines of points are at sums of angles."""
-    angles = [unit == "rad" for link in model.tree.links for unit in link.kind.q_units]
-    return np.maximum(np.abs(np.asarray(q)[..., angles]).max(axis=-1, initial=0.0) / (2 * np.pi), 1.0)
+def measured(model: Model, formulation: Formulation, states: States, *, generic: bool) -> np.ndarray:
+    """Largest relative errors, in units of rounding, of accelerations and reactions (rows, 2)."""
+    if is_recursive(model, formulation) and formulation.solves_mass_matrix and is_large(model):
+        k = LARGER * np.asarray(_of_mass(np.asarray(tree_kernel(model, "mass_matrix")(states.q))))  # solved by NumPy
+        return np.stack([k, k], axis=-1)
+    return magnified(model, formulation, states, generic=generic)
 
 
 def warn_of_condition(model: Model, formulation: Formulation) -> None:
@@ -81,21 +93,53 @@ def warn_of_condition(model: Model, formulation: Formulation) -> None:
     """
     if _is_recursive(model, formulation):
         warn_of_tree(model, formulation)
-    elif JUDGED.first_time(model, formulation.key):
-        say(model, formulation, max(_at_generic(one, formulation) for one in some_values(model)), TOO_LARGE)
+    elif JUDGED.first_time(model, formulation.key) and 6 * len(model.tree.links) <= WIDEST:
+        for one in some_values(model):
+            at = _some_configurations(one, formulation)
+            if at and not min(_screened(one, formulation, q, 0.0) for q in at) < DOUBTFUL:
+                say(model, formulation, measured_at(one, formulation, np.array(at), 0.0))
 
 
-def warn_at_first(model: Model, formulation: Formulation, q: Any, t: Any) -> None:
-    """Look at the first configuration that a formulation is asked for: warn of loops wide open, or near singular."""
-    if not _FIRST.first_time(model, formulation.key) or (formulation.in_tree and not model.has_rows):
+def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -> None:
+    """Look at configurations that a kernel is asked for: warn of loops wide open at the first, and of digits lost.
+
+    The first call is looked at, then the 2nd, 4th, 8th ... (`Kernel.watch`), with the rows that `some_rows` takes.
+    """
+    place = (formulation.key, id(kernel))
+    if not _FIRST.first_time(model, place) or (formulation.in_tree and not model.has_rows):
         return
     q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
     if _CLOSED.first_time(model, None):
         _warn_of_gap(model, q, t)
-    sound = q.size and np.isfinite(q).all() and 6 * len(model.tree.links) <= WIDEST
-    if sound and _JUDGED_AT.first_time(model, formulation.key):
-        found = _at(some_values(model)[0], formulation, q.reshape(-1, model.nq)[0], t.flat[0])
-        say(model, formulation, found, TOO_LARGE, " at the q given")
+    if 6 * len(model.tree.links) > WIDEST:
+        return
+    if _JUDGED_AT.first_time(model, formulation.key):
+        warn_at(model, formulation, q, t)
+    last = -2 if model.parameters else -1  # the argument for time
+    kernel.watch(lambda args: warn_at(model, formulation, args[0], args[last] if model.depends_on_time else 0.0))
+
+
+def warn_at(model: Model, formulation: Formulation, q: Any, t: Any) -> None:
+    """Warn if digits are lost at some of the configurations (..., nq): once for a model and a formulation."""
+    one, t = some_values(model)[0], np.asarray(t, dtype=float).flat
+    try:
+        at = some_rows(np.asarray(q, dtype=float).reshape(-1, model.nq))
+    except (TypeError, ValueError):
+        return  # the call itself says what is wrong
+    for k, row in at:
+        worst = _WORST.find(model, formulation.key, lambda: DOUBTFUL / 10)
+        screened = _screened(one, formulation, row, t[k if k < len(t) else 0]) if np.isfinite(row).all() else 1.0
+        if worst < TOO_LARGE and not screened < 10 * worst:
+            _WORST.put(model, formulation.key, screened)
+            found = measured_at(one, formulation, row, t[k if k < len(t) else 0])
+            say(model, formulation, found, " at a q given")
+            if not found < TOO_LARGE:
+                _WORST.put(model, formulation.key, np.inf)
+
+
+def some_rows(q: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """The first, the middle and the last of many rows, with their numbers."""
+    return [(k, q[k]) for k in sorted({0, len(q) // 2, len(q) - 1}) if len(q)]
 
 
 def take_as_closed(model: Model) -> None:
@@ -116,28 +160,39 @@ def _warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
         )
 
 
-def _at_generic(model: Model, formulation: Formulation) -> float:
-    """The least condition at configurations that nothing singles out, without compiling what is not needed anyway."""
-    if 6 * len(model.tree.links) > WIDEST:
-        return 1.0
+def _some_configurations(model: Model, formulation: Formulation) -> list[np.ndarray]:
+    """Configurations that nothing singles out, at the model's values; few where they cost much."""
     configurations, large = generic_configurations(model), 6 * len(model.tree.links) > WIDEST / 6
     found = []
     for q in configurations[:1] if large else configurations[:2] if formulation.in_tree else configurations:
         try:
-            at = q if model.values is None else assemble(model, q)[0]
+            found.append(q if model.values is None else assemble(model, q)[0])
         except ModelError:
             continue  # other lengths do not close there
-        found.append(_at(model, formulation, at, 0.0))
-    return min(found, default=1.0)
+    return found
 
 
-def _at(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> float:
-    """The condition at one configuration."""
+def measured_at(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> float:
+    """The least of `cd.condition` at configurations (..., nq)."""
+    still = np.zeros(model.nv)
+    return float(measured(model, formulation, states_at(model, q, still, still, t)[0], generic=True).max(axis=1).min())
+
+
+def _screened(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> float:
+    """The condition of matrices at one configuration."""
     try:
         with np.errstate(all="ignore"):
-            return float((_in_tree if formulation.in_tree else _condition)(model, q, t, formulation))
+            found = float((_in_tree if formulation.in_tree else _of_equations)(model, q, t, formulation))
     except np.linalg.LinAlgError:
         return np.inf
+    return max(found, DOUBTFUL / APART * found * disparity(model) ** 2)
+
+
+def _of_equations(model: Model, q: Any, t: Any, formulation: Formulation) -> Any:
+    """The condition in the formulation's own coordinates."""
+    M, _, J, *_ = equations_at(model, formulation, q, t)
+    rows = kept_rows(model, formulation)
+    return _of_saddle(M, J[..., rows, :], _sizes(model, formulation, rows), lent=_lends(model, formulation))
 
 
 def _in_tree(model: Model, q: np.ndarray, t: Any, formulation: Formulation) -> Any:

@@ -18,9 +18,11 @@ from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.tree import judge_mobility
 
-# Past this the stated bound, 100 * 2.2e-16 times the condition, is more than a thousandth.
-TOO_LARGE = 5e10
-TREE_TOO_LARGE = 5e9  # of what `magnification` finds, which errors exceed more often
+# Past this the stated bound, 2.2e-16 times the condition, is more than a thousandth.
+TOO_LARGE = 1e-3 * 2.0**52
+DOUBTFUL = 1e5  # of the condition of matrices: past this it is measured
+TREE_DOUBTFUL = 1e8  # of what `magnification` finds, which is nearer to the truth
+APART = 1e10  # of either, times the square of `disparity`, since short bodies far away cancel
 OTHERS = (1, 2)  # seeds of more configurations, to be sure
 SOME = 5  # of a batch of values of free parameters, how many are judged
 
@@ -34,13 +36,27 @@ def magnification(model: Model) -> float:
     """
     tree = model.tree if model.values is None else model.settled().tree
     found = tree.mobility[1]
-    return found if found < TREE_TOO_LARGE else min(found, *(judge_mobility(tree, seed)[1] for seed in OTHERS))
+    return found if found < TREE_DOUBTFUL else min(found, *(judge_mobility(tree, seed)[1] for seed in OTHERS))
+
+
+def disparity(model: Model) -> float:
+    """How many times longer the longest arm of a link is than the smallest radius of gyration."""
+    links = [link for link in model.settled().tree.links if link.mass > 0]
+    radii = [np.sqrt(np.trace(link.I_C) / link.mass) for link in links]
+    arms = [np.linalg.norm(x) for link in links for x in (link.r, link.com)]
+    return float(max(*arms, *radii) / min(x for x in radii if x > 0)) if any(radii) else 1.0
 
 
 def warn_of_tree(model: Model, formulation: Formulation) -> None:
     """Warn, once for a model and a formulation, if a tree's recursion may lose all digits."""
     if JUDGED.first_time(model, formulation.key):
-        say(model, formulation, max(magnification(one) for one in some_values(model)), TREE_TOO_LARGE)
+        for one in some_values(model):
+            found = magnification(one)
+            if not (found < TREE_DOUBTFUL and found * disparity(one) ** 2 < APART):
+                from cardan.structure.condition import measured_at  # which needs CasADi
+                from cardan.structure.rows import generic_configurations
+
+                say(model, formulation, measured_at(one, formulation, np.array(generic_configurations(one)), 0.0))
 
 
 def some_values(model: Model) -> list[Model]:
@@ -53,13 +69,14 @@ def some_values(model: Model) -> list[Model]:
     return [model.one_of(tuple(map(int, np.unravel_index(row, model.batch)))) for row in rows]
 
 
-def say(model: Model, formulation: Formulation, found: float, limit: float, where: str = "") -> None:
-    """Warn where the user called, if that is too much."""
-    if not found < limit:
+def say(model: Model, formulation: Formulation, found: float, where: str = "") -> None:
+    """Warn where the user called, if a condition is too large."""
+    if not found < TOO_LARGE:
+        wrong, near = min(found * 2.0**-52, 1.0), ", or loops are near a dead point" * bool(where)
         warn_outside(
-            f"model {model.name!r}: its equations in formulation {formulation.name!r} magnify rounding {found:.1g} "
-            f"times{where} (cd.condition), so accelerations and reactions may have no correct digit; masses or lengths "
-            f"differ too much along a chain of joints{', or loops are near a dead point' * bool(where)}"
+            f"model {model.name!r}: in formulation {formulation.name!r} accelerations or reactions may be wrong by "
+            f"{100 * wrong:.2g} percent{where}: its equations magnify rounding {found:.1g} times (cd.condition); "
+            f"masses or lengths differ too much along a chain of joints{near}"
             f"{'' if formulation.in_tree else '; spatial may do better'}"
         )
 
