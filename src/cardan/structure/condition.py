@@ -8,7 +8,7 @@ is large the measurement follows, and a warning if it finds that digits are lost
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -36,6 +36,7 @@ from cardan.structure.rounding import (
     warn_of_tree,
     warn_outside,
 )
+from cardan.structure.row_sets import is_settled, with_good_rows
 from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, row_sizes
 
 if TYPE_CHECKING:
@@ -83,7 +84,14 @@ def measured(model: Model, formulation: Formulation, states: States, *, generic:
     if is_recursive(model, formulation) and formulation.solves_mass_matrix and is_large(model):
         k = LARGER * np.asarray(_of_mass(np.asarray(tree_kernel(model, "mass_matrix")(states.q))))  # solved by NumPy
         return np.stack([k, k], axis=-1)
-    return magnified(model, formulation, states, generic=generic)
+    if is_settled(model):
+        return magnified(model, formulation, states, generic=generic)
+    found = np.empty((len(states.q), 2))
+    for i in range(len(states.q)):  # each with rows that are good where it is
+        one = States(*(getattr(states, f.name)[i : i + 1] for f in fields(states)))
+        member = with_good_rows(model.unbound, states.q[i], states.t[i, 0])
+        found[i] = magnified(member, formulation, one, generic=generic)[0]
+    return found
 
 
 def warn_of_condition(model: Model, formulation: Formulation) -> None:
@@ -180,6 +188,7 @@ def measured_at(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -
 
 def _screened(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> float:
     """The condition of matrices at one configuration."""
+    model = with_good_rows(model, q, t)
     try:
         with np.errstate(all="ignore"):
             found = float((_in_tree if formulation.in_tree else _of_equations)(model, q, t, formulation))

@@ -116,6 +116,15 @@ class RowSets:
         return self.rows.index(rows)
 
 
+def with_good_rows(model: Model, q: np.ndarray, t: Any = 0.0) -> Model:
+    """The model with rows that are good at a configuration (nq,); itself where one choice serves everywhere."""
+    if is_settled(model):
+        return model
+    sets = row_sets(model)
+    member = sets.members[int(sets.choose(model, np.asarray(q, dtype=float)[None], t)[0])]
+    return member if model.values is None else member._bound(model.values)
+
+
 def _at(model: Model, which: np.ndarray) -> Model:
     """The model at some of a batch of values of its free parameters."""
     return model if not model.batch else model.unbound._bound(model.values[which])  # type: ignore[index]
@@ -204,6 +213,10 @@ class ChoosingKernel:
             return found.reshape(result.shape)
         out[...] = found.reshape(result.shape)
         return out
+
+    def watch(self, look: Callable[[tuple[Any, ...]], None]) -> None:
+        """Look at the arguments of some calls, as `Kernel.watch` does."""
+        self._kernel(0).watch(look)
 
     def _kernel(self, k: int) -> Any:
         """The kernel of one choice, which takes the free parameters as its last argument."""
