@@ -36,6 +36,7 @@ from cardan.structure.rows import generic_configurations, kept_rows, row_matrix
 
 NEWTON_STEPS = 3  # the gap left is the square of the last one seen
 _KERNEL: Slot[None, Kernel] = Slot("projection onto the constraints")
+_INDEPENDENCE: Slot[None, Kernel] = Slot("how far rows are from depending on one another")
 
 
 def _metric(model: Model, inputs: Inputs) -> list[Matrix]:
@@ -168,6 +169,28 @@ def project(
             q, v, np.zeros_like(t), t, *p, np.asarray(float(NEWTON_STEPS)), threads=threads
         )
     return found
+
+
+def independence(model: Model, q: np.ndarray, t: float, parameters: Sequence[np.ndarray]) -> Any:
+    """How far the rows are from depending on one another at configurations (..., nq): about 1 where it is usual."""
+    kernel = _INDEPENDENCE.find(model, None, lambda: _independence_kernel(model.unbound))
+    values = [p.reshape(-1, p.shape[-1])[0] for p in parameters]
+    return kernel(q, np.asarray(float(t)), *values)
+
+
+def _independence_kernel(model: Model) -> Kernel:
+    free = (Port("p", (model.parameters.size,)),) if model.parameters else ()
+
+    def record() -> Any:
+        import casadi as ca
+
+        q, t = ca.SX.sym("q", model.nq), ca.SX.sym("t")
+        p = [ca.SX.sym("p", model.parameters.size)] if free else []
+        return ca.Function("independence", [q, t, *p], [Projection.of(model).at(t, q, p).independence()])
+
+    key = hashlib.sha256(f"{model.key} independence rows {kept_rows(model, SPATIAL)}".encode()).hexdigest()
+    inputs = (Port("q", (model.nq,)), Port("t", ()), *free)
+    return compile_program(Program("independence", inputs, (Port("independence", ()),), key, record))
 
 
 def projection_kernel(model: Model) -> Kernel:

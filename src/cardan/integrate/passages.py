@@ -1,0 +1,97 @@
+"""Gear's method beside singular positions, which it hands to careful explicit steps (docs/decisions/0027).
+
+Near a singular position Newton's method leaves errors across the constraints that the velocities magnify, and energy is
+lost. So a system is stopped where its constraint rows come near to depending on one another, passes the position by
+careful steps of Dormand and Prince's method, and begins again behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cardan.formulation.formulation import Formulation
+from cardan.integrate.explicit.step import NEARLY_DEPENDENT, equations_of
+from cardan.integrate.explicit.stepper import ExplicitStepper
+from cardan.integrate.explicit.tableau import DORMAND_PRINCE
+from cardan.integrate.integrators import Request
+from cardan.integrate.stepper import Arrival, Stepper
+from cardan.model.model import Model
+from cardan.structure.kernels import parameter_arguments
+from cardan.structure.projection import independence
+
+FAR = 4.0  # times the independence at which careful steps begin: where they end
+REACH = 0.3  # rad or m, times the root of the independence: so far a singular position is at least
+SHORTEST = 0.02  # rad or m: rows are not looked at more often
+
+
+class PassingStepper:
+    """Integrates one system by another stepper, except near singular positions; fills `Stepper`."""
+
+    def __init__(
+        self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray, stepper: Stepper
+    ) -> None:
+        self.model, self.request = model, replace(request, step=None)
+        self.usual, self.tau, self.formulation = stepper, tau, formulation
+        self.careful: ExplicitStepper | None = None
+        self.near, self.steps = False, 0
+        self.at: Arrival | None = None
+
+    @property
+    def _stepper(self) -> Stepper:
+        if not self.near:
+            return self.usual
+        if self.careful is None:
+            motion = replace(equations_of(self.model, self.formulation), careful=True)
+            self.careful = ExplicitStepper(motion, DORMAND_PRINCE, self.tau, self.request)
+        return self.careful
+
+    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start at a state: q (1, nq), v (1, nv), time in s."""
+        self.near = self._independence(t, q) < NEARLY_DEPENDENT
+        self._begin(t, q, v)
+
+    def _begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start with the stepper that is right there; steps of both are counted together."""
+        self.steps += 0 if self.at is None else int(self.at.steps[0])
+        if self.careful is not None:
+            self.careful.s.pop("steps", None)
+        self._stepper.begin(t, q, v)
+        none = np.zeros(1, dtype=int)
+        self.at = Arrival(np.array([t]), q, v, none, none - 1, none)
+
+    def advance(self, t: float) -> Arrival:
+        """Give the system at time `t`."""
+        assert self.at is not None
+        while True:
+            here, speed = float(self.at.t[0]), float(np.abs(self.at.v).max(initial=0.0))
+            free = self._independence(here, self.at.q)
+            reach = max(REACH * np.sqrt(max(free, 0.0)), SHORTEST)
+            stop = here + reach / speed if speed * (t - here) > reach else t
+            arrival = self._stepper.advance(min(stop, t))
+            if arrival.outcome[0] or float(arrival.t[0]) >= t:
+                break
+            self.at = arrival
+            free = self._independence(float(arrival.t[0]), arrival.q)
+            near = free < NEARLY_DEPENDENT * (FAR if self.near else 1.0)
+            if near != self.near:
+                self.near = near
+                self._begin(float(arrival.t[0]), arrival.q, arrival.v)
+        self.at = arrival
+        return replace(arrival, steps=arrival.steps + self.steps)
+
+    def rest(self, systems: np.ndarray) -> None:
+        """From now on leave the system where it is."""
+        self.usual.rest(systems)
+        if self.careful is not None:
+            self.careful.rest(systems)
+
+    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Project samples (1, n, ...)."""
+        if self.careful is None:
+            return self.usual.project(t, q, v)
+        return self.careful.project(t, q, v)
+
+    def _independence(self, t: float, q: np.ndarray) -> float:
+        return float(independence(self.model, q[0], t, parameter_arguments(self.model)))
