@@ -35,11 +35,11 @@ class Outcome(IntEnum):
     OPEN_LOOP = 5  # positions could not be brought back onto the constraints
     SOLVER_FAILED = 6  # the external solver failed; `Arrival.message` has its message
     TOO_MANY_STEPS = 7  # more steps than allowed
-    RESTING = 8  # the system was told to stay where it is
-    INTERRUPTED = 9  # Ctrl-C, before the system arrived
-    NOT_COMPUTED = 10  # the run was interrupted before the system began
-    SINGULAR = 11  # constraints nearly lose rank: careful steps are needed
-    DEAD_POINT = 12  # constraints lose rank, and careful steps do not pass either
+    SINGULAR = 8  # constraints nearly lose rank: careful steps are needed
+    DEAD_POINT = 9  # constraints lose rank, and careful steps do not pass either
+    RESTING = 10  # the system was told to stay where it is
+    INTERRUPTED = 11  # Ctrl-C, before the system arrived
+    NOT_COMPUTED = 12  # the run was interrupted before the system began
 
     @property
     def text(self) -> str:

@@ -280,7 +280,7 @@ class _Failures:
 
     def add(self, kept: RunSamples, lo: int = 0) -> None:
         """Count the failures in a chunk whose first system has the number `lo`."""
-        failed = np.flatnonzero((kept.outcome > Outcome.EVENT) & (kept.outcome < Outcome.INTERRUPTED))
+        failed = np.flatnonzero((kept.outcome > Outcome.EVENT) & (kept.outcome < Outcome.RESTING))
         self.count += len(failed)
         for i in failed:
             at = kept.count[i] - 1
