@@ -95,15 +95,23 @@ class Projection:
         M = self.metric(q, *parameters)
         Y = tree_solve(tree_factor(M, above), above, J.T)
         A = mirrored(J @ Y)
-        E = regularisation(A)
-        size = ca.fmax(ca.diag(A) + E, constant(self.usual))
-        factor = ca.ldl(A + ca.diag(E), True)
-        return Correction(phi, phi[rows, 0], J, beta[rows, 0], M, Y, self.independence * size, factor)
+        factor = ca.ldl(A + ca.diag(regularisation(A)), True)
+        return Correction(phi, phi[rows, 0], J, beta[rows, 0], M, Y, self.independence * self.usual, factor)
 
     def moved(self, c: Correction, q: Matrix, v: Matrix, parameters: Sequence[Matrix]) -> tuple[Matrix, Matrix]:
         """Position and velocity moved onto the constraints: one step of Newton's method for both."""
-        change = c.smallest(beside(c.phi, c.J @ v - c.beta))
-        return self.plus(q, -change[:, 0], *parameters), v - change[:, 1]
+        return self.moved_at_cost(c, q, v, parameters)[:2]
+
+    def moved_at_cost(
+        self, c: Correction, q: Matrix, v: Matrix, parameters: Sequence[Matrix]
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """The same, and twice the kinetic energy that it takes from the velocities: `r^T A^-1 r`, `r = J v - beta`."""
+        import casadi as ca
+
+        r = c.J @ v - c.beta
+        lam = ca.ldl_solve(beside(c.phi, r), *c.factor)
+        change = c.Y @ lam
+        return self.plus(q, -change[:, 0], *parameters), v - change[:, 1], ca.dot(r, lam[:, 1])
 
     def along(
         self, c: Correction, q: Matrix, dq: Matrix, dv: Matrix, parameters: Sequence[Matrix]
@@ -126,7 +134,7 @@ class Correction:
     beta: Matrix
     M: Matrix
     Y: Matrix
-    size: Matrix
+    size: np.ndarray
     factor: Any
 
     def smallest(self, b: Matrix) -> Matrix:
@@ -134,13 +142,6 @@ class Correction:
         import casadi as ca
 
         return self.Y @ ca.ldl_solve(b, *self.factor)
-
-    def removed(self, v: Matrix) -> Matrix:
-        """Twice the kinetic energy that correcting the velocities `v` removes: `r^T A^-1 r` with `r = J v - beta`."""
-        import casadi as ca
-
-        r = self.J @ v - self.beta
-        return ca.dot(r, ca.ldl_solve(r, *self.factor))
 
     def independence(self) -> Matrix:
         """How far the rows are from depending on one another: the smallest pivot of `A`, about 1 where it is usual.
@@ -150,7 +151,7 @@ class Correction:
         import casadi as ca
 
         D, _, order = self.factor
-        return ca.mmin(D / self.size[list(order)])
+        return ca.mmin(D * constant(1 / np.maximum(self.size[list(order)], 1e-300)))
 
 
 def project(

@@ -234,22 +234,21 @@ class StepResult:
 class VelocityCorrection:
     """What a correction of velocities did.
 
-    `removed` is twice the kinetic energy that it took, `energy` twice that there was before; `M` the diagonal (nv,) of
-    the metric; `independence` of the rows there as in `structure.projection`.
+    `removed` is twice the kinetic energy that it took; `M` the diagonal (nv,) of the metric; `independence` of the rows
+    there as in `structure.projection`.
     """
 
     removed: Matrix
-    energy: Matrix
     M: Matrix
     independence: Matrix
 
     def size(self, v: Matrix, rtol: Scalar, atol: Scalar, adaptive: bool) -> Matrix:
-        """Relative to the largest that is accepted."""
+        """Relative to the largest that is accepted: a part of the energy of the rates `v` and of the tolerances."""
         import casadi as ca
 
-        allowed = PART_OF_TOLERANCE * rtol if adaptive else LARGEST_CORRECTION
-        noise = NOISE * (atol + rtol * ca.fabs(v))
-        return self.removed / (allowed * self.energy + ca.dot(self.M, noise**2) + np.finfo(float).tiny)
+        of_energy = PART_OF_TOLERANCE * rtol if adaptive else LARGEST_CORRECTION
+        of_squares, least = of_energy + 2 * (NOISE * rtol) ** 2, 2 * (NOISE * atol) ** 2
+        return self.removed / (ca.dot(self.M, of_squares * v**2 + least) + np.finfo(float).tiny)
 
 
 def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepResult:
@@ -267,9 +266,9 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
     c = projection.at(step.t + step.h, q, given.parameters)
     if tableau.adaptive:
         eq, ev = projection.along(c, q, eq, ev, given.parameters)
-    correction = VelocityCorrection(c.removed(v), ca.dot(v, c.M @ v), ca.diag(c.M), c.independence())
-    q, v = graphs.near(step.t + step.h, *projection.moved(c, q, v, given.parameters), given)
-    return StepResult(q, v, eq, ev, correction)
+    q, v, removed = projection.moved_at_cost(c, q, v, given.parameters)
+    correction = VelocityCorrection(removed, ca.diag(c.M), c.independence())
+    return StepResult(*graphs.near(step.t + step.h, q, v, given), eq, ev, correction)
 
 
 def measure(step: Step, new: StepResult, rtol: Scalar, atol: Scalar) -> tuple[Matrix, Matrix]:
