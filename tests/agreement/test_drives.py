@@ -146,7 +146,9 @@ def test_the_looped_drive_keeps_bodies_apart_that_share_a_link_or_the_ground(nam
 
 
 @pytest.mark.usefixtures("quick_code")
-@pytest.mark.parametrize(("what", "method"), [("motion", "rk4"), ("motion", "dormand_prince"), ("coupling", "dormand_prince")])
+@pytest.mark.parametrize(
+    ("what", "method"), [("motion", "rk4"), ("motion", "dormand_prince"), ("coupling", "dormand_prince")]
+)
 def test_a_joint_that_closes_a_loop_turns_on_past_half_a_turn(what: str, method: str) -> None:
     """A double crank driven, or geared to a wheel, at the joint where it is cut or at the same joint of the tree."""
     angle, ends = 0.30232374561321784, []  # of the rocker at the start
