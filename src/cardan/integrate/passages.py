@@ -35,7 +35,7 @@ class PassingStepper:
         self.model, self.request = model, replace(request, step=None)
         self.usual, self.tau, self.formulation = stepper, tau, formulation
         self.careful: ExplicitStepper | None = None
-        self.near, self.steps = False, 0
+        self.near, self.steps = False, {False: 0, True: 0}  # of the two steppers, by whether it is near
         self.at: Arrival | None = None
 
     @property
@@ -53,10 +53,7 @@ class PassingStepper:
         self._begin(t, q, v)
 
     def _begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Start with the stepper that is right there; steps of both are counted together."""
-        self.steps += 0 if self.at is None else int(self.at.steps[0])
-        if self.careful is not None:
-            self.careful.s.pop("steps", None)
+        """Start with the stepper that is right there."""
         self._stepper.begin(t, q, v)
         none = np.zeros(1, dtype=int)
         self.at = Arrival(np.array([t]), q, v, none, none - 1, none)
@@ -70,6 +67,7 @@ class PassingStepper:
             reach = max(REACH * np.sqrt(max(free, 0.0)), SHORTEST)
             stop = here + reach / speed if speed * (t - here) > reach else t
             arrival = self._stepper.advance(min(stop, t))
+            self.steps[self.near] = int(arrival.steps[0])
             if arrival.outcome[0] or float(arrival.t[0]) >= t:
                 break
             self.at = arrival
@@ -79,7 +77,7 @@ class PassingStepper:
                 self.near = near
                 self._begin(float(arrival.t[0]), arrival.q, arrival.v)
         self.at = arrival
-        return replace(arrival, steps=arrival.steps + self.steps)
+        return replace(arrival, steps=np.array([sum(self.steps.values())]))
 
     def rest(self, systems: np.ndarray) -> None:
         """From now on leave the system where it is."""
