@@ -11,6 +11,7 @@ import cardan as cd
 from cardan.functions.check import consistent_states
 from cardan.model.joint import JointType
 
+from ..identity.robustness_errors import interpreted
 from ..trees import close, random_rotation
 from .test_points import assert_contract
 
@@ -126,3 +127,37 @@ def test_a_free_number_of_such_a_mechanism() -> None:
     expected = cd.forward_dynamics(heavier, q, v)
     assert np.abs(expected - cd.forward_dynamics(model, q, v)).max() > 0.1
     close(cd.forward_dynamics(heavier, q, v, formulation="points"), expected)
+
+
+def test_the_plane_is_known_in_every_mode_of_motion() -> None:
+    """Coaxial cranks with a ball joint, built where they have two freedoms and asked where they have one.
+
+    There the constraint rows are chosen anew, and the mechanism is described in its plane with them.
+    """
+    m = cd.Mechanism("coaxial cranks", gravity=(0, -9.81, 0))
+    rod = {"mass": 1.0, "com": (0.5, 0, 0), "inertia": cd.inertia.cylinder(1.0, 0.05, 1.0, axis="x")}
+    m.body("slider", mass=1.0, inertia=(0.01, 0.01, 0.01))
+    m.joint("S", cd.Prismatic(axis=(1, 0, 0)), m.ground, "slider")
+    for k, angle, kind, folded in (("1", 0.8, cd.Spherical(), (0, 0, 0, 1)), ("2", -0.8, cd.Revolute(), np.pi)):
+        m.body(f"crank{k}", **rod)
+        m.body(f"bar{k}", **rod)
+        m.joint(f"A{k}", cd.Revolute(), m.ground, f"crank{k}", start=angle)
+        m.joint(f"B{k}", kind, f"crank{k}", f"bar{k}", at=(1, 0, 0), start=folded)
+        m.joint(f"C{k}", cd.Revolute(), f"bar{k}", "slider", at=(1, 0, 0))
+    model = m.build(cut=["C1", "C2"])
+    angle, rate = np.arccos(0.45), 0.8
+    wanted = {
+        "S": (0.9, -2 * np.sin(angle) * rate), "A1": (angle, rate), "A2": (-angle, -rate), "B2": (2 * angle, 2 * rate),
+        "B1": ((np.cos(angle), 0, 0, -np.sin(angle)), (0, 0, -2 * rate)),
+    }  # fmt: skip
+    q, v = np.zeros(model.nq), np.zeros(model.nv)
+    for name, (place, velocity) in wanted.items():
+        q[model.q_slice(name)], v[model.v_slice(name)] = place, velocity
+    with interpreted():
+        assert np.abs(cd.constraint_residual(model, q)).max() < 1e-12
+        assert np.abs(cd.constraint_jacobian(model, q) @ v).max() < 1e-12
+        a, b = (cd.forward_dynamics(model, q, v, formulation=name) for name in ("points", "spatial"))
+        close(a, b, 1e-10)
+        f, g = (cd.reactions(model, q, v, formulation=name) for name in ("points", "spatial"))
+    known = (np.abs(cd.in_plane(model)) @ cd.undetermined_reactions(model, q)[..., None])[..., 0] < 1e-9
+    close(f[known], np.einsum("jab,jb->ja", cd.in_plane(model), g)[known], 1e-10)

@@ -126,19 +126,6 @@ def nearly_flat() -> Iterator[Answer]:
             yield from answers(model, judge, random_state(model, rng, q))
 
 
-def slides() -> Iterator[Answer]:
-    """Bodies that only shift, in a plane to which the joints are at an angle: moments about its normal."""
-    m = cd.Mechanism("slides", gravity=(0, -9.81, 0))
-    for k in "123":
-        m.body(f"b{k}", mass=1.0, com=(0.1, 0.2, 0.0), inertia=(0.1, 0.1, 0.1))
-    m.joint("A", cd.Cylindrical(axis=(1, 0, 0)), m.ground, "b1")
-    m.joint("B", cd.Revolute(axis=(0, 1, 0.5)), "b1", "b2")
-    m.joint("C", cd.Prismatic(axis=(0, 1, 0)), m.ground, "b3")
-    m.joint("D", cd.Planar(normal=(1, 2, 3)), "b2", "b3")
-    model = m.build()
-    yield from answers(model, Judge(model), random_state(model, np.random.default_rng(0), cd.assemble(model)[0]))
-
-
 KNOWN = [
     Known("Bricard's rings (point 2)", bricard_rings),
     Known("a run of Bricard's ring (point 2)", run_of_a_bricard_ring),
@@ -146,5 +133,4 @@ KNOWN = [
     Known("four-bar nearly flat, after the first call (point 3)", nearly_flat),
     Known("mask of a geared parallelogram (point 16)", partial(at_start, "geared", 12)),
     Known("a loop closed by a free joint (point 19)", partial(at_start, "graph", 32)),
-    Known("reactions in points of bodies that only shift", slides),
 ]

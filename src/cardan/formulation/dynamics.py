@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardan.algebra.matrix import Matrix, dot, stack, zeros
+from cardan.algebra.matrix import Matrix, constant, dot, stack, zeros
 from cardan.formulation import elements
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.model.model import Model
+from cardan.model.plane import in_plane
 
 
 def parts_at(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
@@ -103,6 +104,17 @@ def reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Qu
         return [formulation.wrenches(parts, vdot, _every(parts, rows, lam))]
 
     return Quantity("reactions", _ports(model, True), (("f", _per_joint),), write=write)
+
+
+def reactions_in_plane(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """The part in the plane (`model.plane.in_plane`) of the wrenches (number of joints, 6) of all joints."""
+    every, projectors = reactions(model, formulation, rows), in_plane(model)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        wrenches = every.graph(model, inputs)[0]
+        return [stack(*((constant(P) @ wrenches[j, :].T).T for j, P in enumerate(projectors)))]
+
+    return Quantity("reactions_in_plane", _ports(model, True), (("f", _per_joint),), write=write)
 
 
 def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:

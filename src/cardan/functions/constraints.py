@@ -25,7 +25,7 @@ from cardan.model.tree import GROUND
 from cardan.model.values import counted, one
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.condition import watch
-from cardan.structure.dynamics import multiplier_kernel, reaction_kernel
+from cardan.structure.dynamics import multiplier_kernel, reaction_formulation, reaction_kernel
 from cardan.structure.kernels import equations_at, time_argument
 from cardan.structure.redundancy import redundancy
 
@@ -60,7 +60,8 @@ def reactions(
     It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
     included. Components that redundant constraints leave undetermined are one possible answer;
     `undetermined_reactions` tells which they are. Where q leaves loops open (`cd.constraint_residual`) the answer is
-    that of the same equations there; the first call warns of a wide gap.
+    that of the same equations there; the first call warns of a wide gap. In `points` it is the part in the plane
+    (`in_plane`); where the plane's equations leave it open and those of space do not, it is that of `spatial`.
     """
     if removed:
         raise no_such_argument("reactions", removed)
@@ -70,7 +71,7 @@ def reactions(
     if kernel is None:
         found = find_formulation(formulation)
         kernel = reaction_kernel(model, found)
-        watch(model, found, kernel, q, t)
+        watch(model, reaction_formulation(model, found), kernel, q, t)
         if not found.added:
             model.memory[_REACTIONS, formulation] = kernel
     return kernel(q, v, tau, wrenches, *time_argument(model, t))

@@ -11,8 +11,10 @@ from typing import Any
 from cardan.formulation import dynamics
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
-from cardan.model.memory import KernelSlot
+from cardan.formulation.spatial import SPATIAL
+from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.model.plane import plane_digest
 from cardan.structure.condition import warn_of_condition
 from cardan.structure.kernels import compile_quantity
 from cardan.structure.planarity import prepare
@@ -22,6 +24,7 @@ from cardan.structure.rows import kept_rows
 
 _KERNELS: KernelSlot[tuple[str, str, bool]] = KernelSlot("dynamics by formulation, what, and whether wrenches act")
 _ONE_CHOICE: KernelSlot[tuple[str, str, bool]] = KernelSlot("the same with one choice of rows")
+_OPEN: Slot[str, bool] = Slot("whether a planar formulation leaves reactions open, by its key")
 
 
 def forward_kernel(model: Model, formulation: Formulation, loaded: bool) -> Any:
@@ -42,8 +45,36 @@ def inverse_kernel(model: Model, formulation: Formulation) -> Any:
 
 
 def reaction_kernel(model: Model, formulation: Formulation) -> Any:
-    """Wrenches of all joints."""
-    return _with_rows(model, formulation, "reactions", True, lambda rows: dynamics.reactions(model, formulation, rows))
+    """Wrenches of all joints; in a planar formulation their part in the plane."""
+    way, home = reaction_formulation(model, formulation), model.unbound
+    if way is formulation:
+        return _with_rows(model, way, "reactions", True, lambda rows: dynamics.reactions(model, way, rows))
+
+    def quantity(rows: list[int]) -> Quantity:
+        return dynamics.reactions_in_plane(home, way, rows)
+
+    return _with_rows(model, formulation, "reactions", True, quantity, way)
+
+
+def reaction_formulation(model: Model, formulation: Formulation) -> Formulation:
+    """The formulation whose equations give the reactions: `spatial` where a planar one leaves them open.
+
+    Where each joint by itself keeps to the plane, it carries whatever acts out of the plane, and the equations in the
+    plane determine all that is determined there. Where only loops keep to the plane, the forces of a joint in the plane
+    and out of it depend on one another. Then constraints that are redundant in the plane need not be so in space.
+    """
+    if not formulation.is_planar:
+        return formulation
+    prepare(model, formulation)
+    home = model.unbound
+    return SPATIAL if _OPEN.find(home, formulation.key, lambda: _leaves_open(home, formulation)) else formulation
+
+
+def _leaves_open(model: Model, formulation: Formulation) -> bool:
+    """Whether constraints are redundant in the plane, and only loops keep the mechanism there."""
+    if not plane_digest(model):
+        return False
+    return len(kept_rows(model, formulation)) < len(dynamics.shape_of(model, formulation).rows)
 
 
 def multiplier_kernel(model: Model, formulation: Formulation) -> Any:
@@ -54,16 +85,21 @@ def multiplier_kernel(model: Model, formulation: Formulation) -> Any:
 
 
 def _with_rows(
-    model: Model, formulation: Formulation, what: str, loaded: bool, quantity: Callable[[list[int]], Quantity]
-) -> Any:
+    model: Model, formulation: Formulation, what: str, loaded: bool, quantity: Callable[[list[int]], Quantity],
+    solved_by: Formulation | None = None,
+) -> Any:  # fmt: skip
+    """The kernel of a quantity that a formulation, or another in its place, solves with an independent set of rows."""
+    way = solved_by or formulation
+
     def with_rows(one: Model) -> Any:
-        rows = kept_rows(one, formulation)
+        prepare(one, formulation)
+        rows = kept_rows(one, way)
         return compile_quantity(one, quantity(rows), f"{formulation.facts(one)} rows {rows} loaded {loaded}")
 
     def make() -> Any:
         prepare(model, formulation)
         require_motion(model)
-        warn_of_condition(model, formulation)
+        warn_of_condition(model, way)
         if is_settled(model):
             return with_rows(model.unbound)
         place = (formulation.key, what, loaded)
