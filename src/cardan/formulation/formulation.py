@@ -123,6 +123,10 @@ class Formulation(ABC):
     def equations(self, model: Model, kin: Kinematics, loads: Loads) -> Parts:
         """`M`, `f` and the constraint rows."""
 
+    def inertia_force(self, parts: Parts, vdot: Matrix) -> Matrix:
+        """`M vdot`, for given `vdot` in the formulation's own rates."""
+        return parts.M @ vdot
+
     @abstractmethod
     def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
         """Work (k, nv) of forces on links along its rates."""

@@ -40,7 +40,7 @@ from cardan.formulation.quantity import links_from_bodies
 from cardan.formulation.recursion import run, unroll
 from cardan.formulation.rows import LinkRows, Rows
 from cardan.formulation.solve import along_tree, solve_constrained
-from cardan.formulation.spatial import INVERSE_DYNAMICS_LOADED, JOINT_WRENCHES, MASS_MATRIX, SPATIAL
+from cardan.formulation.spatial import INVERSE_DYNAMICS, INVERSE_DYNAMICS_LOADED, JOINT_WRENCHES, MASS_MATRIX, SPATIAL
 from cardan.formulation.tree import with_cut_drives
 from cardan.model.joint import FREE, Kind, configuration_rate
 from cardan.model.model import Model
@@ -134,6 +134,16 @@ class Relative(Formulation):
         M, f = with_rotors(unroll(MASS_MATRIX, six, {"q": kin.q6})[0], f, self._rotors(kin))
         lent = lent_to_links(apart)
         return Parts(model, kin, loads, kin.v6, M, f, rows, np.diag(lent) if lent.any() else None)
+
+    def inertia_force(self, parts: Parts, vdot: Matrix) -> Matrix:
+        """By the recursion of the free joints: a fifth of the operations, and a third in the derivatives."""
+        kin = parts.kin
+        assert isinstance(kin, RelativeKinematics)
+        still = replace(kin.six, gravity=np.zeros(3))
+        force: Matrix = unroll(INVERSE_DYNAMICS.at_rest("qd"), still, {"q": kin.q6, "a": vdot})[0]
+        for rotor in self._rotors(kin):
+            force = force + rotor.K.T @ (rotor.A @ (rotor.K @ vdot))
+        return force
 
     def _tree_rows(self, kin: RelativeKinematics) -> Iterator[Rows]:
         """A tree joint's rows act on its body's own six rates."""

@@ -74,7 +74,8 @@ class AlphaEquations:
         parts = own_equations(written, formulation, state)
         rows, phi = parts.rows.kept(layout.rows), parts.rows.kept(layout.positions).phi
         M, f, free = parts.M, parts.f, [p] if model.parameters else []
-        r, excess = M @ vdot + rows.J.T @ lam - f, rows.J @ v - rows.beta
+        r = formulation.inertia_force(parts, vdot) + rows.J.T @ lam - f
+        excess = rows.J @ v - rows.beta
         slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, layout.nv, layout.nv + m])
         D = ca.SX.sym("D", layout.nv)
         moved, last = formulation.plus(written, q, D), [*about, *free]
