@@ -59,6 +59,32 @@ _OUTCOME_TEXTS = {
 
 
 @dataclass
+class EnergyNotes:
+    """What an integrator notes at every step since the first `begin`, for the energy balance of the run."""
+
+    work: np.ndarray
+    """Work (B,) of drives, force elements and prescribed motions, J, springs' less what they store."""
+    fastest: np.ndarray
+    """Largest rate (B, nv) of every coordinate, rad/s and m/s."""
+    correction: np.ndarray
+    """Largest kinetic energy (B,), J, that bringing velocities back onto the constraints took in one step."""
+    correction_time: np.ndarray
+    """Time (B,) of that step, s."""
+
+    def after(self, earlier: EnergyNotes | None) -> EnergyNotes:
+        """The same since an earlier start, with the notes until this one began."""
+        if earlier is None:
+            return self
+        larger = self.correction >= earlier.correction
+        return EnergyNotes(
+            earlier.work + self.work,
+            np.fmax(earlier.fastest, self.fastest),
+            np.where(larger, self.correction, earlier.correction),
+            np.where(larger, self.correction_time, earlier.correction_time),
+        )
+
+
+@dataclass
 class Arrival:
     """Where each system is after `advance`."""
 
@@ -78,6 +104,8 @@ class Arrival:
     """Message of an external solver that failed."""
     crossed: np.ndarray | None = None
     """All events (B, ne) met at that time."""
+    notes: EnergyNotes | None = None
+    """For the energy balance; None of an integrator that does not integrate the work."""
 
 
 class Stepper(Protocol):
@@ -178,7 +206,10 @@ class BatchStepper:
         """Start at a state."""
         B, before = len(q), self.s.get("g")
         self.origin = self.reached = float(t)
-        fresh = {"t": np.full(B, float(t)), "steps": self.s.get("steps", np.zeros(B)), "outcome": np.zeros(B)}
+        fresh = {"t": np.full(B, float(t)), "outcome": np.zeros(B)}
+        for name in ("steps", "work", "correction", "correction_time"):
+            fresh[name] = self.s.get(name, np.zeros(B))
+        fresh["fastest"] = np.fmax(self.s.get("fastest", 0.0), np.abs(v))
         self.s = {**fresh, "event": np.full(B, -1.0), **self._first(np.array(q, dtype=float), np.array(v, dtype=float))}
         if self.resting is not None:
             self.s["outcome"][self.resting] = Outcome.RESTING
@@ -214,7 +245,8 @@ class BatchStepper:
             s = {name: np.where(per_system(s["outcome"] == 0, s[name]), sample[name], s[name]) for name in s}
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed)
+        notes = EnergyNotes(*(s[name].copy() for name in ("work", "fastest", "correction", "correction_time")))
+        return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes)
 
     def _fixed_steps(self, t: float) -> States | None:
         """Take all whole steps until `t`; the states at `t` if that is inside the next step, None if they are kept."""
