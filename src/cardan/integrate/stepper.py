@@ -64,8 +64,10 @@ class EnergyNotes:
 
     work: np.ndarray
     """Work (B,) of drives, force elements and prescribed motions, J, springs' less what they store."""
-    fastest: np.ndarray
-    """Largest rate (B, nv) of every coordinate, rad/s and m/s."""
+    fast_q: np.ndarray
+    """Configuration (B, nq) where `v^T v` was largest."""
+    fast_v: np.ndarray
+    """The velocity (B, nv) there, rad/s and m/s."""
     correction: np.ndarray
     """Largest kinetic energy (B,), J, that bringing velocities back onto the constraints took in one step."""
     correction_time: np.ndarray
@@ -76,9 +78,11 @@ class EnergyNotes:
         if earlier is None:
             return self
         larger = self.correction >= earlier.correction
+        faster = (np.sum(self.fast_v**2, axis=1) >= np.sum(earlier.fast_v**2, axis=1))[:, None]
         return EnergyNotes(
             earlier.work + self.work,
-            np.fmax(earlier.fastest, self.fastest),
+            np.where(faster, self.fast_q, earlier.fast_q),
+            np.where(faster, self.fast_v, earlier.fast_v),
             np.where(larger, self.correction, earlier.correction),
             np.where(larger, self.correction_time, earlier.correction_time),
         )
@@ -140,6 +144,11 @@ def next_stop(stops: Sequence[float], t: float) -> float:
 
 LONGEST_CALL = 0.05  # s: Ctrl-C is noticed between two calls of a kernel
 States = dict[str, np.ndarray]
+
+
+def _fastest(q: np.ndarray, v: np.ndarray) -> States:
+    """The notes of the fastest state at a start."""
+    return {"speed": np.sum(v * v, axis=1), "fast_q": np.array(q, dtype=float), "fast_v": np.array(v, dtype=float)}
 
 
 class BatchStepper:
@@ -209,7 +218,7 @@ class BatchStepper:
         fresh = {"t": np.full(B, float(t)), "outcome": np.zeros(B)}
         for name in ("steps", "work", "correction", "correction_time"):
             fresh[name] = self.s.get(name, np.zeros(B))
-        fresh["fastest"] = np.fmax(self.s.get("fastest", 0.0), np.abs(v))
+        fresh |= {name: self.s[name] for name in ("speed", "fast_q", "fast_v")} if self.s else _fastest(q, v)
         self.s = {**fresh, "event": np.full(B, -1.0), **self._first(np.array(q, dtype=float), np.array(v, dtype=float))}
         if self.resting is not None:
             self.s["outcome"][self.resting] = Outcome.RESTING
@@ -245,7 +254,7 @@ class BatchStepper:
             s = {name: np.where(per_system(s["outcome"] == 0, s[name]), sample[name], s[name]) for name in s}
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        notes = EnergyNotes(*(s[name].copy() for name in ("work", "fastest", "correction", "correction_time")))
+        notes = EnergyNotes(*(s[name].copy() for name in ("work", "fast_q", "fast_v", "correction", "correction_time")))
         return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes)
 
     def _fixed_steps(self, t: float) -> States | None:

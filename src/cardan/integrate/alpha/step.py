@@ -262,7 +262,7 @@ class AlphaState:
 
     `q`, `v` of the point are the formulation's coordinates, `x`, `w` the tree's; they are the same if the formulation
     uses the tree's. `k` counts the iterations of the current step. `work` (J) has entered by the trapezoidal rule, and
-    `fastest` are the largest rates of the tree so far.
+    `fast_q` and `fast_v` are the tree's where `v^T v` was largest so far, `speed`.
     """
 
     point: AlphaPoint
@@ -275,7 +275,9 @@ class AlphaState:
     outcome: Matrix
     event: Matrix
     work: Matrix
-    fastest: Matrix
+    speed: Matrix
+    fast_q: Matrix
+    fast_v: Matrix
     g: Matrix
 
 
@@ -324,6 +326,9 @@ def finish_iteration(
     outcome = where(running, stopped, s.outcome)
     t = where(s.h * STRETCH >= control.end - s.point.t, control.end, new.t)
 
+    speed = ca.sumsqr(tree[1])
+    faster = ca.logic_and(accept, speed > s.speed)
+
     def chosen(new: Any, old: Any, condition: Matrix) -> list[Matrix]:
         pairs = zip(vars(new).values(), vars(old).values(), strict=True)
         return [where(condition, fresh, kept) for fresh, kept in pairs]
@@ -339,7 +344,9 @@ def finish_iteration(
         outcome,
         where(ca.logic_and(running, crossed), which, s.event),
         where(accept, s.work + (t - s.point.t) * (s.point.power + new.power) / 2, s.work),
-        where(accept, ca.fmax(s.fastest, ca.fabs(tree[1])), s.fastest),
+        where(faster, speed, s.speed),
+        where(faster, tree[0], s.fast_q),
+        where(faster, tree[1], s.fast_v),
         where(accept, g, s.g) if g.shape[0] else g,
     )
     return after, ca.logic_and(after.point.t < control.end, outcome == Outcome.ARRIVED)

@@ -65,8 +65,12 @@ class _LargeTreeStep:
         state = {"t": one, "q": q, "v": v, "a": v}
         if controlled:
             state |= {name: one for name in ("h", "e", "steps", "outcome", "event")}
-        state |= {"work": one, **({"fastest": v} if controlled else {}), **({"g": g} if events else {})}
-        scratch = {name: one for name in ("length", "squares", "size", "accept", "mean_power")}
+        state |= {
+            "work": one,
+            **({"speed": one, "fast_q": q, "fast_v": v} if controlled else {}),
+            **({"g": g} if events else {}),
+        }
+        scratch = {name: one for name in ("length", "squares", "size", "accept", "mean_power", "new_speed", "faster")}
         scratch |= {"new_q": q, "new_v": v, "new_g": g}
         scratch |= {f"k{name}{i}": size for i in range(tableau.stages) for name, size in (("q", q), ("v", v))}
         data = {name: (1, 1) for name in (CONTROL if controlled else ("h",))}
@@ -93,10 +97,10 @@ class _LargeTreeStep:
 
         def choose(t: Matrix, h: Matrix, outcome: Matrix, end: Matrix, max_step: Matrix) -> Sequence[Any]:
             s, control = _state(t=t, h=h, outcome=outcome), StepControl(end, 0, 0, max_step)
-            return text.step_length(s, control), 0, 0, 0
+            return text.step_length(s, control), 0, 0, 0, 0
 
         if self.controlled:
-            return [self.each(choose, "t h outcome end max_step", "length squares size mean_power")]
+            return [self.each(choose, "t h outcome end max_step", "length squares size mean_power new_speed")]
         return [self.each(lambda h: [h, 0], "h", "length mean_power")]
 
     def _stage(self, i: int, rates: Each) -> list[Any]:
@@ -154,8 +158,8 @@ class _LargeTreeStep:
             more = text.measure(step, StepResult(new, _none(), *text.estimate(tableau, step)), rtol, atol)
             return squares + more[0], size + more[1]
 
-        def measure_and_power(total: Matrix, tau: Matrix, *x: Matrix) -> Sequence[Any]:
-            return *measure(*x), total + tau * self._mean(x[2], x[3], x[7:])
+        def measure_and_power(speed: Matrix, total: Matrix, tau: Matrix, *x: Matrix) -> Sequence[Any]:
+            return *measure(*x), total + tau * self._mean(x[2], x[3], x[7:]), speed + x[4] ** 2
 
         def decide(*x: Matrix) -> Sequence[Any]:
             length, squares, size, end, new_g, *rest = x
@@ -164,20 +168,27 @@ class _LargeTreeStep:
             accept, to = text.decide(tableau, s, control, length, squares, size, new_g, directions, self.nq + self.nv)
             return [*(getattr(to, name) for name in names), accept, text.is_running(to, control)]
 
-        def move(accept: Matrix, new: Matrix, v: Matrix, fastest: Matrix) -> Sequence[Any]:
-            return where(accept, new, v), where(accept, ca.fmax(fastest, ca.fabs(new)), fastest)
+        def move(accept: Matrix, faster: Matrix, new: Matrix, y: Matrix, fast: Matrix) -> Sequence[Any]:
+            return where(accept, new, y), where(faster, new, fast)
+
+        def account(*x: Matrix) -> Sequence[Any]:
+            accept, W, length, power, new_speed, speed = x
+            faster = ca.logic_and(accept, new_speed > speed)
+            return where(accept, W + length * power, W), where(faster, new_speed, speed), faster
 
         measured = f"squares size length * new_* rtol atol {_stages(tableau.stages)}"
         own = " ".join(names)
         pieces = [
             self.each(measure, measured.replace("*", "q"), "squares size", self.nq),
             self.each(
-                measure_and_power, f"mean_power tau {measured.replace('*', 'v')}", "squares size mean_power", self.nv
+                measure_and_power,
+                f"new_speed mean_power tau {measured.replace('*', 'v')}",
+                "squares size mean_power new_speed",
+                self.nv,
             ),
             self.each(decide, f"length squares size end new_g {own}", f"{own} accept busy"),
-            self.each(lambda accept, W, h, P: [where(accept, W + h * P, W)], "accept work length mean_power", "work"),
-            self.each(lambda accept, new, q: [where(accept, new, q)], "accept new_q q", "q", self.nq),
-            self.each(move, "accept new_v v fastest", "v fastest", self.nv),
+            self.each(account, "accept work length mean_power new_speed speed", "work speed faster"),
+            *self._for_both(move, "accept faster new_* * fast_*", "* fast_*"),
         ]
         if tableau.adaptive:
             pieces.append(

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, Scalar, dot, is_symbol, stack, where, zeros
+from cardan.algebra.matrix import Matrix, Scalar, is_symbol, stack, where, zeros
 from cardan.formulation.dynamics import motion_and_power
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.looping import record_schedule
@@ -120,7 +120,7 @@ class Graphs:
         """`vdot`, and the power `P` that enters."""
         time = (t,) if self.forward.n_in() - len(given.parameters) > 3 else ()
         found = self.forward.call([q, v, given.tau, *time, *given.parameters])
-        a, P = found if self.motion.carries_power else (found[0], dot(given.tau, v))
+        a, P = found if self.motion.carries_power else (found[0], given.power(v))
         pull = self.motion.baumgarte
         if pull is None or self.projection is None:
             return a, P
@@ -301,8 +301,8 @@ class ExplicitState:
 
     Time, configuration, velocity, acceleration, length of the next step, error of the last step, steps taken, an
     `Outcome`, the index of the event met (-1 for none). For the energy balance: `work` (J) that has entered, the
-    `power` (W) that enters now, the `fastest` rates so far, and the largest `correction` of velocities so far, as the
-    kinetic energy (J) that it took, with its time. Last the events' values `g`.
+    `power` (W) that enters now, the largest `v^T v` so far, `speed`, with `fast_q` and `fast_v` there, and the largest
+    `correction` of velocities so far, as the kinetic energy (J) that it took, with its time. Last the events' values.
     """
 
     t: Matrix
@@ -316,7 +316,9 @@ class ExplicitState:
     event: Matrix
     work: Matrix
     power: Matrix
-    fastest: Matrix
+    speed: Matrix
+    fast_q: Matrix
+    fast_v: Matrix
     correction: Matrix
     correction_time: Matrix
     g: Matrix
@@ -425,12 +427,16 @@ def finish(
     accept, after = decide(tableau, s, control, step.h, squares, size, g, directions, n, correction, careful)
     if tableau.adaptive:
         after = replace(after, a=where(accept, step.K[-1][1], s.a), power=where(accept, step.K[-1][2], s.power))
+    speed = ca.sumsqr(new.v)
+    faster = ca.logic_and(accept, speed > s.speed)
     after = replace(
         after,
         q=where(accept, new.q, s.q),
         v=where(accept, new.v, s.v),
         work=where(accept, s.work + work(tableau, step), s.work),
-        fastest=where(accept, ca.fmax(s.fastest, ca.fabs(new.v)), s.fastest),
+        speed=where(faster, speed, s.speed),
+        fast_q=where(faster, new.q, s.fast_q),
+        fast_v=where(faster, new.v, s.fast_v),
     )
     if c is not None:
         larger = ca.logic_and(accept, c.removed / 2 > s.correction)

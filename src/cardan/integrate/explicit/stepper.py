@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.matrix import dot, where
+from cardan.algebra.matrix import where
 from cardan.integrate.events import Event, per_system
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_trees import large_tree_march
@@ -103,8 +103,8 @@ class ExplicitKernels(IntegratorKernels):
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        nv = self.model.nv
-        sizes = {"q": self.model.nq, "v": nv, "a": nv, "fastest": nv, "g": len(self.events)}
+        nq, nv = self.model.nq, self.model.nv
+        sizes = {"q": nq, "v": nv, "a": nv, "fast_q": nq, "fast_v": nv, "g": len(self.events)}
         return {name: (sizes[name],) if name in sizes else () for name in STATE}
 
     def _ports(self, *names: str) -> tuple[Port, ...]:
@@ -134,7 +134,7 @@ class ExplicitKernels(IntegratorKernels):
             return large_tree_march(graphs, tableau, self.events, controlled=step_of == self._controlled_step)
         state, control, h, finish = step_of(graphs, s, given)
         # the first stage of a method that controls its error is the last one of the step before
-        power = s.power if self.motion.carries_power else dot(given.tau, s.v)
+        power = s.power if self.motion.carries_power else given.power(s.v)
         known = (graphs.rates(s.q, s.v, given), s.a, power) if first else None
         if graphs.forward.n_instructions() * (tableau.stages - first) <= UNROLLED:
             step = Step(s.t, s.q, s.v, h, [known] if known else [])

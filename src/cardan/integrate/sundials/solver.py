@@ -160,7 +160,7 @@ class SystemArrival:
     message: str = ""
     crossed: np.ndarray | None = None
     work: float = 0.0
-    fastest: np.ndarray | float = 0.0
+    fast: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class SolverRun:
@@ -172,13 +172,18 @@ class SolverRun:
         self.owner, self.parameters = owner, given[1:]
         self.about = at.q.copy()  # the tree's configuration a step ago
         self.earlier = at.steps  # steps before the solver was started
-        self.work, self.fastest = at.work, np.fmax(at.fastest, np.abs(at.v))
+        self.work, self.fast = at.work, at.fast or (at.q, at.v)
 
     def _noted(self, at: SystemArrival, y: np.ndarray) -> SystemArrival:
-        """The arrival with the work in the solver's state `y`, and the fastest rates so far."""
+        """The arrival with the work in the solver's state `y`, and the fastest state so far."""
         self.work = float(y[-1])
-        self.fastest = np.fmax(self.fastest, np.abs(at.v))
-        return replace(at, work=self.work, fastest=self.fastest)
+        self._see(at.q, at.v)
+        return replace(at, work=self.work, fast=self.fast)
+
+    def _see(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Keep a state of the tree if it is the fastest so far."""
+        if v @ v > self.fast[1] @ self.fast[1]:
+            self.fast = q.copy(), v.copy()
 
     def advance(self, t: float) -> SystemArrival:
         """Move to time `t`, s, to an event, or as far as possible."""
@@ -252,10 +257,10 @@ class SerialStepper:
         arrays = (self.tau, *parameter_arguments(self.model))
         wide = [np.ascontiguousarray(np.broadcast_to(a, (len(q), a.shape[-1]))) for a in arrays]
         before, taken = self.arrivals, [r.steps for r in self.arrivals] or [0] * len(q)
-        notes = [(r.work, r.fastest) for r in self.arrivals] or [(0.0, 0.0)] * len(q)
+        notes = [(r.work, r.fast) for r in self.arrivals] or [(0.0, None)] * len(q)
         self.arrivals = [
-            SystemArrival(float(t), q[k], v[k], taken[k], work=notes[k][0], fastest=np.fmax(notes[k][1], np.abs(v[k])))
-            for k in range(len(q))
+            SystemArrival(float(t), q[k], v[k], taken[k], work=work, fast=fast or (q[k], v[k]))
+            for k, (work, fast) in enumerate(notes)
         ]
         self.passed = {} if self.events is None else self._passed(before)
         self.runs = [
@@ -286,7 +291,7 @@ class SerialStepper:
             else run.advance(float(t))
             for k, (run, at) in pairs
         ]
-        none = np.zeros(len(r))
+        none, fast = np.zeros(len(r)), [x.fast or (x.q, x.v) for x in r]
         return Arrival(
             np.array([x.t for x in r]),
             np.stack([x.q for x in r]),
@@ -296,7 +301,13 @@ class SerialStepper:
             np.array([x.steps for x in r]),
             next((x.message for x in r if x.message), ""),
             _stacked([x.crossed for x in r]),
-            EnergyNotes(np.array([x.work for x in r]), np.stack([x.fastest for x in r]), none, none),
+            EnergyNotes(
+                np.array([x.work for x in r]),
+                np.stack([q for q, _ in fast]),
+                np.stack([v for _, v in fast]),
+                none,
+                none,
+            ),
         )
 
     def rest(self, systems: np.ndarray) -> None:
@@ -304,8 +315,8 @@ class SerialStepper:
         self.resting = self.resting | systems
         for k in np.flatnonzero(systems):
             at = self.arrivals[k]
-            notes = {"work": at.work, "fastest": at.fastest}
-            self.runs[k], self.arrivals[k] = None, SystemArrival(at.t, at.q, at.v, at.steps, **notes)
+            rested = SystemArrival(at.t, at.q, at.v, at.steps, work=at.work, fast=at.fast)
+            self.runs[k], self.arrivals[k] = None, rested
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: the solver ends on the constraints. Also return which left one open."""

@@ -134,8 +134,9 @@ class GearRun(SolverRun):
         return solver.outcome == Outcome.ARRIVED and gap > self._drift(q)
 
     def _look(self, y: np.ndarray) -> None:
-        """Note the rates of the tree at a state on the way."""
-        self.fastest = np.fmax(self.fastest, np.abs(self.system.tree(*self._split(y), self.tail)[1]))
+        """Look at a state on the way."""
+        q, v = self._split(y)
+        self._see(*self.system.tree(q, v, self.tail))
 
     def _split(self, y: np.ndarray) -> list[np.ndarray]:
         layout = self.system.layout.of
@@ -266,8 +267,9 @@ class MultistepRun(SolverRun):
         return self._noted(solver.arrival(q, v, self._steps), solver.y)
 
     def _look(self, y: np.ndarray) -> None:
-        """Note the rates at a state on the way."""
-        self.fastest = np.fmax(self.fastest, np.abs(y[self.owner.model.nq : -1]))
+        """Look at a state on the way."""
+        nq = self.owner.model.nq
+        self._see(y[:nq], y[nq:-1])
 
     def _sundials(self) -> Any:
         """CVODE on this system's equations."""
