@@ -211,6 +211,13 @@ class Force:
             trace(self.owner, law, every, arguments, sizes, listed=kind.on == "bodies", what="law"),
             trace(self.owner, energy, every, arguments, (1,), what="energy"),
         ]
+        if kind.power is not None:
+            power = kind.power
+
+            def dissipated(*given: Any) -> Any:
+                return power(varied, *given[1:])
+
+            parts.append(trace(self.owner, dissipated, every, arguments, (1,), what="power"))
         return ca.Function("law", every, [column for part in parts for column in part.call(every)])
 
     def digest(self, place: Callable[[int], str]) -> bytes:

@@ -185,7 +185,7 @@ class _Job:
         kept = self.in_parts(states, CHUNK, report)
         run = self.trajectory(kept, states, self.batch)
         balance = energy_balance(run, kept, self.integrator, self.request)
-        run.note(balance.statistics)
+        run._note(balance.statistics)
         return self.finished(kept, run, states), balance
 
     def in_parts(self, states: _States, size: int, report: Report) -> RunSamples:

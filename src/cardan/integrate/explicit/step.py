@@ -275,7 +275,7 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
         q = graphs.plus(step.q, step.h * v, given)
     eq, ev = estimate(tableau, step)
     q = graphs.normalised(q)
-    if not graphs.motion.projects or graphs.projection is None:
+    if not graphs.motion.projects or graphs.projection is None or not graphs.projection.rows:
         return StepResult(q, v, eq, ev)
     projection = graphs.projection
     c = projection.at(step.t + step.h, q, given.parameters)

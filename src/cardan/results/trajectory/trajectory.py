@@ -208,7 +208,7 @@ class Trajectory:
         """Statistics of the integrator."""
         return dict(self._metadata.statistics)
 
-    def note(self, statistics: Mapping[str, Any]) -> None:
+    def _note(self, statistics: Mapping[str, Any]) -> None:
         """Add to the statistics."""
         self._metadata = replace(self._metadata, statistics={**self._metadata.statistics, **statistics})
 
