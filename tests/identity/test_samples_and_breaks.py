@@ -61,7 +61,8 @@ def test_samples_of_a_batch_with_events_change_no_step(model: cd.Model, method: 
     assert len(runs[0].events) == len(runs[1].events) >= 3
     np.testing.assert_allclose([e.time for e in runs[0].events], [e.time for e in runs[1].events], atol=1e-10)
     np.testing.assert_allclose(runs[0].q[:, -1], runs[1].q[:, -1], atol=1e-10)
-    assert runs[0].statistics == runs[1].statistics
+    for name in ("steps", "most_steps"):
+        assert runs[0].statistics[name] == runs[1].statistics[name]
     for i in range(3):  # a batch is as its systems alone
         alone = cd.simulate(model, 1.5, q0[i], method=method, step=0.02, samples=301, events=[event])
         np.testing.assert_allclose(alone.q, runs[1].q[i], atol=1e-10)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardan.algebra.matrix import Matrix, constant, dot, stack, zeros
+from cardan.algebra.matrix import Matrix, constant, dot, segment, stack, zeros
 from cardan.formulation import elements
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
@@ -34,6 +34,30 @@ def forward_dynamics(model: Model, formulation: Formulation, rows: Sequence[int]
         return [formulation.tree_accelerations(parts, formulation.solve(parts, rows)[0])]
 
     return Quantity("forward_dynamics", _ports(model, loaded), (("a", per_velocity),), write=write)
+
+
+def motion_and_power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """Accelerations (nv,) of the tree's coordinates, and the power (W) that enters: `entering_power`."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        parts = parts_at(model, formulation, inputs)
+        vdot, lam = formulation.solve(parts, rows)
+        return [formulation.tree_accelerations(parts, vdot), entering_power(parts, inputs["tau"], rows, lam)]
+
+    return Quantity("motion_and_power", _ports(model, False), (("a", per_velocity), ("P", fixed())), write=write)
+
+
+def entering_power(parts: Parts, tau: Matrix, rows: Sequence[int], lam: Matrix) -> Matrix:
+    """Power `d(T + V)/dt = v^T tau + P - lam^T beta` (W): of drives `tau`, force elements and prescribed motions.
+
+    `lam` are the multipliers of `rows`; `P` is that of `elements.element_power`.
+    """
+    kin = parts.kin
+    power = elements.element_power(kin, parts.loads.t) - dot(lam, parts.rows.kept(list(rows)).beta)
+    for link in kin.model.tree.links:
+        if link.kind.nv:
+            power = power + dot(kin.joint(link.joint)[1], segment(tau, link.v))
+    return power
 
 
 def inverse_dynamics(model: Model, formulation: Formulation) -> Quantity:
@@ -235,16 +259,7 @@ def element_power(model: Model) -> Quantity:
     """
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        import casadi as ca
-
-        q, v, t = inputs["q"], inputs["v"], time_of(inputs)
-        kin = kinematics_of_tree(model, q, v)
-        P = ca.SX(1, 1)
-        for j, tau in elements.joint_forces(kin, t).items():
-            P += dot(kin.joint(j)[1], tau)
-        for b, wrench in elements.body_wrenches(kin, t).items():
-            P += dot(kin.twist(b), wrench)
-        return [P + ca.jtimes(elements.element_potential(kin), q, ca.densify(tree_rates(model, q, v)))]
+        return [elements.element_power(kinematics_of_tree(model, inputs["q"], inputs["v"]), time_of(inputs))]
 
     return Quantity("element_power", ("q", "v", *time_port(model)), (("P", fixed()),), write=write)
 

@@ -9,12 +9,15 @@ model at a `Kinematics`: where all links are and how they move.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from cardan.algebra.matrix import Matrix, Scalar, segment
+from cardan.algebra.matrix import Matrix, Scalar, dot, segment
 from cardan.formulation.kinematics import Kinematics
 from cardan.formulation.measured_joint import fixed_transform, frame_in_link
 from cardan.formulation.rows import LinkRows
-from cardan.model.constraint import Constraint
+from cardan.model.constraint import Constraint, pose_rate
+from cardan.model.force import BodyPose, Force
+from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
@@ -80,6 +83,56 @@ def element_potential(kin: Kinematics) -> Matrix:
             where = kin.joint(force.on[0])[0] if force.kind.on == "joint" else [kin.pose(b) for b in force.on]
             V = V + force.energy(where)
     return V
+
+
+def element_power(kin: Kinematics, t: Scalar) -> Matrix:
+    """Power (W) of the force elements less what their own potential energy takes up."""
+    import casadi as ca
+
+    P = ca.SX(1, 1)
+    for force in kin.model.forces:
+        kind = force.kind
+        if kind.on == "joint":
+            state: Any = kin.joint(force.on[0])
+        else:
+            state = [kin.pose(b) for b in force.on], [kin.twist(b) for b in force.on]
+        if kind.power is not None:
+            P = P + kind.power(force, *state)
+        elif kind.on == "joint":
+            P = P + _power_along_joint(kin.model.joints[force.on[0]].kind, force, t, *state)
+        else:
+            P = P + _power_on_bodies(force, t, *state)
+    return P
+
+
+def _power_along_joint(joint: Kind, force: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
+    """The same of one element along a joint, from its law and energy."""
+    import casadi as ca
+
+    P = dot(v, force.kind.law(force, t, q, v))
+    if force.kind.energy is None:
+        return P
+    x = ca.SX.sym("q", *q.shape)
+    slope = ca.substitute(ca.jacobian(force.kind.energy(force, x), x), x, q)
+    return P + ca.mtimes(slope, configuration_rate(joint, q, v))
+
+
+def _power_on_bodies(force: Force, t: Scalar, poses: list[BodyPose], twists: list[Matrix]) -> Matrix:
+    """The same of one element on bodies, from its law and energy."""
+    import casadi as ca
+
+    P: Any = ca.SX(1, 1)
+    for twist, wrench in zip(twists, force.kind.law(force, t, poses, twists), strict=True):
+        P = P + dot(twist, wrench)
+    if force.kind.energy is None:
+        return P
+    X = [BodyPose(ca.SX.sym("R", 3, 3), ca.SX.sym("r", 3)) for _ in poses]
+    V = [ca.SX.sym("v", 6) for _ in twists]
+    moving = [ca.vec(part) for pose, v in zip(X, V, strict=True) for part in pose_rate(pose, v)]
+    x = ca.vertcat(*(ca.vec(part) for pose in X for part in pose))
+    rate = ca.jtimes(ca.SX(force.kind.energy(force, X)), x, ca.densify(ca.vertcat(*moving)))
+    graph: Any = ca.Function("rate", [*(part for pose in X for part in pose), *V], [rate])
+    return P + graph(*(part for pose in poses for part in pose), *twists)
 
 
 def constraint_forces(kin: Kinematics, constraint: Constraint, t: Scalar) -> dict[int, Matrix]:

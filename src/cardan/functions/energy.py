@@ -93,7 +93,8 @@ def power(
     if model.forces:
         kernel = _ELEMENTS.find(model, "power", lambda: compile_quantity(model, element_power(model), "tree"))
         total = total + kernel(q, v, *time_argument(model, t))
-    if any(x.depends_on_time for x in model.couplings) or any(x.depends_on_time for x in model.constraints):
+    held = any(x.depends_on_time or x.is_at_rate_level for x in model.constraints)
+    if held or any(x.depends_on_time for x in model.couplings):
         beta = constraint_kernels(model)[1](q, *time_argument(model, t))[1]
         total = total - np.einsum("...i,...i", multipliers(model, q, v, tau, t=t), beta)
     return total

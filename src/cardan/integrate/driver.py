@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cardan.integrate.stepper import Arrival, Outcome, Stepper
+from cardan.integrate.stepper import Arrival, EnergyNotes, Outcome, Stepper
 
 
 @dataclass
@@ -43,6 +43,10 @@ class RunSamples:
     """Configurations (B, k, nq) at the breaks."""
     knot_v: np.ndarray
     """Velocities (B, k, nv) at the breaks."""
+    work: np.ndarray
+    """Work (B, n) that has entered since the start, J; NaN from an integrator that does not integrate it."""
+    notes: EnergyNotes
+    """Notes for the energy balance at the end of the run."""
     met: list[MetEvent] = field(default_factory=list)
     message: str = ""
     """Message of an external solver that failed."""
@@ -53,10 +57,18 @@ class RunSamples:
         """Allocate arrays for a run with breaks at `knots` (k, 3), filled with NaN."""
         q, v, knot_q, knot_v = (np.full((systems, k, n), np.nan) for k in (times, len(knots)) for n in (nq, nv))
         t, none = np.full((systems, times), np.nan), np.zeros(systems, dtype=int)
-        return cls(t, q, v, none.copy(), none.copy(), none.copy(), knots, knot_q, knot_v)
+        notes = EnergyNotes(*(np.zeros((systems, *n)) for n in ((), (nq,), (nv,), (), ())))
+        return cls(
+            t, q, v, none.copy(), none.copy(), none.copy(), knots, knot_q, knot_v, np.full_like(t, np.nan), notes
+        )
 
-    def add(self, systems: np.ndarray, t: np.ndarray | float, q: np.ndarray, v: np.ndarray) -> None:
+    def add(
+        self, systems: np.ndarray, t: np.ndarray | float, q: np.ndarray, v: np.ndarray, notes: EnergyNotes | None
+    ) -> None:
         """Keep one more sample of the systems of a mask."""
+        if notes is not None:
+            self.notes, at = notes, np.minimum(self.count, self.t.shape[1] - 1)
+            self.work[systems, at[systems]] = notes.work[systems]
         if systems.all() and (self.count == self.count[0]).all():
             at = self.count[0]
             self.t[:, at], self.q[:, at], self.v[:, at] = t, q, v
@@ -119,14 +131,14 @@ def drive(
     again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
     knots = np.array([(b, *around) for b, (_, *around) in again.items()]).reshape(-1, 3)
     kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots)
-    kept.add(alive, start, q, v)
+    kept.add(alive, start, q, v, kept.notes)
     wanted = set(times[1:].tolist())
     try:
         stepper.begin(start, q, v)
         for t in sorted(wanted | set(again)):
             arrival = _advance(stepper, again[t][1] if t in again else t, alive, kept, stops)
             if t in wanted:
-                kept.add(alive, t, arrival.q, arrival.v)
+                kept.add(alive, t, arrival.q, arrival.v, arrival.notes)
             if not alive.any():
                 break
             if t in again:
@@ -160,7 +172,7 @@ def _advance(stepper: Stepper, t: float, alive: np.ndarray, kept: RunSamples, st
                 ended[i] |= stops[k]
         if ended.any():
             further = ended & (arrival.t > kept.t[np.arange(len(alive)), kept.count - 1])
-            kept.add(further, arrival.t, arrival.q, arrival.v)
+            kept.add(further, arrival.t, arrival.q, arrival.v, arrival.notes)
             kept.outcome = np.where(ended, arrival.outcome, kept.outcome)
             alive &= ~ended
             if alive.any():

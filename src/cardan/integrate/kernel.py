@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cardan.algebra.matrix import Matrix, Scalar
+from cardan.algebra.matrix import Matrix, Scalar, dot
 from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.events import Event, trace_events
@@ -73,6 +73,11 @@ class Given:
     tau: Matrix | None
     parameters: Sequence[Matrix] = ()
     about: Sequence[Matrix] = ()
+
+    def power(self, v: Matrix) -> Matrix:
+        """Power of the drives at rates `v` of the tree, W."""
+        assert self.tau is not None
+        return dot(self.tau, v)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cardan.integrate.stepper import Arrival, Outcome, Stepper
+from cardan.integrate.stepper import Arrival, EnergyNotes, Outcome, Stepper
 from cardan.model.model import Model
 from cardan.structure.assemble import opened
 from cardan.structure.kernels import parameter_arguments
@@ -31,12 +31,15 @@ class RowChangingStepper:
         self.number, self.earlier, self.resting = -1, 0, False
         self.stepper: Stepper | None = None
         self.at: Arrival | None = None
+        self.notes: EnergyNotes | None = None  # until the present stepper was made
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state: q (1, nq), v (1, nv), time in s."""
         best = int(self.sets.choose(self.model, q, t, max(self.number, 0))[0])
         if self.stepper is None or best != self.number:
-            self.earlier += 0 if self.at is None else int(self.at.steps[0])
+            if self.at is not None:
+                self.earlier += int(self.at.steps[0])
+                self.notes = self.notes if self.at.notes is None else self.at.notes.after(self.notes)
             self.number, self.stepper = best, self.make(self._member)
             if self.resting:
                 self.stepper.rest(np.array([True]))
@@ -68,7 +71,8 @@ class RowChangingStepper:
                     break
         self.at = arrival
         q, v = self._projected(arrival)
-        return replace(arrival, q=q, v=v, steps=arrival.steps + self.earlier)
+        notes = None if arrival.notes is None else arrival.notes.after(self.notes)
+        return replace(arrival, q=q, v=v, steps=arrival.steps + self.earlier, notes=notes)
 
     def rest(self, systems: np.ndarray) -> None:
         """From now on leave the system where it is."""

@@ -63,6 +63,36 @@ _OUTCOME_TEXTS = {
 
 
 @dataclass
+class EnergyNotes:
+    """What an integrator notes at every step since the first `begin`, for the energy balance of the run."""
+
+    work: np.ndarray
+    """Work (B,) of drives, force elements and prescribed motions, J, springs' less what they store."""
+    fast_q: np.ndarray
+    """Configuration (B, nq) where `v^T v` was largest."""
+    fast_v: np.ndarray
+    """The velocity (B, nv) there, rad/s and m/s."""
+    correction: np.ndarray
+    """Largest kinetic energy (B,), J, that bringing velocities back onto the constraints took in one step."""
+    correction_time: np.ndarray
+    """Time (B,) of that step, s."""
+
+    def after(self, earlier: EnergyNotes | None) -> EnergyNotes:
+        """The same since an earlier start, with the notes until this one began."""
+        if earlier is None:
+            return self
+        larger = self.correction >= earlier.correction
+        faster = (np.sum(self.fast_v**2, axis=1) >= np.sum(earlier.fast_v**2, axis=1))[:, None]
+        return EnergyNotes(
+            earlier.work + self.work,
+            np.where(faster, self.fast_q, earlier.fast_q),
+            np.where(faster, self.fast_v, earlier.fast_v),
+            np.where(larger, self.correction, earlier.correction),
+            np.where(larger, self.correction_time, earlier.correction_time),
+        )
+
+
+@dataclass
 class Arrival:
     """Where each system is after `advance`."""
 
@@ -82,6 +112,8 @@ class Arrival:
     """Message of an external solver that failed."""
     crossed: np.ndarray | None = None
     """All events (B, ne) met at that time."""
+    notes: EnergyNotes | None = None
+    """For the energy balance; None of an integrator that does not integrate the work."""
 
 
 class Stepper(Protocol):
@@ -116,6 +148,11 @@ def next_stop(stops: Sequence[float], t: float) -> float:
 
 LONGEST_CALL = 0.05  # s: Ctrl-C is noticed between two calls of a kernel
 States = dict[str, np.ndarray]
+
+
+def _fastest(q: np.ndarray, v: np.ndarray) -> States:
+    """The notes of the fastest state at a start."""
+    return {"speed": np.sum(v * v, axis=1), "fast_q": np.array(q, dtype=float), "fast_v": np.array(v, dtype=float)}
 
 
 class BatchStepper:
@@ -182,7 +219,10 @@ class BatchStepper:
         """Start at a state."""
         B, before = len(q), self.s.get("g")
         self.origin = self.reached = float(t)
-        fresh = {"t": np.full(B, float(t)), "steps": self.s.get("steps", np.zeros(B)), "outcome": np.zeros(B)}
+        fresh = {"t": np.full(B, float(t)), "outcome": np.zeros(B)}
+        for name in ("steps", "work", "correction", "correction_time"):
+            fresh[name] = self.s.get(name, np.zeros(B))
+        fresh |= {name: self.s[name] for name in ("speed", "fast_q", "fast_v")} if self.s else _fastest(q, v)
         self.s = {**fresh, "event": np.full(B, -1.0), **self._first(np.array(q, dtype=float), np.array(v, dtype=float))}
         if self.resting is not None:
             self.s["outcome"][self.resting] = Outcome.RESTING
@@ -218,7 +258,8 @@ class BatchStepper:
             s = {name: np.where(per_system(s["outcome"] == 0, s[name]), sample[name], s[name]) for name in s}
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed)
+        notes = EnergyNotes(*(s[name].copy() for name in ("work", "fast_q", "fast_v", "correction", "correction_time")))
+        return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes)
 
     def _fixed_steps(self, t: float) -> States | None:
         """Take all whole steps until `t`; the states at `t` if that is inside the next step, None if they are kept."""

@@ -86,7 +86,7 @@ class Constraint:
         P = [BodyPose(ca.SX.sym("R", 3, 3), ca.SX.sym("r", 3)) for _ in self.on]
         U = [ca.SX.sym("v", 6) for _ in self.on]
         u, x = ca.vertcat(*U), ca.vertcat(s, *(ca.vec(part) for pose in P for part in pose))
-        moving = [ca.vec(part) for pose, v in zip(P, U, strict=True) for part in _pose_rate(pose, v)]
+        moving = [ca.vec(part) for pose, v in zip(P, U, strict=True) for part in pose_rate(pose, v)]
         xdot = ca.vertcat(1, *moving)
         value = self.function(s, *(part for pose in P for part in pose), *U)
         phi = None if self.is_at_rate_level else value
@@ -101,6 +101,6 @@ class Constraint:
         return forces, gamma, beta, None if phi is None else value
 
 
-def _pose_rate(pose: BodyPose, v: Matrix) -> tuple[Matrix, Matrix]:
+def pose_rate(pose: BodyPose, v: Matrix) -> tuple[Matrix, Matrix]:
     """Rates of a body's axes and origin from its twist in body components."""
     return pose.rotation @ skew(v[:3]), pose.rotation @ v[3:]

@@ -76,6 +76,8 @@ class ForceKind:
         mark: how drawings show it: "spring", "damper", "bushing", "wrench", "torsion", "friction", "drive", "user" or
             "element".
         file_name: what files call it; by default its name.
+        power: `power(f, poses, twists)` or `power(f, q, v)` (W), that of the law less what the energy takes up, where
+            it is simpler than the two; by default it is computed from them.
 
     """
 
@@ -87,6 +89,7 @@ class ForceKind:
     bodies: int = 0
     mark: str = "element"
     file_name: str = ""
+    power: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without an element."""
@@ -237,6 +240,13 @@ class Force:
             trace(self.owner, law, every, arguments, sizes, listed=kind.on == "bodies", what="law"),
             trace(self.owner, energy, every, arguments, (1,), what="energy"),
         ]
+        if kind.power is not None:
+            power = kind.power
+
+            def dissipated(*given: Any) -> Any:
+                return power(varied, *given[1:])
+
+            parts.append(trace(self.owner, dissipated, every, arguments, (1,), what="power"))
         return ca.Function("law", every, [column for part in parts for column in part.call(every)])
 
     def digest(self, place: Callable[[int], str]) -> bytes:
@@ -351,6 +361,14 @@ def _spring(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Mat
     return _pulled(f, poses, twists, lambda square, rate: k * (1 - l0 / sqrt(square)) + c * rate / square)
 
 
+def _spring_power(f: Force, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> Scalar:
+    """`-c ldot^2`."""
+    sides = (_point(*side) for side in zip(poses, twists, (f["at1"], f["at2"]), strict=True))
+    (x1, v1), (x2, v2) = sides
+    rate = dot(x2 - x1, v2 - v1)
+    return -f["damping"] * rate * rate / (dot(x2 - x1, x2 - x1) + SMOOTHING)
+
+
 def _damper(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
     """Tension `c ldot`."""
     return _pulled(f, poses, twists, lambda square, rate: f["damping"] * rate / square)
@@ -433,6 +451,10 @@ def _torsion_energy(f: Force, q: Matrix) -> Scalar:
     return dot(stretch, f["stiffness"] * stretch) / 2
 
 
+def _torsion_power(f: Force, q: Matrix, v: Matrix) -> Scalar:
+    return -dot(v, f["damping"] * v)
+
+
 def _friction(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     """Viscous part, and Coulomb's with its jump smoothed over a speed: it creeps where it should stick."""
     return -(f["viscous"] * v) - f["coulomb"] * (v / f["smoothing"]).tanh()
@@ -445,7 +467,7 @@ def _drive(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
 ON_BODY1 = Field("m", "point on body1, m", VECTOR, default=0.0, letter="a")
 ON_BODY2 = Field("m", "point on body2, m", VECTOR, default=0.0, letter="b")
 SPRING = ForceKind(
-    "spring", "bodies", _spring, _spring_energy, bodies=2, mark="spring",
+    "spring", "bodies", _spring, _spring_energy, bodies=2, mark="spring", power=_spring_power,
     fields={
         "stiffness": Field("N/m", "N/m", rule=NOT_NEGATIVE, letter="k"),
         "length": Field("m", "m, at which it is slack", rule=NOT_NEGATIVE, letter="l0"),
@@ -485,7 +507,7 @@ USER_FORCE = ForceKind(
     fields={"wrenches": Field("N m, N", "a moment and a force for each body, at its origin, in its axes", WRENCHES)},
 )  # fmt: skip
 TORSION = ForceKind(
-    "torsion", "joint", _torsion, _torsion_energy, mark="torsion",
+    "torsion", "joint", _torsion, _torsion_energy, mark="torsion", power=_torsion_power,
     fields={
         "stiffness": Field("N m/rad|N/m", "N m/rad or N/m", EACH, NOT_NEGATIVE, default=0.0, letter="k"),
         "rest": Field("rad|m", "rad or m, where it is slack", EACH, default=0.0, letter="q0"),

@@ -1,56 +1,151 @@
 """Energy balance of a run: the change of energy compared with the work of all forces.
 
-Tolerances bound the error of each step, and over many steps the errors add up. For example, energy disappears where a
-method steps over the vibration of a stiff spring with loose tolerances. The balance shows such losses.
+    E(t) - E(0) - W(t)      E = T + V, W the work of drives, dampers, friction, user forces and prescribed motions
+
+is what the run has gained or lost by errors. The integrators integrate `W` with the motion, so the balance holds to
+their own order, however few samples there are. It is computed for every run, and a run whose balance is off by more
+than its tolerances explain warns: errors add up over many steps, a method steps over the vibration of a stiff spring,
+or velocities jump where constraints lose rank.
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cardan.functions.energy import kinetic_energy
+from cardan.integrate.driver import RunSamples
+from cardan.integrate.integrators import Integrator, Request
+
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
 
-# A warning needs all of these:
-MISSING = 0.01  # missing energy, relative to the energy exchanged, above this
-ASKED = 20  # and above this multiple of rtol
-AT_REST = 100  # speeds above this multiple of atol
-SUSPECT = 0.01  # steps times tolerance above this: less cannot accumulate to such an error
+MISSING = 0.01  # of the energy exchanged: more than that warns, even if the number of steps explains it,
+ASKED = 20  # unless it is below this multiple of rtol
+UNNOTICED = 1e-3  # of the energy exchanged: less than that does not warn
+# Each step may have an error of the tolerance: that of the energy is then this many times the tolerance, the number of
+# steps, and the energy exchanged; forces also do work along the errors of positions.
+EXPLAINED = 10.0
+ROUNDING = 1e-11  # of the energy itself
+AT_REST = 100  # times atol: smaller speeds are as good as rest
 
 
-def missing_energy(run: Trajectory) -> np.ndarray:
-    """Energy (...,) that no force accounts for, relative to the energy exchanged; the largest over the run.
+@dataclass(frozen=True)
+class EnergyBalance:
+    """Energy that runs gained or lost by errors, of the system where it is largest for its tolerances.
 
-    The power between samples is not known, so the estimated error of the trapezoidal rule is subtracted.
+    `allowed` (J) is what tolerances and steps explain; `exchanged` (J) the largest kinetic energy, or the work, or the
+    change of the potential energy. `time` (s) is the end of the interval between samples in which most of it happened.
     """
-    t = np.broadcast_to(run.time, run.energy.shape)
-    brought, rough = _integral(run.power, t), _integral(run.power[..., ::2], t[..., ::2])
-    known = brought[..., ::2]
-    off = np.abs(run.energy - run.energy[..., :1] - brought)[..., ::2] - 3 * np.abs(known - rough)
-    swing = np.nanmax(run.kinetic, axis=-1) - np.nanmin(run.kinetic, axis=-1)
-    exchanged = np.maximum(swing, np.nanmax(_integral(np.abs(run.power), t), axis=-1))
-    return np.asarray(np.nanmax(off, axis=-1, initial=0.0) / np.maximum(exchanged, 1e-300))
+
+    error: float = 0.0
+    allowed: float = np.inf
+    exchanged: float = 0.0
+    time: float = 0.0
+    system: int = 0
+    largest: float = 0.0
+    correction: float = 0.0
+    correction_time: float = 0.0
+
+    @property
+    def statistics(self) -> dict[str, float]:
+        """For `run.statistics`: the largest of all systems."""
+        return {
+            "energy_error": self.largest,
+            "energy_error_time": self.time,
+            "largest_correction": self.correction,
+            "largest_correction_time": self.correction_time,
+        }
+
+    def joined(self, other: EnergyBalance, first: int) -> EnergyBalance:
+        """Of two parts of a batch; `first` is the number of the other's first system."""
+        worst = other if other.error * self.allowed > self.error * other.allowed else self
+        system = first + other.system if worst is other else self.system
+        jump = other if other.correction > self.correction else self
+        return EnergyBalance(
+            worst.error, worst.allowed, worst.exchanged, worst.time, system, max(self.largest, other.largest),
+            jump.correction, jump.correction_time,
+        )  # fmt: skip
 
 
-def warn_of_energy(run: Trajectory, rtol: float, atol: float) -> Trajectory:
-    """Return the run; warn if part of its energy is unaccounted for and the tolerances can explain that."""
-    if run.statistics["most_steps"] * (rtol + atol) < SUSPECT:
-        return run
+def energy_balance(run: Trajectory, kept: RunSamples, integrator: Integrator, request: Request) -> EnergyBalance:
+    """The energy balance of a run with these samples, B systems at n times."""
+    systems, n = len(kept.t), run.time.shape[-1]
     with np.errstate(all="ignore"):
-        worst = float(np.nanmax(missing_energy(run), initial=0.0))
-    if worst > max(MISSING, ASKED * rtol) and np.nanmax(np.abs(run.v)) > AT_REST * atol:
-        warnings.warn(
-            f"simulation of {run.model.name!r}: {100 * worst:.2g} percent of the energy exchanged is not accounted "
-            f"for after {run.statistics['most_steps']} steps with rtol={rtol:g} and atol={atol:g}; tighten them, or "
-            "take method='alpha', which steps over fast vibration",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        T, V = (run.quantity(name).reshape(systems, n) for name in ("kinetic", "potential"))
+        W = kept.work[:, :n]
+        if n > 1 and np.isnan(W[:, 1:]).all():  # an integrator of the user's, which does not integrate it
+            W = work(run).reshape(systems, n)
+        gained = T + V - (T + V)[:, :1] - W
+        error, swing = _largest(np.abs(gained)), _largest(V) + _largest(-V)
+        exchanged = np.maximum(_largest(T), swing + _largest(np.cumsum(np.abs(np.diff(W, axis=1, prepend=0)), axis=1)))
+        allowed, exchanged = _allowed(run, kept, integrator, request, exchanged, swing)
+        allowed = allowed + ROUNDING * (_largest(T) + _largest(np.abs(V))) + np.finfo(float).tiny
+    worst = int(np.argmax(error / allowed))
+    jumps = np.nan_to_num(np.abs(np.diff(gained[worst], prepend=0.0)))
+    jump = int(np.argmax(kept.notes.correction))
+    return EnergyBalance(
+        float(error[worst]), float(allowed[worst]), float(exchanged[worst]), float(kept.t[worst, np.argmax(jumps)]),
+        worst, float(error.max()), float(kept.notes.correction[jump]), float(kept.notes.correction_time[jump]),
+    )  # fmt: skip
+
+
+def _allowed(
+    run: Trajectory, kept: RunSamples, integrator: Integrator, request: Request, exchanged: np.ndarray,
+    swing: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Energy (B,) that the tolerances and the number of steps explain, J; also return that `exchanged`, completed.
+
+    Of fixed steps it is a part of the energy exchanged.
+    """
+    first = np.zeros(run.valid.shape, dtype=bool)
+    first[..., 0] = True
+    model, (q, v) = run.model_at(first), (kept.notes.fast_q, kept.notes.fast_v)
+    fast = np.nan_to_num(kinetic_energy(model, q, v))
+    exchanged = np.maximum(exchanged, fast)  # between samples it may have been faster
+    if not integrator.chooses_steps:
+        return MISSING * exchanged, exchanged
+    rtol, atol = request.rtol, request.atol
+    moved = np.max(_largest(kept.q, axis=1) + _largest(-kept.q, axis=1), axis=1, initial=0.0)
+    reach = np.max(_largest(np.abs(kept.q), axis=1), axis=1, initial=0.0)
+    slope = np.where(moved > 0, swing / moved, 0.0)
+    slow = np.nan_to_num(kinetic_energy(model, q, v + np.copysign(atol / rtol, v))) - fast  # the part of atol
+    each_step = rtol * (exchanged + np.abs(slow)) + (rtol * reach + atol) * slope
+    at_rest = np.nan_to_num(kinetic_energy(model, q, np.full_like(v, AT_REST * atol)))
+    explained = np.maximum(UNNOTICED * exchanged, EXPLAINED * kept.steps * each_step)
+    return np.minimum(max(MISSING, ASKED * rtol) * exchanged, explained) + at_rest, exchanged
+
+
+def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrator, request: Request) -> Trajectory:
+    """Return the run; warn if it gained or lost more energy than its tolerances explain."""
+    if not balance.error > balance.allowed:
+        return run
+    system = f", system {balance.system}" if run.batch else ""
+    part = 100 * balance.error / max(balance.exchanged, 1e-300)
+    if integrator.chooses_steps:
+        how = f"with rtol={request.rtol:g} and atol={request.atol:g}; tighten them, or take another method"
+    else:
+        how = f"with step={request.step} s; take a shorter step"
+    if not integrator.for_stiff:
+        how += "; method='alpha' steps over fast vibration"
+    warnings.warn(
+        f"simulation of {run.model.name!r}{system}: {balance.error:.3g} J, {part:.2g} percent of the energy exchanged "
+        f"is not accounted for, most of it by t = {balance.time:.6g} s, after {run.statistics['steps']} steps of "
+        f"{integrator.name!r} {how}",
+        RuntimeWarning,
+        stacklevel=3,
+    )
     return run
+
+
+def _largest(values: np.ndarray, axis: int = 1) -> np.ndarray:
+    """Largest value along an axis, NaN left out; zero if there is none."""
+    found: np.ndarray = np.fmax.reduce(values, axis=axis)
+    return np.nan_to_num(found)
 
 
 def work(run: Trajectory) -> np.ndarray:
@@ -68,9 +163,3 @@ def work(run: Trajectory) -> np.ndarray:
             if hi - lo > 1:
                 W[lo:hi] += CubicSpline(t[lo:hi], P[lo:hi]).antiderivative()(t[lo:hi])
     return total.reshape(run.power.shape)
-
-
-def _integral(rate: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Integral (..., n) of a rate since the first sample, by the trapezoidal rule."""
-    parts = (rate[..., 1:] + rate[..., :-1]) / 2 * np.diff(t, axis=-1)
-    return np.concatenate([np.zeros((*rate.shape[:-1], 1)), np.cumsum(parts, axis=-1)], axis=-1)

@@ -22,7 +22,7 @@ from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
-from cardan.results.energy_balance import warn_of_energy
+from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
 from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import with_values
@@ -153,8 +153,8 @@ def simulate(
                 f"simulate: {len(states.q)} systems at {len(times)} times take {size / 1e9:.1f} GB; take fewer "
                 "samples, or give store='run.nc' to write them to a file"
             )
-        run = job.run(states, report)
-    return warn_of_energy(run, rtol, atol) if integrator.chooses_steps else run
+        run, balance = job.run(states, report)
+    return warn_of_energy(run, balance, integrator, request)
 
 
 @dataclass(frozen=True)
@@ -186,12 +186,15 @@ class _Job:
     about: dict[str, Any]
     keep: bool
 
-    def run(self, states: _States, report: Report) -> Trajectory:
-        """Run all systems, a chunk at a time, in memory."""
+    def run(self, states: _States, report: Report) -> tuple[Trajectory, EnergyBalance]:
+        """Run all systems, a chunk at a time, in memory; also return the energy balance."""
         kept = self.in_parts(states, CHUNK, report)
         failures = _Failures()
         failures.add(kept)
-        return self.finished(self.trajectory(kept, states, self.batch), states, failures, kept)
+        run = self.trajectory(kept, states, self.batch)
+        balance = energy_balance(run, kept, self.integrator, self.request)
+        run._note(balance.statistics)
+        return self.finished(run, states, failures, kept), balance
 
     def in_parts(self, states: _States, size: int, report: Report) -> RunSamples:
         """Run some systems at a time, one part after the other, until interrupted."""
@@ -302,7 +305,7 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, report: Repo
         tau=states.tau.reshape(*job.batch, model.nv) if states.tau.any() else None, overwrite=overwrite, **job.about,
     ) as out:  # fmt: skip
         steps = most_steps = 0
-        failures = _Failures()
+        failures, balance = _Failures(), EnergyBalance()
         for lo in range(0, count, chunk):
             part = states.part(lo, lo + chunk)
             kept = job.integrate(part, report)
@@ -317,10 +320,14 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, report: Repo
                 lost = f"the systems from {lo} to {lo + len(part.q) - 1}, which could not be written, are in"
                 raise SimulationError(f"{error}; {lost} error.partial", last, t) from error
             steps, most_steps = steps + int(kept.steps.sum()), max(most_steps, int(kept.steps.max()))
+            here = energy_balance(job.trajectory(kept, part, (len(part.q),)), kept, job.integrator, job.request)
+            balance = balance.joined(here, lo)
             failures.add(kept, lo)
             if kept.interrupted:
                 break
-        return job.finished(out.finish({"steps": steps, "most_steps": most_steps}), states, failures, kept)
+        run = out.finish({"steps": steps, "most_steps": most_steps, **balance.statistics})
+        run = job.finished(run, states, failures, kept)
+    return warn_of_energy(run, balance, job.integrator, job.request)
 
 
 def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
@@ -334,6 +341,9 @@ def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
         at = slice(lo, lo + len(part.t))
         for name in ("t", "q", "v", "count", "outcome", "steps", "knot_q", "knot_v"):
             getattr(whole, name)[at] = getattr(part, name)
+        whole.work[at] = part.work
+        for name, noted in vars(part.notes).items():
+            getattr(whole.notes, name)[at] = noted
         for met in part.met:
             met.system += lo
             whole.met.append(met)

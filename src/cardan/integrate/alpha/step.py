@@ -30,6 +30,7 @@ import numpy as np
 from cardan.algebra.linsolve import lu_factor, lu_solve
 from cardan.algebra.matrix import Matrix, Scalar, constant, where
 from cardan.formulation.coordinates import own_equations
+from cardan.formulation.dynamics import entering_power
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.kernel import Given, Layout
@@ -49,6 +50,7 @@ class AlphaEquations:
     balance: Any
     geometry: Any
     start: Any
+    power: Any
     plus: Any
 
     @property
@@ -79,12 +81,14 @@ class AlphaEquations:
         slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, layout.nv, layout.nv + m])
         D = ca.SX.sym("D", layout.nv)
         moved, last = formulation.plus(written, q, D), [*about, *free]
-        balance = [r, excess, M, rows.J, -ca.jacobian(f, v), *slopes]
+        power = ca.densify(entering_power(parts, tau, layout.rows, lam))
+        balance = [r, excess, M, rows.J, -ca.jacobian(f, v), *slopes, power]
         return cls(
             layout,
             ca.Function("balance", [t, q, v, vdot, lam, tau, *last], balance),
             ca.Function("geometry", [t, q, *last], [phi, ca.jacobian(phi, q)]),
             ca.Function("start", [t, q, v, tau, *last], [M, f, rows.J, rows.gamma]),
+            ca.Function("power", [t, q, v, lam, tau, *last], [power]),
             ca.Function("plus", [q, D, *free], [moved, ca.jacobian(moved, D)]),
         )
 
@@ -121,7 +125,7 @@ class AlphaCoefficients:
 
 @dataclass
 class AlphaPoint:
-    """State at the end of a step: time, coordinates, rates, their derivative, `a` and the multipliers."""
+    """State at the end of a step: time, coordinates, rates, their derivative, `a`, the multipliers and the power."""
 
     t: Scalar
     q: Matrix
@@ -130,6 +134,7 @@ class AlphaPoint:
     a: Matrix
     lam: Matrix
     eta: Matrix
+    power: Matrix
 
 
 @dataclass
@@ -154,7 +159,8 @@ def begin(eq: AlphaEquations, t: Scalar, q: Matrix, v: Matrix, given: Given) -> 
     for _ in range(CORRECTIONS):
         x = x + solve(b - K @ x)
     vdot, lam = ca.vertsplit(x, [0, eq.layout.nv, eq.layout.nv + eq.m])
-    return AlphaPoint(t, q, v, vdot, vdot, lam, ca.SX.zeros(eq.m_positions, 1))
+    power = eq.power(t, q, v, lam, given.tau, *given.about, *given.parameters)
+    return AlphaPoint(t, q, v, vdot, vdot, lam, ca.SX.zeros(eq.m_positions, 1), power)
 
 
 def predict(c: AlphaCoefficients, p: AlphaPoint) -> NewtonUnknowns:
@@ -164,11 +170,12 @@ def predict(c: AlphaCoefficients, p: AlphaPoint) -> NewtonUnknowns:
 
 @dataclass
 class NewtonEquations:
-    """Newton's equations `K (dz, dlam, deta) = b`, and `G`."""
+    """Newton's equations `K (dz, dlam, deta) = b`, `G`, and the power that enters at the iterate."""
 
     K: Matrix
     b: Matrix
     G: Matrix
+    power: Matrix
 
 
 def linearise(
@@ -182,7 +189,8 @@ def linearise(
     phi, phi_q = eq.geometry(p.t + h, q, *given.about, *given.parameters)
     G = phi_q @ turned
     v, vdot = _rates(c, p, x.z - G.T @ x.eta, h)
-    r, u, M, J, r_v, r_q, u_q = eq.balance(p.t + h, q, v, vdot, x.lam, given.tau, *given.about, *given.parameters)
+    found = eq.balance(p.t + h, q, v, vdot, x.lam, given.tau, *given.about, *given.parameters)
+    r, u, M, J, r_v, r_q, u_q, power = found
     S0 = vdot_a * eq.lend(M) + v_a * r_v
     S = S0 + q_a * (r_q @ turned)
     # rows: balance, velocities, positions
@@ -191,7 +199,7 @@ def linearise(
         [J + (q_a / v_a) * (u_q @ turned), -_small(J**2 @ (1 / ca.diag(S))), -J @ G.T],
         [G, ca.SX(eq.m_positions, eq.m), _small(ca.sum2(G**2))],
     ])  # fmt: skip
-    return NewtonEquations(K, -ca.vertcat(r, u / v_a, phi / q_a), G)
+    return NewtonEquations(K, -ca.vertcat(r, u / v_a, phi / q_a), G, power)
 
 
 def correct(
@@ -211,7 +219,8 @@ def correct(
     speed = ca.norm_inf(v) + ca.norm_inf(p.v) + h * ca.norm_inf(p.a)
     moved = q_a * ca.norm_inf(dz) / (1 + ca.norm_inf(q) + h * speed)
     sped = v_a * ca.norm_inf(dz - G.T @ deta) / (1 + speed)
-    return new, AlphaPoint(p.t + h, q, v, vdot, a, new.lam, new.eta), ca.fmax(moved, sped)
+    # the last correction is below the tolerance, so the power is that of the iterate before
+    return new, AlphaPoint(p.t + h, q, v, vdot, a, new.lam, new.eta, linear.power), ca.fmax(moved, sped)
 
 
 def _slopes(c: AlphaCoefficients, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
@@ -269,7 +278,8 @@ class AlphaState:
     """What is carried from iteration to iteration: the start of the step, Newton's iterate, and the lane's outcome.
 
     `q`, `v` of the point are the formulation's coordinates, `x`, `w` the tree's; they are the same if the formulation
-    uses the tree's. `k` counts the iterations of the current step.
+    uses the tree's. `k` counts the iterations of the current step. `work` (J) has entered by the trapezoidal rule, and
+    `fast_q` and `fast_v` are the tree's where `v^T v` was largest so far, `speed`.
     """
 
     point: AlphaPoint
@@ -281,6 +291,10 @@ class AlphaState:
     steps: Matrix
     outcome: Matrix
     event: Matrix
+    work: Matrix
+    speed: Matrix
+    fast_q: Matrix
+    fast_v: Matrix
     g: Matrix
 
 
@@ -329,6 +343,9 @@ def finish_iteration(
     outcome = where(running, stopped, s.outcome)
     t = where(s.h * STRETCH >= control.end - s.point.t, control.end, new.t)
 
+    speed = ca.sumsqr(tree[1])
+    faster = ca.logic_and(accept, speed > s.speed)
+
     def chosen(new: Any, old: Any, condition: Matrix) -> list[Matrix]:
         pairs = zip(vars(new).values(), vars(old).values(), strict=True)
         return [where(condition, fresh, kept) for fresh, kept in pairs]
@@ -343,6 +360,10 @@ def finish_iteration(
         s.steps + where(accept, 1.0, 0.0),
         outcome,
         where(ca.logic_and(running, crossed), which, s.event),
+        where(accept, s.work + (t - s.point.t) * (s.point.power + new.power) / 2, s.work),
+        where(faster, speed, s.speed),
+        where(faster, tree[0], s.fast_q),
+        where(faster, tree[1], s.fast_v),
         where(accept, g, s.g) if g.shape[0] else g,
     )
     return after, ca.logic_and(after.point.t < control.end, outcome == Outcome.ARRIVED)

@@ -32,7 +32,7 @@ from cardan.structure.kernels import function_of
 
 UNROLLED = 3_000  # instructions of Newton's equations past which they are solved in a separate part
 
-STARTED = ("q", "v", "vdot", "a", "multipliers", "g")  # the parts of the state that `begin` computes
+STARTED = ("q", "v", "vdot", "a", "multipliers", "power", "g")  # the parts of the state that `begin` computes
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,11 @@ class AlphaKernels(IntegratorKernels):
         sizes: dict[str, int | None] = {"t": None, "q": self.layout.nq, "v": n, "vdot": n, "a": n, "multipliers": m}
         if not self.is_tree:
             sizes |= {"x": model.nq, "w": model.nv}
-        sizes |= {"iterate": n + m, **{name: None for name in ("h", "k", "steps", "outcome", "event")}}
-        sizes |= {"g": len(self.events)}
+        sizes |= {
+            "iterate": n + m,
+            **{name: None for name in ("h", "k", "steps", "outcome", "event", "work", "power", "speed")},
+        }
+        sizes |= {"fast_q": model.nq, "fast_v": model.nv, "g": len(self.events)}
         return {name: size for name, size in sizes.items() if size != 0}
 
     def march(self) -> Kernel:
@@ -69,7 +72,7 @@ class AlphaKernels(IntegratorKernels):
         return self._kernel("march", inputs, state, self.recorded, MANY_STEPS)
 
     def begin(self) -> Kernel:
-        """State at a start: `t, q, v, tau, p` of the tree to `q, v, vdot, a, multipliers, g`."""
+        """State at a start: `t, q, v, tau, p` of the tree to `q, v, vdot, a, multipliers, power, g`."""
         inputs = (Port("t", ()), Port("q", (self.model.nq,)), Port("v", (self.model.nv,)), *self._data_ports())
         outputs = tuple(self._port(name) for name in STARTED if name in self.sizes)
         return self._kernel("begin", inputs, outputs, self._record_begin)
@@ -90,7 +93,7 @@ class AlphaKernels(IntegratorKernels):
             q, v = function_of(self.model, into_own(self.model, self.layout.formulation))(x, w, *given.parameters)
         p = text.begin(equations, t, q, v, given)
         values = {"q": p.q, "v": p.v, "vdot": p.vdot, "a": p.a, "multipliers": ca.vertcat(p.lam, p.eta)}
-        values["g"] = self._events(t, x, w, given)
+        values |= {"power": p.power, "g": self._events(t, x, w, given)}
         return ca.Function("begin", [t, x, w, *data], [values[name] for name in STARTED if name in self.sizes])
 
     def recorded(self) -> March:
@@ -150,10 +153,11 @@ class AlphaKernels(IntegratorKernels):
         n, m, mp, nothing = self.layout.nv, len(self.layout.rows), len(self.layout.positions), ca.SX(0, 1)
         lam, eta = ca.vertsplit(symbols.get("multipliers", nothing), [0, m, m + mp])
         t, q, v, vdot, a = (symbols.get(name, nothing) for name in ("t", "q", "v", "vdot", "a"))
-        point = AlphaPoint(t, q, v, vdot, a, lam, eta)
+        point = AlphaPoint(t, q, v, vdot, a, lam, eta, symbols["power"])
         iterate = NewtonUnknowns(*ca.vertsplit(symbols.get("iterate", nothing), [0, n, n + m, n + m + mp]))
         x, w = (symbols.get("x", point.q), symbols.get("w", point.v))
-        rest = (symbols.get(name, nothing) for name in ("h", "k", "steps", "outcome", "event", "g"))
+        names = ("h", "k", "steps", "outcome", "event", "work", "speed", "fast_q", "fast_v", "g")
+        rest = (symbols.get(name, nothing) for name in names)
         return AlphaState(point, x, w, iterate, *rest)
 
     def _columns(self, s: AlphaState) -> list[Any]:
@@ -162,7 +166,9 @@ class AlphaKernels(IntegratorKernels):
         p = s.point
         values = {"t": p.t, "q": p.q, "v": p.v, "vdot": p.vdot, "a": p.a, "multipliers": ca.vertcat(p.lam, p.eta)}
         values |= {"iterate": ca.vertcat(s.iterate.z, s.iterate.lam, s.iterate.eta)}
-        values |= {name: getattr(s, name) for name in ("x", "w", "h", "k", "steps", "outcome", "event", "g")}
+        values["power"] = p.power
+        names = ("x", "w", "h", "k", "steps", "outcome", "event", "work", "speed", "fast_q", "fast_v", "g")
+        values |= {name: getattr(s, name) for name in names}
         return [values[name] for name in self.sizes]
 
 

@@ -61,11 +61,16 @@ class _LargeTreeStep:
         self.model = graphs.motion.model
         self.nq, self.nv = self.model.nq, self.model.nv
         q, v, g = (self.nq, 1), (self.nv, 1), (len(events), 1)
-        state = {"t": (1, 1), "q": q, "v": v, "a": v}
+        one = (1, 1)
+        state = {"t": one, "q": q, "v": v, "a": v}
         if controlled:
-            state |= {name: (1, 1) for name in ("h", "e", "steps", "outcome", "event")}
-        state |= {"g": g} if events else {}
-        scratch = {name: (1, 1) for name in ("length", "squares", "size", "accept")}
+            state |= {name: one for name in ("h", "e", "steps", "outcome", "event")}
+        state |= {
+            "work": one,
+            **({"speed": one, "fast_q": q, "fast_v": v} if controlled else {}),
+            **({"g": g} if events else {}),
+        }
+        scratch = {name: one for name in ("length", "squares", "size", "accept", "mean_power", "new_speed", "faster")}
         scratch |= {"new_q": q, "new_v": v, "new_g": g}
         scratch |= {f"k{name}{i}": size for i in range(tableau.stages) for name, size in (("q", q), ("v", v))}
         data = {name: (1, 1) for name in (CONTROL if controlled else ("h",))}
@@ -92,11 +97,11 @@ class _LargeTreeStep:
 
         def choose(t: Matrix, h: Matrix, outcome: Matrix, end: Matrix, max_step: Matrix) -> Sequence[Any]:
             s, control = _state(t=t, h=h, outcome=outcome), StepControl(end, 0, 0, max_step)
-            return text.step_length(s, control), 0, 0
+            return text.step_length(s, control), 0, 0, 0, 0
 
         if self.controlled:
-            return [self.each(choose, "t h outcome end max_step", "length squares size")]
-        return [self.each(lambda h: [h], "h", "length")]
+            return [self.each(choose, "t h outcome end max_step", "length squares size mean_power new_speed")]
+        return [self.each(lambda h: [h, 0], "h", "length mean_power")]
 
     def _stage(self, i: int, rates: Each) -> list[Any]:
         """`k_i`; the first is evaluated at the start of the step, or known from the step before."""
@@ -114,6 +119,10 @@ class _LargeTreeStep:
             replace(rates, reads=at, writes=(number(f"kq{i}"),)),
             self._accelerations("new_q", "new_v", f"kv{i}"),
         ]
+
+    def _mean(self, length: Matrix, v: Matrix, k: Sequence[Matrix]) -> Matrix:
+        """The mean velocity `sum_i b_i v_i` of the stages, which gives the work of constant drives."""
+        return text.moved(_step(length, v, k), list(self.tableau.b @ self.tableau.A))[0]
 
     def _accelerations(self, q: str, v: str, a: str) -> Scheduled:
         number = self.arguments.number
@@ -138,6 +147,8 @@ class _LargeTreeStep:
         return [*pieces, *(self._accepted_or_not() if self.controlled else self._always_accepted())]
 
     def _accepted_or_not(self) -> list[Each]:
+        import casadi as ca
+
         tableau = self.tableau
         names = ["t", "h", "e", "steps", "outcome", "event", *(["g"] if self.events else [])]
 
@@ -147,6 +158,9 @@ class _LargeTreeStep:
             more = text.measure(step, StepResult(new, _none(), *text.estimate(tableau, step)), rtol, atol)
             return squares + more[0], size + more[1]
 
+        def measure_and_power(speed: Matrix, total: Matrix, tau: Matrix, *x: Matrix) -> Sequence[Any]:
+            return *measure(*x), total + tau * self._mean(x[2], x[3], x[7:]), speed + x[4] ** 2
+
         def decide(*x: Matrix) -> Sequence[Any]:
             length, squares, size, end, new_g, *rest = x
             control, s = StepControl(end, 0, 0, 0), _state(**dict(zip(names, rest, strict=True)))
@@ -154,13 +168,27 @@ class _LargeTreeStep:
             accept, to = text.decide(tableau, s, control, length, squares, size, new_g, directions, self.nq + self.nv)
             return [*(getattr(to, name) for name in names), accept, text.is_running(to, control)]
 
+        def move(accept: Matrix, faster: Matrix, new: Matrix, y: Matrix, fast: Matrix) -> Sequence[Any]:
+            return where(accept, new, y), where(faster, new, fast)
+
+        def account(*x: Matrix) -> Sequence[Any]:
+            accept, W, length, power, new_speed, speed = x
+            faster = ca.logic_and(accept, new_speed > speed)
+            return where(accept, W + length * power, W), where(faster, new_speed, speed), faster
+
+        measured = f"squares size length * new_* rtol atol {_stages(tableau.stages)}"
         own = " ".join(names)
         pieces = [
-            *self._for_both(
-                measure, f"squares size length * new_* rtol atol {_stages(tableau.stages)}", "squares size"
+            self.each(measure, measured.replace("*", "q"), "squares size", self.nq),
+            self.each(
+                measure_and_power,
+                f"new_speed mean_power tau {measured.replace('*', 'v')}",
+                "squares size mean_power new_speed",
+                self.nv,
             ),
             self.each(decide, f"length squares size end new_g {own}", f"{own} accept busy"),
-            *self._for_both(lambda accept, new, y: [where(accept, new, y)], "accept new_* *", "*"),
+            self.each(account, "accept work length mean_power new_speed speed", "work speed faster"),
+            *self._for_both(move, "accept faster new_* * fast_*", "* fast_*"),
         ]
         if tableau.adaptive:
             pieces.append(
@@ -170,8 +198,15 @@ class _LargeTreeStep:
 
     def _always_accepted(self) -> list[Each]:
         pieces = [
+            self.each(
+                lambda total, tau, length, v, *k: [total + tau * self._mean(length, v, k)],
+                f"mean_power tau length v {_stages(self.tableau.stages).replace('*', 'v')}",
+                "mean_power",
+                self.nv,
+            ),
             *self._for_both(lambda new: [new], "new_*", "*"),
             self.each(lambda t, length: (t + length, 0), "t length", "t busy"),
+            self.each(lambda W, h, P: [W + h * P], "work length mean_power", "work"),
         ]
         if self.tableau.adaptive:
             pieces.append(self.each(lambda k: [k], f"kv{self.tableau.stages - 1}", "a", self.nv))
@@ -194,7 +229,7 @@ def _stages(count: int) -> str:
 
 def _step(length: Matrix, y: Matrix, k: Sequence[Matrix]) -> Step:
     """A step of one coordinate, in the place of a position."""
-    return Step(0.0, y, _none(), length, [(kj, _none()) for kj in k])
+    return Step(0.0, y, _none(), length, [(kj, _none(), _none()) for kj in k])
 
 
 def _state(**known: Matrix) -> ExplicitState:

@@ -9,8 +9,9 @@ in the tree's coordinates, with the formulation's accelerations `a`, constraints
     q' = q + h sum_i b_i kq_i,   v' = v + h sum_i b_i kv_i
 
 Quaternions are summed as four numbers and normalised at the end of the step; that changes the result by less than the
-method's own error. Rounding and the integrator's error also move the state off the constraints: `structure.projection`
-brings it back at the end of the step, or Baumgarte's feedback pulls it there.
+method's own error. The work `W` of all that changes the energy `T + V` is integrated with the motion, `Wdot = P`, for
+the energy balance of the run (`results.energy_balance`). Rounding and the integrator's error also move the state off
+the constraints: `structure.projection` brings it back at the end of the step, or Baumgarte's feedback pulls it there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, Scalar, is_symbol, stack, where, zeros
-from cardan.formulation.dynamics import forward_dynamics
+from cardan.formulation.dynamics import motion_and_power
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.looping import record_schedule
 from cardan.formulation.spatial import SPATIAL
@@ -71,6 +72,11 @@ class ExplicitEquations:
         return self.model.is_plain and self.formulation.has_recursions
 
     @property
+    def carries_power(self) -> bool:
+        """Whether the power that enters comes with the accelerations; for a recursion it is that of the drives."""
+        return not self.has_recursion
+
+    @property
     def looped(self) -> bool:
         """Whether the accelerations are computed by a loop over the links, as for large trees."""
         return self.has_recursion and self.formulation is SPATIAL and is_large(self.model)
@@ -85,7 +91,7 @@ class ExplicitEquations:
                 assert forward.recursion is not None
                 loop = record_schedule(forward.recursion, model)
         else:
-            forward = forward_dynamics(model, self.formulation, self.rows, False)
+            forward = motion_and_power(model, self.formulation, self.rows)
         return Graphs(
             self,
             loop,
@@ -110,15 +116,16 @@ class Graphs:
     plus_function: Any
     projection: Projection | None
 
-    def accelerations(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> Matrix:
-        """`vdot`."""
+    def accelerations(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
+        """`vdot`, and the power `P` that enters."""
         time = (t,) if self.forward.n_in() - len(given.parameters) > 3 else ()
-        a = self.forward(q, v, given.tau, *time, *given.parameters)
+        found = self.forward.call([q, v, given.tau, *time, *given.parameters])
+        a, P = found if self.motion.carries_power else (found[0], given.power(v))
         pull = self.motion.baumgarte
         if pull is None or self.projection is None:
-            return a
+            return a, P
         c = self.projection.at(t, q, given.parameters)
-        return a - c.smallest(2 * pull * (c.J @ v - c.beta) + pull**2 * c.phi)
+        return a - c.smallest(2 * pull * (c.J @ v - c.beta) + pull**2 * c.phi), P
 
     def near(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
         """The state of a stage at which rates and accelerations are computed: for careful steps on the constraints."""
@@ -169,13 +176,13 @@ LARGEST = 1e300  # a larger state counts as infinite
 
 @dataclass
 class Step:
-    """A step in progress: start time and state, length `h`, and the stages so far, `K[i] = (kq, kv)`."""
+    """A step in progress: start time and state, length `h`, and the stages so far, `K[i] = (kq, kv, P)`."""
 
     t: Scalar
     q: Matrix
     v: Matrix
     h: Matrix
-    K: list[tuple[Matrix, Matrix]]
+    K: list[tuple[Matrix, Matrix, Matrix]]
 
 
 def stage_state(tableau: Tableau, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
@@ -187,10 +194,19 @@ def stage_state(tableau: Tableau, step: Step, i: int | Scalar) -> tuple[Scalar, 
 def moved(step: Step, weights: Sequence[Scalar]) -> tuple[Matrix, Matrix]:
     """`q + h sum_j w_j kq_j` and `v + h sum_j w_j kv_j` over the stages so far."""
     q, v = step.q, step.v
-    for w, (kq, kv) in zip(weights, step.K, strict=False):
+    for w, (kq, kv, _) in zip(weights, step.K, strict=False):
         if is_symbol(w) or w != 0:
             q, v = q + (step.h * w) * kq, v + (step.h * w) * kv
     return q, v
+
+
+def work(tableau: Tableau, step: Step) -> Matrix:
+    """Work (J) that enters in the step, `h sum_i b_i P_i`."""
+    total = zeros(1, None, step.h)
+    for w, (_, _, P) in zip(tableau.b, step.K, strict=True):
+        if w != 0:
+            total = total + float(w) * P
+    return step.h * total
 
 
 def estimate(tableau: Tableau, step: Step) -> tuple[Matrix, Matrix]:
@@ -199,11 +215,11 @@ def estimate(tableau: Tableau, step: Step) -> tuple[Matrix, Matrix]:
     return moved(still, [] if tableau.e is None else list(tableau.e))
 
 
-def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: Given) -> tuple[Matrix, Matrix]:
+def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: Given) -> tuple[Matrix, Matrix, Matrix]:
     """`k_i`."""
     t, q, v = stage_state(tableau, step, i)
     q, v = graphs.near(t, q, v, given)
-    return graphs.rates(q, v, given), graphs.accelerations(t, q, v, given)
+    return graphs.rates(q, v, given), *graphs.accelerations(t, q, v, given)
 
 
 def pick(values: np.ndarray, i: int | Scalar) -> Scalar:
@@ -260,7 +276,7 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
         q = graphs.plus(step.q, step.h * v, given)
     eq, ev = estimate(tableau, step)
     q = graphs.normalised(q)
-    if not graphs.motion.projects or graphs.projection is None:
+    if not graphs.motion.projects or graphs.projection is None or not graphs.projection.rows:
         return StepResult(q, v, eq, ev)
     projection = graphs.projection
     c = projection.at(step.t + step.h, q, given.parameters)
@@ -285,7 +301,9 @@ class ExplicitState:
     """What is carried from step to step, each a column of symbols.
 
     Time, configuration, velocity, acceleration, length of the next step, error of the last step, steps taken, an
-    `Outcome`, the index of the event met (-1 for none), and the events' values.
+    `Outcome`, the index of the event met (-1 for none). For the energy balance: `work` (J) that has entered, the
+    `power` (W) that enters now, the largest `v^T v` so far, `speed`, with `fast_q` and `fast_v` there, and the largest
+    `correction` of velocities so far, as the kinetic energy (J) that it took, with its time. Last the events' values.
     """
 
     t: Matrix
@@ -297,6 +315,13 @@ class ExplicitState:
     steps: Matrix
     outcome: Matrix
     event: Matrix
+    work: Matrix
+    power: Matrix
+    speed: Matrix
+    fast_q: Matrix
+    fast_v: Matrix
+    correction: Matrix
+    correction_time: Matrix
     g: Matrix
 
 
@@ -398,11 +423,28 @@ def finish(
     directions: np.ndarray, careful: bool,
 ) -> tuple[ExplicitState, Matrix]:  # fmt: skip
     """The state after a step, accepted or not, and whether the lane goes on."""
+    import casadi as ca
+
     squares, size = measure(step, new, control.rtol, control.atol)
     n = new.q.shape[0] + new.v.shape[0]
     c = new.correction
     correction = None if c is None else (c.size(new.v, control.rtol, control.atol, tableau.adaptive), c.independence)
     accept, after = decide(tableau, s, control, step.h, squares, size, g, directions, n, correction, careful)
-    a = where(accept, step.K[-1][1], s.a) if tableau.adaptive else s.a
-    after = replace(after, q=where(accept, new.q, s.q), v=where(accept, new.v, s.v), a=a)
+    if tableau.adaptive:
+        after = replace(after, a=where(accept, step.K[-1][1], s.a), power=where(accept, step.K[-1][2], s.power))
+    speed = ca.sumsqr(new.v)
+    faster = ca.logic_and(accept, speed > s.speed)
+    after = replace(
+        after,
+        q=where(accept, new.q, s.q),
+        v=where(accept, new.v, s.v),
+        work=where(accept, s.work + work(tableau, step), s.work),
+        speed=where(faster, speed, s.speed),
+        fast_q=where(faster, new.q, s.fast_q),
+        fast_v=where(faster, new.v, s.fast_v),
+    )
+    if c is not None:
+        larger = ca.logic_and(accept, c.removed / 2 > s.correction)
+        after.correction = where(larger, c.removed / 2, s.correction)
+        after.correction_time = where(larger, after.t, s.correction_time)
     return after, is_running(after, control)

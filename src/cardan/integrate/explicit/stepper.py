@@ -48,48 +48,69 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def march(self) -> Kernel:
         """Steps until a time: state and `end, rtol, atol, max_step, tau, p, limit` to state."""
-        state, data = self._ports(*STATE), self._data_ports(*CONTROL)
+        state, data = self._ports(*self.names), self._data_ports(*CONTROL)
         inputs = (*state, *data, Port("limit", ()))
         return self._kernel("march", inputs, state, lambda: self._record(self._controlled_step), MANY_STEPS)
 
     @cached_property
     def single_step(self) -> Kernel:
-        """One step of length `h`, whatever its error: `t, q, v, a, g, h, tau, p, limit` to `t, q, v, a, g`."""
-        state, data = self._ports("t", "q", "v", "a", "g"), self._data_ports("h")
+        """One step of length `h`, whatever its error: `stepped, h, tau, p, limit` to `stepped`."""
+        state, data = self._ports(*self.stepped), self._data_ports("h")
         inputs = (*state, *data, Port("limit", ()))
         return self._kernel("single_step", inputs, state, lambda: self._record(self._given_step))
 
     @cached_property
     def evaluate(self) -> Kernel:
-        """Accelerations and values of the events at a state: `t, q, v, tau, p` to `a, g`."""
+        """Accelerations, power and values of the events at a state: `t, q, v, tau, p` to `evaluated`."""
         inputs = (*self._ports("t", "q", "v"), *self._data_ports())
 
         def record() -> Any:
             import casadi as ca
 
             graphs, s, given, data = self._symbols()
-            a = (
-                s.v * 0
-                if graphs.loop is not None
-                else graphs.accelerations(s.t, *graphs.near(s.t, s.q, s.v, given), given)
-            )
-            g = [self._events(s.t, s.q, s.v, given)] if self.events else []
-            return ca.Function("evaluate", [s.t, s.q, s.v, *data], [a, *g])
+            a, power = s.v * 0, s.power
+            if graphs.loop is None:
+                a, power = graphs.accelerations(s.t, *graphs.near(s.t, s.q, s.v, given), given)
+            values = replace(s, a=a, power=power, g=self._events(s.t, s.q, s.v, given))
+            return ca.Function("evaluate", [s.t, s.q, s.v, *data], [getattr(values, name) for name in self.evaluated])
 
-        return self._kernel("evaluate", inputs, self._ports("a", "g"), record)
+        return self._kernel("evaluate", inputs, self._ports(*self.evaluated), record)
 
     # ports and symbols
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Parts of the state that the equations and events need."""
+        return self._present(*STATE)
+
+    @cached_property
+    def stepped(self) -> tuple[str, ...]:
+        """Parts of the state that a single step changes."""
+        return self._present("t", "q", "v", "a", "work", "power", "g")
+
+    @cached_property
+    def evaluated(self) -> tuple[str, ...]:
+        """Parts of the state that follow from time, position and velocity."""
+        return self._present("a", "power", "g")
+
+    def _present(self, *names: str) -> tuple[str, ...]:
+        absent = set() if self.events else {"g"}
+        if not self.motion.carries_power:
+            absent |= {"power"}
+        if not self.motion.projects:
+            absent |= {"correction", "correction_time"}
+        return tuple(name for name in names if name not in absent)
+
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        model = self.model
-        sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "g": len(self.events)}
+        nq, nv = self.model.nq, self.model.nv
+        sizes = {"q": nq, "v": nv, "a": nv, "fast_q": nq, "fast_v": nv, "g": len(self.events)}
         return {name: (sizes[name],) if name in sizes else () for name in STATE}
 
     def _ports(self, *names: str) -> tuple[Port, ...]:
-        """Ports of parts of the state; without events there is none for their values `g`."""
+        """Ports of parts of the state."""
         shapes = self._shapes
-        return tuple(Port(name, shapes[name]) for name in names if self.events or name != "g")
+        return tuple(Port(name, shapes[name]) for name in names)
 
     def _symbols(self) -> tuple[Graphs, ExplicitState, Given, list[Any]]:
         import casadi as ca
@@ -113,30 +134,33 @@ class ExplicitKernels(IntegratorKernels):
             return large_tree_march(graphs, tableau, self.events, controlled=step_of == self._controlled_step)
         state, control, h, finish = step_of(graphs, s, given)
         # the first stage of a method that controls its error is the last one of the step before
-        known = (graphs.rates(s.q, s.v, given), s.a) if first else None
+        power = s.power if self.motion.carries_power else given.power(s.v)
+        known = (graphs.rates(s.q, s.v, given), s.a, power) if first else None
         if graphs.forward.n_instructions() * (tableau.stages - first) <= UNROLLED:
             step = Step(s.t, s.q, s.v, h, [known] if known else [])
             for i in range(first, tableau.stages):
                 step.K.append(text.stage(graphs, tableau, step, i, given))
             after, busy = finish(step)
             return March(((ca.Function("step", [*state, *control, *data], [*after, busy]), 1),), len(state))
-        kq, kv = ca.SX.sym("kq", s.q.shape[0], tableau.stages), ca.SX.sym("kv", s.v.shape[0], tableau.stages)
+        rows = {"kq": s.q.shape[0], "kv": s.v.shape[0], "kw": 1}
+        stages = [ca.SX.sym(name, n, tableau.stages) for name, n in rows.items()]
         number, size = ca.SX.sym("i"), ca.SX.sym("length")
-        step = Step(s.t, s.q, s.v, size, [(kq[:, k], kv[:, k]) for k in range(tableau.stages)])
-        inputs = [*state, number, size, kq, kv, *control, *data]
+        each = [[K[:, k] for K in stages] for k in range(tableau.stages)]
+        step = Step(s.t, s.q, s.v, size, [(kq, kv, kw) for kq, kv, kw in each])
+        inputs = [*state, number, size, *stages, *control, *data]
         # set later stages to zero: their weights are zero, but zero times leftover NaN in memory would be NaN
-        column = known or (ca.SX.zeros(s.q.shape[0]), ca.SX.zeros(s.v.shape[0]))
+        column = known or tuple(ca.SX.zeros(n) for n in rows.values())
         filled = [ca.horzcat(k, ca.SX.zeros(k.shape[0], tableau.stages - 1)) for k in column]
         opening = ca.Function("begin", inputs, [*state, first, h, *filled, 0])
         k = text.stage(graphs, tableau, step, number, given)
         columns = [
             ca.horzcat(*(where(number == j, new, K[:, j]) for j in range(tableau.stages)))
-            for new, K in zip(k, (kq, kv), strict=True)
+            for new, K in zip(k, stages, strict=True)
         ]
         middle = ca.Function("stage", inputs, [*state, number + 1, size, *columns, 0])
         after, busy = finish(step)
-        closing = ca.Function("finish", inputs, [*after, number, size, kq, kv, busy])
-        return March(((opening, 1), (middle, tableau.stages - first), (closing, 1)), len(state), 4)
+        closing = ca.Function("finish", inputs, [*after, number, size, *stages, busy])
+        return March(((opening, 1), (middle, tableau.stages - first), (closing, 1)), len(state), 2 + len(stages))
 
     def _controlled_step(self, graphs: Graphs, s: ExplicitState, given: Given) -> Any:
         """State, controls, length of the step, and a function that finishes it: accept or retry."""
@@ -159,15 +183,16 @@ class ExplicitKernels(IntegratorKernels):
 
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = text.result(graphs, self.tableau, step, given)
-            a = step.K[-1][1] if self.tableau.adaptive else s.a
-            g = [self._events(step.t + step.h, new.q, new.v, given)] if self.events else []
-            return [step.t + step.h, new.q, new.v, a, *g], ca.SX(0)
+            after = replace(s, t=step.t + step.h, q=new.q, v=new.v, work=s.work + text.work(self.tableau, step))
+            if self.tableau.adaptive:
+                after.a, after.power = step.K[-1][1:]
+            after.g = self._events(after.t, new.q, new.v, given)
+            return [getattr(after, name) for name in self.stepped], ca.SX(0)
 
-        state = [s.t, s.q, s.v, s.a, *([s.g] if self.events else [])]
-        return state, [s.h], s.h, finish
+        return [getattr(s, name) for name in self.stepped], [s.h], s.h, finish
 
     def _columns(self, s: ExplicitState) -> list[Any]:
-        return list(vars(s).values())[: None if self.events else -1]
+        return [getattr(s, name) for name in self.names]
 
 
 _KERNELS: Slot[tuple[str, Any], ExplicitKernels] = Slot("kernels of explicit integrators, by equations and tableau")
@@ -201,7 +226,7 @@ class ExplicitStepper(BatchStepper):
         super().__init__(motion.model, tau, request)
         self.motion, self.tableau = motion, tableau
         self.kernels = explicit_kernels(motion, tableau, request.events)
-        self.march, self.names = self.kernels.march, STATE if request.events else STATE[:-1]
+        self.march, self.names = self.kernels.march, self.kernels.names
         self.has_fixed_steps = not tableau.adaptive
         self.control = tuple(np.asarray(x, dtype=float) for x in (request.rtol, request.atol, request.max_step))
 
@@ -218,11 +243,16 @@ class ExplicitStepper(BatchStepper):
 
     def _evaluated(self) -> States:
         s = self.s
-        found: Any = self.kernels.evaluate(s["t"], s["q"], s["v"], self.tau, *self.parameters)
-        a, *g = found if self.events else (found,)
+        found = self._values(self.kernels, s, self.tau, *self.parameters)
         if self.motion.looped:
-            a = tree_kernel(self.model, "forward_dynamics")(s["q"], s["v"], self.tau)
-        return {"a": np.array(a), **({"g": np.array(g[0])} if g else {})}
+            found["a"] = np.array(tree_kernel(self.model, "forward_dynamics")(s["q"], s["v"], self.tau))
+        return found
+
+    def _values(self, kernels: ExplicitKernels, s: States, *given: np.ndarray) -> States:
+        """Accelerations, power and values of events at states."""
+        found: Any = kernels.evaluate(s["t"], s["q"], s["v"], *given)
+        values = found if len(kernels.evaluated) > 1 else (found,)
+        return {name: np.array(value) for name, value in zip(kernels.evaluated, values, strict=True)}
 
     def _march(self, s: States, end: np.ndarray) -> States:
         s = self._run(s, end, *self.control, self.tau, *self.parameters)
@@ -241,8 +271,7 @@ class ExplicitStepper(BatchStepper):
             self.model, start["q"], start["v"], start["t"], parameters=parameters, threads=self.threads
         )
         careful = explicit_kernels(replace(self.motion, careful=True), self.tableau, self.events)
-        found: Any = careful.evaluate(start["t"], start["q"], start["v"], tau, *parameters)
-        start["a"] = np.array(found[0] if self.events else found)
+        start |= {name: value for name, value in self._values(careful, start, tau, *parameters).items() if name != "g"}
         start["outcome"] = np.zeros(len(rows))
 
         def attempt(start: States, end: np.ndarray, limit: int) -> States:
@@ -275,7 +304,7 @@ class ExplicitStepper(BatchStepper):
         return min(self.limit, max(int(left), 1))
 
     def _stepped(self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray]) -> States:
-        names = ("t", "q", "v", "a", "g")
+        names = self.kernels.stepped
         out = self.kernels.single_step(*[start[name] for name in names], h, tau, *parameters, np.asarray(1.0))
         return dict(zip(names, out, strict=True))
 

@@ -3,8 +3,9 @@
     stabilised (index 2)   qdot = N v - G^T mu     M vdot + J^T lam = f     J v = beta(t)     phi(q, t) = 0
     index 1                qdot = N v              M vdot + J^T lam = f     J vdot = gamma
 
-with `G = d phi / d q` of the rows at position level, `y = (q, v, lam, mu)` or `(q, v, lam)`. On the solution `mu = 0`.
-Quaternions of unit length are position constraints like the others.
+with `G = d phi / d q` of the rows at position level, `y = (q, v, lam, mu, W)` or `(q, v, lam, W)`. On the solution
+`mu = 0`. Quaternions of unit length are position constraints like the others. The work `W` of all that changes the
+energy is integrated with the motion, `Wdot = P`, for the energy balance of the run; it does not act on the steps.
 
 At a position where constraints depend on one another, multipliers are undetermined. Two small numbers, `soft`, keep
 the stabilised equations regular there: `J v = beta + soft_0 lam`, `phi = soft_1 mu`.
@@ -23,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, stack
+from cardan.algebra.matrix import Matrix, dot, stack
 from cardan.formulation.coordinates import into_own, out_of_own, own_equations, tree_state
-from cardan.formulation.dynamics import forward_dynamics
+from cardan.formulation.dynamics import entering_power, motion_and_power
 from cardan.formulation.formulation import Formulation, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.spatial import SPATIAL
@@ -46,9 +47,9 @@ class DaeLayout:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Numbers of q, v, lam and mu."""
+        """Numbers of q, v, lam, mu and W."""
         mu = len(self.of.positions) + len(self.of.unit) if self.stabilised else 0
-        return self.of.nq, self.of.nv, len(self.of.rows), mu
+        return self.of.nq, self.of.nv, len(self.of.rows), mu, 1
 
     @property
     def n(self) -> int:
@@ -123,16 +124,17 @@ def dae_jacobian(model: Model, layout: DaeLayout) -> Quantity:
 
 
 def explicit_rates(model: Model) -> Quantity:
-    """`y'` of `y = (q, v)`: `qdot = N v` and the accelerations, for a tree without constraint rows."""
-    n = model.nq + model.nv
+    """`y'` of `y = (q, v, W)`: `qdot = N v`, the accelerations and the power, for a tree without constraint rows."""
+    n = model.nq + model.nv + 1
     shapes: dict[str, Shape] = {"t": (), "y": (n,), "tau": (model.nv,)}
     plain = tree_quantity(SPATIAL, "forward_dynamics")
-    forward = plain if model.is_plain else forward_dynamics(model, SPATIAL, (), False)
+    forward = plain if model.is_plain else motion_and_power(model, SPATIAL, ())
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
-        state = {"q": s["y"][: model.nq], "v": s["y"][model.nq :], "tau": s["tau"], "t": s["t"]}
-        a = forward.graph(model, {name: state[name] for name in forward.inputs})[0]
-        return [stack(tree_rates(model, state["q"], state["v"]), a)]
+        state = {"q": s["y"][: model.nq], "v": s["y"][model.nq : n - 1], "tau": s["tau"], "t": s["t"]}
+        found = forward.graph(model, {name: state[name] for name in forward.inputs})
+        a, P = (found[0], dot(state["tau"], state["v"])) if model.is_plain else found
+        return [stack(tree_rates(model, state["q"], state["v"]), a, P)]
 
     return Quantity("explicit", tuple(shapes), (("ydot", fixed(n)),), write=write, shapes=shapes)
 
@@ -146,7 +148,7 @@ def explicit_jacobian(model: Model) -> Quantity:
     def write(model: Model, s: Inputs) -> list[Matrix]:
         return [ca.sparsify(ca.jacobian(rates.graph(model, s)[0], s["y"]))]
 
-    n = model.nq + model.nv
+    n = model.nq + model.nv + 1
     return Quantity("explicit_jacobian", rates.inputs, (("K", fixed(n, n)),), write=write, shapes=rates.shapes)
 
 
@@ -176,16 +178,17 @@ def _implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matri
     import casadi as ca
 
     of, ends = layout.of, [int(end) for end in np.cumsum([0, *layout.sizes])]
-    q, v, lam, mu = (s["y"][a:b] for a, b in pairwise(ends))
+    q, v, lam, mu, _ = (s["y"][a:b] for a, b in pairwise(ends))
     qdot, vdot, soft = s["yp"][: of.nq], s["yp"][of.nq : of.nq + of.nv], s["soft"]
     parts = own_equations(model, of.formulation, {**s, "q": q, "v": v})
     rows = parts.rows.kept(of.rows)
     moving = [qdot - of.formulation.rates(model, q, v), parts.M @ vdot + rows.J.T @ lam - parts.f]
+    worked = s["yp"][layout.n - 1] - entering_power(parts, s["tau"], of.rows, lam)
     if not layout.stabilised:
-        return ca.vertcat(*moving, rows.J @ vdot - rows.gamma), ca.SX(of.nq, 1)
+        return ca.vertcat(*moving, rows.J @ vdot - rows.gamma, worked), ca.SX(of.nq, 1)
     lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in of.unit]
     held = ca.vertcat(parts.rows.kept(of.positions).phi, *lengths)
-    F = ca.vertcat(*moving, rows.J @ v - rows.beta - soft[0] * lam, held - soft[1] * mu)
+    F = ca.vertcat(*moving, rows.J @ v - rows.beta - soft[0] * lam, held - soft[1] * mu, worked)
     return F, ca.jtimes(held, q, mu, True)
 
 
@@ -248,7 +251,7 @@ class ImplicitSystem:
         self.residual = kernel_of_row(model, dae_residual(model, self.layout), self.layout.name).ufunc(wide=False)
         self.jacobian, self.pattern = matrix_of_row(model, dae_jacobian(model, self.layout), self.layout.name)
 
-    def start(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
+    def start(self, t: float, q: np.ndarray, v: np.ndarray, W: float, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """`y` and `y'` (n,) at a consistent state: accelerations and multipliers that satisfy the equations."""
         M, f, J, gamma, *_, N = self.state(np.asarray(t), q, v, *tail)
         K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
@@ -258,13 +261,16 @@ class ImplicitSystem:
         except np.linalg.LinAlgError:  # rows depend on one another: take the smallest multipliers
             x = np.linalg.lstsq(K, b, rcond=1e-12)[0]
         rest, nv = np.zeros(self.layout.sizes[3]), len(v)
-        y = np.concatenate([q, v, x[nv:], rest])
-        return y, np.concatenate([N @ v, x[:nv], np.zeros(len(J)), rest])
+        y, yp = np.concatenate([q, v, x[nv:], rest, [W]]), np.concatenate([N @ v, x[:nv], 0 * x[nv:], rest, [0.0]])
+        F = np.zeros_like(y)
+        self.residual(t, y, yp, np.zeros(2), *tail, F)
+        yp[-1] = -F[-1]  # the power
+        return y, yp
 
     def soft(self, t: float, y: np.ndarray, tail: Tail, allowed: float) -> np.ndarray:
         """Softness (2,) of the constraints from a start `y` on; `allowed` (m/s) is a velocity that may be neglected."""
         nq, nv = self.layout.of.nq, self.layout.of.nv
-        q, v, lam = y[:nq], y[nq:][:nv], y[nq + nv :]
+        q, v, lam = y[:nq], y[nq:][:nv], y[nq + nv :][: len(self.layout.of.rows)]
         M, _, _, _, _, G, *_ = self.state(np.asarray(t), q, v, *tail)
         force = max(*(float(np.abs(x).max(initial=0.0)) for x in (lam, M)), 1e-300)  # at 1 m/s^2 or more
         size = float(np.mean(np.sum(G * G, axis=1))) if len(G) else 0.0

@@ -19,7 +19,7 @@ import numpy as np
 
 from cardan.integrate.events import changed_sign, events_of_one_system
 from cardan.integrate.integrators import Request
-from cardan.integrate.stepper import Arrival, Outcome, next_stop
+from cardan.integrate.stepper import Arrival, EnergyNotes, Outcome, next_stop
 from cardan.integrate.sundials.equations import DaeLayout, events_of_row
 from cardan.model.model import Model
 from cardan.structure.assemble import opened
@@ -31,6 +31,7 @@ PAUSE = 1000  # steps after which SUNDIALS returns, so that it can be checked wh
 DENSE = 400  # unknowns up to which the linear solver takes a dense matrix
 CODES = {-1: Outcome.TOO_MANY_STEPS, -2: Outcome.SMALL_STEP, -3: Outcome.SMALL_STEP, -4: Outcome.NEWTON}
 EVENT_MET = 2
+LOOKED_AT = 32  # every so many steps the rates are noted for the energy balance
 
 
 class NotFiniteError(Exception):
@@ -40,19 +41,25 @@ class NotFiniteError(Exception):
 class SolverProgress:
     """What the callbacks know of the solver's steps."""
 
-    __slots__ = ("accepted", "not_finite_at", "steps", "tried", "y")
+    __slots__ = ("accepted", "look", "not_finite_at", "steps", "tried", "y")
 
-    def __init__(self, t: float) -> None:
+    def __init__(self, t: float, look: Callable[[np.ndarray], None]) -> None:
         self.accepted = self.tried = t
+        self.look = look
         self.steps = 0
         self.not_finite_at: float | None = None
         self.y: Any = None
 
-    def attempt(self, t: float) -> None:
-        """Note an attempt to step to `t`: if it is later than the last attempt, that one was accepted."""
+    def attempt(self, t: float, y: np.ndarray) -> None:
+        """Note an attempt to step to `t`: if it is later than the last attempt, that one was accepted.
+
+        `look` is called with some of the states on the way.
+        """
         if t > self.tried:
             self.accepted = self.tried
             self.steps += 1
+            if not self.steps % LOOKED_AT:
+                self.look(y)
         self.tried = t
 
     def check(self, t: float, y: np.ndarray, yp: np.ndarray, values: np.ndarray) -> None:
@@ -152,6 +159,8 @@ class SystemArrival:
     event: int = -1
     message: str = ""
     crossed: np.ndarray | None = None
+    work: float = 0.0
+    fast: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class SolverRun:
@@ -163,6 +172,18 @@ class SolverRun:
         self.owner, self.parameters = owner, given[1:]
         self.about = at.q.copy()  # the tree's configuration a step ago
         self.earlier = at.steps  # steps before the solver was started
+        self.work, self.fast = at.work, at.fast or (at.q, at.v)
+
+    def _noted(self, at: SystemArrival, y: np.ndarray) -> SystemArrival:
+        """The arrival with the work in the solver's state `y`, and the fastest state so far."""
+        self.work = float(y[-1])
+        self._see(at.q, at.v)
+        return replace(at, work=self.work, fast=self.fast)
+
+    def _see(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Keep a state of the tree if it is the fastest so far."""
+        if v @ v > self.fast[1] @ self.fast[1]:
+            self.fast = q.copy(), v.copy()
 
     def advance(self, t: float) -> SystemArrival:
         """Move to time `t`, s, to an event, or as far as possible."""
@@ -236,7 +257,11 @@ class SerialStepper:
         arrays = (self.tau, *parameter_arguments(self.model))
         wide = [np.ascontiguousarray(np.broadcast_to(a, (len(q), a.shape[-1]))) for a in arrays]
         before, taken = self.arrivals, [r.steps for r in self.arrivals] or [0] * len(q)
-        self.arrivals = [SystemArrival(float(t), q[k], v[k], taken[k]) for k in range(len(q))]
+        notes = [(r.work, r.fast) for r in self.arrivals] or [(0.0, None)] * len(q)
+        self.arrivals = [
+            SystemArrival(float(t), q[k], v[k], taken[k], work=work, fast=fast or (q[k], v[k]))
+            for k, (work, fast) in enumerate(notes)
+        ]
         self.passed = {} if self.events is None else self._passed(before)
         self.runs = [
             None if rests else self.start(tuple(a[k] for a in wide), at)
@@ -266,6 +291,7 @@ class SerialStepper:
             else run.advance(float(t))
             for k, (run, at) in pairs
         ]
+        none, fast = np.zeros(len(r)), [x.fast or (x.q, x.v) for x in r]
         return Arrival(
             np.array([x.t for x in r]),
             np.stack([x.q for x in r]),
@@ -275,6 +301,13 @@ class SerialStepper:
             np.array([x.steps for x in r]),
             next((x.message for x in r if x.message), ""),
             _stacked([x.crossed for x in r]),
+            EnergyNotes(
+                np.array([x.work for x in r]),
+                np.stack([q for q, _ in fast]),
+                np.stack([v for _, v in fast]),
+                none,
+                none,
+            ),
         )
 
     def rest(self, systems: np.ndarray) -> None:
@@ -282,7 +315,8 @@ class SerialStepper:
         self.resting = self.resting | systems
         for k in np.flatnonzero(systems):
             at = self.arrivals[k]
-            self.runs[k], self.arrivals[k] = None, SystemArrival(at.t, at.q, at.v, at.steps)
+            rested = SystemArrival(at.t, at.q, at.v, at.steps, work=at.work, fast=at.fast)
+            self.runs[k], self.arrivals[k] = None, rested
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: the solver ends on the constraints. Also return which left one open."""

@@ -86,9 +86,9 @@ class GearRun(SolverRun):
 
     def _start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start the solver at a state of the formulation that satisfies the constraints."""
-        y, yp = self.system.start(t, q, v, self.tail)
+        y, yp = self.system.start(t, q, v, self.work, self.tail)
         self.soft = self.system.soft(t, y, self.tail, SOFT * self.owner.request.atol)
-        self.progress, self.atol = SolverProgress(t), self._tolerance(q, v)
+        self.progress, self.atol = SolverProgress(t, self._look), self._tolerance(q, v)
         self.solver = Solver(self._sundials, self.progress, self.owner.request.stops, t, y, yp)
         F = np.zeros_like(y)
         self.system.residual(t, y, yp, np.zeros_like(self.soft), *self.tail, F)  # without softness
@@ -107,15 +107,16 @@ class GearRun(SolverRun):
             solver.advance(t)
             q, v = self._split(solver.y)
             if not np.isfinite(solver.y).all():
-                return solver.arrival(*self.system.tree(q, v, self.tail), self._steps)
+                return self._noted(solver.arrival(*self.system.tree(q, v, self.tail), self._steps), solver.y)
             if self._should_restart(q, v):
                 self.earlier += self.progress.steps
+                self.work = float(solver.y[-1])
                 self._start_on_constraints(solver.t, q, v)
             elif solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.max_steps:
                 solver.go_on()
             else:
                 break
-        return solver.arrival(*self.system.projected(solver.t, q, v, self.tail), self._steps)
+        return self._noted(solver.arrival(*self.system.projected(solver.t, q, v, self.tail), self._steps), solver.y)
 
     def _should_restart(self, q: np.ndarray, v: np.ndarray) -> bool:
         """Whether the solver should be restarted at this state."""
@@ -131,6 +132,11 @@ class GearRun(SolverRun):
         if gap > OPEN:
             solver.fail(Outcome.OPEN_LOOP, f"the constraints opened by {gap:.3g} (m, rad, and per s)")
         return solver.outcome == Outcome.ARRIVED and gap > self._drift(q)
+
+    def _look(self, y: np.ndarray) -> None:
+        """Look at a state on the way."""
+        q, v = self._split(y)
+        self._see(*self.system.tree(q, v, self.tail))
 
     def _split(self, y: np.ndarray) -> list[np.ndarray]:
         layout = self.system.layout.of
@@ -165,7 +171,7 @@ class GearRun(SolverRun):
         def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
             events_at(t, y, about, *parameters, out)
 
-        given = {"rtol": share * self.owner.request.rtol, "atol": weights, "algebraic_idx": range(moving, layout.n)}
+        given = {"rtol": share * self.owner.request.rtol, "atol": weights, "algebraic_idx": range(moving, layout.n - 1)}
         return self._make(IDA, self._residual(), jacobian, events, **given)
 
     def _residual(self) -> Callable[..., None]:
@@ -176,7 +182,7 @@ class GearRun(SolverRun):
 
             def residual(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
                 if t != progress.tried:
-                    attempt(t)
+                    attempt(t, y)
                 evaluate(t, y, yp, soft, *tail, out)
 
             return residual
@@ -187,7 +193,7 @@ class GearRun(SolverRun):
             if t != progress.tried:
                 if t > progress.tried and progress.steps:
                     self.about[:] = self.system.tree(q, v, tail)[0]
-                attempt(t)
+                attempt(t, y)
             last[:] = y
             evaluate(t, y, yp, soft, *tail, out)
 
@@ -239,8 +245,9 @@ class MultistepRun(SolverRun):
 
     def __init__(self, owner: MultistepStepper, tail: Sequence[np.ndarray], at: SystemArrival) -> None:
         super().__init__(owner, tail, at)
-        self.tail, self.progress = tail, SolverProgress(at.t)
-        y, rates = np.concatenate([at.q, at.v]), np.zeros(len(at.q) + len(at.v))
+        self.tail, self.progress = tail, SolverProgress(at.t, self._look)
+        y = np.concatenate([at.q, at.v, [at.work]])
+        rates = np.zeros_like(y)
         self.solver = Solver(self._sundials, self.progress, owner.request.stops, at.t, y)
         owner.rates(at.t, y, *tail, rates)
         if not np.isfinite(rates).all():
@@ -253,10 +260,16 @@ class MultistepRun(SolverRun):
         while solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.max_steps:
             solver.go_on()
             solver.advance(t)
-        q, v = np.split(solver.y, [self.owner.model.nq])
+        nq = self.owner.model.nq
+        q, v = solver.y[:nq], solver.y[nq:-1]
         for at in self.owner.unit:
             q[at : at + 4] /= np.linalg.norm(q[at : at + 4])
-        return solver.arrival(q, v, self._steps)
+        return self._noted(solver.arrival(q, v, self._steps), solver.y)
+
+    def _look(self, y: np.ndarray) -> None:
+        """Look at a state on the way."""
+        nq = self.owner.model.nq
+        self._see(y[:nq], y[nq:-1])
 
     def _sundials(self) -> Any:
         """CVODE on this system's equations."""
@@ -268,7 +281,7 @@ class MultistepRun(SolverRun):
 
         def rates(t: float, y: np.ndarray, out: np.ndarray) -> None:
             if t != progress.tried:
-                attempt(t)
+                attempt(t, y)
             evaluate(t, y, *tail, out)
 
         def jacobian(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
@@ -278,5 +291,8 @@ class MultistepRun(SolverRun):
         def events(t: float, y: np.ndarray, out: np.ndarray) -> None:
             events_at(t, y, about, *parameters, out)
 
-        given = {"method": owner.formula, "rtol": owner.request.rtol, "atol": owner.request.atol}
+        n = owner.layout.n
+        share = ((n - 1) / n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, the work included
+        atol = np.append(np.full(n - 1, share * owner.request.atol), IGNORED)
+        given = {"method": owner.formula, "rtol": share * owner.request.rtol, "atol": atol}
         return self._make(CVODE, rates, jacobian, events, **given)

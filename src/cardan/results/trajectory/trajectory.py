@@ -208,6 +208,10 @@ class Trajectory:
         """Statistics of the integrator."""
         return dict(self._metadata.statistics)
 
+    def _note(self, statistics: Mapping[str, Any]) -> None:
+        """Add to the statistics."""
+        self._metadata = replace(self._metadata, statistics={**self._metadata.statistics, **statistics})
+
     @cached_property
     def valid(self) -> np.ndarray:
         """Mask (..., n), False in the padding after the end of a system."""
