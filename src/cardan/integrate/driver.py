@@ -66,18 +66,18 @@ class RunSamples:
         self, systems: np.ndarray, t: np.ndarray | float, q: np.ndarray, v: np.ndarray, notes: EnergyNotes | None
     ) -> None:
         """Keep one more sample of the systems of a mask."""
-        if notes is not None:
-            self.notes, at = notes, np.minimum(self.count, self.t.shape[1] - 1)
-            self.work[systems, at[systems]] = notes.work[systems]
+        self.notes = notes or self.notes
+        work = np.nan if notes is None else notes.work
         if systems.all() and (self.count == self.count[0]).all():
             at = self.count[0]
-            self.t[:, at], self.q[:, at], self.v[:, at] = t, q, v
+            self.t[:, at], self.q[:, at], self.v[:, at], self.work[:, at] = t, q, v, work
             self.count += 1
             return
         rows = np.flatnonzero(systems)
         at = self.count[rows]
         self.t[rows, at] = np.broadcast_to(t, systems.shape)[rows]
         self.q[rows, at], self.v[rows, at] = q[rows], v[rows]
+        self.work[rows, at] = np.broadcast_to(work, systems.shape)[rows]
         self.count[rows] += 1
 
     def project(self, stepper: Stepper) -> None:

@@ -258,7 +258,7 @@ class BatchStepper:
             s = {name: np.where(per_system(s["outcome"] == 0, s[name]), sample[name], s[name]) for name in s}
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        notes = EnergyNotes(*(s[name].copy() for name in ("work", "fast_q", "fast_v", "correction", "correction_time")))
+        notes = EnergyNotes(s["work"], s["fast_q"], s["fast_v"], s["correction"], s["correction_time"])
         return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes)
 
     def _fixed_steps(self, t: float) -> States | None:
