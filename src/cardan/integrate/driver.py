@@ -57,7 +57,7 @@ class RunSamples:
         """Allocate arrays for a run with breaks at `knots` (k, 3), filled with NaN."""
         q, v, knot_q, knot_v = (np.full((systems, k, n), np.nan) for k in (times, len(knots)) for n in (nq, nv))
         t, none = np.full((systems, times), np.nan), np.zeros(systems, dtype=int)
-        notes = EnergyNotes(*(np.zeros((systems, *n)) for n in ((), (nq,), (nv,), (), ())))
+        notes = EnergyNotes(*(np.zeros(systems) for _ in range(4)))
         return cls(
             t, q, v, none.copy(), none.copy(), none.copy(), knots, knot_q, knot_v, np.full_like(t, np.nan), notes
         )

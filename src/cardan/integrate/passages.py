@@ -16,7 +16,7 @@ from cardan.integrate.explicit.step import NEARLY_DEPENDENT, equations_of
 from cardan.integrate.explicit.stepper import ExplicitStepper
 from cardan.integrate.explicit.tableau import DORMAND_PRINCE
 from cardan.integrate.integrators import Request
-from cardan.integrate.stepper import Arrival, Stepper
+from cardan.integrate.stepper import Arrival, EnergyNotes, Stepper
 from cardan.model.model import Model
 from cardan.structure.kernels import parameter_arguments
 from cardan.structure.projection import independence
@@ -35,7 +35,10 @@ class PassingStepper:
         self.model, self.request = model, replace(request, step=None)
         self.usual, self.tau, self.formulation = stepper, tau, formulation
         self.careful: ExplicitStepper | None = None
-        self.near, self.steps = False, {False: 0, True: 0}  # of the two steppers, by whether it is near
+        self.near = False
+        # of the two steppers, by whether it is near
+        self.steps: dict[bool, int] = {False: 0, True: 0}
+        self.notes: dict[bool, EnergyNotes | None] = {False: None, True: None}
         self.at: Arrival | None = None
 
     @property
@@ -67,7 +70,7 @@ class PassingStepper:
             reach = max(REACH * np.sqrt(max(free, 0.0)), SHORTEST)
             stop = here + reach / speed if speed * (t - here) > reach else t
             arrival = self._stepper.advance(min(stop, t))
-            self.steps[self.near] = int(arrival.steps[0])
+            self.steps[self.near], self.notes[self.near] = int(arrival.steps[0]), arrival.notes
             if arrival.outcome[0] or float(arrival.t[0]) >= t:
                 break
             self.at = arrival
@@ -77,7 +80,9 @@ class PassingStepper:
                 self.near = near
                 self._begin(float(arrival.t[0]), arrival.q, arrival.v)
         self.at = arrival
-        return replace(arrival, steps=np.array([sum(self.steps.values())]))
+        usual, careful = self.notes[False], self.notes[True]
+        notes = careful if usual is None else usual.after(careful)
+        return replace(arrival, steps=np.array([sum(self.steps.values())]), notes=notes)
 
     def rest(self, systems: np.ndarray) -> None:
         """From now on leave the system where it is."""

@@ -68,10 +68,8 @@ class EnergyNotes:
 
     work: np.ndarray
     """Work (B,) of drives, force elements and prescribed motions, J, springs' less what they store."""
-    fast_q: np.ndarray
-    """Configuration (B, nq) where `v^T v` was largest."""
-    fast_v: np.ndarray
-    """The velocity (B, nv) there, rad/s and m/s."""
+    speed: np.ndarray
+    """The largest `v^T v` (B,)."""
     correction: np.ndarray
     """Largest kinetic energy (B,), J, that bringing velocities back onto the constraints took in one step."""
     correction_time: np.ndarray
@@ -82,11 +80,9 @@ class EnergyNotes:
         if earlier is None:
             return self
         larger = self.correction >= earlier.correction
-        faster = (np.sum(self.fast_v**2, axis=1) >= np.sum(earlier.fast_v**2, axis=1))[:, None]
         return EnergyNotes(
             earlier.work + self.work,
-            np.where(faster, self.fast_q, earlier.fast_q),
-            np.where(faster, self.fast_v, earlier.fast_v),
+            np.maximum(self.speed, earlier.speed),
             np.where(larger, self.correction, earlier.correction),
             np.where(larger, self.correction_time, earlier.correction_time),
         )
@@ -148,11 +144,6 @@ def next_stop(stops: Sequence[float], t: float) -> float:
 
 LONGEST_CALL = 0.05  # s: Ctrl-C is noticed between two calls of a kernel
 States = dict[str, np.ndarray]
-
-
-def _fastest(q: np.ndarray, v: np.ndarray) -> States:
-    """The notes of the fastest state at a start."""
-    return {"speed": np.sum(v * v, axis=1), "fast_q": np.array(q, dtype=float), "fast_v": np.array(v, dtype=float)}
 
 
 class BatchStepper:
@@ -222,7 +213,7 @@ class BatchStepper:
         fresh = {"t": np.full(B, float(t)), "outcome": np.zeros(B)}
         for name in ("steps", "work", "correction", "correction_time"):
             fresh[name] = self.s.get(name, np.zeros(B))
-        fresh |= {name: self.s[name] for name in ("speed", "fast_q", "fast_v")} if self.s else _fastest(q, v)
+        fresh["speed"] = np.maximum(self.s.get("speed", 0.0), np.sum(np.square(v), axis=1))
         self.s = {**fresh, "event": np.full(B, -1.0), **self._first(np.array(q, dtype=float), np.array(v, dtype=float))}
         if self.resting is not None:
             self.s["outcome"][self.resting] = Outcome.RESTING
@@ -258,7 +249,7 @@ class BatchStepper:
             s = {name: np.where(per_system(s["outcome"] == 0, s[name]), sample[name], s[name]) for name in s}
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        notes = EnergyNotes(s["work"], s["fast_q"], s["fast_v"], s["correction"], s["correction_time"])
+        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
         return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes)
 
     def _fixed_steps(self, t: float) -> States | None:

@@ -106,7 +106,7 @@ def _allowed(
     """
     first = np.zeros(run.valid.shape, dtype=bool)
     first[..., 0] = True
-    model, (q, v) = run.model_at(first), (kept.notes.fast_q, kept.notes.fast_v)
+    model, (q, v) = run.model_at(first), _fastest(kept)
     fast = np.nan_to_num(kinetic_energy(model, q, v))
     exchanged = np.maximum(exchanged, fast)  # between samples it may have been faster
     if not integrator.chooses_steps:
@@ -142,6 +142,16 @@ def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrat
         stacklevel=3,
     )
     return run
+
+
+def _fastest(kept: RunSamples) -> tuple[np.ndarray, np.ndarray]:
+    """About the state (B, nq), (B, nv) at which each system was fastest: its fastest sample, made as fast as it was."""
+    speeds = np.nan_to_num(np.sum(np.square(kept.v), axis=-1))
+    rows, at = np.arange(len(kept.v)), np.argmax(speeds, axis=1)
+    q, v, seen = kept.q[rows, at], kept.v[rows, at], speeds[rows, at]
+    v = np.where(seen[:, None] > 0, v, 1.0)
+    size = np.sqrt(kept.notes.speed / np.maximum(np.sum(np.square(v), axis=-1), 1e-300))
+    return q, v * size[:, None]
 
 
 def _largest(values: np.ndarray, axis: int = 1) -> np.ndarray:

@@ -279,7 +279,7 @@ class AlphaState:
 
     `q`, `v` of the point are the formulation's coordinates, `x`, `w` the tree's; they are the same if the formulation
     uses the tree's. `k` counts the iterations of the current step. `work` (J) has entered by the trapezoidal rule, and
-    `fast_q` and `fast_v` are the tree's where `v^T v` was largest so far, `speed`.
+    `speed` is the largest `v^T v` of the tree so far.
     """
 
     point: AlphaPoint
@@ -293,8 +293,6 @@ class AlphaState:
     event: Matrix
     work: Matrix
     speed: Matrix
-    fast_q: Matrix
-    fast_v: Matrix
     g: Matrix
 
 
@@ -343,9 +341,6 @@ def finish_iteration(
     outcome = where(running, stopped, s.outcome)
     t = where(s.h * STRETCH >= control.end - s.point.t, control.end, new.t)
 
-    speed = ca.sumsqr(tree[1])
-    faster = ca.logic_and(accept, speed > s.speed)
-
     def chosen(new: Any, old: Any, condition: Matrix) -> list[Matrix]:
         pairs = zip(vars(new).values(), vars(old).values(), strict=True)
         return [where(condition, fresh, kept) for fresh, kept in pairs]
@@ -361,9 +356,7 @@ def finish_iteration(
         outcome,
         where(ca.logic_and(running, crossed), which, s.event),
         where(accept, s.work + (t - s.point.t) * (s.point.power + new.power) / 2, s.work),
-        where(faster, speed, s.speed),
-        where(faster, tree[0], s.fast_q),
-        where(faster, tree[1], s.fast_v),
+        where(accept, ca.fmax(s.speed, ca.sumsqr(tree[1])), s.speed),
         where(accept, g, s.g) if g.shape[0] else g,
     )
     return after, ca.logic_and(after.point.t < control.end, outcome == Outcome.ARRIVED)

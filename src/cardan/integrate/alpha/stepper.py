@@ -62,7 +62,7 @@ class AlphaKernels(IntegratorKernels):
             "iterate": n + m,
             **{name: None for name in ("h", "k", "steps", "outcome", "event", "work", "power", "speed")},
         }
-        sizes |= {"fast_q": model.nq, "fast_v": model.nv, "g": len(self.events)}
+        sizes |= {"g": len(self.events)}
         return {name: size for name, size in sizes.items() if size != 0}
 
     def march(self) -> Kernel:
@@ -156,7 +156,7 @@ class AlphaKernels(IntegratorKernels):
         point = AlphaPoint(t, q, v, vdot, a, lam, eta, symbols["power"])
         iterate = NewtonUnknowns(*ca.vertsplit(symbols.get("iterate", nothing), [0, n, n + m, n + m + mp]))
         x, w = (symbols.get("x", point.q), symbols.get("w", point.v))
-        names = ("h", "k", "steps", "outcome", "event", "work", "speed", "fast_q", "fast_v", "g")
+        names = ("h", "k", "steps", "outcome", "event", "work", "speed", "g")
         rest = (symbols.get(name, nothing) for name in names)
         return AlphaState(point, x, w, iterate, *rest)
 
@@ -167,7 +167,7 @@ class AlphaKernels(IntegratorKernels):
         values = {"t": p.t, "q": p.q, "v": p.v, "vdot": p.vdot, "a": p.a, "multipliers": ca.vertcat(p.lam, p.eta)}
         values |= {"iterate": ca.vertcat(s.iterate.z, s.iterate.lam, s.iterate.eta)}
         values["power"] = p.power
-        names = ("x", "w", "h", "k", "steps", "outcome", "event", "work", "speed", "fast_q", "fast_v", "g")
+        names = ("x", "w", "h", "k", "steps", "outcome", "event", "work", "speed", "g")
         values |= {name: getattr(s, name) for name in names}
         return [values[name] for name in self.sizes]
 

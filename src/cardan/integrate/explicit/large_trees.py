@@ -67,10 +67,10 @@ class _LargeTreeStep:
             state |= {name: one for name in ("h", "e", "steps", "outcome", "event")}
         state |= {
             "work": one,
-            **({"speed": one, "fast_q": q, "fast_v": v} if controlled else {}),
+            **({"speed": one} if controlled else {}),
             **({"g": g} if events else {}),
         }
-        scratch = {name: one for name in ("length", "squares", "size", "accept", "mean_power", "new_speed", "faster")}
+        scratch = {name: one for name in ("length", "squares", "size", "accept", "mean_power", "new_speed")}
         scratch |= {"new_q": q, "new_v": v, "new_g": g}
         scratch |= {f"k{name}{i}": size for i in range(tableau.stages) for name, size in (("q", q), ("v", v))}
         data = {name: (1, 1) for name in (CONTROL if controlled else ("h",))}
@@ -168,13 +168,9 @@ class _LargeTreeStep:
             accept, to = text.decide(tableau, s, control, length, squares, size, new_g, directions, self.nq + self.nv)
             return [*(getattr(to, name) for name in names), accept, text.is_running(to, control)]
 
-        def move(accept: Matrix, faster: Matrix, new: Matrix, y: Matrix, fast: Matrix) -> Sequence[Any]:
-            return where(accept, new, y), where(faster, new, fast)
-
         def account(*x: Matrix) -> Sequence[Any]:
             accept, W, length, power, new_speed, speed = x
-            faster = ca.logic_and(accept, new_speed > speed)
-            return where(accept, W + length * power, W), where(faster, new_speed, speed), faster
+            return where(accept, W + length * power, W), where(accept, ca.fmax(new_speed, speed), speed)
 
         measured = f"squares size length * new_* rtol atol {_stages(tableau.stages)}"
         own = " ".join(names)
@@ -187,8 +183,8 @@ class _LargeTreeStep:
                 self.nv,
             ),
             self.each(decide, f"length squares size end new_g {own}", f"{own} accept busy"),
-            self.each(account, "accept work length mean_power new_speed speed", "work speed faster"),
-            *self._for_both(move, "accept faster new_* * fast_*", "* fast_*"),
+            self.each(account, "accept work length mean_power new_speed speed", "work speed"),
+            *self._for_both(lambda accept, new, y: [where(accept, new, y)], "accept new_* *", "*"),
         ]
         if tableau.adaptive:
             pieces.append(

@@ -258,13 +258,21 @@ class VelocityCorrection:
     M: Matrix
     independence: Matrix
 
-    def size(self, v: Matrix, rtol: Scalar, atol: Scalar, adaptive: bool) -> Matrix:
-        """Relative to the largest that is accepted: a part of the energy of the rates `v` and of the tolerances."""
+    def judged(self, v: Matrix, control: StepControl, adaptive: bool, careful: bool) -> tuple[Matrix, Matrix]:
+        """Whether the correction is small enough, for rates `v` after it, and whether rows are nearly dependent.
+
+        It is if it took a small part of the kinetic energy, or no more than the tolerances leave. Fixed steps have no
+        estimate of the error: unless they are careful they are not accepted near a singular position at all.
+        """
         import casadi as ca
 
-        of_energy = PART_OF_TOLERANCE * rtol if adaptive else LARGEST_CORRECTION
-        of_squares, least = of_energy + 2 * (NOISE * rtol) ** 2, 2 * (NOISE * atol) ** 2
-        return self.removed / (ca.dot(self.M, of_squares * v**2 + least) + np.finfo(float).tiny)
+        part = PART_OF_TOLERANCE * control.rtol if adaptive else LARGEST_CORRECTION
+        part, rest = part + 2 * (NOISE * control.rtol) ** 2, 2 * (NOISE * control.atol) ** 2
+        accepted = ca.dot(self.M, part * v**2 + rest)
+        far = self.independence > NEARLY_DEPENDENT  # false for NaN
+        if adaptive or careful:
+            return self.removed <= accepted, ca.logic_not(far)
+        return ca.logic_and(far, self.removed <= COARSE * accepted), ca.logic_not(far)
 
 
 def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepResult:
@@ -302,7 +310,7 @@ class ExplicitState:
 
     Time, configuration, velocity, acceleration, length of the next step, error of the last step, steps taken, an
     `Outcome`, the index of the event met (-1 for none). For the energy balance: `work` (J) that has entered, the
-    `power` (W) that enters now, the largest `v^T v` so far, `speed`, with `fast_q` and `fast_v` there, and the largest
+    `power` (W) that enters now, the largest `v^T v` so far, `speed`, and the largest
     `correction` of velocities so far, as the kinetic energy (J) that it took, with its time. Last the events' values.
     """
 
@@ -318,8 +326,6 @@ class ExplicitState:
     work: Matrix
     power: Matrix
     speed: Matrix
-    fast_q: Matrix
-    fast_v: Matrix
     correction: Matrix
     correction_time: Matrix
     g: Matrix
@@ -364,7 +370,7 @@ def decide(
 ) -> tuple[Matrix, ExplicitState]:  # fmt: skip
     """Accept a step of length h, or retry with a shorter one; `squares` and `size` of `count` entries: `measure`.
 
-    `correction` is its size, at most 1 if it is accepted, and the independence of the rows; None for a tree. A step
+    `correction` is whether that is small enough, and whether rows are nearly dependent; None for a tree. A step
     that is not accepted near a singular position is left to careful ones. Return whether it is accepted, and the state
     with everything new but position, velocity and acceleration.
     """
@@ -377,8 +383,8 @@ def decide(
         finite = ca.logic_and(finite, e <= LARGEST)
         good = ca.logic_and(finite, e <= 1)
         if correction is not None:
-            moved_off = ca.logic_and(good, ca.logic_not(correction[0] <= 1))
-            good = ca.logic_and(good, correction[0] <= 1)
+            moved_off = ca.logic_and(good, ca.logic_not(correction[0]))
+            good = ca.logic_and(good, correction[0])
         last, tiny = ca.fmax(s.e, 1e-4), ca.fmax(e, 1e-10)
         factor = SAFETY * ca.sqrt(ca.sqrt(ca.sqrt(1 / tiny))) * ca.sqrt(ca.sqrt(ca.sqrt(ca.sqrt(last))))
         factor = ca.fmin(GROW, ca.fmax(SHRINK, factor))
@@ -393,13 +399,11 @@ def decide(
     else:
         good, h_next, e = finite, s.h, s.e
         if correction is not None:
-            # without an estimate of the error there is no other sign of a stage near the singular position
-            far = correction[1] > NEARLY_DEPENDENT
-            moved_off = ca.logic_not(correction[0] <= 1 if careful else ca.logic_and(far, correction[0] <= COARSE))
-            good = ca.logic_and(finite, ca.logic_not(moved_off))
+            moved_off = ca.logic_not(correction[0])
+            good = ca.logic_and(finite, correction[0])
         failed = where(finite, 0.0, float(Outcome.NOT_FINITE))
     if correction is not None and not (careful and tableau.adaptive):  # those go on with shorter steps
-        near = ca.logic_and(ca.logic_not(good), ca.logic_not(correction[1] > NEARLY_DEPENDENT))
+        near = ca.logic_and(ca.logic_not(good), correction[1])
         failed = where(ca.logic_and(ca.logic_or(near, moved_off), finite), float(Outcome.SINGULAR), failed)
     crossed, which = crossing(s.g, g, directions)
     met = ca.logic_and(good, crossed)
@@ -428,20 +432,16 @@ def finish(
     squares, size = measure(step, new, control.rtol, control.atol)
     n = new.q.shape[0] + new.v.shape[0]
     c = new.correction
-    correction = None if c is None else (c.size(new.v, control.rtol, control.atol, tableau.adaptive), c.independence)
-    accept, after = decide(tableau, s, control, step.h, squares, size, g, directions, n, correction, careful)
+    judged = None if c is None else c.judged(new.v, control, tableau.adaptive, careful)
+    accept, after = decide(tableau, s, control, step.h, squares, size, g, directions, n, judged, careful)
     if tableau.adaptive:
         after = replace(after, a=where(accept, step.K[-1][1], s.a), power=where(accept, step.K[-1][2], s.power))
-    speed = ca.sumsqr(new.v)
-    faster = ca.logic_and(accept, speed > s.speed)
     after = replace(
         after,
         q=where(accept, new.q, s.q),
         v=where(accept, new.v, s.v),
         work=where(accept, s.work + work(tableau, step), s.work),
-        speed=where(faster, speed, s.speed),
-        fast_q=where(faster, new.q, s.fast_q),
-        fast_v=where(faster, new.v, s.fast_v),
+        speed=where(accept, ca.fmax(s.speed, ca.sumsqr(new.v)), s.speed),
     )
     if c is not None:
         larger = ca.logic_and(accept, c.removed / 2 > s.correction)

@@ -104,7 +104,7 @@ class ExplicitKernels(IntegratorKernels):
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         nq, nv = self.model.nq, self.model.nv
-        sizes = {"q": nq, "v": nv, "a": nv, "fast_q": nq, "fast_v": nv, "g": len(self.events)}
+        sizes = {"q": nq, "v": nv, "a": nv, "g": len(self.events)}
         return {name: (sizes[name],) if name in sizes else () for name in STATE}
 
     def _ports(self, *names: str) -> tuple[Port, ...]:

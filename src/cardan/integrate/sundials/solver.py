@@ -160,7 +160,8 @@ class SystemArrival:
     message: str = ""
     crossed: np.ndarray | None = None
     work: float = 0.0
-    fast: tuple[np.ndarray, np.ndarray] | None = None
+    speed: float = 0.0
+    """The largest `v^T v` so far."""
 
 
 class SolverRun:
@@ -172,18 +173,17 @@ class SolverRun:
         self.owner, self.parameters = owner, given[1:]
         self.about = at.q.copy()  # the tree's configuration a step ago
         self.earlier = at.steps  # steps before the solver was started
-        self.work, self.fast = at.work, at.fast or (at.q, at.v)
+        self.work, self.speed = at.work, max(at.speed, float(at.v @ at.v))
 
     def _noted(self, at: SystemArrival, y: np.ndarray) -> SystemArrival:
-        """The arrival with the work in the solver's state `y`, and the fastest state so far."""
+        """The arrival with the work in the solver's state `y`, and the largest speed so far."""
         self.work = float(y[-1])
-        self._see(at.q, at.v)
-        return replace(at, work=self.work, fast=self.fast)
+        self._see(at.v)
+        return replace(at, work=self.work, speed=self.speed)
 
-    def _see(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Keep a state of the tree if it is the fastest so far."""
-        if v @ v > self.fast[1] @ self.fast[1]:
-            self.fast = q.copy(), v.copy()
+    def _see(self, v: np.ndarray) -> None:
+        """Keep the speed of the tree if it is the largest so far."""
+        self.speed = max(self.speed, float(v @ v))
 
     def advance(self, t: float) -> SystemArrival:
         """Move to time `t`, s, to an event, or as far as possible."""
@@ -257,10 +257,10 @@ class SerialStepper:
         arrays = (self.tau, *parameter_arguments(self.model))
         wide = [np.ascontiguousarray(np.broadcast_to(a, (len(q), a.shape[-1]))) for a in arrays]
         before, taken = self.arrivals, [r.steps for r in self.arrivals] or [0] * len(q)
-        notes = [(r.work, r.fast) for r in self.arrivals] or [(0.0, None)] * len(q)
+        notes = [(r.work, r.speed) for r in self.arrivals] or [(0.0, 0.0)] * len(q)
         self.arrivals = [
-            SystemArrival(float(t), q[k], v[k], taken[k], work=work, fast=fast or (q[k], v[k]))
-            for k, (work, fast) in enumerate(notes)
+            SystemArrival(float(t), q[k], v[k], taken[k], work=work, speed=speed)
+            for k, (work, speed) in enumerate(notes)
         ]
         self.passed = {} if self.events is None else self._passed(before)
         self.runs = [
@@ -291,7 +291,7 @@ class SerialStepper:
             else run.advance(float(t))
             for k, (run, at) in pairs
         ]
-        none, fast = np.zeros(len(r)), [x.fast or (x.q, x.v) for x in r]
+        none = np.zeros(len(r))
         return Arrival(
             np.array([x.t for x in r]),
             np.stack([x.q for x in r]),
@@ -303,8 +303,7 @@ class SerialStepper:
             _stacked([x.crossed for x in r]),
             EnergyNotes(
                 np.array([x.work for x in r]),
-                np.stack([q for q, _ in fast]),
-                np.stack([v for _, v in fast]),
+                np.array([x.speed for x in r]),
                 none,
                 none,
             ),
@@ -315,7 +314,7 @@ class SerialStepper:
         self.resting = self.resting | systems
         for k in np.flatnonzero(systems):
             at = self.arrivals[k]
-            rested = SystemArrival(at.t, at.q, at.v, at.steps, work=at.work, fast=at.fast)
+            rested = SystemArrival(at.t, at.q, at.v, at.steps, work=at.work, speed=at.speed)
             self.runs[k], self.arrivals[k] = None, rested
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

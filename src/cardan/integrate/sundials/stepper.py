@@ -136,7 +136,7 @@ class GearRun(SolverRun):
     def _look(self, y: np.ndarray) -> None:
         """Look at a state on the way."""
         q, v = self._split(y)
-        self._see(*self.system.tree(q, v, self.tail))
+        self._see(self.system.tree(q, v, self.tail)[1])
 
     def _split(self, y: np.ndarray) -> list[np.ndarray]:
         layout = self.system.layout.of
@@ -269,7 +269,7 @@ class MultistepRun(SolverRun):
     def _look(self, y: np.ndarray) -> None:
         """Look at a state on the way."""
         nq = self.owner.model.nq
-        self._see(y[:nq], y[nq:-1])
+        self._see(y[nq:-1])
 
     def _sundials(self) -> Any:
         """CVODE on this system's equations."""
