@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant, changes
+from tests.mutants.mutant import Equivalent, Mutant, changes
 
 ALGEBRA = "identity/test_algebra.py"
 
@@ -59,7 +59,7 @@ MUTANTS: list[Mutant] = [
         ("vector(I[2, 4], I[0, 5], I[1, 3])", "vector(I[1, 5], I[0, 5], I[1, 3])", "first moment: wrong sign of its x"),
         ("b = Sdot_alpha - Phi @ (I @ Sdot_alpha + crf(v) @ (I @ v))", "b = Sdot_alpha - Phi @ (I @ Sdot_alpha)", "constrained body without its velocity force"),
         ("return dot(v, I @ v) / 2", "return dot(v, I @ v)", "kinetic energy not halved"),
-        ("if len(column) != 1 or abs(column[0][1]) != 1.0:", "if len(column) != 1:", "a screw's axis is taken for a selected coordinate"),
+        ("if len(column) != 1 or abs(column[0][1]) != 1.0:", "if len(column) != 1:", "a scaled axis is taken for a selected coordinate", Equivalent("where Ia S = 0, a column of S that is any multiple of a unit vector annihilates that row and column of Ia as well")),
     ),
     *changes(
         "algebra/plane.py", "closed_form/test_particles.py",

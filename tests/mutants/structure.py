@@ -26,7 +26,7 @@ MUTANTS: list[Mutant] = [
         ("return [k for k in number.values() if k not in dropped]", "return list(number.values())", "redundant rows are kept in absolute coordinates"),
     ),
     *changes(
-        "structure/row_sets.py", "identity/test_row_choices.py",
+        "structure/row_sets.py", "agreement/test_row_sets.py",
         ("if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):", "if np.all(independent >= INDEPENDENT):", "rows left out that are not spanned are not noticed"),
         ("if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):", "if True:", "rows are chosen once"),
         ("return bool((found >= GOOD / 10).all())", "return True", "one choice of rows is said to serve everywhere"),
@@ -34,9 +34,8 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "structure/dynamics.py", "model/test_keys.py",
-        ("f\"{formulation.key} rows {rows} loaded {loaded}\"", "f\"{formulation.key} loaded {loaded}\"", "key of a kernel without its kept rows"),
-        ("f\"{formulation.key} rows {rows} loaded {loaded}\"", "f\"rows {rows} loaded {loaded}\"", "key of a kernel without its formulation"),
-        ("f\"{formulation.key} rows {rows} loaded {loaded}\"", "f\"{formulation.key} rows {rows}\"", "key of a kernel without its ports", Equivalent("the ports are part of the entry's own digest (`machines.build`), and a kernel with wrenches has one port more")),
+        (" rows {rows} loaded {loaded}\"", " loaded {loaded}\"", "key of a kernel without its kept rows"),
+        (" rows {rows} loaded {loaded}\"", " rows {rows}\"", "key of a kernel without its ports", Equivalent("the ports are part of the entry's own digest (`machines.build`), and a kernel with wrenches has one port more")),
         ("_KERNELS.find(model, (formulation.key, what, loaded), make)", "_KERNELS.find(model, (formulation.key, loaded), make)", "reactions and multipliers are remembered in one place"),
     ),
     *changes(
