@@ -13,11 +13,13 @@ import pytest
 import cardan as cd
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
+from cardan.integrate.alpha.stepper import AlphaKernels
 from cardan.integrate.events import Event
 from cardan.integrate.explicit.step import equations_of
 from cardan.integrate.explicit.stepper import explicit_kernels
 from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, Tableau
 from cardan.integrate.kernel import layout_of
+from cardan.integrate.sundials.equations import DaeLayout
 from cardan.structure.dynamics import forward_kernel, multiplier_kernel, reaction_kernel
 from cardan.structure.kernels import equations_kernel, tree_kernel
 from cardan.structure.projection import projection_kernel
@@ -113,7 +115,8 @@ KEYS: dict[str, Callable[[cd.Model], str]] = {
     "absolute": lambda m: key(forward_kernel(m, find_formulation("absolute"), False)),
     "explicit": lambda m: equations_of(m, SPATIAL).key,
     "absolute, explicit": lambda m: equations_of(m, find_formulation("absolute")).key,
-    "implicit": lambda m: layout_of(m, SPATIAL).key,
+    "alpha": lambda m: key(AlphaKernels(m, (), 0, layout_of(m, SPATIAL)).march()),
+    "gear": lambda m: DaeLayout(layout_of(m, SPATIAL), stabilised=True).name,
 }
 
 
