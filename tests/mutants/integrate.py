@@ -143,7 +143,6 @@ MUTANTS: list[Mutant] = [
         "integrate/stepper.py", "identity/test_samples_and_breaks.py",
         ("self.s = {name: np.where(per_system(kept, old), part[name], old) for name, old in self.s.items()}", "self.s = part", "samples inside a step change the steps"),
         ("self.origin, self.reached = np.where(at_event, self.s[\"t\"], self.origin), -np.inf", "self.reached = -np.inf", "fixed steps are not counted from the event"),
-        ("kept = (part[\"outcome\"] != self.s[\"outcome\"]) | (t >= stop)", "kept = part[\"outcome\"] != self.s[\"outcome\"]", "the short step before a break is not kept"),
     ),
     *changes(
         "integrate/stepper.py", "identity/test_samples_and_breaks.py identity/test_order.py",
@@ -168,5 +167,9 @@ MUTANTS: list[Mutant] = [
     *changes(
         "integrate/explicit/step.py", "product/test_simulate.py",
         ("h = where(h * STRETCH >= left, left, h)", "h = h", "steps beyond the end"),
+    ),
+    *changes(
+        "integrate/stepper.py", "product/test_events.py::test_short_steps_before_breaks_are_counted",
+        ("kept = (part[\"outcome\"] != self.s[\"outcome\"]) | (t >= stop)", "kept = part[\"outcome\"] != self.s[\"outcome\"]", "the short step before a break is not kept"),
     ),
 ]  # fmt: skip

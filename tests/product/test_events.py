@@ -1,4 +1,4 @@
-"""Events, as a user meets them: their direction, in every method, and the run that goes on after one."""
+"""Events and breaks, as a user meets them: directions, in every method, and the run that goes on afterwards."""
 
 from __future__ import annotations
 
@@ -77,3 +77,10 @@ def test_a_prescribed_motion_is_followed_with_baumgarte(pull: float) -> None:
     run = cd.simulate(m.build(), 3.0, method=cd.DormandPrince(baumgarte=pull), samples=31)
     np.testing.assert_allclose(run.q[:, 0], 0.3 * np.sin(2 * run.time) + 0.5 * run.time, atol=1e-6)
     np.testing.assert_allclose(run.v[:, 0], 0.6 * np.cos(2 * run.time) + 0.5, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["rk4", "euler", "alpha"])
+def test_short_steps_before_breaks_are_counted(method: str) -> None:
+    """Steps of 0.1 s from 0 to a break at 0.25 s, and from there to the end at 1 s: 3 and 8."""
+    run = cd.simulate(oscillator(), 1.0, [1.0], method=method, step=0.1, breaks=[0.25], samples=2)
+    assert run.statistics["steps"] == 11
