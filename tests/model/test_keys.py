@@ -15,7 +15,7 @@ from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.integrate.alpha.stepper import AlphaKernels
 from cardan.integrate.events import Event
-from cardan.integrate.explicit.step import equations_of
+from cardan.integrate.explicit.step import ExplicitEquations, equations_of
 from cardan.integrate.explicit.stepper import explicit_kernels
 from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, Tableau
 from cardan.integrate.kernel import layout_of
@@ -114,6 +114,7 @@ KEYS: dict[str, Callable[[cd.Model], str]] = {
     "projection": lambda m: key(projection_kernel(m)),
     "absolute": lambda m: key(forward_kernel(m, find_formulation("absolute"), False)),
     "explicit": lambda m: equations_of(m, SPATIAL).key,
+    "projected": lambda m: ExplicitEquations(m, SPATIAL, ()).key,
     "absolute, explicit": lambda m: equations_of(m, find_formulation("absolute")).key,
     "alpha": lambda m: key(AlphaKernels(m, (), 0, layout_of(m, SPATIAL)).march()),
     "gear": lambda m: DaeLayout(layout_of(m, SPATIAL), stabilised=True).name,

@@ -86,8 +86,9 @@ class Copy:
             code, words = self.run(mutant.tests, seconds)
         finally:
             shutil.copy2(source_of(mutant), path)
-        word = {None: "timeout", 0: "survived", FAILED: "killed", COLLECTION_FAILED: "killed"}.get(code, "error")
-        return Verdict(mutant, word, time.monotonic() - began, words)
+        words_of = {None: "timeout", 0: "survived", FAILED: "killed", COLLECTION_FAILED: "killed"}
+        crashed = code is not None and code < 0  # machine code that reads or writes where it must not
+        return Verdict(mutant, "killed" if crashed else words_of.get(code, "error"), time.monotonic() - began, words)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

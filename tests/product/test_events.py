@@ -67,18 +67,6 @@ def test_after_an_event_alpha_begins_again(after: float) -> None:
     np.testing.assert_allclose(met.v, broken.v, atol=1e-8)
 
 
-@pytest.mark.parametrize("pull", [5.0, 20.0])
-def test_a_prescribed_motion_is_followed_with_baumgarte(pull: float) -> None:
-    """The feedback acts on what the velocities miss, `J v - beta`, not on the velocities themselves."""
-    m = cd.Mechanism("driven")
-    m.body("rod", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
-    m.joint("A", cd.Revolute(), m.ground, "rod")
-    m.motion("turn", "A", lambda t: 0.3 * np.sin(2 * t) + 0.5 * t)
-    run = cd.simulate(m.build(), 3.0, method=cd.DormandPrince(baumgarte=pull), samples=31)
-    np.testing.assert_allclose(run.q[:, 0], 0.3 * np.sin(2 * run.time) + 0.5 * run.time, atol=1e-6)
-    np.testing.assert_allclose(run.v[:, 0], 0.6 * np.cos(2 * run.time) + 0.5, atol=1e-5)
-
-
 @pytest.mark.parametrize("method", ["rk4", "euler", "alpha"])
 def test_short_steps_before_breaks_are_counted(method: str) -> None:
     """Steps of 0.1 s from 0 to a break at 0.25 s, and from there to the end at 1 s: 3 and 8."""
