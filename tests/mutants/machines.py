@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Equivalent, Mutant, changes
 
-OPERATIONS = "machines/test_operations.py"
-ARRAYS = "machines/test_arrays.py"
+OPERATIONS = "machines/test_printed_code.py machines/test_operations.py"
+ARRAYS = "machines/test_arrays.py machines/test_printed_code.py"
 KEYS = "machines/test_producer.py machines/test_cache.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
         "program/graph.py", OPERATIONS,
         ("key = (op, *sorted(args)) if op in COMMUTATIVE else (op, *args)", "key = (op, *sorted(args))", "a - b and b - a are one value"),
-        ("return value(\"const\", (c,), (\"const\", struct.pack(\"<d\", c)))", "return value(\"const\", (c,), (\"const\", c))", "0.0 and -0.0 are one constant"),
+        ("return value(\"const\", (c,), (\"const\", struct.pack(\"<d\", c)))", "return value(\"const\", (c,), (\"const\", c))", "0.0 and -0.0 are one constant", Equivalent("CasADi has no constant -0.0: it becomes 0")),
         ("return [r * columns + c for r, c in zip", "return [c * columns + r for r, c in zip", "matrices are transposed"),
         ("place[k] = reciprocal[d] if op == \"inv\" else add(\"mul\", (args[0], reciprocal[d]))", "place[k] = reciprocal[d]", "a shared division forgets its numerator"),
         ("missing = set(range(size)) - written", "missing = set()", "structural zeros of results are not written"),
@@ -65,7 +65,7 @@ MUTANTS: list[Mutant] = [
         ("%next = add i64 %i, {w}", "%next = add i64 %i, 1", "rows are computed many times", Equivalent("each pass computes up to w rows from row i on; starting a pass at every row gives the same results, w times as slow")),
     ),
     *changes(
-        "machines/llvm/march.py", "machines/test_programs.py machines/test_march.py closed_form/test_alpha_oscillator.py agreement/test_large_trees.py",
+        "machines/llvm/march.py", "machines/test_printed_code.py machines/test_march.py closed_form/test_alpha_oscillator.py agreement/test_large_trees.py",
         ("\"  %left = icmp slt i64 %next, %most\"", "\"  %left = icmp sle i64 %next, %most\"", "a march takes one step more than its limit"),
         ("\"  %more = and i1 %left, %any\"", "\"  %more = and i1 %left, true\"", "a march goes on when every lane is done"),
         ("key = (id(piece.function), piece.count, *march.sizes_of(piece))", "key = (piece.count, *march.sizes_of(piece))", "pieces of a march are taken for one another"),
