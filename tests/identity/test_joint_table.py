@@ -167,6 +167,21 @@ def test_measure_reads_the_configuration_off_the_pose(kind: Kind, seed: int) -> 
     close(found, near, 1e-12)
 
 
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ROWS.values() if kind.nv == kind.nq == 1], ids=lambda kind: kind.name
+)
+@given(seed=seeds)
+@few
+def test_a_measured_coordinate_changes_by_the_work_of_its_unit_force(kind: Kind, seed: int) -> None:
+    """Its rate is `W^T v_r` with `W = S (S^T S)^-1`, also for velocities that the joint does not allow."""
+    rng = np.random.default_rng(seed)
+    q, v, h = rng.uniform(-1, 1, 1), rng.standard_normal(6), 1e-5
+    R, p = pose(kind, q)
+    sides = [np.asarray(kind.measure(R @ rotation_exp(t * v[:3]), p + R @ (t * v[3:]))) for t in (h, -h)]
+    S = np.asarray(kind.S(q))
+    close((sides[0] - sides[1]) / (2 * h), S.T @ v / (S.T @ S)[0, 0], 1e-7)
+
+
 @every_row
 def test_the_row_is_complete(kind: Kind) -> None:
     assert len(kind.neutral) == len(kind.q_units) == kind.nq
