@@ -183,6 +183,18 @@ def test_a_measured_coordinate_changes_by_the_work_of_its_unit_force(kind: Kind,
 
 
 @every_row
+@given(seed=seeds)
+@few
+def test_each_row_of_phi_changes_by_the_work_of_its_constraint_force(kind: Kind, seed: int) -> None:
+    """On the joint's motions the rate of row k is `T[:, k]^T v_r`, whatever the velocity of M relative to F."""
+    rng = np.random.default_rng(seed)
+    q, v, h = kind.plus(np.array(kind.neutral), rng.uniform(-1, 1, kind.nv)), rng.standard_normal(6), 1e-5
+    R, p = pose(kind, q)
+    sides = [np.asarray(kind.phi(R @ rotation_exp(t * v[:3]), p + R @ (t * v[3:]))) for t in (h, -h)]
+    close((sides[0] - sides[1]) / (2 * h), np.asarray(kind.T(q)).T @ v, 1e-7)
+
+
+@every_row
 def test_the_row_is_complete(kind: Kind) -> None:
     assert len(kind.neutral) == len(kind.q_units) == kind.nq
     assert len(kind.v_units) == kind.nv
