@@ -194,6 +194,18 @@ def test_each_row_of_phi_changes_by_the_work_of_its_constraint_force(kind: Kind,
     close((sides[0] - sides[1]) / (2 * h), np.asarray(kind.T(q)).T @ v, 1e-7)
 
 
+@pytest.mark.parametrize("name", ["rigid", "prismatic", "revolute", "cylindrical", "screw(0.1)", "planar"])
+def test_a_joint_turned_by_nearly_half_a_turn_is_not_closed(name: str) -> None:
+    """About an axis that it does not turn about; a residual of sines alone would vanish there again."""
+    kind = TABLE[name]
+    R, p = pose(kind, np.array(kind.neutral))
+    turns = [np.diag([1.0, -1.0, -1.0]), np.diag([-1.0, 1.0, -1.0])]
+    turns += [np.diag([-1.0, -1.0, 1.0])] if name in ("rigid", "prismatic") else []
+    nearly = rotation_exp(np.array([1e-3, 2e-3, -1e-3]))
+    for half in turns:
+        assert np.abs(np.asarray(kind.phi(R @ half @ nearly, p))).max() > 10
+
+
 @every_row
 def test_the_row_is_complete(kind: Kind) -> None:
     assert len(kind.neutral) == len(kind.q_units) == kind.nq
