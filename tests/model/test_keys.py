@@ -41,8 +41,9 @@ def loop(**changes: Any) -> cd.Mechanism:
     """A four-bar linkage, closed by a joint with frames on both sides, with a coupled wheel and a flag."""
     x = USUAL | changes
     m = cd.Mechanism("loop", gravity=x["gravity"])
-    for name in ("crank", "coupler", "rocker"):
-        m.body(name, mass=x["mass"], com=x["com"], inertia=x["inertia"])
+    for name in ("crank", "coupler"):
+        m.body(name, mass=1.0, com=(0.5, 0.0, 0.0), inertia=(0.1, 0.2, 0.25))
+    m.body("rocker", mass=x["mass"], com=x["com"], inertia=x["inertia"])  # a link by itself
     m.body("wheel", mass=1.0, inertia=(1, 1, 1))
     m.body("flag", mass=0.2, inertia=(0.1, 0.1, 0.1))
     m.joint("A", cd.Revolute(), m.ground, "crank", start=1.0, armature=x["armature"])
