@@ -64,7 +64,7 @@ MUTANTS: list[Mutant] = [
         ("{index}\".encode() + pose.position.tobytes() + np.ascontiguousarray(pose.rotation).tobytes())", "{index}\".encode() + pose.position.tobytes())", "key of a model without the axes of its bodies"),
     ),
     *changes(
-        "model/inertia.py", "closed_form/test_solids.py model/test_bad_input.py",
+        "model/inertia.py", "closed_form/test_solids.py model/test_inertia_rules.py model/test_bad_input.py",
         ("across=mass * length**2 / 12)", "across=mass * length**2 / 3)", "a rod's inertia about its end"),
         ("across = mass * (3 * radius**2 + length**2) / 12", "across = mass * (radius**2 + length**2) / 12", "a cylinder's inertia across"),
         ("np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])", "np.array([[xx, xy, yz], [xy, yy, xz], [yz, xz, zz]])", "products of inertia in another order"),
