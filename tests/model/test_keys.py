@@ -175,3 +175,10 @@ def test_marches_are_told_apart() -> None:
         )
     ]  # fmt: skip
     assert len({key(march) for march in marches}) == len(marches)
+
+
+def test_a_large_tree_is_looped_unless_numbers_are_free() -> None:
+    """The loop reads the numbers of the links from a table of constants."""
+    model = cd.mechanisms.chain(65).build()
+    assert equations_of(model, SPATIAL).looped
+    assert not equations_of(model.free("gravity"), SPATIAL).looped

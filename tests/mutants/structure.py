@@ -63,10 +63,6 @@ MUTANTS: list[Mutant] = [
         ("if rank > usual:", "if False:", "values of parameters that make redundant constraints independent are accepted"),
     ),
     *changes(
-        "structure/kernels.py", "agreement/test_parameters.py::test_a_large_model_with_free_numbers_is_unrolled",
-        ("return len(model.tree.links) > LOOP_PAST and not model.parameters", "return len(model.tree.links) > LOOP_PAST", "a large model with free numbers is looped"),
-    ),
-    *changes(
         "structure/kernels.py", "agreement/test_parameters.py",
         ("return (model.parameters.nominal if model.values is None else model.values,)", "return (model.parameters.nominal,)", "values of free parameters are ignored"),
         ("self._single if single else self.p", "self._single", "free parameters in single precision"),
@@ -108,5 +104,9 @@ MUTANTS: list[Mutant] = [
     *changes(
         "structure/rows.py", "model/test_conflicts.py::test_rows_that_are_nothing_but_rounding_do_not_count model/test_redundancy.py",
         ("real = length > 1e-11 * np.broadcast_to(size, length.shape)", "real = length > 0", "rows that are nothing but rounding count"),
+    ),
+    *changes(
+        "structure/kernels.py", "model/test_keys.py::test_a_large_tree_is_looped_unless_numbers_are_free",
+        ("return len(model.tree.links) > LOOP_PAST and not model.parameters", "return len(model.tree.links) > LOOP_PAST", "a large model with free numbers is looped"),
     ),
 ]  # fmt: skip
