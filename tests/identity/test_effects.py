@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import cardan as cd
 from cardan.algebra.matrix import as_graph
@@ -225,6 +226,35 @@ def test_bushing_at_large_angles(angle: float) -> None:
     f, V, _ = Floating(m.build())(q, v)
     np.testing.assert_allclose(f[1], np.concatenate([-5 * angle * axis, np.zeros(3)]), rtol=1e-12, atol=1e-15)
     assert pytest.approx(5 * angle**2 / 2) == V
+
+
+@pytest.mark.parametrize("angle", [1e-6, 0.05, 0.2, 0.24, 1.0, 2.5])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_power_of_a_bushing_is_that_along_the_rate_of_its_displacement(angle: float, seed: int) -> None:
+    """`-xdot^T (K x + C xdot)`, with rotation vector and displacement `x` and their rate measured from the motion."""
+    rng = np.random.default_rng(seed)
+    m, frames = two_bodies(), [cd.Pose(rng.uniform(-1, 1, 3), random_rotation(rng)) for _ in "ab"]
+    K, C = matrix(rng), matrix(rng)
+    m.bushing("e", "a", "b", stiffness=K, damping=C, at1=frames[0], at2=frames[1])
+    q, v = random_state(rng)
+    axis = rng.standard_normal(3)
+    turn = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
+    body2 = pose(q[0])[0] @ frames[0].rotation @ turn @ frames[1].rotation.T
+    q[1][3:] = np.roll(Rotation.from_matrix(body2).as_quat(), 1)
+
+    def displacement(t: float) -> np.ndarray:
+        (R1, r1), (R2, r2) = (pose(FREE.plus(q[b], t * v[b])) for b in range(2))
+        A1, A2 = R1 @ frames[0].rotation, R2 @ frames[1].rotation
+        d = A1.T @ (r2 + R2 @ frames[1].position - r1 - R1 @ frames[0].position)
+        return np.concatenate([Rotation.from_matrix(A1.T @ A2).as_rotvec(), d])
+
+    h = 1e-3
+    x, xdot = (
+        displacement(0.0),
+        sum(w * displacement(k * h) for k, w in ((-2, 1), (-1, -8), (1, 8), (2, -1))) / (12 * h),
+    )
+    f = Floating(m.build())(q, v)[0]
+    assert sum(f[b] @ v[b] for b in range(2)) == pytest.approx(-xdot @ (K @ x + C @ xdot), rel=1e-7)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

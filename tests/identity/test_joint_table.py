@@ -167,6 +167,45 @@ def test_measure_reads_the_configuration_off_the_pose(kind: Kind, seed: int) -> 
     close(found, near, 1e-12)
 
 
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ROWS.values() if kind.nv == kind.nq == 1], ids=lambda kind: kind.name
+)
+@given(seed=seeds)
+@few
+def test_a_measured_coordinate_changes_by_the_work_of_its_unit_force(kind: Kind, seed: int) -> None:
+    """Its rate is `W^T v_r` with `W = S (S^T S)^-1`, also for velocities that the joint does not allow."""
+    rng = np.random.default_rng(seed)
+    q, v, h = rng.uniform(-1, 1, 1), rng.standard_normal(6), 1e-5
+    R, p = pose(kind, q)
+    sides = [np.asarray(kind.measure(R @ rotation_exp(t * v[:3]), p + R @ (t * v[3:]))) for t in (h, -h)]
+    S = np.asarray(kind.S(q))
+    close((sides[0] - sides[1]) / (2 * h), S.T @ v / (S.T @ S)[0, 0], 1e-7)
+
+
+@every_row
+@given(seed=seeds)
+@few
+def test_each_row_of_phi_changes_by_the_work_of_its_constraint_force(kind: Kind, seed: int) -> None:
+    """On the joint's motions the rate of row k is `T[:, k]^T v_r`, whatever the velocity of M relative to F."""
+    rng = np.random.default_rng(seed)
+    q, v, h = kind.plus(np.array(kind.neutral), rng.uniform(-1, 1, kind.nv)), rng.standard_normal(6), 1e-5
+    R, p = pose(kind, q)
+    sides = [np.asarray(kind.phi(R @ rotation_exp(t * v[:3]), p + R @ (t * v[3:]))) for t in (h, -h)]
+    close((sides[0] - sides[1]) / (2 * h), np.asarray(kind.T(q)).T @ v, 1e-7)
+
+
+@pytest.mark.parametrize("name", ["rigid", "prismatic", "revolute", "cylindrical", "screw(0.1)", "planar"])
+def test_a_joint_turned_by_nearly_half_a_turn_is_not_closed(name: str) -> None:
+    """About an axis that it does not turn about; a residual of sines alone would vanish there again."""
+    kind = TABLE[name]
+    R, p = pose(kind, np.array(kind.neutral))
+    turns = [np.diag([1.0, -1.0, -1.0]), np.diag([-1.0, 1.0, -1.0])]
+    turns += [np.diag([-1.0, -1.0, 1.0])] if name in ("rigid", "prismatic") else []
+    nearly = rotation_exp(np.array([1e-3, 2e-3, -1e-3]))
+    for half in turns:
+        assert np.abs(np.asarray(kind.phi(R @ half @ nearly, p))).max() > 10
+
+
 @every_row
 def test_the_row_is_complete(kind: Kind) -> None:
     assert len(kind.neutral) == len(kind.q_units) == kind.nq

@@ -142,7 +142,7 @@ def test_a_number_computes_like_its_nominal_value_and_is_never_a_constant(x: lis
     p = ca.SX.sym("p", 2)
     a, b = (FreeNumber(p[k], x[k]) for k in range(2))
     A = np.array([[a, c], [0.0, b]], dtype=object)
-    got = (A @ A.T - c * A) / b + abs(a) + (1 - b) ** 2
+    got = (A @ A.T - c * A) / b + abs(a) + (1 - b) ** 2 - c * (-a) + np.sqrt(np.array(abs(-b) + 1.0, dtype=object))
     values = np.array(ca.Function("f", [p], [constant(got)])(x))
     np.testing.assert_allclose(values, nominal(got), rtol=1e-12)
     assert (a < b) == (x[0] < x[1]) and a == FreeNumber(p[0], 0.0) and a != b and a != x[0] and bool(a)

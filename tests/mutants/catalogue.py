@@ -1,0 +1,43 @@
+"""All mutants, and whether each fits the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.mutants import algebra, formulation, integrate, machines, model, structure
+from tests.mutants.mutant import Mutant
+
+ROOT = Path(__file__).parents[2]
+MUTANTS: list[Mutant] = [
+    mutant
+    for room in (algebra, formulation, structure, integrate, machines, model)
+    for mutant in room.MUTANTS
+]  # fmt: skip
+
+
+def source_of(mutant: Mutant, root: Path = ROOT) -> Path:
+    """The file that it changes."""
+    return root / "src" / "cardan" / mutant.file
+
+
+def mutated(mutant: Mutant, root: Path = ROOT) -> str:
+    """The text of its file with the change made."""
+    return source_of(mutant, root).read_text(encoding="utf-8").replace(mutant.old, mutant.new)
+
+
+def faults(mutant: Mutant, root: Path = ROOT) -> Iterable[str]:
+    """What keeps a mutant from being one."""
+    path = source_of(mutant, root)
+    times = path.read_text(encoding="utf-8").count(mutant.old) if path.exists() else 0
+    if times != 1:
+        yield f"its text occurs {times} times: {mutant.old!r}"
+        return
+    try:
+        ast.parse(mutated(mutant, root))
+    except SyntaxError as error:
+        yield f"it is no Python: {error}"
+    for test in mutant.tests:
+        if not (root / test.partition("::")[0]).exists():
+            yield f"its test {test} does not exist"

@@ -1,0 +1,175 @@
+# ruff: noqa: E501
+"""Mutants of `integrate`: methods, events, the step's control."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Equivalent, Mutant, changes
+
+ORDER = "identity/test_order.py"
+EVENTS = "product/test_events.py product/test_simulate.py identity/test_samples_and_breaks.py"
+RUNS = "product/test_simulate.py"
+
+MUTANTS: list[Mutant] = [
+    *changes(
+        "integrate/explicit/tableau.py", ORDER,
+        ("np.array([1, 2, 2, 1]) / 6)", "np.array([1, 1, 3, 1]) / 6)", "weights of order 4 changed"),
+        ("(44 / 45, -56 / 15, 32 / 9)", "(44 / 45, -54 / 15, 32 / 9)", "a coefficient of Dormand and Prince changed"),
+        ("_B4 = (5179 / 57600, 0", "_B4 = (5079 / 57600, 0", "error estimate of order 0"),
+        ("return np.asarray(self.A.sum(axis=1))", "return np.zeros(len(self.b))", "stages at the time of the step's start"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", f"{RUNS} {ORDER}",
+        ("good = ca.logic_and(finite, e <= 1)", "good = ca.logic_and(finite, e <= 1e6)", "steps with too large an error are accepted"),
+        ("t=where(accept, where(arrived, control.end, s.t + h), s.t)", "t=where(accept, where(arrived, control.end, s.t + 0.5 * h), s.t)", "time runs half as fast"),
+        ("h=where(running, where(met, h, h_next), s.h)", "h=where(running, h_next, s.h)", "an event is sought in a step of another length"),
+    ),
+    *changes(
+        "integrate/events.py", EVENTS,
+        ("own = {1: up, -1: down, 0: ca.logic_or(up, down)}[int(directions[k])]", "own = ca.logic_or(up, down)", "direction of events ignored in a step"),
+        ("return np.where(directions > 0, up, np.where(directions < 0, down, up | down))", "return up | down", "direction of events ignored where they are located"),
+        ("own = {1: up, -1: down, 0: ca.logic_or(up, down)}[int(directions[k])]", "own = {1: down, -1: up, 0: ca.logic_or(up, down)}[int(directions[k])]", "directions of events exchanged"),
+        ("up = ca.logic_and(before[k] < 0, after[k] >= 0)", "up = ca.logic_and(before[k] < 0, after[k] > 1e-3)", "an event is met late"),
+        ("mid = np.where(b != a, hi - b * (hi - lo) / (b - a), 0.5 * (lo + hi))", "mid = hi", "an event is not located inside its step"),
+        ("node.R @ (node.v[3:] + cross(node.v[:3], at))", "node.R @ node.v[3:]", "velocity of a point in an event is that of its link's origin"),
+        ("for k in reversed(range(after.shape[0])):", "for k in range(after.shape[0]):", "of several events the last is named first", Equivalent("the event named in a step is overwritten where it is located (`BatchStepper._locate`)")),
+    ),
+    *changes(
+        "integrate/kernel.py", "model/test_keys.py",
+        ("directions = [event.direction for event in self.events]", "directions: list[int] = []", "key of a march without event directions"),
+        ("self.model.key, *self.facts, name, directions, graph", "self.model.key, *self.facts, name, directions", "key of a march without its events"),
+        ("self.model.key, *self.facts, name, directions, graph", "self.model.key, name, directions, graph", "key of a march without its method"),
+        (" {self.rows} {self.positions}\"", "\"", "key of an implicit integrator without its rows"),
+    ),
+    *changes(
+        "integrate/stepper.py", f"{EVENTS} closed_form/test_alpha_oscillator.py",
+        ("self.s[\"outcome\"][self.resting] = Outcome.RESTING", "pass", "systems at rest go on after a break"),
+    ),
+    *changes(
+        "integrate/driver.py", "identity/test_samples_and_breaks.py product/test_simulate.py",
+        ("aside = BREAK * max(abs(t), abs(start))", "aside = -BREAK * max(abs(t), abs(start))", "a break is stepped on from the wrong side"),
+        ("self.count[i], self.outcome[i] = first, Outcome.OPEN_LOOP", "self.outcome[i] = Outcome.ARRIVED", "samples with an open loop are kept"),
+    ),
+    *changes(
+        "integrate/alpha/step.py", "closed_form/test_alpha_oscillator.py identity/test_alpha.py",
+        ("alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)", "alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), 1 / (rho + 1)", "alpha_f of another method"),
+        ("gamma = 0.5 - alpha_m + alpha_f", "gamma = 0.5 + alpha_m - alpha_f", "gamma: order 1"),
+        ("0.25 * (gamma + 0.5) * (gamma + 0.5)", "0.25 * (gamma + 0.5)", "beta: not the damping asked for"),
+        ("v = p.v + h * ((1 - c.gamma) * p.a + c.gamma * a)", "v = p.v + h * a", "velocities of order 1"),
+        ("h * p.v + h * h * ((0.5 - c.beta) * p.a + c.beta * z)", "h * p.v + h * h * 0.5 * z", "positions of order 1"),
+        ("rows.J @ v - rows.beta", "rows.J @ v", "prescribed rates are ignored"),
+        ("size <= where(s.k < PATIENCE, TOLERANCE, ROUGH)", "size <= 1e-3", "Newton's method ends too early"),
+        ("crossed = ca.logic_and(ca.logic_and(converged, crossed), control.stop_at_events != 0)", "crossed = ca.logic_and(ca.logic_and(converged, crossed), 0)", "events do not stop a lane"),
+    ),
+    *changes(
+        "integrate/alpha/stepper.py", "product/test_events.py identity/test_alpha.py closed_form/test_alpha_oscillator.py",
+        ("self.s[name] = np.where(per_system(at_event, new), new, self.s[name])", "pass", "alpha does not begin again at events"),
+        ("\"a\": s[\"vdot\"] + ratio * (s[\"a\"] - s[\"vdot\"])}", "\"a\": s[\"a\"]}", "alpha keeps `a` where the step's length changes"),
+    ),
+    *changes(
+        "integrate/sundials/equations.py", "agreement/test_gear.py product/test_events.py",
+        ("rows.J @ v - rows.beta - soft[0] * lam", "rows.J @ v - soft[0] * lam", "prescribed rates are ignored"),
+        ("K = ca.jacobian(F, s[\"y\"]) + s[\"cj\"] * ca.jacobian(F, s[\"yp\"])", "K = ca.jacobian(F, s[\"y\"]) + ca.jacobian(F, s[\"yp\"])", "Jacobian without cj"),
+        ("rows.J @ vdot - rows.gamma", "rows.J @ vdot", "index 1 without gamma"),
+        ("lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in of.unit]", "lengths = [(ca.sumsqr(q[k : k + 4]) - 2) / 2 for k in of.unit]", "quaternions of another length"),
+        ("parameters = tail[1:] if self.is_tree else tail[2:]", "parameters = ()", "projection at nominal values of parameters"),
+    ),
+    *changes(
+        "integrate/sundials/solver.py", "product/test_events.py agreement/test_gear.py identity/test_samples_and_breaks.py",
+        ("events.direction = [event.direction for event in owner.request.events]", "events.direction = [0 for event in owner.request.events]", "directions of events ignored by the multistep methods"),
+        ("self.passed = {} if self.events is None else self._passed(before)", "self.passed = {}", "an event passed while a multistep method begins again is lost"),
+        ("tstop=float(stop) if stop < np.inf else None)", "tstop=None)", "multistep methods step across breaks"),
+        ("self.resting = self.resting | systems", "pass", "systems at rest go on after a break"),
+    ),
+    *changes(
+        "integrate/sundials/stepper.py", "agreement/test_gear.py outside/test_gear.py",
+        ("self.about[:] = self.system.tree(q, v, tail)[0]", "pass", "measured angles are not followed"),
+        ("weights[: layout.of.nq], weights[layout.of.nq : moving] = share * self.atol", "weights[: layout.of.nq], weights[layout.of.nq : moving] = 1e6 * self.atol", "Gear's method with another tolerance"),
+    ),
+    *changes(
+        "integrate/explicit/tableau.py", "model/test_keys.py::test_marches_are_told_apart",
+        ("return repr((self.A.tolist(), self.b.tolist(), e, self.semi_implicit))", "return repr((self.A.tolist(), e, self.semi_implicit))", "key of a method without its weights"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", "model/test_keys.py",
+        ("tree_rows = kept_rows(self.model.unbound, SPATIAL)", "tree_rows = ()", "key of a march without the rows it projects with"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", "model/test_keys.py::test_marches_are_told_apart",
+        ("rows {self.rows} {tree_rows} baumgarte {self.baumgarte}", "rows {self.rows} {tree_rows}", "key of a march without Baumgarte's rate"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", "identity/test_order.py",
+        ("q = graphs.plus(step.q, step.h * v, given)", "q = q", "semi-implicit Euler moves with the old velocities"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", "closed_form/test_single_body.py identity/test_trajectory.py identity/test_order.py agreement/test_gear.py",
+        ("q[at] = q[at] / ca.norm_2(q[at])", "q[at] = q[at]", "quaternions are not normalised"),
+    ),
+    *changes(
+        "integrate/sundials/stepper.py", "closed_form/test_single_body.py identity/test_trajectory.py identity/test_order.py agreement/test_gear.py",
+        ("q[at : at + 4] /= np.linalg.norm(q[at : at + 4])", "pass", "quaternions are not normalised"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", "closed_form/test_singular_positions.py",
+        ("LARGEST_CORRECTION, PART_OF_TOLERANCE, NOISE = 1e-10, 1e-2, 100.0", "LARGEST_CORRECTION, PART_OF_TOLERANCE, NOISE = 1e10, 1e10, 1e10", "any correction of velocities is accepted"),
+    ),
+    *changes(
+        "integrate/alpha/stepper.py", "model/test_keys.py",
+        (", self.layout.key, self.layout.lent", ", self.layout.lent", "key of alpha without its unknowns"),
+    ),
+    *changes(
+        "integrate/explicit/stepper.py", "product/test_simulate.py::test_too_many_steps",
+        ("left = self.max_steps - s[\"steps\"]", "left = 10 * self.max_steps - s[\"steps\"]", "more steps than allowed"),
+    ),
+    *changes(
+        "integrate/explicit/stepper.py", "product/test_simulate.py closed_form/test_singular_positions.py",
+        ("return q, v, gap >= OPEN", "return q, v, gap >= np.inf", "samples that stay open are not noticed"),
+    ),
+    *changes(
+        "integrate/explicit/stepper.py", "product/test_events.py",
+        ("return make() if events else _KERNELS.find", "return _KERNELS.find", "kernels with events are kept with the model without them"),
+    ),
+    *changes(
+        "integrate/stepper.py", "identity/test_samples_and_breaks.py",
+        ("self.s = {name: np.where(per_system(kept, old), part[name], old) for name, old in self.s.items()}", "self.s = part", "samples inside a step change the steps"),
+        ("self.origin, self.reached = np.where(at_event, self.s[\"t\"], self.origin), -np.inf", "self.reached = -np.inf", "fixed steps are not counted from the event"),
+    ),
+    *changes(
+        "integrate/stepper.py", "identity/test_samples_and_breaks.py identity/test_order.py",
+        ("STRETCH = 1.01", "STRETCH = 3.0", "the last step before a stop is three times as long"),
+    ),
+    *changes(
+        "integrate/stepper.py", "product/test_simulate.py::test_too_many_steps",
+        ("s[\"outcome\"] = np.where(spent, Outcome.TOO_MANY_STEPS, s[\"outcome\"])", "pass", "too many steps are not told"),
+    ),
+    *changes(
+        "integrate/events.py", "identity/test_samples_and_breaks.py::test_an_event_on_a_break_is_met product/test_attack.py::test_an_event_at_a_break_is_met",
+        ("return np.where((before != 0) & (np.sign(now) != np.sign(before)), np.copysign(5e-324, before), now)", "return now", "an event passed while a run begins again is lost"),
+    ),
+    *changes(
+        "integrate/stepper.py", "identity/test_samples_and_breaks.py::test_an_event_on_a_break_is_met product/test_attack.py::test_an_event_at_a_break_is_met",
+        ("self.s[\"g\"] = keep_side(before, self.s[\"g\"])", "pass", "an event passed while a run begins again is lost"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", "identity/test_samples_and_breaks.py product/test_simulate.py product/test_integrators.py",
+        ("h = ca.fmin(s.h, control.max_step)", "h = s.h", "the longest step allowed is ignored"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", "product/test_simulate.py",
+        ("h = where(h * STRETCH >= left, left, h)", "h = h", "steps beyond the end"),
+    ),
+    *changes(
+        "integrate/stepper.py", "product/test_events.py::test_short_steps_before_breaks_are_counted",
+        ("kept = (part[\"outcome\"] != self.s[\"outcome\"]) | (t >= stop)", "kept = part[\"outcome\"] != self.s[\"outcome\"]", "the short step before a break is not kept"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", "closed_form/test_baumgarte.py",
+        ("(c.J @ v - c.beta) + pull**2 * c.phi", "(c.J @ v) + pull**2 * c.phi", "Baumgarte without beta"),
+        ("(c.J @ v - c.beta) + pull**2 * c.phi", "(c.J @ v - c.beta)", "Baumgarte without the position residual"),
+        ("return a - c.smallest(", "return a + c.smallest(", "Baumgarte pushes away from the constraints"),
+    ),
+    *changes(
+        "integrate/alpha/step.py", "identity/test_alpha.py::test_links_without_inertia_that_a_loop_holds",
+        ("x = x + solve(b - K @ x)", "x = x", "first accelerations keep the error of lent inertia"),
+    ),
+]  # fmt: skip

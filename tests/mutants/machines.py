@@ -1,0 +1,109 @@
+# ruff: noqa: E501
+"""Mutants of `machines` and `program`: graphs, printers, keys, the cache, arrays and threads."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Equivalent, Mutant, changes
+
+OPERATIONS = "machines/test_printed_code.py machines/test_operations.py"
+ARRAYS = "machines/test_arrays.py machines/test_printed_code.py"
+KEYS = "machines/test_producer.py machines/test_cache.py"
+
+MUTANTS: list[Mutant] = [
+    *changes(
+        "program/graph.py", OPERATIONS,
+        ("key = (op, *sorted(args)) if op in COMMUTATIVE else (op, *args)", "key = (op, *sorted(args))", "a - b and b - a are one value"),
+        ("return value(\"const\", (c,), (\"const\", struct.pack(\"<d\", c)))", "return value(\"const\", (c,), (\"const\", c))", "0.0 and -0.0 are one constant", Equivalent("CasADi has no constant -0.0: it becomes 0")),
+        ("return [r * columns + c for r, c in zip", "return [c * columns + r for r, c in zip", "matrices are transposed"),
+        ("place[k] = reciprocal[d] if op == \"inv\" else add(\"mul\", (args[0], reciprocal[d]))", "place[k] = reciprocal[d]", "a shared division forgets its numerator"),
+        ("missing = set(range(size)) - written", "missing = set()", "structural zeros of results are not written"),
+        ("if count[k] and self.op[k] not in (\"input\", \"const\"):", "if self.op[k] not in (\"input\", \"const\"):", "dead values count as used", Equivalent("they are then computed and not stored: slower, the same results")),
+    ),
+    *changes(
+        "program/program.py", "machines/test_programs.py machines/test_march.py",
+        ("if [port.size for port in ports] != [*sizes]:", "if False:", "code that writes past the end of its ports is compiled"),
+        ("args = [\n        (place_in[args[0]], args[1]) if op", "args = [\n        (args[0], args[1]) if op", "ports are not numbered anew where empty ones are left out"),
+    ),
+    *changes(
+        "program/march.py", "machines/test_programs.py agreement/test_large_trees.py",
+        ("return sum(self.own_sizes) + 1 + max(", "return sum(self.own_sizes) + max(", "memory of a march is one number too short"),
+    ),
+    *changes(
+        "program/schedule.py", "machines/test_programs.py agreement/test_drives.py",
+        ("return (self.message + 2) * self.widest", "return self.message", "memory of a climb is too short"),
+    ),
+    *changes(
+        "machines/llvm/graph.py", OPERATIONS,
+        ("if op == \"sub\" and place == 0:", "if op == \"sub\" and place == 1:", "a*b - c becomes c - a*b"),
+        ("c = self.new(f\"fneg {v} {c}\")", "c = c", "a*b - c becomes a*b + c"),
+        ("if self.graph.op[a] in (\"mul\", \"sq\") and self.uses[a] == 1:", "if self.graph.op[a] in (\"mul\", \"sq\"):", "a product with several readers is fused and lost"),
+        ("\"lt\": \"olt\", \"le\": \"ole\"", "\"lt\": \"ole\", \"le\": \"ole\"", "less is less or equal"),
+        ("\"fmin\": \"minnum\", \"fmax\": \"maxnum\"", "\"fmin\": \"maxnum\", \"fmax\": \"minnum\"", "the smaller is the larger"),
+        ("\"ne\": \"une\"", "\"ne\": \"one\"", "NaN does not differ from itself"),
+        ("return choose(true(x[0]), x[1], zero)", "return choose(true(x[0]), x[1], x[1])", "a choice takes its first value"),
+        ("return self.new(f\"fadd nsz {v} {x[0]}, {x[0]}\")", "return self.new(f\"fadd nsz {v} {x[0]}, {t.splat(2.0)}\")", "twice x is x + 2"),
+        ("positive = choose(self.new(f\"fcmp ogt {v} {x[0]}, {zero}\"), one, x[0])", "positive = choose(self.new(f\"fcmp oge {v} {x[0]}, {zero}\"), one, x[0])", "the sign of zero is 1"),
+        ("v, half = self.t.vector, (\"sin\", \"cos\").index(op)", "v, half = self.t.vector, (\"cos\", \"sin\").index(op)", "sine and cosine exchanged"),
+        ("where = self.new(f\"add i64 %{label}.i, {first}\")", "where = self.new(f\"add i64 %{label}.i, 0\")", "sines of a second port overwrite those of the first"),
+        ("last = [(self._operand(k), place) for k, places in stores.items() for place in places]", "last = []", "results that are inputs or constants are not stored"),
+        ("if count > MANY_ZEROS and not self.in_place}", "if count > MANY_ZEROS}", "a march clears outputs that it still reads"),
+    ),
+    *changes(
+        "machines/llvm/vector_math.py", "machines/test_sincos.py machines/test_operations.py",
+        ("6.123233995736766e-17, -1.4973849048591698e-33", "6.123e-17, -1.4973849048591698e-33", "pi in too few digits"),
+        ("limit=2.0**30", "limit=2.0**60", "huge arguments are reduced with lost bits"),
+        ("%cs = shl {i} %next,", "%cs = shl {i} %quadrant,", "wrong sign of cosines in some quadrants"),
+        ("_LIBM_PAIRS = (\"pow\", \"atan2\", \"hypot\", \"fmod\", \"remainder\")", "_LIBM_PAIRS = (\"pow\", \"atan2\", \"hypot\", \"fmod\")", "the remainder has one argument"),
+    ),
+    *changes(
+        "machines/llvm/batch_loop.py", ARRAYS,
+        ("%full = icmp sge i64 %left, {w}", "%full = icmp sge i64 %left, 1", "the last rows read and write past the end"),
+        ("one = {\"sm\": m == 1, \"sn\": n == 1}", "one = {\"sm\": True, \"sn\": n == 1}", "strided rows are taken for contiguous"),
+        ("call void %row(ptr %shifted, i64 %left,", "call void %row(ptr %args, i64 %left,", "the last rows are computed from the first"),
+        ("low = [e if not e & s else w + e - s for e in range(w)]", "low = [e if not e & s else w + e for e in range(w)]", "rows are mixed when they are transposed"),
+        ("offset += -(-items * t.bytes // 64) * 64", "offset += 64", "buffers of ports overlap"),
+        ("%next = add i64 %i, {w}", "%next = add i64 %i, 1", "rows are computed many times", Equivalent("each pass computes up to w rows from row i on; starting a pass at every row gives the same results, w times as slow")),
+    ),
+    *changes(
+        "machines/llvm/march.py", "machines/test_printed_code.py machines/test_march.py closed_form/test_alpha_oscillator.py agreement/test_large_trees.py",
+        ("\"  %left = icmp slt i64 %next, %most\"", "\"  %left = icmp sle i64 %next, %most\"", "a march takes one step more than its limit"),
+        ("\"  %more = and i1 %left, %any\"", "\"  %more = and i1 %left, true\"", "a march goes on when every lane is done", Equivalent("a step leaves a lane that is done as it is: the results are the same, later")),
+        ("key = (id(piece.function), piece.count, *march.sizes_of(piece))", "key = (piece.count, *march.sizes_of(piece))", "pieces of a march are taken for one another"),
+        ("outputs = [o for o in graph.outputs if graph.op[o[2]] != \"input\" or graph.args[o[2]] != (o[0], o[1])]", "outputs = [o for o in graph.outputs if graph.op[o[2]] != \"input\"]", "a march forgets state that is copied from another place"),
+    ),
+    *changes(
+        "machines/llvm/schedule.py", "agreement/test_drives.py machines/test_programs.py",
+        ("for value, m, n in ((across, col, row), (up, row, col)):", "for value, m, n in ((across, row, col), (up, col, row)):", "looped matrices are transposed"),
+    ),
+    *changes(
+        "formulation/looping.py", "agreement/test_drives.py",
+        ("np.array(rows[::-1] if sweep.order.endswith(\"up\") else rows, dtype=np.int64)", "np.array(rows, dtype=np.int64)", "looped sweeps inwards run outwards"),
+        ("out = [(link.v.start if o.of == \"joint\" else i) * int(np.prod(o.shape)) for o in outputs]", "out = [i * int(np.prod(o.shape)) for o in outputs]", "looped results of joints with several coordinates overlap"),
+        ("key = (link.kind.identity, pattern.tobytes())", "key = (pattern.tobytes(),)", "links of different joints share a class"),
+        ("J = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]", "J = [I[0, 0], I[1, 1], I[2, 2], I[0, 2], I[0, 1], I[1, 2]]", "looped products of inertia exchanged"),
+        ("inertias = regrouped_inertias(tree) if recursion.regrouped else", "inertias = regrouped_inertias(tree) if True else", "looped reactions with regrouped inertias"),
+    ),
+    *changes(
+        "machines/cache.py", KEYS,
+        ("tools, h.triple, h.cpu, h.features)", "tools, h.triple)", "cached kernels of another processor are loaded"),
+        ("tools, h.triple, h.cpu, h.features)", "h.triple, h.cpu, h.features)", "cached kernels of other versions of the tools are loaded"),
+        ("_MAGIC + digest + payload, \"sha256\")", "_MAGIC + payload, \"sha256\")", "the seal does not say which kernel it seals"),
+        ("if not hmac.compare_digest(entry, _sealed(digest, payload)):", "if False:", "entries without a seal are loaded"),
+        ("return hashlib.sha256(_producer() + json.dumps(parts).encode()).digest()", "return hashlib.sha256(json.dumps(parts).encode()).digest()", "cached kernels of another version of Cardan are loaded"),
+    ),
+    *changes(
+        "machines/build.py", KEYS,
+        ("entry_digest(program.key, program.name, shapes, dtype, lanes)", "entry_digest(program.key, program.name, shapes, lanes)", "cached kernels of another precision are loaded"),
+        ("entry_digest(program.key, program.name, shapes, dtype, lanes)", "entry_digest(program.key, program.name, shapes, dtype)", "cached kernels of another number of lanes are loaded"),
+        ("entry_digest(program.key, program.name, shapes, dtype, lanes)", "entry_digest(program.key, program.name, dtype, lanes)", "cached kernels with other ports are loaded"),
+        ("if audited() and facts[\"text\"] != _digest(self.text(dtype, lanes)):", "if False:", "the audit of the cache finds nothing"),
+    ),
+    *changes(
+        "machines/ufunc/kernel.py", f"{ARRAYS} machines/test_threads.py machines/test_errors.py",
+        ("return _FLOAT32 if dtypes == {_FLOAT32} else _FLOAT64", "return _FLOAT32 if _FLOAT32 in dtypes else _FLOAT64", "float64 beside float32 is computed in float32"),
+        ("or any(np.may_share_memory(array, a) for a in arrays)", "or False", "a result that overlaps an input is computed in pieces"),
+        ("share = -(-min(-(-size // parts), max(most, 1)) // lanes) * lanes", "share = max(min(-(-size // parts), max(most, 1)) // lanes * lanes, lanes)", "a batch is cut into more parts than threads", Equivalent("parts are rounded down to whole lanes instead of up: one small part more, the same results")),
+        ("if split < 0 or array.shape[split:] != port.shape:", "if split < 0:", "arrays of a wrong size are not refused"),
+        ("place = array.ndim - core + axis", "place = axis % max(array.ndim - core, 1)", "parts of a batch are cut along another axis"),
+    ),
+]  # fmt: skip

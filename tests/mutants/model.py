@@ -1,0 +1,149 @@
+# ruff: noqa: E501
+"""Mutants of `model` and of what runs store: joints, force elements, trees, keys, parameters."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Equivalent, Mutant, changes
+
+EFFECTS = "identity/test_effects.py"
+TABLE = "identity/test_joint_table.py"
+
+MUTANTS: list[Mutant] = [
+    *changes(
+        "model/joint.py", f"{TABLE} agreement/test_capability.py",
+        ("T[2, 4], T[5, 4] = -h, 1.0", "T[2, 4], T[5, 4] = h, 1.0", "a screw's constraint force does work"),
+        ("p[2] / h - slip(R, p) / (h * (1 + h * h))", "p[2] / h", "a screw's angle is measured without its slip"),
+        ("return v[2] * vector(0, 0, 0, c * v[1] - s * v[0], -s * v[1] - c * v[0], 0)", "return v[2] * vector(0, 0, 0, c * v[1] - s * v[0], s * v[1] - c * v[0], 0)", "planar joint: wrong rate of its subspace"),
+        ("bias=lambda q, v: v[0] * v[1] * vector(-sin(q[1]), 0, cos(q[1]), 0, 0, 0)", "bias=lambda q, v: v[0] * v[1] * vector(sin(q[1]), 0, cos(q[1]), 0, 0, 0)", "universal joint: wrong rate of its subspace"),
+        ("couple = matrix([[-s], [0], [c], [0], [0], [0]])", "couple = matrix([[s], [0], [c], [0], [0], [0]])", "universal joint: its couple does work"),
+        ("2 * vector(R[2, 1], -R[2, 0]) / (1 + R[2, 2] + FLIPPED)", "2 * vector(R[2, 1], R[2, 0]) / (1 + R[2, 2] + FLIPPED)", "tilt about y with the wrong sign"),
+        ("shift = rotation_of_quaternion(e) @ (rotation_integral(v[:3]) @ v[3:6])", "shift = rotation_of_quaternion(e) @ v[3:6]", "a free body moves straight while it turns"),
+        ("r=None if kind.r is None else shift,", "r=kind.r,", "a joint met from its child's side shifts the wrong way"),
+        ("T=lambda q: -(X_FM(q).inverse.T @ as_graph(kind.T(q), q))", "T=lambda q: -(X_FM(q) @ as_graph(kind.T(q), q))", "constraint forces of a reversed joint are transformed as motions"),
+    ),
+    *changes(
+        "model/force.py", EFFECTS,
+        ("A1.T @ (v2 - v1) - cross(w1, d))", "A1.T @ (v2 - v1))", "a bushing's rate in a frame that does not turn"),
+        ("series = 1 / 12 + square * (1 / 720 + square", "series = 1 / 12 + square * (1 / 72 + square", "a bushing's rotation rate: wrong series"),
+        ("series = 1 / 12 + square", "series = 1 / 6 + square", "a bushing's rotation rate: wrong at small angles"),
+        ("return eye(3, theta) - skew(theta) / 2 + c", "return eye(3, theta) + skew(theta) / 2 + c", "a bushing's rotation rate in the other frame"),
+        ("stack(R1.T @ (moment + A1 @ cross(d, F[3:])), zeros(3, None, x))", "stack(R1.T @ moment, zeros(3, None, x))", "a bushing's force on body 1 has no lever"),
+        ("k * (1 - l0 / sqrt(square)) + c * rate / square", "k * (1 - l0 / sqrt(square)) + c * rate", "a spring's damping grows with its length"),
+        ("[_force_at(poses[0], p1, force), _force_at(poses[1], p2, -force)]", "[_force_at(poses[0], p1, force), _force_at(poses[1], p2, force)]", "a spring pulls both bodies the same way"),
+        ("return stack(cross(p, f), f)", "return stack(-cross(p, f), f)", "moment of a force backwards"),
+        ("stretch = sqrt(dot(d, d) + SMOOTHING) - f[\"length\"]", "stretch = sqrt(dot(d, d) + SMOOTHING)", "energy of a spring without its free length"),
+        ("(value[:3], value[3:]) if f[\"follows\"] else (R.T @ value[:3], R.T @ value[3:])", "(value[:3], value[3:])", "a wrench always follows its body"),
+        ("- f[\"coulomb\"] * (v / f[\"smoothing\"]).tanh()", "+ f[\"coulomb\"] * (v / f[\"smoothing\"]).tanh()", "friction drives"),
+        ("-(f[\"stiffness\"] * (q - f[\"rest\"])) - f[\"damping\"] * v", "-(f[\"stiffness\"] * q) - f[\"damping\"] * v", "a torsion spring without its rest"),
+        ("gdot = ca.jacobian(g, s)", "gdot = 2 * ca.jacobian(g, s)", "rate of a prescribed motion doubled"),
+    ),
+    *changes(
+        "model/force.py", "model/test_keys.py model/test_forces.py",
+        ("own = {\"coefficients\": self.coefficients, \"offset\": np.array(self.offset)}", "own = {\"coefficients\": self.coefficients}", "key of a coupling without its offset"),
+        ("on = [place(j) for j in self.on] if self.kind.on == \"joint\" else list(self.on)", "on: list[object] = []", "key of an element without what it acts on"),
+    ),
+    *changes(
+        "model/constraint.py", "agreement/test_own_constraints.py",
+        ("return pose.rotation @ skew(v[:3]), pose.rotation @ v[3:]", "return pose.rotation @ skew(v[:3]), v[3:]", "rate of a constraint with velocities in ground axes"),
+        ("beta = -ca.substitute(rate, u, ca.SX.zeros(u.shape))", "beta = ca.substitute(rate, u, ca.SX.zeros(u.shape))", "a moving constraint moves backwards"),
+        ("gamma = -ca.jtimes(rate, x, xdot)", "gamma = ca.jtimes(rate, x, xdot)", "a constraint's velocity terms with the wrong sign"),
+    ),
+    *changes(
+        "model/model.py", "model/test_keys.py model/test_forces.py model/test_free_parameters.py",
+        (" + self.gravity.tobytes())", ")", "key of a model without gravity"),
+        ("joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes()", "joint.at.matrix.tobytes()", "key of a model without a cut joint's child_at"),
+        ("joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes()", "joint.child_at.matrix.tobytes()", "key of a model without a cut joint's at"),
+        ("h.update(element.digest(self._place))", "pass", "key of a model without its force elements"),
+        ("h.update(digest_of_parts(self))", "pass", "key of a model without what is free"),
+    ),
+    *changes(
+        "model/tree.py", "model/test_keys.py identity/test_dynamics.py agreement/test_loops_agreement.py",
+        ("for a in (link.E, link.r, np.array(link.mass), link.com, link.I_C):", "for a in (link.E, link.r, np.array(link.mass), link.com):", "key of a model without its inertias"),
+        ("for a in (link.E, link.r, np.array(link.mass), link.com, link.I_C):", "for a in (link.E, link.r, np.array(link.mass), link.I_C):", "key of a model without its centres of mass"),
+        ("h.update(b\"armature\" + link.armature.tobytes())", "pass", "key of a model without armature"),
+        ("{index}\".encode() + pose.position.tobytes() + np.ascontiguousarray(pose.rotation).tobytes())", "{index}\".encode() + pose.position.tobytes())", "key of a model without the axes of its bodies"),
+    ),
+    *changes(
+        "model/inertia.py", "closed_form/test_solids.py model/test_inertia_rules.py model/test_bad_input.py",
+        ("across=mass * length**2 / 12)", "across=mass * length**2 / 3)", "a rod's inertia about its end"),
+        ("across = mass * (3 * radius**2 + length**2) / 12", "across = mass * (radius**2 + length**2) / 12", "a cylinder's inertia across"),
+        ("np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])", "np.array([[xx, xy, yz], [xy, yy, xz], [yz, xz, zz]])", "products of inertia in another order"),
+        ("if c > (a + b) * (1 + 1e-6) + 1e-12 * scale:", "if c > 2 * (a + b):", "the triangle rule allows twice"),
+        ("if a < -1e-6 * scale:", "if a < -scale:", "negative moments of inertia are accepted"),
+    ),
+    *changes(
+        "model/builder.py", "model/test_bad_input.py identity/test_joint_table.py",
+        ("I = R @ I @ R.T", "I = R.T @ I @ R", "inertia axes transposed"),
+        ("at, child_at = at @ axes, child_at @ axes", "at, child_at = at @ axes, child_at", "a joint's axis on its child is z"),
+    ),
+    *changes(
+        "model/pose.py", "identity/test_joint_table.py model/test_bad_input.py identity/test_dynamics.py",
+        ("Pose(self.position + self.rotation @ inner.position, self.rotation @ inner.rotation)", "Pose(self.position + inner.position, self.rotation @ inner.rotation)", "poses are chained without turning"),
+        ("Pose(-(self.rotation.T @ self.position), self.rotation.T)", "Pose(-self.position, self.rotation.T)", "the inverse of a pose does not turn its position"),
+    ),
+    *changes(
+        "model/parameter.py", "model/test_free_parameters.py model/test_keys.py agreement/test_parameters.py",
+        ("{model.merge} {model.snapping} {[p.place for p in model.parameters]}", "{model.merge} {model.snapping}", "key of a model without the places of free numbers"),
+        ("h.update(np.array([body.mass, *body.com, *body.inertia.ravel()]).tobytes())", "h.update(np.array([body.mass]).tobytes())", "key of a model without nominal centres and inertias", Equivalent("with free numbers the tree's digest, which has masses, centres and inertias of the links, is in the key too; of bodies that one link merges only their sum enters the structure, and the parts enter the graph")),
+        ("self._refuse((values <= 0).any(-1), values, \"must be above 0\")", "pass", "a mass of zero is accepted"),
+    ),
+    *changes(
+        "model/memory.py", "model/test_memory.py agreement/test_parameters.py",
+        ("return model if self.by_values else model.unbound", "return model.unbound", "what belongs to values of parameters is kept with the model"),
+    ),
+    *changes(
+        "model/plane.py", "agreement/test_points.py agreement/test_points_held.py identity/test_points_planarity.py",
+        ("turn = tuple(-t for t in turn)", "turn = turn", "a hinge met from its child's side turns the wrong way"),
+        ("scalar(K @ link.I_C @ K + link.mass * (off @ off))", "scalar(K @ link.I_C @ K)", "planar inertia about the centre of mass instead of P"),
+        ("return float(np.arctan2(own @ left, own @ ahead))", "return float(np.arctan2(own @ ahead, own @ left))", "angles between lines from the wrong axis"),
+    ),
+    *changes(
+        "results/trajectory/store.py", "product/test_run_files.py product/test_simulate.py",
+        ("self._tau = None if tau is None else np.asarray(tau, dtype=float)", "self._tau = None", "a stored batch without its drives"),
+    ),
+    *changes(
+        "model/joint.py", "product/test_own_joint_and_force.py::test_a_kind_that_contradicts_itself_is_refused",
+        ("claims, errors.call(", "(), errors.call(", "a joint kind that contradicts itself is accepted"),
+    ),
+    *changes(
+        "model/joint.py", "identity/test_dynamics.py::test_regrouping_inertia_changes_no_joint_space_result agreement/test_formulations.py",
+        ("part[[0, 4], [4, 0]] = I[0, 4]", "part[[0, 4], [4, 0]] = -I[0, 4]", "regrouped inertia of a hinge: wrong first moment"),
+    ),
+    *changes(
+        "model/joint.py", "identity/test_joint_table.py model/test_assembly.py closed_form/test_mechanisms.py",
+        ("4 * unskew(R) / (1 + R[0, 0] + R[1, 1] + R[2, 2] + FLIPPED)", "unskew(R)", "a rigid joint is closed when turned by half a turn"),
+    ),
+    *changes(
+        "model/model.py", "model/test_keys.py",
+        ("vars(self).update(state, memory={})", "vars(self).update(state)", "a pickled model has no memory"),
+    ),
+    *changes(
+        "model/tree.py", "identity/test_dynamics.py::test_regrouping_inertia_changes_no_joint_space_result",
+        ("kept[part == inertias[i]] = 0.0", "kept[:] = 0.0", "regrouping moves all inertia to the parent"),
+    ),
+    *changes(
+        "model/tree.py", "identity/test_dynamics.py::test_momentum_FX_C1_and_centre_of_mass_are_sums_over_the_bodies",
+        ("I_C = I_C + inertia_about_origin(m, c - com, I)", "I_C = I_C + I", "merged bodies without Steiner's term"),
+        ("parts.append((body.mass, pose[b].position + R @ body.com, R @ body.inertia @ R.T))", "parts.append((body.mass, pose[b].position + R @ body.com, body.inertia))", "merged bodies with inertias in their own axes"),
+    ),
+    *changes(
+        "model/tree.py", "identity/test_dynamics.py identity/test_joint_table.py",
+        ("outline.append((base, j, joint.kind if forward else reversed_kind(joint.kind), placement))", "outline.append((base, j, joint.kind, placement))", "a joint met from its child's side is not reversed"),
+    ),
+    *changes(
+        "model/tree.py", "identity/test_dynamics.py agreement/test_loops_agreement.py",
+        ("body_link[far], body_pose[far] = base, placement @ M.inverse", "body_link[far], body_pose[far] = base, placement @ M", "a rigid joint's child is misplaced"),
+    ),
+    *changes(
+        "model/tree.py", "agreement/test_formulations.py agreement/test_loops_agreement.py",
+        ("above += [last if k == 0 else link.v.start + k - 1 for k in range(link.kind.nv)]", "above += [last for k in range(link.kind.nv)]", "coordinates of one joint do not know one another in the factorisation"),
+    ),
+    *changes(
+        "model/memory.py", "agreement/test_parameters.py",
+        ("found = model.memory[place] = found.at_values(model.values)", "found = model.memory[place] = found", "a kernel at nominal values serves all"),
+    ),
+    *changes(
+        "model/parameter.py", "agreement/test_parameters.py model/test_free_parameters.py",
+        ("first = sum(p.size for p in self.items[:at])", "first = at", "values of parameters at the places of others"),
+    ),
+]  # fmt: skip

@@ -1,0 +1,112 @@
+# ruff: noqa: E501
+"""Mutants of `structure`: assembly, choice of rows, projection, redundancy, keys of kernels."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Equivalent, Mutant, changes
+
+MUTANTS: list[Mutant] = [
+    *changes(
+        "structure/assemble.py", "model/test_assembly.py closed_form/test_mechanisms.py",
+        ("free[model.v_slice(joint)] = False", "free[model.v_slice(joint)] = True", "held joints move"),
+        ("step[free] = -J.T @ np.linalg.solve", "step[free] = J.T @ np.linalg.solve", "steps away from the constraints"),
+        ("missing = beta - (J @ v[..., None])[..., 0]", "missing = -(J @ v[..., None])[..., 0]", "rates of prescribed motions are ignored"),
+        ("worst = max(gaps, key=lambda name: gaps[name])", "worst = min(gaps, key=lambda name: gaps[name])", "the error names the joint with the smallest gap"),
+        ("if not (left <= 1e-8 * speed).all():", "if False:", "rates that break a constraint are accepted"),
+    ),
+    *changes(
+        "structure/rows.py", "model/test_redundancy.py closed_form/test_mechanisms.py identity/test_robustness_random.py",
+        ("key=lambda rank: (ranks.count(rank), rank)", "key=lambda rank: (-ranks.count(rank), rank)", "the rank met most seldom"),
+        ("_, R, order = qr(J.T, mode=\"economic\", pivoting=True)", "_, R = qr(J.T, mode=\"economic\")\n    order = np.arange(len(R))", "rows are chosen without pivoting"),
+    ),
+    *changes(
+        "structure/row_sets.py", "agreement/test_row_sets.py",
+        ("if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):", "if np.all(independent >= INDEPENDENT):", "rows left out that are not spanned are not noticed"),
+        ("if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):", "if True:", "rows are chosen once"),
+        ("return bool((found >= GOOD / 10).all())", "return True", "one choice of rows is said to serve everywhere"),
+        ("found[chosen == k] = self._kernel(k)(*(x[chosen == k] for x in flat), threads=threads)", "found[chosen == k] = self._kernel(0)(*(x[chosen == k] for x in flat), threads=threads)", "another choice of rows is made and not used"),
+    ),
+    *changes(
+        "structure/dynamics.py", "model/test_keys.py",
+        (" rows {rows} loaded {loaded}\"", " loaded {loaded}\"", "key of a kernel without its kept rows"),
+        (" rows {rows} loaded {loaded}\"", " rows {rows}\"", "key of a kernel without its ports", Equivalent("the ports are part of the entry's own digest (`machines.build`), and a kernel with wrenches has one port more")),
+        ("_KERNELS.find(model, (formulation.key, what, loaded), make)", "_KERNELS.find(model, (formulation.key, loaded), make)", "reactions and multipliers are remembered in one place"),
+    ),
+    *changes(
+        "structure/kernels.py", "model/test_keys.py agreement/test_drives.py agreement/test_parameters.py model/test_memory.py",
+        ("hashlib.sha256(f\"{model.key} {name}\".encode())", "hashlib.sha256(name.encode())", "key of a kernel without its model"),
+        ("_TREE.find(model, (found.key, name), lambda", "_TREE.find(model, (found.key, \"\"), lambda", "quantities of a tree are remembered in one place"),
+    ),
+    *changes(
+        "structure/projection.py", "product/test_simulate.py identity/test_rows.py agreement/test_own_constraints.py",
+        ("return self.plus(q, -change[:, 0], *parameters), v - change[:, 1]", "return self.plus(q, change[:, 0], *parameters), v - change[:, 1]", "positions are projected the wrong way"),
+        ("return self.plus(q, -change[:, 0], *parameters), v - change[:, 1]", "return self.plus(q, -change[:, 0], *parameters), v", "velocities are not projected"),
+        ("return dq - self.rates(q, off[:, 0], *parameters), dv - off[:, 1]", "return 0 * dq, 0 * dv", "the error along the constraints is not controlled"),
+        ("NEWTON_STEPS = 3", "NEWTON_STEPS = 0", "samples are not projected"),
+    ),
+    *changes(
+        "structure/planarity.py", "agreement/test_points_held.py identity/test_points_planarity.py",
+        ("(\"move along\", np.outer(v @ K, K))", "(\"move along\", 0 * np.outer(v @ K, K))", "motions along the normal are not noticed"),
+        ("w - np.outer(w @ K, K)), (\"move", "0 * w), (\"move", "turns out of the plane are not noticed"),
+        ("relative = np.linalg.inv(F) @ M", "relative = np.linalg.inv(M) @ F", "poses of joints the other way"),
+    ),
+    *changes(
+        "structure/assemble.py", "model/test_assembly.py::test_prescribed_motion_sets_position_and_rate model/test_assembly.py",
+        ("q, _project_velocity(model, q, moving, free, t)", "q, _project_velocity(model, q, moving, free, 0.0)", "rates of prescribed motions at time zero"),
+    ),
+    *changes(
+        "structure/assemble.py", "product/test_simulate.py agreement/test_row_sets.py",
+        ("return np.asarray(np.abs(phi).max(axis=-1, initial=0.0) >= OPENED)", "return np.zeros(q.shape[:-1], dtype=bool)", "an opened loop is not noticed"),
+    ),
+    *changes(
+        "structure/assemble.py", "model/test_free_parameters.py",
+        ("if rank > usual:", "if False:", "values of parameters that make redundant constraints independent are accepted"),
+    ),
+    *changes(
+        "structure/kernels.py", "agreement/test_parameters.py",
+        ("return (model.parameters.nominal if model.values is None else model.values,)", "return (model.parameters.nominal,)", "values of free parameters are ignored"),
+        ("self._single if single else self.p", "self._single", "free parameters in single precision"),
+        ("return FreeKernel(self.kernel, p)", "return FreeKernel(self.kernel, self.p)", "a kernel keeps its first values of parameters"),
+    ),
+    *changes(
+        "structure/projection.py", "closed_form/test_singular_positions.py product/test_events.py identity/test_trajectory.py product/test_simulate.py",
+        ("c.J @ v - c.beta", "c.J @ v", "projected velocities forget prescribed rates"),
+    ),
+    *changes(
+        "structure/projection.py", "identity/test_trajectory.py product/test_simulate.py",
+        ("time = (t,) if self.model.depends_on_time else ()", "time = (0 * t,) if self.model.depends_on_time else ()", "projection at time zero"),
+    ),
+    *changes(
+        "structure/rows.py", "closed_form/test_mechanisms.py agreement/test_loops_agreement.py agreement/test_row_sets.py",
+        ("return [k for k in number.values() if k not in dropped]", "return list(number.values())", "redundant rows are kept in absolute coordinates"),
+    ),
+    *changes(
+        "structure/rows.py", "closed_form/test_mechanisms.py model/test_redundancy.py agreement/test_loops_agreement.py",
+        ("SMALL = 1e-8  # of rows of unit length: less is dependence", "SMALL = 1e-3  # of rows of unit length: less is dependence", "nearly dependent rows are dropped"),
+    ),
+    *changes(
+        "structure/redundancy.py", "model/test_assembly.py::test_a_locked_mechanism_says_so",
+        ("if found.freedoms == 0 and not moved and model.nv > 0:", "if False:", "a locked mechanism is accepted"),
+    ),
+    *changes(
+        "structure/redundancy.py", "model/test_conflicts.py::test_two_motions_that_conflict_are_refused model/test_assembly.py",
+        ("return len(pivots(J)) < len(pivots(J[fixed])) + fixed.count(False)", "return False", "motions that conflict are accepted"),
+    ),
+    *changes(
+        "structure/redundancy.py", "model/test_conflicts.py::test_a_loop_without_inertia_is_refused",
+        ("if values.size and values[0] <= 1e-12", "if values.size and values[0] <= -1", "a loop without inertia is accepted"),
+    ),
+    *changes(
+        "structure/redundancy.py", "model/test_redundancy.py closed_form/test_mechanisms.py",
+        ("kutzbach = 6 * model.nb - removed", "kutzbach = 6 * (model.nb - 1) - removed", "Gruebler's count without one body"),
+        ("tied = np.abs(null @ null.T) > 1e-6", "tied = np.abs(null @ null.T) > 0.6", "groups of dependent constraints are incomplete"),
+    ),
+    *changes(
+        "structure/rows.py", "model/test_conflicts.py::test_rows_that_are_nothing_but_rounding_do_not_count model/test_redundancy.py",
+        ("real = length > 1e-11 * np.broadcast_to(size, length.shape)", "real = length > 0", "rows that are nothing but rounding count"),
+    ),
+    *changes(
+        "structure/kernels.py", "model/test_keys.py::test_a_large_tree_is_looped_unless_numbers_are_free",
+        ("return len(model.tree.links) > LOOP_PAST and not model.parameters", "return len(model.tree.links) > LOOP_PAST", "a large model with free numbers is looped"),
+    ),
+]  # fmt: skip
