@@ -63,14 +63,21 @@ METHODS = {"system", "lift", "project", "rates", "plus"}
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are interpreted by CasADi instead of compiled: the same programs, at one state, sooner."""
+    """Kernels are interpreted by CasADi instead of compiled: the same programs, sooner."""
 
     def call(kernel: Kernel, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         known = vars(kernel)
         if "interpreted" not in known:
             known["interpreted"] = kernel.program.record()
-        values = known["interpreted"].call([ca.DM(np.asarray(a, dtype=float)) for a in args])
-        found = [np.array(x).reshape(port.shape) for port, x in zip(kernel.program.outputs, values, strict=True)]
+        ports, outputs = kernel.program.inputs, kernel.program.outputs
+        arrays = [np.asarray(a, dtype=float) for a in args]
+        batch = np.broadcast_shapes(*(a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)))
+        each = [np.broadcast_to(a, batch + p.shape).reshape(-1, *p.shape) for a, p in zip(arrays, ports, strict=True)]
+        rows = [known["interpreted"].call([ca.DM(a) for a in row]) for row in zip(*each, strict=True)]
+        found = [
+            np.array([np.array(row[k]).reshape(port.shape) for row in rows]).reshape(batch + port.shape)
+            for k, port in enumerate(outputs)
+        ]
         return tuple(found) if len(found) > 1 else found[0]
 
     monkeypatch.setattr(Kernel, "__call__", call)

@@ -20,6 +20,7 @@ from cardan.structure.condition import take_as_closed
 from cardan.structure.kernels import FreeKernel, tree_graph
 from cardan.structure.magnification import reach, recorded
 from cardan.structure.rounding import TOO_LARGE
+from cardan.structure.row_sets import ChoosingKernel
 
 from ..high_precision import exact
 from .robustness_mechanisms import Case, built, freed
@@ -96,6 +97,7 @@ def _kept(model: cd.Model, name: str, key: str = "spatial") -> Any:
     short = {"forward_dynamics": "forward", "inverse_dynamics": "inverse"}.get(name, name)
     places = ((key, name), (key, short, False), (key, short, True))
     kernel = next(thing for place in places for (_, *where), thing in model.memory.items() if where == [place])
+    kernel = kernel._kernel(0) if isinstance(kernel, ChoosingKernel) else kernel
     kernel = kernel.kernel if isinstance(kernel, FreeKernel) else kernel
     return kernel.function if isinstance(kernel, Interpreted) else kernel.program.record()
 

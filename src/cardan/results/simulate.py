@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -320,7 +320,8 @@ def _stored(job: _Job, states: _States, path: Any, overwrite: bool, report: Repo
                 lost = f"the systems from {lo} to {lo + len(part.q) - 1}, which could not be written, are in"
                 raise SimulationError(f"{error}; {lost} error.partial", last, t) from error
             steps, most_steps = steps + int(kept.steps.sum()), max(most_steps, int(kept.steps.max()))
-            here = energy_balance(job.trajectory(kept, part, (len(part.q),)), kept, job.integrator, job.request)
+            own = job if part.parameters is None else replace(job, model=with_values(job.model, part.parameters))
+            here = energy_balance(own.trajectory(kept, part, (len(part.q),)), kept, job.integrator, job.request)
             balance = balance.joined(here, lo)
             failures.add(kept, lo)
             if kept.interrupted:

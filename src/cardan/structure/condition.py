@@ -189,6 +189,7 @@ def measured_at(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -
 def _screened(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> float:
     """The condition of matrices at one configuration."""
     model = with_good_rows(model, q, t)
+    prepare(model, formulation)
     try:
         with np.errstate(all="ignore"):
             found = float((_in_tree if formulation.in_tree else _of_equations)(model, q, t, formulation))

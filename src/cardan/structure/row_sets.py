@@ -150,6 +150,8 @@ def _quality(model: Model, rows: list[int]) -> Quantity:
         import casadi as ca
 
         J = constraint_rows(model).graph(model, inputs)[0] / constant(np.sqrt(usual))
+        if not rows:
+            return [ca.SX(1), ca.mmax(ca.sum2(J**2))]
         above = model.tree.coordinate_ancestor()
         M = METRIC.graph(model, {"q": inputs["q"]})[0]
         L = tree_factor(M / ca.trace(M), above)
