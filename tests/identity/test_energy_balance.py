@@ -93,7 +93,7 @@ def test_batches_and_files(tmp_path: Any) -> None:
     model = four_bar().build()
     q0, _ = cd.assemble(model)
     along = np.linalg.svd(cd.constraint_jacobian(model, q0))[2][-1]
-    v0 = along * np.array([[0.1], [0.1], [20.0]])
+    v0 = along * np.array([[0.1], [0.1], [40.0]])
     options: dict[str, Any] = {"q0": q0, "v0": v0, "method": "rk4", "step": 0.02, "samples": 3}
     run, told = simulated(model, 0.3, **options)
     stored, again = simulated(model, 0.3, store=tmp_path / "run.nc", **options)

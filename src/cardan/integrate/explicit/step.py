@@ -164,7 +164,7 @@ STAGE_NEWTON_STEPS = 2
 # The largest correction of velocities that is accepted, as the kinetic energy removed relative to that there is. Where
 # the error is controlled it is this part of the relative tolerance; `NOISE` times the tolerances does not count.
 LARGEST_CORRECTION, PART_OF_TOLERANCE, NOISE = 1e-10, 1e-2, 100.0
-COARSE = 1e4  # times the largest correction: more is not accepted of fixed steps anywhere
+COARSE = 1e6  # times the largest correction: more is not accepted of fixed steps anywhere
 NEARLY_DEPENDENT = 1e-2  # a step that is refused where the rows are that near to it is taken carefully
 
 # Control of the step size: a factor between 1/5 and 5 from this error and the last one (Gustafsson's controller; the
