@@ -15,11 +15,6 @@ MUTANTS: list[Mutant] = [
         ("if not (left <= 1e-8 * speed).all():", "if False:", "rates that break a constraint are accepted"),
     ),
     *changes(
-        "structure/rows.py", "model/test_redundancy.py closed_form/test_mechanisms.py identity/test_robustness_random.py",
-        ("key=lambda rank: (ranks.count(rank), rank)", "key=lambda rank: (-ranks.count(rank), rank)", "the rank met most seldom"),
-        ("_, R, order = qr(J.T, mode=\"economic\", pivoting=True)", "_, R = qr(J.T, mode=\"economic\")\n    order = np.arange(len(R))", "rows are chosen without pivoting"),
-    ),
-    *changes(
         "structure/row_sets.py", "agreement/test_row_sets.py",
         ("if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):", "if np.all(independent >= INDEPENDENT):", "rows left out that are not spanned are not noticed"),
         ("if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):", "if True:", "rows are chosen once"),
@@ -45,12 +40,6 @@ MUTANTS: list[Mutant] = [
         ("NEWTON_STEPS = 3", "NEWTON_STEPS = 0", "samples are not projected"),
     ),
     *changes(
-        "structure/planarity.py", "agreement/test_points_held.py identity/test_points_planarity.py",
-        ("(\"move along\", np.outer(v @ K, K))", "(\"move along\", 0 * np.outer(v @ K, K))", "motions along the normal are not noticed"),
-        ("w - np.outer(w @ K, K)), (\"move", "0 * w), (\"move", "turns out of the plane are not noticed"),
-        ("relative = np.linalg.inv(F) @ M", "relative = np.linalg.inv(M) @ F", "poses of joints the other way"),
-    ),
-    *changes(
         "structure/assemble.py", "model/test_assembly.py::test_prescribed_motion_sets_position_and_rate model/test_assembly.py",
         ("q, _project_velocity(model, q, moving, free, t)", "q, _project_velocity(model, q, moving, free, 0.0)", "rates of prescribed motions at time zero"),
     ),
@@ -65,8 +54,6 @@ MUTANTS: list[Mutant] = [
     *changes(
         "structure/kernels.py", "agreement/test_parameters.py",
         ("return (model.parameters.nominal if model.values is None else model.values,)", "return (model.parameters.nominal,)", "values of free parameters are ignored"),
-        ("self._single if single else self.p", "self._single", "free parameters in single precision"),
-        ("return FreeKernel(self.kernel, p)", "return FreeKernel(self.kernel, self.p)", "a kernel keeps its first values of parameters"),
     ),
     *changes(
         "structure/projection.py", "closed_form/test_singular_positions.py product/test_events.py identity/test_trajectory.py product/test_simulate.py",
@@ -75,14 +62,6 @@ MUTANTS: list[Mutant] = [
     *changes(
         "structure/projection.py", "identity/test_trajectory.py product/test_simulate.py",
         ("time = (t,) if self.model.depends_on_time else ()", "time = (0 * t,) if self.model.depends_on_time else ()", "projection at time zero"),
-    ),
-    *changes(
-        "structure/rows.py", "closed_form/test_mechanisms.py agreement/test_loops_agreement.py agreement/test_row_sets.py",
-        ("return [k for k in number.values() if k not in dropped]", "return list(number.values())", "redundant rows are kept in absolute coordinates"),
-    ),
-    *changes(
-        "structure/rows.py", "closed_form/test_mechanisms.py model/test_redundancy.py agreement/test_loops_agreement.py",
-        ("SMALL = 1e-8  # of rows of unit length: less is dependence", "SMALL = 1e-3  # of rows of unit length: less is dependence", "nearly dependent rows are dropped"),
     ),
     *changes(
         "structure/redundancy.py", "model/test_assembly.py::test_a_locked_mechanism_says_so",
@@ -100,10 +79,6 @@ MUTANTS: list[Mutant] = [
         "structure/redundancy.py", "model/test_redundancy.py closed_form/test_mechanisms.py",
         ("kutzbach = 6 * model.nb - removed", "kutzbach = 6 * (model.nb - 1) - removed", "Gruebler's count without one body"),
         ("tied = np.abs(null @ null.T) > 1e-6", "tied = np.abs(null @ null.T) > 0.6", "groups of dependent constraints are incomplete"),
-    ),
-    *changes(
-        "structure/rows.py", "model/test_conflicts.py::test_rows_that_are_nothing_but_rounding_do_not_count model/test_redundancy.py",
-        ("real = length > 1e-11 * np.broadcast_to(size, length.shape)", "real = length > 0", "rows that are nothing but rounding count"),
     ),
     *changes(
         "structure/kernels.py", "model/test_keys.py::test_a_large_tree_is_looped_unless_numbers_are_free",

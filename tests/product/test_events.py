@@ -72,3 +72,10 @@ def test_short_steps_before_breaks_are_counted(method: str) -> None:
     """Steps of 0.1 s from 0 to a break at 0.25 s, and from there to the end at 1 s: 3 and 8."""
     run = cd.simulate(oscillator(), 1.0, [1.0], method=method, step=0.1, breaks=[0.25], samples=2)
     assert run.statistics["steps"] == 11
+
+
+@pytest.mark.parametrize("most", [10, 100, 300])
+def test_no_more_steps_than_allowed(most: int) -> None:
+    """The run ends after the last step allowed, not where a call of the kernel happens to end."""
+    run = cd.simulate(oscillator(), 1000.0, [1.0], max_steps=most, failures="keep", samples=2)
+    assert run.outcome == "too many steps" and run.statistics["steps"] == most
