@@ -21,6 +21,32 @@ def test_which_choices_are_settled():
     assert settled == {"four_bar": True, "n_four_bar": True, "parallelogram": False, "bennett": False, "sarrus": False}
 
 
+def test_a_loop_that_adds_no_constraint_changes_nothing():
+    """A double pendulum in an oblique plane, its last body also on that plane: all rows are rounding."""
+
+    def pendulum(loop):
+        m = cd.Mechanism("double pendulum", gravity=(0.5, -9.81, 2.0))
+        for name in ("upper", "lower"):
+            m.body(name, mass=1.0, com=(0.3, -0.1, 0.2), inertia=(0.1, 0.1, 0.1))
+        m.joint("A", cd.Revolute(axis=(1, 2, 3)), m.ground, "upper")
+        m.joint("B", cd.Revolute(axis=(1, 2, 3)), "upper", "lower", at=(0.7, 0.2, -0.1))
+        if loop:
+            m.joint("C", cd.Planar(normal=(1, 2, 3)), m.ground, "lower", child_at=(-0.7, -0.2, 0.1))
+        return m.build(cut=["C"]) if loop else m.build()
+
+    closed, rng = pendulum(True), np.random.default_rng(0)
+    assert is_settled(closed)
+    for _ in range(20):
+        q, v = rng.uniform(-1, 1, (2, 2))
+        np.testing.assert_allclose(cd.assemble(closed, q, v), (q, v), rtol=1e-12)
+    wanted = cd.forward_dynamics(pendulum(False), q, v)
+    for formulation in ("spatial", "absolute", "points"):
+        np.testing.assert_allclose(cd.forward_dynamics(closed, q, v, formulation=formulation), wanted, rtol=1e-11)
+    assert cd.actuation(closed, q, ["A", "B"]).kind == "exact"
+    tau = cd.inverse_dynamics(closed, q, v, wanted, driven=["A", "B"])
+    np.testing.assert_allclose(cd.forward_dynamics(closed, q, v, tau), wanted, rtol=1e-11)
+
+
 @pytest.mark.parametrize("built_at", [0.0, 0.7])
 @pytest.mark.parametrize("formulation", ["spatial", "absolute", "relative", "points"])
 def test_rows_judged_in_one_mode_are_not_used_in_the_other(built_at, formulation):

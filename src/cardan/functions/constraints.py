@@ -28,6 +28,7 @@ from cardan.structure.condition import watch
 from cardan.structure.dynamics import multiplier_kernel, reaction_formulation, reaction_kernel
 from cardan.structure.kernels import equations_at, time_argument
 from cardan.structure.redundancy import redundancy
+from cardan.structure.rows import real_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -201,7 +202,7 @@ def actuation(model: Model, q: ArrayLike, driven: Sequence[str]) -> Actuation:
     """Judge a choice of driven joints at a configuration `q` (nq,)."""
     model.require_one("actuation")
     q = one("actuation", "q", q, model.nq)
-    B, J = _drive_matrix(model, driven), np.asarray(constraint_jacobian(model, q))
+    B, J = _drive_matrix(model, driven), real_rows(model, np.asarray(constraint_jacobian(model, q)))
     freedoms = model.nv - _rank(J)
     commanded = _rank(np.concatenate([B, J.T], axis=1)) - _rank(J)
     return Actuation(freedoms, B.shape[1], commanded)
@@ -212,7 +213,7 @@ def drive_forces(
 ) -> np.ndarray:
     """Drives `tau` (..., nv) of the joints `driven` that, with constraint forces, give a `force` (..., nv)."""
     B = _drive_matrix(model, driven)
-    J = np.asarray(constraint_jacobian(model, q, t=t))
+    J = real_rows(model, np.asarray(constraint_jacobian(model, q, t=t)))
     if not np.isfinite(J).all():
         raise InputError("inverse_dynamics: some q or t gives constraints that are not finite; look for nan and inf")
     _require_possible(model, q, v, a, t)

@@ -156,10 +156,12 @@ def _polished(
     model: Model, q: np.ndarray, phi: np.ndarray, G: np.ndarray, free: np.ndarray, at: tuple[Any, ...]
 ) -> np.ndarray:
     """Closed to rounding by one more step, undamped: a tolerance in metres is coarse for a mechanism of micrometres."""
+    from cardan.structure.rows import real_rows  # which assembles
+
     if not phi.any():
         return q
     step = np.zeros(model.nv)
-    step[free] = -np.linalg.pinv(G[:, free], rcond=1e-6) @ phi
+    step[free] = -np.linalg.pinv(real_rows(model, G[:, free]), rcond=1e-6) @ phi
     moved: np.ndarray = tree_kernel(model, "plus")(q, step)
     closer = np.linalg.norm(constraint_kernels(model)[0](moved, *at)[0]) < np.linalg.norm(phi)
     return moved if closer else q
@@ -199,12 +201,14 @@ def _cannot(model: Model, phi: np.ndarray, row: tuple[int, ...]) -> ModelError:
 
 def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarray, t: float) -> np.ndarray:
     """The smallest change of the free rates that makes `J v = beta`."""
+    from cardan.structure.rows import real_rows  # which assembles
+
     if not model.has_rows:
         return np.array(v)
     J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
     missing = beta - (J @ v[..., None])[..., 0]
     moved = np.array(v)
-    moved[..., free] += (np.linalg.pinv(J[..., free], rcond=1e-10) @ missing[..., None])[..., 0]
+    moved[..., free] += (np.linalg.pinv(real_rows(model, J[..., free]), rcond=1e-10) @ missing[..., None])[..., 0]
     left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(axis=-1, initial=0.0)
     what = "with the held joints' rates as given" if not free.all() else "with its prescribed motions"
     speed = np.maximum(np.abs(v).max(axis=-1, initial=1.0), np.abs(beta).max(axis=-1, initial=1.0))

@@ -25,7 +25,7 @@ from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import FreeKernel, compile_quantity, parameter_arguments, time_argument, tree_kernel
 from cardan.structure.projection import METRIC
-from cardan.structure.rows import generic_configurations, independent_rows, row_matrix, row_sizes
+from cardan.structure.rows import ROUNDING, generic_configurations, independent_rows, row_matrix, row_sizes
 
 # Relative to what is usual for a row, as squares of sines: smaller pivots of the rows kept ask for another choice, and
 # so does a larger part of a row left out that the rows kept do not span.
@@ -65,7 +65,7 @@ def _judged(model: Model, q: np.ndarray, rows: list[int], t: Any = 0.0) -> np.nd
     """
     J = np.asarray(constraint_kernels(model)[1](q, *time_argument(model, t))[0]) / row_sizes(model)[:, None]
     every, own = (np.linalg.svd(x, compute_uv=False) for x in (J, J[:, rows]))
-    rank = (every > RANK * np.maximum(every[:, :1], 1e-300)).sum(axis=1)
+    rank = (every > np.maximum(RANK * every[:, :1], ROUNDING)).sum(axis=1)
     last = np.maximum(rank - 1, 0)[:, None]
     if own.shape[1] == 0:
         return np.where(rank == 0, 1.0, 0.0)

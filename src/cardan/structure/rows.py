@@ -16,10 +16,12 @@ from cardan.structure.assemble import assemble, closed_start, constraint_kernels
 from cardan.structure.kernels import equations_at, time_argument, tree_kernel
 
 SMALL = 1e-8  # of rows of unit length: less is dependence
+ROUNDING = 1e-11  # of what a row is computed from: less is none
 SAMPLES = 5
 
 _KEPT: Slot[str, list[int]] = Slot("constraint rows that are kept, by formulation")
 _INDEPENDENT: Slot[None, list[int]] = Slot("independent rows of the tree")
+_SIZES: Slot[None, np.ndarray] = Slot("sizes of the tree's rows")
 _GENERIC: Slot[None, list[np.ndarray]] = Slot("configurations that nothing singles out")
 
 
@@ -113,8 +115,14 @@ def row_matrix(model: Model, q: np.ndarray) -> np.ndarray:
 def scaled(J: np.ndarray, size: np.ndarray | float = 1.0) -> np.ndarray:
     """Rows of unit length, so that metres and radians weigh alike; mere rounding beside `size` becomes zero."""
     length = np.linalg.norm(J, axis=1)
-    real = length > 1e-11 * np.broadcast_to(size, length.shape)
+    real = length > ROUNDING * np.broadcast_to(size, length.shape)
     return np.where(real[:, None], J / np.where(real, length, 1.0)[:, None], 0.0)
+
+
+def real_rows(model: Model, J: np.ndarray) -> np.ndarray:
+    """The tree's constraint rows (..., nl, n) with zeros for those that are mere rounding: a loop that adds none."""
+    length = np.linalg.norm(J, axis=-1, keepdims=True)
+    return np.where(length <= ROUNDING * row_sizes(model)[:, None], 0.0, J)  # NaN stays
 
 
 def scaled_rows(model: Model, q: np.ndarray) -> np.ndarray:
@@ -124,6 +132,10 @@ def scaled_rows(model: Model, q: np.ndarray) -> np.ndarray:
 
 def row_sizes(model: Model) -> np.ndarray:
     """What the tree's constraint rows (nl,) are computed from: moments of size 1, forces of the mechanism's length."""
+    return _SIZES.find(model, None, lambda: _row_sizes(model.unbound))
+
+
+def _row_sizes(model: Model) -> np.ndarray:
     reach = [np.linalg.norm(x) for link in model.tree.links for x in (link.r, link.com)]
     reach += [np.linalg.norm(model.tree.body_pose[b].position) for b in range(model.nb)]
     reach += [np.linalg.norm(at.position) for joint in model.joints for at in (joint.at, joint.child_at)]
