@@ -182,3 +182,12 @@ def test_a_large_tree_is_looped_unless_numbers_are_free() -> None:
     model = cd.mechanisms.chain(65).build()
     assert equations_of(model, SPATIAL).looped
     assert not equations_of(model.free("gravity"), SPATIAL).looped
+
+
+def test_what_is_usual_for_rows_is_in_the_key() -> None:
+    """Kernels judge rows by their usual size, which is taken near the start; the key of the model has no start."""
+    one, other = (cd.mechanisms.four_bar(angle=angle).build() for angle in (1.0, 2.0))
+    assert one.key == other.key
+    assert equations_of(one, SPATIAL).key != equations_of(other, SPATIAL).key
+    again = cd.mechanisms.four_bar(angle=1.0).build()
+    assert equations_of(one, SPATIAL).key == equations_of(again, SPATIAL).key

@@ -32,7 +32,7 @@ from cardan.model.model import Model
 from cardan.program.march import March
 from cardan.program.program import Port, Program
 from cardan.structure.kernels import function_of, parameter_arguments
-from cardan.structure.rows import generic_configurations, kept_rows, row_matrix
+from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, usual_key
 
 NEWTON_STEPS = 3  # the gap left is the square of the last one seen
 _KERNEL: Slot[None, Kernel] = Slot("projection onto the constraints")
@@ -189,7 +189,8 @@ def _independence_kernel(model: Model) -> Kernel:
         p = [ca.SX.sym("p", model.parameters.size)] if free else []
         return ca.Function("independence", [q, t, *p], [Projection.of(model).at(t, q, p).independence()])
 
-    key = hashlib.sha256(f"{model.key} independence rows {kept_rows(model, SPATIAL)}".encode()).hexdigest()
+    facts = f"{model.key} independence rows {kept_rows(model, SPATIAL)} usual {usual_key(model)}"
+    key = hashlib.sha256(facts.encode()).hexdigest()
     inputs = (Port("q", (model.nq,)), Port("t", ()), *free)
     return compile_program(Program("independence", inputs, (Port("independence", ()),), key, record))
 

@@ -25,7 +25,14 @@ from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import FreeKernel, compile_quantity, parameter_arguments, time_argument, tree_kernel
 from cardan.structure.projection import METRIC
-from cardan.structure.rows import ROUNDING, generic_configurations, independent_rows, row_matrix, row_sizes
+from cardan.structure.rows import (
+    ROUNDING,
+    generic_configurations,
+    independent_rows,
+    row_matrix,
+    row_sizes,
+    usual_key,
+)
 
 # Relative to what is usual for a row, as squares of sines: smaller pivots of the rows kept ask for another choice, and
 # so does a larger part of a row left out that the rows kept do not span.
@@ -174,7 +181,7 @@ def _quality_kernel(model: Model) -> Any:
     def make() -> Any:
         home = model.unbound
         rows = independent_rows(home)
-        return compile_quantity(home, _quality(home, rows), f"rows {rows}")
+        return compile_quantity(home, _quality(home, rows), f"rows {rows} usual {usual_key(home)}")
 
     return _QUALITY.find(model, None, make)
 
@@ -185,12 +192,12 @@ class ChoosingKernel:
     `kernel_of` makes the kernel of a model with one choice of rows. The first argument is `q`; time is the last one.
     """
 
-    def __init__(self, model: Model, kernel_of: Callable[[Model], Any], values: np.ndarray | None = None) -> None:
-        self.model, self.kernel_of, self.values = model, kernel_of, values
+    def __init__(self, model: Model, kernel_of: Callable[[Model], Any]) -> None:
+        self.model, self.kernel_of = model, kernel_of
 
     def at_values(self, p: np.ndarray) -> ChoosingKernel:
         """The same at other values (..., size) of the free parameters."""
-        return ChoosingKernel(self.model.unbound._bound(p), self.kernel_of, p)
+        return ChoosingKernel(self.model.unbound._bound(p), self.kernel_of)
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """Evaluate like any kernel: with the first choice of rows, and again where that is not good."""

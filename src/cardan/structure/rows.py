@@ -5,6 +5,8 @@ Free parameters are at their nominal values here.
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from cardan.errors import ModelError
@@ -78,6 +80,12 @@ def usual(ranks: list[int]) -> int:
 def generic_configurations(model: Model) -> list[np.ndarray]:
     """A few consistent configurations (nq,) that nothing singles out."""
     return list(_GENERIC.find(model, None, lambda: _generic_configurations(model.unbound)))
+
+
+def usual_key(model: Model) -> str:
+    """Digest of these configurations: what is usual there enters kernels as numbers, and `model.key` has no start."""
+    digits = np.round(generic_configurations(model), 6) + 0.0
+    return hashlib.sha256(digits.tobytes()).hexdigest()[:16]
 
 
 def _generic_configurations(model: Model) -> list[np.ndarray]:

@@ -35,7 +35,7 @@ from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
 from cardan.structure.kernels import function_of, is_large, tree_quantity
 from cardan.structure.projection import Projection
-from cardan.structure.rows import kept_rows
+from cardan.structure.rows import kept_rows, usual_key
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class ExplicitEquations:
         looped = " looped" if self.looped else ""
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
         how = f"{looped}{' careful' if self.careful else ''} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
-        return f"{self.formulation.facts(self.model)}{how}"
+        usual = f" usual {usual_key(self.model.unbound)}" if self.projects else ""
+        return f"{self.formulation.facts(self.model)}{how}{usual}"
 
     @property
     def projects(self) -> bool:
