@@ -12,8 +12,9 @@ from cardan.algebra import spatial as sp
 from cardan.algebra.rotation import rotation_exp, rotation_integral, skew
 from cardan.mechanisms import random_inertia
 from cardan.model.joint import TABLE
+from cardan.model.tree import GROUND
 
-from ..trees import close, random_rotation, seeds
+from ..trees import close, random_rotation, seeds, tree_model
 
 few = settings(max_examples=20)
 
@@ -163,3 +164,77 @@ def test_FX_B3_and_B4_are_batched_in_the_textbook() -> None:
         [cd.textbook.body_kinetic_energy(b.I, u) for b, u in zip(bodies, v, strict=True)],
         1e-12,
     )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_FX_C1_energy_and_momentum_of_every_subtree(seed: int) -> None:
+    """Against sums over the bodies beyond, each by its own twist; and one step of the recursion as FX has it."""
+    rng = np.random.default_rng(seed)
+    model = tree_model(seed)
+    q, v = model.random_state(rng, 2)
+    T, h = cd.subtree_kinetic_energy(model, q, v), cd.subtree_momentum(model, q, v)
+    assert T.shape == (2, model.nb) and h.shape == (2, model.nb, 6)
+    poses, twists = cd.body_poses(model, q), cd.body_twists(model, q, v)
+    I = np.array([inertia_of(b) for b in model.bodies])
+    own_T = cd.textbook.body_kinetic_energy(I, twists)
+    to_ground = np.array([[force_to_ground(P) for P in row] for row in poses])
+    own_h = np.einsum("tbij,bjk,tbk->tbi", to_ground, I, twists)
+    parent = parents(model)
+    for i in range(model.nb):
+        beyond = [k for k in range(model.nb) if i in path(k, parent)]
+        close(T[:, i], own_T[:, beyond].sum(axis=1), 1e-12)
+        close(h[:, i], own_h[:, beyond].sum(axis=1), 1e-11)
+    roots = [i for i in range(model.nb) if parent[i] == GROUND]
+    close(T[:, roots].sum(axis=1), cd.kinetic_energy(model, q, v), 1e-12)
+    close(h[:, roots].sum(axis=1), cd.momentum(model, q, v), 1e-11)
+    last = next(i for i in range(model.nb) if i not in parent.values())
+    w, zero = twists[0, last], np.zeros(6)
+    found = cd.textbook.FX_C1(w, zero, 0.0, I[last], 0.0, zero)
+    close(found[1], T[0, last], 1e-12)
+    close(to_ground[0, last] @ found[2], h[0, last], 1e-11)
+
+
+def parents(model: cd.Model) -> dict[int, int]:
+    """The next body towards the ground, of every body; joints may point either way."""
+    found: dict[int, int] = {}
+    reached = {GROUND}
+    while len(found) < model.nb:
+        for joint in model.joints:
+            for near, far in ((joint.parent, joint.child), (joint.child, joint.parent)):
+                if near in reached and far not in reached:
+                    found[far] = near
+                    reached.add(far)
+    return found
+
+
+def path(k: int, parent: dict[int, int]) -> list[int]:
+    """A body and all bodies between it and the ground."""
+    found = [k]
+    while parent[found[-1]] != GROUND:
+        found.append(parent[found[-1]])
+    return found
+
+
+def inertia_of(body: cd.model.body.Body) -> np.ndarray:
+    return sp.rigid_inertia(body.mass, body.mass * body.com, sp.inertia_about_origin(body.mass, body.com, body.inertia))
+
+
+def force_to_ground(P: np.ndarray) -> np.ndarray:
+    """From moment and force at a body's origin to those at the ground's."""
+    R, p = P[:3, :3], P[:3, 3]
+    return np.block([[R, skew(p) @ R], [np.zeros((3, 3)), R]])
+
+
+def test_FX_C1_subtrees_of_a_loop_and_of_welded_bodies() -> None:
+    """In a cut loop each chain has its own; a body welded to another is beyond it."""
+    m = cd.Mechanism("welded")
+    for name in ("arm", "tool", "tip"):
+        m.body(name, mass=2.0, com=(0.1, 0, 0), inertia=np.diag([0.1, 0.2, 0.3]))
+    m.joint("hinge", cd.Revolute(axis=(0, 0, 1)), m.ground, "arm")
+    m.joint("weld", cd.Rigid(), "arm", "tool", at=(0.5, 0, 0))
+    m.joint("wrist", cd.Revolute(axis=(0, 1, 0)), "tool", "tip", at=(0.2, 0, 0))
+    model = m.build()
+    q, v = np.array([0.3, 0.4]), np.array([1.0, 2.0])
+    T = cd.subtree_kinetic_energy(model, q, v)
+    own = cd.textbook.body_kinetic_energy(np.array([inertia_of(b) for b in model.bodies]), cd.body_twists(model, q, v))
+    close(T, own[::-1].cumsum()[::-1], 1e-13)
