@@ -85,5 +85,5 @@ def test_a_sentence_says_what_is_wrong(case: str) -> None:
 
 
 def test_an_unknown_equation_names_the_nearest() -> None:
-    with pytest.raises(AttributeError, match="F6_8.*F6_"):
+    with pytest.raises(AttributeError, match=r"F6_8.*F6_"):
         t.F6_8  # noqa: B018

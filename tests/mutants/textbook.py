@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Mutants of `textbook`: the equations of the sources."""
 
 from __future__ import annotations
