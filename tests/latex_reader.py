@@ -12,9 +12,18 @@ from collections.abc import Mapping
 import numpy as np
 
 PARTS = re.compile(
-    r"\\left\(|\\right\)|\\frac|\\tfrac|\\widetilde|\\times\^\{\*\}|\\times|\\cdot|\\\\|&|\\begin\{bmatrix\}|"
+    r"\\left\||\\right\||\\left\(|\\right\)|\\frac|\\tfrac|\\widetilde|\\times\^\{\*\}|\\times|\\cdot|\\\\|&|\\begin\{bmatrix\}|"
     r"\\end\{bmatrix\}|\^\{(?:T|-1|2)\}|[-+{}]|\d+(?:\.\d+)?|\s+"
 )
+
+
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])  # K x in the plane
+
+
+def tilde(letter: str) -> str:
+    """The letter with a tilde over its base."""
+    base, mark, index = letter.partition("_")
+    return rf"\tilde{{{base}}}{mark}{index}"
 
 
 def cross_matrix(a: np.ndarray) -> np.ndarray:
@@ -29,8 +38,11 @@ class Reader:
         self.letters = dict(letters)
         for letter, value in letters.items():
             if value.shape == (3, 1):
-                base, mark, index = letter.partition("_")
-                self.letters[rf"\tilde{{{base}}}{mark}{index}"] = cross_matrix(value)
+                self.letters[tilde(letter)] = cross_matrix(value)
+            elif value.shape == (2, 1):
+                self.letters[tilde(letter)] = TURN @ value
+        self.letters.setdefault(r"\tilde{K}", TURN)
+        self.letters.setdefault("I", np.eye(2))  # AT's unit matrix
         self.tokens = list(self._tokens(text))
         self.at = 0
 
@@ -40,7 +52,7 @@ class Reader:
         while at < len(text):
             letter = next((x for x in by_length if text.startswith(x, at)), None)
             if letter is None:
-                if text.startswith("K", at) and re.match(r"K \\(times|cdot)", text[at:]):
+                if re.match(r"K \\(times|cdot)", text[at:]):
                     letter = "K"
                 else:
                     m = PARTS.match(text, at)
@@ -54,6 +66,11 @@ class Reader:
     @property
     def next(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether the unit normal of the plane comes next, which only stands in products."""
+        return self.next == "K" and "K" not in self.letters
 
     def take(self, expected: str = "") -> str:
         token = self.next
@@ -78,7 +95,7 @@ class Reader:
         return total
 
     def cross(self) -> np.ndarray:
-        if self.next == "K":
+        if self.is_normal:
             return self.normal()
         a = self.product()
         if self.next.startswith(r"\times"):
@@ -106,15 +123,17 @@ class Reader:
         return rest if self.ends() else multiplied(rest, self.product())
 
     def ends(self) -> bool:
-        return self.next in ("", "+", "-", "}", "&", r"\\", r"\right)", r"\end{bmatrix}", "K") or self.next.startswith(
-            r"\times"
+        return (
+            self.next in ("", "+", "-", "}", "&", r"\\", r"\right)", r"\end{bmatrix}")
+            or self.is_normal
+            or (self.next.startswith((r"\times", r"\right")))
         )
 
     def product(self) -> np.ndarray:
         total = self.factor()
         while not self.ends():
             total = multiplied(total, self.factor())
-        if self.next == "K":
+        if self.is_normal:
             total = multiplied(total, self.normal())
         return total
 
@@ -136,8 +155,13 @@ class Reader:
         if token in (r"\frac", r"\tfrac"):
             above, below = self.group(), self.group()
             return above / below[0, 0]
+        if token == r"\left|":
+            found = np.array([[np.linalg.norm(self.sum())]])
+            self.take(r"\right|")
+            return found
         if token == r"\widetilde":
-            return cross_matrix(self.group())
+            found = self.group()
+            return cross_matrix(found) if len(found) == 3 else TURN @ found
         if token == r"\begin{bmatrix}":
             return self.matrix()
         return np.array([[float(token)]])
@@ -149,14 +173,28 @@ class Reader:
         return found
 
     def matrix(self) -> np.ndarray:
-        rows: list[list[np.ndarray]] = [[]]
+        rows: list[list[np.ndarray | None]] = [[]]
         while True:
-            rows[-1].append(self.sum())
+            empty = self.next == "0"
+            part = self.sum()
+            rows[-1].append(None if empty else part)
             token = self.take()
             if token == r"\end{bmatrix}":
-                return np.block(rows)
+                return assembled(rows)
             if token == r"\\":
                 rows.append([])
+
+
+def assembled(rows: list[list[np.ndarray | None]]) -> np.ndarray:
+    """Blocks; a printed 0 is as high as its row and as wide as its column."""
+    heights = [next(len(part) for part in row if part is not None) for row in rows]
+    widths = [next(column[k].shape[1] for column in rows if column[k] is not None) for k in range(len(rows[0]))]  # type: ignore[union-attr]
+    return np.block(
+        [
+            [np.zeros((h, w)) if part is None else part for w, part in zip(widths, row, strict=True)]
+            for h, row in zip(heights, rows, strict=True)
+        ]
+    )
 
 
 def multiplied(a: np.ndarray, b: np.ndarray) -> np.ndarray:
