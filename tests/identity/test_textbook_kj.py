@@ -5,7 +5,9 @@ Everything runs through CasADi's interpreter: no kernel is compiled.
 
 from __future__ import annotations
 
+import importlib.util
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -328,3 +330,14 @@ def test_relative_rows_in_components_of_B2(kind: str) -> None:
     name = "f_B2_" if kind == "revolute" else "e_B2_"
     n = len(TURNS.get(kind, (0, 1)))
     close([float(numbers(equation, x | {name: np.eye(3)[i]})[0]) for i in range(n)], error[:n], 1e-12)
+
+
+def test_the_pages_of_the_joints_are_current() -> None:
+    file = Path(__file__).resolve().parents[2] / "docs" / "make_joints.py"
+    spec = importlib.util.spec_from_file_location("make_joints", file)
+    assert spec is not None and spec.loader is not None
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    for joint in pages.JOINTS:
+        text = (file.parent / "sources" / f"kj_{joint.name}.md").read_text()
+        assert text == pages.page(joint), f"run python docs/make_joints.py for {joint.name}"

@@ -48,7 +48,7 @@ def _residual(meaning: str, unit: str, shape: tuple[int, ...] = ()) -> Quantity:
 LETTERS = {
     "R_B1": Quantity("[R_{B_1}]", (3, 3), "rotation from fixed components to those of B1", "1", rules.rotation),
     "R_B2": Quantity("[R_{B_2}]", (3, 3), "rotation from fixed components to those of B2", "1", rules.rotation),
-    "R_B1B2": Quantity("[{}^{B_1}R_{B_2}]", (3, 3), "rotation from B1 components to B2 components", "1", rules.rotation),
+    "R_B1B2": Quantity("[{}^{B_1}R_{B_2}]", (3, 3), "rotation from B1 to B2 components", "1", rules.rotation),
     **_two_bodies("p_G", "p_{G_#}", "position of the centre of mass of B", "m"),
     **_two_bodies("v_G", "v_{G_#}", "velocity of the centre of mass of B", "m/s"),
     **_two_bodies("a_G", "a_{G_#}", "acceleration of the centre of mass of B", "m/s^2"),
