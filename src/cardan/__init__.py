@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         reactions,
         undetermined_reactions,
     )
+    from cardan.functions.derivatives import Derivatives
     from cardan.functions.dynamics import (
         bias_force,
         coriolis_matrix,
@@ -133,6 +134,7 @@ _LAZY = {
         "functions.check": "check",
         "functions.constraints": "Actuation actuation constraint_jacobian constraint_residual multipliers reactions "
         "undetermined_reactions",
+        "functions.derivatives": "Derivatives",
         "functions.dynamics": "bias_force coriolis_matrix forward_dynamics gravity_force inverse_dynamics "
         "inverse_mass_matrix joint_wrenches mass_matrix plus rates",
         "functions.energy": "center_of_mass centroidal_momentum kinetic_energy momentum potential_energy power "
@@ -164,8 +166,8 @@ _LAZY = {
 
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "Constraint", "Cylindrical",
-    "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear",
-    "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law",
+    "Derivatives", "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free",
+    "Gear", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law",
     "LoopError", "Mechanism", "Model", "ModelError", "Particles", "Planar", "Pose", "Prismatic", "Redundancy",
     "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "SimulationError",
     "SingleMotion", "Spherical", "State", "Store", "Symbols", "Trajectory", "TreeFormulation", "Universal",

@@ -30,8 +30,8 @@ from cardan.algebra.spatial import (
 )
 from cardan.formulation.armature import drive_force, not_carried, own_columns, rotor_energy, with_own
 from cardan.formulation.kinematics import joint, pose, velocity
-from cardan.formulation.quantity import Inputs, Quantity, per_body, per_velocity, square
-from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
+from cardan.formulation.quantity import Inputs, Quantity, fixed, per_body, per_velocity, square
+from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, run
 from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, totals
 from cardan.model.joint import configuration_rate
 from cardan.model.model import Model
@@ -372,8 +372,32 @@ class Spatial(TreeFormulation):
 SPATIAL = Spatial()
 
 
-def frame_jacobian(frame: str) -> Quantity:
+def frame_pose_of(frame: str) -> Quantity:
+    """Quantity `pose` (4, 4) of a body or frame in ground axes."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        R, r = _frame_at(model, inputs["q"], frame)
+        return [ca.vertcat(ca.horzcat(R, r), ca.SX([[0, 0, 0, 1]]))]
+
+    return Quantity(f"pose of {frame}", ("q",), (("pose", fixed(4, 4)),), write=write)
+
+
+def _frame_at(model: Model, q: Matrix, frame: str) -> tuple[Matrix, Matrix]:
+    """Axes and origin of a body or frame in ground axes."""
+    i, at = model.placement(frame)
+    R, r = eye(3, q), type(q)(3, 1)
+    if i != GROUND:
+        link = run(BODY_POSES, model, {"q": q}).links[i]
+        R, r = link.R, link.r0
+    return R @ constant(at.rotation), r + R @ constant(at.position)
+
+
+def frame_jacobian(frame: str, axes: str = "body") -> Quantity:
     """Quantity `J` (6, nv) with `J v` the twist of a body or frame in its own components.
+
+    With `axes="ground"` it is the angular velocity, and the velocity of the frame's origin, in ground components.
 
     Six unit forces on the frame are carried to the root (RBDA section 6.3). The joint forces `S^T G` on the way are
     the transpose of the velocities per unit rate.
@@ -392,6 +416,6 @@ def frame_jacobian(frame: str) -> Quantity:
             J[:, link.v] = forces[0].T @ b.S
             forces = force_to_parent(b, forces)
             i = link.parent
-        return [J]
+        return [J if axes == "body" else turned(_frame_at(model, q, frame)[0]) @ J]
 
     return Quantity(f"jacobian of {frame}", ("q",), (("J", lambda model: (6, model.nv)),), write=write)

@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
+from cardan.formulation.dynamics import constraint_state
+from cardan.formulation.dynamics import multipliers as written_multipliers
+from cardan.formulation.dynamics import reactions as written_reactions
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL
+from cardan.functions.derivatives import Derivatives, Names, with_derivatives
 from cardan.functions.kinematics import body_poses
 from cardan.model.force import BodyPose
 from cardan.model.html import html_table
@@ -31,31 +36,52 @@ from cardan.structure.redundancy import redundancy
 from cardan.structure.rows import real_rows
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 _REACTIONS: KernelSlot[str | Formulation] = KernelSlot("reactions, by formulation")
 
 
-def constraint_residual(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> NDArray[Any]:
+def constraint_residual(
+    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, by: Names = None, chart: str = "tangent"
+) -> Any:
     """Residual `phi` (..., nl) of the constraint rows `model.rows`, in the unit of each; zero where they hold.
 
     Rows on rates only have none: they are zero here. Row by row, its rate along `v` is that of `constraint_jacobian`.
     """
+    if by is not None:
+        return _rows_by("constraint_residual", model, 0, q, t, by, chart)
     return constraint_kernels(model)[0](q, *time_argument(model, t))[0]
 
 
-def constraint_jacobian(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> NDArray[Any]:
+def constraint_jacobian(
+    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, by: Names = None, chart: str = "tangent"
+) -> Any:
     """Rows `J` (..., nl, nv) of the constraints `J v = beta` in the tree's rates, one for each of `model.rows`.
 
     At a consistent configuration `J` is the derivative of `constraint_residual` along the rates, row by row.
     """
+    if by is not None:
+        return _rows_by("constraint_jacobian", model, 1, q, t, by, chart)
     return constraint_kernels(model)[1](q, *time_argument(model, t))[0]
+
+
+def _rows_by(owner: str, model: Model, part: int, q: Any, t: Any, by: Any, chart: Any) -> Derivatives:
+    """One part of the constraints' state, `phi` or `J`, with its derivatives."""
+    whole = constraint_state(model)
+    one = Quantity(
+        owner,
+        whole.inputs,
+        whole.outputs[part : part + 1],
+        write=lambda model, x: whole.graph(model, x)[part : part + 1],
+    )
+    return with_derivatives(owner, model, by, chart, one, SPATIAL, (q, *time_argument(model, t)))
 
 
 def reactions(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: ArrayLike | None = None,
-    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", **removed: Unpack[Removed],
-) -> NDArray[Any]:  # fmt: skip
+    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent",
+    **removed: Unpack[Removed],
+) -> Any:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint, tree joint or cut, exerts on its child at a consistent state.
 
     It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
@@ -68,6 +94,12 @@ def reactions(
         raise no_such_argument("reactions", removed)
     tau = np.zeros(model.nv) if tau is None else tau
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
+    if by is not None:
+        found = formulation_of(model, formulation)
+        return with_derivatives(
+            "reactions", model, by, chart, written_reactions(model, found, ()), found,
+            (q, v, tau, wrenches, *time_argument(model, t)), make=lambda wanted: reaction_kernel(model, found, wanted),
+        )  # fmt: skip
     kernel = model.memory.get((_REACTIONS, formulation))
     if kernel is None:
         found = formulation_of(model, formulation)
@@ -80,8 +112,8 @@ def reactions(
 
 def multipliers(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0,
-    formulation: str | Formulation = "spatial", **removed: Unpack[Removed],
-) -> NDArray[Any]:  # fmt: skip
+    formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent", **removed: Unpack[Removed],
+) -> Any:  # fmt: skip
     """Multipliers `lam` (..., nl) of a formulation's constraint rows: `M vdot + J^T lam = f`.
 
     Rows, with the unit of each multiplier, are those of `cd.equations(model, formulation=...).rows`, for the tree's
@@ -90,6 +122,12 @@ def multipliers(
     if removed:
         raise no_such_argument("multipliers", removed)
     tau = np.zeros(model.nv) if tau is None else tau
+    if by is not None:
+        found = formulation_of(model, formulation)
+        return with_derivatives(
+            "multipliers", model, by, chart, written_multipliers(model, found, ()), found,
+            (q, v, tau, *time_argument(model, t)), make=lambda wanted: multiplier_kernel(model, found, wanted),
+        )  # fmt: skip
     return multiplier_kernel(model, formulation_of(model, formulation))(q, v, tau, *time_argument(model, t))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.functions import looped
+from cardan.functions.derivatives import Derivatives, Names, tree_derivatives, with_derivatives
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.structure.formulation import formulation_of
@@ -31,10 +32,12 @@ _JOINT_WRENCHES: KernelSlot[str] = KernelSlot("joint wrenches of a tree with for
 
 def forward_dynamics(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: ArrayLike | None = None,
-    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
-    threads: int | None = None, **removed: Unpack[Removed],
-) -> NDArray[Any]:  # fmt: skip
+    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent",
+    out: Any = None, threads: int | None = None, **removed: Unpack[Removed],
+) -> Any:  # fmt: skip
     """Accelerations `a` (..., nv) under joint forces `tau` (none by default), wrenches and the model's force elements.
+
+    With `by=("q", "v", "tau")`, `cd.Derivatives` by these: also "wrenches", "t", "parameters".
 
     With loops or couplings the state should be consistent (`cd.assemble`). Where q leaves them open the answer is that
     of the same equations there, by which the gap does not accelerate: `cd.constraint_residual` tells the gap, and a
@@ -46,6 +49,8 @@ def forward_dynamics(
         raise no_such_argument("forward_dynamics", removed)
     if tau is None:
         tau = np.zeros(model.nv, _kind(q))
+    if by is not None:
+        return _forward_by(model, q, v, tau, wrenches, t, formulation, by, chart, out, threads)
     if wrenches is None:
         kernel = model.memory.get((_FORWARD, formulation))
         if kernel is not None:
@@ -71,12 +76,36 @@ def forward_dynamics(
     return tree_kernel(model, "forward_dynamics_loaded", found)(q, v, tau, wrenches, out=out, threads=threads)
 
 
+def _forward_by(
+    model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: Any, formulation: Any, by: Any, chart: Any, out: Any,
+    threads: int | None,
+) -> Derivatives:  # fmt: skip
+    found = formulation_of(model, formulation)
+    loaded = wrenches is not None or "wrenches" in ((by,) if isinstance(by, str) else by)
+    loads = (np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches,) if loaded else ()
+    make: Any = None
+    if model.is_plain and found.in_tree and found.has_recursions:
+        quantity = tree_quantity(found, f"forward_dynamics{'_loaded' if loaded else ''}")
+    else:
+        from cardan.formulation.dynamics import forward_dynamics as written
+        from cardan.structure.dynamics import forward_kernel
+
+        quantity = written(model, found, (), loaded)  # its ports; the kernel chooses the rows
+        make = lambda wanted: forward_kernel(model, found, loaded, wanted)
+    args = (q, v, tau, *loads, *time_argument(model, t))
+    return with_derivatives(
+        "forward_dynamics", model, by, chart, quantity, found, args, make=make, out=out, threads=threads
+    )
+
+
 def inverse_dynamics(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, driven: Sequence[str] | None = None,
     wrenches: ArrayLike | None = None, t: ArrayLike = 0.0, formulation: str | Formulation = "spatial",
-    out: NDArray[Any] | None = None, threads: int | None = None, **removed: Unpack[Removed],
-) -> NDArray[Any]:  # fmt: skip
+    by: Names = None, chart: str = "tangent", out: Any = None, threads: int | None = None, **removed: Unpack[Removed],
+) -> Any:  # fmt: skip
     """Joint forces `tau` (..., nv) that give accelerations `a`: for a tree `tau = M a + bias_force`.
+
+    With `by=("q", "v", "a")`, `cd.Derivatives` by these: also "wrenches", "t", "parameters"; not with `driven`.
 
     With loops or couplings name the joints that are `driven`; the others get none. If the drives cannot give `a` it
     is an error; if there are more drives than freedoms the smallest forces are returned (see `cd.actuation`). The
@@ -84,6 +113,8 @@ def inverse_dynamics(
     """
     if removed:
         raise no_such_argument("inverse_dynamics", removed)
+    if by is not None:
+        return _inverse_by(model, q, v, a, driven, wrenches, t, formulation, by, chart, out, threads)
     if wrenches is None and driven is None:
         kernel = model.memory.get((_INVERSE, formulation))
         if kernel is not None:
@@ -107,22 +138,48 @@ def inverse_dynamics(
     return _given(out, force if driven is None else drive_forces(model, q, v, a, force, driven, t))
 
 
+def _inverse_by(
+    model: Model, q: Any, v: Any, a: Any, driven: Any, wrenches: Any, t: Any, formulation: Any, by: Any, chart: Any,
+    out: Any, threads: int | None,
+) -> Derivatives:  # fmt: skip
+    if driven is not None or model.has_rows:
+        raise InputError(
+            "inverse_dynamics: by= is for mechanisms without loops and couplings; differentiate forward_dynamics by "
+            "'tau' and solve for the drives"
+        )
+    found = formulation_of(model, formulation)
+    loaded = wrenches is not None or "wrenches" in ((by,) if isinstance(by, str) else by)
+    if found.has_recursions and model.is_plain:
+        quantity = tree_quantity(found, f"inverse_dynamics{'_loaded' if loaded else ''}")
+    else:
+        from cardan.formulation.dynamics import inverse_dynamics as written
+
+        quantity, loaded = written(model, found), True
+    loads = (np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches,) if loaded else ()
+    args = (q, v, a, *loads, *(time_argument(model, t) if "t" in quantity.inputs else ()))
+    return with_derivatives("inverse_dynamics", model, by, chart, quantity, found, args, out=out, threads=threads)
+
+
 def mass_matrix(
-    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
-    threads: int | None = None,
-) -> NDArray[Any]:  # fmt: skip
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None,
+) -> Any:  # fmt: skip
     """Joint-space inertia `M` (..., nv, nv) of the tree, symmetric positive definite.
 
     With loops it is still the tree's: the constraints are not in it.
     """
+    if by is not None:
+        return tree_derivatives("mass_matrix", model, by, chart, formulation, (q,), out=out, threads=threads)
     return tree_kernel(model, "mass_matrix", formulation)(q, out=out, threads=threads)
 
 
 def inverse_mass_matrix(
-    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
-    threads: int | None = None,
-) -> NDArray[Any]:  # fmt: skip
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None,
+) -> Any:  # fmt: skip
     """Inverse of the tree's mass matrix (..., nv, nv); with loops it is still the tree's."""
+    if by is not None:
+        return tree_derivatives("inverse_mass_matrix", model, by, chart, formulation, (q,), out=out, threads=threads)
     if is_large(model):
         return _given(out, looped.inverse_mass_matrix(model, q, formulation_of(model, formulation)))
     return tree_kernel(model, "inverse_mass_matrix", formulation)(q, out=out, threads=threads)
@@ -130,27 +187,64 @@ def inverse_mass_matrix(
 
 def bias_force(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial",
-    out: NDArray[Any] | None = None, threads: int | None = None,
-) -> NDArray[Any]:  # fmt: skip
+    by: Names = None, chart: str = "tangent", out: Any = None, threads: int | None = None,
+) -> Any:  # fmt: skip
     """Velocity and gravity terms (..., nv) of the tree: the joint forces at zero acceleration, FX(B3)'s `C`.
 
     Loops, couplings and force elements are not in it; `inverse_dynamics` has them.
     """
+    if by is not None:
+        return tree_derivatives(
+            "bias_force",
+            model,
+            by,
+            chart,
+            formulation,
+            (
+                q,
+                v,
+            ),
+            out=out,
+            threads=threads,
+        )
     return tree_kernel(model, "bias_force", formulation)(q, v, out=out, threads=threads)
 
 
 def gravity_force(
-    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
-    threads: int | None = None,
-) -> NDArray[Any]:  # fmt: skip
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None,
+) -> Any:  # fmt: skip
     """Joint forces (..., nv) that hold the tree at rest against gravity; loops and force elements are not in them."""
+    if by is not None:
+        return tree_derivatives("gravity_force", model, by, chart, formulation, (q,), out=out, threads=threads)
     return tree_kernel(model, "gravity_force", formulation)(q, out=out, threads=threads)
 
 
 def coriolis_matrix(
-    model: Model, q: ArrayLike, v: ArrayLike, *, out: NDArray[Any] | None = None, threads: int | None = None
-) -> NDArray[Any]:
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    by: Names = None,
+    chart: str = "tangent",
+    out: Any = None,
+    threads: int | None = None,
+) -> Any:
     """Matrix `C` (..., nv, nv) of the tree: `C v = bias_force - gravity_force` and `Mdot - 2 C` is skew-symmetric."""
+    if by is not None:
+        return tree_derivatives(
+            "coriolis_matrix",
+            model,
+            by,
+            chart,
+            "spatial",
+            (
+                q,
+                v,
+            ),
+            out=out,
+            threads=threads,
+        )
     return tree_kernel(model, "coriolis_matrix")(q, v, out=out, threads=threads)
 
 

@@ -13,15 +13,17 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.formulation.dynamics import element_potential, element_power
 from cardan.formulation.dynamics import kinetic_energy as own_kinetic_energy
+from cardan.formulation.dynamics import potential_energy as own_potential_energy
 from cardan.formulation.formulation import Formulation
 from cardan.functions import looped
 from cardan.functions.constraints import multipliers
+from cardan.functions.derivatives import Names, tree_derivatives, with_derivatives
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.formulation import formulation_of
-from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel
+from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel, tree_quantity
 from cardan.structure.planarity import prepare
 
 if TYPE_CHECKING:
@@ -32,10 +34,14 @@ _ELEMENTS: KernelSlot[str] = KernelSlot("potential energy and power of force ele
 
 
 def kinetic_energy(
-    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial"
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
+    chart: str = "tangent",
+) -> Any:  # fmt: skip
     """Kinetic energy (...), J. FX(C1); in formulations with their own coordinates, `v M v / 2` there."""
     found = formulation_of(model, formulation)
+    if by is not None:
+        own = tree_quantity(found, "kinetic_energy") if found.has_recursions else own_kinetic_energy(found)
+        return with_derivatives("kinetic_energy", model, by, chart, own, found, (q, v))
     if found.has_recursions:
         return tree_kernel(model, "kinetic_energy", formulation)(q, v)
 
@@ -46,8 +52,14 @@ def kinetic_energy(
     return _KINETIC.find(model, found.key, make)(q, v)
 
 
-def potential_energy(model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial") -> NDArray[Any]:
+def potential_energy(
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent"
+) -> Any:
     """Potential energy (...), J, of gravity, zero with the centre of mass at the ground's origin, and of springs."""
+    if by is not None:
+        found = formulation_of(model, formulation)
+        whole = own_potential_energy(tree_quantity(found, "potential_energy"))
+        return with_derivatives("potential_energy", model, by, chart, whole, found, (q,))
     gravity = tree_kernel(model, "potential_energy", formulation)(q)
     if not model.forces:
         return gravity
@@ -55,8 +67,13 @@ def potential_energy(model: Model, q: ArrayLike, *, formulation: str | Formulati
     return gravity + kernel(q)
 
 
-def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial") -> NDArray[Any]:
+def momentum(
+    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
+    chart: str = "tangent",
+) -> Any:  # fmt: skip
     """Momentum (..., 6) of all bodies about the ground's origin. FX(C1)."""
+    if by is not None:
+        return tree_derivatives("momentum", model, by, chart, formulation, (q, v))
     return tree_kernel(model, "momentum", formulation)(q, v)
 
 
@@ -81,16 +98,23 @@ def _subtrees(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], N
 
 
 def centroidal_momentum(
-    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial"
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
+    chart: str = "tangent",
+) -> Any:  # fmt: skip
     """Momentum (..., 6) of all bodies about their common centre of mass."""
+    if by is not None:
+        return tree_derivatives("centroidal_momentum", model, by, chart, formulation, (q, v))
     if is_large(model):
         return looped.centroidal_momentum(model, q, v, formulation_of(model, formulation))
     return tree_kernel(model, "centroidal_momentum", formulation)(q, v)
 
 
-def center_of_mass(model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial") -> NDArray[Any]:
+def center_of_mass(
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent"
+) -> Any:
     """Centre of mass (..., 3) of all bodies, m, ground components."""
+    if by is not None:
+        return tree_derivatives("center_of_mass", model, by, chart, formulation, (q,))
     return tree_kernel(model, "center_of_mass", formulation)(q)
 
 

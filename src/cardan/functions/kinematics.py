@@ -6,50 +6,67 @@ Twists and accelerations are (angular, linear) in rad and m, in the body's own c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.spatial import frame_jacobian
+from cardan.formulation.spatial import SPATIAL, frame_jacobian, frame_pose_of
 from cardan.functions import looped
+from cardan.functions.derivatives import Names, tree_derivatives, with_derivatives
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
 from cardan.structure.kernels import compile_quantity, is_large, tree_kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 _JACOBIANS: KernelSlot[str] = KernelSlot("Jacobians, by frame")
 
 
 def body_poses(
-    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", threads: int | None = None
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
+    chart: str = "tangent", threads: int | None = None,
+) -> Any:  # fmt: skip
     """Pose of every body in ground axes: homogeneous matrices (..., nb, 4, 4), lengths in m."""
+    if by is not None:
+        shaped = lambda shape: (shape[0], 4, 4)
+        return tree_derivatives("body_poses", model, by, chart, formulation, (q,), core=shaped, threads=threads)
     flat = tree_kernel(model, "body_poses", formulation)(q, threads=threads)
     return flat.reshape(*flat.shape[:-1], 4, 4)
 
 
 def body_twists(
-    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", threads: int | None = None
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
+    chart: str = "tangent", threads: int | None = None,
+) -> Any:  # fmt: skip
     """Twist of every body (..., nb, 6), rad/s and m/s."""
+    if by is not None:
+        return tree_derivatives("body_twists", model, by, chart, formulation, (q, v), threads=threads)
     return tree_kernel(model, "body_twists", formulation)(q, v, threads=threads)
 
 
 def body_accelerations(
-    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, threads: int | None = None
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, by: Names = None, chart: str = "tangent",
+    threads: int | None = None,
+) -> Any:  # fmt: skip
     """Spatial acceleration of every body (..., nb, 6), rad/s^2 and m/s^2: the rate of change of its twist."""
+    if by is not None:
+        return tree_derivatives("body_accelerations", model, by, chart, "spatial", (q, v, a), threads=threads)
     return tree_kernel(model, "body_accelerations")(q, v, a, threads=threads)
 
 
-def frame_pose(model: Model, q: ArrayLike, frame: str) -> NDArray[Any]:
+def frame_pose(model: Model, q: ArrayLike, frame: str, *, by: Names = None, chart: str = "tangent") -> Any:
     """Pose (..., 4, 4) of a body or named frame in ground axes."""
     _require_order("frame_pose", q)
+    if by is not None:
+        model.placement(frame)  # an unknown name is refused before anything is compiled
+        quantity = replace(frame_pose_of(frame), name=f"frame_pose {_where(model, frame)}")
+        shaped = lambda shape: (4, 4)
+        return with_derivatives("frame_pose", model, by, chart, quantity, SPATIAL, (q,), core=shaped)
     if frame == "ground":
         return _fixed(model, q, np.eye(4))
     if frame in model.frame_names:
@@ -66,7 +83,9 @@ def _fixed(model: Model, q: ArrayLike, pose: np.ndarray) -> np.ndarray:
     return np.array(np.broadcast_to(pose, (*array("frame_pose", "q", q, model.nq).shape[:-1], 4, 4)))
 
 
-def jacobian(model: Model, q: ArrayLike, frame: str, *, axes: str = "body") -> NDArray[Any]:
+def jacobian(
+    model: Model, q: ArrayLike, frame: str, *, axes: str = "body", by: Names = None, chart: str = "tangent"
+) -> Any:
     """Jacobian `J` (..., 6, nv) of a body or named frame: `J v` is its twist.
 
     `axes="body"`: in the frame's own components; `axes="ground"`: angular velocity, and velocity of the frame's
@@ -75,6 +94,10 @@ def jacobian(model: Model, q: ArrayLike, frame: str, *, axes: str = "body") -> N
     _require_order("jacobian", q)
     if axes not in ("body", "ground"):
         raise InputError(f"jacobian: axes must be 'body' or 'ground', got {axes!r}")
+    if by is not None:
+        model.placement(frame)
+        quantity = replace(frame_jacobian(frame, axes), name=f"jacobian {axes} {_where(model, frame)}")
+        return with_derivatives("jacobian", model, by, chart, quantity, SPATIAL, (q,))
     J = looped.jacobian(model, q, frame) if is_large(model) else _jacobian_kernel(model, frame)(q)
     if axes == "ground":
         R = frame_pose(model, q, frame)[..., :3, :3]
@@ -82,8 +105,10 @@ def jacobian(model: Model, q: ArrayLike, frame: str, *, axes: str = "body") -> N
     return J
 
 
-def joint_axes(model: Model, q: ArrayLike) -> NDArray[Any]:
+def joint_axes(model: Model, q: ArrayLike, *, by: Names = None, chart: str = "tangent") -> Any:
     """Twist (..., nv, 6) about the ground's origin, in ground components, due to a unit rate of each coordinate."""
+    if by is not None:
+        return tree_derivatives("joint_axes", model, by, chart, "spatial", (q,))
     return tree_kernel(model, "joint_axes")(q)
 
 

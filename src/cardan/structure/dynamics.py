@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cardan.formulation import dynamics
+from cardan.formulation.derivative import By, differentiated
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL
@@ -27,11 +28,12 @@ _ONE_CHOICE: KernelSlot[tuple[str, str, bool]] = KernelSlot("the same with one c
 _OPEN: Slot[str, bool] = Slot("whether a planar formulation leaves reactions open, by its key")
 
 
-def forward_kernel(model: Model, formulation: Formulation, loaded: bool) -> Any:
-    """Accelerations of the tree's coordinates."""
+def forward_kernel(model: Model, formulation: Formulation, loaded: bool, by: By | None = None) -> Any:
+    """Accelerations of the tree's coordinates; with `by`, their derivatives too."""
     return _with_rows(
-        model, formulation, "forward", loaded, lambda rows: dynamics.forward_dynamics(model, formulation, rows, loaded)
-    )
+        model, formulation, "forward", loaded,
+        lambda rows: dynamics.forward_dynamics(model, formulation, rows, loaded), by=by,
+    )  # fmt: skip
 
 
 def inverse_kernel(model: Model, formulation: Formulation) -> Any:
@@ -44,16 +46,16 @@ def inverse_kernel(model: Model, formulation: Formulation) -> Any:
     return _KERNELS.find(model, (formulation.key, "inverse", True), make)
 
 
-def reaction_kernel(model: Model, formulation: Formulation) -> Any:
+def reaction_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
     """Wrenches of all joints; in a planar formulation their part in the plane."""
     way, home = reaction_formulation(model, formulation), model.unbound
     if way is formulation:
-        return _with_rows(model, way, "reactions", True, lambda rows: dynamics.reactions(model, way, rows))
+        return _with_rows(model, way, "reactions", True, lambda rows: dynamics.reactions(model, way, rows), by=by)
 
     def quantity(rows: list[int]) -> Quantity:
         return dynamics.reactions_in_plane(home, way, rows)
 
-    return _with_rows(model, formulation, "reactions", True, quantity, way)
+    return _with_rows(model, formulation, "reactions", True, quantity, way, by)
 
 
 def reaction_formulation(model: Model, formulation: Formulation) -> Formulation:
@@ -77,24 +79,26 @@ def _leaves_open(model: Model, formulation: Formulation) -> bool:
     return len(kept_rows(model, formulation)) < len(dynamics.shape_of(model, formulation).rows)
 
 
-def multiplier_kernel(model: Model, formulation: Formulation) -> Any:
+def multiplier_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
     """Multipliers of all constraint rows."""
     return _with_rows(
-        model, formulation, "multipliers", True, lambda rows: dynamics.multipliers(model, formulation, rows)
+        model, formulation, "multipliers", True, lambda rows: dynamics.multipliers(model, formulation, rows), by=by
     )
 
 
 def _with_rows(
     model: Model, formulation: Formulation, what: str, loaded: bool, quantity: Callable[[list[int]], Quantity],
-    solved_by: Formulation | None = None,
+    solved_by: Formulation | None = None, by: By | None = None,
 ) -> Any:  # fmt: skip
     """The kernel of a quantity that a formulation, or another in its place, solves with an independent set of rows."""
     way = solved_by or formulation
+    what = f"{what} {by.key}" if by else what
 
     def with_rows(one: Model) -> Any:
         prepare(one, formulation)
         rows = kept_rows(one, way)
-        return compile_quantity(one, quantity(rows), f"{formulation.facts(one)} rows {rows} loaded {loaded}")
+        written = differentiated(quantity(rows), by, one) if by else quantity(rows)
+        return compile_quantity(one, written, f"{formulation.facts(one)} rows {rows} loaded {loaded}")
 
     def make() -> Any:
         prepare(model, formulation)

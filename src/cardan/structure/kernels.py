@@ -171,7 +171,7 @@ def function_of(model: Model, q: Quantity) -> Any:
     names = [name for name, _ in q.outputs]
     outputs = [f"{name}_out" if name in symbols else name for name in names]
     return ca.Function(
-        "quantity", [*symbols.values(), *free.values()], q.graph(written, symbols), [*symbols, *free], outputs
+        "quantity", [*symbols.values(), *free.values()], q.graph(written, symbols | free), [*symbols, *free], outputs
     )
 
 

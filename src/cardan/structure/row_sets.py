@@ -209,18 +209,21 @@ class ChoosingKernel:
             independent, missing = _quality_kernel(self.model)(arrays[0], *when, threads=threads)
         if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):
             return result
-        ends = [port.shape for port in kernel.program.inputs]
-        end = kernel.program.outputs[0].shape
-        batch = result.shape[: result.ndim - len(end)]
+        results = result if isinstance(result, tuple) else (result,)
+        ends, ways = ([port.shape for port in ports] for ports in (kernel.program.inputs, kernel.program.outputs))
+        batch = results[0].shape[: results[0].ndim - len(ways[0])]
         flat = [np.broadcast_to(x, batch + own).reshape(-1, *own) for x, own in zip(arrays, ends, strict=True)]
         model = self.model.unbound._bound(flat[-1]) if p else self.model
         chosen = row_sets(self.model).choose(model, flat[0], flat[len(args) - 1] if when else 0.0)
-        found = result.reshape(-1, *end).copy()
+        found = [x.reshape(-1, *end).copy() for x, end in zip(results, ways, strict=True)]
         for k in set(chosen.tolist()) - {0}:
-            found[chosen == k] = self._kernel(k)(*(x[chosen == k] for x in flat), threads=threads)
+            again = self._kernel(k)(*(x[chosen == k] for x in flat), threads=threads)
+            for whole, part in zip(found, again if isinstance(again, tuple) else (again,), strict=True):
+                whole[chosen == k] = part
+        shaped = tuple(x.reshape(old.shape) for x, old in zip(found, results, strict=True))
         if out is None:
-            return found.reshape(result.shape)
-        out[...] = found.reshape(result.shape)
+            return shaped if isinstance(result, tuple) else shaped[0]
+        out[...] = shaped[0]
         return out
 
     def watch(self, look: Callable[[tuple[Any, ...]], None]) -> None:

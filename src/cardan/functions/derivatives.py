@@ -1,0 +1,156 @@
+"""`by=`: values of the functions of a state together with their derivatives, from one kernel.
+
+    a, a_q, a_v = cd.forward_dynamics(model, q, v, tau, by=("q", "v"))
+
+A derivative has the axes of the value, then those of what it is by. What its columns mean is said in
+`formulation.derivative`: along the tangent unless `chart="coordinates"`, partial derivatives of the equations as they
+stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.formulation.derivative import CHARTS, PARAMETERS, By, differentiated
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.quantity import Quantity
+from cardan.model.memory import KernelSlot
+from cardan.model.model import Model
+from cardan.structure.formulation import formulation_of
+from cardan.structure.kernels import compile_quantity, tree_quantity
+from cardan.structure.planarity import prepare
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_KERNELS: KernelSlot[tuple[str, str, str]] = KernelSlot("derivatives by formulation, quantity, and what they are by")
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """A value and its derivatives: `value` (..., *shape), and `result["q"]` (..., *shape, columns) by each name.
+
+    It unpacks into the value and the derivatives, in the order of `by`: `a, a_q, a_v = ...`.
+    """
+
+    value: NDArray[Any]
+    by: Mapping[str, NDArray[Any]]
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """The derivative by a name."""
+        if name not in self.by:
+            raise UnknownNameError(f"there is no derivative by {name!r}{nearest(name, self.by)}")
+        return self.by[name]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """The value, then the derivatives."""
+        return iter((self.value, *self.by.values()))
+
+    def __len__(self) -> int:
+        """How many arrays there are."""
+        return 1 + len(self.by)
+
+    def __repr__(self) -> str:
+        """Shapes."""
+        by = ", ".join(f"{name} {x.shape}" for name, x in self.by.items())
+        return f"Derivatives(value {self.value.shape}, by {by})"
+
+
+def by_of(owner: str, model: Model, by: Any, chart: Any, quantity: Quantity) -> By:
+    """Check what a user asks to differentiate by."""
+    names = (by,) if isinstance(by, str) else by
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{owner}: by must be a name or several, such as by=('q', 'v'), got {by!r}")
+    known = (*quantity.inputs, PARAMETERS)
+    for name in names:
+        if name == "t" and "t" not in quantity.inputs:
+            raise InputError(f"{owner}: by='t', but nothing in model {model.name!r} depends on time")
+        if name not in known:
+            hint = ""
+            if name in model.parameters.names:
+                hint = f"; {name!r} is a free parameter: by='parameters' has a column for each"
+            raise UnknownNameError(f"{owner}: by={name!r} is not one of its inputs{hint or nearest(name, known)}")
+    if len(set(names)) < len(names):
+        raise InputError(f"{owner}: by={tuple(names)} names something twice")
+    if PARAMETERS in names and not model.parameters:
+        raise InputError(
+            f"{owner}: by='parameters', but model {model.name!r} has no free parameter; free some with model.free(...)"
+        )
+    if chart not in CHARTS:
+        raise UnknownNameError(f"{owner}: chart={chart!r} is not one{nearest(chart, CHARTS)}")
+    return By(tuple(names), chart)
+
+
+Names = str | Sequence[str] | None
+Make = Callable[[By], Any]
+
+
+def tree_derivatives(
+    name: str, model: Model, by: Any, chart: Any, formulation: str | Formulation, args: Sequence[Any], *,
+    core: Callable[[tuple[int, ...]], tuple[int, ...]] = lambda shape: shape, out: Any = None,
+    threads: int | None = None,
+) -> Derivatives:  # fmt: skip
+    """A quantity of the tree with its derivatives."""
+    found = formulation_of(model, formulation)
+    quantity = tree_quantity(found, name)
+    return with_derivatives(name, model, by, chart, quantity, found, args, core=core, out=out, threads=threads)
+
+
+def with_derivatives(
+    owner: str, model: Model, by: Any, chart: Any, quantity: Quantity, formulation: Formulation, args: Sequence[Any], *,
+    make: Make | None = None, core: Callable[[tuple[int, ...]], tuple[int, ...]] = lambda shape: shape,
+    out: Any = None, threads: int | None = None,
+) -> Derivatives:  # fmt: skip
+    """Evaluate a quantity with its derivatives. `make` gives the kernel where it is more than the quantity's own.
+
+    `core` turns the shape of the value into the one that users see.
+    """
+    wanted = by_of(owner, model, by, chart, quantity)
+
+    def own() -> Any:
+        prepare(model, formulation)
+        facts = f"{formulation.facts(model)} {wanted.key}"
+        return compile_quantity(model, differentiated(quantity, wanted, model), facts, looped=False)
+
+    place = (formulation.key, quantity.name, wanted.key)
+    kernel = _KERNELS.find(model, place, own if make is None else lambda: make(wanted))
+    value, *derivatives = map(np.asarray, kernel(*args, threads=threads))
+    own_shape = quantity.outputs[0][1](model)
+    shape, batch = core(own_shape), value.shape[: value.ndim - len(own_shape)]
+    found = {
+        name: D.reshape((*batch, *shape, *_columns(model, name, D.shape[-1])))
+        for name, D in zip(wanted.names, derivatives, strict=True)
+    }
+    return _placed(owner, Derivatives(value.reshape((*batch, *shape)), found), out)
+
+
+def _columns(model: Model, name: str, count: int) -> tuple[int, ...]:
+    """Axes of what a derivative is by."""
+    if name == "t":
+        return ()
+    return (model.nb, 6) if name == "wrenches" else (count,)
+
+
+def _placed(owner: str, found: Derivatives, out: Any) -> Derivatives:
+    """The result in the caller's arrays: `out` has one for the value and each derivative, None for a new one."""
+    if out is None:
+        return found
+    given = tuple(out) if isinstance(out, tuple | list | Derivatives) else None
+    if given is None or len(given) != len(found):
+        raise InputError(f"{owner}: with by=, out must be {len(found)} arrays, the value's first, got {out!r:.80}")
+    arrays = []
+    for label, mine, yours in zip(("value", *found.by), found, given, strict=True):
+        if yours is None:
+            arrays.append(mine)
+            continue
+        if not isinstance(yours, np.ndarray) or yours.shape != mine.shape or yours.dtype != mine.dtype:
+            what = f"{yours.dtype} {yours.shape}" if isinstance(yours, np.ndarray) else type(yours).__name__
+            raise InputError(f"{owner}: out for {label} must be an array {mine.dtype} {mine.shape}, got {what}")
+        yours[...] = mine
+        arrays.append(yours)
+    return Derivatives(arrays[0], dict(zip(found.by, arrays[1:], strict=True)))
