@@ -68,7 +68,7 @@ CASES: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_tree_with_every_kind_of_joint(name: str) -> None:
-    model, names = tree_model(1), CASES[name]
+    model, names = tree_model(1, 3), CASES[name]
     x = {key: value for key, value in state(model).items() if key in names}
     function = getattr(cd, name)
     found = function(model, **x, by=names)
