@@ -46,8 +46,8 @@ forward dynamics of two bodies, a hinge, and the joint between them, at {STATES}
 forces and wrenches. `64` and `32` say that the accelerations agree with NumPy's dense solution in other coordinates to
 {BOUNDS[np.float64]:g} and {BOUNDS[np.float32]:g} of the largest.
 
-All but those with a rigid joint move in space, where [`points`](points.md#in-space) has particles in space. What a joint
-is to `points` in the plane is in the second table.
+All but those with a rigid joint move in space, where [`points`](points.md#in-space) has particles in space. What a
+joint is to `points` in the plane is in the second table.
 """
 PLANAR_HEAD = """
 ## What a joint is to `points` in the plane
