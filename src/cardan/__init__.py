@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     )
     from cardan.io.load import load, load_mechanism, save
     from cardan.machines.ufunc.threads import get_threads, set_threads
+    from cardan.model.particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
     from cardan.results.drawing.draw import draw
     from cardan.results.page.page import page
@@ -146,6 +147,7 @@ _LAZY = {
         "io.load": "load load_mechanism save",
         "machines.ufunc.threads": "get_threads set_threads",
         "mechanisms": "mechanisms",
+        "model.particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
         "results.drawing.draw": "draw",
         "results.page.page": "page",
@@ -168,15 +170,16 @@ __all__ = [
     "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law",
     "LoopError", "Mechanism", "Model", "ModelError", "Particles", "Planar", "Pose", "Prismatic", "Redundancy",
     "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "SimulationError",
-    "SingleMotion", "Spherical", "State", "Store", "Symbols", "Trajectory", "TreeFormulation", "Universal",
-    "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation", "add_joint", "add_method", "assemble",
-    "bias_force", "body_accelerations", "body_poses", "body_twists", "center_of_mass", "centroidal_momentum", "check",
-    "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations",
-    "forward_dynamics", "frame_pose", "get_threads", "gravity_force", "in_plane", "inertia", "inverse_dynamics",
-    "inverse_mass_matrix", "is_planar", "jacobian", "joint_axes", "joint_wrenches", "kinetic_energy", "load",
-    "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "plus",
-    "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads",
-    "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook", "undetermined_reactions", "view",
+    "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Trajectory", "TreeFormulation",
+    "Universal", "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
+    "assemble", "bias_force", "body_accelerations", "body_poses", "body_twists", "center_of_mass",
+    "centroidal_momentum", "check", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix",
+    "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
+    "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian", "joint_axes", "joint_wrenches",
+    "kinetic_energy", "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers",
+    "page", "particles", "particles_in_space", "plus", "potential_energy", "power", "rates", "reactions", "redundancy",
+    "rod_particles", "save", "set_threads", "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook",
+    "undetermined_reactions", "view",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

@@ -91,6 +91,11 @@ class Formulation(ABC):
         """Of one that takes planar mechanisms only: what its name means for others; None refuses them."""
         return None
 
+    @property
+    def solved_as(self) -> Formulation:
+        """The formulation whose equations it solves: itself, or another after it eliminated rows of its own."""
+        return self
+
     def require(self, model: Model) -> None:
         """Refuse a model that it cannot express."""
         names = [model.joints[link.joint].name for link in model.tree.links if link.armature is not None]
