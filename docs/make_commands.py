@@ -51,7 +51,8 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
         ("cardan view four_bar --time 5 --out look.html",),
     ),
     "equations": (
-        "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse.",
+        "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse. With "
+        "`--javascript`, a quantity of the model as an ES module.",
         (
             "cardan equations cart_pole",
             "cardan equations pendulum --name f --latex",

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         power,
     )
     from cardan.functions.equations import equations
+    from cardan.functions.javascript import javascript
     from cardan.functions.kinematics import (
         body_accelerations,
         body_poses,
@@ -136,6 +137,7 @@ _LAZY = {
         "inverse_mass_matrix joint_wrenches mass_matrix plus rates",
         "functions.energy": "center_of_mass centroidal_momentum kinetic_energy momentum potential_energy power",
         "functions.equations": "equations",
+        "functions.javascript": "javascript",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
         "functions.textbook": "textbook",
         "integrate.events": "Event Instant",
@@ -171,9 +173,9 @@ __all__ = [
     "bias_force", "body_accelerations", "body_poses", "body_twists", "center_of_mass", "centroidal_momentum", "check",
     "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations",
     "forward_dynamics", "frame_pose", "get_threads", "gravity_force", "in_plane", "inertia", "inverse_dynamics",
-    "inverse_mass_matrix", "is_planar", "jacobian", "joint_axes", "joint_wrenches", "kinetic_energy", "load",
-    "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "plus",
-    "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads",
+    "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "joint_axes", "joint_wrenches", "kinetic_energy",
+    "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles",
+    "plus", "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads",
     "simulate", "textbook", "undetermined_reactions", "view",
 ]  # fmt: skip
 

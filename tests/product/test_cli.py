@@ -435,3 +435,10 @@ def test_colours_are_for_terminals_that_want_them(more: dict[str, str], coloured
     os.close(ours)
     assert done.returncode == 0
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-7]m", text)) is coloured
+
+
+def test_equations_as_javascript(cardan: Cardan) -> None:
+    done = cardan("equations", "pendulum", "--javascript", "mass_matrix")
+    assert done.returncode == 0 and "export function mass_matrix(q)" in done.stdout
+    done = cardan("equations", "pendulum", "--javascript", "mass_matrix", "--latex")
+    assert done.returncode == 2 and "--javascript takes no other option" in " ".join(done.stderr.split())
