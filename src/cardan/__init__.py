@@ -48,11 +48,10 @@ from cardan.model.pose import Pose
 from cardan.model.row import Law, RowLabel, RowTable
 
 if TYPE_CHECKING:
-    from cardan import mechanisms
+    from cardan import mechanisms, textbook
     from cardan.formulation.formulation import Formulation
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
-    from cardan.functions import textbook
     from cardan.functions.check import check
     from cardan.functions.constraints import (
         Actuation,
@@ -139,7 +138,7 @@ _LAZY = {
         "functions.equations": "equations",
         "functions.javascript": "javascript",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
-        "functions.textbook": "textbook",
+        "textbook": "textbook",
         "integrate.events": "Event Instant",
         "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
         "add_method",

@@ -1,6 +1,6 @@
 """Imports go one way only.
 
-algebra <- model <- formulation <- structure <- integrate, functions <- results <- cli;
+algebra <- model <- formulation <- structure <- integrate, functions <- results, textbook <- cli;
 program <- machines <- structure; io knows only model.
 """
 
@@ -30,6 +30,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {
         "algebra", "model", "program", "formulation", "machines", "structure", "integrate", "readable", "functions",
         "atomic_file",
+    },
+    "textbook": {
+        "algebra", "model", "program", "formulation", "machines", "structure", "readable", "functions", "atomic_file",
     },
     "io": {"algebra", "model", "atomic_file"},
     "mechanisms": {"algebra", "model"},

@@ -78,6 +78,14 @@ def simplified(
 
 def verbatim(graph: Graph, letters: Letters, ports: Sequence[int]) -> Expressions:
     """Expressions operation by operation, as the graph has them."""
+    own = Graph(graph.op, graph.args, [x for x in graph.outputs if x[0] in ports], graph.input_sizes)
+    inputs = [args for op, args, n in zip(graph.op, graph.args, own.uses(), strict=True) if op == "input" and n]
+    symbols = set().union(*(letters.expression(*place).free_symbols for place in inputs))
+    return Expressions(written_out(own, letters.expression), {}, symbols)
+
+
+def written_out(graph: Graph, leaf: Callable[[int, int], Any]) -> dict[tuple[int, int], Any]:
+    """SymPy expressions of all outputs by (port, element), operation by operation; `leaf` gives those of the inputs."""
     table: dict[str, Callable[..., Any]] = {
         **functions(),
         "add": lambda a, b: a + b,
@@ -89,18 +97,9 @@ def verbatim(graph: Graph, letters: Letters, ports: Sequence[int]) -> Expression
         "twice": lambda a: 2 * a,
         "sq": lambda a: a**2,
     }
-
-    own = [(p, e, k) for p, e, k in graph.outputs if p in ports]
-    values = evaluate(
-        graph,
-        [k for _, _, k in own],
-        letters.expression,
-        lambda x: rational(exact(x)),
-        lambda op, args: table[op](*args),
-        {},
-    )
-    symbols = set().union(*(letters.expression(*graph.args[k]).free_symbols for k in values if graph.op[k] == "input"))
-    return Expressions({(p, e): values[k] for p, e, k in own}, {}, symbols)
+    wanted = [k for _, _, k in graph.outputs]
+    values = evaluate(graph, wanted, leaf, lambda x: rational(exact(x)), lambda op, args: table[op](*args), {})
+    return {(p, e): values[k] for p, e, k in graph.outputs}
 
 
 def evaluate(

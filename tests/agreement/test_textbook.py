@@ -1,0 +1,85 @@
+"""Every equation of the sources: arrays, batches, CasADi and SymPy matrices and the printed form give the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cardan as cd
+from cardan.textbook import EQUATIONS, Equation, Quantity, rules
+
+from ..trees import random_rotation
+
+sympy = pytest.importorskip("sympy")
+SIZES = {"k": 2, "n": 3}  # of letters in shapes; printed forms have 2 for each
+
+
+def draw(quantity: Quantity, rng: np.random.Generator, sizes: dict[str, int]) -> np.ndarray:
+    """Random numbers that obey the rule of a quantity."""
+    shape = tuple(sizes.get(n, 2) if isinstance(n, str) else n for n in quantity.shape)
+    if quantity.rule is rules.positive:
+        return rng.uniform(0.5, 2.0, shape)
+    if quantity.rule is rules.rotation:
+        return random_rotation(rng)
+    if quantity.rule is rules.inertia or quantity.symmetric:
+        A = rng.normal(size=shape)
+        return A @ A.T + np.eye(shape[0])
+    return rng.normal(size=shape)
+
+
+def arguments(equation: Equation, seed: int, sizes: dict[str, int]) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {name: draw(q, rng, sizes) for name, q in equation.inputs.items()}
+
+
+def as_tuple(x: Any) -> tuple[Any, ...]:
+    return x if isinstance(x, tuple) else (x,)
+
+
+def close(a: Any, b: Any, tolerance: float = 1e-12) -> None:
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(b).max(initial=0))))
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_batches_and_symbols_give_what_numbers_give(name: str) -> None:
+    import casadi as ca
+
+    equation = EQUATIONS[name]
+    one, two = (arguments(equation, seed, SIZES) for seed in (1, 2))
+    both = as_tuple(equation(*(np.stack([one[key], two[key]]) for key in one)))
+    single = as_tuple(equation(**one))
+    numbers = [ca.SX(ca.DM(x)) for x in one.values()]
+    recorded = as_tuple(equation(*numbers))
+    symbolic = as_tuple(equation(*(sympy.Matrix(x) if np.ndim(x) else sympy.Float(float(x)) for x in one.values())))
+    for batch, value, graph, symbol in zip(both, single, recorded, symbolic, strict=True):
+        close(batch[0], value)
+        close(np.array(ca.DM(graph)).reshape(np.shape(value)), value)
+        close(np.array(sympy.Matrix([symbol]).evalf(), dtype=float).reshape(np.shape(value)), value, 1e-11)
+
+
+@pytest.mark.parametrize("name", [name for name, e in EQUATIONS.items() if e.is_printed])
+def test_numbers_in_the_printed_form_give_what_the_kernel_gives(name: str) -> None:
+    equation = EQUATIONS[name]
+    values = arguments(equation, 3, {})
+    letters = equation.letters()
+    numbers = {
+        letters[key]: sympy.ImmutableMatrix(x.reshape(len(x), -1)) if x.ndim else sympy.Float(float(x))
+        for key, x in values.items()
+    }
+    printed = as_tuple(equation.sympy())
+    for relation, value in zip(printed, as_tuple(equation(**values)), strict=True):
+        side = relation.lhs if equation.is_zero else relation.rhs
+        found = side.subs(numbers).doit()
+        found = found.as_explicit() if hasattr(found, "as_explicit") else sympy.Matrix([found])
+        close(np.array(found, dtype=float).reshape(np.shape(value)), value, 1e-10)
+
+
+def test_one_free_letter_stays_free() -> None:
+    m = sympy.Symbol("m")
+    T = cd.textbook
+    J = T.F3_19(m, np.eye(3), np.array([0.0, 0.0, 2.0]))
+    assert sympy.diag(1 + 4 * m, 1 + 4 * m, 1) == J
+    assert T.F6_7.latex() == (r"a_{1} = \left(I_{1} + I_{2} - \frac{I_{2} s s^{T} I_{2}}{s^{T} I_{2} s}\right)^{-1} f")
