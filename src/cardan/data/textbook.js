@@ -88,12 +88,12 @@ function round(x) {
 const KINDS = {
   box([corners], shape) {
     const at = corners.map(projected);
-    const middle = at.reduce((sum, p) => sum.map((x, k) => x + p[k] / 8), [0, 0, 0]);
+    const top = at.reduce((found, p) => (p[1] < found[1] ? p : found));
     const faces = FACES.map((face) => {
       const own = face.map((k) => at[k]);
       return [own.reduce((sum, p) => sum + p[2] / 4, 0), `<path class="face ${shape.style}" d="${path(own)}Z"/>`];
     });
-    return [...faces, [-9, letter(middle, shape.style, shape.label, -8, 5)]];
+    return [...faces, [-9, letter(top, shape.style, shape.label, -8, -7)]];
   },
   area([corners], shape) {
     const at = corners.map(projected);
@@ -141,7 +141,7 @@ function draw(values) {
   drawn.sort((a, b) => b[0] - a[0]);
   figure.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
   figure.innerHTML = drawn.map((part) => part[1]).join("");
-  const told = Object.entries(scales).map(([style, scale]) => `<span class="${style}">→ 1 m of arrow: ${text(scale)} ${UNITS[style] ?? ""}</span>`);
+  const told = Object.entries(scales).map(([style, scale]) => `<span class="${style}">→ 1 m of arrow: ${scale} ${UNITS[style] ?? ""}</span>`);
   document.getElementById("scales").innerHTML = told.join("") + (ABOUT.flat ? "" : "<span>Drag to turn.</span>");
 }
 

@@ -19,7 +19,6 @@ from cardan.program.program import record
 from cardan.textbook.pages.sheet import Comparison, Sheet, Shown, Slider, Step
 
 POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-BOLD = ("s", "f", "tau")
 
 
 def page_html(name: str, sheet: Sheet, source: str) -> str:
@@ -58,6 +57,8 @@ def mathml(latex: str, display: str = "inline") -> str:
         raise CardanError(
             "pages of the textbook need latex2mathml, which is not installed: pip install 'cardan[symbols]'"
         ) from None
+    # braces, without which latex2mathml raises only the bracket to the power
+    latex = re.sub(r"(\\begin\{bmatrix\}.*?\\end\{bmatrix\})\^", r"{\1}^", latex, flags=re.DOTALL)
     return convert(latex, display=display).replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")
 
 
@@ -116,21 +117,27 @@ def _comparison(one: Comparison) -> str:
 
 
 def _steps(sheet: Sheet) -> str:
-    parts, number = [], 0
-    for step in sheet.steps:
-        if isinstance(step, str):
-            parts.append(f"<h2>{prose(step)}</h2>")
-        else:
-            number += 1
-            parts.append(_step(step))
-    return "\n".join(parts)
+    return "\n".join(f"<h2>{prose(step)}</h2>" if isinstance(step, str) else _step(step) for step in sheet.steps)
 
 
 def _step(step: Step) -> str:
     label = f'<b class="number">{html.escape(step.number)}</b>' if step.number else ""
-    formula = f'<div class="formula">{mathml(step.latex, "block")}{label}</div>' if step.latex else ""
+    formula = f'<div class="formula">{label}<div>{"".join(map(_line, _lines(step.latex)))}</div></div>' if step.latex else ""
     shown = "".join(map(_shown, step.shown))
     return f'<section class="step"><p>{prose(step.sentence)}</p>{formula}{shown}</section>'
+
+
+def _lines(latex: str) -> list[str]:
+    """The equations of an aligned group, each on a line of its own: on a narrow screen each scrolls alone."""
+    group = re.fullmatch(r"\\begin\{aligned\}(.*)\\end\{aligned\}", latex, re.DOTALL)
+    if group is None:
+        return [latex]
+    inside = re.sub(r"(\\begin\{bmatrix\}.*?\\end\{bmatrix\})", lambda m: m[0].replace("\\\\", "\0"), group[1])
+    return [line.replace("&", "", 1).replace("\0", "\\\\") for line in inside.split("\\\\")]
+
+
+def _line(latex: str) -> str:
+    return f"<div>{mathml(latex, 'block')}</div>"
 
 
 def _shown(one: Shown) -> str:

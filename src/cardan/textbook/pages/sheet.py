@@ -152,11 +152,13 @@ class Sheet:
         """A step by a numbered equation: it is printed, and what it gives is shown and returned."""
         found = equation(*args)
         results = found if isinstance(found, tuple) else (found,)
+        latex = latex or equation.latex()
+        left = latex.partition(" = ")[0]  # for a result that has no letter of its own
         shown = tuple(
-            Shown(self.keep(f"{equation.number} {name}", value), q.latex, q.meaning, q.unit)
+            Shown(self.keep(f"{equation.number} {name}", value), q.latex or left, q.meaning, q.unit)
             for (name, q), value in zip(equation.outputs.items(), results, strict=True)
         )
-        self.steps.append(Step(sentence, equation.number, latex or equation.latex(), shown))
+        self.steps.append(Step(sentence, equation.number, latex, shown))
         return found
 
     def compare(self, title: str, unit: str, forms: Mapping[str, Symbol]) -> None:
