@@ -20,7 +20,8 @@ GROUPS = {
     "constraint_jacobian multipliers condition Constraint RowTable RowLabel Law",
     "Planar mechanisms": "is_planar in_plane particles rod_particles Particles",
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
-    "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass",
+    "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
+    "subtree_kinetic_energy subtree_momentum",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
     "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "The catalogue": "mechanisms",

@@ -81,6 +81,8 @@ if TYPE_CHECKING:
         momentum,
         potential_energy,
         power,
+        subtree_kinetic_energy,
+        subtree_momentum,
     )
     from cardan.functions.equations import equations
     from cardan.functions.javascript import javascript
@@ -134,7 +136,8 @@ _LAZY = {
         "undetermined_reactions",
         "functions.dynamics": "bias_force coriolis_matrix forward_dynamics gravity_force inverse_dynamics "
         "inverse_mass_matrix joint_wrenches mass_matrix plus rates",
-        "functions.energy": "center_of_mass centroidal_momentum kinetic_energy momentum potential_energy power",
+        "functions.energy": "center_of_mass centroidal_momentum kinetic_energy momentum potential_energy power "
+        "subtree_kinetic_energy subtree_momentum",
         "functions.equations": "equations",
         "functions.javascript": "javascript",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
@@ -175,7 +178,7 @@ __all__ = [
     "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "joint_axes", "joint_wrenches", "kinetic_energy",
     "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles",
     "plus", "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads",
-    "simulate", "textbook", "undetermined_reactions", "view",
+    "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook", "undetermined_reactions", "view",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 import cardan as cd
-from cardan import mechanisms
+from cardan import mechanisms, textbook
 from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
-from cardan.formulation import two_body
 
 from ..trees import close, random_rotation, seeds
 
@@ -38,6 +37,17 @@ class Bodies(NamedTuple):
         I2 = rigid_inertia(self.m2, self.m2 * c2, inertia_about_origin(self.m2, c2, self.I2))
         return I1, I2, np.concatenate([self.s, np.cross(self.r1, self.s)])
 
+    @property
+    def J(self) -> np.ndarray:
+        return textbook.F3_19(self.m2, self.I2, self.r2)
+
+    @property
+    def K(self) -> np.ndarray:
+        return textbook.F3_23(self.m2, self.r1, self.r2, self.J)
+
+    def alpha(self, a1: np.ndarray, w1dot: np.ndarray) -> float:
+        return textbook.F3_24(self.m2, self.r2, self.s, self.J, self.K, a1, w1dot)
+
 
 def random_bodies(rng: np.random.Generator) -> Bodies:
     def body() -> tuple[float, np.ndarray, np.ndarray]:
@@ -62,8 +72,8 @@ def bodies_of(model: cd.Model, q: np.ndarray) -> Bodies:
 @settings(max_examples=25)
 def test_F6_7_and_F3_26_are_one_matrix_symmetric_and_positive_definite(seed: int) -> None:
     b = random_bodies(np.random.default_rng(seed))
-    six = two_body.articulated_inertia(*b.spatial)
-    three = two_body.two_body_matrix(*b)
+    six = textbook.articulated_inertia(*b.spatial)
+    three = textbook.two_body_matrix(*b)
     close(six[np.ix_(LINEAR_FIRST, LINEAR_FIRST)], three, 1e-12)
     close(three, three.T, 1e-13)
     assert np.linalg.eigvalsh(three)[0] > 0
@@ -77,26 +87,27 @@ def test_F3_21_and_F3_25_follow_from_Newton_and_Euler_of_each_body(seed: int) ->
     rng = np.random.default_rng(seed)
     b = random_bodies(rng)
     a1, w1dot = rng.standard_normal((2, 3))
-    alpha = two_body.joint_acceleration_short(b.m2, b.I2, b.r1, b.r2, b.s, a1, w1dot)
+    alpha = b.alpha(a1, w1dot)
     w2dot = w1dot + alpha * b.s
     a2 = a1 - np.cross(b.r1, w1dot) + np.cross(b.r2, w2dot)
     f2, tau2 = b.m2 * a2, b.I2 @ w2dot
     f = b.m1 * a1 + f2
     tau = b.I1 @ w1dot + tau2 + np.cross(b.r1 - b.r2, f2)
-    close(two_body.two_body_matrix(*b) @ np.concatenate([a1, w1dot]), np.concatenate([f, tau]), 1e-12)
+    close(textbook.two_body_matrix(*b) @ np.concatenate([a1, w1dot]), np.concatenate([f, tau]), 1e-12)
     assert abs(b.s @ (tau2 - np.cross(b.r2, f2))) < 1e-11 * max(1, np.abs(tau2).max(), np.abs(f2).max())  # F3(15)
 
 
 @given(seed=seeds)
 @settings(max_examples=25)
-def test_joint_acceleration_F6_6_is_F3_18_is_F3_24(seed: int) -> None:
+def test_joint_acceleration_F6_6_is_F3_18_is_F3_20_is_F3_24(seed: int) -> None:
     rng = np.random.default_rng(seed)
     b = random_bodies(rng)
     a1, w1dot = rng.standard_normal((2, 3))
     _, I2, s = b.spatial
-    expected = two_body.joint_acceleration(I2, s, np.concatenate([w1dot, a1]))
-    close(two_body.joint_acceleration_3d(b.m2, b.I2, b.r1, b.r2, b.s, a1, w1dot), expected, 1e-12)
-    close(two_body.joint_acceleration_short(b.m2, b.I2, b.r1, b.r2, b.s, a1, w1dot), expected, 1e-12)
+    expected = textbook.F6_6(I2, s, np.concatenate([w1dot, a1]))
+    close(textbook.F3_18(b.m2, b.I2, b.r1, b.r2, b.s, a1, w1dot), expected, 1e-12)
+    close(textbook.F3_20(b.m2, b.r1, b.r2, b.s, b.J, a1, w1dot), expected, 1e-12)
+    close(b.alpha(a1, w1dot), expected, 1e-12)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -110,9 +121,9 @@ def test_the_engine_accelerates_B1_as_F6_7_says(number: int, formulation: str) -
     a = cd.forward_dynamics(model, q, 0 * v, wrenches=wrenches, formulation=formulation)
     b = bodies_of(model, q)
     I1, I2, s = b.spatial
-    close(a[:6], np.linalg.solve(two_body.articulated_inertia(I1, I2, s), wrenches[0]), 1e-12)
-    close(a[:6][LINEAR_FIRST], np.linalg.solve(two_body.two_body_matrix(*b), wrenches[0][LINEAR_FIRST]), 1e-12)
-    close(a[6], two_body.joint_acceleration(I2, s, a[:6]), 1e-12)
+    close(a[:6], np.linalg.solve(textbook.articulated_inertia(I1, I2, s), wrenches[0]), 1e-12)
+    close(a[:6][LINEAR_FIRST], np.linalg.solve(textbook.two_body_matrix(*b), wrenches[0][LINEAR_FIRST]), 1e-12)
+    close(a[6], textbook.F6_6(I2, s, a[:6]), 1e-12)
 
 
 def test_F6_7_and_F3_26_are_batched_in_the_textbook() -> None:
@@ -123,4 +134,49 @@ def test_F6_7_and_F3_26_are_batched_in_the_textbook() -> None:
     six, three = cd.textbook.articulated_inertia(*spatial), cd.textbook.two_body_matrix(*columns)
     assert six.shape == three.shape == (4, 5, 6, 6)
     close(six[..., LINEAR_FIRST, :][..., LINEAR_FIRST], three, 1e-12)
-    close(six[2, 3], two_body.articulated_inertia(*grid[2][3].spatial), 1e-13)
+    close(six[2, 3], textbook.articulated_inertia(*grid[2][3].spatial), 1e-13)
+
+
+@given(seed=seeds)
+@settings(max_examples=15)
+def test_F6_1_to_7_hold_together(seed: int) -> None:
+    """A force on B1: what F6(7) and F6(6) answer satisfies each equation that the derivation starts from."""
+    rng = np.random.default_rng(seed)
+    I1, I2, s = random_bodies(rng).spatial
+    f = rng.standard_normal(6)
+    a1 = textbook.F6_7(I1, I2, s, f)
+    alpha = textbook.F6_6(I2, s, a1)
+    fJ = textbook.F6_5(I2, a1, s, alpha)
+    size = np.abs(f).max()
+    assert abs(textbook.F6_4(s, fJ)) < 1e-11 * size
+    close(textbook.F6_2(I2, textbook.F6_3(a1, s, alpha)), fJ, 1e-12)
+    close(textbook.F6_1(I1, a1), f - fJ, 1e-11)
+
+
+@given(seed=seeds)
+@settings(max_examples=15)
+def test_F3_1_to_26_hold_together(seed: int) -> None:
+    """A force and a couple on B1: what F3(26) and F3(24) answer satisfies each equation before them."""
+    rng, t = np.random.default_rng(seed), textbook
+    b = random_bodies(rng)
+    f, tau = rng.standard_normal((2, 3))
+    A, B, C, D = t.F3_26_blocks(b.m1, b.m2, b.I1, b.I2, b.r1, b.r2, b.s, b.J, b.K)
+    close(B, C.T, 1e-12)
+    motion = t.F3_26(A, B, C, D, f, tau)
+    a1, w1dot = motion[:3], motion[3:]
+    alpha = b.alpha(a1, w1dot)
+    f1, tau1 = t.F3_1(b.m1, a1), t.F3_2(b.I1, w1dot)
+    Pa1, Pw1dot = t.F3_5(a1, b.r1, w1dot), t.F3_7(w1dot)
+    Pa2, Pw2dot = t.F3_13(Pa1), t.F3_14(Pw1dot, b.s, alpha)
+    w2dot, a2 = t.F3_16(w1dot, b.s, alpha), t.F3_17(a1, b.r1, b.r2, w1dot, b.s, alpha)
+    close(t.F3_8(w2dot), Pw2dot, 1e-12)
+    close(t.F3_6(a2, b.r2, w2dot), Pa2, 1e-11)
+    f2, tau2 = t.F3_3(b.m2, a2), t.F3_4(b.I2, w2dot)
+    Pf2, Ptau2 = t.F3_9(f2), t.F3_10(tau2, b.r2, f2)
+    close(Ptau2 + np.cross(b.r2, Pf2), tau2, 1e-12)
+    assert abs(t.F3_15(b.s, Ptau2)) < 1e-10 * max(1, np.abs(Ptau2).max())
+    close(t.F3_11(f1, f2), f, 1e-10)
+    close(t.F3_12(tau1, tau2, b.r1, b.r2, f2), tau, 1e-10)
+    close(t.F3_21(b.m1, b.m2, b.r1, b.r2, b.s, b.J, a1, w1dot), f, 1e-10)
+    close(t.F3_22(b.m2, b.I1, b.I2, b.r1, b.r2, b.s, b.K, a1, w1dot, alpha), tau, 1e-10)
+    close(t.F3_25(b.m2, b.I1, b.I2, b.r1, b.r2, b.s, b.J, b.K, a1, w1dot), tau, 1e-10)

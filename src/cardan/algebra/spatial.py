@@ -1,10 +1,12 @@
-"""Six-dimensional vectors: motion, force, transforms, inertia, and the identities of FX.
+"""Six-dimensional vectors: motion, force, transforms, inertia.
 
 Notation: angular part first. A motion vector is `v = [w; v_O]`, a force `f = [n_O; f]`. `X` maps motion vectors from
 one frame to another; `X^T` maps forces in the opposite direction. A transform is kept as a product of factors: applying
 a rotation and then a translation costs less than applying their product.
 
-Source: RBDA chapter 2; FX answers A1-A4 and B1-B4. Equations: FX(A1), FX(A2), FX(A3), FX(A4), FX(B1), FX(B3).
+The identities of FX are in `cardan.textbook`.
+
+Source: RBDA chapter 2. Equations: FX(A4), FX(B4).
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, overload
 
-from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import AnyMatrix, Matrix, Scalar, block, dot, eye, is_symbol, mirrored, stack, vector, zeros
 from cardan.algebra.rotation import cross, skew
 
@@ -143,32 +144,6 @@ def inertia_about_origin(m: float | AnyMatrix, c: AnyMatrix, I_C: AnyMatrix) -> 
     return I_C + m * (skew(c) @ skew(c).T)
 
 
-def momentum(m: float | AnyMatrix, c: AnyMatrix, I_C: AnyMatrix, v: AnyMatrix) -> AnyMatrix:
-    """Momentum `[h_O; h]` about the origin, from the velocity `[w; v_O]`, in 3-D steps. FX(A1)."""
-    w, v_O = v[:3], v[3:]
-    h = m * (v_O - cross(c, w))  # FX(A1)
-    return stack(I_C @ w + cross(c, h), h)
-
-
-def inverse_inertia(m: float | AnyMatrix, c: AnyMatrix, I_C: AnyMatrix) -> AnyMatrix:
-    """Inverse of the 6x6 inertia, in closed form: FX(A2) with the transform to the centre of mass."""
-    one = eye(3, I_C)
-    W = ldl_solve(ldl_factor(I_C), one)
-    C = skew(c)
-    return block([[W, W @ C.T], [C @ W, one / m + C @ W @ C.T]])  # FX(A2)
-
-
-def relative_inertia(I_A: AnyMatrix, I_B: AnyMatrix) -> AnyMatrix:
-    """Inertia of two bodies against a force acting between them: their harmonic sum. FX(A3)."""
-    # I_A - I_A (I_A + I_B)^-1 I_A equals (I_A^-1 + I_B^-1)^-1 and needs neither inverse
-    return mirrored(I_A - I_A @ ldl_solve(ldl_factor(I_A + I_B), I_A))  # FX(A3)
-
-
-def newton_euler(m: float | AnyMatrix, I_C: AnyMatrix, w: AnyMatrix, wdot: AnyMatrix, a_C: AnyMatrix) -> AnyMatrix:
-    """Force `[n_C; f]` about the centre of mass that gives these accelerations. FX(A4)."""
-    return stack(I_C @ wdot + cross(w, I_C @ w), m * a_C)  # FX(A4)
-
-
 def first_moment(I: AnyMatrix) -> AnyMatrix:
     """First moment `m c` (kg m) of a 6x6 inertia."""
     return vector(I[2, 4], I[0, 5], I[1, 3])
@@ -183,23 +158,9 @@ def inertial_force(I: AnyMatrix, v: AnyMatrix, a: AnyMatrix) -> AnyMatrix:
     return stack(J @ wd + cross(w, J @ w) + cross(mc, a_O), f)
 
 
-def constrained_body(I: AnyMatrix, S: AnyMatrix, Sdot_alpha: AnyMatrix, v: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
-    """Apparent inverse inertia and bias of a body constrained to `v = S alpha`: `a = Phi f + b`. FX(B1)."""
-    Phi = mirrored(S @ ldl_solve(ldl_factor(S.T @ I @ S), S.T))  # FX(B1)
-    b = Sdot_alpha - Phi @ (I @ Sdot_alpha + crf(v) @ (I @ v))
-    return Phi, b
-
-
-def joint_space(I: AnyMatrix, S: AnyMatrix, Sdot_alpha: AnyMatrix, v: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
-    """`H` and `C` of one constrained body, `tau = H qdd + C`. FX(B3)."""
-    H = mirrored(S.T @ I @ S)  # FX(B3)
-    C = S.T @ (I @ Sdot_alpha + crf(v) @ (I @ v))
-    return H, C
-
-
 def kinetic_energy(I: AnyMatrix, v: AnyMatrix) -> Scalar:
-    """Kinetic energy (J) of a body. FX(B4)."""
-    return dot(v, I @ v) / 2
+    """Kinetic energy (J) of a body."""
+    return dot(v, I @ v) / 2  # FX(B4)
 
 
 def annihilating(Ia: AnyMatrix, S: AnyMatrix) -> AnyMatrix:

@@ -181,6 +181,20 @@ def momentum_in(b: Node, p: Node) -> None:
     composite_in(b, p)
 
 
+def subtree_out(b: Node, p: Node) -> None:
+    """Outwards: pose, velocity, own kinetic energy and momentum."""
+    pose(b, p)
+    energy_out(b, p)
+    b.h = b.I @ b.v
+
+
+def subtree_in(b: Node, p: Node) -> None:
+    """Inwards: kinetic energy and momentum of all beyond; the momentum also about the ground's origin."""
+    energy_in(b, p)
+    p.h = p.h + b.X.T @ b.h  # FX(C1)
+    b.h0 = shifted(b.r0).T @ (turned(b.R) @ b.h)
+
+
 def axes(b: Node, p: Node) -> None:
     """Outwards: each column of S as a twist about the ground's origin, in ground components."""
     pose(b, p)
@@ -289,6 +303,11 @@ MOMENTUM = Recursion(
     (Sweep(_OUT, momentum_out), Sweep(_IN, momentum_in)),
     (Output("h", "h", "total", (6,)), Output("IC", "IC", "total", (6, 6))),
 )  # fmt: skip
+SUBTREES = Recursion(
+    "subtrees", ("q", "qd"), {"R": "matrix3", "r0": "vector3", "v": "vector6", "T": "scalar", "h": "vector6"},
+    (Sweep(_OUT, subtree_out), Sweep(_IN, subtree_in)),
+    (Output("T", "T", "link"), Output("h", "h0", "link", (6,))), ground={"R": "identity"},
+)  # fmt: skip
 COMPOSITE_INERTIA = Recursion(
     "composite_inertia", ("q",), {"IC": "symmetric6"},
     (Sweep(_OUT, composite_out), Sweep(_IN, composite_in)), (Output("IC", "IC", "total", (6, 6)),),
@@ -338,6 +357,10 @@ class Spatial(TreeFormulation):
         Quantity(
             "joint_wrenches", ("q", "v", "a", "wrenches"), (("f", lambda model: (len(model.tree.links), 6)),),
             JOINT_WRENCHES,
+        ),
+        Quantity(
+            "subtrees", ("q", "v"),
+            (("T", lambda model: (len(model.tree.links),)), ("h", lambda model: (len(model.tree.links), 6))), SUBTREES,
         ),
         Quantity("body_poses", ("q",), (("pose", per_body(16)),), BODY_POSES),
         Quantity("body_twists", ("q", "v"), (("v", per_body(6)),), BODY_TWISTS),

@@ -60,6 +60,26 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | For
     return tree_kernel(model, "momentum", formulation)(q, v)
 
 
+def subtree_kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike) -> NDArray[Any]:
+    """Kinetic energy (..., nb), J, of each body and all bodies beyond it in the tree: `T_i` of FX(C1).
+
+    The tree is that of the model, `model.tree`; joints that close loops are cut in it.
+    """
+    return _subtrees(model, q, v)[0]
+
+
+def subtree_momentum(model: Model, q: ArrayLike, v: ArrayLike) -> NDArray[Any]:
+    """Momentum (..., nb, 6) about the ground's origin of each body and all beyond it in the tree: `h_i` of FX(C1)."""
+    return _subtrees(model, q, v)[1]
+
+
+def _subtrees(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    apart = model.unmerged  # every body has a link of its own
+    T, h = tree_kernel(apart, "subtrees")(q, v)
+    of_body = list(apart.tree.body_link)
+    return T[..., of_body], h[..., of_body, :]
+
+
 def centroidal_momentum(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial"
 ) -> NDArray[Any]:

@@ -8,7 +8,8 @@ the pages.
 
 from __future__ import annotations
 
-from cardan.textbook import f3, f6, fx, rotations
+from cardan.errors import nearest
+from cardan.textbook import fx, rotations
 from cardan.textbook.equation import Equation, Source
 from cardan.textbook.f3 import F3
 from cardan.textbook.f6 import F6
@@ -25,6 +26,14 @@ EQUATIONS: dict[str, Equation] = {
     **{name: e for source in (*SOURCES.values(), rotations.ROTATIONS) for name, e in source.equations.items()},
     **ALIASES,
 }
-globals().update(EQUATIONS)
-
 __all__ = ["EQUATIONS", "SOURCES", "Equation", "Quantity", "Source", *EQUATIONS]
+
+
+def __getattr__(name: str) -> Equation:
+    if name not in EQUATIONS:
+        raise AttributeError(f"cd.textbook has no equation {name!r}{nearest(name, EQUATIONS)}")
+    return EQUATIONS[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

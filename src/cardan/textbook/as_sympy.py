@@ -16,7 +16,7 @@ from sympy.matrices.expressions.matexpr import MatrixExpr
 from cardan.textbook.written import Written
 
 
-class _Node(MatrixExpr):
+class _Node(MatrixExpr):  # type: ignore[misc]
     """A matrix made of vectors; `made` gives it from explicit ones."""
 
     rows_and_columns = (3, 3)
@@ -103,7 +103,7 @@ class Crf(Crm):
         return -super().made(v).T
 
 
-class Dot(sympy.Expr):
+class Dot(sympy.Expr):  # type: ignore[misc]
     """The scalar `a^T b`."""
 
     is_commutative = True

@@ -135,8 +135,8 @@ class Equation:
         """The compiled, batched function of arrays; it does not check what the numbers mean."""
         key = tuple(sorted(sizes.items()))
         if key not in self._kernels:
-            ports = [tuple(self._ports(named, sizes)) for named in (self.inputs, self.outputs)]
-            program = Program(self.name, *ports, f"textbook {self.number} {key}", lambda: self.function(**sizes))
+            inputs, outputs = (tuple(self._ports(named, sizes)) for named in (self.inputs, self.outputs))
+            program = Program(self.name, inputs, outputs, f"textbook {self.name} {key}", lambda: self.function(**sizes))
             self._kernels[key] = compile_program(program)
         return self._kernels[key]
 
@@ -148,7 +148,8 @@ class Equation:
         return {name: bound[name] for name in self.inputs}
 
     def _of_arrays(self, values: Mapping[str, Any]) -> Any:
-        arrays, sizes = {}, {}
+        arrays: dict[str, np.ndarray] = {}
+        sizes: dict[str, int] = {}
         for name, value in values.items():
             arrays[name] = self._array(name, value)
             sizes |= self._sizes(name, arrays[name].shape, sizes)
@@ -270,9 +271,9 @@ class Source:
         """Declare the equation of a number by its text: a function of quantities of this source, by their names.
 
         `gives` names the quantities it returns, separated by blanks; `left` writes the left side in print where it is
-        more than their letters; `is_zero` prints `... = 0`; `printed` is False for a
-        text that takes vectors apart, which has no form in print. A need takes arrays of inputs by name and returns what is
-        wrong with them together, or None.
+        more than their letters; `is_zero` prints `... = 0`; `printed` is False for a text that takes vectors apart,
+        which has no form in print. A need takes arrays of inputs by name and returns what is wrong with them together,
+        or None.
         """
 
         def declare(text: Callable[..., Text]) -> Equation:
@@ -299,9 +300,7 @@ def _sympy() -> Any:
 
         from cardan.textbook import as_sympy
     except ImportError:
-        raise CardanError(
-            "equations in SymPy need it, and it is not installed: pip install 'cardan[symbols]'"
-        ) from None
+        raise CardanError("equations as SymPy need SymPy: pip install 'cardan[symbols]'") from None
     return sympy, as_sympy
 
 

@@ -71,7 +71,7 @@ class Written:
         if self.operation == "product":
             return Written("product", [_transposed(part) for part in reversed(self.parts)], self._turned)
         if self.operation == "transpose":
-            return self.parts[0]  # type: ignore[no-any-return]
+            return self.parts[0]
         return Written("transpose", (self,), self._turned)
 
     @property
