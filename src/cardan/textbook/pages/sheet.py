@@ -148,28 +148,34 @@ class Sheet:
         """A step without a number: (letter, meaning, unit, value) of what it shows."""
         self.steps.append(Step(sentence, latex=latex, shown=tuple(self._shown(*one) for one in shown)))
 
-    def step(self, sentence: str, equation: Equation, *args: Symbol, latex: str = "") -> Any:
-        """A step by a numbered equation: it is printed, and what it gives is shown and returned."""
+    def step(self, sentence: str, equation: Equation, *args: Symbol, again: bool = False, index: str = "i") -> Any:
+        """A step by a numbered equation: it is printed, and what it gives is shown and returned.
+
+        An equation that comes `again` is not printed a second time; `index` stands for i in the letters of its results.
+        """
         found = equation(*args)
         results = found if isinstance(found, tuple) else (found,)
-        latex = latex or equation.latex()
+        latex = equation.latex()
         left = latex.partition(" = ")[0]  # for a result that has no letter of its own
         shown = tuple(
-            Shown(self.keep(f"{equation.number} {name}", value), q.latex or left, q.meaning, q.unit)
+            Shown(
+                self.keep(f"{equation.number} {name}", value), (q.latex or left).replace("{i}", f"{{{index}}}"),
+                q.meaning.replace("link i", f"link {index}"), q.unit,
+            )
             for (name, q), value in zip(equation.outputs.items(), results, strict=True)
-        )
-        self.steps.append(Step(sentence, equation.number, latex, shown))
+        )  # fmt: skip
+        self.steps.append(Step(sentence, equation.number, "" if again else latex, shown))
         return found
 
-    def compare(self, title: str, unit: str, forms: Mapping[str, Symbol]) -> None:
-        """Show one quantity as several forms compute it, and by how much they differ."""
+    def compare(self, name: str, title: str, unit: str, forms: Mapping[str, Symbol]) -> None:
+        """Show one quantity as several forms compute it, and by how much they differ; keys begin with `name`."""
         import casadi as ca
 
         flat = [ca.vec(ca.SX(value)) for value in forms.values()]
         largest = largest_of([ca.fabs(x) for value in flat for x in ca.vertsplit(value)])
         apart = largest_of([ca.fabs(x) for value in flat[1:] for x in ca.vertsplit(value - flat[0])])
-        keys = tuple((label, self.keep(f"{title}: {label}", value)) for label, value in forms.items())
-        difference = self.keep(f"{title}: difference", apart / ca.fmax(largest, FLOOR))
+        keys = tuple((label, self.keep(f"{name} by {label}", value)) for label, value in forms.items())
+        difference = self.keep(f"{name} difference", apart / ca.fmax(largest, FLOOR))
         self.comparisons.append(Comparison(title, unit, keys, difference))
 
     def rule(self, holds: Symbol, sentence: str) -> None:

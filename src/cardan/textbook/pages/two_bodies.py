@@ -67,8 +67,8 @@ def problem(sheet: Sheet) -> TwoBodies:
 
     sheet.reach, sheet.centre = 0.95, (0.05, 0.0, 0.0)
     sheet.group = "Bodies"
-    m1 = sheet.slider("m1", "m_1", "mass of B1", "kg", 0.5, 10, 3.0, 0.1)
-    m2 = sheet.slider("m2", "m_2", "mass of B2", "kg", 0.5, 10, 2.0, 0.1)
+    m1 = sheet.slider("m1", "m_1", "mass of B1", "kg", 0.5, 10, 1.5, 0.1)
+    m2 = sheet.slider("m2", "m_2", "mass of B2", "kg", 0.5, 10, 5.0, 0.1)
     l1 = sheet.slider("l1", "l_1", "length of B1", "m", 0.2, 1.2, 0.8, 0.01)
     l2 = sheet.slider("l2", "l_2", "length of B2", "m", 0.2, 1.2, 1.0, 0.01)
     sheet.group = "Hinge"
@@ -78,8 +78,8 @@ def problem(sheet: Sheet) -> TwoBodies:
     sheet.group = "Load on B1, at C1"
     f = ca.vertcat(
         sheet.slider("fx", "f_x", "force", "N", -40, 40, -25, 0.5),
-        sheet.slider("fy", "f_y", "force", "N", -40, 40, -15, 0.5),
-        sheet.slider("fz", "f_z", "force", "N", -40, 40, 25, 0.5),
+        sheet.slider("fy", "f_y", "force", "N", -40, 40, 0, 0.5),
+        sheet.slider("fz", "f_z", "force", "N", -40, 40, 20, 0.5),
     )
     tau = ca.vertcat(0, 0, sheet.slider("tz", r"\tau_z", "couple", "N m", -5, 5, 1, 0.1))
     s, R2 = direction(azimuth, elevation), rotation(direction(azimuth, elevation), fold)
@@ -148,7 +148,7 @@ def agreement(sheet: Sheet, two: TwoBodies) -> Symbol:
     """Compare the four answers; the acceleration of C1 is drawn."""
     answer = motion_6d(two)
     sheet.compare(
-        r"Acceleration of B1: $a_1$ of its centre, and $\dot\omega_1$", "m/s^2, rad/s^2",
+        "motion", r"Acceleration of B1: $a_1$ of its centre, and $\dot\omega_1$", "m/s^2, rad/s^2",
         {
             "F6(7), 6-D vectors": answer,
             "F3(26), 3-D vectors": motion_3d(two),
