@@ -53,6 +53,7 @@ function show(values, wrong) {
     const agree = apart < AGREE;
     place.classList.toggle("bad", wrong || !agree);
     if (wrong) place.textContent = "not compared";
+    else if ("brief" in place.dataset) place.textContent = `${agree ? "✓" : "✗"} ${text(apart)}`;
     else place.textContent = `${agree ? "✓ They agree" : "✗ They differ"}: largest difference ${text(apart)} of the largest entry`;
   }
 }

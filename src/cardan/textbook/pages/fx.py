@@ -78,10 +78,10 @@ def text(sheet: Sheet) -> None:
         "three such bodies. Angular parts come first.",
         "Each answer is compared with another way to the same number, and with Cardan's engine.",
     ]
-    sheet.reach, sheet.centre = 1.1, (0.0, 0.0, 0.05)
+    sheet.reach, sheet.centre = 0.95, (0.1, 0.0, 0.0)
     sheet.group = "Body"
     m = sheet.slider("m", "m", "mass", "kg", 0.5, 10, 2.0, 0.1)
-    length = sheet.slider("l", "l", "length", "m", 0.3, 1.0, 0.6, 0.01)
+    length = sheet.slider("l", "l", "length", "m", 0.3, 0.9, 0.62, 0.01)
     cx = sheet.slider("cx", "c_x", "centre of mass from O", "m", 0.1, 0.6, 0.35, 0.01)
     cy = sheet.slider("cy", "c_y", "centre of mass from O", "m", -0.4, 0.4, 0.15, 0.01)
     sheet.group = "A: velocity of the free body"
@@ -114,7 +114,7 @@ def _free_body(sheet: Sheet, body: Body, w: Symbol, v_O: Symbol, load: Symbol) -
 
     m, c, I_C, I = body.m, body.c, body.I_C, body.inertia
     v, model, numbers = ca.vertcat(w, v_O), one_body_model(Free), body.parameters("body")
-    place = ca.DM([-1.05, -0.1, 0.2])
+    place = ca.DM([-0.9, 0.1, 0.1])
     sheet.draw("box", "one", box_corners(c + place, ca.SX.eye(3), body.size), label="A, B")
     sheet.draw("dot", "axis", place.T, label="O")
     sheet.draw("dot", "one", (c + place).T, label="C")
@@ -181,7 +181,7 @@ def _constrained_body(sheet: Sheet, body: Body, q: list[Symbol], qd: list[Symbol
     sheet.heading("B1: a body that may only move along S")
     sheet.given(
         "Now a universal joint holds the body at O: the first axis is x, the second turns with the first angle.",
-        ("S", "motions that the joint allows", "", S), ("v", "velocity $S \\alpha$".replace("$", ""), "rad/s, m/s", v),
+        ("S", "motions that the joint allows", "", S), ("v", "velocity", "rad/s, m/s", v),
         (r"\dot S \alpha", "its rate, at constant rates", "rad/s^2", Sdot_alpha),
         ("f", "load about O", "N m, N", f),
     )  # fmt: skip
@@ -228,14 +228,14 @@ def _tree(sheet: Sheet, body: Body, q: list[Symbol], qd: list[Symbol]) -> None:
     end = R1 @ ca.vertcat(length, 0, 0)
     turns = [R1, R1 @ rotation(y, q[1]), R1 @ rotation(y, q[2])]
     starts = [ca.SX.zeros(3), end, end]
-    place = ca.DM([0.2, 0.3, -0.15])
+    place = ca.DM([0.15, 0.2, -0.15])
     axes = [ca.vertcat(z, ca.SX.zeros(3)), *[ca.vertcat(R1 @ y, cross(end, R1 @ y))] * 2]
     placed = [link.turned(R) for R in turns]
     placed = [Body(b.m, b.size, b.c + start, b.I_C) for b, start in zip(placed, starts, strict=True)]
     for k, (b, R, start) in enumerate(zip(placed, turns, starts, strict=True)):
         thin = ca.vertcat(b.size[0], 0.1, 0.1)
         sheet.draw("box", "two" if k else "axis", box_corners(b.c + place, R, thin), label=str(k + 1))
-        sheet.draw("dot", "axis", (start + place).T, label="C" if not k else "")
+        sheet.draw("dot", "axis", (start + place).T, label="" if k else "tree")
     inertias = [b.inertia for b in placed]
     sheet.heading("C1: energy and momentum by recursion")
     none, still = ca.SX.zeros(6), ca.SX(0)

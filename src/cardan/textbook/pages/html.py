@@ -30,7 +30,7 @@ def page_html(name: str, sheet: Sheet, source: str) -> str:
         "SOURCE": html.escape(source),
         "INTRODUCTION": "\n".join(f"<p>{prose(line)}</p>" for line in sheet.introduction),
         "SLIDERS": _sliders(sheet),
-        "AGREEMENT": "\n".join(map(_comparison, sheet.comparisons)),
+        "AGREEMENT": _agreement(sheet.comparisons),
         "STEPS": _steps(sheet),
         "STYLE": _data("textbook.css"),
         "SCRIPT": f"{module.print_program(program, record(program))}\n{_about(name, sheet)}\n{_data('textbook.js')}",
@@ -104,6 +104,29 @@ def _slider(s: Slider) -> str:
     )
 
 
+def _agreement(comparisons: list[Comparison]) -> str:
+    """The panel above the steps: the comparison itself where there is one, else a line for each."""
+    if len(comparisons) == 1:
+        return _comparison(comparisons[0])
+    rows = "".join(
+        f'<tr><th scope="row">{prose(one.title)}</th>'
+        f'<td class="verdict" data-brief data-difference="{html.escape(one.difference)}"></td></tr>'
+        for one in comparisons
+    )
+    return f"<table>{rows}</table>"
+
+
+def _part(step: str | Step | Comparison, alone: bool) -> str:
+    """A heading, a step, or a comparison, which stands above the steps where it is the only one."""
+    match step:
+        case str():
+            return f"<h2>{prose(step)}</h2>"
+        case Step():
+            return _step(step)
+        case Comparison():
+            return "" if alone else f'<section class="panel">{_comparison(step)}</section>'
+
+
 def _comparison(one: Comparison) -> str:
     rows = "".join(
         f'<tr><th scope="row">{prose(label)}</th><td><span class="value" data-key="{html.escape(key)}"></span></td></tr>'
@@ -111,13 +134,14 @@ def _comparison(one: Comparison) -> str:
     )
     unit = f" <small>{html.escape(unit_text(one.unit))}</small>" if one.unit else ""
     return (
-        f"<h3>{prose(one.title)}{unit}</h3><table>{rows}</table>"
+        f'<h3>{prose(one.title)}{unit}</h3><table class="forms">{rows}</table>'
         f'<p class="verdict" data-difference="{html.escape(one.difference)}"></p>'
     )
 
 
 def _steps(sheet: Sheet) -> str:
-    return "\n".join(f"<h2>{prose(step)}</h2>" if isinstance(step, str) else _step(step) for step in sheet.steps)
+    alone = len(sheet.comparisons) == 1
+    return "\n".join(_part(step, alone) for step in sheet.steps)
 
 
 def _step(step: Step) -> str:

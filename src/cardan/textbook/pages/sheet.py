@@ -108,8 +108,7 @@ class Sheet:
     sliders: list[Slider] = field(default_factory=list)
     inputs: list[Symbol] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
-    steps: list[str | Step] = field(default_factory=list)
-    comparisons: list[Comparison] = field(default_factory=list)
+    steps: list[str | Step | Comparison] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     shapes: list[Shape] = field(default_factory=list)
     group: str = ""
@@ -139,6 +138,11 @@ class Sheet:
         shape = (rows, columns) if columns > 1 else (rows,) if rows > 1 else ()
         self.values[free] = Value(free, shape, symbols)
         return free
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """All comparisons of the page."""
+        return [step for step in self.steps if isinstance(step, Comparison)]
 
     def heading(self, text: str) -> None:
         """Begin a part of the derivation."""
@@ -176,7 +180,7 @@ class Sheet:
         apart = largest_of([ca.fabs(x) for value in flat[1:] for x in ca.vertsplit(value - flat[0])])
         keys = tuple((label, self.keep(f"{name} by {label}", value)) for label, value in forms.items())
         difference = self.keep(f"{name} difference", apart / ca.fmax(largest, FLOOR))
-        self.comparisons.append(Comparison(title, unit, keys, difference))
+        self.steps.append(Comparison(title, unit, keys, difference))
 
     def rule(self, holds: Symbol, sentence: str) -> None:
         """Where `holds` is 0 the page says the sentence, and no number."""
