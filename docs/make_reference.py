@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import cardan
+from cardan.textbook import Equation
 
 PAGE = Path(__file__).with_name("reference.md")
 GROUPS = {
@@ -46,6 +47,15 @@ def page() -> str:
 
 
 def _entry(name: str, thing: object) -> list[str]:
+    if isinstance(thing, ModuleType) and hasattr(thing, "EQUATIONS"):
+        inner = [line for n in ("Equation", "Source", "Quantity") for line in _class(f"{name}.{n}", getattr(thing, n))]
+        equations = {e.name: e for e in thing.EQUATIONS.values()}
+        return [
+            *_doc(thing),
+            "",
+            *inner,
+            *(line for e in equations.values() for line in _equation(f"{name}.{e.name}", e)),
+        ]
     if isinstance(thing, ModuleType):
         public = [
             (n, f) for n, f in vars(thing).items() if inspect.isfunction(f) and f.__module__.startswith(thing.__name__)
@@ -71,6 +81,12 @@ def _class(name: str, thing: type) -> list[str]:
         elif isinstance(value, property) or hasattr(value, "func"):
             lines += [f"- `{attribute}`: {_first(getattr(value, 'fget', None) or value.func)}"]
     return [*lines, ""]
+
+
+def _equation(name: str, thing: Equation) -> list[str]:
+    first, *legend = _doc(thing)
+    formula = ["", f"$${thing.latex()}$$"] if thing.is_printed else []
+    return [f"### `{name}{_signature(thing)}`", "", first, *formula, *legend, ""]
 
 
 def _function(name: str, thing: object) -> list[str]:

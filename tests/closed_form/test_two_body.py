@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 import cardan as cd
 from cardan import mechanisms, textbook
+from cardan.algebra.rotation import skew
 from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
 
 from ..trees import close, random_rotation, seeds
@@ -160,11 +161,14 @@ def test_F3_1_to_26_hold_together(seed: int) -> None:
     rng, t = np.random.default_rng(seed), textbook
     b = random_bodies(rng)
     f, tau = rng.standard_normal((2, 3))
-    A, B, C, D = t.F3_26_blocks(b.m1, b.m2, b.I1, b.I2, b.r1, b.r2, b.s, b.J, b.K)
+    J = t.F3_19(b.m2, b.I2, b.r2)
+    K = t.F3_23(b.m2, b.r1, b.r2, J)
+    close(K, b.I2 + b.m2 * (skew(b.r1) - skew(b.r2)) @ skew(b.r2), 1e-12)  # its first form
+    A, B, C, D = t.F3_26_blocks(b.m1, b.m2, b.I1, b.I2, b.r1, b.r2, b.s, J, K)
     close(B, C.T, 1e-12)
     motion = t.F3_26(A, B, C, D, f, tau)
     a1, w1dot = motion[:3], motion[3:]
-    alpha = b.alpha(a1, w1dot)
+    alpha = t.F3_24(b.m2, b.r2, b.s, J, K, a1, w1dot)
     f1, tau1 = t.F3_1(b.m1, a1), t.F3_2(b.I1, w1dot)
     Pa1, Pw1dot = t.F3_5(a1, b.r1, w1dot), t.F3_7(w1dot)
     Pa2, Pw2dot = t.F3_13(Pa1), t.F3_14(Pw1dot, b.s, alpha)

@@ -108,7 +108,8 @@ def test_FX_B1_a_constrained_body_accelerates_by_Phi_f_plus_b(seed: int, k: int)
 def test_FX_B1_is_batched_in_the_textbook() -> None:
     rng = np.random.default_rng(0)
     bodies, S, c, v = [Solid(rng) for _ in range(3)], *(rng.standard_normal((3, *n)) for n in ((6, 2), (6,), (6,)))
-    Phi, bias = cd.textbook.constrained_body(np.array([b.I for b in bodies]), S, c, v)
+    assert cd.textbook.constrained_body is cd.textbook.FX_B1
+    Phi, bias = cd.textbook.FX_B1(np.array([b.I for b in bodies]), S, c, v)
     for k, b in enumerate(bodies):
         for got, expected in zip((Phi[k], bias[k]), cd.textbook.FX_B1(b.I, S[k], c[k], v[k]), strict=True):
             close(got, expected, 1e-12)
@@ -131,6 +132,9 @@ def test_FX_B2_a_is_S_alpha_dot_and_Tdot_v_vanishes_where_S_moves_with_the_body(
     close(rate(lambda t: to_ground(t) @ S) @ alpha, np.zeros(6), 1e-8)
     close(rate(lambda t: to_ground(t) @ S), sp.crm(v) @ S, 1e-8)
     close(rate(lambda t: np.linalg.inv(to_ground(t)).T @ T).T @ v, np.zeros(6 - row.nv), 1e-8)
+    a, Tdot_v = cd.textbook.FX_B2(S, T, alpha, alphadot := rng.standard_normal(row.nv))
+    close(a, S @ alphadot, 1e-13)
+    close(Tdot_v, np.zeros(6 - row.nv), 1e-13)
 
 
 @given(seed=seeds, k=st.integers(1, 5))

@@ -48,7 +48,7 @@ def test_formulas_are_mathematics(site: Path) -> None:
 
 def test_source_is_shown_beside_its_equations(site: Path) -> None:
     page = (site / "sources" / "f6.html").read_text()
-    target = re.search(r'href="([^"]*two_body\.py\.html)"', page)
+    target = re.search(r'href="([^"]*f6\.py\.html)"', page)
     assert target is not None
     assert "articulated_inertia" in (site / "sources" / target[1]).resolve().read_text()
 

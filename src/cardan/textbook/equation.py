@@ -183,7 +183,7 @@ class Equation:
         import casadi as ca
 
         sizes: dict[str, int] = {}
-        given = {name: x if is_symbol(x) else ca.DM(np.asarray(x, dtype=float)) for name, x in values.items()}
+        given = {name: x if is_symbol(x) else ca.DM(self._unbatched(name, x)) for name, x in values.items()}
         for name, x in given.items():
             sizes |= self._sizes(name, x.shape if len(self.inputs[name].shape) == 2 else x.shape[:1], sizes)
         for name, x in given.items():
@@ -200,7 +200,7 @@ class Equation:
         from cardan.readable.graph_to_sympy import written_out
 
         sizes: dict[str, int] = {}
-        given = {name: _explicit(x) for name, x in values.items()}
+        given = {name: self._explicit(name, x) for name, x in values.items()}
         for name, x in given.items():
             sizes |= self._sizes(name, x.shape if len(self.inputs[name].shape) == 2 else x.shape[:1], sizes)
         for name, x in given.items():
@@ -214,6 +214,27 @@ class Equation:
             whole = sympy.Matrix(n, m, [found[port, e] for e in range(n * m)])
             results.append(whole if quantity.shape else whole[0, 0])
         return tuple(results) if len(results) > 1 else results[0]
+
+    def _unbatched(self, name: str, value: Any) -> np.ndarray:
+        """Numbers beside symbols, as a matrix."""
+        array = self._array(name, value)
+        if array.ndim > max(len(self.inputs[name].shape), 1):
+            raise InputError(f"{self.number}: {name} has batch axes, shape {array.shape}; symbols have none")
+        return array.reshape(-1, 1) if array.ndim < 2 else array
+
+    def _explicit(self, name: str, x: Any) -> Any:
+        """A SymPy matrix with explicit entries; a scalar is 1x1, an array becomes one."""
+        import sympy
+
+        from cardan.readable.polynomial import exact, rational
+
+        if isinstance(x, sympy.MatrixBase):
+            return x
+        if getattr(x, "is_Matrix", False):
+            return x.as_explicit()
+        if isinstance(x, sympy.Basic):
+            return sympy.Matrix([[x]])
+        return sympy.Matrix([[rational(exact(entry)) for entry in row] for row in self._unbatched(name, x).tolist()])
 
     def _sizes(self, name: str, shape: tuple[int, ...], known: Mapping[str, int]) -> dict[str, int]:
         """Sizes of the letters in the shape of an input, read off what was given."""
@@ -302,23 +323,6 @@ def _sympy() -> Any:
     except ImportError:
         raise CardanError("equations as SymPy need SymPy: pip install 'cardan[symbols]'") from None
     return sympy, as_sympy
-
-
-def _explicit(x: Any) -> Any:
-    """A SymPy matrix with explicit entries; a scalar is 1x1, an array becomes one."""
-    import sympy
-
-    from cardan.readable.polynomial import exact, rational
-
-    if isinstance(x, sympy.MatrixBase):
-        return x
-    if getattr(x, "is_Matrix", False):
-        return x.as_explicit()
-    array = np.asarray(x)
-    if array.ndim > 2:
-        raise InputError(f"a SymPy matrix has no batch axes, got an array of shape {array.shape} beside it")
-    columns = array.reshape(-1, 1) if array.ndim < 2 else array
-    return sympy.Matrix([[rational(exact(x)) if isinstance(x, float) else x for x in row] for row in columns.tolist()])
 
 
 def _signature(text: Callable[..., Text], outputs: Mapping[str, Quantity]) -> inspect.Signature:

@@ -1,0 +1,89 @@
+"""Wrong numbers given to the textbook: one sentence with the equation, the quantity, the value and the likely fix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cardan as cd
+
+t = cd.textbook
+ROD = np.diag([0.0, 1 / 3, 1 / 3])  # thin, along x, about one end
+UNIT3, UNIT6 = np.eye(3), np.eye(6)
+e = np.eye(6)
+S = np.array([[1.0, 2], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]])
+
+
+def thin_rod() -> np.ndarray:
+    """6x6 inertia of a thin rod of 1 kg and 1 m along x, about its end."""
+    from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
+
+    c = np.array([0.5, 0, 0])
+    return rigid_inertia(1.0, c, inertia_about_origin(1.0, c, np.diag([0, 1 / 12, 1 / 12])))
+
+
+CASES: dict[str, tuple[Any, list[str]]] = {
+    "thin rod about itself, F6": (
+        lambda: t.F6_7(UNIT6, thin_rod(), e[0], np.ones(6)),
+        ["F6(7)", "s^T I2 s is 0", "thin rod", "give it a radius"],
+    ),
+    "thin rod about itself, in a batch": (
+        lambda: t.articulated_inertia(UNIT6, np.stack([UNIT6, thin_rod()]), e[0]),
+        ["F6(7)", "no inertia about the axis"],
+    ),
+    "thin rod about itself, F3": (
+        lambda: t.two_body_matrix(1.0, UNIT3, np.zeros(3), 1.0, np.diag([0, 1, 1]), np.array([0.5, 0, 0]), [1, 0, 0]),
+        ["F3(26)", "s^T J s is 0", "give it a radius"],
+    ),
+    "S without full rank": (
+        lambda: t.FX_B1(UNIT6, S, np.zeros(6), np.zeros(6)),
+        ["FX(B1)", "S, motions", "independent columns", "got 2 of rank 1", "leave out"],
+    ),
+    "a body without inertia along S": (
+        lambda: t.FX_B1(thin_rod(), np.stack([e[0], e[1]], axis=1), np.zeros(6), np.zeros(6)),
+        ["FX(B1)", "S^T I S has no inverse", "thin rod"],
+    ),
+    "zero axis": (lambda: t.F6_6(UNIT6, np.zeros(6), e[0]), ["F6(6)", "s, axis of the hinge", "zero vector"]),
+    "zero direction": (
+        lambda: t.F3_18(1.0, UNIT3, e[0][:3], e[0][:3], np.zeros(3), e[0][:3], e[0][:3]),
+        ["F3(18)", "s, direction of the hinge", "zero vector"],
+    ),
+    "negative mass": (lambda: t.F3_1(-2.0, np.ones(3)), ["F3(1)", "m1, mass of B1", "positive", "-2"]),
+    "inertia that is not symmetric": (
+        lambda: t.F3_2(np.array([[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]]), np.ones(3)),
+        ["F3(2)", "I1, inertia of B1 about C1", "symmetric"],
+    ),
+    "negative inertia": (lambda: t.F3_2(np.diag([1.0, -1, 1]), np.ones(3)), ["F3(2)", "negative", "eigenvalue is -1"]),
+    "wrong shape": (lambda: t.F3_1(1.0, np.ones(4)), ["F3(1)", "a1, acceleration of C1", "(..., 3)", "(4,)"]),
+    "sizes that do not fit": (
+        lambda: t.FX_B2(np.eye(6)[:, :2], np.eye(6)[:, 2:], np.ones(3), np.ones(2)),
+        ["FX(B2)", "alpha, rates along S", "(..., k)", "(3,)"],
+    ),
+    "text": (lambda: t.F3_1("heavy", np.ones(3)), ["F3(1)", "m1, mass of B1", "must be numbers", "str"]),
+    "not finite": (lambda: t.F3_1(np.nan, np.ones(3)), ["F3(1)", "m1, mass of B1", "not finite"]),
+    "an argument too few": (lambda: t.F6_7(UNIT6), ["F6(7)", "missing", "it takes I1, I2, s, f"]),
+    "a batch beside a SymPy matrix": (
+        lambda: t.F3_1(pytest.importorskip("sympy").Symbol("m"), np.ones((2, 2, 3))),
+        ["F3(1)", "a1", "batch"],
+    ),
+    "a matrix that is no rotation": (lambda: t.rotation_log(2 * UNIT3), ["rotation_log", "rotation matrix", "differs"]),
+    "a mirror": (lambda: t.rotation_log(np.diag([1.0, 1, -1])), ["rotation_log", "right-handed", "exchange two axes"]),
+    "no form in print": (lambda: t.momentum_about_origin.latex(), ["momentum_about_origin", "FX_A1"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_sentence_says_what_is_wrong(case: str) -> None:
+    call, words = CASES[case]
+    with pytest.raises(cd.InputError) as found:
+        call()
+    message = str(found.value)
+    assert all(word in message for word in words), message
+    assert "Traceback" not in message
+
+
+def test_an_unknown_equation_names_the_nearest() -> None:
+    with pytest.raises(AttributeError, match=r"F6_8.*F6_"):
+        t.F6_8  # noqa: B018

@@ -1,0 +1,96 @@
+"""Mutants of `textbook`: the equations of the sources."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant, changes
+
+TWO_BODIES, EXERCISES, BAD = (
+    "closed_form/test_two_body.py",
+    "identity/test_exercises.py",
+    "identity/test_textbook_refusals.py",
+)
+PRINT = "agreement/test_textbook.py"
+
+MUTANTS: list[Mutant] = [
+    *changes(
+        "textbook/f6.py",
+        TWO_BODIES,
+        (
+            "I1 + I2 - divide(outer(U, U), dot(s, U))  # F6(7)",
+            "I1 + I2 + divide(outer(U, U), dot(s, U))  # F6(7)",
+            "articulated inertia: wrong sign",
+        ),
+        ("return I2 @ (a1 + s * alpha)  # F6(5)", "return I2 @ (a1 - s * alpha)  # F6(5)", "hinge turns the other way"),
+    ),
+    *changes(
+        "textbook/f3.py",
+        TWO_BODIES,
+        (
+            "return J + m2 * (skew(r1) @ skew(r2))  # F3(23)",
+            "return J + m2 * (skew(r2) @ skew(r1))  # F3(23)",
+            "K with its factors exchanged",
+        ),
+        (
+            "return tau2 - cross(r2, f2)  # F3(10)",
+            "return tau2 + cross(r2, f2)  # F3(10)",
+            "couple transferred the wrong way",
+        ),
+        (
+            "J @ w1dot - m2 * cross(r2, a1 - cross(r1, w1dot))",
+            "J @ w1dot - m2 * cross(r2, a1 + cross(r1, w1dot))",
+            "F3(20) with the wrong sign",
+        ),
+        (
+            "+ m2 * (r12 @ a1) + K @ s * alpha  # F3(22)",
+            "+ m2 * (r12 @ a1) - K @ s * alpha  # F3(22)",
+            "couple of the hinge's acceleration: wrong sign",
+        ),
+    ),
+    *changes(
+        "textbook/fx.py",
+        EXERCISES,
+        ("return I_C @ w + cross(c, h), h", "return I_C @ w - cross(c, h), h", "moment of momentum: wrong sign"),
+        ("identity(3, I_C) / m + R @ W @ R.T", "identity(3, I_C) / m - R @ W @ R.T", "inverse inertia: wrong sign"),
+        (
+            "I_A - I_A @ solve_symmetric(I_A + I_B, I_A)",
+            "I_A - I_A @ solve_symmetric(I_A + I_A, I_A)",
+            "relative inertia knows one body only",
+        ),
+        (
+            "return Phi, Sdot_alpha - Phi @ (I @ Sdot_alpha + crf(v) @ (I @ v))",
+            "return Phi, Sdot_alpha - Phi @ (I @ Sdot_alpha)",
+            "constrained body without its velocity force",
+        ),
+        ("I_i @ v + h_children", "I_i @ v - h_children", "momentum of the children subtracted"),
+    ),
+    *changes(
+        "textbook/written.py",
+        PRINT,
+        (
+            'return Written("product", [_transposed(part) for part in reversed(self.parts)], self._turned)',
+            'return Written("product", [_transposed(part) for part in self.parts], self._turned)',
+            "the transpose of a product keeps its order",
+        ),
+        (
+            '"minus": lambda a: f"-{_within(a, PRODUCT)}"',
+            '"minus": lambda a: f"{_within(a, PRODUCT)}"',
+            "a sign is lost in print",
+        ),
+    ),
+    *changes(
+        "textbook/as_sympy.py",
+        PRINT,
+        (
+            '"difference": lambda a, b: a - b',
+            '"difference": lambda a, b: a + b',
+            "SymPy's form adds where it should subtract",
+        ),
+        ("return a[0] * b[1] - a[1] * b[0]", "return a[0] * b[1] + a[1] * b[0]", "moment in the plane: wrong sign"),
+    ),
+    *changes(
+        "textbook/rules.py",
+        BAD,
+        ("bad = least < -SMALL * size", "bad = least < -1e9 * size", "negative inertias pass"),
+        ("bad = ~(a > 0)", "bad = ~(a > -1e9)", "negative masses pass"),
+    ),
+]
