@@ -14,6 +14,7 @@ from ..trees import random_rotation
 
 sympy = pytest.importorskip("sympy")
 SIZES = {"k": 2, "n": 3}  # of letters in shapes; printed forms have 2 for each
+SCALED = {"rG": 0.2, "lG": 0.2}  # near enough to particle 1 for an inertia about it of 0.5 and more
 
 
 def draw(quantity: Quantity, rng: np.random.Generator, sizes: dict[str, int]) -> np.ndarray:
@@ -31,7 +32,7 @@ def draw(quantity: Quantity, rng: np.random.Generator, sizes: dict[str, int]) ->
 
 def arguments(equation: Equation, seed: int, sizes: dict[str, int]) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return {name: draw(q, rng, sizes) for name, q in equation.inputs.items()}
+    return {name: SCALED.get(name, 1.0) * draw(q, rng, sizes) for name, q in equation.inputs.items()}
 
 
 def as_tuple(x: Any) -> tuple[Any, ...]:

@@ -62,8 +62,8 @@ MUTANTS: list[Mutant] = [
         ("return vector(-a[1], a[0])", "return vector(a[1], -a[0])", "quarter turn the other way"),
         ("nu * d[1] + lam * d[0]", "nu * d[1] - lam * d[0]", "a point of the body: wrong sign across its line"),
         ("moment(d, r) / square  # AT(7)", "moment(r, d) / square  # AT(7)", "lam with the wrong sign"),
-        ("m2 = float(first @ first) / rest", "m2 = float(first @ first) / inertia", "mass of particle 2 from the whole inertia"),
-        ("m3 = (2 * inertia - mass * length * com) / length**2", "m3 = (2 * inertia + mass * length * com) / length**2", "rod as particles: wrong mass at its end"),
+        ("/ (I0 - m3 * (r3.T @ r3))  # AT(1)", "/ I0  # AT(1)", "mass of particle 2 from the whole inertia"),
+        ("(2 * I0 - m * l * lG) / l**2  # AT(1)", "(2 * I0 + m * l * lG) / l**2  # AT(1)", "rod as particles: wrong mass at its end"),
     ),
     *changes(
         "algebra/matrix.py", ALGEBRA,

@@ -74,6 +74,55 @@ class Particles:
         return float(invariants(self.positions[1], self.positions[2])[1])
 
 
+def second_mass(m: Any, rG: Any, I0: Any, m3: Any, r3: Any) -> Any:
+    """Mass of particle 2 if particle 1 is at the origin; on numbers, symbols and letters in print."""
+    return ((m * rG - m3 * r3).T @ (m * rG - m3 * r3)) / (I0 - m3 * (r3.T @ r3))  # AT(1)
+
+
+def rod_masses(m: Any, l: Any, lG: Any, I0: Any) -> tuple[Any, Any]:
+    """Masses of the particles in the middle and at the end of a rod, on numbers, symbols and letters in print."""
+    return 4 * (m * l * lG - I0) / l**2, (2 * I0 - m * l * lG) / l**2  # AT(1)
+
+
+def too_small(I0: float, least: float) -> str:
+    """The end of the sentence about an inertia about particle 1 that is less than `least = m |rG|^2`, kg m^2."""
+    return (
+        f"the polar inertia about particle 1, I0 = {I0:.6g} kg m^2, is less than m |rG|^2 = {least:.6g} kg m^2; did "
+        "you give the inertia about the centre of mass? about particle 1 it is "
+        f"I_G + m |rG|^2 = {I0 + least:.6g} kg m^2"
+    )
+
+
+def _numbers(name: str, symbols_in: str, **given: Any) -> list[Any]:
+    """Reject what is not a finite number, or a pair of them; and a mass or inertia that is not positive."""
+    found: list[Any] = []
+    for what, value in given.items():
+        try:
+            array = np.asarray(value, dtype=float) if np.asarray(value).dtype.kind in "fiu" else None
+        except (TypeError, ValueError):
+            array = None
+        if array is None:
+            raise ModelError(
+                f"body {name!r}: {what} must be a number, got {type(value).__name__}; "
+                f"cd.textbook.{symbols_in} takes symbols"
+            )
+        size = 2 if what in PAIRS[symbols_in] else 1
+        if array.size != size or not np.isfinite(array).all():
+            wanted = "a pair of finite numbers" if size == 2 else "a finite number"
+            raise ModelError(f"body {name!r}: {what} must be {wanted}, got {value!r}")
+        found.append(array.reshape(2) if size == 2 else float(array.reshape(())))
+        if what in POSITIVE and not found[-1] > 0:
+            raise ModelError(
+                f"body {name!r}: {what} must be positive, got {found[-1]:g}; only masses of particles may be less"
+            )
+    return found
+
+
+PAIRS = {"AT_particles": ("com", "r3"), "AT_rod": ()}
+POSITIVE = ("mass", "inertia")
+ROUNDED = 1e-9  # relative: an inertia that is less than a point mass has by this much is rounded
+
+
 def particles(
     name: str, *, mass: float, com: ArrayLike, inertia: float, r3: ArrayLike, m3: float | None = None
 ) -> Particles:
@@ -82,20 +131,19 @@ def particles(
     `com` (2,) is its centre of mass and `r3` (2,) the position of particle 3, m; particle 1 is at the origin. The mass
     `m3` (kg) may be chosen, except that `m3 r3 != mass com` and `m3 |r3|^2 != inertia`; by default it is chosen here.
     """
-    try:
-        rG, p3 = (np.asarray(x, dtype=float).reshape(2) for x in (com, r3))
-        finite = bool(np.isfinite([mass, *rG, inertia, *p3, 0.0 if m3 is None else m3]).all())
-    except (TypeError, ValueError):
-        finite = False
-    if not finite:
-        raise ModelError(f"body {name!r}: mass, inertia, m3 and the pairs com and r3 must be finite numbers")
+    chosen = {} if m3 is None else {"m3": m3}
+    mass, rG, inertia, p3, *given = _numbers(name, "AT_particles", mass=mass, com=com, inertia=inertia, r3=r3, **chosen)
+    if inertia < mass * float(rG @ rG) * (1 - ROUNDED):
+        raise ModelError(f"body {name!r}: {too_small(inertia, mass * float(rG @ rG))}")
     square = float(p3 @ p3)
-    size = max(float(np.abs(rG).max()), float(np.sqrt(inertia / mass)) if mass > 0 and inertia > 0 else 0.0)
+    size = float(np.sqrt(inertia / mass))
     if square <= (SMALL * size) ** 2 or square == 0:
         raise ModelError(
             f"body {name!r}: its primary particles 1 and 3 must be apart, their distance is {np.sqrt(square):.4g} m"
         )
-    if m3 is None:
+    if given:
+        m3 = float(given[0])
+    else:
         m3 = max((inertia / square / 2, inertia / square / 4), key=lambda m: float(np.linalg.norm(mass * rG - m * p3)))
     first = mass * rG - m3 * p3
     rest = inertia - m3 * square
@@ -109,7 +157,7 @@ def particles(
             f"body {name!r}: m3 = {m3:.6g} kg is not allowed, m3 |r3|^2 must differ from the polar inertia I0 = "
             f"{inertia:.6g} kg m^2; particle 2 would be at infinity"
         )
-    m2 = float(first @ first) / rest  # AT(1)
+    m2 = float(second_mass(mass, rG, inertia, m3, p3))
     return Particles(np.array([mass - m2 - m3, m2, m3]), np.array([np.zeros(2), first / m2, p3]))
 
 
@@ -118,15 +166,11 @@ def rod_particles(name: str, *, mass: float, length: float, com: float, inertia:
 
     `mass` in kg, `length` and `com` (from particle 1) in m, `inertia` in kg m^2 about particle 1.
     """
-    try:
-        finite = bool(np.isfinite([mass, length, com, inertia]).all())
-    except (TypeError, ValueError):
-        finite = False
-    if not finite:
-        raise ModelError(f"body {name!r}: mass, length, com and inertia must be finite numbers")
+    mass, length, com, inertia = _numbers(name, "AT_rod", mass=mass, length=length, com=com, inertia=inertia)
     if not length > 0:
         raise ModelError(f"body {name!r}: its primary particles 1 and 3 must be apart, the rod's length is {length} m")
-    m2 = 4 * (mass * length * com - inertia) / length**2  # AT(1)
-    m3 = (2 * inertia - mass * length * com) / length**2  # AT(1)
+    if inertia < mass * com**2 * (1 - ROUNDED):
+        raise ModelError(f"body {name!r}: {too_small(inertia, mass * com**2)}")
+    m2, m3 = rod_masses(mass, length, com, inertia)
     places = np.array([[0.0, 0.0], [length / 2, 0.0], [length, 0.0]])
     return Particles(np.array([mass - m2 - m3, m2, m3]), places)

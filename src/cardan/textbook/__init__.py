@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from cardan.errors import nearest
 from cardan.textbook import fx, rotations
+from cardan.textbook.at import AT
 from cardan.textbook.equation import Equation, Source
 from cardan.textbook.f3 import F3
 from cardan.textbook.f6 import F6
 from cardan.textbook.fx import FX
 from cardan.textbook.notation import Quantity
 
-SOURCES: dict[str, Source] = {source.short: source for source in (F6, F3, FX)}
+SOURCES: dict[str, Source] = {source.short: source for source in (F6, F3, FX, AT)}
 ALIASES = {
     "newton_euler_force": fx.FX_A4,
     "constrained_body": fx.FX_B1,

@@ -78,6 +78,32 @@ class Across(_Node):
         return rf"K \times \left({printer._print(self.args[0])}\right)"
 
 
+class Tilde(Across):
+    """The same, with a tilde."""
+
+    def _latex(self, printer: Any) -> str:
+        return rf"\tilde{{{printer._print(self.args[0])}}}"
+
+
+class Fixed(MatrixExpr):
+    """A matrix of known numbers that has a letter of its own."""
+
+    @property
+    def shape(self) -> Any:
+        """Rows and columns."""
+        return self.args[1].shape
+
+    def doit(self, **hints: Any) -> Any:
+        """The numbers."""
+        return self.args[1]
+
+    def _entry(self, i: Any, j: Any, **kwargs: Any) -> Any:
+        return self.args[1][i, j]
+
+    def _latex(self, printer: Any) -> str:
+        return str(self.args[0])
+
+
 class Crm(_Node):
     """The matrix `v x` on 6-D motion vectors."""
 
@@ -134,6 +160,28 @@ class Moment(Dot):
         return rf"K \cdot \left(\left({a}\right) \times \left({b}\right)\right)"
 
 
+class RowProduct(Dot):
+    """The scalar `a b` of a row and a column."""
+
+    def _latex(self, printer: Any) -> str:
+        a, b = (printer._print(part) for part in self.args)
+        return rf"\left({a}\right) \left({b}\right)"
+
+
+class Norm(sympy.Expr):
+    """The scalar `|a|`."""
+
+    is_commutative = True
+
+    def doit(self, **hints: Any) -> Any:
+        """The number, if the vector is explicit."""
+        a = self.args[0].doit(**hints)
+        return sympy.sqrt(sum(x**2 for x in a)) if isinstance(a, sympy.MatrixBase) else self.func(a)
+
+    def _latex(self, printer: Any) -> str:
+        return rf"\left|{printer._print(self.args[0])}\right|"
+
+
 def as_sympy(x: Any) -> Any:
     """A written expression as a SymPy expression."""
     if not isinstance(x, Written):
@@ -144,6 +192,8 @@ def as_sympy(x: Any) -> Any:
         return sympy.BlockMatrix([[_matrix(as_sympy(part)) for part in row] for row in x.parts])
     if x.operation == "identity":
         return sympy.Identity(x.parts[0])
+    if x.operation == "fixed":
+        return Fixed(sympy.Symbol(x.parts[0]), sympy.ImmutableMatrix(x.parts[1].astype(int)))
     return _MADE[x.operation](*map(as_sympy, x.parts))
 
 
@@ -178,6 +228,9 @@ _MADE: dict[str, Callable[..., Any]] = {
     "cross": Cross,
     "across": Across,
     "skew": Skew,
+    "row_product": RowProduct,
+    "tilde": Tilde,
+    "norm": Norm,
     "crm": Crm,
     "crf": Crf,
 }

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cardan.algebra import linsolve, matrix, plane, rotation, spatial
 from cardan.textbook import written
 from cardan.textbook.rules import Rule
@@ -62,6 +64,8 @@ cross = _operation("cross", rotation.cross, "`a x b` in space.")
 skew = _operation("skew", rotation.skew, "The matrix `a x`, with a tilde in the sources.")
 across = _operation("across", plane.across, "`K x a` in the plane.")
 moment = _operation("moment", plane.moment, "`K . (a x b)` in the plane, a scalar.")
+tilde = _operation("tilde", plane.across, "`K x a` in the plane, with a tilde.")
+norm = _operation("norm", lambda a: matrix.dot(a, a) ** 0.5, "The length of a vector.")
 crm = _operation("crm", spatial.crm, "The matrix `v x` of a 6-D motion vector, on motions.")
 crf = _operation("crf", spatial.crf, "The matrix `v x*` of a 6-D motion vector, on forces.")
 divide = _operation("divide", lambda a, b: a / b, "A quotient by a scalar, printed as a fraction.")
@@ -81,6 +85,11 @@ inverse = _operation(
 def identity(n: int, like: Text) -> Text:
     """The unit matrix `1`."""
     return written.identity(n) if is_written(like) else matrix.eye(n, like)
+
+
+def fixed(latex: str, values: np.ndarray, like: Text) -> Text:
+    """A matrix of known numbers that the source gives a letter."""
+    return written.fixed(latex, values) if is_written(like) else matrix.constant(values)
 
 
 def block(rows: Sequence[Sequence[Text]]) -> Text:

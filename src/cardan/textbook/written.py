@@ -48,6 +48,8 @@ class Written:
         return Written("product", (other, self), self.size)
 
     def __matmul__(self, other: Written) -> Written:
+        if len(self.size) == 2 and self.size[0] == 1 and len(other.size) == 1:  # a row times a column
+            return Written("row_product", (self, other), ())
         size = (self.size[0], *other.size[1:]) if len(other.size) == 2 else self.size[:1]
         if len(self.size) == 1:  # a column times a row
             size = (self.size[0], other.size[1])
@@ -122,6 +124,21 @@ def across(a: Written) -> Written:
     return Written("across", (a,), (2,))
 
 
+def tilde(a: Written) -> Written:
+    """The vector `K x a`, with a tilde."""
+    return Written("tilde", (a,), (2,))
+
+
+def norm(a: Written) -> Written:
+    """`|a|`."""
+    return Written("norm", (a,), ())
+
+
+def fixed(latex: str, values: Any) -> Written:
+    """A matrix of known numbers that has a letter of its own."""
+    return Written("fixed", (latex, values), values.shape)
+
+
 def crm(v: Written) -> Written:
     """The matrix `v x`."""
     return Written("crm", (v,), (6, 6))
@@ -162,7 +179,8 @@ def block(rows: Sequence[Sequence[Written]]) -> Written:
 # LaTeX
 
 _STRENGTH = {"sum": SUM, "difference": SUM, "minus": SUM, "product": PRODUCT, "cross": PRODUCT, "across": PRODUCT,
-             "dot": PRODUCT, "moment": PRODUCT, "crm": PRODUCT, "crf": PRODUCT}  # fmt: skip
+             "dot": PRODUCT, "moment": PRODUCT, "crm": PRODUCT, "crf": PRODUCT,
+             "row_product": PRODUCT}  # fmt: skip
 
 
 def _text(part: Any) -> str:
@@ -241,6 +259,7 @@ _PRINTED: dict[str, Callable[..., str]] = {
     "difference": _sum("-"),
     "minus": lambda a: f"-{_within(a, PRODUCT)}",
     "product": _product,
+    "row_product": _product,
     "square": lambda a, _: _raised(a, 2),
     "power": _raised,
     "transpose": lambda a: _raised(a, "T"),
@@ -251,6 +270,9 @@ _PRINTED: dict[str, Callable[..., str]] = {
     "cross": lambda a, b: rf"{_operand(a)} \times {_operand(b)}",
     "across": lambda a: rf"K \times {_operand(a)}",
     "skew": _tilde,
+    "tilde": _tilde,
+    "norm": lambda a: rf"\left|{_text(a)}\right|",
+    "fixed": lambda latex, _: latex,
     "crm": lambda v: rf"{_within(v, ATOM)} \times",
     "crf": lambda v: rf"{_within(v, ATOM)} \times^{{*}}",
     "identity": lambda n: "1",
