@@ -111,6 +111,20 @@ const KINDS = {
       `<circle class="${shape.style}" cx="${at[0].toFixed(1)}" cy="${at[1].toFixed(1)}" r="4.5"/>` + letter(at, shape.style, shape.label),
     ]);
   },
+  circle([[centre], [rim]], shape) {
+    const a = projected(centre), b = projected(rim);
+    const size = Math.hypot(b[0] - a[0], b[1] - a[1]);
+    return [[1, `<circle class="face ${shape.style}" cx="${a[0].toFixed(1)}" cy="${a[1].toFixed(1)}" r="${size.toFixed(1)}"/>` +
+      `<path class="line ${shape.style}" d="${path([[a[0] - 5, a[1]], [a[0] + 5, a[1]]])}${path([[a[0], a[1] - 5], [a[0], a[1] + 5]])}"/>` +
+      letter(a, shape.style, shape.label)]];
+  },
+  // a particle's area is its mass relative to the body's; it is hollow where the mass is negative
+  particle([[place], [masses]], shape) {
+    const at = projected(place), size = Math.max(3, Math.min(30, 13 * Math.sqrt(Math.abs(masses[0] / masses[1]))));
+    const kind = masses[0] < 0 ? "hollow" : "";
+    return [[-1, `<circle class="${shape.style} ${kind}" cx="${at[0].toFixed(1)}" cy="${at[1].toFixed(1)}" r="${size.toFixed(1)}"/>` +
+      letter(at, shape.style, shape.label, size + 2, size + 8)]];
+  },
   arrow([[from], [vector]], shape, scale) {
     const tip = from.map((x, k) => x + (vector[k] ?? 0) / scale);
     const a = projected(from), b = projected(tip);
