@@ -15,9 +15,11 @@ from cardan.textbook.equation import Equation, Source
 from cardan.textbook.f3 import F3
 from cardan.textbook.f6 import F6
 from cardan.textbook.fx import FX
+from cardan.textbook.kj import KJ
+from cardan.textbook.kj_joints import JOINTS
 from cardan.textbook.notation import Quantity
 
-SOURCES: dict[str, Source] = {source.short: source for source in (F6, F3, FX, AT)}
+SOURCES: dict[str, Source] = {source.short: source for source in (F6, F3, FX, AT, KJ, *JOINTS)}
 ALIASES = {
     "newton_euler_force": fx.FX_A4,
     "constrained_body": fx.FX_B1,

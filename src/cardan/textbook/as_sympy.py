@@ -148,6 +148,14 @@ class Dot(sympy.Expr):  # type: ignore[misc]
         return rf"\left({a}\right)^{{T}} \left({b}\right)"
 
 
+class Inner(Dot):
+    """The scalar `a . b`."""
+
+    def _latex(self, printer: Any) -> str:
+        a, b = (printer._print(part) for part in self.args)
+        return rf"\left({a}\right) \cdot \left({b}\right)"
+
+
 class Moment(Dot):
     """The scalar `K . (a x b)` of the plane."""
 
@@ -224,6 +232,7 @@ _MADE: dict[str, Callable[..., Any]] = {
     "inverse": sympy.Inverse,
     "fraction": lambda a, b: a / b,
     "dot": Dot,
+    "inner": Inner,
     "moment": Moment,
     "cross": Cross,
     "across": Across,

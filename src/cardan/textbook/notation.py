@@ -59,6 +59,7 @@ def _solve(A: Any, b: Any) -> Any:
 
 
 dot = _operation("dot", matrix.dot, "`a^T b` of two vectors, a scalar.")
+inner = _operation("inner", matrix.dot, "`a . b` of two vectors, a scalar, with a dot in print.")
 outer = _operation("outer", matrix.outer, "`a b^T` of two vectors.")
 cross = _operation("cross", rotation.cross, "`a x b` in space.")
 skew = _operation("skew", rotation.skew, "The matrix `a x`, with a tilde in the sources.")

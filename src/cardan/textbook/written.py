@@ -6,6 +6,7 @@ matrix expressions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -99,6 +100,11 @@ def dot(a: Written, b: Written) -> Written:
     return Written("dot", (a, b), ())
 
 
+def inner(a: Written, b: Written) -> Written:
+    """`a . b`."""
+    return Written("inner", (a, b), ())
+
+
 def outer(a: Written, b: Written) -> Written:
     """`a b^T`."""
     return a @ b.T
@@ -179,7 +185,7 @@ def block(rows: Sequence[Sequence[Written]]) -> Written:
 # LaTeX
 
 _STRENGTH = {"sum": SUM, "difference": SUM, "minus": SUM, "product": PRODUCT, "cross": PRODUCT, "across": PRODUCT,
-             "dot": PRODUCT, "moment": PRODUCT, "crm": PRODUCT, "crf": PRODUCT,
+             "dot": PRODUCT, "inner": PRODUCT, "moment": PRODUCT, "crm": PRODUCT, "crf": PRODUCT,
              "row_product": PRODUCT}  # fmt: skip
 
 
@@ -232,8 +238,10 @@ def _operand(part: Any) -> str:
 
 def _raised(a: Any, exponent: Any) -> str:
     """A power, a transpose, an inverse; a letter with an exponent of its own is bracketed."""
-    plain = _strength(a) == ATOM and "^" not in _text(a) and getattr(a, "operation", "") not in ("fraction", "power")
-    return f"{_text(a) if plain else _bracketed(_text(a))}^{{{exponent}}}"
+    text = _text(a)
+    enclosed = "^" not in text or (text[0], text[-1]) == ("[", "]")
+    plain = _strength(a) == ATOM and enclosed and getattr(a, "operation", "") not in ("fraction", "power")
+    return f"{text if plain else _bracketed(text)}^{{{exponent}}}"
 
 
 def _dot(a: Any, b: Any) -> str:
@@ -241,8 +249,13 @@ def _dot(a: Any, b: Any) -> str:
 
 
 def _tilde(a: Any) -> str:
-    """A tilde over a letter, without its index; over anything else, a wide one."""
+    """A tilde over a letter, without its index; over anything else, a wide one. The matrix of `{a}` is in `[ ]`."""
     if isinstance(a, Written) and a.operation == "letter":
+        column = re.fullmatch(r"\\\{(?:\\dot\{(?P<moving>.*?)\}|(?P<base>.*?))(?P<rest>['_].*)\\\}", a.parts[0])
+        if column and column["moving"]:
+            return rf"[\dot{{\tilde{{{column['moving']}}}}}{column['rest']}]"
+        if column:
+            return rf"[\tilde{{{column['base']}}}{column['rest']}]"
         base, mark, index = a.parts[0].partition("_")
         return rf"\tilde{{{base}}}{mark}{index}"
     return rf"\widetilde{{\left({_text(a)}\right)}}"
@@ -266,6 +279,7 @@ _PRINTED: dict[str, Callable[..., str]] = {
     "inverse": lambda a: _raised(a, -1),
     "fraction": lambda a, b: rf"\frac{{{_text(a)}}}{{{_text(b)}}}",
     "dot": _dot,
+    "inner": lambda a, b: rf"{_within(a, ATOM)} \cdot {_within(b, ATOM)}",
     "moment": lambda a, b: rf"K \cdot \left({_operand(a)} \times {_operand(b)}\right)",
     "cross": lambda a, b: rf"{_operand(a)} \times {_operand(b)}",
     "across": lambda a: rf"K \times {_operand(a)}",
