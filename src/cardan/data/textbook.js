@@ -24,7 +24,7 @@ function text(x) {
 
 function cells(row, largest) {
   return row.map((x, k) => {
-    const part = row.length === 6 && k === 3 ? ' class="part"' : "";
+    const part = k && k % ABOUT.part === 0 && row.length % ABOUT.part === 0 ? ' class="part"' : "";
     return `<td${part} title="${x}">${text(Math.abs(x) < 1e-13 * largest ? 0 : x)}</td>`;
   }).join("");
 }
@@ -116,7 +116,7 @@ const KINDS = {
     const size = Math.hypot(b[0] - a[0], b[1] - a[1]);
     return [[1, `<circle class="face ${shape.style}" cx="${a[0].toFixed(1)}" cy="${a[1].toFixed(1)}" r="${size.toFixed(1)}"/>` +
       `<path class="line ${shape.style}" d="${path([[a[0] - 5, a[1]], [a[0] + 5, a[1]]])}${path([[a[0], a[1] - 5], [a[0], a[1] + 5]])}"/>` +
-      letter(a, shape.style, shape.label)]];
+      letter(a, shape.style, shape.label, -19, 14)]];
   },
   // a particle's area is its mass relative to the body's; it is hollow where the mass is negative
   particle([[place], [masses]], shape) {

@@ -16,7 +16,7 @@ from typing import Any
 from cardan.errors import CardanError
 from cardan.machines.javascript.module import JavaScriptPrinter
 from cardan.program.program import record
-from cardan.textbook.pages.sheet import Comparison, Sheet, Shown, Slider, Step
+from cardan.textbook.pages.sheet import Comparison, Sheet, Shown, Slider, Step, equations_in
 
 POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
@@ -64,7 +64,7 @@ def mathml(latex: str, display: str = "inline") -> str:
 
 def unit_text(unit: str) -> str:
     """A unit with raised powers: kg m^2 becomes kg m²."""
-    return re.sub(r"\^(-?\d+)", lambda m: m[1].translate(POWERS), unit)
+    return "" if unit == "1" else re.sub(r"\^(-?\d+)", lambda m: m[1].translate(POWERS), unit)
 
 
 def _data(name: str) -> str:
@@ -80,6 +80,7 @@ def _about(name: str, sheet: Sheet) -> str:
         "differences": [one.difference for one in sheet.comparisons],
         "shapes": [vars(shape) for shape in sheet.shapes],
         "flat": sheet.flat,
+        "part": 2 if sheet.flat else 3,
         "centre": sheet.centre,
         "reach": sheet.reach,
     }
@@ -146,18 +147,9 @@ def _steps(sheet: Sheet) -> str:
 
 def _step(step: Step) -> str:
     label = f'<b class="number">{html.escape(step.number)}</b>' if step.number else ""
-    formula = f'<div class="formula">{label}<div>{"".join(map(_line, _lines(step.latex)))}</div></div>' if step.latex else ""
+    formula = f'<div class="formula">{label}<div>{"".join(map(_line, equations_in(step.latex)))}</div></div>' if step.latex else ""
     shown = "".join(map(_shown, step.shown))
     return f'<section class="step"><p>{prose(step.sentence)}</p>{formula}{shown}</section>'
-
-
-def _lines(latex: str) -> list[str]:
-    """The equations of an aligned group, each on a line of its own: on a narrow screen each scrolls alone."""
-    group = re.fullmatch(r"\\begin\{aligned\}(.*)\\end\{aligned\}", latex, re.DOTALL)
-    if group is None:
-        return [latex]
-    inside = re.sub(r"(\\begin\{bmatrix\}.*?\\end\{bmatrix\})", lambda m: m[0].replace("\\\\", "\0"), group[1])
-    return [line.replace("&", "", 1).replace("\0", "\\\\") for line in inside.split("\\\\")]
 
 
 def _line(latex: str) -> str:

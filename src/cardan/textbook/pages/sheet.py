@@ -8,6 +8,7 @@ from the values of the sliders to all numbers that are shown.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -160,13 +161,14 @@ class Sheet:
         found = equation(*args)
         results = found if isinstance(found, tuple) else (found,)
         latex = equation.latex()
-        left = latex.partition(" = ")[0]  # for a result that has no letter of its own
+        lines = equations_in(latex)  # their left sides are the letters of results that have none
+        lefts = [lines[min(k, len(lines) - 1)].partition(" = ")[0] for k in range(len(results))]
         shown = tuple(
             Shown(
                 self.keep(f"{equation.number} {name}", value), (q.latex or left).replace("{i}", f"{{{index}}}"),
                 q.meaning.replace("link i", f"link {index}"), q.unit,
             )
-            for (name, q), value in zip(equation.outputs.items(), results, strict=True)
+            for (name, q), value, left in zip(equation.outputs.items(), results, lefts, strict=True)
         )  # fmt: skip
         self.steps.append(Step(sentence, equation.number, "" if again else latex, shown))
         return found
@@ -203,6 +205,15 @@ class Sheet:
 
     def _shown(self, latex: str, meaning: str, unit: str, value: Symbol) -> Shown:
         return Shown(self.keep(meaning, value), latex, meaning, unit)
+
+
+def equations_in(latex: str) -> list[str]:
+    """The equations of an aligned group, each alone; other LaTeX as it is."""
+    group = re.fullmatch(r"\\begin\{aligned\}(.*)\\end\{aligned\}", latex, re.DOTALL)
+    if group is None:
+        return [latex]
+    inside = re.sub(r"(\\begin\{bmatrix\}.*?\\end\{bmatrix\})", lambda m: m[0].replace("\\\\", "\0"), group[1])
+    return [line.replace("&", "", 1).replace("\0", "\\\\").strip() for line in inside.split("\\\\")]
 
 
 def largest_of(values: Sequence[Symbol]) -> Symbol:
