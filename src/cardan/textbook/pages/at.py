@@ -91,7 +91,7 @@ def text(sheet: Sheet) -> None:
         "Choose the body, where particle 3 is and how heavy. Particles 1 and 2 follow, and masses may come out "
         "negative (hollow circles): only their sums have a meaning.",
     ]
-    sheet.flat, sheet.reach, sheet.centre = True, 0.85, (0.35, 0.05)
+    sheet.flat, sheet.reach, sheet.centre = True, 0.9, (0.3, -0.05)
     sheet.group = "Body"
     m = sheet.slider("m", "m", "mass", "kg", 0.5, 5, 2.0, 0.1)
     gx = sheet.slider("gx", r"\bar x_G", "centre of mass", "m", -0.1, 0.6, 0.22, 0.01)
@@ -110,7 +110,7 @@ def text(sheet: Sheet) -> None:
                    sheet.slider("Ry", "R_y", "force", "N", -20, 20, 5, 0.5))  # fmt: skip
     couple = sheet.slider("couple", "M", "couple", "N m", -3, 3, 0.5, 0.1)
     sheet.group = "Second body of the chain"
-    angle2 = sheet.slider("theta2", r"\theta_2", "angle", "°", -180, 180, -60, 1)
+    angle2 = sheet.slider("theta2", r"\theta_2", "angle", "°", -180, 180, -110, 1)
     turning2 = sheet.slider("w2", r"\omega_2", "turning", "rad/s", -5, 5, -2.0, 0.1)
 
     rG, rbar3 = ca.vertcat(gx, gy), ca.vertcat(d, 0)
@@ -203,8 +203,8 @@ def _floating(sheet: Sheet, body: Placed, angle: Symbol, v1: Symbol, R: Symbol, 
             "engine, `points`": by_engine("points"),
         },
     )  # fmt: skip
-    _draw(sheet, body, ca.DM([-0.45, -0.1]), ca.DM([0, 0]), "one", "G")
-    at_1 = ca.DM([-0.45, -0.1])
+    _draw(sheet, body, ca.DM([-0.55, -0.2]), ca.DM([0, 0]), "one", "G")
+    at_1 = ca.DM([-0.55, -0.2])
     sheet.draw("arrow", "force", (at_1 + body.rG).T, R.T, label="R")
     for r, own in ((0 * r31, a1), (r21, a2), (r31, a3)):
         sheet.draw("arrow", "motion", (at_1 + r).T, own.T)
@@ -304,7 +304,7 @@ def _chain(sheet: Sheet, plate: Plate, angles: list[Symbol], turning: list[Symbo
     sheet.compare("chain", "Accelerations of particles 3 and 5", "m/s^2",
                   {"AT 2.4, four equations": x, "engine, `spatial`": by_engine("spatial"),
                    "engine, `points`": by_engine("points")})  # fmt: skip
-    place = ca.DM([0.75, 0.3])
+    place = ca.DM([0.6, 0.3])
     for body, start in ((first, ca.DM([0, 0])), (last, first.r31)):
         _draw(sheet, body, place, start, "two", "")
     sheet.draw("dot", "axis", place.T)

@@ -18,6 +18,7 @@ from cardan.machines.javascript.module import JavaScriptPrinter
 from cardan.program.program import record
 from cardan.textbook.pages.sheet import Comparison, Sheet, Shown, Slider, Step, equations_in
 
+LONG = 50  # characters of LaTeX from which on a left side is not repeated beside its value
 POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
@@ -157,7 +158,7 @@ def _line(latex: str) -> str:
 
 
 def _shown(one: Shown) -> str:
-    letter = f"{mathml(one.latex)}<i>=</i>" if one.latex else ""
+    letter = f"{mathml(one.latex) if len(one.latex) < LONG else 'left side'}<i>=</i>"
     unit = html.escape(unit_text(one.unit))
     return (
         f'<div class="shown"><span class="letter">{letter}</span>'

@@ -236,7 +236,7 @@ def _ball(sheet: Sheet, joint: _Joint) -> None:
         forms = by_hand[level]
         for formulation in ("absolute", "absolute_body", "relative"):
             forms[f"engine, `{formulation}`"] = joint.by_engine(Spherical, formulation, level)[0]
-        sheet.compare(f"ball {level}", f"Ball joint, its three equations at the level of {word}, fixed axes", unit, forms)
+        sheet.compare(f"ball {level}", f"Ball joint at the level of {word}, three equations", unit, forms)
 
 
 def _hinge(sheet: Sheet, joint: _Joint) -> None:
@@ -295,4 +295,4 @@ def _hinge(sheet: Sheet, joint: _Joint) -> None:
     for level, (word, unit) in {"rate": ("velocity", "rad/s"), "acceleration": ("acceleration", "rad/s^2")}.items():
         for formulation in ("absolute", "absolute_body", "relative"):
             forms[level][f"engine, `{formulation}`"] = joint.by_engine(Revolute, formulation, level)[1]
-        sheet.compare(f"hinge {level}", f"Hinge, its two equations of turning at the level of {word}", unit, forms[level])
+        sheet.compare(f"hinge {level}", f"Hinge at the level of {word}, two equations of turning", unit, forms[level])
