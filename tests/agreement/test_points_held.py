@@ -91,8 +91,8 @@ def test_inverse_dynamics_with_a_drive() -> None:
     ],
 )
 def test_what_no_loop_holds_is_named(kinds: str, sentence: str) -> None:
-    with pytest.raises(cd.ModelError, match=sentence):
-        cd.equations(model_of(kinds, "D"), formulation="points").nq  # noqa: B018
+    with pytest.raises(cd.ModelError, match=rf"model '{kinds}' is not planar: {sentence}"):
+        cd.in_plane(model_of(kinds, "D"))
 
 
 def test_a_state_out_of_the_plane_has_no_answer() -> None:
@@ -114,10 +114,9 @@ def test_a_lift_along_the_normal_that_is_held_or_driven(moves: bool) -> None:
     model = m.build()
     if moves:
         with pytest.raises(cd.ModelError, match=r"joint 'lift' \(prismatic\) takes body 'cage' out of the plane"):
-            cd.equations(model, formulation="points").nq  # noqa: B018
-    else:
-        q, v = cd.assemble(model, [0.3, 0.4], [0.0, 1.0])
-        close(cd.forward_dynamics(model, q, v, formulation="points"), cd.forward_dynamics(model, q, v))
+            cd.in_plane(model)
+    q, v = cd.assemble(model, [0.3, 0.4], [0.0, 1.0], t=1.0)
+    close(cd.forward_dynamics(model, q, v, t=1.0, formulation="points"), cd.forward_dynamics(model, q, v, t=1.0))
 
 
 def test_a_free_number_of_such_a_mechanism() -> None:

@@ -10,6 +10,7 @@ import pytest
 import cardan as cd
 from cardan.textbook import EQUATIONS, Equation, Quantity, rules
 
+from ..latex_reader import read
 from ..trees import random_rotation
 
 sympy = pytest.importorskip("sympy")
@@ -78,6 +79,20 @@ def test_numbers_in_the_printed_form_give_what_the_kernel_gives(name: str) -> No
         found = side.subs(numbers).doit()
         found = found.as_explicit() if hasattr(found, "as_explicit") else sympy.Matrix([found])
         close(np.array(found, dtype=float).reshape(np.shape(value)), value, 1e-10)
+
+
+@pytest.mark.parametrize("name", [name for name, e in EQUATIONS.items() if e.is_printed])
+def test_the_printed_formula_read_with_numbers_gives_what_the_kernel_gives(name: str) -> None:
+    """LaTeX is read as a person reads it: what is printed is what is computed."""
+    equation = EQUATIONS[name]
+    values = arguments(equation, 4, {})
+    letters = {equation.inputs[key].latex: x.reshape(len(x) if x.ndim else 1, -1) for key, x in values.items()}
+    for (left, right), value in zip(equation.sides(), as_tuple(equation(**values)), strict=True):
+        found = read((left if equation.is_zero else right).latex(), letters)
+        shape = np.shape(value)
+        if found.shape == (1, 1) and len(shape) == 2 and shape[0] == shape[1]:
+            found = found * np.eye(shape[0])
+        close(found.reshape(shape), value, 1e-10)
 
 
 def test_one_free_letter_stays_free() -> None:

@@ -192,10 +192,12 @@ def test_FX_C1_energy_and_momentum_of_every_subtree(seed: int) -> None:
     close(T[:, roots].sum(axis=1), cd.kinetic_energy(model, q, v), 1e-12)
     close(h[:, roots].sum(axis=1), cd.momentum(model, q, v), 1e-11)
     last = next(i for i in range(model.nb) if i not in parent.values())
-    w, zero = twists[0, last], np.zeros(6)
-    found = cd.textbook.FX_C1(w, zero, 0.0, I[last], 0.0, zero)
-    close(found[1], T[0, last], 1e-12)
-    close(to_ground[0, last] @ found[2], h[0, last], 1e-11)
+    w = twists[0, last]
+    beyond = rng.standard_normal(6)
+    found = cd.textbook.FX_C1(w - 2.0 * beyond, beyond, 2.0, I[last], 3.0, beyond)
+    close(found[0], w, 1e-13)
+    close(found[1] - 3.0, T[0, last], 1e-12)
+    close(to_ground[0, last] @ (found[2] - beyond), h[0, last], 1e-11)
 
 
 def parents(model: cd.Model) -> dict[int, int]:

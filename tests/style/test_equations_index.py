@@ -21,6 +21,13 @@ NUMBERS = {
     "F6": [*map(str, range(1, 8))],
     "F3": [*map(str, range(1, 27))],
     "FX": ["A1", "A2", "A3", "A4", "B1", "B2", "B3", "B4", "C1"],
+    "AT": [*map(str, range(1, 13))],
+    "KJ": [*map(str, range(1, 17))],
+}
+# What our pages number, for the joints that KJ names and does not derive.
+NUMBERS |= {
+    f"KJ-{joint}": [*map(str, range(1, last + 1))]
+    for joint, last in {"U": 10, "P": 17, "C": 17, "L": 17, "S": 26}.items()
 }
 
 
@@ -31,9 +38,12 @@ def test_every_document_is_there() -> None:
 @pytest.mark.parametrize("short", SOURCES)
 def test_every_number_is_a_function_and_every_function_has_a_number(short: str) -> None:
     numbered = {e.number for e in SOURCES[short].equations.values() if re.fullmatch(rf"{short}\(\w+\)", e.number)}
+    unnumbered = [e for e in SOURCES[short].equations.values() if not e.number.startswith(short)]
+    assert not unnumbered, f"these do not say where in {short} they stand: {unnumbered}"
     assert numbered == {f"{short}({item})" for item in NUMBERS[short]}
     for item in NUMBERS[short]:
-        assert f"{short}_{item}" in SOURCES[short].equations, f"cd.textbook.{short}_{item} is missing"
+        name = f"{short.replace('-', '_')}_{item}"
+        assert name in SOURCES[short].equations, f"cd.textbook.{name} is missing"
 
 
 @pytest.mark.parametrize("short", SOURCES)

@@ -47,7 +47,7 @@ from cardan.formulation.light import lent_to_links
 from cardan.formulation.measured_joint import dual
 from cardan.formulation.quantity import links_from_bodies
 from cardan.formulation.recursion import Nodes
-from cardan.formulation.rows import LinkRows
+from cardan.formulation.rows import LinkRows, Rows
 from cardan.formulation.solve import Inverse, solve_constrained
 from cardan.formulation.spatial import JOINT_WRENCHES
 from cardan.model.joint import FREE
@@ -62,6 +62,8 @@ class Absolute(Formulation):
     about = "six coordinates a body from the ground, joints are constraints"
     in_body = False
     """Whether angular rates are in the body's axes."""
+    width = 6
+    """Rates a link."""
 
     def sizes(self, model: Model) -> tuple[int, int]:
         """Seven coordinates and six rates a link."""
@@ -103,18 +105,26 @@ class Absolute(Formulation):
         """Newton's and Euler's equations of every link, a row for every constraint of every joint."""
         import casadi as ca
 
-        apart, n = kin.model, 6 * len(kin.model.tree.links)
+        apart, n = kin.model, self.width * len(kin.model.tree.links)
         joints = [j for j in range(len(apart.joints)) if kin.measured(j).parent != kin.measured(j).child]
         driven = self._driven(kin, loads, joints)
         gravity = constant(apart.gravity)
         parts = [self._body(apart, i, kin, driven[i], gravity) for i in range(len(apart.tree.links))]
         M, f = (ca.vertcat(*x) if k else ca.diagcat(*x) for k, x in enumerate(zip(*parts, strict=True)))
         rotors = [self._rotor(kin, link) for link in apart.tree.links if link.armature is not None]
-        rows = self.constraint_rows(kin, loads, joints, n)
-        lent = lent_to_links(apart)
+        rows = self.constraint_rows(kin, loads, joints, n, *self._body_rows(kin))
         rates = stack(*(self.own_rates(apart, i, b.R, b.v) for i, b in enumerate(kin.nodes.links)))
         whole = with_rotors(M, f, rotors)
-        return Parts(model, kin, loads, rates, *whole, rows, np.diag(lent) if lent.any() else None, (M, f, rotors))
+        return Parts(model, kin, loads, rates, *whole, rows, self._lent(apart), (M, f, rotors))
+
+    def _body_rows(self, kin: Kinematics) -> Iterator[Rows]:
+        """Rows among a body's own rates: none."""
+        yield from ()
+
+    def _lent(self, model: Model) -> np.ndarray | None:
+        """Inertia lent to links without, on the diagonal."""
+        lent = lent_to_links(model)
+        return np.diag(lent) if lent.any() else None
 
     def _body(self, model: Model, i: int, kin: Kinematics, wrench: Matrix, gravity: Matrix) -> tuple[Matrix, Matrix]:
         """`M` (6, 6) and `f` (6,) of one link under a wrench about its origin, in its own components."""
@@ -146,10 +156,11 @@ class Absolute(Formulation):
 
     def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
         """Link by link; with `T`, KJ(2),(7),(8) in the fixed frame, KJ(3),(9),(10) in the body."""
-        J = type(kin.nodes.ground.R)(rows.forces[0][1].shape[1] if rows.forces else 0, 6 * len(kin.model.tree.links))
+        k, n = rows.forces[0][1].shape[1] if rows.forces else 0, self.width
+        J = type(kin.nodes.ground.R)(k, n * len(kin.model.tree.links))
         for i, force in rows.forces:
             if i != GROUND:
-                J[:, 6 * i : 6 * i + 6] = force.T @ self.twist_matrix(kin.model, i, kin.nodes.links[i].R)
+                J[:, n * i : n * i + n] = force.T @ self.twist_matrix(kin.model, i, kin.nodes.links[i].R)
         return J
 
     def bias(self, kin: Kinematics, link: int) -> Matrix:
@@ -185,9 +196,9 @@ class Absolute(Formulation):
 
     def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:
         """From the spatial accelerations of the links, joint by joint."""
-        kin, links = parts.kin, parts.kin.model.tree.links
+        kin, links, n = parts.kin, parts.kin.model.tree.links, self.width
         a = [
-            self.twist_matrix(kin.model, i, b.R) @ vdot[6 * i : 6 * i + 6] + self.bias(kin, i)
+            self.twist_matrix(kin.model, i, b.R) @ vdot[n * i : n * i + n] + self.bias(kin, i)
             for i, b in enumerate(kin.nodes.links)
         ]
         found = []

@@ -86,6 +86,11 @@ class Formulation(ABC):
         """All that its kernels depend on beside `model.key`: its own key, and what it took from a configuration."""
         return self.key
 
+    @property
+    def in_space(self) -> Formulation | None:
+        """Of one that takes planar mechanisms only: what its name means for others; None refuses them."""
+        return None
+
     def require(self, model: Model) -> None:
         """Refuse a model that it cannot express."""
         names = [model.joints[link.joint].name for link in model.tree.links if link.armature is not None]

@@ -28,9 +28,8 @@ def formulation_names() -> tuple[str, ...]:
 def find_formulation(formulation: str | Formulation) -> Formulation:
     """The formulation of a name, or the object itself; one that is not Cardan's own gets kernels of its own."""
     if isinstance(formulation, Formulation):
-        if not formulation.added and not (
-            formulation.name in _OWN and find_formulation(formulation.name) is formulation
-        ):
+        own = find_formulation(formulation.name) if formulation.name in _OWN else None
+        if not formulation.added and (own is None or formulation not in (own, own.in_space)):
             formulation.added = os.urandom(16).hex()
         return formulation
     if isinstance(formulation, str) and formulation in _OWN:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import dynamics as dy
 from cardan.functions import energy as en
@@ -18,8 +17,9 @@ from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import number, whole
 from cardan.structure.assemble import assemble
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_kernel, is_large, time_argument
-from cardan.structure.planarity import in_plane, is_planar
+from cardan.structure.planarity import in_plane
 from cardan.structure.rows import generic_configurations
 
 
@@ -71,9 +71,9 @@ class Report:
         return html_table(caption, rows, ("check", "largest relative error", "bound", ""))
 
 
-# The formulations that check compares; planar ones join where the mechanism is planar.
+# The formulations that check compares, and `points`.
 WAYS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
-# Past so many links the formulations with six coordinates a body are left out: their graphs take minutes to compile.
+# Past so many links the formulations with coordinates of each body are left out: their graphs take minutes to compile.
 SIX_COORDINATES_UP_TO = 16
 
 
@@ -136,9 +136,10 @@ def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bou
     few = slice(0, 8)
     q, v, tau, wrenches = q[few], v[few], tau[few], wrenches[few]
     names = WAYS if len(model.separate.tree.links) <= SIX_COORDINATES_UP_TO else WAYS[:2]
-    ways = [find_formulation(name) for name in names]
+    ways, points = [formulation_of(model, name) for name in names], formulation_of(model, "points")
     has_rotors = any(joint.armature is not None for joint in model.joints)
-    ways += [find_formulation("points")] if is_planar(model) and not is_large(model) and not has_rotors else []
+    few_links = not is_large(model) if points.is_planar else len(names) == len(WAYS)
+    ways += [points] if few_links and (points.has_armature or not has_rotors) else []
     known = [~undetermined_reactions(model, row) for row in q[:3]]
     determined = np.logical_and.reduce(known)
     accelerations = [dy.forward_dynamics(model, q, v, tau, wrenches=wrenches, formulation=way) for way in ways]

@@ -14,7 +14,6 @@ import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.kinematics import body_poses
 from cardan.model.force import BodyPose
@@ -26,6 +25,7 @@ from cardan.model.values import counted, one
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.condition import watch
 from cardan.structure.dynamics import multiplier_kernel, reaction_formulation, reaction_kernel
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, time_argument
 from cardan.structure.redundancy import redundancy
 from cardan.structure.rows import real_rows
@@ -70,7 +70,7 @@ def reactions(
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
     kernel = model.memory.get((_REACTIONS, formulation))
     if kernel is None:
-        found = find_formulation(formulation)
+        found = formulation_of(model, formulation)
         kernel = reaction_kernel(model, found)
         watch(model, reaction_formulation(model, found), kernel, q, t)
         if not found.added:
@@ -90,7 +90,7 @@ def multipliers(
     if removed:
         raise no_such_argument("multipliers", removed)
     tau = np.zeros(model.nv) if tau is None else tau
-    return multiplier_kernel(model, find_formulation(formulation))(q, v, tau, *time_argument(model, t))
+    return multiplier_kernel(model, formulation_of(model, formulation))(q, v, tau, *time_argument(model, t))
 
 
 def undetermined_reactions(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> np.ndarray:

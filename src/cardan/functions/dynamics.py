@@ -14,10 +14,10 @@ import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.registry import find_formulation
 from cardan.functions import looped
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel, tree_quantity
 from cardan.structure.rounding import warn_of_tree
 
@@ -50,7 +50,7 @@ def forward_dynamics(
         kernel = model.memory.get((_FORWARD, formulation))
         if kernel is not None:
             return kernel(q, v, tau, out=out, threads=threads)
-    found, loads = find_formulation(formulation), () if wrenches is None else (wrenches,)
+    found, loads = formulation_of(model, formulation), () if wrenches is None else (wrenches,)
     if not (model.is_plain and found.in_tree and found.has_recursions):
         from cardan.structure.condition import watch
         from cardan.structure.dynamics import (
@@ -88,7 +88,7 @@ def inverse_dynamics(
         kernel = model.memory.get((_INVERSE, formulation))
         if kernel is not None:
             return kernel(q, v, a, out=out, threads=threads)
-    found = find_formulation(formulation)
+    found = formulation_of(model, formulation)
     if found.has_recursions and model.is_plain and driven is None:
         if wrenches is None:
             kernel = _INVERSE.find(model, formulation, lambda: tree_kernel(model, "inverse_dynamics", found))
@@ -124,7 +124,7 @@ def inverse_mass_matrix(
 ) -> NDArray[Any]:  # fmt: skip
     """Inverse of the tree's mass matrix (..., nv, nv); with loops it is still the tree's."""
     if is_large(model):
-        return _given(out, looped.inverse_mass_matrix(model, q, find_formulation(formulation)))
+        return _given(out, looped.inverse_mass_matrix(model, q, formulation_of(model, formulation)))
     return tree_kernel(model, "inverse_mass_matrix", formulation)(q, out=out, threads=threads)
 
 
@@ -168,7 +168,7 @@ def joint_wrenches(
         wrenches = np.zeros((model.nb, 6), _kind(q))
     model.require_tree("joint_wrenches")
     if model.forces:
-        kernel = _joint_wrench_kernel(model, find_formulation(formulation))
+        kernel = _joint_wrench_kernel(model, formulation_of(model, formulation))
         return _given(out, kernel(q, v, a, wrenches, *time_argument(model, t)))
     apart = model.unmerged
     rows = tree_kernel(apart, "joint_wrenches", formulation)(q, v, a, wrenches)

@@ -14,13 +14,13 @@ from cardan.errors import InputError
 from cardan.formulation.dynamics import element_potential, element_power
 from cardan.formulation.dynamics import kinetic_energy as own_kinetic_energy
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.registry import find_formulation
 from cardan.functions import looped
 from cardan.functions.constraints import multipliers
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
 from cardan.structure.assemble import constraint_kernels
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel
 from cardan.structure.planarity import prepare
 
@@ -35,7 +35,7 @@ def kinetic_energy(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial"
 ) -> NDArray[Any]:
     """Kinetic energy (...), J. FX(C1); in formulations with their own coordinates, `v M v / 2` there."""
-    found = find_formulation(formulation)
+    found = formulation_of(model, formulation)
     if found.has_recursions:
         return tree_kernel(model, "kinetic_energy", formulation)(q, v)
 
@@ -85,7 +85,7 @@ def centroidal_momentum(
 ) -> NDArray[Any]:
     """Momentum (..., 6) of all bodies about their common centre of mass."""
     if is_large(model):
-        return looped.centroidal_momentum(model, q, v, find_formulation(formulation))
+        return looped.centroidal_momentum(model, q, v, formulation_of(model, formulation))
     return tree_kernel(model, "centroidal_momentum", formulation)(q, v)
 
 

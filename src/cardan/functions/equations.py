@@ -17,10 +17,10 @@ from cardan.formulation import dynamics
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape, fixed
-from cardan.formulation.registry import find_formulation
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.row import RowTable
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, function_of, tree_quantity
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
@@ -272,6 +272,6 @@ def equations(model: Model, *, formulation: str | Formulation = "spatial", **rem
     """
     if removed:
         raise no_such_argument("equations", removed)
-    found = find_formulation(formulation)
+    found = formulation_of(model, formulation)
     prepare(model, found)
     return Equations(model, found)

@@ -350,7 +350,7 @@ def _role_of_axes(model: Model, j: int, K: tuple[np.ndarray, np.ndarray], normal
     apart = float(np.linalg.norm(K[0] - K[1]))
     if role in ("slide", "rigid") and not _turns_about_slide(joint.kind, role) and apart > FLAT:
         raise ModelError(
-            f"formulation 'points': joint {joint.name!r} ({joint.kind.name}) takes body {child_name(model, joint)!r} "
+            f"{not_planar(model)}: joint {joint.name!r} ({joint.kind.name}) takes body {child_name(model, joint)!r} "
             f"out of the plane; its two frames must see the normal alike, they differ by {apart:.4g}"
         )
     return role
@@ -381,9 +381,9 @@ def _require_rigid_loop(model: Model, planar: PlanarModel, cut: PlanarCut) -> No
     spread = max(abs(np.sin(a - directions[0])) for a in directions)
     if spread <= FLAT:
         raise ModelError(
-            f"formulation 'points': the loop closed by joint {model.joints[cut.joint].name!r} is singular: all of its "
-            f"{len(directions)} joints are prismatic and parallel (largest sine between them {spread:.2g}); one slide "
-            "must have another direction, or be a revolute joint"
+            f"model {model.name!r}: in the plane the loop closed by joint {model.joints[cut.joint].name!r} is "
+            f"singular: all of its {len(directions)} joints are prismatic and parallel (largest sine between them "
+            f"{spread:.2g}); one slide must have another direction, or be a revolute joint"
         )
 
 
@@ -436,6 +436,11 @@ def _roles(kind: Kind, in_tree: bool) -> tuple[str | None, str | None]:
     return (kind.in_plane.along, kind.in_plane.within) if known else (None, None)
 
 
+def not_planar(model: Model) -> str:
+    """How errors about it begin."""
+    return f"model {model.name!r} is not planar"
+
+
 def role_of_axis(model: Model, j: int, kind: Kind, K: np.ndarray, normal: np.ndarray, *, in_tree: bool) -> str:
     """What a joint is in the plane by its axis; the error names it, its body, the rule and the angle."""
     joint = model.joints[j]
@@ -444,7 +449,7 @@ def role_of_axis(model: Model, j: int, kind: Kind, K: np.ndarray, normal: np.nda
     out = f"joint {joint.name!r} ({kind.title}) takes body {child_name(model, joint)!r} out of {named_plane(normal)}"
     if along is None and within is None:
         known = ", ".join(other.title for other in TABLE.values() if any(_roles(other, in_tree)))
-        raise ModelError(f"formulation 'points': {out}; a {kind.title} joint has no planar meaning here, use {known}")
+        raise ModelError(f"{not_planar(model)}: {out}; a {kind.title} joint has no planar meaning here, use {known}")
     if along is not None and np.linalg.norm(K[:2]) <= FLAT:
         return along
     if within is not None and (cosine <= FLAT or along == within):
@@ -452,7 +457,7 @@ def role_of_axis(model: Model, j: int, kind: Kind, K: np.ndarray, normal: np.nda
     angle = np.degrees(np.arccos(min(cosine, 1.0)))
     rule = "along the normal" if within is None else "in the plane" if along is None else "along it or in the plane"
     raise ModelError(
-        f"formulation 'points': {out}; its axis must be {rule}, it makes {angle:.4g} degrees with the normal"
+        f"{not_planar(model)}: {out}; its axis must be {rule}, it makes {angle:.4g} degrees with the normal"
     )
 
 
@@ -465,7 +470,7 @@ def role_of_motion(
     roles = {(True, 0): "pin", (False, 1): "slide", (True, 2): "float", (False, 0): "rigid"}
     if (turns, len(shifts)) not in roles or (roles[turns, len(shifts)] == "rigid" and _moves_in_plane(kind, R, p, K)):
         raise ModelError(
-            f"formulation 'points': joint {model.joints[j].name!r} ({kind.title}) is not a joint that `points` has in "
+            f"model {model.name!r}: joint {model.joints[j].name!r} ({kind.title}) is not a joint that `points` has in "
             f"the plane: turning {'is' if turns else 'is not'} free and shifting is in {len(shifts)} directions"
         )
     return roles[turns, len(shifts)], shifts[0] if shifts else np.zeros(3)

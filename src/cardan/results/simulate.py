@@ -14,7 +14,6 @@ import numpy as np
 
 from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError, no_such_argument
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.registry import find_formulation
 from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, require_functions
 from cardan.integrate.integrators import Integrator, Request, find_integrator, option_example, require_step
@@ -30,6 +29,7 @@ from cardan.results.trajectory.store import Store
 from cardan.results.trajectory.trajectory import EventRecord, Trajectory
 from cardan.structure.assemble import assemble as assembled
 from cardan.structure.condition import take_as_closed, warn_of_condition
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import parameter_arguments
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
@@ -121,7 +121,7 @@ def simulate(
     times = _times(start, duration, samples)
     request = Request(step, rtol, atol, max_step, max_steps, events, threads, stops_of(times, breaks))
     _require_steps(integrator, step, max_step, start, duration)
-    found = find_formulation(formulation)
+    found = formulation_of(model, formulation)
     prepare(model, found)
     if failures not in ("raise", "keep"):
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")

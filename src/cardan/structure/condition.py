@@ -16,12 +16,12 @@ import numpy as np
 from cardan.errors import ModelError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.light import light_links
-from cardan.formulation.registry import find_formulation
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import array
 from cardan.structure.assemble import assemble, constraint_kernels
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
 from cardan.structure.magnification import States, is_recursive, magnified, states_at
 from cardan.structure.planarity import prepare
@@ -70,7 +70,7 @@ def condition(
     generic = v is None and tau is None
     still = np.zeros(model.nv)
     v, tau = (still if x is None else array("condition", name, x, model.nv) for name, x in (("v", v), ("tau", tau)))
-    found = find_formulation(formulation)
+    found = formulation_of(model, formulation)
     prepare(model, found)
     states, batch = states_at(model, q, v, tau, t)
     known = np.isfinite(np.hstack([states.q, states.v, states.tau])).all(axis=-1)

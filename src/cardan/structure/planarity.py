@@ -94,8 +94,8 @@ def _plane_of_motion(model: Model) -> Plane:
                 way = out[worst] / np.linalg.norm(out[worst])
                 joint = model.joints[link.joint]
                 raise ModelError(
-                    f"formulation 'points': joint {joint.name!r} ({link.kind.title}) takes body {link.name!r} out "
-                    f"of {named_plane(K)}, and no loop keeps it there: it can {name} "
+                    f"{planar.not_planar(model)}: joint {joint.name!r} ({link.kind.title}) takes body {link.name!r} "
+                    f"out of {named_plane(K)}, and no loop keeps it there: it can {name} "
                     f"({', '.join(f'{x + 0.0:.4g}' for x in snap(way, 1e-9))})"
                 )
     return Plane(K, _joint_poses(model, closed_start(model)[1]))

@@ -62,6 +62,7 @@ from cardan.formulation.points.rows import (
     tree_drive,
     turned,
 )
+from cardan.formulation.points.space import POINTS_IN_SPACE
 from cardan.formulation.recursion import run
 from cardan.formulation.rows import LinkRows, Rows
 from cardan.formulation.solve import semidefinite
@@ -101,9 +102,14 @@ class Points(Formulation):
     """Particles of planar mechanisms."""
 
     name = "points"
-    about = "particles of planar mechanisms"
+    about = "particles: accelerations of points, no angles"
     is_planar = True
     has_armature = False
+
+    @property
+    def in_space(self) -> Formulation:
+        """Particles on a tetrahedron."""
+        return POINTS_IN_SPACE
 
     def facts(self, model: Model) -> str:
         """A mechanism that only its loops keep in the plane is described from a position: that of its start."""

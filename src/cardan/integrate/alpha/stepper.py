@@ -14,7 +14,6 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.formulation.coordinates import into_own, out_of_own
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.registry import find_formulation
 from cardan.formulation.tree import PLUS
 from cardan.integrate.alpha import step as text
 from cardan.integrate.alpha.step import CONTROL, AlphaEquations, AlphaPoint, AlphaState, NewtonEquations, NewtonUnknowns
@@ -28,6 +27,7 @@ from cardan.model.model import Model
 from cardan.program.march import March
 from cardan.program.program import Port
 from cardan.structure.assemble import opened
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import function_of
 
 UNROLLED = 3_000  # instructions of Newton's equations past which they are solved in a separate part
@@ -197,8 +197,8 @@ class AlphaStepper(BatchStepper):
             raise InputError(f"model {model.name!r} has no moving joint; there is nothing to integrate")
         super().__init__(model, tau, request)
         self.rho = np.asarray(float(rho))
-        layout, parameters = layout_of(model, find_formulation(formulation)), sum(p.shape[-1] for p in self.parameters)
-        self.kernels = AlphaKernels(model, self.events, parameters, layout)
+        layout = layout_of(model, formulation_of(model, formulation))
+        self.kernels = AlphaKernels(model, self.events, sum(p.shape[-1] for p in self.parameters), layout)
         self.march, self.names = self.kernels.march(), tuple(self.kernels.sizes)
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

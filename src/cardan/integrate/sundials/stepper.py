@@ -18,7 +18,6 @@ import numpy as np
 
 from cardan.errors import InputError, LoopError, ModelError
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.registry import find_formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import Layout
@@ -33,6 +32,7 @@ from cardan.integrate.sundials.equations import (
 )
 from cardan.integrate.sundials.solver import SerialStepper, Solver, SolverProgress, SolverRun, SystemArrival
 from cardan.model.model import Model
+from cardan.structure.formulation import formulation_of
 
 CONSISTENT = 1e-8  # largest residual of the equations at the start, relative to the largest value in them
 CLOSED = 1e-6  # m and rad: largest gap in positions and velocities that a start may have; it is then closed
@@ -55,7 +55,7 @@ class GearStepper(SerialStepper):
         self, model: Model, formulation: str | Formulation = "spatial", request: Request | None = None, *,
         tau: Any = None, form: str = "stabilised", max_order: int = 5,
     ) -> None:  # fmt: skip
-        self.system = system = ImplicitSystem(model.unbound, find_formulation(formulation), form == "stabilised")
+        self.system = system = ImplicitSystem(model.unbound, formulation_of(model, formulation), form == "stabilised")
         self.layout, self.jacobian, self.pattern = system.layout, system.jacobian, system.pattern
         super().__init__(model, request, tau, max_order)
 
