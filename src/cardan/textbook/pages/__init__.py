@@ -51,8 +51,13 @@ def page_text(source: str) -> str:
     from cardan.textbook import SOURCES
     from cardan.textbook.pages.html import page_html
 
-    if not isinstance(source, str):
-        raise InputError(f"page: source must be the name of one, {', '.join(PAGES)}, got {source!r}")
-    if source not in PAGES:
-        raise UnknownNameError(f"page: there is no source {source!r}; it is one of {', '.join(PAGES)}{nearest(source, PAGES)}")
+    require_page(source)
     return page_html(source, recorded(source), SOURCES[source].title)
+
+
+def require_page(source: str) -> None:
+    """Refuse the name of a source that has no page."""
+    if not isinstance(source, str):
+        raise InputError(f"page: source must be one of {', '.join(PAGES)}, got {source!r}")
+    if source not in PAGES:
+        raise UnknownNameError(f"page: {source!r} is not one of {', '.join(PAGES)}{nearest(source.upper(), PAGES)}")

@@ -41,7 +41,11 @@ class Plate:
         import casadi as ca
 
         own = self.I0 - self.m * ca.dot(self.rG, self.rG)
-        return {f"{name}.mass": self.m, f"{name}.com": ca.vertcat(self.rG, 0), f"{name}.inertia": six(own * ca.SX.eye(3))}
+        return {
+            f"{name}.mass": self.m,
+            f"{name}.com": ca.vertcat(self.rG, 0),
+            f"{name}.inertia": six(own * ca.SX.eye(3)),
+        }
 
 
 @dataclass(frozen=True)
@@ -103,11 +107,15 @@ def text(sheet: Sheet) -> None:
     sheet.group = "Motion"
     angle = sheet.slider("theta", r"\theta", "angle", "°", -180, 180, 25, 1)
     turning = sheet.slider("w", r"\omega", "turning", "rad/s", -5, 5, 1.5, 0.1)
-    v1 = ca.vertcat(sheet.slider("vx", r"\dot x_1", "particle 1", "m/s", -2, 2, 0.6, 0.1),
-                    sheet.slider("vy", r"\dot y_1", "particle 1", "m/s", -2, 2, 0.3, 0.1))  # fmt: skip
+    v1 = ca.vertcat(
+        sheet.slider("vx", r"\dot x_1", "particle 1", "m/s", -2, 2, 0.6, 0.1),
+        sheet.slider("vy", r"\dot y_1", "particle 1", "m/s", -2, 2, 0.3, 0.1),
+    )
     sheet.group = "Load at G"
-    R = ca.vertcat(sheet.slider("Rx", "R_x", "force", "N", -20, 20, 8, 0.5),
-                   sheet.slider("Ry", "R_y", "force", "N", -20, 20, 5, 0.5))  # fmt: skip
+    R = ca.vertcat(
+        sheet.slider("Rx", "R_x", "force", "N", -20, 20, 8, 0.5),
+        sheet.slider("Ry", "R_y", "force", "N", -20, 20, 5, 0.5),
+    )
     couple = sheet.slider("couple", "M", "couple", "N m", -3, 3, 0.5, 0.1)
     sheet.group = "Second body of the chain"
     angle2 = sheet.slider("theta2", r"\theta_2", "angle", "°", -180, 180, -110, 1)
@@ -131,16 +139,26 @@ def _particles(sheet: Sheet, m: Symbol, rG: Symbol, I0: Symbol, m3: Symbol, rbar
     import casadi as ca
 
     sheet.heading("2.1 Equivalent particles")
-    sheet.given("Particle 1 is the origin of the body's axes, particle 3 lies on its x axis.",
-                (r"\bar r_G", "centre of mass", "m", rG), ("I_0", "polar inertia about particle 1", "kg m^2", I0),
-                (r"\bar r_3", "place of particle 3", "m", rbar3), ("m_3", "its mass", "kg", m3))  # fmt: skip
+    sheet.given(
+        "Particle 1 is the origin of the body's axes, particle 3 lies on its x axis.",
+        (r"\bar r_G", "centre of mass", "m", rG),
+        ("I_0", "polar inertia about particle 1", "kg m^2", I0),
+        (r"\bar r_3", "place of particle 3", "m", rbar3),
+        ("m_3", "its mass", "kg", m3),
+    )
     m2 = sheet.step("Particle 2 supplies what is left of first moment and inertia.", at.AT_m2, m, rG, I0, m3, rbar3)
     m1 = sheet.step("Particle 1 supplies what is left of the mass.", at.AT_m1, m, m2, m3)
     rbar2 = sheet.step("Where particle 2 is.", at.AT_r2, m, rG, m2, m3, rbar3)
     none = ca.SX.zeros(2)
-    back = sheet.step("Check: mass, first moment and inertia are those of the body.", at.AT_1, m1, m2, m3, none, rbar2, rbar3)
-    sheet.compare("particles", "Mass, first moment, inertia", "kg, kg m, kg m^2",
-                  {"the particles, AT(1)": ca.vertcat(*back), "the body": ca.vertcat(m, m * rG, I0)})  # fmt: skip
+    back = sheet.step(
+        "Check: mass, first moment and inertia are those of the body.", at.AT_1, m1, m2, m3, none, rbar2, rbar3
+    )
+    sheet.compare(
+        "particles",
+        "Mass, first moment, inertia",
+        "kg, kg m, kg m^2",
+        {"the particles, AT(1)": ca.vertcat(*back), "the body": ca.vertcat(m, m * rG, I0)},
+    )
     nu, lam = at.AT_invariants(rbar2, rbar3)
     return Plate(m, rG, I0, (m1, m2, m3), (none, rbar2, rbar3), nu, lam)
 
@@ -149,7 +167,9 @@ def _accelerations(found: Symbol, body: Placed) -> Symbol:
     """Accelerations (6,) of the particles from the engine's (x, y, angle)."""
     import casadi as ca
 
-    return ca.vertcat(*(found[:2] + found[2] * across(r) - body.turning**2 * r for r in (0 * body.r21, body.r21, body.r31)))
+    return ca.vertcat(
+        *(found[:2] + found[2] * across(r) - body.turning**2 * r for r in (0 * body.r21, body.r21, body.r31))
+    )
 
 
 def _floating(sheet: Sheet, body: Placed, angle: Symbol, v1: Symbol, R: Symbol, couple: Symbol) -> None:
@@ -163,10 +183,14 @@ def _floating(sheet: Sheet, body: Placed, angle: Symbol, v1: Symbol, R: Symbol, 
     sheet.heading("2.2 A floating body: six equations")
     a = at.AT_unreduced(m1, m2, m3, r21, r31, r32, v21, v31, v32, R, G1)
     a1, a2, a3 = a[:2], a[2:4], a[4:]
-    sheet.given("The body has this position and motion; the load acts at G.",
-                ("r_{2,1}", "from particle 1 to 2", "m", r21), ("r_{3,1}", "from particle 1 to 3", "m", r31),
-                (r"\dot r_{3,1}", "its rate", "m/s", v31), ("R", "force", "N", R),
-                ("G_1", "moment about particle 1", "N m", G1))  # fmt: skip
+    sheet.given(
+        "The body has this position and motion; the load acts at G.",
+        ("r_{2,1}", "from particle 1 to 2", "m", r21),
+        ("r_{3,1}", "from particle 1 to 3", "m", r31),
+        (r"\dot r_{3,1}", "its rate", "m/s", v31),
+        ("R", "force", "N", R),
+        ("G_1", "moment about particle 1", "N m", G1),
+    )
     sheet.step("Internal forces cancel. What remains is linear momentum,", at.AT_2, m1, m2, m3, a1, a2, a3)
     sheet.step("angular momentum about particle 1,", at.AT_3, m2, m3, r21, r31, a2, a3)
     lengths = [ca.sqrt(ca.dot(r, r)) for r in (plate.places[1], plate.places[2], plate.places[2] - plate.places[1])]
@@ -195,14 +219,16 @@ def _floating(sheet: Sheet, body: Placed, angle: Symbol, v1: Symbol, R: Symbol, 
         return _accelerations(found, body)
 
     sheet.compare(
-        "floating", "Accelerations of particles 1, 2 and 3", "m/s^2",
+        "floating",
+        "Accelerations of particles 1, 2 and 3",
+        "m/s^2",
         {
             "six equations, AT(2), (3), (6)": a,
             "four equations, AT(10)-(12), and AT(9)": ca.vertcat(b1, at.AT_9(b1, b3 - b1, nu, lam), b3),
             "engine, `spatial`": by_engine("spatial"),
             "engine, `points`": by_engine("points"),
         },
-    )  # fmt: skip
+    )
     _draw(sheet, body, ca.DM([-0.55, -0.2]), ca.DM([0, 0]), "one", "G")
     at_1 = ca.DM([-0.55, -0.2])
     sheet.draw("arrow", "force", (at_1 + body.rG).T, R.T, label="R")
@@ -232,10 +258,22 @@ def _fixed_axis(sheet: Sheet, body: Placed, angle: Symbol) -> None:
     (_, m2, m3), nu, lam = plate.masses, plate.nu, plate.lam
     weight = ca.vertcat(0, -G * plate.m)
     sheet.heading("On a fixed axis: a pendulum")
-    sheet.given("Now particle 1 is held, and the weight is the load.", ("R", "weight", "N", weight),
-                ("G_1", "its moment about the axis", "N m", moment(body.rG, weight)))  # fmt: skip
-    a3 = sheet.step("Angular momentum and one distance give the acceleration of particle 3,", at.AT_fixed_axis,
-                    m2, m3, nu, lam, r31, body.rate(r31), moment(body.rG, weight))  # fmt: skip
+    sheet.given(
+        "Now particle 1 is held, and the weight is the load.",
+        ("R", "weight", "N", weight),
+        ("G_1", "its moment about the axis", "N m", moment(body.rG, weight)),
+    )
+    a3 = sheet.step(
+        "Angular momentum and one distance give the acceleration of particle 3,",
+        at.AT_fixed_axis,
+        m2,
+        m3,
+        nu,
+        lam,
+        r31,
+        body.rate(r31),
+        moment(body.rG, weight),
+    )
     force = sheet.step("and linear momentum the force of the axis.", at.AT_reaction, m2, m3, nu, lam, a3, weight)
     model, numbers = planar_model(1, False), plate.parameters("plate0")
     state = {"q": angle, "v": body.turning}
@@ -243,9 +281,15 @@ def _fixed_axis(sheet: Sheet, body: Placed, angle: Symbol) -> None:
     wrench = engine(model, "joint_wrenches", "spatial", numbers, a=found, **state)["f"]
     c, s = ca.cos(angle), ca.sin(angle)
     carried = ca.vertcat(c * wrench[0, 3] - s * wrench[0, 4], s * wrench[0, 3] + c * wrench[0, 4])
-    sheet.compare("axis", "Acceleration of particle 3, and the force of the axis", "m/s^2, N",
-                  {"AT(11), (12), (10)": ca.vertcat(a3, force),
-                   "engine": ca.vertcat(found * across(r31) - body.turning**2 * r31, carried)})  # fmt: skip
+    sheet.compare(
+        "axis",
+        "Acceleration of particle 3, and the force of the axis",
+        "m/s^2, N",
+        {
+            "AT(11), (12), (10)": ca.vertcat(a3, force),
+            "engine": ca.vertcat(found * across(r31) - body.turning**2 * r31, carried),
+        },
+    )
 
 
 def _chain(sheet: Sheet, plate: Plate, angles: list[Symbol], turning: list[Symbol]) -> None:
@@ -283,14 +327,30 @@ def _chain(sheet: Sheet, plate: Plate, angles: list[Symbol], turning: list[Symbo
         "the accelerations of the particles 3 and 5. For each body there is one moment and one distance.",
         (r"\ddot r_3", "acceleration of particle 3", "m/s^2", a3),
         (r"\ddot r_5", "acceleration of particle 5", "m/s^2", a5),
-    )  # fmt: skip
-    N2 = sheet.step("The last body, about the pin it hangs on: the moment of its weight.", at.AT_chain_moment,
-                    m2, m3, nu, lam, last.r21, last.r31, a3, a5)  # fmt: skip
+    )
+    N2 = sheet.step(
+        "The last body, about the pin it hangs on: the moment of its weight.",
+        at.AT_chain_moment,
+        m2,
+        m3,
+        nu,
+        lam,
+        last.r21,
+        last.r31,
+        a3,
+        a5,
+    )
     sheet.step("Its length.", at.AT_chain_distance, last.rate(last.r31))
     F2 = at.AT_10(m1, m2, m3, nu, lam, a3, a5)
     own = at.AT_11(m2, m3, nu, lam, first.r21, first.r31, ca.SX.zeros(2), a3)
-    sheet.step("From there inwards: the row beyond, moved to the next pin, plus the body's own. The pin carries no moment.",
-               at.AT_chain_moment_of_all, N2, first.r31, F2, own)  # fmt: skip
+    sheet.step(
+        "From there inwards: the row beyond, moved to the next pin, plus the body's own. The pin carries no moment.",
+        at.AT_chain_moment_of_all,
+        N2,
+        first.r31,
+        F2,
+        own,
+    )
     model = planar_model(2, False)
     numbers = plate.parameters("plate0") | plate.parameters("plate1")
     numbers["pin1.at"] = ca.vertcat(plate.places[2], 0)
@@ -301,9 +361,16 @@ def _chain(sheet: Sheet, plate: Plate, angles: list[Symbol], turning: list[Symbo
         pin = qdd[0] * across(first.r31) - turning[0] ** 2 * first.r31
         return ca.vertcat(pin, pin + (qdd[0] + qdd[1]) * across(last.r31) - turning[1] ** 2 * last.r31)
 
-    sheet.compare("chain", "Accelerations of particles 3 and 5", "m/s^2",
-                  {"AT 2.4, four equations": x, "engine, `spatial`": by_engine("spatial"),
-                   "engine, `points`": by_engine("points")})  # fmt: skip
+    sheet.compare(
+        "chain",
+        "Accelerations of particles 3 and 5",
+        "m/s^2",
+        {
+            "AT 2.4, four equations": x,
+            "engine, `spatial`": by_engine("spatial"),
+            "engine, `points`": by_engine("points"),
+        },
+    )
     place = ca.DM([0.6, 0.3])
     for body, start in ((first, ca.DM([0, 0])), (last, first.r31)):
         _draw(sheet, body, place, start, "two", "")

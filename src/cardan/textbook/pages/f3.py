@@ -64,14 +64,22 @@ def text(sheet: Sheet) -> None:
     sheet.heading("The motion of B2 from that of B1")
     sheet.step("From (8), (14) and (7).", f3.F3_16, w1dot, s, alpha)
     sheet.step("From (6), (13), (5) and (16).", f3.F3_17, a1, r1, r2, w1dot, s, alpha)
-    sheet.step("Put both into (15) and solve for the acceleration of the hinge.", f3.F3_18, m2, I2, r1, r2, s, a1, w1dot)
+    sheet.step(
+        "Put both into (15) and solve for the acceleration of the hinge.", f3.F3_18, m2, I2, r1, r2, s, a1, w1dot
+    )
     sheet.heading("The matrices J and K")
     J = sheet.step(
         "The denominator is $s^T J s$ with the inertia of B2 about P. It is positive definite, so (18) never divides "
-        "by zero.", f3.F3_19, m2, I2, r2,
-    )  # fmt: skip
+        "by zero.",
+        f3.F3_19,
+        m2,
+        I2,
+        r2,
+    )
     sheet.step("The same acceleration with J.", f3.F3_20, m2, r1, r2, s, J, a1, w1dot)
-    sheet.step("The force, with the hinge eliminated: the force that was given.", f3.F3_21, m1, m2, r1, r2, s, J, a1, w1dot)
+    sheet.step(
+        "The force, with the hinge eliminated: the force that was given.", f3.F3_21, m1, m2, r1, r2, s, J, a1, w1dot
+    )
     K = f3.F3_23(m2, r1, r2, J)
     sheet.step("The couple, with a second matrix K.", f3.F3_22, m2, I1, I2, r1, r2, s, K, a1, w1dot, alpha)
     sheet.step("This is K.", f3.F3_23, m2, r1, r2, J)
@@ -80,6 +88,16 @@ def text(sheet: Sheet) -> None:
     sheet.heading("The answer")
     blocks = sheet.step(
         "Force and couple are a 6x6 matrix times the accelerations. A and D are symmetric, and B is the transpose of "
-        "C: it is the matrix of F6(7), referred to C1.", f3.F3_26_blocks, m1, m2, I1, I2, r1, r2, s, J, K,
-    )  # fmt: skip
+        "C: it is the matrix of F6(7), referred to C1.",
+        f3.F3_26_blocks,
+        m1,
+        m2,
+        I1,
+        I2,
+        r1,
+        r2,
+        s,
+        J,
+        K,
+    )
     sheet.step("Its inverse gives the accelerations of B1.", f3.F3_26, *blocks, f, tau)

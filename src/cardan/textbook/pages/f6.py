@@ -45,11 +45,16 @@ def text(sheet: Sheet) -> None:
     sheet.step("The force of the hinge does no work along that motion.", F6_4, s, fJ)
     sheet.heading("Eliminate the hinge")
     sheet.step("Put the motion into the equation of B2.", F6_5, I2, a1, s, alpha)
-    sheet.step("Multiply by $s^T$: the left side vanishes, and the acceleration of the hinge is known.", F6_6, I2, s, a1)
+    sheet.step(
+        "Multiply by $s^T$: the left side vanishes, and the acceleration of the hinge is known.", F6_6, I2, s, a1
+    )
     sheet.heading("The answer")
     sheet.step(
         "Now the force is a matrix times $a_1$: the articulated inertia of B1, symmetric and positive definite. Its "
         "last term is all that the hinge changes; without it the bodies would be welded.",
-        articulated_inertia, I1, I2, s,
-    )  # fmt: skip
+        articulated_inertia,
+        I1,
+        I2,
+        s,
+    )
     sheet.step("It has an inverse, and this is the acceleration of B1.", F6_7, I1, I2, s, f)

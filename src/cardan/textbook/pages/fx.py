@@ -85,21 +85,30 @@ def text(sheet: Sheet) -> None:
     cx = sheet.slider("cx", "c_x", "centre of mass from O", "m", 0.1, 0.6, 0.35, 0.01)
     cy = sheet.slider("cy", "c_y", "centre of mass from O", "m", -0.4, 0.4, 0.15, 0.01)
     sheet.group = "A: velocity of the free body"
-    w = ca.vertcat(*(sheet.slider(f"w{x}", rf"\omega_{x}", "turning", "rad/s", -4, 4, w0, 0.1)
-                     for x, w0 in zip("xyz", (1.0, -0.5, 2.0), strict=True)))  # fmt: skip
+    w = ca.vertcat(
+        *(
+            sheet.slider(f"w{x}", rf"\omega_{x}", "turning", "rad/s", -4, 4, w0, 0.1)
+            for x, w0 in zip("xyz", (1.0, -0.5, 2.0), strict=True)
+        )
+    )
     v_O = ca.vertcat(
         sheet.slider("vx", "v_x", "its point at O", "m/s", -2, 2, 0.5, 0.1),
-        sheet.slider("vy", "v_y", "its point at O", "m/s", -2, 2, -0.8, 0.1), 0,
-    )  # fmt: skip
+        sheet.slider("vy", "v_y", "its point at O", "m/s", -2, 2, -0.8, 0.1),
+        0,
+    )
     sheet.group = "B, C: angles of the joints"
     q = [sheet.slider(f"q{k}", f"q_{k}", "angle", "°", -120, 120, q0, 1) for k, q0 in ((1, 30), (2, -40), (3, 50))]
     sheet.group = "B, C: their rates"
     qd = [
-        sheet.slider(f"qd{k}", rf"\dot q_{k}", "rate", "rad/s", -4, 4, v0, 0.1) for k, v0 in ((1, 1.5), (2, -2.0), (3, 1.0))
+        sheet.slider(f"qd{k}", rf"\dot q_{k}", "rate", "rad/s", -4, 4, v0, 0.1)
+        for k, v0 in ((1, 1.5), (2, -2.0), (3, 1.0))
     ]
     sheet.group = "Load, at C"
-    load = ca.vertcat(0, sheet.slider("fy", "f_y", "force", "N", -20, 20, 6, 0.5),
-                      sheet.slider("fz", "f_z", "force", "N", -20, 20, -10, 0.5))  # fmt: skip
+    load = ca.vertcat(
+        0,
+        sheet.slider("fy", "f_y", "force", "N", -20, 20, 6, 0.5),
+        sheet.slider("fz", "f_z", "force", "N", -20, 20, -10, 0.5),
+    )
 
     size = ca.vertcat(length, 0.25, 0.15)
     body = Body(m, size, ca.vertcat(cx, cy, 0), box_inertia(m, size))
@@ -120,37 +129,54 @@ def _free_body(sheet: Sheet, body: Body, w: Symbol, v_O: Symbol, load: Symbol) -
     sheet.draw("dot", "one", (c + place).T, label="C")
     sheet.draw("line", "faint", ca.horzcat(place, c + place).T)
     sheet.heading("A1: momentum about any point")
-    sheet.given("The body has this inertia about O, and moves with this velocity.",
-                ("I", "inertia about O", "kg m^2, kg m, kg", I), ("v", "velocity", "rad/s, m/s", v))  # fmt: skip
-    h_O, h = sheet.step("Linear momentum is that of the centre of mass. About O its moment is added.", fx.FX_A1, m, c, I_C, w, v_O)
+    sheet.given(
+        "The body has this inertia about O, and moves with this velocity.",
+        ("I", "inertia about O", "kg m^2, kg m, kg", I),
+        ("v", "velocity", "rad/s, m/s", v),
+    )
+    h_O, h = sheet.step(
+        "Linear momentum is that of the centre of mass. About O its moment is added.", fx.FX_A1, m, c, I_C, w, v_O
+    )
     sheet.draw("arrow", "velocity", (c + place).T, (h / m).T, label="v")
     at_rest = ca.vertcat(0, 0, 0, 1, 0, 0, 0)
     sheet.compare(
-        "A1", "A1, momentum about O", "kg m^2/s, kg m/s",
+        "A1",
+        "A1, momentum about O",
+        "kg m^2/s, kg m/s",
         {
             "FX(A1), 3-D vectors": ca.vertcat(h_O, h),
             "$I v$, 6-D vectors": I @ v,
             "engine": engine(model, "momentum", "spatial", numbers, q=at_rest, v=v)["h"],
         },
-    )  # fmt: skip
+    )
     sheet.heading("A2: the inverse in other coordinates")
     at_C = rigid_inertia(m, ca.SX.zeros(3), I_C)
     by_transform = sheet.step(
         "An inverse inertia takes forces to motions and is transformed like that; here from C, where it is block "
-        "diagonal, to O.", fx.FX_A2, shifted(-c), at_C,
-    )  # fmt: skip
+        "diagonal, to O.",
+        fx.FX_A2,
+        shifted(-c),
+        at_C,
+    )
     inverse = engine(model, "inverse_mass_matrix", "spatial", numbers, q=at_rest)["Minv"]
-    sheet.compare("A2", "A2, inverse inertia about O, first row", "",
-                  {"FX(A2)": by_transform[0, :], "closed form": fx.inverse_inertia(m, c, I_C)[0, :],
-                   "engine": inverse[0, :]})  # fmt: skip
+    sheet.compare(
+        "A2",
+        "A2, inverse inertia about O, first row",
+        "",
+        {"FX(A2)": by_transform[0, :], "closed form": fx.inverse_inertia(m, c, I_C)[0, :], "engine": inverse[0, :]},
+    )
     sheet.heading("A3: a force between two bodies")
     other = body.turned(rotation(ca.DM([0, 0, 1]), ca.pi)).inertia
     sum_of_inverses = sheet.step(
         "A second body lies opposite of O. For a force between the two their inverses add.", fx.FX_A3, I, other
     )
     product = fx.relative_inertia(I, other) @ sum_of_inverses
-    sheet.compare("A3", "A3, relative inertia times its inverse, diagonal", "",
-                  {"harmonic sum": ca.diag(product), "one": ca.SX.ones(6)})  # fmt: skip
+    sheet.compare(
+        "A3",
+        "A3, relative inertia times its inverse, diagonal",
+        "",
+        {"harmonic sum": ca.diag(product), "one": ca.SX.ones(6)},
+    )
     sheet.heading("A4: Newton's and Euler's laws in one equation")
     force = ca.vertcat(cross(c, load), load)
     a = engine(model, "forward_dynamics_loaded", "spatial", numbers, q=at_rest, v=v, wrenches=force.T)["a"]
@@ -158,11 +184,16 @@ def _free_body(sheet: Sheet, body: Body, w: Symbol, v_O: Symbol, load: Symbol) -
     a_C = a[3:] + cross(w, v_O) + cross(wdot, c) + cross(w, cross(w, c))
     sheet.given(
         "Under the load the engine finds these accelerations.",
-        (r"\dot\omega", "angular acceleration", "rad/s^2", wdot), (r"\ddot c", "acceleration of C", "m/s^2", a_C),
-    )  # fmt: skip
+        (r"\dot\omega", "angular acceleration", "rad/s^2", wdot),
+        (r"\ddot c", "acceleration of C", "m/s^2", a_C),
+    )
     balance = sheet.step("Put into the laws about C they give the load back.", fx.FX_A4, m, I_C, w, wdot, a_C)
-    sheet.compare("A4", "A4, couple about C and force", "N m, N",
-                  {"FX(A4), of the engine's acceleration": balance, "the load": ca.vertcat(0, 0, 0, load)})  # fmt: skip
+    sheet.compare(
+        "A4",
+        "A4, couple about C and force",
+        "N m, N",
+        {"FX(A4), of the engine's acceleration": balance, "the load": ca.vertcat(0, 0, 0, load)},
+    )
 
 
 def _constrained_body(sheet: Sheet, body: Body, q: list[Symbol], qd: list[Symbol], load: Symbol) -> None:
@@ -181,12 +212,18 @@ def _constrained_body(sheet: Sheet, body: Body, q: list[Symbol], qd: list[Symbol
     sheet.heading("B1: a body that may only move along S")
     sheet.given(
         "Now a universal joint holds the body at O: the first axis is x, the second turns with the first angle.",
-        ("S", "motions that the joint allows", "", S), ("v", "velocity", "rad/s, m/s", v),
+        ("S", "motions that the joint allows", "", S),
+        ("v", "velocity", "rad/s, m/s", v),
         (r"\dot S \alpha", "its rate, at constant rates", "rad/s^2", Sdot_alpha),
         ("f", "load about O", "N m, N", f),
-    )  # fmt: skip
+    )
     Phi, b = sheet.step(
-        "The constraint forces do no work along S: multiply the equation of motion by $S^T$.", fx.FX_B1, I, S, Sdot_alpha, v
+        "The constraint forces do no work along S: multiply the equation of motion by $S^T$.",
+        fx.FX_B1,
+        I,
+        S,
+        Sdot_alpha,
+        v,
     )
     inside = ca.vertcat(R.T @ f[:3], R.T @ f[3:]).T
     state = {"q": ca.vertcat(*q), "v": alpha}
@@ -195,27 +232,55 @@ def _constrained_body(sheet: Sheet, body: Body, q: list[Symbol], qd: list[Symbol
         qdd = engine(model, "forward_dynamics_loaded", formulation, numbers, wrenches=inside, **state)["a"]
         return S @ qdd + Sdot_alpha
 
-    sheet.compare("B1", "B1, acceleration of the body", "rad/s^2, m/s^2",
-                  {"FX(B1), $\\Phi f + b$": Phi @ f + b, "engine, `spatial`": by_engine("spatial"),
-                   "engine, `absolute`": by_engine("absolute")})  # fmt: skip
+    sheet.compare(
+        "B1",
+        "B1, acceleration of the body",
+        "rad/s^2, m/s^2",
+        {
+            "FX(B1), $\\Phi f + b$": Phi @ f + b,
+            "engine, `spatial`": by_engine("spatial"),
+            "engine, `absolute`": by_engine("absolute"),
+        },
+    )
     sheet.heading("B2: when velocity terms vanish")
     T = ca.SX(ca.DM.eye(6)[:, 1:])
     sheet.step(
         "On the first axis alone S and the constraint's directions T are fixed in the body: $v \\times v = 0$, and "
-        "no term in the velocity is left.", fx.FX_B2, s1, T, qd[0], qd[1],
-    )  # fmt: skip
+        "no term in the velocity is left.",
+        fx.FX_B2,
+        s1,
+        T,
+        qd[0],
+        qd[1],
+    )
     sheet.heading("B3, B4: the same in joint space")
-    H, C = sheet.step("Call the accelerations along S $\\ddot q$ and the force along it $\\tau$: then $\\tau = H \\ddot q + C$.",
-                      fx.FX_B3, I, S, Sdot_alpha, v)  # fmt: skip
+    H, C = sheet.step(
+        "Call the accelerations along S $\\ddot q$ and the force along it $\\tau$: then $\\tau = H \\ddot q + C$.",
+        fx.FX_B3,
+        I,
+        S,
+        Sdot_alpha,
+        v,
+    )
     M = engine(model, "mass_matrix", "spatial", numbers, q=state["q"])["M"]
     bias = engine(model, "bias_force", "spatial", numbers, **state)["tau"]
-    sheet.compare("B3", "B3, entries of H, then C", "kg m^2, N m",
-                  {"FX(B3)": ca.vertcat(H[0, 0], H[0, 1], H[1, 1], C),
-                   "engine": ca.vertcat(M[0, 0], M[0, 1], M[1, 1], bias)})  # fmt: skip
+    sheet.compare(
+        "B3",
+        "B3, entries of H, then C",
+        "kg m^2, N m",
+        {"FX(B3)": ca.vertcat(H[0, 0], H[0, 1], H[1, 1], C), "engine": ca.vertcat(M[0, 0], M[0, 1], M[1, 1], bias)},
+    )
     energy = sheet.step("Kinetic energy needs only H and the rates.", fx.FX_B4, H, alpha)
-    sheet.compare("B4", "B4, kinetic energy", "J",
-                  {"FX(B4)": energy, "$\\tfrac12 v^T I v$": fx.body_kinetic_energy(I, v),
-                   "engine": engine(model, "kinetic_energy", "spatial", numbers, **state)["T"]})  # fmt: skip
+    sheet.compare(
+        "B4",
+        "B4, kinetic energy",
+        "J",
+        {
+            "FX(B4)": energy,
+            "$\\tfrac12 v^T I v$": fx.body_kinetic_energy(I, v),
+            "engine": engine(model, "kinetic_energy", "spatial", numbers, **state)["T"],
+        },
+    )
 
 
 def _tree(sheet: Sheet, body: Body, q: list[Symbol], qd: list[Symbol]) -> None:
@@ -240,20 +305,51 @@ def _tree(sheet: Sheet, body: Body, q: list[Symbol], qd: list[Symbol]) -> None:
     sheet.heading("C1: energy and momentum by recursion")
     none, still = ca.SX.zeros(6), ca.SX(0)
     v1, _, _ = fx.FX_C1(none, axes[0], qd[0], inertias[0], still, none)
-    _, T2, h2 = sheet.step("Velocities go outwards, sums come back. Link 2 has no children.", fx.FX_C1,
-                           v1, axes[1], qd[1], inertias[1], still, none, index="2")  # fmt: skip
-    _, T3, h3 = sheet.step("Link 3 has none either.", fx.FX_C1, v1, axes[2], qd[2], inertias[2], still, none,
-                           again=True, index="3")  # fmt: skip
-    _, T1, h1 = sheet.step("Link 1 carries both: its subtree is the whole tree.", fx.FX_C1,
-                           none, axes[0], qd[0], inertias[0], T2 + T3, h2 + h3, again=True, index="1")  # fmt: skip
+    _, T2, h2 = sheet.step(
+        "Velocities go outwards, sums come back. Link 2 has no children.",
+        fx.FX_C1,
+        v1,
+        axes[1],
+        qd[1],
+        inertias[1],
+        still,
+        none,
+        index="2",
+    )
+    _, T3, h3 = sheet.step(
+        "Link 3 has none either.", fx.FX_C1, v1, axes[2], qd[2], inertias[2], still, none, again=True, index="3"
+    )
+    _, T1, h1 = sheet.step(
+        "Link 1 carries both: its subtree is the whole tree.",
+        fx.FX_C1,
+        none,
+        axes[0],
+        qd[0],
+        inertias[0],
+        T2 + T3,
+        h2 + h3,
+        again=True,
+        index="1",
+    )
     model = tree_model()
     numbers = {"two.at": ca.vertcat(length, 0, 0), "three.at": ca.vertcat(length, 0, 0)}
     for k in (1, 2, 3):
         numbers |= link.parameters(f"link{k}")
     state = {"q": ca.vertcat(*q), "v": ca.vertcat(*qd)}
     subtrees = engine(model, "subtrees", "spatial", numbers, **state)
-    sheet.compare("C1 energy", "C1, kinetic energy of the subtrees of links 1, 2, 3", "J",
-                  {"FX(C1)": ca.vertcat(T1, T2, T3), "engine": subtrees["T"]})  # fmt: skip
-    sheet.compare("C1 momentum", "C1, momentum of the whole tree", "kg m^2/s, kg m/s",
-                  {"FX(C1)": h1, "engine, recursion": subtrees["h"][0, :].T,
-                   "engine, `momentum`": engine(model, "momentum", "spatial", numbers, **state)["h"]})  # fmt: skip
+    sheet.compare(
+        "C1 energy",
+        "C1, kinetic energy of the subtrees of links 1, 2, 3",
+        "J",
+        {"FX(C1)": ca.vertcat(T1, T2, T3), "engine": subtrees["T"]},
+    )
+    sheet.compare(
+        "C1 momentum",
+        "C1, momentum of the whole tree",
+        "kg m^2/s, kg m/s",
+        {
+            "FX(C1)": h1,
+            "engine, recursion": subtrees["h"][0, :].T,
+            "engine, `momentum`": engine(model, "momentum", "spatial", numbers, **state)["h"],
+        },
+    )

@@ -131,7 +131,8 @@ def _part(step: str | Step | Comparison, alone: bool) -> str:
 
 def _comparison(one: Comparison) -> str:
     rows = "".join(
-        f'<tr><th scope="row">{prose(label)}</th><td><span class="value" data-key="{html.escape(key)}"></span></td></tr>'
+        f'<tr><th scope="row">{prose(label)}</th>'
+        f'<td><span class="value" data-key="{html.escape(key)}"></span></td></tr>'
         for label, key in one.forms
     )
     unit = f" <small>{html.escape(unit_text(one.unit))}</small>" if one.unit else ""
@@ -148,7 +149,11 @@ def _steps(sheet: Sheet) -> str:
 
 def _step(step: Step) -> str:
     label = f'<b class="number">{html.escape(step.number)}</b>' if step.number else ""
-    formula = f'<div class="formula">{label}<div>{"".join(map(_line, equations_in(step.latex)))}</div></div>' if step.latex else ""
+    formula = (
+        f'<div class="formula">{label}<div>{"".join(map(_line, equations_in(step.latex)))}</div></div>'
+        if step.latex
+        else ""
+    )
     shown = "".join(map(_shown, step.shown))
     return f'<section class="step"><p>{prose(step.sentence)}</p>{formula}{shown}</section>'
 

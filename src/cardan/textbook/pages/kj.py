@@ -23,12 +23,16 @@ from cardan.textbook.pages.sheet import Sheet
 
 Symbol = Any  # casadi.SX
 LEVELS = ("phi", "rate", "acceleration")
+JOINTS = {"ball": Spherical(), "hinge": Revolute(axis=(0, 0, 1))}
 
 
 @dataclass(frozen=True)
 class Motion:
-    """Of two bodies: rotations `R` (3, 3) from body to fixed components, positions `p`, velocities and accelerations of
-    the centres, angular velocities and accelerations, in fixed components."""
+    """Motion of two bodies, in fixed components.
+
+    `R` (3, 3) from body components, positions `p`, velocities `v` and accelerations `a` of the centres of mass, angular
+    velocities `w` and accelerations `wdot`.
+    """
 
     R1: Symbol
     p1: Symbol
@@ -55,7 +59,9 @@ class Motion:
         import casadi as ca
 
         turned = [ca.vec(skew(w) @ R) for w, R in ((self.w1, self.R1), (self.w2, self.R2))]
-        moves = ca.vertcat(turned[0], self.v1, turned[1], self.v2, self.wdot1, self.a1, self.wdot2, self.a2, ca.SX.zeros(12))
+        moves = ca.vertcat(
+            turned[0], self.v1, turned[1], self.v2, self.wdot1, self.a1, self.wdot2, self.a2, ca.SX.zeros(12)
+        )
         return ca.jtimes(value, self.all, moves)
 
 
@@ -69,29 +75,34 @@ def symbols() -> Motion:
 
 
 @cache
-def joined(kind: type[Spherical] | type[Revolute]) -> Model:
+def joined(name: str) -> Model:
     """The engine's model: body frames at the centres of mass, the hinge along z of both; points of the joint free."""
     m = Mechanism("two bodies", gravity=(0, 0, 0))
-    for name in ("B1", "B2"):
-        m.body(name, mass=1.0, inertia=(0.3, 0.4, 0.5))
+    for body in ("B1", "B2"):
+        m.body(body, mass=1.0, inertia=(0.3, 0.4, 0.5))
     m.joint("root", Free(), m.ground, "B1")
-    joint = Revolute(axis=(0, 0, 1)) if kind is Revolute else kind()
-    m.joint("joint", joint, "B1", "B2", at=(0.4, 0.1, 0.2), child_at=(-0.4, 0.1, 0.2))
+    m.joint("joint", JOINTS[name], "B1", "B2", at=(0.4, 0.1, 0.2), child_at=(-0.4, 0.1, 0.2))
     return m.build().free("joint.at", "joint.child_at")
 
 
 @cache
-def rows_of(kind: type[Spherical] | type[Revolute], formulation: str) -> Any:
+def rows_of(name: str, formulation: str) -> Any:
     """The engine's rows at all three levels, as a function of a motion and of the points of the joint."""
     import casadi as ca
 
-    x, model = symbols(), joined(kind)
+    x, model = symbols(), joined(name)
     q_, r_ = ca.SX.sym("q_", 3), ca.SX.sym("r_", 3)
     numbers = {"joint.at": q_, "joint.child_at": -r_}
     poses = [ca.vertcat(ca.horzcat(R, p), ca.DM([[0, 0, 0, 1]])) for R, p in ((x.R1, x.p1), (x.R2, x.p2))]
     twists = [ca.vertcat(R.T @ w, R.T @ v).T for R, w, v in ((x.R1, x.w1, x.v1), (x.R2, x.w2, x.v2))]
-    own = engine(model, "project", formulation, numbers,
-                 poses=ca.vertcat(*(ca.vec(pose.T).T for pose in poses)), twists=ca.vertcat(*twists))  # fmt: skip
+    own = engine(
+        model,
+        "project",
+        formulation,
+        numbers,
+        poses=ca.vertcat(*(ca.vec(pose.T).T for pose in poses)),
+        twists=ca.vertcat(*twists),
+    )
     found = engine(model, "system", formulation, numbers, q=own["q"], v=own["v"])
     accelerations = found["J"] @ x.rate(own["v"]) - found["gamma"]
     levels = [found["phi"], found["J"] @ own["v"] - found["beta"], accelerations]
@@ -181,7 +192,7 @@ class _Joint:
 
         return ca.substitute(value, symbols().all, self.at_level(level).all)
 
-    def by_engine(self, kind: type[Spherical] | type[Revolute], formulation: str, level: str) -> tuple[Symbol, Symbol]:
+    def by_engine(self, name: str, formulation: str, level: str) -> tuple[Symbol, Symbol]:
         """The engine's rows at a level: those of the points (3,) in fixed axes, those of turning in axes of B1.
 
         The engine has them in axes of the joint on B2.
@@ -189,10 +200,10 @@ class _Joint:
         import casadi as ca
 
         motion = self.at_level(level)
-        found = rows_of(kind, formulation)(x=motion.all, q=self.q_, r=self.r_)[level]
+        found = rows_of(name, formulation)(x=motion.all, q=self.q_, r=self.r_)[level]
         turns = found[:-3]
         c, s = ca.cos(self.phi), ca.sin(self.phi)
-        in_1 = ca.vertcat(c * turns[0] - s * turns[1], s * turns[0] + c * turns[1]) if kind is Revolute else turns
+        in_1 = ca.vertcat(c * turns[0] - s * turns[1], s * turns[0] + c * turns[1]) if turns.numel() else turns
         return motion.R2 @ found[-3:], in_1
 
 
@@ -203,39 +214,90 @@ def _ball(sheet: Sheet, joint: _Joint) -> None:
     q, r = c.R1 @ q_, c.R2 @ r_
     motion = symbols()
     sheet.heading("Ball joint, absolute coordinates")
-    sheet.given("$[R_B]$ takes fixed-frame components to those of body B. The points of the joint are given in the bodies.",
-                ("[R_{B_1}]", "rotation of B1", "", R_B1), ("[R_{B_2}]", "rotation of B2", "", R_B2),
-                (r"\{q'_2\}", "from G1 to the joint", "m", q_), (r"\{r'_2\}", "from the joint to G2", "m", r_))  # fmt: skip
-    place = sheet.step("The two bodies share a point: three equations. Here the points are a gap apart.", kj.KJ_1,
-                       o.p1, o.p2, R_B1, q_, R_B2, r_)  # fmt: skip
-    rate = sheet.step("Differentiated, with fixed-frame components of angular velocity. The points coincide now, and slip.",
-                      kj.KJ_1_rate, s.v1, s.v2, q, s.w1, r, s.w2)  # fmt: skip
-    twice = sheet.step("Differentiated again. Neither gap nor slip is left, only an acceleration that does not belong "
-                       "to the joint.", kj.KJ_2, c.a1, c.a2, q, cross(c.w1, q), c.w1, c.wdot1, r, cross(c.w2, r), c.w2,
-                       c.wdot2)  # fmt: skip
-    rate_body = sheet.step("The same with body-frame components of angular velocity,", kj.KJ_1_rate_body,
-                           s.v1, s.v2, R_B1, q_, R_B1 @ s.w1, R_B2, r_, R_B2 @ s.w2)  # fmt: skip
-    twice_body = sheet.step("and again.", kj.KJ_3, c.a1, c.a2, R_B1, q_, R_B1 @ c.w1, R_B1 @ c.wdot1, R_B2, r_,
-                            R_B2 @ c.w2, R_B2 @ c.wdot2)  # fmt: skip
+    sheet.given(
+        "$[R_B]$ takes fixed-frame components to those of body B. The joint's points are given in the bodies.",
+        ("[R_{B_1}]", "rotation of B1", "", R_B1),
+        ("[R_{B_2}]", "rotation of B2", "", R_B2),
+        (r"\{q'_2\}", "from G1 to the joint", "m", q_),
+        (r"\{r'_2\}", "from the joint to G2", "m", r_),
+    )
+    place = sheet.step(
+        "The two bodies share a point: three equations. Here the points are a gap apart.",
+        kj.KJ_1,
+        o.p1,
+        o.p2,
+        R_B1,
+        q_,
+        R_B2,
+        r_,
+    )
+    rate = sheet.step(
+        "Differentiated, with fixed-frame angular velocities. The points coincide now, and slip.",
+        kj.KJ_1_rate,
+        s.v1,
+        s.v2,
+        q,
+        s.w1,
+        r,
+        s.w2,
+    )
+    twice = sheet.step(
+        "Differentiated again. Neither gap nor slip is left, only an acceleration that does not belong to the joint.",
+        kj.KJ_2,
+        c.a1,
+        c.a2,
+        q,
+        cross(c.w1, q),
+        c.w1,
+        c.wdot1,
+        r,
+        cross(c.w2, r),
+        c.w2,
+        c.wdot2,
+    )
+    rate_body = sheet.step(
+        "The same with body-frame components of angular velocity,",
+        kj.KJ_1_rate_body,
+        s.v1,
+        s.v2,
+        R_B1,
+        q_,
+        R_B1 @ s.w1,
+        R_B2,
+        r_,
+        R_B2 @ s.w2,
+    )
+    twice_body = sheet.step(
+        "and again.", kj.KJ_3, c.a1, c.a2, R_B1, q_, R_B1 @ c.w1, R_B1 @ c.wdot1, R_B2, r_, R_B2 @ c.w2, R_B2 @ c.wdot2
+    )
     sheet.heading("Ball joint, relative coordinates")
     apart = motion.R1.T @ (motion.p2 - motion.R2 @ r_ - motion.p1 - motion.R1 @ q_)  # s2', to be differentiated
-    turned_rate, turned_twice = joint.of(motion.rate(apart), "rate"), joint.of(motion.rate(motion.rate(apart)), "acceleration")
+    turned_rate, turned_twice = (
+        joint.of(motion.rate(apart), "rate"),
+        joint.of(motion.rate(motion.rate(apart)), "acceleration"),
+    )
     relative = sheet.step(
         "The position of the joint's point on B2, in axes of B1, is a coordinate; it vanishes with its rates. They are "
-        "differentiated here by the computer, from the motion of the bodies.", kj.KJ_4,
-        joint.of(apart, "phi"), turned_rate, turned_twice,
-    )  # fmt: skip
+        "differentiated here by the computer, from the motion of the bodies.",
+        kj.KJ_4,
+        joint.of(apart, "phi"),
+        turned_rate,
+        turned_twice,
+    )
     by_hand = {
         "phi": {"KJ(1)": place, "KJ(4), turned": c.R1 @ relative[0]},
         "rate": {"fixed-frame rates": rate, "body-frame rates": rate_body, "KJ(4), turned": c.R1 @ relative[1]},
-        "acceleration": {"KJ(2), fixed-frame rates": twice, "KJ(3), body-frame rates": twice_body,
-                         "KJ(4), turned": c.R1 @ relative[2]},
-    }  # fmt: skip
+        "acceleration": {
+            "KJ(2), fixed-frame rates": twice,
+            "KJ(3), body-frame rates": twice_body,
+            "KJ(4), turned": c.R1 @ relative[2],
+        },
+    }
     units = {"phi": ("position", "m"), "rate": ("velocity", "m/s"), "acceleration": ("acceleration", "m/s^2")}
     for level, (word, unit) in units.items():
         forms = by_hand[level]
         for formulation in ("absolute", "absolute_body", "relative"):
-            forms[f"engine, `{formulation}`"] = joint.by_engine(Spherical, formulation, level)[0]
+            forms[f"engine, `{formulation}`"] = joint.by_engine("ball", formulation, level)[0]
         sheet.compare(f"ball {level}", f"Ball joint at the level of {word}, three equations", unit, forms)
 
 
@@ -248,8 +310,11 @@ def _hinge(sheet: Sheet, joint: _Joint) -> None:
     f_, g_ = ca.SX([1, 0, 0]), ca.SX([0, 1, 0])
     f, g = c.R1 @ f_, c.R1 @ g_
     sheet.heading("Hinge, absolute coordinates")
-    sheet.given("Two directions perpendicular to the hinge are fixed in B1. The points obey KJ(1) as before.",
-                ("f_{B_1}", "first direction", "", f), ("g_{B_1}", "second direction", "", g))  # fmt: skip
+    sheet.given(
+        "Two directions perpendicular to the hinge are fixed in B1. The points obey KJ(1) as before.",
+        ("f_{B_1}", "first direction", "", f),
+        ("g_{B_1}", "second direction", "", g),
+    )
     sheet.step("B2 may not turn relative to B1 about f; here it wobbles,", kj.KJ_5, f, s.w1, s.w2)
     sheet.step("and not about g.", kj.KJ_6, g, s.w1, s.w2)
     rates = [
@@ -257,10 +322,19 @@ def _hinge(sheet: Sheet, joint: _Joint) -> None:
         sheet.step("for both directions.", kj.KJ_6_fixed, g_, R_B1, s.w1, s.w2),
     ]
     twice = [
-        sheet.step("Differentiated: f turns with B1. Without wobble, and with an acceleration that does not belong to "
-                   "the hinge,", kj.KJ_7, f_, R_B1, c.w1, c.wdot1, c.w2, c.wdot2),
+        sheet.step(
+            "Differentiated: f turns with B1. Without wobble, and with an acceleration that does not belong to "
+            "the hinge,",
+            kj.KJ_7,
+            f_,
+            R_B1,
+            c.w1,
+            c.wdot1,
+            c.w2,
+            c.wdot2,
+        ),
         sheet.step("and for g.", kj.KJ_8, g_, R_B1, c.w1, c.wdot1, c.w2, c.wdot2),
-    ]  # fmt: skip
+    ]
     of_1, of_2 = (R_B1 @ c.w1, R_B1 @ c.wdot1), (R_B2, R_B2 @ c.w2, R_B2 @ c.wdot2)
     body = [
         sheet.step("The same with body-frame components.", kj.KJ_9, f_, R_B1, *of_1, *of_2),
@@ -286,13 +360,19 @@ def _hinge(sheet: Sheet, joint: _Joint) -> None:
     cosine, sine = ca.cos(joint.phi), ca.sin(joint.phi)
     turned = ca.vertcat(cosine * both[0] - sine * both[1], sine * both[0] + cosine * both[1])
     forms = {
-        "rate": {"KJ(5), (6), fixed-frame rates": ca.vertcat(*rates), "body-frame rates": ca.vertcat(*body_rates),
-                 "KJ(11), (12), relative": ca.vertcat(*relative_rates)},
-        "acceleration": {"KJ(7), (8), fixed-frame rates": ca.vertcat(*twice), "KJ(9), (10), body-frame rates": ca.vertcat(*body),
-                         "KJ(13), (14), relative, in B1": ca.vertcat(*relative),
-                         "KJ(15), (16), relative, in B2, turned": turned},
-    }  # fmt: skip
+        "rate": {
+            "KJ(5), (6), fixed-frame rates": ca.vertcat(*rates),
+            "body-frame rates": ca.vertcat(*body_rates),
+            "KJ(11), (12), relative": ca.vertcat(*relative_rates),
+        },
+        "acceleration": {
+            "KJ(7), (8), fixed-frame rates": ca.vertcat(*twice),
+            "KJ(9), (10), body-frame rates": ca.vertcat(*body),
+            "KJ(13), (14), relative, in B1": ca.vertcat(*relative),
+            "KJ(15), (16), relative, in B2, turned": turned,
+        },
+    }
     for level, (word, unit) in {"rate": ("velocity", "rad/s"), "acceleration": ("acceleration", "rad/s^2")}.items():
         for formulation in ("absolute", "absolute_body", "relative"):
-            forms[level][f"engine, `{formulation}`"] = joint.by_engine(Revolute, formulation, level)[1]
+            forms[level][f"engine, `{formulation}`"] = joint.by_engine("hinge", formulation, level)[1]
         sheet.compare(f"hinge {level}", f"Hinge at the level of {word}, two equations of turning", unit, forms[level])

@@ -44,7 +44,7 @@ class TwoBodies:
         return tuple(
             rigid_inertia(m, m * C, inertia_about_origin(m, C, I))
             for m, C, I in ((self.m1, self.C1, self.I1), (self.m2, self.C2, self.I2))
-        )  # type: ignore[return-value]
+        )
 
     @property
     def axis(self) -> Symbol:
@@ -86,9 +86,7 @@ def problem(sheet: Sheet) -> TwoBodies:
     size1, size2 = ca.vertcat(l1, 0.3, 0.15), ca.vertcat(l2, 0.2, 0.2)
     C1, C2 = ca.vertcat(-l1 / 2, 0, 0), R2 @ ca.vertcat(l2 / 2, 0, 0)
     I2 = R2 @ box_inertia(m2, size2) @ R2.T
-    two = TwoBodies(
-        m1, m2, C1, C2, box_inertia(m1, size1), I2, s, f, tau, quaternion_to(azimuth, elevation), fold
-    )  # fmt: skip
+    two = TwoBodies(m1, m2, C1, C2, box_inertia(m1, size1), I2, s, f, tau, quaternion_to(azimuth, elevation), fold)
     sheet.draw("box", "one", box_corners(C1, ca.SX.eye(3), size1), label="B₁")
     sheet.draw("box", "two", box_corners(C2, R2, size2), label="B₂")
     sheet.draw("line", "axis dashed", ca.horzcat(-0.6 * s, 0.6 * s).T, label="s")
@@ -131,15 +129,23 @@ def motion_by_engine(two: TwoBodies, formulation: str) -> Symbol:
     R = rotation_of_quaternion(two.turn)
     back = rotation(ca.DM([0, 0, 1]), -two.fold) @ R.T  # ground to B2
     parameters = {
-        "B1.mass": two.m1, "B1.com": R.T @ two.C1, "B1.inertia": six(R.T @ two.I1 @ R),
-        "B2.mass": two.m2, "B2.com": back @ two.C2, "B2.inertia": six(back @ two.I2 @ back.T),
-    }  # fmt: skip
+        "B1.mass": two.m1,
+        "B1.com": R.T @ two.C1,
+        "B1.inertia": six(R.T @ two.I1 @ R),
+        "B2.mass": two.m2,
+        "B2.com": back @ two.C2,
+        "B2.inertia": six(back @ two.I2 @ back.T),
+    }
     load = ca.vertcat(R.T @ two.force[:3], R.T @ two.force[3:])
     q = ca.vertcat(0, 0, 0, two.turn, two.fold)
     found = engine(
-        two_body_model(), "forward_dynamics_loaded", formulation, parameters,
-        q=q, wrenches=ca.vertcat(load.T, ca.SX.zeros(1, 6)),
-    )["a"]  # fmt: skip
+        two_body_model(),
+        "forward_dynamics_loaded",
+        formulation,
+        parameters,
+        q=q,
+        wrenches=ca.vertcat(load.T, ca.SX.zeros(1, 6)),
+    )["a"]
     wdot, a = R @ found[:3], R @ found[3:6]
     return ca.vertcat(a + cross(wdot, two.C1), wdot)
 
@@ -148,13 +154,15 @@ def agreement(sheet: Sheet, two: TwoBodies) -> Symbol:
     """Compare the four answers; the acceleration of C1 is drawn."""
     answer = motion_6d(two)
     sheet.compare(
-        "motion", r"Acceleration of B1: $a_1$ of its centre, and $\dot\omega_1$", "m/s^2, rad/s^2",
+        "motion",
+        r"Acceleration of B1: $a_1$ of its centre, and $\dot\omega_1$",
+        "m/s^2, rad/s^2",
         {
             "F6(7), 6-D vectors": answer,
             "F3(26), 3-D vectors": motion_3d(two),
             "engine, `spatial`": motion_by_engine(two, "spatial"),
             "engine, `absolute`": motion_by_engine(two, "absolute"),
         },
-    )  # fmt: skip
+    )
     sheet.draw("arrow", "motion", two.C1.T, answer[:3].T, label="a₁")
     return answer
