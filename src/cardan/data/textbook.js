@@ -46,7 +46,7 @@ function show(values, wrong) {
     const finite = scalar ? Number.isFinite(value) : value.every(Number.isFinite);
     if (wrong || !finite) place.textContent = "not defined for these values";
     else if (scalar) place.innerHTML = `<span title="${value}">${text(value)}</span>`;
-    else place.innerHTML = shown(value, shapes[place.dataset.key]);
+    else place.innerHTML = shown(value, shapes.get(place.dataset.key));
   }
   for (const place of document.querySelectorAll("[data-difference]")) {
     const apart = values[place.dataset.difference];
@@ -180,15 +180,25 @@ if (!ABOUT.flat) {
 
 // From the sliders to everything.
 
-const shapes = Object.fromEntries(outputs.map((port, k) => [ABOUT.keys[k], port.shape]));
+const shapes = new Map(ABOUT.values.map((value) => [value.key, value.shape]));
+
+// Values by key from the array that the program gives: numbers, and arrays row by row.
+function split(y) {
+  let at = 0;
+  return Object.fromEntries(ABOUT.values.map(({ key, shape }) => {
+    const own = y.subarray(at, (at += shape.reduce((n, size) => n * size, 1)));
+    return [key, shape.length ? own : own[0]];
+  }));
+}
 
 function update() {
   const given = sliders.map((one) => one.input.valueAsNumber);
   const began = performance.now();
-  const found = Object.values(evaluate(...given));
+  const { y } = evaluate(given);
   const took = performance.now() - began;
-  const values = Object.fromEntries(ABOUT.keys.map((key, k) => [key, found[k]]));
+  const values = split(y);
   const broken = ABOUT.rules.filter((rule) => !(values[rule.key] > 0)).map((rule) => rule.sentence);
+  window.cardan.y = y;
   window.cardan.values = values;
   window.cardan.given = given;
   window.cardan.broken = broken;

@@ -76,7 +76,7 @@ def _about(name: str, sheet: Sheet) -> str:
     """What the script must know of the sheet."""
     about: dict[str, Any] = {
         "sliders": [{"name": s.name, "unit": s.unit, "start": s.start, "step": s.step} for s in sheet.sliders],
-        "keys": list(sheet.values),
+        "values": [{"key": value.key, "shape": value.shape} for value in sheet.values.values()],
         "rules": [{"key": rule.key, "sentence": rule.sentence} for rule in sheet.rules],
         "differences": [one.difference for one in sheet.comparisons],
         "shapes": [vars(shape) for shape in sheet.shapes],

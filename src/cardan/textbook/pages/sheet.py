@@ -8,6 +8,7 @@ from the values of the sliders to all numbers that are shown.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 Symbol = Any  # casadi.SX
 DEGREE = 0.017453292519943295
-FLOOR = 1e-3
-"""What the largest entry of forms that are compared is taken for, in SI units, where it is smaller: rounding is not."""
+FLOOR = (
+    0.1  # SI units: what the largest entry of compared forms counts as at least, since rounding does not vanish with it
+)
 
 
 @dataclass(frozen=True)
@@ -194,14 +196,26 @@ class Sheet:
         self.shapes.append(Shape(kind, style, keys, label))
 
     def program(self, name: str) -> Program:
-        """The recorded function of the page: one input for each slider, one output for each value."""
+        """The recorded function of the page: `x` has the values of the sliders, `y` all values one after the other.
+
+        In `y` matrices are row by row.
+        """
         import casadi as ca
 
-        inputs = tuple(Port(slider.name, ()) for slider in self.sliders)
-        outputs = tuple(Port(f"y{k}", value.shape) for k, value in enumerate(self.values.values()))
-        function = ca.Function(name, self.inputs, [value.symbols for value in self.values.values()])
+        x = ca.vertcat(*self.inputs)
+        y = ca.vertcat(*(ca.vec(value.symbols.T) for value in self.values.values()))
+        function = ca.Function(name, [x], [ca.densify(y)])
         key = hashlib.sha256(function.serialize().encode()).hexdigest()
-        return Program(name, inputs, outputs, key, lambda: function)
+        return Program(name, (Port("x", (x.numel(),)),), (Port("y", (y.numel(),)),), key, lambda: function)
+
+    def split(self, y: Any) -> dict[str, Any]:
+        """The values by key, each of its shape, from the array `y` (..., all) that the program gives."""
+        found, at = {}, 0
+        for value in self.values.values():
+            size = math.prod(value.shape)
+            found[value.key] = y[..., at : at + size].reshape((*y.shape[:-1], *value.shape))
+            at += size
+        return found
 
     def _shown(self, latex: str, meaning: str, unit: str, value: Symbol) -> Shown:
         return Shown(self.keep(meaning, value), latex, meaning, unit)
