@@ -218,7 +218,7 @@ function set(given) {
   update();
 }
 
-window.cardan = { set, update, view, values: {} };
+window.cardan = { set, update, evaluate, view, values: {} };
 for (const one of sliders) one.input.addEventListener("input", update);
 document.getElementById("reset").addEventListener("click", () => set(ABOUT.sliders.map((one) => one.start)));
 update();
