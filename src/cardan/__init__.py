@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         subtree_momentum,
     )
     from cardan.functions.equations import equations
+    from cardan.functions.javascript import javascript
     from cardan.functions.kinematics import (
         body_accelerations,
         body_poses,
@@ -139,6 +140,7 @@ _LAZY = {
         "functions.energy": "center_of_mass centroidal_momentum kinetic_energy momentum potential_energy power "
         "subtree_kinetic_energy subtree_momentum",
         "functions.equations": "equations",
+        "functions.javascript": "javascript",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
         "textbook": "textbook",
         "integrate.events": "Event Instant",
@@ -175,11 +177,11 @@ __all__ = [
     "assemble", "bias_force", "body_accelerations", "body_poses", "body_twists", "center_of_mass",
     "centroidal_momentum", "check", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix",
     "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
-    "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian", "joint_axes", "joint_wrenches",
-    "kinetic_energy", "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers",
-    "page", "particles", "particles_in_space", "plus", "potential_energy", "power", "rates", "reactions", "redundancy",
-    "rod_particles", "save", "set_threads", "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook",
-    "undetermined_reactions", "view",
+    "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "joint_axes",
+    "joint_wrenches", "kinetic_energy", "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum",
+    "multipliers", "page", "particles", "particles_in_space", "plus", "potential_energy", "power", "rates", "reactions",
+    "redundancy", "rod_particles", "save", "set_threads", "simulate", "subtree_kinetic_energy", "subtree_momentum",
+    "textbook", "undetermined_reactions", "view",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

@@ -21,7 +21,7 @@ from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.row import RowTable
 from cardan.structure.formulation import formulation_of
-from cardan.structure.kernels import compile_quantity, function_of, tree_graph, tree_quantity
+from cardan.structure.kernels import compile_quantity, function_of, tree_quantity
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.rows import kept_rows
@@ -139,11 +139,15 @@ class Equations:
         T; `potential_energy` q -> V; and of the tree alone `mass_matrix`, `inverse_mass_matrix`, `bias_force`,
         `gravity_force`, `coriolis_matrix`, `momentum`, `center_of_mass`, `body_poses`, ...
         """
+        return function_of(self.model, self.quantity(name))
+
+    def quantity(self, name: str) -> Quantity:
+        """What `graph` records, with the shapes of its arrays."""
         if name in CONTRACT:
-            return function_of(self.model, self._quantity(name))
+            return self._quantity(name)
         if name in _WHOLE:
-            return function_of(self.model, _WHOLE[name](self.model, self.formulation))
-        return tree_graph(self.model, name, self.formulation)
+            return _WHOLE[name](self.model, self.formulation)
+        return tree_quantity(self.formulation, name)
 
     def sympy(
         self, *, symbols: str | Iterable[str] = "all", names: Mapping[str, str] | None = None,
