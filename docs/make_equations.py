@@ -54,9 +54,15 @@ def uses() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def tests_of(equation: Equation) -> list[tuple[str, str]]:
+    """(file, test) of every test that uses an equation, or another number with the same text."""
+    same = [e.name for s in SOURCES.values() for e in s.equations.values() if e.text.__code__ is equation.text.__code__]
+    return [test for name in (equation.name, *same) for test in uses().get(name, [])]
+
+
 def pages_of(source: Source) -> list[Path]:
     """Pages that derive the equations of a source."""
-    return sorted((ROOT / "docs" / "sources").glob(f"{source.short.lower()}*.md"))
+    return sorted((ROOT / "docs" / "sources").glob(f"{source.short.partition('-')[0].lower()}*.md"))
 
 
 def cites(text: str, number: str) -> bool:
@@ -80,7 +86,7 @@ def page_of(equation: Equation) -> Path | None:
 def line(equation: Equation) -> str:
     """One line of the index."""
     module = Path(inspect.getsourcefile(equation.text) or "").relative_to(ROOT)
-    page, tests = page_of(equation), uses().get(equation.name, [])
+    page, tests = page_of(equation), tests_of(equation)
     derived = f"[{page.name}]({page.name})" if page else ""
     test = f"[{tests[0][1]}](../../{tests[0][0]})" if tests else ""
     text = f"[{module.name}:{equation.line}](../../{module.as_posix()})"

@@ -21,7 +21,11 @@ TURN = np.array([[0.0, -1.0], [1.0, 0.0]])  # K x in the plane
 
 
 def tilde(letter: str) -> str:
-    """The letter with a tilde over its base."""
+    """The letter with a tilde over its base; the matrix of a column `{a}` is `[a]`."""
+    column = re.fullmatch(r"\\\{(\\dot\{)?(.*?)(?(1)\})(['_].*)\\\}", letter)
+    if column:
+        dotted, base, rest = column.groups()
+        return rf"[\dot{{\tilde{{{base}}}}}{rest}]" if dotted else rf"[\tilde{{{base}}}{rest}]"
     base, mark, index = letter.partition("_")
     return rf"\tilde{{{base}}}{mark}{index}"
 
@@ -132,6 +136,9 @@ class Reader:
     def product(self) -> np.ndarray:
         total = self.factor()
         while not self.ends():
+            if self.next == r"\cdot":
+                self.take()
+                total = total.T
             total = multiplied(total, self.factor())
         if self.is_normal:
             total = multiplied(total, self.normal())
