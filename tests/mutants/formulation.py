@@ -50,6 +50,11 @@ MUTANTS: list[Mutant] = [
         ("(self.parent, -(self.X_p.T @ force))", "(self.parent, self.X_p.T @ force)", "the force on the parent is not opposite"),
     ),
     *changes(
+        "formulation/absolute.py", "closed_form/test_single_body.py closed_form/test_two_body.py",
+        ("- cross(c, wrench[3:]) - cross(w, I @ w)", "- cross(c, wrench[3:]) + cross(w, I @ w)", "gyroscopic moment with the wrong sign"),
+        ("n_G = wrench[:3] - cross(c, wrench[3:])", "n_G = wrench[:3] + cross(c, wrench[3:])", "moment of a force about the centre of mass backwards"),
+    ),
+    *changes(
         "formulation/tree.py", LOOPS,
         ("meeting = common_ancestor(tree, *(i for i, _ in rows.forces)) if rows.internal else GROUND", "meeting = GROUND", "forces of a loop are carried to the root", Equivalent("the two forces balance, so that what they do beyond the link where they meet cancels; only the number of operations changes")),
     ),
