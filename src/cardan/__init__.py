@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     )
     from cardan.io.load import load, load_mechanism, save
     from cardan.machines.ufunc.threads import get_threads, set_threads
+    from cardan.model.particles import Particle, ParticleSystem
     from cardan.readable.symbols import Symbols
     from cardan.results.drawing.draw import draw
     from cardan.results.page.page import page
@@ -135,6 +136,7 @@ _LAZY = {
         "inverse_mass_matrix joint_wrenches mass_matrix plus rates",
         "functions.energy": "center_of_mass centroidal_momentum kinetic_energy momentum potential_energy power",
         "functions.equations": "equations",
+        "model.particles": "Particle ParticleSystem",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
         "textbook": "textbook",
         "integrate.events": "Event Instant",
@@ -163,7 +165,8 @@ __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "Constraint", "Cylindrical",
     "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear",
     "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law",
-    "LoopError", "Mechanism", "Model", "ModelError", "Particles", "Planar", "Pose", "Prismatic", "Redundancy",
+    "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
+    "Prismatic", "Redundancy",
     "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "SimulationError",
     "SingleMotion", "Spherical", "State", "Store", "Symbols", "Trajectory", "TreeFormulation", "Universal",
     "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation", "add_joint", "add_method", "assemble",
@@ -192,6 +195,7 @@ def __getattr__(name: str) -> Any:
 
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
 VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
+VIEWS["particles"] = lambda model: import_module("cardan.functions.particles").particle_system(model)
 VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
 VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing.draw").thumbnail(model)
 

@@ -242,7 +242,8 @@ def _ground_axes(K: np.ndarray) -> np.ndarray:
 
 
 def _line(model: Model, i: int, K: np.ndarray) -> Line:
-    """A link's line: to its next joint, else to a joint that closes a loop, else to the centre of mass, else any.
+    """A link's line: to its next joint, else to a joint that closes a loop, else twice as far as the centre of mass,
+    which is the end of a uniform rod, else any.
 
     With free numbers it is the line at their nominal values: any line of the link describes it.
     """
@@ -255,7 +256,7 @@ def _line(model: Model, i: int, K: np.ndarray) -> Line:
         ):
             link, pose = placed(model, body, at)
             ends += [pose.position] if link == i else []
-    ends.append(model.tree.links[i].com)
+    ends.append(2 * model.tree.links[i].com)
     ends = [c - K * (K @ c) for c in map(nominal, ends)]
     far = max(float(np.linalg.norm(c)) for c in ends)
     for c in ends:
