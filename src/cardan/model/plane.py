@@ -147,6 +147,11 @@ def planar_model(model: Model) -> PlanarModel:
     return _DESCRIBED.find(model, None, lambda: described(model, PLANE.find(model, None, lambda: None)))
 
 
+def put_planar_model(model: Model, planar: PlanarModel) -> None:
+    """Describe a model by another text of the same mechanism: with symbols for its numbers."""
+    _DESCRIBED.put(model, None, planar)
+
+
 def plane_digest(model: Model) -> str:
     """Digest of the plane and the position that a mechanism is described from; empty where joints' axes suffice."""
     planar_model(model)
