@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         reactions,
         undetermined_reactions,
     )
+    from cardan.functions.derivative_products import jvp, vjp, weighted_hessian
     from cardan.functions.derivatives import Derivatives
     from cardan.functions.dynamics import (
         bias_force,
@@ -137,6 +138,7 @@ _LAZY = {
         "functions.check": "check",
         "functions.constraints": "Actuation actuation constraint_jacobian constraint_residual multipliers reactions "
         "undetermined_reactions",
+        "functions.derivative_products": "jvp vjp weighted_hessian",
         "functions.derivatives": "Derivatives",
         "functions.dynamics": "bias_force coriolis_matrix forward_dynamics gravity_force inverse_dynamics "
         "inverse_mass_matrix joint_wrenches mass_matrix plus rates",
@@ -182,10 +184,11 @@ __all__ = [
     "center_of_mass", "centroidal_momentum", "check", "condition", "constraint_jacobian", "constraint_residual",
     "coriolis_matrix", "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
     "gravity_force", "in_plane", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
-    "javascript", "joint_axes", "joint_wrenches", "kinetic_energy", "load", "load_mechanism", "load_run", "mass_matrix",
-    "mechanisms", "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "potential_energy",
-    "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate",
-    "subtree_kinetic_energy", "subtree_momentum", "textbook", "undetermined_reactions", "view",
+    "javascript", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load", "load_mechanism", "load_run",
+    "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "particles_in_space", "plus",
+    "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate",
+    "subtree_kinetic_energy", "subtree_momentum", "textbook", "undetermined_reactions", "view", "vjp",
+    "weighted_hessian",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

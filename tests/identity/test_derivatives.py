@@ -88,3 +88,104 @@ def test_a_loop_in_every_formulation(name: str, formulation: str) -> None:
     found = getattr(cd, name)(model, **x, by=names, formulation=formulation)
     for key in names:
         close(found[key], differences(model, call, x, key), 1e-6)
+
+
+NAMES = ("q", "v", "tau")
+
+
+@pytest.mark.parametrize("model", [tree_model(1, 3), mechanisms.four_bar().build()], ids=lambda m: m.name)
+def test_products_are_those_with_the_derivatives(model: cd.Model) -> None:
+    """Forward against reverse, and both against the Jacobians; in batches."""
+    rng = np.random.default_rng(3)
+    x = {key: np.stack([state(model, k)[key] for k in range(3)]) for key in NAMES}
+    found = cd.forward_dynamics(model, **x, by=NAMES)
+    along = {key: rng.normal(size=(3, model.nv)) for key in NAMES}
+    value, rate = cd.jvp(model, "forward_dynamics", x, along)
+    close(value, found.value, 1e-12)
+    close(rate, sum(np.einsum("bij,bj->bi", found[key], along[key]) for key in NAMES), 1e-11)
+    w = rng.normal(size=(3, model.nv))
+    value, gradient = cd.vjp(model, "forward_dynamics", x, w, by=NAMES)
+    close(value, found.value, 1e-12)
+    for key in NAMES:
+        close(gradient[key], np.einsum("bi,bij->bj", w, found[key]), 1e-11)
+    close(sum((gradient[key] * along[key]).sum() for key in NAMES), (w * rate).sum(), 1e-11)
+
+
+def test_second_derivatives_are_those_of_the_moved_state() -> None:
+    """Of `w . a(plus(q, delta), v, tau)`, by differences of the gradient; with a spherical joint, whose axes turn."""
+    model = tree_model(1, 3)
+    x, rng = {key: state(model)[key] for key in NAMES}, np.random.default_rng(1)
+    w, n = rng.normal(size=model.nv), model.nv
+    H = cd.weighted_hessian(model, "forward_dynamics", x, w, by=NAMES)
+    close(H, H.T, 1e-13)
+    call = lambda **y: np.dot(w, cd.forward_dynamics(model, **y))
+    h, size = 1e-3, np.abs(H).max()
+    for _ in range(4):
+        d = rng.normal(size=3 * n)
+        at = lambda s, d=d: call(
+            q=cd.plus(model, x["q"], s * d[:n]), v=x["v"] + s * d[n : 2 * n], tau=x["tau"] + s * d[2 * n :]
+        )
+        second = (
+            2 * at(3 * h) - 27 * at(2 * h) + 270 * at(h) - 490 * at(0) + 270 * at(-h) - 27 * at(-2 * h) + 2 * at(-3 * h)
+        ) / (180 * h * h)
+        assert abs(second - d @ H @ d) < 1e-5 * size * (d @ d)
+
+
+def test_by_parameters_of_a_loop() -> None:
+    """Lengths and masses of a four-bar, against differences in the values."""
+    model = mechanisms.four_bar().build()
+    names = ("coupler.mass", "coupler.com", "crank.mass")
+    free = model.free(*[name for name in names if name.split(".")[0] in model.body_names])
+    x = {key: state(model)[key] for key in NAMES}
+    found = cd.forward_dynamics(free, **x, by=("parameters", "q"))
+    p = free.parameters.nominal
+    assert found["parameters"].shape == (model.nv, p.size) and np.abs(found["parameters"]).max() > 0
+    h = 1e-4
+    for k in range(p.size):
+        step = h * np.eye(p.size)[k]
+        ahead, behind = (cd.forward_dynamics(free._bound(p + s * step), **x) for s in (1, -1))
+        close(found["parameters"][:, k], (ahead - behind) / (2 * h), 1e-5)
+
+
+REFUSED: dict[str, tuple[Callable[[cd.Model, dict[str, Any]], Any], str]] = {
+    "unknown name": (lambda m, x: cd.forward_dynamics(m, **x, by="velocity"), "forward_dynamics: by='velocity' is not"),
+    "no parameter is free": (lambda m, x: cd.forward_dynamics(m, **x, by="parameters"), r"no free parameter.*free"),
+    "time": (lambda m, x: cd.forward_dynamics(m, **x, by="t"), "nothing in model .* depends on time"),
+    "twice": (lambda m, x: cd.forward_dynamics(m, **x, by=("q", "q")), "twice"),
+    "not a name": (lambda m, x: cd.forward_dynamics(m, **x, by=3), "by must be a name or several"),
+    "nothing": (lambda m, x: cd.forward_dynamics(m, **x, by=()), "by must be a name or several"),
+    "chart": (lambda m, x: cd.forward_dynamics(m, **x, by="q", chart="tangents"), "chart='tangents'.*tangent"),
+    "one array for three": (lambda m, x: cd.forward_dynamics(m, **x, by="q", out=np.zeros(3)), "out must be 2 arrays"),
+    "an array too small": (
+        lambda m, x: cd.forward_dynamics(m, **x, by="q", out=(None, np.zeros(2))), "out for q must be an array",
+    ),
+    "no such derivative": (lambda m, x: cd.forward_dynamics(m, **x, by="q")["v"], "no derivative by 'v'"),
+    "jvp along nothing": (lambda m, x: cd.jvp(m, "forward_dynamics", x, {}), "nothing to differentiate by"),
+    "jvp along what is not there": (lambda m, x: cd.jvp(m, "mass_matrix", {"q": x["q"]}, {"v": x["v"]}), "'v' is not"),
+    "vjp without q": (lambda m, x: cd.vjp(m, "forward_dynamics", {"v": x["v"]}, x["v"]), "'q' is missing"),
+    "unknown quantity": (lambda m, x: cd.vjp(m, "acceleration", x, x["v"]), "has no 'acceleration'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_asked_is_told(case: str) -> None:
+    model = mechanisms.double_pendulum().build()
+    call, words = REFUSED[case]
+    with pytest.raises((cd.InputError, cd.UnknownNameError), match=words):
+        call(model, {key: state(model)[key] for key in NAMES})
+
+
+def test_arrays_of_the_caller_and_coordinates_of_a_quaternion() -> None:
+    model = tree_model(1, 3)
+    x = {key: state(model)[key] for key in NAMES}
+    tangent = cd.forward_dynamics(model, **x, by="q")
+    coordinates = cd.forward_dynamics(model, **x, by="q", chart="coordinates")
+    N = cd.equations(model).N(x["q"])
+    assert coordinates["q"].shape == (model.nv, model.nq) and N.shape == (model.nq, model.nv)
+    close(coordinates["q"] @ N, tangent["q"], 1e-12)
+    a, a_q = np.zeros(model.nv), np.zeros((model.nv, model.nv))
+    found = cd.forward_dynamics(model, **x, by="q", out=(a, a_q))
+    assert found.value is a and found["q"] is a_q
+    close(a_q, tangent["q"], 1e-14)
+    value, by_q = tangent
+    assert value is tangent.value and by_q is tangent["q"] and len(tangent) == 2

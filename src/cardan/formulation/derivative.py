@@ -42,20 +42,10 @@ def differentiated(quantity: Quantity, by: By, model: Model) -> Quantity:
 
     Rows of a derivative are the elements of the output in C order.
     """
-    free = model.parameters.size
-
-    def columns(name: str) -> Callable[[Model], int]:
-        def count(model: Model) -> int:
-            if name == PARAMETERS:
-                return free
-            if name == "q" and by.chart == "tangent":
-                return model.nv
-            return prod(quantity.input_shape(model, name))
-
-        return count
 
     def shape(output: Callable[[Model], Shape], name: str) -> Callable[[Model], Shape]:
-        return lambda model: (prod(output(model)), columns(name)(model))
+        count = model.nq if name == "q" and by.chart == "coordinates" else _columns(quantity, model, name)(model)[0]
+        return lambda model: (prod(output(model)), count)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         values = quantity.graph(model, inputs)
@@ -85,3 +75,115 @@ def tangent(model: Model, q: Matrix) -> Matrix:
 
     v = ca.SX.sym("v", model.nv)
     return ca.jacobian(tree_rates(model, q, v), v)
+
+
+# Products with derivatives, without the derivative itself.
+
+
+def pushed(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity:
+    """Values, then their rates `d{output}` along directions: inputs `d{name}`, for `q` rates (nv,), come last."""
+    shapes = _shapes(quantity, model)
+    along = {f"d{name}": (model.nv,) if name == "q" else _shape_by(shapes, name, model) for name in names}
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        values = quantity.graph(model, inputs)
+        rates = []
+        for value in values:
+            x = ca.vec(value.T)
+            total = type(x)(*x.shape)
+            for name in names:
+                total = total + ca.jtimes(x, *_direction(model, inputs, name, inputs[f"d{name}"]))
+            rates.append(ca.reshape(total, value.shape[1], value.shape[0]).T)
+        return values + rates
+
+    outputs = (*quantity.outputs, *((f"d{label}", shape) for label, shape in quantity.outputs))
+    return Quantity(
+        f"{quantity.name} pushed {' '.join(names)}", (*quantity.inputs, *along), outputs, write=write,
+        shapes=shapes | along,
+    )  # fmt: skip
+
+
+def pulled(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity:
+    """The value, then the gradients `w_{name}` of `w . value`; the weights `w`, of the value's shape, come last."""
+    shapes = _shapes(quantity, model) | {"w": quantity.outputs[0][1](model)}
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        value = quantity.graph(model, inputs)[0]
+        return [value, *(_gradient(model, _weighed(value, inputs["w"]), inputs, name) for name in names)]
+
+    outputs = (quantity.outputs[0], *((f"w_{name}", _columns(quantity, model, name)) for name in names))
+    return Quantity(
+        f"{quantity.name} pulled {' '.join(names)}", (*quantity.inputs, "w"), outputs, write=write, shapes=shapes
+    )
+
+
+def curved(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity:
+    """Second derivatives of `w . value`: `H` (n, n), rows and columns those of `names` one after the other.
+
+    By `q` they are those of `w . value(plus(q, delta))` by `delta` at zero. Since `plus` moves with constant rates,
+    that is the symmetric part of the derivative of the gradient, each along the tangent.
+    """
+    shapes = _shapes(quantity, model) | {"w": quantity.outputs[0][1](model)}
+    counts = [_columns(quantity, model, name)(model)[0] for name in names]
+    n = sum(counts)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        scalar = _weighed(quantity.graph(model, inputs)[0], inputs["w"])
+        gradient = ca.vertcat(*(_gradient(model, scalar, inputs, name) for name in names))
+        H = ca.horzcat(*(_derivative(model, gradient, inputs, name, "tangent") for name in names))
+        return [(H + H.T) / 2]
+
+    return Quantity(
+        f"{quantity.name} curved {' '.join(names)}", (*quantity.inputs, "w"), (("H", lambda model: (n, n)),),
+        write=write, shapes=shapes,
+    )  # fmt: skip
+
+
+def _weighed(value: Matrix, w: Matrix) -> Matrix:
+    import casadi as ca
+
+    return ca.dot(value, w)
+
+
+def _gradient(model: Model, scalar: Matrix, inputs: Inputs, name: str) -> Matrix:
+    """Gradient of a scalar as a column, along the tangent."""
+    import casadi as ca
+
+    if name == PARAMETERS:
+        return ca.gradient(scalar, inputs["p"])
+    x = inputs[name]
+    if name == "wrenches":
+        return ca.vec(ca.gradient(scalar, x).T)
+    g = ca.gradient(scalar, x)
+    return tangent(model, x).T @ g if name == "q" else g
+
+
+def _direction(model: Model, inputs: Inputs, name: str, d: Matrix) -> tuple[Matrix, Matrix]:
+    """An input as a column, and the rate of its numbers along a direction."""
+    if name == PARAMETERS:
+        return inputs["p"], d
+    x = inputs[name]
+    return x, tree_rates(model, x, d) if name == "q" else d
+
+
+def _shapes(quantity: Quantity, model: Model) -> dict[str, Shape]:
+    return {name: quantity.input_shape(model, name) for name in quantity.inputs}
+
+
+def _shape_by(shapes: dict[str, Shape], name: str, model: Model) -> Shape:
+    return (model.parameters.size,) if name == PARAMETERS else shapes[name]
+
+
+def _columns(quantity: Quantity, model: Model, name: str) -> Callable[[Model], Shape]:
+    """How many numbers there are to differentiate by, along the tangent."""
+    if name == PARAMETERS:
+        size = model.parameters.size
+    elif name == "q":
+        size = model.nv
+    else:
+        size = prod(quantity.input_shape(model, name))
+    return lambda model: (size,)

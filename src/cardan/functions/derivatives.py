@@ -61,10 +61,15 @@ class Derivatives:
         return f"Derivatives(value {self.value.shape}, by {by})"
 
 
+def names_of(by: Any) -> tuple[Any, ...]:
+    """What a user gave for `by`, as a tuple, whatever it is."""
+    return tuple(by) if isinstance(by, Sequence) and not isinstance(by, str) else (by,)
+
+
 def by_of(owner: str, model: Model, by: Any, chart: Any, quantity: Quantity) -> By:
     """Check what a user asks to differentiate by."""
-    names = (by,) if isinstance(by, str) else by
-    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
+    names = names_of(by)
+    if not names or not all(isinstance(name, str) for name in names):
         raise InputError(f"{owner}: by must be a name or several, such as by=('q', 'v'), got {by!r}")
     known = (*quantity.inputs, PARAMETERS)
     for name in names:
@@ -76,14 +81,14 @@ def by_of(owner: str, model: Model, by: Any, chart: Any, quantity: Quantity) -> 
                 hint = f"; {name!r} is a free parameter: by='parameters' has a column for each"
             raise UnknownNameError(f"{owner}: by={name!r} is not one of its inputs{hint or nearest(name, known)}")
     if len(set(names)) < len(names):
-        raise InputError(f"{owner}: by={tuple(names)} names something twice")
+        raise InputError(f"{owner}: by={names} names something twice")
     if PARAMETERS in names and not model.parameters:
         raise InputError(
             f"{owner}: by='parameters', but model {model.name!r} has no free parameter; free some with model.free(...)"
         )
     if chart not in CHARTS:
         raise UnknownNameError(f"{owner}: chart={chart!r} is not one{nearest(chart, CHARTS)}")
-    return By(tuple(names), chart)
+    return By(names, chart)
 
 
 Names = str | Sequence[str] | None

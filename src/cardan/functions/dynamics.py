@@ -15,7 +15,7 @@ import numpy as np
 from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.functions import looped
-from cardan.functions.derivatives import Derivatives, Names, tree_derivatives, with_derivatives
+from cardan.functions.derivatives import Derivatives, Names, names_of, tree_derivatives, with_derivatives
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.structure.formulation import formulation_of
@@ -81,7 +81,7 @@ def _forward_by(
     threads: int | None,
 ) -> Derivatives:  # fmt: skip
     found = formulation_of(model, formulation)
-    loaded = wrenches is not None or "wrenches" in ((by,) if isinstance(by, str) else by)
+    loaded = wrenches is not None or "wrenches" in names_of(by)
     loads = (np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches,) if loaded else ()
     make: Any = None
     if model.is_plain and found.in_tree and found.has_recursions:
@@ -148,7 +148,7 @@ def _inverse_by(
             "'tau' and solve for the drives"
         )
     found = formulation_of(model, formulation)
-    loaded = wrenches is not None or "wrenches" in ((by,) if isinstance(by, str) else by)
+    loaded = wrenches is not None or "wrenches" in names_of(by)
     if found.has_recursions and model.is_plain:
         quantity = tree_quantity(found, f"inverse_dynamics{'_loaded' if loaded else ''}")
     else:

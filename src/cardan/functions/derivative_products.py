@@ -1,0 +1,117 @@
+"""Products with derivatives of a model's quantities: `jvp`, `vjp` and second derivatives, as kernels of their own.
+
+The quantity is named as in `Equations.graph`; its arguments come by name, those left out are zero. Shapes: `q` (...,
+nq), its directions and gradients (..., nv) along the tangent; everything else has the shape of its argument. SI units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.formulation.derivative import PARAMETERS, curved, pulled, pushed
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.quantity import Quantity
+from cardan.functions.equations import equations
+from cardan.model.memory import KernelSlot
+from cardan.model.model import Model
+from cardan.structure.kernels import compile_quantity
+from cardan.structure.row_sets import is_settled
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+_KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("products with derivatives, by formulation and quantity")
+Arrays = Mapping[str, "ArrayLike"]
+Product = Callable[[Quantity, tuple[str, ...], Model], Quantity]
+
+
+def jvp(
+    model: Model, name: str, at: Arrays, along: Arrays, *, formulation: str | Formulation = "spatial"
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Value of a quantity at `at`, and its rate when its arguments move with the rates `along`; both (..., shape).
+
+        a, adot = cd.jvp(model, "forward_dynamics", {"q": q, "v": v, "tau": tau}, {"q": v, "v": a})
+
+    Along "q" goes a rate (..., nv), along "parameters" one of the free parameters.
+    """
+    owner, names = f"jvp of {name!r}", tuple(along)
+    kernel, quantity = _kernel(owner, model, name, formulation, pushed, names)
+    arguments = [*_arguments(owner, model, quantity, at), *(np.asarray(x, dtype=float) for x in along.values())]
+    value, rate = kernel(*arguments)
+    return value, rate
+
+
+def vjp(
+    model: Model, name: str, at: Arrays, weights: ArrayLike, *, by: Sequence[str] = ("q", "v"),
+    formulation: str | Formulation = "spatial",
+) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:  # fmt: skip
+    """Value of a quantity at `at`, and the gradients of `sum(weights * value)` by each name, from one reverse sweep.
+
+        a, gradient = cd.vjp(model, "forward_dynamics", {"q": q, "v": v, "tau": tau}, w, by=("q", "v", "tau"))
+
+    `weights` has the shape of the value; `gradient["q"]` is (..., nv), along the tangent.
+    """
+    owner, names = f"vjp of {name!r}", (by,) if isinstance(by, str) else tuple(by)
+    kernel, quantity = _kernel(owner, model, name, formulation, pulled, names)
+    value, *gradients = kernel(*_arguments(owner, model, quantity, at), np.asarray(weights, dtype=float))
+    shaped = (
+        g.reshape((*g.shape[:-1], model.nb, 6)) if key == "wrenches" else g
+        for key, g in zip(names, gradients, strict=True)
+    )
+    return value, dict(zip(names, shaped, strict=True))
+
+
+def weighted_hessian(
+    model: Model, name: str, at: Arrays, weights: ArrayLike, *, by: Sequence[str] = ("q", "v"),
+    formulation: str | Formulation = "spatial",
+) -> NDArray[Any]:  # fmt: skip
+    """Second derivatives (..., n, n) of `sum(weights * value)`, symmetric; `by` says rows and columns, in this order.
+
+    By "q" they are those of the value at `cd.plus(model, q, delta)` by `delta` (nv,) at zero: what DDP and SQP need.
+    """
+    owner, names = f"weighted_hessian of {name!r}", (by,) if isinstance(by, str) else tuple(by)
+    kernel, quantity = _kernel(owner, model, name, formulation, curved, names)
+    return kernel(*_arguments(owner, model, quantity, at), np.asarray(weights, dtype=float))
+
+
+def _kernel(
+    owner: str, model: Model, name: str, formulation: str | Formulation, product: Product, names: tuple[str, ...]
+) -> tuple[Any, Quantity]:
+    eq = equations(model, formulation=formulation)
+    quantity = eq.quantity(name)
+    known = (*quantity.inputs, PARAMETERS)
+    for key in names:
+        if key not in known:
+            raise UnknownNameError(f"{owner}: {key!r} is not one of its arguments{nearest(key, known)}")
+    if not names:
+        raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
+    if PARAMETERS in names and not model.parameters:
+        raise InputError(f"{owner}: model {model.name!r} has no free parameter; free some with model.free(...)")
+    if model.has_rows and not is_settled(model):
+        raise InputError(
+            f"{owner}: which constraints of model {model.name!r} are redundant depends on the configuration; ask for "
+            "by=, which chooses them at each state"
+        )
+    whole = product(quantity, names, model)
+    facts = eq.formulation.facts(model)
+    kernel = _KERNELS.find(
+        model, (eq.formulation.key, whole.name), lambda: compile_quantity(model, whole, facts, looped=False)
+    )
+    return kernel, quantity
+
+
+def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list[np.ndarray]:
+    """Arrays in the order of the quantity's inputs."""
+    if not isinstance(at, Mapping):
+        raise InputError(f"{owner}: its arguments come by name, such as {{'q': q, 'v': v}}, got {type(at).__name__}")
+    for key in at:
+        if key not in quantity.inputs:
+            raise UnknownNameError(f"{owner}: {key!r} is not one of its arguments{nearest(key, quantity.inputs)}")
+    if "q" in quantity.inputs and "q" not in at:
+        raise InputError(f"{owner}: the configuration 'q' is missing")
+    zero = {name: np.zeros(quantity.input_shape(model, name)) for name in quantity.inputs}
+    return [np.asarray(at.get(name, zero[name]), dtype=float) for name in quantity.inputs]
