@@ -11,13 +11,16 @@ at the rows that are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import prod
 
 from cardan.algebra.matrix import Matrix
+from cardan.formulation.dynamics import parts_at
 from cardan.formulation.formulation import tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape
+from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
 
 CHARTS = ("tangent", "coordinates")
@@ -54,6 +57,34 @@ def differentiated(quantity: Quantity, by: By, model: Model) -> Quantity:
     outputs = [*quantity.outputs]
     outputs += [(f"{label}_{name}", shape(output, name)) for label, output in quantity.outputs for name in by.names]
     return Quantity(f"{quantity.name} {by.key}", quantity.inputs, tuple(outputs), write=write, shapes=quantity.shapes)
+
+
+def forward_dynamics_by(
+    formulation: TreeFormulation, rows: Sequence[int], quantity: Quantity, by: By, model: Model
+) -> Quantity:
+    """Forward dynamics in the tree's coordinates, with derivatives of the equations that the answer solves.
+
+    At the answer `a`, `lam` the rest `f - M a - J^T lam`, `gamma - J a` vanishes for every state. So its derivative at
+    fixed `a`, `lam` is what the same equations give as the derivative of the answer: one solution a column, with the
+    factors at hand, and none of the solving is differentiated.
+    """
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        parts = parts_at(model, formulation, inputs)
+        a, lam = formulation.solve(parts, rows)
+        kept = parts.rows.kept(rows)
+        a0, lam0 = ca.SX.sym("a", model.nv), ca.SX.sym("lam", len(rows))
+        rest = ca.vertcat(formulation.missing_force(parts, a0) - kept.J.T @ lam0, kept.gamma - kept.J @ a0)
+        columns = [_derivative(model, rest, inputs, name, by.chart) for name in by.names]
+        symbols = [x for x in inputs.values() if x.numel()]
+        at = ca.Function("rest", [*symbols, a0, lam0], [ca.horzcat(*columns)])(*symbols, a, lam)
+        D = formulation.solve_many(parts, rows, at[: model.nv, :], at[model.nv :, :])
+        return [a, *ca.horzsplit(D, [0, *accumulate(column.shape[1] for column in columns)])]
+
+    found = differentiated(quantity, by, model)
+    return replace(found, write=write)
 
 
 def _derivative(model: Model, value: Matrix, inputs: Inputs, name: str, chart: str) -> Matrix:

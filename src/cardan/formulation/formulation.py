@@ -137,6 +137,10 @@ class Formulation(ABC):
         """`M vdot`, for given `vdot` in the formulation's own rates."""
         return parts.M @ vdot
 
+    def missing_force(self, parts: Parts, vdot: Matrix) -> Matrix:
+        """`f - M vdot`, for given `vdot` in the formulation's own rates."""
+        return parts.f - self.inertia_force(parts, vdot)
+
     @abstractmethod
     def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
         """Work (k, nv) of forces on links along its rates."""

@@ -110,7 +110,7 @@ def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
     def solve(b: Matrix) -> Matrix:
         x = part = ca.ldl_solve(b, D, LT, p)
         for _ in range(CORRECTIONS):
-            part = ca.ldl_solve(E * part, D, LT, p)  # what is left, b - A x, is E times the last part
+            part = ca.ldl_solve(ca.diag(E) @ part, D, LT, p)  # what is left, b - A x, is E times the last part
             x = x + part
         return x
 

@@ -99,6 +99,19 @@ class TreeFormulation(Formulation):
         lent = lent_to_joints(model)
         return Parts(model, kin, loads, kin.tree_state[1], M, f, rows, np.diag(lent) if lent.any() else None, acting)
 
+    def missing_force(self, parts: Parts, vdot: Matrix) -> Matrix:
+        """By inverse dynamics, which takes fewer operations than a mass matrix."""
+        if type(self).inertia_and_force is not TreeFormulation.inertia_and_force:
+            return super().missing_force(parts, vdot)
+        q, v = parts.kin.tree_state
+        inputs = {"q": q, "v": v, "a": vdot, "wrenches": parts.own.wrenches}
+        return stacked_drives(parts.model, parts.loads.tau, q) - unroll(self.inverse, parts.model, inputs)[0]
+
+    def solve_many(self, parts: Parts, kept: Sequence[int], f: Matrix, gamma: Matrix) -> Matrix:
+        """Accelerations for several right sides, the columns of `f` (nv, n) and `gamma` (rows, n)."""
+        lent = np.zeros(parts.model.nv) if parts.lent is None else np.diag(parts.lent)
+        return solve_constrained(along_tree(parts.model), parts.M, lent, parts.rows.kept(kept).J, f, gamma)[0]
+
     def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
         """Carried along the tree to the root, or to where two forces that balance meet."""
         tree, nodes = kin.model.tree, kin.nodes

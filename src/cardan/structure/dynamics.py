@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from cardan.formulation import dynamics
-from cardan.formulation.derivative import By, differentiated
+from cardan.formulation.derivative import By, differentiated, forward_dynamics_by
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.tree import TreeFormulation
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.plane import plane_digest
@@ -97,7 +98,11 @@ def _with_rows(
     def with_rows(one: Model) -> Any:
         prepare(one, formulation)
         rows = kept_rows(one, way)
-        written = differentiated(quantity(rows), by, one) if by else quantity(rows)
+        written = quantity(rows)
+        if by and what.startswith("forward") and rows and isinstance(way, TreeFormulation):
+            written = forward_dynamics_by(way, rows, written, by, one)
+        elif by:
+            written = differentiated(written, by, one)
         return compile_quantity(one, written, f"{formulation.facts(one)} rows {rows} loaded {loaded}")
 
     def make() -> Any:
