@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from cardan.formulation.formulation import Formulation
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
+    from cardan.functions.along_constraints import independent_coordinates
     from cardan.functions.check import check
     from cardan.functions.constraints import (
         Actuation,
@@ -135,6 +136,7 @@ _LAZY = {
         "formulation.formulation": "Formulation",
         "formulation.registry": "add_formulation",
         "formulation.tree": "TreeFormulation",
+        "functions.along_constraints": "independent_coordinates",
         "functions.check": "check",
         "functions.constraints": "Actuation actuation constraint_jacobian constraint_residual multipliers reactions "
         "undetermined_reactions",
@@ -183,12 +185,12 @@ __all__ = [
     "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses", "body_twists",
     "center_of_mass", "centroidal_momentum", "check", "condition", "constraint_jacobian", "constraint_residual",
     "coriolis_matrix", "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
-    "gravity_force", "in_plane", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
-    "javascript", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load", "load_mechanism", "load_run",
-    "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "particles_in_space", "plus",
-    "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate",
-    "subtree_kinetic_energy", "subtree_momentum", "textbook", "undetermined_reactions", "view", "vjp",
-    "weighted_hessian",
+    "gravity_force", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix",
+    "is_planar", "jacobian", "javascript", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load",
+    "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles",
+    "particles_in_space", "plus", "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles",
+    "save", "set_threads", "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook",
+    "undetermined_reactions", "view", "vjp", "weighted_hessian",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

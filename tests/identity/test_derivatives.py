@@ -189,3 +189,69 @@ def test_arrays_of_the_caller_and_coordinates_of_a_quaternion() -> None:
     close(a_q, tangent["q"], 1e-14)
     value, by_q = tangent
     assert value is tangent.value and by_q is tangent["q"] and len(tangent) == 2
+
+
+# Along the constraints.
+
+
+def consistent(model: cd.Model, y: np.ndarray, rate: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The state with these independent coordinates and rates, near a configuration."""
+    names = cd.independent_coordinates(model)
+    k = [model.coordinate_names.index(name) for name in names]
+    q = near.copy()
+    q[k] = y
+    q = cd.assemble(model, q, hold=[*names], tolerance=1e-14)[0]
+    J = np.asarray(cd.constraint_jacobian(model, q))
+    rest = [i for i in range(model.nv) if i not in k]
+    v = np.zeros(model.nv)
+    v[k] = rate
+    v[rest] = -np.linalg.pinv(J[:, rest]) @ J[:, k] @ rate
+    return q, v
+
+
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "five_bar"])
+def test_along_the_constraints_of_a_loop(name: str) -> None:
+    """By independent coordinates and rates: differences between assembled states."""
+    model = getattr(mechanisms, name)().build()
+    free = cd.independent_coordinates(model)
+    k = [model.coordinate_names.index(x) for x in free]
+    rng = np.random.default_rng(0)
+    q, _ = cd.assemble(model, model.start(), np.zeros(model.nv))
+    rate = rng.normal(size=len(k))
+    q, v = consistent(model, q[k], rate, q)
+    found = cd.forward_dynamics(model, q, v, by=("q", "v"), chart="independent")
+    assert found["q"].shape == found["v"].shape == (model.nv, len(k))
+    h = 1e-4
+    for i in range(len(k)):
+        step = h * np.eye(len(k))[i]
+        by_q = [cd.forward_dynamics(model, *consistent(model, q[k] + s * step, rate, q)) for s in (1, -1)]
+        by_v = [cd.forward_dynamics(model, *consistent(model, q[k], rate + s * step, q)) for s in (1, -1)]
+        close(found["q"][:, i], (by_q[0] - by_q[1]) / (2 * h), 1e-6)
+        close(found["v"][:, i], (by_v[0] - by_v[1]) / (2 * h), 1e-6)
+
+
+def test_by_dimensions_through_assembly() -> None:
+    """The place of a coupler's end by the lengths of a four-bar: the loop is closed again at other lengths."""
+    model = mechanisms.four_bar().build()
+    free = model.free("crank.mass", "B.at", "D.at")
+    q, _ = consistent(model, np.array([0.7]), np.array([1.3]), cd.assemble(model, model.start())[0])
+    found = cd.body_poses(free, q, by="parameters", chart="independent")
+    p, h = free.parameters.nominal, 1e-5
+    assert found["parameters"].shape == (model.nb, 4, 4, p.size)
+    for k in (0, 1, 2, 4, 5):  # a mass, and x and y of two pins; along z the loop could not be closed
+        ends = []
+        for s in (1, -1):
+            other = free._bound(p + s * h * np.eye(p.size)[k])
+            closed = cd.assemble(other, q, hold=[*cd.independent_coordinates(model)], tolerance=1e-14)[0]
+            ends.append(cd.body_poses(other, closed))
+        close(found["parameters"][..., k], (ends[0] - ends[1]) / (2 * h), 1e-7)
+
+
+def test_a_dead_point_has_no_derivative_by_what_does_not_determine_it() -> None:
+    """A flat parallelogram: its crank no longer tells where the others go."""
+    model = mechanisms.parallelogram().build()
+    flat = cd.assemble(model, np.zeros(model.nq), tolerance=1e-13)[0]
+    s = np.linalg.svd(np.asarray(cd.constraint_jacobian(model, flat)), compute_uv=False)
+    assert s[-1] < 1e-8 * s[0] or (s > 1e-8 * s[0]).sum() < model.nv - 1
+    with pytest.raises(cd.InputError, match="do not determine the others"):
+        cd.forward_dynamics(model, flat, np.zeros(model.nv), by="q", chart="independent")

@@ -23,7 +23,7 @@ from cardan.formulation.quantity import Inputs, Quantity, Shape
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
 
-CHARTS = ("tangent", "coordinates")
+CHARTS = ("tangent", "coordinates", "independent")
 PARAMETERS = "parameters"
 
 

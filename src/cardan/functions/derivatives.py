@@ -2,9 +2,13 @@
 
     a, a_q, a_v = cd.forward_dynamics(model, q, v, tau, by=("q", "v"))
 
-A derivative has the axes of the value, then those of what it is by. What its columns mean is said in
-`formulation.derivative`: along the tangent unless `chart="coordinates"`, partial derivatives of the equations as they
-stand.
+A derivative has the axes of the value, then those of what it is by. What a column means:
+
+- `chart="tangent"`, the default: by `q` there are nv columns, `q` moves as `cd.plus(model, q, delta)`. Partial
+  derivatives of the equations as they stand: loops are not imposed on the directions.
+- `chart="coordinates"`: the same by the nq numbers in `q`; `cd.equations(model).N(q)` is the map between the two.
+- `chart="independent"`: along the constraints, by `cd.independent_coordinates(model)` and their rates; parameters and
+  time move the dependent ones with them, through assembly.
 """
 
 from __future__ import annotations
@@ -116,6 +120,8 @@ def with_derivatives(
     `core` turns the shape of the value into the one that users see.
     """
     wanted = by_of(owner, model, by, chart, quantity)
+    if wanted.chart == "independent":
+        return _independent(owner, model, wanted, quantity, formulation, args, make, core, out, threads)
 
     def own() -> Any:
         prepare(model, formulation)
@@ -132,6 +138,25 @@ def with_derivatives(
         for name, D in zip(wanted.names, derivatives, strict=True)
     }
     return _placed(owner, Derivatives(value.reshape((*batch, *shape)), found), out)
+
+
+def _independent(
+    owner: str, model: Model, wanted: By, quantity: Quantity, formulation: Formulation, args: Sequence[Any],
+    make: Make | None, core: Any, out: Any, threads: int | None,
+) -> Derivatives:  # fmt: skip
+    """Along the constraints, from partial derivatives by coordinates and rates."""
+    from cardan.functions.along_constraints import along_constraints
+
+    given = dict(zip(quantity.inputs, args, strict=True))
+    state = [name for name in ("q", "v") if name in given]
+    names = tuple(dict.fromkeys((*state, *wanted.names)))
+    found = with_derivatives(
+        owner, model, names, "tangent", quantity, formulation, args, make=make, core=core, threads=threads
+    )
+    q, v, t = given["q"], given.get("v"), given.get("t", 0.0)
+    axes = len(core(quantity.outputs[0][1](model)))
+    along = along_constraints(owner, model, wanted.names, q, v, t, found.by, axes)
+    return _placed(owner, Derivatives(found.value, along), out)
 
 
 def _columns(model: Model, name: str, count: int) -> tuple[int, ...]:
