@@ -63,6 +63,11 @@ CASES: dict[str, tuple[str, ...]] = {
     "body_accelerations": ("q", "v", "a"),
     "joint_axes": ("q",),
     "reactions": ("q", "v", "tau"),
+    "joint_wrenches": ("q", "v", "a"),
+    "rates": ("q", "v"),
+    "power": ("q", "v", "tau"),
+    "subtree_kinetic_energy": ("q", "v"),
+    "subtree_momentum": ("q", "v"),
 }
 
 

@@ -47,6 +47,13 @@ def motion_and_power(model: Model, formulation: Formulation, rows: Sequence[int]
     return Quantity("motion_and_power", _ports(model, False), (("a", per_velocity), ("P", fixed())), write=write)
 
 
+def power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """The power (W) that enters alone: `entering_power`."""
+    whole = motion_and_power(model, formulation, rows)
+    write = lambda model, inputs: whole.graph(model, inputs)[1:]
+    return Quantity("power", whole.inputs, whole.outputs[1:], write=write)
+
+
 def entering_power(parts: Parts, tau: Matrix, rows: Sequence[int], lam: Matrix) -> Matrix:
     """Power `d(T + V)/dt = v^T tau + P - lam^T beta` (W): of drives `tau`, force elements and prescribed motions.
 

@@ -250,8 +250,8 @@ def coriolis_matrix(
 
 def joint_wrenches(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, wrenches: ArrayLike | None = None, t: ArrayLike = 0.0,
-    formulation: str | Formulation = "spatial", out: NDArray[Any] | None = None,
-) -> NDArray[Any]:  # fmt: skip
+    formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent", out: Any = None,
+) -> Any:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint exerts on its child, at the joint frame on the child.
 
     It is (moment, force), N m and N, in the joint's axes (z along its axis), and includes the drive: along the joint's
@@ -261,6 +261,13 @@ def joint_wrenches(
     if wrenches is None:
         wrenches = np.zeros((model.nb, 6), _kind(q))
     model.require_tree("joint_wrenches")
+    if by is not None:
+        from cardan.formulation.dynamics import joint_wrenches as written
+
+        found = formulation_of(model, formulation)
+        whole = written(model, tree_quantity(found, "joint_wrenches"))
+        args = (q, v, a, wrenches, *time_argument(model, t))
+        return with_derivatives("joint_wrenches", model, by, chart, whole, found, args, out=out)
     if model.forces:
         kernel = _joint_wrench_kernel(model, formulation_of(model, formulation))
         return _given(out, kernel(q, v, a, wrenches, *time_argument(model, t)))
@@ -285,8 +292,12 @@ def plus(model: Model, q: ArrayLike, v: ArrayLike, *, out: NDArray[Any] | None =
     return tree_kernel(model, "plus")(q, v, out=out)
 
 
-def rates(model: Model, q: ArrayLike, v: ArrayLike, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
+def rates(
+    model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None
+) -> Any:
     """Time derivative `qdot = N(q) v` (..., nq)."""
+    if by is not None:
+        return tree_derivatives("rates", model, by, chart, "spatial", (q, v), out=out)
     return tree_kernel(model, "rates")(q, v, out=out)
 
 

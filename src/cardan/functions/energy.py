@@ -14,14 +14,18 @@ from cardan.errors import InputError
 from cardan.formulation.dynamics import element_potential, element_power
 from cardan.formulation.dynamics import kinetic_energy as own_kinetic_energy
 from cardan.formulation.dynamics import potential_energy as own_potential_energy
+from cardan.formulation.dynamics import power as own_power
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.quantity import Quantity
+from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
 from cardan.functions.constraints import multipliers
-from cardan.functions.derivatives import Names, tree_derivatives, with_derivatives
+from cardan.functions.derivatives import Derivatives, Names, tree_derivatives, with_derivatives
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
 from cardan.structure.assemble import constraint_kernels
+from cardan.structure.dynamics import power_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel, tree_quantity
 from cardan.structure.planarity import prepare
@@ -77,17 +81,38 @@ def momentum(
     return tree_kernel(model, "momentum", formulation)(q, v)
 
 
-def subtree_kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike) -> NDArray[Any]:
+def subtree_kinetic_energy(
+    model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent"
+) -> Any:
     """Kinetic energy (..., nb), J, of each body and all bodies beyond it in the tree: `T_i` of FX(C1).
 
     The tree is that of the model, `model.tree`; joints that close loops are cut in it.
     """
+    if by is not None:
+        return _subtrees_by("subtree_kinetic_energy", 0, model, q, v, by, chart)
     return _subtrees(model, q, v)[0]
 
 
-def subtree_momentum(model: Model, q: ArrayLike, v: ArrayLike) -> NDArray[Any]:
+def subtree_momentum(model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent") -> Any:
     """Momentum (..., nb, 6) about the ground's origin of each body and all beyond it in the tree: `h_i` of FX(C1)."""
+    if by is not None:
+        return _subtrees_by("subtree_momentum", 1, model, q, v, by, chart)
     return _subtrees(model, q, v)[1]
+
+
+def _subtrees_by(owner: str, part: int, model: Model, q: Any, v: Any, by: Any, chart: Any) -> Derivatives:
+    """One of the two with its derivatives, in the order of the bodies."""
+    apart = model.unmerged
+    whole = tree_quantity("spatial", "subtrees")
+    write = lambda model, inputs: whole.graph(model, inputs)[part : part + 1]
+    one = Quantity(owner, whole.inputs, whole.outputs[part : part + 1], write=write)
+    found = with_derivatives(owner, apart, by, chart, one, SPATIAL, (q, v))
+    links, core = list(apart.tree.body_link), 1 + part
+
+    def of_bodies(x: NDArray[Any], after: int) -> NDArray[Any]:
+        return np.take(x, links, axis=x.ndim - core - after)
+
+    return Derivatives(of_bodies(found.value, 0), {name: of_bodies(D, 1) for name, D in found.by.items()})
 
 
 def _subtrees(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -119,8 +144,9 @@ def center_of_mass(
 
 
 def power(
-    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0
-) -> NDArray[Any]:
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0, by: Names = None,
+    chart: str = "tangent",
+) -> Any:  # fmt: skip
     """Power (...), W, that enters the mechanism: the rate of its kinetic and potential energy at a consistent state.
 
     It is that of the drives `tau`, of prescribed motions, and of the force elements less what their own potential
@@ -128,6 +154,10 @@ def power(
     """
     q, v, t = array("power", "q", q, model.nq), array("power", "v", v, model.nv), array("power", "t", t)
     tau = None if tau is None else array("power", "tau", tau, model.nv)
+    if by is not None:
+        args = (q, v, np.zeros(model.nv) if tau is None else tau, *time_argument(model, t))
+        make = lambda wanted: power_kernel(model, SPATIAL, wanted)
+        return with_derivatives("power", model, by, chart, own_power(model, SPATIAL, ()), SPATIAL, args, make=make)
     try:
         drives = np.zeros(model.nv) if tau is None else tau
         total = np.zeros(np.broadcast_shapes(q.shape[:-1], t.shape)) + np.einsum("...i,...i", v, drives)

@@ -87,6 +87,11 @@ def multiplier_kernel(model: Model, formulation: Formulation, by: By | None = No
     )
 
 
+def power_kernel(model: Model, formulation: Formulation, by: By) -> Any:
+    """The power that enters, with its derivatives."""
+    return _with_rows(model, formulation, "power", False, lambda rows: dynamics.power(model, formulation, rows), by=by)
+
+
 def _with_rows(
     model: Model, formulation: Formulation, what: str, loaded: bool, quantity: Callable[[list[int]], Quantity],
     solved_by: Formulation | None = None, by: By | None = None,
