@@ -181,6 +181,17 @@ def test_integrators(method: Any) -> None:
     close(run.reactions, cd.reactions(model, run.q, run.v), 1e-9)
 
 
+def test_printed_equations() -> None:
+    """Axes are symbols, defined linearly by the vertices; on the distances the numbers are those of the kernels."""
+    eq = cd.equations(top(), formulation="points")
+    printed = eq.sympy()
+    assert printed.operations() < 1000 and len(printed.definitions) == 9
+    assert all(value.is_polynomial() and value.as_poly().total_degree() == 1 for value in printed.definitions.values())
+    x, u = eq.project(*cd.equations(top()).lift(np.array([0.8, 0.0, 0.6, 0.0]), np.array([1.0, 2.0, 3.0])))
+    for name, value in {"M": eq.M(x), "f": eq.f(x, u), "J": eq.J(x), "gamma": eq.gamma(x, u), "phi": eq.phi(x)}.items():
+        close(np.reshape(printed.function(name)(x, u), value.shape), value, 1e-12)
+
+
 def test_check_has_it() -> None:
     names = [row.name for row in cd.check(top()).rows]
     assert names.count("accelerations: spatial = points") == names.count("reactions: spatial = points") == 1

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.free_number import FreeNumber
-from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation
@@ -32,8 +31,8 @@ from cardan.readable.naming import (
     components,
     coordinates,
     every_parameter,
+    index_of,
     letters_of,
-    quaternions,
 )
 from cardan.structure.planarity import prepare
 
@@ -213,19 +212,22 @@ def _record(freed: Model, formulation: Formulation, found: list[Component]) -> t
     parts = own_equations(model, formulation, inputs)
     outputs = [parts.M, parts.f, parts.rows.J, parts.rows.gamma, parts.rows.phi]
     outputs.append(ca.jacobian(formulation.rates(model, inputs["q"], inputs["v"]), inputs["v"]))
-    turns = [rotation_of_quaternion(inputs["q"][at : at + 4]) for _, at in quaternions(model, formulation)]
+    turns = [x for each in formulation.rotations(model, inputs["q"]) for x in (each.R, each.meaning)]
     return ca.Function("symbols", [*inputs.values(), p], [*outputs, *turns]), [out.shape for out in outputs]
 
 
 def _rotations(model: Model, formulation: Formulation, letters: Letters) -> list[RotationMatrix]:
-    """The rotation matrices of all quaternions, with symbols for their entries."""
+    """The rotation matrices of a formulation, with symbols for their entries."""
+    import casadi as ca
     import sympy
 
-    found = []
-    for k, (index, at) in enumerate(quaternions(model, formulation)):
-        tail = f"_{index}" if index else ""
+    found, first = [], len(MATRICES)
+    rotations = formulation.rotations(model, ca.SX.sym("q", formulation.sizes(model)[0]))
+    for k, each in enumerate(rotations):
+        tail = f"_{index_of(each.owner)}" if len(rotations) > 1 else ""
         entries = [[sympy.Symbol(f"R{i}{j}{tail}") for j in (1, 2, 3)] for i in (1, 2, 3)]
-        found.append(RotationMatrix(len(MATRICES) + k, letters.q[at : at + 4], entries))
+        own = [] if each.quaternion is None else letters.q[each.quaternion : each.quaternion + 4]
+        found.append(RotationMatrix(first + 2 * k, first + 2 * k + 1, own, entries))
     return found
 
 
