@@ -91,6 +91,22 @@ def test_numbers_are_those_of_the_kernel(tabs: dict[str, Tab], source: str) -> N
 
 
 @pytest.mark.parametrize("source", PAGES)
+def test_forms_agree_wherever_the_sliders_are(source: str) -> None:
+    """Without a browser, at 2,000 positions, of which half have some sliders at their ends."""
+    sheet, rng = recorded(source), np.random.default_rng(11)
+    low, high, step = (np.array([getattr(s, name) for s in sheet.sliders]) for name in ("low", "high", "step"))
+    part = rng.uniform(size=(2000, len(low)))
+    part[::2] = np.where(rng.uniform(size=part[::2].shape) < 0.5, np.round(part[::2]), part[::2])
+    y = sheet.split(kernel(source)(low + np.round(part * (high - low) / step) * step))
+    held = np.all([y[rule.key] > 0 for rule in sheet.rules], axis=0) | np.zeros(2000, bool)
+    assert held.mean() > 0.9
+    for key, value in y.items():
+        assert np.isfinite(value[held]).all(), key
+    for one in sheet.comparisons:
+        assert y[one.difference][held].max() < 1e-10, one.title
+
+
+@pytest.mark.parametrize("source", PAGES)
 def test_a_page_is_small_complete_and_alone(tabs: dict[str, Tab], source: str) -> None:
     tab, text = tabs[source], page_text(source)
     assert len(text.encode()) < 300_000 and not re.search(r"https?:|\bsrc=|@import|<link", text)
