@@ -265,7 +265,9 @@ def _momentum_quantity(model: Model, formulation: Formulation, shapes: dict[str,
     def momentum(model: Model, s: Any) -> list[Any]:
         return list(formulation.momentum_equations(own_equations(model, formulation, s)))
 
-    return Quantity("momentum_equations", tuple(shapes), (("A", fixed(n, n)), ("b", fixed(n))), write=momentum, shapes=shapes)
+    return Quantity(
+        "momentum_equations", tuple(shapes), (("A", fixed(n, n)), ("b", fixed(n))), write=momentum, shapes=shapes
+    )
 
 
 Choice = Callable[[Model, Formulation], Quantity]
