@@ -81,7 +81,9 @@ def test_a_spatial_mechanism_is_refused() -> None:
     m = cd.Mechanism("ball")
     m.body("bob", mass=1.0, com=(0.1, 0, 0), inertia=np.eye(3))
     m.joint("ball", cd.Spherical(), m.ground, "bob")
-    with pytest.raises(cd.ModelError, match=r"particles of 'ball': they are those of a planar mechanism, but model 'ball' is not planar: joint 'ball'"):
+    with pytest.raises(
+        cd.ModelError, match=r"particles of 'ball': they are those of a planar mechanism, .*: joint 'ball'"
+    ):
         m.build().particles()
 
 

@@ -10,6 +10,7 @@ TWO_BODIES, EXERCISES, BAD = (
     "identity/test_textbook_refusals.py",
 )
 PRINT = "agreement/test_textbook.py"
+PAGES = "product/test_textbook_page.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
@@ -92,5 +93,38 @@ MUTANTS: list[Mutant] = [
         BAD,
         ("bad = least < -SMALL * size", "bad = least < -1e9 * size", "negative inertias pass"),
         ("bad = ~(a > 0)", "bad = ~(a > -1e9)", "negative masses pass"),
+    ),
+    *changes(
+        "textbook/pages/two_bodies.py",
+        PAGES,
+        (
+            "back = rotation(ca.DM([0, 0, 1]), -two.fold) @ R.T",
+            "back = rotation(ca.DM([0, 0, 1]), two.fold) @ R.T",
+            "page: B2 is folded the other way in the engine",
+        ),
+        (
+            "return ca.vertcat(a1[3:] + cross(a1[:3], two.C1), a1[:3])",
+            "return ca.vertcat(a1[3:], a1[:3])",
+            "page: acceleration of O taken for that of C1",
+        ),
+    ),
+    *changes(
+        "textbook/pages/sheet.py",
+        PAGES,
+        (
+            "y = ca.vertcat(*(ca.vec(value.symbols.T)",
+            "y = ca.vertcat(*(ca.vec(value.symbols)",
+            "page: matrices are transposed",
+        ),
+        (
+            "for value in flat[1:] for x in ca.vertsplit(value - flat[0])",
+            "for value in flat[1:] for x in ca.vertsplit(value - value)",
+            "page: forms are compared with themselves",
+        ),
+    ),
+    *changes(
+        "textbook/notation.py",
+        PAGES,
+        ("return x + ca.solve(A, b - A @ x)", "return x", "general systems are solved without refinement"),
     ),
 ]
