@@ -147,7 +147,7 @@ class Equations:
 
     def sympy(
         self, *, symbols: str | Iterable[str] = "all", names: Mapping[str, str] | None = None,
-        drives: Iterable[str] = (), simplify: bool = True,
+        drives: Iterable[str] = (), simplify: bool = True, style: str | None = None,
     ) -> Symbols:  # fmt: skip
         """The equations as SymPy matrices `M`, `f`, `J`, `gamma`, `phi`, `N`, with the model's numbers as symbols.
 
@@ -157,11 +157,14 @@ class Equations:
             names: names of your own, or formulas: `{"rod.mass": "m", "rod.com": "l/2"}`; "rod.inertia.yy" is one entry.
             drives: joints whose drive `tau` is a symbol in `f`; the others' is 0.
             simplify: write each entry as short as can be found; otherwise as the graph has it.
+            style: "KJ" writes the rows of joints in `absolute`, `absolute_body` and `relative` as KJ does: along its
+                directions, with its vectors from centres of mass to joints as symbols.
 
         """
         from cardan.readable.symbols import symbols_of
 
-        return symbols_of(self.model, self.formulation, symbols=symbols, names=names, drives=drives, simplify=simplify)
+        words: dict[str, Any] = {"symbols": symbols, "names": names, "drives": drives, "simplify": simplify}
+        return symbols_of(self.model, self.formulation, **words, style=style)
 
     def _system(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, wrenches: ArrayLike | None = None,
