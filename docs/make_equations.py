@@ -35,29 +35,49 @@ print(cd.textbook.F6_7.__doc__)
 
 @cache
 def uses() -> dict[str, list[tuple[str, str]]]:
-    """(file, test) of every test that uses an equation, by the equation's name."""
+    """(file, test) of every test that uses an equation, by the equation's name.
+
+    A test names an equation itself, or in a constant of its file that it uses. A test that runs through all equations
+    of some sources is in the file's `COVERS`, with the short names of these.
+    """
     found: dict[str, list[tuple[str, str]]] = {}
-    names = {name for source in SOURCES.values() for name in source.equations}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        if path.name == GENERAL:
-            continue
         text = path.read_text()
-        if "textbook" not in text:
+        if path.name == GENERAL or "textbook" not in text:
             continue
-        for function in ast.walk(ast.parse(text)):
+        tree = ast.parse(text)
+        constants = {
+            target.id: names_in(node)
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        covers = next((ast.literal_eval(node.value) for node in tree.body if _assigns(node, "COVERS")), {})
+        for function in ast.walk(tree):
             if not isinstance(function, ast.FunctionDef) or not function.name.startswith("test_"):
                 continue
-            for node in ast.walk(function):
-                name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", getattr(node, "value", ""))
-                if isinstance(name, str) and name in names:
-                    found.setdefault(name, []).append((str(path.relative_to(ROOT)), function.name))
+            named = names_in(function)
+            used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+            named |= set().union(*(names for constant, names in constants.items() if constant in used))
+            named |= {name for short in covers.get(function.name, "").split() for name in SOURCES[short].equations}
+            for name in named:
+                found.setdefault(name, []).append((str(path.relative_to(ROOT)), function.name))
     return found
 
 
-def tests_of(equation: Equation) -> list[tuple[str, str]]:
-    """(file, test) of every test that uses an equation, or another number with the same text."""
-    same = [e.name for s in SOURCES.values() for e in s.equations.values() if e.text.__code__ is equation.text.__code__]
-    return [test for name in (equation.name, *same) for test in uses().get(name, [])]
+def names_in(tree: ast.AST) -> set[str]:
+    """Names of equations in a piece of Python: as attributes, variables or text."""
+    known = {name for source in SOURCES.values() for name in source.equations}
+    parts = (
+        node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", getattr(node, "value", ""))
+        for node in ast.walk(tree)
+    )
+    return {part for part in parts if isinstance(part, str)} & known
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
 
 
 def pages_of(source: Source) -> list[Path]:
@@ -79,14 +99,18 @@ def cites(text: str, number: str) -> bool:
 
 
 def page_of(equation: Equation) -> Path | None:
-    """The page that derives an equation."""
-    return next((page for page in pages_of(equation.source) if cites(page.read_text(), equation.number)), None)
+    """The page that derives an equation: it cites its number, or names its function where it has none of its own."""
+    for page in pages_of(equation.source):
+        text = page.read_text()
+        if cites(text, equation.number) or re.search(rf"\b{equation.name}\b", text):
+            return page
+    return None
 
 
 def line(equation: Equation) -> str:
     """One line of the index."""
     module = Path(inspect.getsourcefile(equation.text) or "").relative_to(ROOT)
-    page, tests = page_of(equation), tests_of(equation)
+    page, tests = page_of(equation), uses().get(equation.name, [])
     derived = f"[{page.name}]({page.name})" if page else ""
     test = f"[{tests[0][1]}](../../{tests[0][0]})" if tests else ""
     text = f"[{module.name}:{equation.line}](../../{module.as_posix()})"

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from cardan.textbook.written import skew, symbol
+
 PARTS = re.compile(
     r"\\left\||\\right\||\\left\(|\\right\)|\\frac|\\tfrac|\\widetilde|\\times\^\{\*\}|\\times|\\cdot|\\\\|&|\\begin\{bmatrix\}|"
     r"\\end\{bmatrix\}|\^\{(?:T|-1|2)\}|[-+{}]|\d+(?:\.\d+)?|\s+"
@@ -21,13 +23,8 @@ TURN = np.array([[0.0, -1.0], [1.0, 0.0]])  # K x in the plane
 
 
 def tilde(letter: str) -> str:
-    """The letter with a tilde over its base; the matrix of a column `{a}` is `[a]`."""
-    column = re.fullmatch(r"\\\{(\\dot\{)?(.*?)(?(1)\})(['_].*)\\\}", letter)
-    if column:
-        dotted, base, rest = column.groups()
-        return rf"[\dot{{\tilde{{{base}}}}}{rest}]" if dotted else rf"[\tilde{{{base}}}{rest}]"
-    base, mark, index = letter.partition("_")
-    return rf"\tilde{{{base}}}{mark}{index}"
+    """The letter with a tilde, as the textbook writes it."""
+    return skew(symbol(letter, (3,), False)).latex()
 
 
 def cross_matrix(a: np.ndarray) -> np.ndarray:
@@ -102,6 +99,9 @@ class Reader:
         if self.is_normal:
             return self.normal()
         a = self.product()
+        if self.next == r"\cdot":
+            self.take()
+            return a.T @ self.product()
         if self.next.startswith(r"\times"):
             dual = self.take() != r"\times"
             if len(a) == 3:
@@ -130,15 +130,12 @@ class Reader:
         return (
             self.next in ("", "+", "-", "}", "&", r"\\", r"\right)", r"\end{bmatrix}")
             or self.is_normal
-            or (self.next.startswith((r"\times", r"\right")))
+            or (self.next.startswith((r"\times", r"\right", r"\cdot")))
         )
 
     def product(self) -> np.ndarray:
         total = self.factor()
         while not self.ends():
-            if self.next == r"\cdot":
-                self.take()
-                total = total.T
             total = multiplied(total, self.factor())
         if self.is_normal:
             total = multiplied(total, self.normal())

@@ -133,7 +133,7 @@ def test_a_ball_joint_is_printed_as_KJ1_and_KJ2() -> None:
 
 def test_the_style_is_told_apart() -> None:
     eq = cd.equations(ball(), formulation="absolute")
-    with pytest.raises(cd.UnknownNameError, match=r"style 'JK' is unknown.*KJ"):
+    with pytest.raises(cd.UnknownNameError, match=r"there is no style 'JK'.*KJ"):
         eq.sympy(style="JK")
     with pytest.raises(cd.InputError, match=r"style 'KJ' prints the formulations absolute, .* got 'spatial'"):
         cd.equations(ball()).sympy(style="KJ")

@@ -23,6 +23,8 @@ from cardan.textbook import EQUATIONS, SOURCES, Equation, kj_joints
 
 from ..trees import KINDS, add_body, close, random_pose
 
+# Tests that run through all equations of a source, for docs/sources/equations.md.
+COVERS = {"test_rows_of_the_engine_are_KJs": "KJ KJ-U KJ-P KJ-C KJ-L KJ-S"}
 PITCH = 0.3
 TURNS = {"prismatic": (0, 1, 2), "cylindrical": (0, 1), "planar": (0, 1), "screw": (0, 1)}
 SLIDES = {"prismatic": (0, 1), "cylindrical": (0, 1), "planar": (2,), "screw": (0, 1)}

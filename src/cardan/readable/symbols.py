@@ -35,8 +35,7 @@ from cardan.readable.naming import (
     letters_of,
     quaternions,
 )
-from cardan.readable.styles import find_style
-from cardan.readable.styles.style import RecordedRows, Style
+from cardan.readable.row_style import AS_RECORDED, RecordedRows, RowStyle
 from cardan.structure.planarity import prepare
 
 ENTRY = "entry of a rotation matrix"
@@ -140,7 +139,7 @@ class Symbols:
         if name is None:
             return _whole_text(self)
         matrix = self.matrix(name)  # rejects an unknown name
-        return f"{LEFT[name]} = {_latex(matrix)}"
+        return f"{LEFT[name]} = {latex_of(matrix)}"
 
     def _repr_latex_(self) -> str:
         """What a notebook shows."""
@@ -165,26 +164,19 @@ def require_sympy() -> None:
 def symbols_of(
     model: Model, formulation: Formulation, *, symbols: str | Iterable[str] = "all",
     names: Mapping[str, str] | None = None, drives: Iterable[str] = (), simplify: bool = True,
-    style: str | None = None,
+    style: RowStyle = AS_RECORDED,
 ) -> Symbols:  # fmt: skip
-    """Equations of a model in a formulation as SymPy matrices; see `Equations.sympy`."""
+    """Equations of a model in a formulation as SymPy matrices, rows in a style; see `Equations.sympy`."""
     require_sympy()
     model, key = model.unbound, formulation.name
-    way = find_style(style, formulation)
-    if style is not None and not simplify:
-        raise InputError(f"style {style!r} is found by simplification: leave out simplify=False")
-    wanted = every_parameter(model) if symbols == "all" else _listed(symbols)
+    wanted = every_parameter(model) if symbols == "all" else listed(symbols)
     freed = model.free(*(name for name in wanted if name not in model.parameters.names))
     found = components(freed, freed.parameters.items)
     letters = letters_of(model, found, coordinates(model, formulation), list(drives), dict(names or {}))
-    function, shapes, rows = _record(freed, formulation, found, way)
+    function, shapes, rows = _record(freed, formulation, found, style)
     graph = read(function)
     count = sum(graph.operations().values())
-    if simplify and count > MOST_OPERATIONS:
-        raise InputError(
-            f"equations of {model.name!r} in {key!r}: {count} operations are too many to simplify, the limit is "
-            f"{MOST_OPERATIONS}; ask with simplify=False, or for a formulation with fewer coordinates"
-        )
+    require_short(model.name, key, count, simplify)
     if not simplify:
         letters = letters.renamed(_without_entry(letters, _in_graph(graph, letters)))
         return _collected(f"{model.name}, {key}", verbatim(graph, letters, range(len(MATRICES))), shapes, letters)
@@ -195,7 +187,16 @@ def symbols_of(
     first = len(MATRICES) + len(rotations)
     vectors = [[expressions.outputs[first + k, e] for e in range(3)] for k in range(len(rows.vectors))]
     printed = _collected(f"{model.name}, {key}", expressions, shapes, letters.renamed(shorter))
-    return way.finished(formulation, printed, rows, vectors, rotations)
+    return style.finished(formulation, printed, rows, vectors, rotations)
+
+
+def require_short(name: str, key: str, count: int, simplify: bool) -> None:
+    """Refuse to simplify a graph of too many operations."""
+    if simplify and count > MOST_OPERATIONS:
+        raise InputError(
+            f"equations of {name!r} in {key!r}: {count} operations are too many to simplify, the limit is "
+            f"{MOST_OPERATIONS}; ask with simplify=False, or for a formulation with fewer coordinates"
+        )
 
 
 def _in_graph(graph: Graph, letters: Letters) -> set[Any]:
@@ -205,7 +206,7 @@ def _in_graph(graph: Graph, letters: Letters) -> set[Any]:
     return set().union(*(letters.expression(*place).free_symbols for place in inputs))
 
 
-def _listed(symbols: str | Iterable[str]) -> list[str]:
+def listed(symbols: str | Iterable[str]) -> list[str]:
     """Check a list of parameter names."""
     if isinstance(symbols, str):
         raise InputError(f"symbols must be 'all' or a list of parameter names such as ['crank.mass'], got {symbols!r}")
@@ -213,7 +214,7 @@ def _listed(symbols: str | Iterable[str]) -> list[str]:
 
 
 def _record(
-    freed: Model, formulation: Formulation, found: list[Component], style: Style
+    freed: Model, formulation: Formulation, found: list[Component], style: RowStyle
 ) -> tuple[Any, list[tuple[int, int]], RecordedRows]:
     """Record the contract, with some parameters as inputs, the rotation matrices in it, and a style's abbreviations.
 
@@ -294,7 +295,8 @@ def _whole_text(s: Symbols) -> str:
     """The equations, their matrices, definitions of abbreviations and the legend, aligned at the equals signs."""
     lines = [f"{left} &= {right}" for left, right in _rows(s)]
     body = " \\\\\n".join(lines)
-    return f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}\n\\\\[1ex]\n{_legend_text(s)}"
+    legend = legend_text({x: meaning for x, meaning in s.meanings.items() if meaning.text != ENTRY})
+    return f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}\n\\\\[1ex]\n{legend}"
 
 
 def _rows(s: Symbols) -> list[tuple[str, str]]:
@@ -307,13 +309,13 @@ def _rows(s: Symbols) -> list[tuple[str, str]]:
     rows.append((r"\dot q", "v" if plain else r"N\,v"))
     rows += [("q", _column(s.q)), ("v", _column(s.v))]
     names = ["M", "f", *(("J", "gamma", "phi") if constrained else ()), *(() if plain else ("N",))]
-    rows += [(LEFT[name], _latex(s.matrix(name))) for name in names]
-    return rows + [(_latex(symbol), _latex(value)) for symbol, value in s.definitions.items()]
+    rows += [(LEFT[name], latex_of(s.matrix(name))) for name in names]
+    return rows + [(latex_of(symbol), latex_of(value)) for symbol, value in s.definitions.items()]
 
 
-def _legend_text(s: Symbols) -> str:
+def legend_text(meanings: Mapping[Any, Meaning]) -> str:
     """Every symbol with its meaning, value and unit, as an array."""
-    rows = [f"{_latex(symbol)} & {_row(meaning)}" for symbol, meaning in s.meanings.items() if meaning.text != ENTRY]
+    rows = [f"{latex_of(symbol)} & {_row(meaning)}" for symbol, meaning in meanings.items()]
     return "\\begin{array}{lll}\n" + " \\\\\n".join(rows) + "\n\\end{array}"
 
 
@@ -338,10 +340,10 @@ def _unit(unit: str) -> str:
 
 def _column(symbols: Any) -> str:
     """A column of symbols, written as a transposed row."""
-    return r"\begin{pmatrix}" + " & ".join(_latex(x) for x in symbols) + r"\end{pmatrix}^{\mathsf T}"
+    return r"\begin{pmatrix}" + " & ".join(latex_of(x) for x in symbols) + r"\end{pmatrix}^{\mathsf T}"
 
 
-def _latex(expression: Any) -> str:
+def latex_of(expression: Any) -> str:
     """SymPy's LaTeX of an expression."""
     import sympy
 

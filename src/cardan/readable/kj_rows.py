@@ -1,9 +1,9 @@
-"""The rows as KJ prints them: in ground axes where two points coincide, else along directions fixed in body 1.
+"""`cd.equations(...).sympy(style="KJ")`: constraint rows as KJ prints them.
 
-The engine measures a joint in the axes of its child. Here the same poses and velocities are taken along KJ's
-directions, so that a ball joint has the rows `[q~ -1 r~ 1]` and a hinge besides `f^T [R_B1] (w2 - w1)`. `gamma` is
-`-Jdot v`, the rate of the printed rows. The vectors from centres of mass to the joint, KJ's `q_2` and `r_2`, are
-symbols of their own, and so are their rates.
+They are in ground axes where two points coincide, else along directions fixed in body 1. The engine measures a joint
+in the axes of its child; here the same poses and velocities are taken along KJ's directions, so that a ball joint has
+the rows `[q~ -1 r~ 1]` and a hinge besides `f^T [R_B1] (w2 - w1)`. `gamma` is `-Jdot v`, the rate of the printed rows.
+The vectors from centres of mass to the joint, KJ's `q_2` and `r_2`, are symbols of their own, and so are their rates.
 
 Equations: KJ(1)-(3), KJ(5)-(10).
 """
@@ -12,37 +12,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, constant, dot
 from cardan.algebra.rotation import cross, skew
+from cardan.errors import InputError
 from cardan.formulation.absolute import Absolute
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.measured_joint import frame_in_link
 from cardan.formulation.recursion import Node
 from cardan.model.joint import Kind
+from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
-from cardan.readable.graph_to_sympy import polynomial_of
+from cardan.readable.graph_to_sympy import RotationMatrix, polynomial_of
 from cardan.readable.naming import AXES, Meaning, index_of
 from cardan.readable.polynomial import Generators
+from cardan.readable.row_style import Abbreviation, RecordedRows, RowStyle
 from cardan.readable.simplify import Simplifier
-from cardan.readable.styles.style import Abbreviation, RecordedRows, Style
-
-if TYPE_CHECKING:
-    from cardan.readable.graph_to_sympy import RotationMatrix
-    from cardan.readable.symbols import Symbols
+from cardan.readable.symbols import Symbols, symbols_of
 
 Row = tuple[Matrix, Matrix]  # rate, linear in the rates, and residual
 
 
-class KJ(Style):
-    """KJ's rows in absolute coordinates; in relative ones the engine's rows are KJ(4),(11)-(16) as they stand."""
+FORMULATIONS = ("absolute", "absolute_body", "relative")
 
-    name = "KJ"
-    formulations = ("absolute", "absolute_body", "relative")
+
+def kj_symbols(model: Model, formulation: Formulation, *, simplify: bool = True, **words: Any) -> Symbols:
+    """Equations as SymPy matrices with KJ's rows; `words` as in `symbols_of`."""
+    if formulation.name not in FORMULATIONS:
+        raise InputError(
+            f"sympy: style 'KJ' prints the formulations {', '.join(FORMULATIONS)}, got {formulation.name!r}; ask for "
+            f"equations(model, formulation={FORMULATIONS[0]!r}).sympy(style='KJ')"
+        )
+    if not simplify:
+        raise InputError("sympy: style 'KJ' is found by simplification; leave out simplify=False")
+    return symbols_of(model, formulation, style=KJRows(), **words)
+
+
+class KJRows(RowStyle):
+    """KJ's rows in absolute coordinates; in relative ones the engine's rows are KJ(4),(11)-(16) as they stand."""
 
     def rows(self, formulation: Formulation, parts: Parts, v: Matrix) -> RecordedRows:
         """Every joint's rows along KJ's directions; those of couplings, motions and own constraints as they are."""

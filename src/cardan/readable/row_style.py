@@ -1,4 +1,4 @@
-"""What a style is: which rows are recorded, and what becomes of them in print."""
+"""Constraint rows in print: which are recorded, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,8 @@ class RecordedRows:
     vectors: list[Abbreviation] = field(default_factory=list)
 
 
-class Style:
-    """The equations as the formulation has them. The style of a source overrides what it prints differently."""
-
-    name: str = ""
-    formulations: tuple[str, ...] = ()
+class RowStyle:
+    """The rows as the formulation has them. The style of a source overrides what it prints differently."""
 
     def rows(self, formulation: Formulation, parts: Parts, v: Matrix) -> RecordedRows:
         """The rows to print, from the recorded parts; `v` are the symbols of the rates."""
@@ -55,3 +52,6 @@ class Style:
     ) -> Symbols:  # fmt: skip
         """The printed equations; `vectors` has the expressions of `rows.vectors`."""
         return found
+
+
+AS_RECORDED = RowStyle()
