@@ -25,6 +25,8 @@ def draw(quantity: Quantity, rng: np.random.Generator, sizes: dict[str, int]) ->
     shape = tuple(sizes.get(n, 2) if isinstance(n, str) else n for n in quantity.shape)
     if quantity.rule is rules.positive:
         return rng.uniform(0.5, 2.0, shape)
+    if quantity.rule is rules.unit:
+        return random_rotation(rng)[0]
     if quantity.rule is rules.rotation:
         return random_rotation(rng)
     if quantity.rule is rules.inertia or quantity.symmetric:

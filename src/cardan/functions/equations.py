@@ -192,6 +192,8 @@ class Equations:
             names: names of your own, or formulas: `{"rod.mass": "m", "rod.com": "l/2"}`; "rod.inertia.yy" is one entry.
             drives: joints whose drive `tau` is a symbol in `f`; the others' is 0.
             simplify: write each entry as short as can be found; otherwise as the graph has it.
+            style: "KJ" writes the rows of joints in `absolute`, `absolute_body` and `relative` as KJ does: along its
+                directions, with its vectors from centres of mass to joints as symbols.
             style: "AT" gives `momentum_equations` of `points` as AT prints them: `A`, `b`, `unknowns`, `equations` with
                 the particles' m1, m2, m3, nu and lambda as symbols; `symbols` names numbers that are to be symbols
                 although they are 0, 1 or those of a rod.

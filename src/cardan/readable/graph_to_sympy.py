@@ -48,15 +48,19 @@ class Expressions:
 
 
 def simplified(
-    graph: Graph, letters: Letters, rotations: Sequence[RotationMatrix], explicit: Sequence[int]
-) -> Expressions:
-    """Short expressions. Entries of `rotations` are symbols, except in the ports that are `explicit`."""
+    graph: Graph, letters: Letters, rotations: Sequence[RotationMatrix], explicit: Sequence[int],
+    every_entry: bool = False,
+) -> Expressions:  # fmt: skip
+    """Short expressions. Entries of `rotations` are symbols, except in the ports that are `explicit`.
+
+    Those that are used are defined, or `every_entry`.
+    """
     generators, identities = Generators(), RotationIdentities()
     simplifier = Simplifier(generators)
     expander = Expander(generators, simplifier, identities.reduce)
 
     def leaf(port: int, element: int) -> Polynomial:
-        return _polynomial(letters.expression(port, element), generators)
+        return polynomial_of(letters.expression(port, element), generators)
 
     for x in letters.factoring_order():
         generators.index(x)
@@ -78,7 +82,7 @@ def simplified(
         values = evaluate(graph, [k for _, _, k in own_outputs], leaf, _constant, expander.apply, known)
         outputs |= {(p, e): simplifier(values[k]) for p, e, k in own_outputs}
     used = set().union(*(x.free_symbols for x in outputs.values())) if outputs else set()
-    wanted = {x: meant[x] for x in symbols.values() if x in used}
+    wanted = {x: meant[x] for x in symbols.values() if every_entry or x in used}
     values = evaluate(graph, list(wanted.values()), leaf, _constant, expander.apply, {})
     return Expressions(outputs, {x: simplifier(values[k]) for x, k in wanted.items()}, used)
 
@@ -143,7 +147,7 @@ def _constant(value: float) -> Polynomial:
     return constant(exact(value))
 
 
-def _polynomial(expression: Any, generators: Generators) -> Polynomial:
+def polynomial_of(expression: Any, generators: Generators) -> Polynomial:
     """A symbol, or a formula that the user gave, as a polynomial."""
     import sympy
 
