@@ -48,8 +48,9 @@ def test_exudyn_drives_andrews_mechanism() -> None:
 
 def test_the_two_step_method_gives_the_accelerations_of_points() -> None:
     """On a chain, and on the multi-branch example, whose loops are cut at a pin and at a slider."""
-    import cardan as cd
     from benchmarks.two_step import EXAMPLE, planar_chain, runpy, two_step
+
+    import cardan as cd
 
     example = runpy.run_path(str(EXAMPLE))
     for model in (planar_chain(3), example["multibranch"]().build(cut=example["CUT"])):
