@@ -70,7 +70,6 @@ def compare(model: cd.Model, formulation: str, **words: Any) -> Any:
         (cd.Revolute(), "absolute", ["joint.at"]),
         (cd.Revolute(), "absolute_body", ["joint.at"]),
         (cd.Universal(), "absolute_body", []),
-        (cd.Planar(), "absolute", ["joint.child_at"]),
         (cd.Screw(pitch=0.1), "absolute", []),
         (cd.Rigid(), "absolute_body", []),
     ],
