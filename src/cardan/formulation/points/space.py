@@ -35,7 +35,7 @@ import numpy as np
 from cardan.algebra.free_number import nominal, nominal_of
 from cardan.algebra.matrix import Matrix, beside, constant, dot, eye, stack, vector, zeros
 from cardan.algebra.rotation import cross, skew
-from cardan.algebra.tetrahedron import EDGES, pseudo_inertia, second_moments, vertex_inertia
+from cardan.algebra.tetrahedron import EDGES, second_moments, vertex_inertia
 from cardan.formulation.absolute import ABSOLUTE_BODY, Absolute, body_axes
 from cardan.formulation.formulation import Formulation, LetterGroup, Parts, RotationGraph
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
@@ -242,7 +242,7 @@ def _sizes(model: Model) -> list[float]:
 
 def _inertia(model: Model, i: int, mass: float, I_C: np.ndarray) -> np.ndarray:
     """`B` (4, 4), kg, of a mass with inertia about the centre of mass of link i, in the link's vertices."""
-    return vertex_inertia(pseudo_inertia(mass, np.zeros(3), I_C), size(model, i) * CORNERS)
+    return vertex_inertia(mass, I_C, size(model, i) * CORNERS)
 
 
 def _is_flat(link: Link) -> bool:
