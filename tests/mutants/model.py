@@ -10,7 +10,7 @@ TABLE = "identity/test_joint_table.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
-        "model/particles.py", "closed_form/test_particles_in_space.py",
+        "model/spatial_particles.py", "closed_form/test_particles_in_space.py",
         ("m1 = m / (1 + square)", "m1 = m / (2 + square)", "mass of the particle that was placed"),
         ("np.sqrt(2 * m / (m - m1)) * around - t / square", "np.sqrt(2 * m / (m - m1)) * around - t", "the other three are not on the polar plane"),
         ("if volume <= FLAT * longest**3:", "if volume < 0:", "four vertices in one plane are taken"),
