@@ -7,9 +7,9 @@ import pytest
 
 import cardan as cd
 from cardan.functions.check import consistent_states
-from cardan.mechanisms import andrews, double_pendulum, five_bar, pendulum, slider_crank
+from cardan.mechanisms import andrews, pendulum, slider_crank
 
-MODELS = {f.__name__: f for f in (andrews, double_pendulum, five_bar, slider_crank)}
+MODELS = {f.__name__: f for f in (andrews, slider_crank)}
 
 
 def chain(n: int) -> cd.Model:
