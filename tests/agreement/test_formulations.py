@@ -40,7 +40,7 @@ QUANTITIES: dict[str, Callable[..., np.ndarray]] = {
     "body_poses": lambda m, q, v, t, w, **f: cd.body_poses(m, q, **f),
     "body_twists": lambda m, q, v, t, w, **f: cd.body_twists(m, q, v, **f),
 }
-SPATIAL_ONLY = {"coriolis_matrix", "joint_axes", "body_accelerations"}
+SPATIAL_ONLY = {"coriolis_matrix", "joint_axes", "body_accelerations", "subtrees"}
 SHARED = {"plus", "rates", "project"}  # one text for both
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.algebra.rotation import skew
 from cardan.textbook import EQUATIONS, Equation, Quantity, rules
 
 from ..latex_reader import read
@@ -29,6 +30,9 @@ def draw(quantity: Quantity, rng: np.random.Generator, sizes: dict[str, int]) ->
         return random_rotation(rng)[0]
     if quantity.rule is rules.rotation:
         return random_rotation(rng)
+    if quantity.rule is rules.motion_transform:
+        E, r = random_rotation(rng), rng.normal(size=3)
+        return np.block([[E, np.zeros((3, 3))], [-E @ skew(r), E]])
     if quantity.rule is rules.inertia or quantity.symmetric:
         A = rng.normal(size=shape)
         return A @ A.T + np.eye(shape[0])
@@ -37,7 +41,10 @@ def draw(quantity: Quantity, rng: np.random.Generator, sizes: dict[str, int]) ->
 
 def arguments(equation: Equation, seed: int, sizes: dict[str, int]) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return {name: SCALED.get(name, 1.0) * draw(q, rng, sizes) for name, q in equation.inputs.items()}
+    found = {name: SCALED.get(name, 1.0) * draw(q, rng, sizes) for name, q in equation.inputs.items()}
+    if equation.name == "AT_unreduced":  # its vectors belong to one triangle
+        found |= {"r32": found["r31"] - found["r21"], "v32": found["v31"] - found["v21"]}
+    return found
 
 
 def as_tuple(x: Any) -> tuple[Any, ...]:
@@ -75,12 +82,14 @@ def test_numbers_in_the_printed_form_give_what_the_kernel_gives(name: str) -> No
         letters[key]: sympy.ImmutableMatrix(x.reshape(len(x), -1)) if x.ndim else sympy.Float(float(x))
         for key, x in values.items()
     }
-    printed = as_tuple(equation.sympy())
-    for relation, value in zip(printed, as_tuple(equation(**values)), strict=True):
+    printed, results = as_tuple(equation.sympy()), as_tuple(equation(**values))
+    for relation, value in zip(printed, results, strict=True):
         side = relation.lhs if equation.is_zero else relation.rhs
         found = side.subs(numbers).doit()
         found = found.as_explicit() if hasattr(found, "as_explicit") else sympy.Matrix([found])
         close(np.array(found, dtype=float).reshape(np.shape(value)), value, 1e-10)
+        if len(results) > 1 and not equation.is_zero and isinstance(relation.lhs, sympy.MatrixSymbol):
+            numbers[relation.lhs] = sympy.ImmutableMatrix(value.reshape(len(value), -1))  # later lines may use it
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if EQUATIONS[name].is_printed])
@@ -89,12 +98,15 @@ def test_the_printed_formula_read_with_numbers_gives_what_the_kernel_gives(name:
     equation = EQUATIONS[name]
     values = arguments(equation, 4, {})
     letters = {equation.inputs[key].latex: x.reshape(len(x) if x.ndim else 1, -1) for key, x in values.items()}
-    for (left, right), value in zip(equation.sides(), as_tuple(equation(**values)), strict=True):
+    for (left, right), output in zip(equation.sides(), as_tuple(equation(**values)), strict=True):
+        value = np.asarray(output)
         found = read((left if equation.is_zero else right).latex(), letters)
         shape = np.shape(value)
         if found.shape == (1, 1) and len(shape) == 2 and shape[0] == shape[1]:
             found = found * np.eye(shape[0])
         close(found.reshape(shape), value, 1e-10)
+        if left.operation == "letter" and not equation.is_zero:
+            letters[left.latex()] = value.reshape(len(value) if value.ndim else 1, -1)  # later lines may use it
 
 
 def test_one_free_letter_stays_free() -> None:

@@ -287,3 +287,28 @@ def test_missing_sympy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _skew(r: sp.Matrix) -> sp.Matrix:
     return sp.Matrix([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
+
+
+@pytest.mark.parametrize(
+    ("formulation", "style"), [("spatial", None), ("absolute", None), ("absolute", "KJ"), ("points", None)]
+)
+def test_values_of_a_bound_model_are_printed(formulation: str, style: str | None) -> None:
+    """Print, its values and the kernel tell of the same mechanism, not of the one with nominal values."""
+    model = mechanisms.pendulum().build().free("rod.mass").at({"rod.mass": 7.0})
+    eq = cd.equations(model, formulation=formulation)
+    printed = eq.sympy(style=style)
+    assert 7.0 in printed.values.values()
+    rng = np.random.default_rng(2)
+    q = rng.uniform(-1, 1, eq.nq)
+    if formulation == "absolute":
+        q[3:] /= np.linalg.norm(q[3:])
+    np.testing.assert_allclose(printed.function("M")(q), eq.M(q), rtol=1e-9, atol=1e-12)
+    if style is None:
+        nominal = cd.equations(mechanisms.pendulum().build(), formulation=formulation)
+        assert not np.allclose(eq.M(q), nominal.M(q))
+
+
+def test_a_batch_of_values_is_not_printed() -> None:
+    model = mechanisms.pendulum().build().free("rod.mass").at({"rod.mass": np.array([1.0, 2.0])})
+    with pytest.raises(cd.InputError, match="one mechanism at a time"):
+        cd.equations(model).sympy()

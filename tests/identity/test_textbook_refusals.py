@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import cardan as cd
 
+sympy = pytest.importorskip("sympy")
 t = cd.textbook
 ROD = np.diag([0.0, 1 / 3, 1 / 3])  # thin, along x, about one end
 UNIT3, UNIT6 = np.eye(3), np.eye(6)
@@ -22,6 +24,14 @@ def thin_rod() -> np.ndarray:
 
     c = np.array([0.5, 0, 0])
     return rigid_inertia(1.0, c, inertia_about_origin(1.0, c, np.diag([0, 1 / 12, 1 / 12])))
+
+
+def point_mass() -> np.ndarray:
+    """6x6 inertia of 1 kg at (1, 0, 0)."""
+    from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
+
+    c = np.array([1.0, 0, 0])
+    return rigid_inertia(1.0, c, inertia_about_origin(1.0, c, np.zeros((3, 3))))
 
 
 CASES: dict[str, tuple[Any, list[str]]] = {
@@ -73,15 +83,60 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         lambda: t.FX_B2(np.eye(6)[:, :2], np.eye(6)[:, 2:], np.ones(3), np.ones(2)),
         ["FX(B2)", "alpha, rates along S", "(..., k)", "(3,)"],
     ),
-    "text": (lambda: t.F3_1("heavy", np.ones(3)), ["F3(1)", "m1, mass of B1", "must be numbers", "str"]),
-    "not finite": (lambda: t.F3_1(np.nan, np.ones(3)), ["F3(1)", "m1, mass of B1", "not finite"]),
+    "text": (lambda: t.F3_1("heavy", np.ones(3)), ["F3(1)", "m1, mass of B1", "must be numbers", "heavy"]),
+    "not finite": (lambda: t.F3_1(np.nan, np.ones(3)), ["F3(1)", "m1, mass of B1", "must be finite"]),
     "an argument too few": (lambda: t.F6_7(UNIT6), ["F6(7)", "missing", "it takes I1, I2, s, f"]),
     "a batch beside a SymPy matrix": (
-        lambda: t.F3_1(pytest.importorskip("sympy").Symbol("m"), np.ones((2, 2, 3))),
+        lambda: t.F3_1(sympy.Symbol("m"), np.ones((2, 2, 3))),
         ["F3(1)", "a1", "batch"],
     ),
     "a matrix that is no rotation": (lambda: t.rotation_log(2 * UNIT3), ["rotation_log", "rotation matrix", "differs"]),
     "a mirror": (lambda: t.rotation_log(np.diag([1.0, 1, -1])), ["rotation_log", "right-handed", "exchange two axes"]),
+    "two point masses at one place": (
+        lambda: t.F6_7(point_mass(), point_mass(), e[1], np.ones(6)),
+        ["F6(7)", "the articulated inertia of B1 must have an inverse"],
+    ),
+    "a matrix without inverse": (
+        lambda: t.F3_26(UNIT3, UNIT3, UNIT3, UNIT3, np.ones(3), np.ones(3)),
+        ["F3(26)", "[A B; C D] has no inverse"],
+    ),
+    "inverse of a thin rod": (
+        lambda: t.FX_A2(UNIT6, thin_rod()),
+        ["FX(A2)", "must have an inverse", "give it a radius"],
+    ),
+    "inverse of two thin rods": (lambda: t.FX_A3(thin_rod(), thin_rod()), ["FX(A3)", "must have an inverse"]),
+    "two thin rods along one line": (lambda: t.relative_inertia(thin_rod(), thin_rod()), ["FX(A3)", "I_A + I_B"]),
+    "a thin rod in closed form": (lambda: t.inverse_inertia(1.0, np.ones(3), ROD), ["FX(A2)", "I_C must have an"]),
+    "no transform": (lambda: t.FX_A2(np.ones((6, 6)), UNIT6), ["FX(A2)", "X, transform", "must be a transform"]),
+    "a place of nothing": (lambda: t.AT_r2(1, [0.1, 0], 0, 1, [0.5, 0]), ["AT 2.1", "m2 must not be zero"]),
+    "vectors of no triangle": (
+        lambda: t.AT_unreduced(1, 4, 1, [1, 1], [2, 0], [5, 0], [0, 0], [0, 0], [0, 0], [1, 0], 0),
+        ["r32 must be r31 - r21"],
+    ),
+    "complex numbers": (lambda: t.F3_1(1.0, np.ones(3) * 1j), ["F3(1)", "a1", "must be numbers"]),
+    "nothing at all": (lambda: t.F3_1(None, np.ones(3)), ["F3(1)", "m1", "must be numbers"]),
+    "numbers as text": (lambda: t.F3_1("2", np.ones(3)), ["F3(1)", "m1", "must be numbers"]),
+    "batches that do not fit": (
+        lambda: t.AT_particles(np.ones(2), np.ones((3, 2)), 5.0, 1.0, [1.0, 0.0]),
+        ["the batches do not fit together", "m (2,)", "rG (3,)"],
+    ),
+    "a zero axis beside symbols": (
+        lambda: t.F3_18(ca.SX.sym("m"), UNIT3, e[0][:3], e[0][:3], np.zeros(3), e[0][:3], e[0][:3]),
+        ["F3(18)", "s, direction of the hinge", "zero vector"],
+    ),
+    "S without full rank beside symbols": (
+        lambda: t.FX_B1(ca.SX.sym("I", 6, 6), S, np.zeros(6), np.zeros(6)),
+        ["FX(B1)", "independent columns"],
+    ),
+    "a negative mass among SymPy's numbers": (
+        lambda: t.F3_1(sympy.Integer(-2), sympy.Matrix(sympy.symbols("x y z"))),
+        ["F3(1)", "m1", "positive"],
+    ),
+    "two kinds of CasADi": (lambda: t.F3_1(ca.SX.sym("m"), ca.MX.sym("a", 3)), ["F3(1)", "mix MX and SX"]),
+    "a size that is a letter": (
+        lambda: t.F3_1(1.0, sympy.MatrixSymbol("a", sympy.Symbol("n"), 1)),
+        ["F3(1)", "a1", "which must be numbers"],
+    ),
     "no form in print": (lambda: t.momentum_about_origin.latex(), ["momentum_about_origin", "FX_A1"]),
 }
 

@@ -59,8 +59,8 @@ MUTANTS: list[Mutant] = [
             "relative inertia knows one body only",
         ),
         (
-            "return Phi, Sdot_alpha - Phi @ (I @ Sdot_alpha + crf(v) @ (I @ v))",
-            "return Phi, Sdot_alpha - Phi @ (I @ Sdot_alpha)",
+            "return Phi, Sdot_alpha - known @ (I @ Sdot_alpha + crf(v) @ (I @ v))",
+            "return Phi, Sdot_alpha - known @ (I @ Sdot_alpha)",
             "constrained body without its velocity force",
         ),
         ("I_i @ v + h_children", "I_i @ v - h_children", "momentum of the children subtracted"),

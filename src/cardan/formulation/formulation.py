@@ -225,7 +225,7 @@ class Formulation(ABC):
     def momentum_equations(self, parts: Parts) -> tuple[Matrix, Matrix]:
         """`A`, `b` with `A (vdot, multipliers) = b`: momentum of all beyond each joint, where it is written so."""
         raise InputError(
-            f"formulation {self.name!r} has no momentum equations; formulation='points' has them, for planar mechanisms"
+            f"formulation {self.name!r} has no momentum equations of this mechanism; 'points' has them in the plane"
         )
 
     def momentum_labels(self, parts: Parts) -> list[str]:

@@ -22,7 +22,7 @@ from cardan.model.model import Model
 from cardan.model.row import RowTable
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, function_of, tree_quantity
-from cardan.structure.planarity import prepare
+from cardan.structure.planarity import prepare, require_planar
 from cardan.structure.redundancy import require_motion
 from cardan.structure.rows import kept_rows
 
@@ -144,6 +144,7 @@ class Equations:
         loads. `momentum_rows` tells what each says. At a state whose bodies have their lengths `vdot` and `mu` are
         those of the contract.
         """
+        require_planar(self.model, self.formulation)
         A, b = self._kernel("momentum_equations")(q, v, *self._given(tau, wrenches, t))
         return A, b
 

@@ -44,8 +44,8 @@ from cardan.readable.naming import (
     letters_of,
     unique,
 )
-from cardan.readable.symbols import latex_of, legend_text, listed, require_short
-from cardan.structure.planarity import prepare
+from cardan.readable.symbols import at_values, latex_of, legend_text, listed, require_short
+from cardan.structure.planarity import prepare, require_planar
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +130,10 @@ def momentum_symbols(
     import sympy
 
     if not isinstance(formulation, Points):
-        raise InputError(
-            f"style 'AT' is that of formulation 'points', for planar mechanisms, got formulation {formulation.name!r}"
-        )
+        require_planar(model, formulation)
+        raise InputError(f"style 'AT' is that of formulation 'points', got formulation {formulation.name!r}")
     forced = frozenset() if symbols == "all" else frozenset(listed(symbols))
-    model = model.unbound
+    model = at_values(model)
     forces = [name for name in every_parameter(model) if name.partition(".")[0] in {f.name for f in model.forces}]
     freed = model.free(*(name for name in forces if name not in model.parameters.names))
     given = components(freed, freed.parameters.items)

@@ -167,7 +167,7 @@ def symbols_of(
 ) -> Symbols:  # fmt: skip
     """Equations of a model in a formulation as SymPy matrices, rows in a style; see `Equations.sympy`."""
     require_sympy()
-    model, key = model.unbound, formulation.name
+    model, key = at_values(model), formulation.name
     wanted = every_parameter(model) if symbols == "all" else listed(symbols)
     freed = model.free(*(name for name in wanted if name not in model.parameters.names))
     found = components(freed, freed.parameters.items)
@@ -187,6 +187,12 @@ def symbols_of(
     vectors = [[expressions.outputs[first + k, e] for e in range(3)] for k in range(len(rows.vectors))]
     printed = _collected(f"{model.name}, {key}", expressions, shapes, letters.renamed(shorter))
     return style.finished(formulation, printed, rows, vectors, rotations)
+
+
+def at_values(model: Model) -> Model:
+    """The model to print: the numbers that its parameters are bound to are its own, of which there is no batch."""
+    model.require_one("sympy")
+    return model.unbound if model.values is None else model.settled()
 
 
 def require_short(name: str, key: str, count: int, simplify: bool) -> None:

@@ -155,3 +155,9 @@ def _joint_poses(model: Model, q: np.ndarray) -> tuple[tuple[np.ndarray, np.ndar
         relative = np.linalg.inv(F) @ M
         found.append((relative[:3, :3], relative[:3, 3]))
     return tuple(found)
+
+
+def require_planar(model: Model, formulation: Formulation) -> None:
+    """Refuse a mechanism that `points` takes in space, where only its equations in the plane are meant."""
+    if formulation.name == "points" and not formulation.is_planar:
+        find_plane(model)  # raises an error that names the joint and the body

@@ -194,6 +194,17 @@ def not_on_one_line(m1: np.ndarray, m2: np.ndarray, m3: np.ndarray, r21: np.ndar
     return _not_a_point_mass(*found, np.maximum(np.abs(m1), np.maximum(np.abs(m2), np.abs(m3))))
 
 
+def one_triangle(
+    r21: np.ndarray, r31: np.ndarray, r32: np.ndarray, v21: np.ndarray, v31: np.ndarray, v32: np.ndarray
+) -> str | None:
+    """The three vectors between the particles, and their rates, belong to one triangle."""
+    for name, a, b, c in (("r", r21, r31, r32), ("v", v21, v31, v32)):
+        off = np.sqrt(_square(b - a - c))
+        if (off > 1e-9 * np.sqrt(_square(a) + _square(b) + _square(c))).any():
+            return f"{name}32 must be {name}31 - {name}21, it differs by {np.max(off):.3g}"
+    return None
+
+
 def turns_about_the_axis(
     m2: np.ndarray, m3: np.ndarray, nu: np.ndarray, lam: np.ndarray, r31: np.ndarray
 ) -> str | None:
@@ -228,7 +239,12 @@ def AT_m1(m: Text, m2: Text, m3: Text) -> Text:
     return m - m2 - m3
 
 
-@AT.equation("AT 2.1", gives="rbar2")
+def particle_2_has_mass(m2: np.ndarray) -> str | None:
+    """Refuse to divide by a mass that is zero."""
+    return "m2 must not be zero: a particle without mass has no place" if (m2 == 0).any() else None
+
+
+@AT.equation("AT 2.1", gives="rbar2", needs=[particle_2_has_mass])
 def AT_r2(m: Text, rG: Text, m2: Text, m3: Text, rbar3: Text) -> Text:
     """Place of particle 2 if particle 1 is at the origin."""
     return divide(m * rG - m3 * rbar3, m2)
@@ -294,7 +310,8 @@ def _K(like: Text) -> Text:
 
 
 @AT.equation(
-    "AT(2),(3),(6)", gives="six", needs=[not_on_one_line], left=lambda a1, a2, a3: block([[a1], [a2], [a3]])
+    "AT(2),(3),(6)", gives="six", needs=[one_triangle, not_on_one_line],
+    left=lambda a1, a2, a3: block([[a1], [a2], [a3]]),
 )  # fmt: skip
 def AT_unreduced(
     m1: Text, m2: Text, m3: Text, r21: Text, r31: Text, r32: Text, v21: Text, v31: Text, v32: Text, R: Text, G1: Text

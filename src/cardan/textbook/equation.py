@@ -20,6 +20,7 @@ from cardan.algebra.matrix import is_symbol
 from cardan.errors import CardanError, InputError
 from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel, compile_program
+from cardan.model.values import floats, shown
 from cardan.program.program import Port, Program
 from cardan.textbook import written
 from cardan.textbook.notation import Quantity, Text
@@ -157,28 +158,42 @@ class Equation:
             sizes |= self._sizes(name, arrays[name].shape, sizes)
         for name, array in arrays.items():
             self._require_shape(name, array.shape, sizes)
+        batches = {name: x.shape[: x.ndim - len(self.inputs[name].shape)] for name, x in arrays.items()}
+        try:
+            np.broadcast_shapes(*batches.values())
+        except ValueError:
+            told = ", ".join(f"{name} {batch}" for name, batch in batches.items() if batch)
+            raise InputError(f"{self.number}: the batches do not fit together: {told}") from None
+        self._require_rules(arrays)
+        return self.kernel(**sizes)(*arrays.values())
+
+    def _require_rules(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Refuse numbers that break a rule; `arrays` may have some of the inputs only, where others are symbols."""
+        for name, array in arrays.items():
             quantity = self.inputs[name]
             wrong = quantity.rule(array) if quantity.rule and array.size else None
             if wrong:
                 raise InputError(f"{self.number}: {name}, {quantity.meaning}, {wrong}")
         for need in self._needs:
             parameters = inspect.signature(need).parameters
-            wrong = need(**{name: arrays[name] for name in parameters})
-            if wrong:
-                raise InputError(f"{self.number}: {wrong}")
-        return self.kernel(**sizes)(*arrays.values())
+            if all(name in arrays and arrays[name].size for name in parameters):
+                wrong = need(**{name: arrays[name] for name in parameters})
+                if wrong:
+                    raise InputError(f"{self.number}: {wrong}")
 
     def _array(self, name: str, value: Any) -> np.ndarray:
         try:
-            array = np.asarray(value)
-            array = array if array.dtype == np.float32 else array.astype(float)
-        except (TypeError, ValueError):
+            single = getattr(value, "dtype", None) == np.float32
+            array = np.asarray(value) if single else floats(value)
+        except TypeError:
             raise InputError(
                 f"{self.number}: {name}, {self.inputs[name].meaning}, must be numbers, or a CasADi or SymPy matrix; "
-                f"got {type(value).__name__}"
+                f"got {shown(value)}"
             ) from None
         if not np.isfinite(array).all():
-            raise InputError(f"{self.number}: {name}, {self.inputs[name].meaning}, has a number that is not finite")
+            raise InputError(
+                f"{self.number}: {name}, {self.inputs[name].meaning}, must be finite numbers, got {shown(value)}"
+            )
         return array
 
     def _of_casadi(self, values: Mapping[str, Any]) -> Any:
@@ -186,12 +201,22 @@ class Equation:
 
         sizes: dict[str, int] = {}
         given = {name: x if is_symbol(x) else ca.DM(self._unbatched(name, x)) for name, x in values.items()}
+        kinds = {type(x).__name__ for x in given.values() if not isinstance(x, ca.DM)}
+        if len(kinds) > 1:
+            raise InputError(f"{self.number}: its arguments mix {' and '.join(sorted(kinds))} of CasADi; give one kind")
         for name, x in given.items():
             sizes |= self._sizes(name, x.shape if len(self.inputs[name].shape) == 2 else x.shape[:1], sizes)
         for name, x in given.items():
             core = _numbers(self.inputs[name], sizes)
             if x.shape != (*core, 1, 1)[:2]:
                 raise self._wrong_shape(name, x.shape)
+        self._require_rules(
+            {
+                name: np.array(ca.DM(x)).reshape(_numbers(self.inputs[name], sizes))
+                for name, x in given.items()
+                if isinstance(x, ca.DM) or (isinstance(x, ca.SX) and x.is_constant())
+            }
+        )
         results = self.function(**sizes).call(list(given.values()))
         return tuple(results) if len(results) > 1 else results[0]
 
@@ -208,6 +233,13 @@ class Equation:
         for name, x in given.items():
             if x.shape != (*_numbers(self.inputs[name], sizes), 1, 1)[:2]:
                 raise self._wrong_shape(name, x.shape)
+        self._require_rules(
+            {
+                name: np.array(x.evalf(), dtype=float).reshape(_numbers(self.inputs[name], sizes))
+                for name, x in given.items()
+                if all(entry.is_number and entry.is_real for entry in x)
+            }
+        )
         entries = [list(x) for x in given.values()]  # row by row
         found = written_out(read(self.function(**sizes)), lambda port, element: entries[port][element])
         results = []
@@ -233,6 +265,8 @@ class Equation:
         if isinstance(x, sympy.MatrixBase):
             return x
         if getattr(x, "is_Matrix", False):
+            if not all(n.is_Integer for n in x.shape):
+                raise InputError(f"{self.number}: {name} has the size {x.shape}, which must be numbers")
             return x.as_explicit()
         if isinstance(x, sympy.Basic):
             return sympy.Matrix([[x]])
@@ -287,6 +321,10 @@ class Source:
         """The letter of a quantity in print."""
         q = self.quantity(name)
         return written.symbol(q.latex, _numbers(q, {}), q.symmetric)
+
+    def known(self, name: str, value: Text) -> Text:
+        """A value that an equation before has given: in print its letter."""
+        return self.letter(name) if isinstance(value, Written) else value
 
     def equation(
         self, number: str, *, gives: str, left: Callable[..., Any] | None = None, is_zero: bool = False,

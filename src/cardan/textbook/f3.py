@@ -248,11 +248,22 @@ def F3_26_blocks(
     A = (m1 + m2) * identity(3, J) + divide(m2**2 * (R2 @ s @ s.T @ R2), d)
     B = m2 * (R2 - R1) - divide(m2 * (R2 @ s @ s.T @ K.T), d)
     C = m2 * (R1 - R2) + divide(m2 * (K @ s @ s.T @ R2), d)
-    D = I1 + I2 - m2 * ((R1 - R2) @ (R1 - R2)) - divide(K @ s @ s.T @ K.T, d)
+    r12 = R1 - R2
+    D = I1 + I2 - m2 * (r12 @ r12) - divide(K @ s @ s.T @ K.T, d)
     return A, B, C, D  # F3(26)
 
 
-@F3.equation("F3(26)", gives="motion", left=lambda a1, w1dot: block([[a1], [w1dot]]))
+def solvable(A: np.ndarray, B: np.ndarray, C: np.ndarray, D: np.ndarray) -> str | None:
+    """Refuse blocks whose matrix has no inverse."""
+    parts = np.broadcast_arrays(A, B, C, D)
+    whole = np.concatenate([np.concatenate(parts[:2], axis=-1), np.concatenate(parts[2:], axis=-1)], axis=-2)
+    s = np.linalg.svd(whole, compute_uv=False)
+    if (s[..., -1] <= 1e-13 * s[..., 0]).any():
+        return "the matrix [A B; C D] has no inverse: the bodies have no inertia in some direction; give them a size"
+    return None
+
+
+@F3.equation("F3(26)", gives="motion", needs=[solvable], left=lambda a1, w1dot: block([[a1], [w1dot]]))
 def F3_26(A: Text, B: Text, C: Text, D: Text, f: Text, tau: Text) -> Text:
     """Accelerations of B1 under force and couple: the answer to the problem."""
     return solve(block([[A, B], [C, D]]), block([[f], [tau]]))  # F3(26)

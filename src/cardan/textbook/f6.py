@@ -89,7 +89,13 @@ def articulated_inertia(I1: Text, I2: Text, s: Text) -> Text:
     return I1 + I2 - divide(outer(U, U), dot(s, U))  # F6(7)
 
 
-@F6.equation("F6(7)", gives="a1", needs=[about_the_hinge])
+def moves(I1: np.ndarray, I2: np.ndarray, s: np.ndarray) -> str | None:
+    """Refuse bodies that together have no inertia in some direction, where F6(7) has no inverse."""
+    wrong = rules.definite(articulated_inertia.kernel()(I1, I2, s))
+    return f"the articulated inertia of B1 {wrong}" if wrong else None
+
+
+@F6.equation("F6(7)", gives="a1", needs=[about_the_hinge, moves])
 def F6_7(I1: Text, I2: Text, s: Text, f: Text) -> Text:
     """Acceleration of B1 under the force: the answer to the problem."""
     return solve_symmetric(articulated_inertia.text(I1, I2, s), f)  # F6(7)

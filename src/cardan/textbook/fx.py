@@ -51,7 +51,7 @@ FX = Source(
         "f": Quantity("f", (3,), "force", "N"),
         "force": Quantity("", (6,), "couple about the centre of mass, then force", "N m, N"),
         "momentum": Quantity("", (6,), "angular momentum about O, then linear momentum", "kg m^2/s, kg m/s"),
-        "X": Quantity("{}^{B}X_{A}", (6, 6), "transform of motion vectors from A to B", ""),
+        "X": Quantity("{}^{B}X_{A}", (6, 6), "transform of motion vectors from A to B", "", rules.motion_transform),
         "I_A": _inertia("I_{A}", "inertia of body A, or in coordinates A"),
         "I_B": _inertia("I_{B}", "inertia of body B"),
         "I_Binv": Quantity("I_{B}^{-1}", (6, 6), "inverse inertia in coordinates B", "", symmetric=True),
@@ -120,26 +120,53 @@ def momentum_about_origin(m: Text, c: Text, I_C: Text, v: Text) -> Text:
     return block([[h_O], [h]])  # FX(A1)
 
 
-@FX.equation("FX(A2)", gives="I_Binv")
+def has_an_inverse(I_A: np.ndarray) -> str | None:
+    """Refuse an inertia that has none, where FX(A2) divides by it."""
+    wrong = rules.definite(I_A)
+    return f"I_A {wrong}" if wrong else None
+
+
+def have_inverses(I_A: np.ndarray, I_B: np.ndarray) -> str | None:
+    """The same for two."""
+    wrong = rules.definite(I_B)
+    return has_an_inverse(I_A) or (f"I_B {wrong}" if wrong else None)
+
+
+def turns_about_every_axis(I_C: np.ndarray) -> str | None:
+    """The same for an inertia about the centre of mass."""
+    wrong = rules.definite(I_C)
+    return f"I_C {wrong}" if wrong else None
+
+
+def moves_together(I_A: np.ndarray, I_B: np.ndarray) -> str | None:
+    """Refuse two inertias whose sum has no inverse."""
+    wrong = rules.definite(I_A + I_B)
+    return f"I_A + I_B {wrong}" if wrong else None
+
+
+@FX.equation("FX(A2)", gives="I_Binv", needs=[has_an_inverse])
 def FX_A2(X: Text, I_A: Text) -> Text:
-    """Inverse inertia in other coordinates: it takes forces to motions, and is transformed like that."""
+    """Inverse inertia in other coordinates: it takes forces to motions, and is transformed like that.
+
+    The transpose of `X` is the source's transform of force vectors from B to A.
+    """
     return X @ inverse(I_A) @ X.T  # FX(A2)
 
 
-@FX.equation("FX(A2)", gives="Iinv")
+@FX.equation("FX(A2)", gives="Iinv", needs=[turns_about_every_axis])
 def inverse_inertia(m: Text, c: Text, I_C: Text) -> Text:
     """Inverse inertia about O in closed form: FX(A2) with the transform from the centre of mass."""
     W, R = inverse(I_C), skew(c)
     return block([[W, W @ R.T], [R @ W, identity(3, I_C) / m + R @ W @ R.T]])  # FX(A2)
 
 
-@FX.equation("FX(A3)", gives="I_relinv")
+@FX.equation("FX(A3)", gives="I_relinv", needs=[have_inverses])
 def FX_A3(I_A: Text, I_B: Text) -> Text:
     """Inverse of the inertia that two bodies show to a force between them: their inverses add."""
     return inverse(I_A) + inverse(I_B)  # FX(A3)
 
 
-@FX.equation("FX(A3)", gives="I_rel")
+@FX.equation("FX(A3)", gives="I_rel", needs=[moves_together])
 def relative_inertia(I_A: Text, I_B: Text) -> Text:
     """Inertia that two bodies show to a force between them: their harmonic sum, which needs no inverse of either."""
     return I_A - I_A @ solve_symmetric(I_A + I_B, I_A)  # FX(A3)
@@ -155,14 +182,19 @@ def FX_A4(m: Text, I_C: Text, w: Text, wdot: Text, a_C: Text) -> Text:
 def FX_B1(I: Text, S: Text, Sdot_alpha: Text, v: Text) -> tuple[Text, Text]:
     """Apparent inverse inertia and bias acceleration of a constrained body, `a = Phi f + b`."""
     Phi = S @ solve_symmetric(S.T @ I @ S, S.T)  # FX(B1)
-    return Phi, Sdot_alpha - Phi @ (I @ Sdot_alpha + crf(v) @ (I @ v))
+    known = FX.known("Phi", Phi)
+    return Phi, Sdot_alpha - known @ (I @ Sdot_alpha + crf(v) @ (I @ v))
 
 
-@FX.equation("FX(B2)", gives="a Tdot_v")
-def FX_B2(S: Text, T: Text, alpha: Text, alphadot: Text) -> tuple[Text, Text]:
-    """Acceleration of a body whose S and T move with it: `v x v = 0`, and the directions of T do not turn along v."""
+@FX.equation("FX(B2)", gives="v a Tdot_v")
+def FX_B2(S: Text, T: Text, alpha: Text, alphadot: Text) -> tuple[Text, Text, Text]:
+    """Velocity and acceleration of a body whose S and T move with it: `v x v = 0`, so that `a = S alphadot`.
+
+    The last result vanishes too, if T does no work along S.
+    """
     v = S @ alpha
-    return S @ alphadot + crm(v) @ v, (crf(v) @ T).T @ v  # FX(B2)
+    known = FX.known("v", v)
+    return v, S @ alphadot + crm(known) @ known, (crf(known) @ T).T @ known  # FX(B2)
 
 
 @FX.equation("FX(B3)", gives="H C")
@@ -187,6 +219,10 @@ def body_kinetic_energy(I: Text, v: Text) -> Text:
 def FX_C1(
     v_parent: Text, s_i: Text, qd_i: Text, I_i: Text, T_children: Text, h_children: Text
 ) -> tuple[Text, Text, Text]:
-    """Energy and momentum by recursion: velocity outwards, energy and momentum of the subtree inwards."""
+    """Energy and momentum by recursion: velocity outwards, energy and momentum of the subtree inwards.
+
+    One step, for link i: the velocity of the ground is zero, and the totals are those of link 1. Of the children the
+    sum is given, not each.
+    """
     v = v_parent + s_i * qd_i  # FX(C1)
     return v, dot(v, I_i @ v) / 2 + T_children, I_i @ v + h_children

@@ -27,7 +27,7 @@ def positive(a: np.ndarray) -> str | None:
 def not_zero(a: np.ndarray) -> str | None:
     """Directions, lines and axes."""
     bad = ~(np.abs(a).max(axis=-1) > 0)
-    return "must not be the zero vector; give the direction of the axis" if bad.any() else None
+    return "must not be the zero vector" if bad.any() else None
 
 
 def unit(a: np.ndarray) -> str | None:
@@ -57,6 +57,36 @@ def rotation(a: np.ndarray) -> str | None:
         return f"must be a rotation matrix, but R R^T differs from 1 by {off.max():.2g}"
     if (np.linalg.det(a) < 0).any():
         return "must be right-handed, its determinant is -1; exchange two axes"
+    return None
+
+
+def definite(a: np.ndarray) -> str | None:
+    """Inertias that are inverted."""
+    wrong = inertia(a)
+    if wrong:
+        return wrong
+    values = np.linalg.eigvalsh(a)
+    bad = ~(values[..., 0] > 1e-13 * values[..., -1])
+    if bad.any():
+        return (
+            f"must have an inverse, its eigenvalues go from {_first(values[..., 0], bad):.3g} to "
+            f"{_first(values[..., -1], bad):.3g}; a thin rod has no inertia about itself: give it a radius"
+        )
+    return None
+
+
+def motion_transform(a: np.ndarray) -> str | None:
+    """`[E 0; -E r~ E]` with a rotation `E`, as all transforms of motion vectors are."""
+    E, B = a[..., :3, :3], a[..., 3:, :3]
+    wrong = rotation(E)
+    if wrong:
+        return f"must be a transform of motion vectors, and its upper left part {wrong}"
+    r = -np.swapaxes(E, -1, -2) @ B
+    size = 1 + np.abs(a).max(axis=(-1, -2))
+    off = np.abs(a[..., :3, 3:]).max(axis=(-1, -2)) + np.abs(a[..., 3:, 3:] - E).max(axis=(-1, -2))
+    off = off + np.abs(r + np.swapaxes(r, -1, -2)).max(axis=(-1, -2))
+    if (off > SMALL * size).any():
+        return "must be a transform of motion vectors, [E 0; -E r~ E] with a rotation E"
     return None
 
 

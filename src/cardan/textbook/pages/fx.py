@@ -76,7 +76,7 @@ def text(sheet: Sheet) -> None:
     sheet.introduction = [
         "Part A is about a free body, part B about the same body on a universal joint at O, part C about a tree of "
         "three such bodies. Angular parts come first.",
-        "Each answer is compared with another way to the same number, and with Cardan's engine.",
+        "The answers are compared with other ways to the same numbers, and with Cardan's engine where it has them.",
     ]
     sheet.reach, sheet.centre = 0.95, (0.1, 0.0, 0.0)
     sheet.group = "Body"
