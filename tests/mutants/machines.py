@@ -30,7 +30,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "program/schedule.py", "machines/test_programs.py agreement/test_drives.py",
-        ("return (self.message + 2) * self.widest", "return self.message", "memory of a climb is too short"),
+        ("return (self.message + 2 * len(self.outputs)) * self.widest", "return self.message", "memory of a climb is too short"),
     ),
     *changes(
         "machines/llvm/graph.py", OPERATIONS,
@@ -66,7 +66,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "machines/llvm/schedule.py", "agreement/test_drives.py machines/test_programs.py",
-        ("for value, m, n in ((across, col, row), (up, row, col)):", "for value, m, n in ((across, row, col), (up, col, row)):", "looped matrices are transposed"),
+        ("for m, n in ((row, col), (col, row))", "for m, n in ((col, row), (row, col))", "looped matrices are transposed"),
     ),
     *changes(
         "machines/cache.py", KEYS,

@@ -286,12 +286,12 @@ JOINT_WRENCHES = Recursion(
 )  # fmt: skip
 MASS_MATRIX = Recursion(
     "mass_matrix", ("q",), {"IC": "symmetric6"},
-    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in), Climb(composite_force, carry_composite, mass_block, "H")),
+    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in), Climb(composite_force, carry_composite, mass_block, ("H",))),
     (Output("M", "H", "matrix"),), regrouped=True,
 )  # fmt: skip
 CORIOLIS_MATRIX = Recursion(
     "coriolis_matrix", ("q", "qd"), {"v": "vector6", "IC": "symmetric6", "BC": "general6"},
-    (Sweep(_OUT, coriolis_out), Sweep(_IN, coriolis_in), Climb(coriolis_force, force_to_parent, coriolis_block, "C")),
+    (Sweep(_OUT, coriolis_out), Sweep(_IN, coriolis_in), Climb(coriolis_force, force_to_parent, coriolis_block, ("C",))),
     (Output("C", "C", "matrix"),), regrouped=True,
 )  # fmt: skip
 KINETIC_ENERGY = Recursion(
