@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cardan.algebra.linsolve import tree_factor, tree_solve
 from cardan.algebra.matrix import Matrix, constant, eye, mirrored, stack, zeros
@@ -16,6 +17,9 @@ from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
+
+if TYPE_CHECKING:
+    from cardan.program.stages import Stages
 
 Shape = tuple[int, ...]
 Inputs = dict[str, Matrix]
@@ -31,6 +35,8 @@ class Quantity:
     recursion: Recursion | None = None
     finish: Callable[[Model, list[Matrix]], list[Matrix]] | None = None
     write: Callable[[Model, Inputs], list[Matrix]] | None = None
+    stages: Callable[[Model, Inputs], Stages | None] | None = None
+    """The same as `write` in stages, for compiling, where that is better; the inputs have "p" last if there are any."""
     shapes: dict[str, Shape] | None = None
     """Shapes of the inputs where they are not those of `port_shape`."""
 

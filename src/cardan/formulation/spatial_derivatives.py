@@ -36,7 +36,7 @@ joints in tangent coordinates added here; `B` after Echeandia and Wensing (2021)
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cardan.algebra.linsolve import tree_factor, tree_inverse_factor, tree_solve
 from cardan.algebra.matrix import Matrix, eye, mirrored, stack, zeros
@@ -51,6 +51,10 @@ from cardan.model.model import Model
 
 if TYPE_CHECKING:
     import casadi
+
+    from cardan.program.stages import Stages
+
+STAGED_PAST = 1
 
 
 def changes_out(b: Node, p: Node) -> None:
@@ -197,8 +201,25 @@ _FORCE_AND_MASS = Recursion(
 )  # fmt: skip
 
 
-def _write_forward(model: Model, inputs: Inputs) -> list[Matrix]:
-    """Accelerations a, and `da = M^-1 (dtau - tau_q dq - tau_v dv)` with inverse dynamics' derivatives at a."""
+class _Forward(NamedTuple):
+    """Accelerations a, derivatives of inverse dynamics there, and `M^-1 = Li D^-1 Li^T` with `Li = L^-1`."""
+
+    a: Matrix
+    tau_q: Matrix
+    tau_v: Matrix
+    Li: Matrix
+    reciprocal: Matrix
+
+    @property
+    def Minv(self) -> Matrix:
+        """The inverse of the mass matrix (nv, nv)."""
+        import casadi as ca
+
+        return mirrored(self.Li @ (ca.diag(self.reciprocal) @ self.Li.T))
+
+
+def _forward(model: Model, inputs: Inputs) -> _Forward:
+    """Inverse dynamics at the accelerations that forward dynamics gives, with `M = L^T D L` factored along the tree."""
     import casadi as ca
 
     above = model.tree.coordinate_ancestor()
@@ -207,22 +228,63 @@ def _write_forward(model: Model, inputs: Inputs) -> list[Matrix]:
     factor = tree_factor(M, above)
     a = tree_solve(factor, above, inputs["tau"] - C)
     _, tau_q, tau_v, _ = unroll(INVERSE_DYNAMICS_DERIVATIVES, model, {"q": q, "v": v, "a": a})
-    Li = tree_inverse_factor(factor, above, q)
-    scaled = ca.diag(ca.vertcat(*factor.reciprocal)) @ Li.T  # M = L^T D L: M^-1 = L^-1 D^-1 L^-T
-    Minv = mirrored(Li @ scaled)
-
-    def solved(B: Matrix) -> Matrix:
-        """`-M^-1 B`, by the factor or by the inverse, whichever takes fewer products."""
-        by_factor = _products(scaled, B) + _products(Li, scaled @ B)
-        return -(Minv @ B) if _products(Minv, B) <= by_factor else -(Li @ (scaled @ B))
-
-    return [a, solved(tau_q), solved(tau_v), Minv]
+    return _Forward(a, tau_q, tau_v, tree_inverse_factor(factor, above, q), ca.vertcat(*factor.reciprocal))
 
 
-def _products(A: Matrix, B: Matrix) -> int:
-    """How many products of entries `A B` takes, structural zeros left out."""
-    columns, rows = A.sparsity().get_col(), B.sparsity().row()
-    return sum(columns.count(k) * rows.count(k) for k in range(A.shape[1]))
+def _solved(Li: Matrix, minus: Matrix, B: Matrix) -> Matrix:
+    """`-M^-1 B` for a matrix of columns; `minus` is `-D^-1` (nv,)."""
+    import casadi as ca
+
+    return Li @ (ca.diag(minus) @ (Li.T @ B))
+
+
+def _write_forward(model: Model, inputs: Inputs) -> list[Matrix]:
+    """`da = M^-1 (dtau - tau_q dq - tau_v dv)`."""
+    at = _forward(model, inputs)
+    a_q, a_v = (_solved(at.Li, -at.reciprocal, B) for B in (at.tau_q, at.tau_v))
+    return [at.a, a_q, a_v, at.Minv]
+
+
+def _forward_stages(model: Model, inputs: Inputs) -> Stages | None:
+    """The same, one column after the other: columns of joints on one unbranched part of the tree share a graph."""
+    import casadi as ca
+
+    from cardan.program.stages import Stage, Stages, Window
+
+    nv = model.nv
+    if nv < STAGED_PAST:
+        return None
+    at = _forward(model, inputs)
+    n = len(inputs)
+    a, a_q, a_v, a_tau, tau_q, tau_v, Li, minus = range(n, n + 8)  # the arguments: outputs, then scratch
+    rows, columns = (at.tau_q.sparsity() + at.tau_v.sparsity()).get_triplet()
+    patterns = [sorted(r for r, c in zip(rows, columns, strict=True) if c == k) for k in range(nv)]
+    zeros_too = ca.SX(at.tau_q.sparsity() + at.tau_v.sparsity(), 0)
+    lower = ca.tril(at.Li, False)
+    below = lower.sparsity()
+    first = ca.Function(
+        "first", [*inputs.values()],
+        [ca.densify(at.a), ca.densify(at.Minv), at.tau_q + zeros_too, at.tau_v + zeros_too,
+         ca.vertcat(*lower.nonzeros()), -at.reciprocal],
+    )  # fmt: skip
+    stages = [
+        Stage(first, tuple(map(Window, range(n))), tuple(map(Window, (a, a_tau, tau_q, tau_v, Li, minus))))
+    ]
+    symbols = ca.SX.sym("Li", below.nnz()), ca.SX.sym("minus", nv), ca.SX.sym("b", nv)
+    unit_lower = ca.SX(below, symbols[0]) + ca.SX.eye(nv)
+    start = 0
+    while start < nv:
+        end = start
+        while end < nv and patterns[end] == patterns[start]:
+            end += 1
+        b = ca.SX(nv, 1)
+        b[patterns[start]] = symbols[2][patterns[start]]
+        solve = ca.Function("solve", symbols, [ca.densify(_solved(unit_lower, symbols[1], b))])
+        for given, found in ((tau_q, a_q), (tau_v, a_v)):
+            reads = Window(Li), Window(minus), Window(given, start, 1, nv)
+            stages.append(Stage(solve, reads, (Window(found, start, 1, nv),), end - start))
+        start = end
+    return Stages(tuple(stages), (n, 4), (nv * nv, nv * nv, below.nnz(), nv))
 
 
 INVERSE = Quantity(
@@ -232,4 +294,5 @@ INVERSE = Quantity(
 FORWARD = Quantity(
     "forward_dynamics_derivatives", ("q", "v", "tau"),
     (("a", per_velocity), ("a_q", square), ("a_v", square), ("a_tau", square)), write=_write_forward,
+    stages=_forward_stages,
 )  # fmt: skip

@@ -101,10 +101,10 @@ def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | No
     outputs = tuple(Port(name, shape(model)) for name, shape in q.outputs)
     if model.parameters:
         inputs = (*inputs, Port("p", (model.parameters.size,)))
-        kernel = _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: function_of(model, q))
+        kernel = _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: _unrolled(model, q))
         return FreeKernel(kernel, *parameter_arguments(model))
     if not looped:
-        return _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: function_of(model, q))
+        return _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: _unrolled(model, q))
     from cardan.formulation.looping import record_schedule  # which small models do without
 
     assert q.recursion is not None
@@ -158,6 +158,24 @@ def _kernel(
     return compile_program(Program(shown, inputs, outputs, key, record))
 
 
+def _unrolled(model: Model, q: Quantity) -> Any:
+    """What is compiled of a quantity, unrolled: its stages, if it has any, or its function."""
+    stages = None
+    if q.stages is not None:
+        written, symbols, free = _symbols(model, q)
+        stages = q.stages(written, symbols | free)
+    return function_of(model, q) if stages is None else stages
+
+
+def _symbols(model: Model, q: Quantity) -> tuple[Model, dict[str, Any], dict[str, Any]]:
+    """The model to write a graph with, symbols for the inputs of a quantity, and for free parameters."""
+    import casadi as ca
+
+    symbols = {port: ca.SX.sym(port, *(q.input_shape(model, port) or (1,))) for port in q.inputs}
+    written, p = symbolic(model)
+    return written, symbols, {"p": p} if model.parameters else {}
+
+
 def function_of(model: Model, q: Quantity) -> Any:
     """The CasADi function of a quantity, unrolled, with named inputs and outputs.
 
@@ -165,9 +183,7 @@ def function_of(model: Model, q: Quantity) -> Any:
     """
     import casadi as ca
 
-    symbols = {port: ca.SX.sym(port, *(q.input_shape(model, port) or (1,))) for port in q.inputs}
-    written, p = symbolic(model)
-    free = {"p": p} if model.parameters else {}
+    written, symbols, free = _symbols(model, q)
     names = [name for name, _ in q.outputs]
     outputs = [f"{name}_out" if name in symbols else name for name in names]
     return ca.Function(

@@ -2,7 +2,7 @@
 
 The body is any program as one function on lanes: `@body(ptr %in0, ..., ptr %out0, ..., <the rest>)`. Each pointer
 addresses one vector of lanes per element of its port, in C order. The rest is `ptr %state`, memory of the body's own,
-for a schedule or a march, and the pointers to prefetch from, if any, for a graph. Nothing in it, or in what it calls,
+for a schedule, a march or stages, and the pointers to prefetch from, if any, for a graph. Nothing in it, or in what it calls,
 depends on how the rows of a batch lie in memory, or on the machine; on one lane the same body can stand in a GPU kernel
 that loads one row per thread.
 
@@ -20,9 +20,11 @@ from cardan.machines.llvm.graph import print_graph
 from cardan.machines.llvm.march import print_march
 from cardan.machines.llvm.module import Module, VectorType
 from cardan.machines.llvm.schedule import print_schedule
+from cardan.machines.llvm.stages import print_stages
 from cardan.program.graph import Graph
 from cardan.program.march import March
 from cardan.program.program import Port, Program
+from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
     from cardan.program.program import Recorded
@@ -39,6 +41,8 @@ def print_body(recorded: Recorded, program: Program, module: Module, ahead: tupl
         return 0
     if isinstance(recorded, March):
         print_march(recorded, "body", module)
+    elif isinstance(recorded, Stages):
+        print_stages(recorded, "body", module)
     else:
         print_schedule(recorded, "body", module, len(program.inputs), len(program.outputs))
     return max(recorded.state_size, 1)

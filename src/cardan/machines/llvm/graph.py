@@ -32,24 +32,26 @@ MANY_ZEROS = 64
 
 def print_graph(
     graph: Graph, symbol: str, module: Module, uniform: frozenset[int] = frozenset(), ahead: tuple[int, ...] = (),
-    in_place: bool = False,
+    in_place: bool = False, sparse: bool = False,
 ) -> None:  # fmt: skip
     """Define `internal void @symbol(ptr %in0, ..., ptr %out0, ..., ptr %ahead0, ...)` and all that it calls.
 
     Each pointer addresses one vector of lanes per element of the port, in C order. An input whose number is in
     `uniform` is an array of scalars, the same for every lane. `ahead` gives, per port, how many cache lines from
     `%aheadN` on to prefetch along the way: all at once they would hold up the body. With `in_place` outputs may share
-    memory with inputs: everything is stored at the end.
+    memory with inputs: everything is stored at the end. With `sparse` an output may have elements between those that
+    are stored, which stay as they are.
     """
-    module.functions[symbol] = _StraightLine(graph, module, uniform, in_place).print(symbol, ahead)
+    module.functions[symbol] = _StraightLine(graph, module, uniform, in_place, sparse).print(symbol, ahead)
 
 
 class _StraightLine(Lines):
     """One straight-line function: names of values, and the lines printed so far."""
 
-    def __init__(self, graph: Graph, module: Module, uniform: frozenset[int], in_place: bool) -> None:
+    def __init__(self, graph: Graph, module: Module, uniform: frozenset[int], in_place: bool, sparse: bool) -> None:
         super().__init__(module.type, "v")
         self.graph, self.module, self.uniform, self.in_place = graph, module, uniform, in_place
+        self.sparse = sparse
         self.uses = graph.uses()
         self.fused = self._fuse()
         self.name: dict[int, str] = {}
@@ -115,7 +117,7 @@ class _StraightLine(Lines):
         for port, element, k in self.graph.outputs:
             zeros[port] = zeros.get(port, 0) + self._is_zero(k)
             sizes[port] = max(sizes.get(port, 0), element + 1)
-        cleared = {port for port, count in zeros.items() if count > MANY_ZEROS and not self.in_place}
+        cleared = {port for port, count in zeros.items() if count > MANY_ZEROS and not (self.in_place or self.sparse)}
         for port in sorted(cleared):
             self.module.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
             size = sizes[port] * self.t.align
