@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
 
-def print_body(recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = ()) -> int:
+def print_body(recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = (), cleared: bool = False) -> int:
     """Define `@body` of what `program`, without empty ports, recorded; how many vectors `%state` addresses.
 
     `ahead` has, per port, how many cache lines to prefetch; only a graph does. If the number returned is 0, there is no
-    `%state` among the parameters.
+    `%state` among the parameters. With `cleared` the body of a graph may leave out zeros: its outputs are zero before.
     """
     if isinstance(recorded, Graph):
-        print_graph(recorded, "body", module, ahead=ahead)
+        print_graph(recorded, "body", module, ahead=ahead, cleared=cleared)
         return 0
     if isinstance(recorded, March):
         print_march(recorded, "body", module)
@@ -268,11 +268,12 @@ def _print_gather(module: Module) -> None:
 class _BatchLoop:
     """The loop over rows of one program, under construction."""
 
-    def __init__(self, program: Program, module: Module, state: int, few: int) -> None:
+    def __init__(self, program: Program, module: Module, state: int, few: int, sparse: set[int]) -> None:
         self.inputs, self.outputs, self.ports = program.inputs, program.outputs, program.ports
         self.module, self.t = module, module.type
         self.state = state  # numbers per lane that the body keeps to itself
         self.few = few
+        self.sparse = sparse  # outputs whose lanes are set to zero once, before the first rows
         self.lines: list[str] = []
 
     def _scratch(self) -> int:
@@ -284,6 +285,13 @@ class _BatchLoop:
                 offset += -(-items * t.bytes // 64) * 64
         self.lines.append(f"  %state = getelementptr i8, ptr %scratch, i64 {offset}")
         return offset + self.state * t.align
+
+    def _clear(self) -> None:
+        """Set the lanes of outputs with structural zeros to zero; the body stores the rest, again and again."""
+        for k in sorted(self.sparse):
+            self.module.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            place, size = f"ptr %lanes{len(self.inputs) + k}", self.outputs[k].size * self.t.align
+            self.lines.append(f"  call void @llvm.memset.p0.i64({place}, i8 0, i64 {size}, i1 false)")
 
     def _describe(self, j: int, port: Port, axis: int) -> int:
         """Load pointer, step and core strides of port `j`, and test for contiguous rows; the next axis."""
@@ -324,6 +332,7 @@ class _BatchLoop:
         axis = 0
         for j, port in enumerate(self.ports):
             axis = self._describe(j, port, axis)
+        self._clear()
         head += [*scratch, f"  %shifted = alloca ptr, i64 {len(self.ports)}", *self.lines]
         self.lines = []
         w = self.t.width
@@ -415,7 +424,9 @@ def print_batch_loop(recorded: Recorded, program: Program, t: VectorType, few: i
     """
     module = Module(t)
     ahead = () if t.width == 1 else tuple(_cache_lines(port, t) for port in program.ports)
-    state = print_body(recorded, program, module, ahead)
+    cleared = t.width > 1 and isinstance(recorded, Graph)  # on one lane the body writes to the rows themselves
+    sparse = recorded.sparse_outputs() if cleared and isinstance(recorded, Graph) else set()
+    state = print_body(recorded, program, module, ahead, cleared)
     sizes = {"s": t.scalar, "b": t.bytes, "w": t.width, "few": few}
     texts = {"copy": _COPY, "fetch": _FETCH, "give": _GIVE, "loop": _CHOOSE}
     if t.width == 1:
@@ -424,5 +435,5 @@ def print_batch_loop(recorded: Recorded, program: Program, t: VectorType, few: i
         _print_gather(module)
     for name, text in texts.items():
         module.functions[name] = text.format(**sizes)
-    module.functions["rows"] = _BatchLoop(program, module, state, few).print("rows")
+    module.functions["rows"] = _BatchLoop(program, module, state, few, sparse).print("rows")
     return module.text()

@@ -32,7 +32,7 @@ MANY_ZEROS = 64
 
 def print_graph(
     graph: Graph, symbol: str, module: Module, uniform: frozenset[int] = frozenset(), ahead: tuple[int, ...] = (),
-    in_place: bool = False, sparse: bool = False,
+    in_place: bool = False, sparse: bool = False, cleared: bool = False,
 ) -> None:  # fmt: skip
     """Define `internal void @symbol(ptr %in0, ..., ptr %out0, ..., ptr %ahead0, ...)` and all that it calls.
 
@@ -40,18 +40,21 @@ def print_graph(
     `uniform` is an array of scalars, the same for every lane. `ahead` gives, per port, how many cache lines from
     `%aheadN` on to prefetch along the way: all at once they would hold up the body. With `in_place` outputs may share
     memory with inputs: everything is stored at the end. With `sparse` an output may have elements between those that
-    are stored, which stay as they are.
+    are stored, which stay as they are. With `cleared` the outputs are zero before, and zeros are not stored.
     """
-    module.functions[symbol] = _StraightLine(graph, module, uniform, in_place, sparse).print(symbol, ahead)
+    line = _StraightLine(graph, module, uniform, in_place, sparse, cleared)
+    module.functions[symbol] = line.print(symbol, ahead)
 
 
 class _StraightLine(Lines):
     """One straight-line function: names of values, and the lines printed so far."""
 
-    def __init__(self, graph: Graph, module: Module, uniform: frozenset[int], in_place: bool, sparse: bool) -> None:
+    def __init__(
+        self, graph: Graph, module: Module, uniform: frozenset[int], in_place: bool, sparse: bool, cleared: bool
+    ) -> None:  # fmt: skip
         super().__init__(module.type, "v")
         self.graph, self.module, self.uniform, self.in_place = graph, module, uniform, in_place
-        self.sparse = sparse
+        self.sparse, self.cleared = sparse, cleared
         self.uses = graph.uses()
         self.fused = self._fuse()
         self.name: dict[int, str] = {}
@@ -112,6 +115,8 @@ class _StraightLine(Lines):
 
     def _clear_sparse_outputs(self) -> set[int]:
         """Set ports with many structural zeros to zero as a whole; LLVM takes seconds over thousands of stores."""
+        if self.cleared:
+            return set(range(len(self.graph.output_sizes)))
         zeros: dict[int, int] = {}
         sizes: dict[int, int] = {}
         for port, element, k in self.graph.outputs:
