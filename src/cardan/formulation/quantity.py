@@ -35,7 +35,7 @@ class Quantity:
     recursion: Recursion | None = None
     finish: Callable[[Model, list[Matrix]], list[Matrix]] | None = None
     write: Callable[[Model, Inputs], list[Matrix]] | None = None
-    stages: Callable[[Model, Inputs], Stages | None] | None = None
+    stages: Callable[[Model, Inputs], Stages] | None = None
     """The same as `write` in stages, for compiling, where that is better; the inputs have "p" last if there are any."""
     shapes: dict[str, Shape] | None = None
     """Shapes of the inputs where they are not those of `port_shape`."""

@@ -32,6 +32,7 @@ from cardan.formulation.armature import drive_force, not_carried, own_columns, r
 from cardan.formulation.kinematics import joint, pose, velocity
 from cardan.formulation.quantity import Inputs, Quantity, per_body, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep
+from cardan.formulation.spatial_derivatives import FORWARD, INVERSE
 from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, totals
 from cardan.model.joint import configuration_rate
 from cardan.model.model import Model
@@ -348,6 +349,8 @@ class Spatial(TreeFormulation):
             "forward_dynamics_loaded", ("q", "v", "tau", "wrenches"), (("a", per_velocity),), FORWARD_DYNAMICS_LOADED
         ),
         *joint_space_quantities(INVERSE_DYNAMICS, INVERSE_DYNAMICS_LOADED, MASS_MATRIX),
+        INVERSE,
+        FORWARD,
         Quantity("coriolis_matrix", ("q", "v"), (("C", square),), CORIOLIS_MATRIX),
         *totals(
             KINETIC_ENERGY, MOMENTUM, COMPOSITE_INERTIA,

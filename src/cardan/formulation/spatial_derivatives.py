@@ -36,6 +36,7 @@ joints in tangent coordinates added here; `B` after Echeandia and Wensing (2021)
 from __future__ import annotations
 
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from cardan.algebra.linsolve import tree_factor, tree_inverse_factor, tree_solve
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     import casadi
 
     from cardan.program.stages import Stages
-
-STAGED_PAST = 1
 
 
 def changes_out(b: Node, p: Node) -> None:
@@ -228,6 +227,7 @@ def _forward(model: Model, inputs: Inputs) -> _Forward:
     factor = tree_factor(M, above)
     a = tree_solve(factor, above, inputs["tau"] - C)
     _, tau_q, tau_v, _ = unroll(INVERSE_DYNAMICS_DERIVATIVES, model, {"q": q, "v": v, "a": a})
+    tau_q, tau_v = ca.sparsify(tau_q), ca.sparsify(tau_v)  # nothing changes when a free base is shifted
     return _Forward(a, tau_q, tau_v, tree_inverse_factor(factor, above, q), ca.vertcat(*factor.reciprocal))
 
 
@@ -245,46 +245,38 @@ def _write_forward(model: Model, inputs: Inputs) -> list[Matrix]:
     return [at.a, a_q, a_v, at.Minv]
 
 
-def _forward_stages(model: Model, inputs: Inputs) -> Stages | None:
+def _forward_stages(model: Model, inputs: Inputs) -> Stages:
     """The same, one column after the other: columns of joints on one unbranched part of the tree share a graph."""
     import casadi as ca
 
     from cardan.program.stages import Stage, Stages, Window
 
-    nv = model.nv
-    if nv < STAGED_PAST:
-        return None
-    at = _forward(model, inputs)
-    n = len(inputs)
+    at, n, nv = _forward(model, inputs), len(inputs), model.nv
     a, a_q, a_v, a_tau, tau_q, tau_v, Li, minus = range(n, n + 8)  # the arguments: outputs, then scratch
-    rows, columns = (at.tau_q.sparsity() + at.tau_v.sparsity()).get_triplet()
-    patterns = [sorted(r for r, c in zip(rows, columns, strict=True) if c == k) for k in range(nv)]
-    zeros_too = ca.SX(at.tau_q.sparsity() + at.tau_v.sparsity(), 0)
+    related = ca.SX((at.Li + at.Li.T).sparsity(), 0)  # zeros, where a joint lies before or beyond another
     lower = ca.tril(at.Li, False)
-    below = lower.sparsity()
-    first = ca.Function(
-        "first", [*inputs.values()],
-        [ca.densify(at.a), ca.densify(at.Minv), at.tau_q + zeros_too, at.tau_v + zeros_too,
-         ca.vertcat(*lower.nonzeros()), -at.reciprocal],
-    )  # fmt: skip
-    stages = [
-        Stage(first, tuple(map(Window, range(n))), tuple(map(Window, (a, a_tau, tau_q, tau_v, Li, minus))))
-    ]
-    symbols = ca.SX.sym("Li", below.nnz()), ca.SX.sym("minus", nv), ca.SX.sym("b", nv)
-    unit_lower = ca.SX(below, symbols[0]) + ca.SX.eye(nv)
-    start = 0
-    while start < nv:
-        end = start
-        while end < nv and patterns[end] == patterns[start]:
-            end += 1
+    given = {(tau_q, a_q): at.tau_q, (tau_v, a_v): at.tau_v}
+    results = [ca.densify(at.a), ca.densify(at.Minv), *(B + related for B in given.values())]
+    first = ca.Function("first", [*inputs.values()], [*results, ca.vertcat(*lower.nonzeros()), -at.reciprocal])
+    places = tuple(map(Window, (a, a_tau, tau_q, tau_v, Li, minus)))
+    stages = [Stage(first, tuple(map(Window, range(n))), places)]
+    symbols = ca.SX.sym("Li", lower.nnz()), ca.SX.sym("minus", nv), ca.SX.sym("b", nv)
+    unit_lower = ca.SX(lower.sparsity(), symbols[0]) + ca.SX.eye(nv)
+
+    @cache
+    def solve(rows: tuple[int, ...]) -> casadi.Function:
+        """`-M^-1 b` for a column whose entries are in these rows."""
         b = ca.SX(nv, 1)
-        b[patterns[start]] = symbols[2][patterns[start]]
-        solve = ca.Function("solve", symbols, [ca.densify(_solved(unit_lower, symbols[1], b))])
-        for given, found in ((tau_q, a_q), (tau_v, a_v)):
-            reads = Window(Li), Window(minus), Window(given, start, 1, nv)
-            stages.append(Stage(solve, reads, (Window(found, start, 1, nv),), end - start))
-        start = end
-    return Stages(tuple(stages), (n, 4), (nv * nv, nv * nv, below.nnz(), nv))
+        b[list(rows)] = symbols[2][list(rows)]
+        return ca.Function("solve", symbols, [ca.densify(_solved(unit_lower, symbols[1], b))])
+
+    for (read, write), B in given.items():
+        rows_of = [tuple(related[:, k].sparsity().row()) if B[:, k].nnz() else () for k in range(nv)]
+        for rows, group in groupby(range(nv), rows_of.__getitem__):
+            first_column, *more = group
+            columns = (Window(where, first_column, 1, nv) for where in (read, write))
+            stages.append(Stage(solve(rows), (Window(Li), Window(minus), next(columns)), (*columns,), 1 + len(more)))
+    return Stages(tuple(stages), (n, 4), (nv * nv, nv * nv, lower.nnz(), nv))
 
 
 INVERSE = Quantity(

@@ -160,11 +160,10 @@ def _kernel(
 
 def _unrolled(model: Model, q: Quantity) -> Any:
     """What is compiled of a quantity, unrolled: its stages, if it has any, or its function."""
-    stages = None
-    if q.stages is not None:
-        written, symbols, free = _symbols(model, q)
-        stages = q.stages(written, symbols | free)
-    return function_of(model, q) if stages is None else stages
+    if q.stages is None:
+        return function_of(model, q)
+    written, symbols, free = _symbols(model, q)
+    return q.stages(written, symbols | free)
 
 
 def _symbols(model: Model, q: Quantity) -> tuple[Model, dict[str, Any], dict[str, Any]]:

@@ -24,9 +24,9 @@ _LIBM = {name: name for name in LIBM if name not in ("sin", "cos")} | {"constpow
 
 # lines of a block: 100 to 400 run alike, beyond that large graphs compile and run slower
 BLOCK = 400
-# operations past which values pass between blocks through memory: from about 40,000 on LLVM takes half the time so,
-# while the code of shorter graphs, which have fewer values at a time, can be a tenth slower
-LONG = 40_000
+# operations past which values pass between blocks through memory: from about 50,000 on LLVM takes less time so, down to
+# half, while the code of shorter graphs, which have fewer values at a time, can be a tenth slower
+LONG = 50_000
 MANY_ZEROS = 64
 
 
