@@ -31,7 +31,7 @@ JOINTS: dict[str, JointType] = {
     "free": cd.Free(),
 }
 ROLES = ("tree", "cut")
-FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
+FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative", "points")
 PLANAR_ROLES = ("tree", "held", "cut")
 PLANAR_AXES = {"normal": (0.0, 0.0, 1.0), "plane": (0.6, 0.8, 0.0)}
 NOT_PLANAR = "not planar"
@@ -46,15 +46,15 @@ forward dynamics of two bodies, a hinge, and the joint between them, at {STATES}
 forces and wrenches. `64` and `32` say that the accelerations agree with NumPy's dense solution in other coordinates to
 {BOUNDS[np.float64]:g} and {BOUNDS[np.float32]:g} of the largest.
 
-`points` is for planar mechanisms. There the hinge is along the normal, and the axis of the joint is along the normal or
-in the plane, whichever lets it move. The cell says what the joint is in the plane.
+All but those with a rigid joint move in space, where [`points`](points.md#in-space) has particles in space. What a
+joint is to `points` in the plane is in the second table.
 """
 PLANAR_HEAD = """
-## What a joint is to `points`
+## What a joint is to `points` in the plane
 
-With its axis (of a universal joint the first, of a planar joint the normal) along the plane's normal, and in the plane.
-`tree`: nothing else holds the body. `held`: a joint of the tree, in a loop that keeps the body in the plane; one that
-cannot move there is rigid. `cut`: the joint closes the loop.
+The hinge is along the plane's normal; the axis of the joint (of a universal joint the first, of a planar joint the
+normal) along the normal, or in the plane. `tree`: nothing else holds the body. `held`: a joint of the tree, in a loop
+that keeps the body in the plane; one that cannot move there is rigid. `cut`: the joint closes the loop.
 """
 
 
@@ -83,7 +83,6 @@ def line(joint: str, role: str) -> str:
     model = mechanism(joint, role)
     state = _states(model)
     cells = [_kept(model, formulation, state) for formulation in FORMULATIONS]
-    cells.append(_points_cell(joint, role))
     return f"| {joint} | {role} | {' | '.join(cells)} |"
 
 
@@ -134,17 +133,9 @@ def planar_header() -> list[str]:
     return [f"| joint | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
 
 
-def _points_cell(joint: str, role: str) -> str:
-    """What the joint is in the plane, with its axis where it moves there if it can, and the precisions kept."""
-    models = [planar_mechanism(joint, role, axis) for axis in PLANAR_AXES]
-    order = [NOT_PLANAR, "rigid", "slide", "pin", "float"]
-    name, model = max(((planar_role(model), model) for model in models), key=lambda pair: order.index(pair[0]))
-    return name if name == NOT_PLANAR else f"{name} {_kept(model, 'points', _states(model))}"
-
-
 def header() -> list[str]:
     """The two lines above the rows."""
-    return [f"| joint | role | {' | '.join(FORMULATIONS)} | points |", "|---" * (3 + len(FORMULATIONS)) + "|"]
+    return [f"| joint | role | {' | '.join(FORMULATIONS)} |", "|---" * (2 + len(FORMULATIONS)) + "|"]
 
 
 def page() -> str:

@@ -16,7 +16,7 @@ from textwrap import fill
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
-COMMANDS = ("demo", "info", "check", "simulate", "view", "equations", "convert", "mechanisms", "bench")
+COMMANDS = ("demo", "info", "check", "simulate", "view", "equations", "textbook", "convert", "mechanisms", "bench")
 
 INTRODUCTION = """# Commands
 
@@ -51,12 +51,17 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
         ("cardan view four_bar --time 5 --out look.html",),
     ),
     "equations": (
-        "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse.",
+        "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse. With "
+        "`--javascript`, a quantity of the model as an ES module.",
         (
             "cardan equations cart_pole",
             "cardan equations pendulum --name f --latex",
             "cardan equations pendulum --formulation absolute --name M",
         ),
+    ),
+    "textbook": (
+        "A derivation of one of the [sources](sources/README.md) as a page with sliders, which a browser runs offline.",
+        ("cardan textbook F6 -o f6.html",),
     ),
     "convert": (
         "Convert from one format to another, with a report of what is lost.",

@@ -16,10 +16,11 @@ GROUPS = {
     "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field add_force",
     "Formulations of your own": "Formulation TreeFormulation add_formulation",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
-    "coriolis_matrix joint_wrenches equations Symbols check",
+    "coriolis_matrix joint_wrenches equations Symbols javascript check",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
     "constraint_jacobian multipliers condition Constraint RowTable RowLabel Law",
-    "Planar mechanisms": "is_planar in_plane particles rod_particles Particles",
+    "Planar mechanisms": "is_planar in_plane particles rod_particles Particles ParticleSystem Particle",
+    "Particles in space": "particles_in_space four_particles SpatialParticles",
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",

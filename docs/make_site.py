@@ -1,9 +1,10 @@
-"""What the site needs besides Markdown: mathematics as MathML, and the files of the repository that pages link to.
+"""What the site needs besides Markdown: mathematics as MathML, files of the repository that pages link to, live pages.
 
 MkDocs calls the functions whose names begin with `on_` (`hooks` in mkdocs.yml). Pages are written to read well in the
 repository: a link such as `../src/cardan/algebra/spatial.py` leaves the folder `docs`. For the site, every file so
 linked becomes a page of its own, and the link goes there. Formulas between dollars become MathML when the site is
-built, so that a browser needs no script and no network to show them.
+built, so that a browser needs no script and no network to show them. The pages that `cardan textbook` writes are in the
+folder `live`, and where a page of the site names that command it links there.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from typing import Any
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
+from cardan.textbook.pages import PAGES, page_text
+
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 MATHS = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL)
+LIVE = re.compile(rf"(?<!\[)`cardan textbook ({'|'.join(PAGES)})`")
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".urdf": "xml", ".toml": "toml"}
 
 
@@ -103,11 +107,13 @@ def on_files(files: Files, config: Any) -> Files:
                 files.append(File.generated(config, site_path(target), abs_src_path=str(ROOT / target)))
             else:
                 files.append(File.generated(config, site_path(target), content=text_of(target)))
+    for source in PAGES:
+        files.append(File.generated(config, f"live/{source.lower()}.html", content=page_text(source)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Let links that leave `docs` go to the pages made of what they name."""
+    """Let links that leave `docs` go to the pages made of what they name, and link to live pages."""
     uri = page.file.src_uri
     path = f"docs/{uri}"
     if uri.startswith("repository/"):
@@ -119,7 +125,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             return re.sub(r"\]\([^)]*/([^)/]+)\)", r"](\1.md)", markdown)
         if not path.endswith(".md"):
             return markdown
-    return relinked(path, markdown)
+    home = posixpath.dirname(uri) or "."
+    return LIVE.sub(
+        lambda m: f"[{m[0]}]({posixpath.relpath(f'live/{m[1].lower()}.html', home)})", relinked(path, markdown)
+    )
 
 
 def on_page_content(content: str, page: Any, config: Any, files: Files) -> str:

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         subtree_momentum,
     )
     from cardan.functions.equations import equations
+    from cardan.functions.javascript import javascript
     from cardan.functions.kinematics import (
         body_accelerations,
         body_poses,
@@ -108,6 +109,8 @@ if TYPE_CHECKING:
     )
     from cardan.io.load import load, load_mechanism, save
     from cardan.machines.ufunc.threads import get_threads, set_threads
+    from cardan.model.particles import Particle, ParticleSystem
+    from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
     from cardan.results.drawing.draw import draw
     from cardan.results.page.page import page
@@ -138,6 +141,7 @@ _LAZY = {
         "functions.energy": "center_of_mass centroidal_momentum kinetic_energy momentum potential_energy power "
         "subtree_kinetic_energy subtree_momentum",
         "functions.equations": "equations",
+        "functions.javascript": "javascript",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
         "textbook": "textbook",
         "integrate.events": "Event Instant",
@@ -146,6 +150,8 @@ _LAZY = {
         "io.load": "load load_mechanism save",
         "machines.ufunc.threads": "get_threads set_threads",
         "mechanisms": "mechanisms",
+        "model.particles": "Particle ParticleSystem",
+        "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
         "results.drawing.draw": "draw",
         "results.page.page": "page",
@@ -166,17 +172,18 @@ __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "Constraint", "Cylindrical",
     "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear",
     "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law",
-    "LoopError", "Mechanism", "Model", "ModelError", "Particles", "Planar", "Pose", "Prismatic", "Redundancy",
-    "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "SimulationError",
-    "SingleMotion", "Spherical", "State", "Store", "Symbols", "Trajectory", "TreeFormulation", "Universal",
-    "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation", "add_joint", "add_method", "assemble",
-    "bias_force", "body_accelerations", "body_poses", "body_twists", "center_of_mass", "centroidal_momentum", "check",
-    "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations",
-    "forward_dynamics", "frame_pose", "get_threads", "gravity_force", "in_plane", "inertia", "inverse_dynamics",
-    "inverse_mass_matrix", "is_planar", "jacobian", "joint_axes", "joint_wrenches", "kinetic_energy", "load",
-    "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "plus",
-    "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads",
-    "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook", "undetermined_reactions", "view",
+    "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
+    "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler",
+    "SimulationError", "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Trajectory",
+    "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation",
+    "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses", "body_twists",
+    "center_of_mass", "centroidal_momentum", "check", "condition", "constraint_jacobian", "constraint_residual",
+    "coriolis_matrix", "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
+    "gravity_force", "in_plane", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
+    "javascript", "joint_axes", "joint_wrenches", "kinetic_energy", "load", "load_mechanism", "load_run", "mass_matrix",
+    "mechanisms", "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "potential_energy",
+    "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate",
+    "subtree_kinetic_energy", "subtree_momentum", "textbook", "undetermined_reactions", "view",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
@@ -195,6 +202,7 @@ def __getattr__(name: str) -> Any:
 
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
 VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
+VIEWS["particles"] = lambda model: import_module("cardan.functions.particles").particle_system(model)
 VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
 VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing.draw").thumbnail(model)
 

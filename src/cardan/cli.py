@@ -1,4 +1,4 @@
-"""The command line: `cardan demo | info | check | simulate | view | equations | convert | mechanisms | bench`.
+"""The command line: `cardan COMMAND`, with a module of `cardan.commands` for each.
 
 Exit status: 0 success, 1 a check or simulation failed, 2 wrong input, 130 interrupted.
 """
@@ -17,6 +17,7 @@ from cardan.commands.describe import check, info, mechanisms
 from cardan.commands.equations import equations
 from cardan.commands.output import say_error
 from cardan.commands.simulate import simulate
+from cardan.commands.textbook import textbook
 from cardan.commands.view import view
 from cardan.errors import CardanError, SimulationError
 
@@ -80,7 +81,7 @@ def demo() -> None:
     show()
 
 
-for _command in (demo, info, check, simulate, view, equations, convert, mechanisms, bench):
+for _command in (demo, info, check, simulate, view, equations, textbook, convert, mechanisms, bench):
     app.command()(_command)
 
 

@@ -100,10 +100,23 @@ def test_pendulum_in_absolute_coordinates(frame: str) -> None:
 
 
 def test_pendulum_as_points() -> None:
-    """AT: two coordinates of a point of the rod, at the distance that the model chose, and one constraint."""
+    """AT: two coordinates of a point of the rod, at twice the way to its centre of mass, and one constraint.
+
+    The length is not 1 m, so that a mass matrix without it, or with another power of it, would differ.
+    """
     x, y, xdot, ydot = sp.symbols("x_Q y_Q xdot_Q ydot_Q")
-    derived = {"J": sp.Matrix([[x, y]]), "gamma": sp.Matrix([-(xdot**2) - ydot**2])}
-    agree(equations("pendulum", "points").sympy(), derived)
+    m, c, I, g = sp.symbols("m c I g")
+    length = sp.Rational(3, 4)
+    found = cd.equations(mechanisms.pendulum(mass=1.5, length=0.75).build(), formulation="points").sympy()
+    derived = {
+        "M": (I + m * c**2) / length**2 * sp.eye(2),  # I0 / |r31|^2 at particle 3: its inertia about the pin
+        "f": sp.Matrix([0, m * g * c / length]),  # y of the plane is downwards
+        "J": sp.Matrix([[x, y]]),
+        "gamma": sp.Matrix([-(xdot**2) - ydot**2]),
+    }
+    agree(found, derived, ratio=2.5)  # numbers are distributed over the sum
+    # and by particles: Simpson's weights, AT(1), make M = m2/4 + m3 = m/3
+    assert found.M.subs(found.values)[0] == pytest.approx(1.5 * (4 / 6 / 4 + 1 / 6), rel=1e-12)
 
 
 def test_quaternions_turn_as_the_book_says() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import casadi as ca
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from cardan import mechanisms, textbook
 from cardan.algebra.rotation import skew
 from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
 
+from ..formulations import parts_of, solved
 from ..trees import close, random_rotation, seeds
 
 FORMULATIONS = ("spatial", "newton_euler")
@@ -125,6 +127,26 @@ def test_the_engine_accelerates_B1_as_F6_7_says(number: int, formulation: str) -
     close(a[:6], np.linalg.solve(textbook.articulated_inertia(I1, I2, s), wrenches[0]), 1e-12)
     close(a[:6][LINEAR_FIRST], np.linalg.solve(textbook.two_body_matrix(*b), wrenches[0][LINEAR_FIRST]), 1e-12)
     close(a[6], textbook.F6_6(I2, s, a[:6]), 1e-12)
+
+
+@pytest.mark.parametrize("formulation", ["absolute", "absolute_body", "relative"])
+def test_constrained_formulations_accelerate_B1_as_F3_26_says(formulation: str) -> None:
+    """With the hinge as constraint equations, KJ(1)-(16): the same accelerations of B1 as F3(26), and of the hinge."""
+    for number in range(3):
+        model = mechanisms.two_body(seed=number).build()
+        rng = np.random.default_rng(number)
+        q, v = model.random_state(rng)
+        wrenches = np.zeros((model.nb, 6))
+        wrenches[0] = rng.standard_normal(6)
+        x, u = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        parts = parts_of(model, formulation, x, u, wrenches=ca.SX(ca.DM(wrenches)))
+        a, _ = solved(model, formulation, parts, list(range(len(parts.rows))))
+        found = np.array(ca.Function("a", [x, u], [a])(q, 0 * v)).ravel()
+        b = bodies_of(model, q)
+        A, B, C, D = textbook.F3_26_blocks(b.m1, b.m2, b.I1, b.I2, b.r1, b.r2, b.s, b.J, b.K)
+        answer = textbook.F3_26(A, B, C, D, wrenches[0, 3:], wrenches[0, :3])
+        close(found[:6][LINEAR_FIRST], answer, 1e-11)
+        close(found[6], b.alpha(answer[:3], answer[3:]), 1e-11)
 
 
 def test_F6_7_and_F3_26_are_batched_in_the_textbook() -> None:

@@ -299,3 +299,44 @@ def test_a_planar_joint_without_x_runs_in_the_plane_of_its_normal() -> None:
     close(poses[:, :3, 3] @ normal, np.zeros(6), 1e-14)
     close(np.linalg.norm(poses[:, :3, 3], axis=-1), np.linalg.norm(q[:, :2], axis=-1), 1e-14)
     close(poses[:, :3, :3], [rotation_exp(a * normal) for a in q[:, 2]], 1e-13)
+
+
+TILTED = ("revolute", "cylindrical", "planar", "screw(0.1)")
+
+
+@pytest.mark.parametrize("name", TILTED)
+@pytest.mark.parametrize("angle", [1e-9, 1e-3, 0.3, 1.2, 3.0])
+def test_residual_of_a_tilted_hinge_is_twice_the_tangent_of_half_the_angle(name: str, angle: float) -> None:
+    """M turned about z, then tilted about n in the xy plane of F: 2 tan(angle/2) n, in M before the tilt."""
+    theta, direction = 0.7, 2.1
+    n = np.array([np.cos(direction), np.sin(direction), 0])
+    turn = np.asarray(rotation_exp(np.array([0, 0, theta])), dtype=float)
+    tilt = np.asarray(rotation_exp(angle * n), dtype=float)
+    expected = 2 * np.tan(angle / 2) * (turn.T @ n)[:2]
+    found = np.asarray(TABLE[name].phi(tilt @ turn, np.zeros(3)), dtype=float)[:2]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    if angle < 1e-2:  # small tilts: the angle itself, so that residuals are in radians
+        np.testing.assert_allclose(found, angle * (turn.T @ n)[:2], rtol=max(angle**2, 1e-12))
+
+
+@pytest.mark.parametrize("name", ["rigid", "prismatic"])
+@pytest.mark.parametrize("angle", [1e-9, 1e-3, 0.3, 1.2, 3.0])
+def test_residual_of_a_turned_slider_is_twice_the_tangent_of_half_the_angle(name: str, angle: float) -> None:
+    n = np.array([2.0, -1.0, 2.0]) / 3
+    found = np.asarray(TABLE[name].phi(np.asarray(rotation_exp(angle * n), dtype=float), np.zeros(3)), dtype=float)[:3]
+    np.testing.assert_allclose(found, 2 * np.tan(angle / 2) * n, rtol=1e-9)
+
+
+@every_row
+def test_rate_of_the_residual_is_that_of_the_constraint_row(kind: Kind) -> None:
+    """`d phi/dt = T^T v_r` for any velocity of M relative to F, row by row, so that J is the derivative of phi."""
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        q, v_r, t = random_q(kind, rng) / 10, rng.standard_normal(6), ca.SX.sym("t")
+        if kind.nq != kind.nv:
+            q[-4:] /= np.linalg.norm(q[-4:])
+        R, p = (np.asarray(x, dtype=float) for x in pose(kind, q))
+        moving_R = ca.DM(R) @ (ca.SX.eye(3) + t * ca.skew(ca.DM(v_r[:3])))
+        phi = as_graph(kind.phi(moving_R, ca.DM(p) + t * (ca.DM(R) @ ca.DM(v_r[3:]))), t)
+        rate = np.array(ca.Function("rate", [t], [ca.jacobian(phi, t)])(0.0)).ravel()
+        close(rate, np.asarray(kind.T(q), dtype=float).T @ v_r, 1e-10)

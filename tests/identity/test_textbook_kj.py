@@ -85,7 +85,7 @@ def page_of(short: str) -> dict[Any, Equation]:
     return {e.text.__code__: e for e in SOURCES[short].equations.values()}
 
 
-CHAINS = [
+@pytest.mark.parametrize("chain", [
     ("KJ_1", "KJ_1_rate", "KJ_2"), ("KJ_1", "KJ_1_rate_body", "KJ_3"), ("KJ_5_fixed", "KJ_7"), ("KJ_5_body", "KJ_9"),
     ("KJ_6_fixed", "KJ_8"), ("KJ_6_body", "KJ_10"),
     ("KJ_U_1", "KJ_U_2", "KJ_U_3"), ("KJ_U_1", "KJ_U_4", "KJ_U_5"), ("KJ_U_6", "KJ_U_7", "KJ_U_8"),
@@ -93,10 +93,7 @@ CHAINS = [
     ("KJ_P_2", "KJ_P_3"), ("KJ_P_4", "KJ_P_5"), ("KJ_P_7", "KJ_P_8"), ("KJ_P_10", "KJ_P_11", "KJ_P_12"),
     ("KJ_P_10", "KJ_P_13", "KJ_P_14"), ("KJ_P_15", "KJ_P_16", "KJ_P_17"),
     ("KJ_S_20", "KJ_S_21"), ("KJ_S_22", "KJ_S_23"), ("KJ_S_25", "KJ_S_26"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: " ".join(chain))
+], ids=lambda chain: " ".join(chain))  # fmt: skip
 def test_each_level_is_the_derivative_of_the_one_before(chain: tuple[str, ...]) -> None:
     t, letters = any_motion()
     values = [value(EQUATIONS[name], letters) for name in chain]
@@ -116,15 +113,14 @@ def test_vectors_of_KJ5_6_11_12_are_their_columns() -> None:
     R1, R2 = x["R_B1"].T, x["R_B2"].T
     vectors = {"omega1": x["w1"], "omega2": x["w2"], "omegahat": R1 @ x["what"]}
     vectors |= {f"{e}_B{k}": R @ x[f"{e}_B{k}_"] for e in "fg" for k, R in ((1, R1), (2, R2))}
-    pairs = []
-    for n, m, e in ((5, 11, "f"), (6, 12, "g")):
-        along = {k: ca.dot(vectors[f"{e}_B{k}"], x["w2"] - x["w1"]) for k in (1, 2)}
-        for name, k in ((f"KJ_{n}", 1), (f"KJ_{n}_B2", 2), (f"KJ_{m}", 1), (f"KJ_{m}_B2", 2)):
-            pairs.append((value(EQUATIONS[name], vectors), along[k]))
-        pairs.append((value(EQUATIONS[f"KJ_{n}_fixed"], x), along[1]))
-        pairs.append((value(EQUATIONS[f"KJ_{n}_body"], x), along[1]))
-        pairs.append((value(EQUATIONS[f"KJ_{m + 2}"], x), ca.jacobian(along[1], t)))
-        pairs.append((value(EQUATIONS[f"KJ_{m + 4}"], x), ca.jacobian(along[2], t)))
+    along = {(e, k): ca.dot(vectors[f"{e}_B{k}"], x["w2"] - x["w1"]) for e in "fg" for k in (1, 2)}
+    named = {
+        ("f", 1): ("KJ_5", "KJ_11", "KJ_5_fixed", "KJ_5_body"), ("f", 2): ("KJ_5_B2", "KJ_11_B2"),
+        ("g", 1): ("KJ_6", "KJ_12", "KJ_6_fixed", "KJ_6_body"), ("g", 2): ("KJ_6_B2", "KJ_12_B2"),
+    }  # fmt: skip
+    rates = {("f", 1): "KJ_13", ("g", 1): "KJ_14", ("f", 2): "KJ_15", ("g", 2): "KJ_16"}
+    pairs = [(value(EQUATIONS[name], x | vectors), along[key]) for key, names in named.items() for name in names]
+    pairs += [(value(EQUATIONS[name], x), ca.jacobian(along[key], t)) for key, name in rates.items()]
     found = ca.Function("pairs", [t], [ca.vertcat(*column) for column in zip(*pairs, strict=True)])(0.3)
     close(*map(np.array, found), 1e-12)
 
@@ -314,6 +310,19 @@ def test_the_angle_of_a_screw() -> None:
     q, u = p.state(np.random.default_rng(3))
     x = p.letters(q, u, u)
     close(numbers(EQUATIONS["KJ_S_18"], x), [np.tan(x["theta"])], 1e-12)
+    for name in ("KJ_S_19", "KJ_S_24"):
+        advance = numbers(EQUATIONS[name], x | {"theta": 0.0})
+        close(advance, [PITCH * x["theta"]], 1e-12)
+        assert abs(advance[0]) > 1e-3
+
+
+def test_KJ4_is_the_relative_place_and_its_rates() -> None:
+    """`s2'` is KJ(1) in the axes of B1; its rates in these axes vanish with it."""
+    t, x = any_motion()
+    s = x["R_B1"] @ value(EQUATIONS["KJ_1"], x)
+    levels = [s, ca.jacobian(s, t), ca.jacobian(ca.jacobian(s, t), t)]
+    found = ca.Function("KJ4", [t], [*levels, *value(EQUATIONS["KJ_4"], x)])(0.2)
+    close(np.array(ca.horzcat(*found[:3])), np.array(ca.horzcat(*found[3:])), 1e-12)
 
 
 @pytest.mark.parametrize("kind", ["universal", "prismatic", "cylindrical", "planar", "screw", "revolute"])
@@ -328,7 +337,7 @@ def test_relative_rows_in_components_of_B2(kind: str) -> None:
         close(numbers(EQUATIONS["KJ_U_10"], x), -error[:1], 1e-12)
         close(numbers(EQUATIONS["KJ_U_9"], p.letters(q, any_u, udot)), -(J @ any_u)[:1], 1e-12)
         return
-    equation = EQUATIONS["KJ_15"] if kind == "revolute" else list(PAGES[kind].equations.values())[8]
+    equation = EQUATIONS["KJ_15" if kind == "revolute" else "KJ_P_9"]
     name = "f_B2_" if kind == "revolute" else "e_B2_"
     n = len(TURNS.get(kind, (0, 1)))
     close([float(numbers(equation, x | {name: np.eye(3)[i]})[0]) for i in range(n)], error[:n], 1e-12)

@@ -130,7 +130,7 @@ def judge_runs(seed: int, family: str, tally: Tally, duration: float) -> None:
     except (cd.CardanError, RuntimeError) as error:
         tally.refused[f"{name}, {str(error).split(':')[0].replace(repr(f'{name} {seed}'), '...')[:90]}"] += 1
         return
-    key = FORMULATIONS[seed % (6 if cd.is_planar(model) else 5)]
+    key = FORMULATIONS[seed % len(FORMULATIONS)]
     tally.mechanisms += 1
     tally.states["runs"] += 1
     tally.add(f"{name}, seed {seed}, run of {duration} s", run_answers(model, judge, right, key))

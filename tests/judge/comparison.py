@@ -69,14 +69,13 @@ def random_state(
 
 
 def answers(model: cd.Model, judge: Judge, state: tuple[Array, ...], t: float = 0.0) -> Iterator[Answer]:
-    """Accelerations and reactions in every formulation that can express the mechanism, and the mask of reactions."""
+    """Accelerations and reactions in every formulation, and the mask of reactions."""
     q, v, tau = state
     right = judge.solve(q, v, tau, t)
     for key in FORMULATIONS:
         determined, within = right.determined, np.eye(6)
-        if key == "points":
-            if not cd.is_planar(model):
-                continue
+        in_plane = key == "points" and cd.is_planar(model)
+        if in_plane:
             within = cd.in_plane(model)
             determined = ~((np.abs(within) > 1e-9) @ ~right.determined[..., None])[..., 0]
         wanted = (within @ right.wrenches[..., None])[..., 0]
@@ -92,7 +91,7 @@ def answers(model: cd.Model, judge: Judge, state: tuple[Array, ...], t: float = 
         for what, function in (("accelerations", cd.forward_dynamics), ("reactions", cd.reactions)):
             found, said, raw = _heard(partial(function, model, q, v, tau, t=t, formulation=key))
             yield Answer(what + raw, key, _error(what, found, right, wanted, determined), bound, said, right.condition)
-            if what == "reactions" and found is not None and key != "points":
+            if what == "reactions" and found is not None and not in_plane:
                 yield Answer("balance of reactions", key, right.balance(found), bound, said, right.condition)
     if right.condition < MASK_UP_TO:
         mask, said, raw = _heard(partial(cd.undetermined_reactions, model, q, t=t))
@@ -173,7 +172,6 @@ def worst_on_the_way(
     Regular positions only, by the judge's condition: there a peak is a choice of rows that does not fit.
     """
     direction = allowed(judge, q, rng.standard_normal(model.nv))
-    keys = [key for key in FORMULATIONS if key != "points" or cd.is_planar(model)]
     way = [(q, direction)]
     with suppress(cd.CardanError):
         for _ in range(steps if direction.any() else 0):
@@ -182,7 +180,7 @@ def worst_on_the_way(
             way.append((q, direction))
     way = [(q, direction) for q, direction in way if judge.condition(q) < REGULAR]
     found = {}
-    for key in keys:
+    for key in FORMULATIONS:
 
         def condition(q: Array, key: str = key) -> float:
             return float(cd.condition(model, q, formulation=key))

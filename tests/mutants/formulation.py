@@ -44,10 +44,42 @@ MUTANTS: list[Mutant] = [
         ("b.f, b.n = b.f - b.fx, b.n - b.nx", "b.f, b.n = b.f - b.fx, b.n", "moments of wrenches left out"),
     ),
     *changes(
+        "formulation/points/rows.py", "closed_form/test_symbols.py::test_pendulum_as_points",
+        ("link.inertia / link.line.length**2 * d.T @ d", "link.inertia / link.line.length * d.T @ d", "mass matrix of points: inertia over the length, not its square"),
+    ),
+    *changes(
+        "formulation/points/rows.py", "agreement/test_momentum_equations.py",
+        ("cross = P.T @ turning(link.first) @ d", "cross = P.T @ turning((link.first[0], -link.first[1])) @ d", "mass matrix of points: first moment on the wrong side of the line"),
+    ),
+    *changes(
+        "formulation/points/momentum.py", "agreement/test_momentum_equations.py",
+        ("turn + n + moment(b.P - P, f)  # AT(3)", "turn + n  # AT(3)", "angular momentum of what a link carries without the momentum's own moment"),
+        ("spin * moment(b.d, Q - a)  # AT(11)", "spin * moment(b.d, Q)  # AT(11)", "angular momentum by the acceleration of particle 3 alone"),
+        ("n + moment(carried(*own[i].first, b.d), weight)", "n", "weights without a moment about the pin"),
+        ("return [link.turn[0] * tau if link.role == \"pin\" else tau]", "return [-tau]", "drives act backwards in the momentum equations"),
+    ),
+    *changes(
+        "textbook/at.py", "closed_form/test_particles.py",
+        ("(1 - nu) * tilde(r21).T)", "(1 + nu) * tilde(r21).T)", "AT(11): wrong part of particle 2 at particle 1"),
+        ("-(lam * r21.T)", "(lam * r21.T)", "AT(11): wrong sign of lambda"),
+        ("* _unit(m1) - m2 * lam * _K(m1)", "* _unit(m1) + m2 * lam * _K(m1)", "AT(10): wrong sign of lambda"),
+        ("return N_next + moment(r_j, F_next) + G_j", "return N_next - moment(r_j, F_next) + G_j", "recursion along the chain: momentum beyond turns the other way"),
+    ),
+    *changes(
+        "model/particles.py", "agreement/test_particle_system.py",
+        ("Particles(np.array([mass - m2 - m3, m2, m3]), np.array([[0.0, 0.0], [L / 2, 0.0], [L, 0.0]]))", "Particles(np.array([mass - m2 - m3, m2, m3]), np.array([[0.0, 0.0], [L, 0.0], [L / 2, 0.0]]))", "particles 2 and 3 of a rod change places"),
+        ("for k, at in ((0, (0.0, 0.0)), (2, (1.0, 0.0))):\n        if np.abs", "for k, at in ((0, (0.0, 0.0)),):\n        if np.abs", "particles at the next pin are not unified"),
+    ),
+    *changes(
         "formulation/measured_joint.py", f"identity/test_constraints_kj.py {LOOPS}",
         ("c = crm(v_r) @ v_c  # KJ(2),(3)", "c = crm(v_r) @ v_r  # KJ(2),(3)", "rows without the velocity of the moving frame"),
         ("c = c - kind.bias(q, qd)", "c = c + kind.bias(q, qd)", "rows with the rate of the subspace backwards"),
         ("(self.parent, -(self.X_p.T @ force))", "(self.parent, self.X_p.T @ force)", "the force on the parent is not opposite"),
+    ),
+    *changes(
+        "formulation/absolute.py", "closed_form/test_single_body.py closed_form/test_two_body.py",
+        ("- cross(c, wrench[3:]) - cross(w, I @ w)", "- cross(c, wrench[3:]) + cross(w, I @ w)", "gyroscopic moment with the wrong sign"),
+        ("n_G = wrench[:3] - cross(c, wrench[3:])", "n_G = wrench[:3] + cross(c, wrench[3:])", "moment of a force about the centre of mass backwards"),
     ),
     *changes(
         "formulation/tree.py", LOOPS,

@@ -17,6 +17,8 @@ MUTANTS: list[Mutant] = [
         ("bias=lambda q, v: v[0] * v[1] * vector(-sin(q[1]), 0, cos(q[1]), 0, 0, 0)", "bias=lambda q, v: v[0] * v[1] * vector(sin(q[1]), 0, cos(q[1]), 0, 0, 0)", "universal joint: wrong rate of its subspace"),
         ("couple = matrix([[-s], [0], [c], [0], [0], [0]])", "couple = matrix([[s], [0], [c], [0], [0], [0]])", "universal joint: its couple does work"),
         ("2 * vector(R[2, 1], -R[2, 0]) / (1 + R[2, 2] + FLIPPED)", "2 * vector(R[2, 1], R[2, 0]) / (1 + R[2, 2] + FLIPPED)", "tilt about y with the wrong sign"),
+        ("2 * vector(R[2, 1], -R[2, 0]) / (1 + R[2, 2] + FLIPPED)", "3 * vector(R[2, 1], -R[2, 0]) / (1 + R[2, 2] + FLIPPED)", "tilt of a hinge in units that are not radians"),
+        ("return 4 * unskew(R) / (1 + R[0, 0]", "return 3 * unskew(R) / (1 + R[0, 0]", "turn of a slider in units that are not radians"),
         ("shift = rotation_of_quaternion(e) @ (rotation_integral(v[:3]) @ v[3:6])", "shift = rotation_of_quaternion(e) @ v[3:6]", "a free body moves straight while it turns"),
         ("r=None if kind.r is None else shift,", "r=kind.r,", "a joint met from its child's side shifts the wrong way"),
         ("T=lambda q: -(X_FM(q).inverse.T @ as_graph(kind.T(q), q))", "T=lambda q: -(X_FM(q) @ as_graph(kind.T(q), q))", "constraint forces of a reversed joint are transformed as motions"),

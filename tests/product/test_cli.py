@@ -22,7 +22,7 @@ from cardan.functions.check import CheckRow, Report
 pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
-COMMANDS = ("demo", "info", "check", "simulate", "view", "equations", "convert", "mechanisms", "bench")
+COMMANDS = ("demo", "info", "check", "simulate", "view", "equations", "textbook", "convert", "mechanisms", "bench")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
 PIVOT = "joints:\n  A: {type: revolute, axis: [0, 1, 0], parent: ground, child: rod}\n"
@@ -435,3 +435,10 @@ def test_colours_are_for_terminals_that_want_them(more: dict[str, str], coloured
     os.close(ours)
     assert done.returncode == 0
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-7]m", text)) is coloured
+
+
+def test_equations_as_javascript(cardan: Cardan) -> None:
+    done = cardan("equations", "pendulum", "--javascript", "mass_matrix")
+    assert done.returncode == 0 and "export function mass_matrix(q)" in done.stdout
+    done = cardan("equations", "pendulum", "--javascript", "mass_matrix", "--latex")
+    assert done.returncode == 2 and "--javascript takes no other option" in " ".join(done.stderr.split())

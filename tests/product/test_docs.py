@@ -53,6 +53,12 @@ def test_source_is_shown_beside_its_equations(site: Path) -> None:
     assert "articulated_inertia" in (site / "sources" / target[1]).resolve().read_text()
 
 
+def test_live_pages_are_there_and_linked(site: Path) -> None:
+    for source in ("f6", "f3", "fx", "kj", "at"):
+        assert f'href="../live/{source}.html"' in (site / "sources" / f"{source}.html").read_text()
+        assert "export function" in (site / "live" / f"{source}.html").read_text()
+
+
 TARGET = r"^\| {}[^|]*\|[^|]*\| ([\d.]+)x \|"  # a row of the targets: name, goal, measured
 CALLS = r"least \| `pin\.{}`.*?^\| Panda \|(?:[^|]*\|){{4}} ([\d.]+)x \|"  # a row of a table of single calls
 RATIOS = {

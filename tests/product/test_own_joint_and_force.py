@@ -105,8 +105,11 @@ def test_simulate_a_hinge_in_the_plane() -> None:
     model = pendulum().build()
     run = cd.simulate(model, 1.0, [0.3], formulation="points", samples=11)
     assert np.allclose(run.q, cd.simulate(model, 1.0, [0.3], samples=11).q, atol=1e-6)
+    wire = mechanism().build()
     with pytest.raises(cd.ModelError, match=r"joint 'wire' \(wire\)"):
-        cd.forward_dynamics(mechanism().build(), *STATE, formulation="points")
+        cd.in_plane(wire)
+    found = cd.forward_dynamics(wire, *STATE, formulation="points")  # as particles in space
+    assert np.allclose(found, cd.forward_dynamics(wire, *STATE), rtol=1e-10)
 
 
 def test_the_joint_closes_a_loop() -> None:

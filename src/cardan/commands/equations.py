@@ -1,4 +1,4 @@
-"""`cardan equations`: the equations of motion in symbols, as text, LaTeX or JSON."""
+"""`cardan equations`: the equations of motion in symbols, as text, LaTeX or JSON, or as a JavaScript module."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def equations(
     ] = None,
     latex: Annotated[bool, typer.Option("--latex", metavar="", help="Print LaTeX.")] = False,
     numbers: Annotated[bool, typer.Option("--numbers", metavar="", help="Use the numbers of the model.")] = False,
+    javascript: Annotated[
+        str | None,
+        typer.Option("--javascript", metavar="QUANTITY", show_default=False,
+                     help="Print a quantity as an ES module: forward_dynamics, mass_matrix, system, ..."),
+    ] = None,
     plain: Annotated[bool, typer.Option("--plain", metavar="", help="Do not simplify; for large models.")] = False,
     changes: Changes = None,
     root: Root = "fixed",
@@ -39,13 +44,21 @@ def equations(
 ) -> None:  # fmt: skip
     """Print the equations of motion, in symbols: M vdot + J^T lam = f, J vdot = gamma, qdot = N v, phi = 0.
 
+    With --javascript, print what computes a quantity of the model, as an ES module.
+
     Example: [bold]cardan equations pendulum --formulation absolute --latex[/bold]
     """
     import cardan as cd
 
     if latex and as_json:
         raise InputError("--latex and --json cannot be combined; give one of them")
-    eq = cd.equations(read_model(file, root, changes), formulation=formulation)
+    model = read_model(file, root, changes)
+    if javascript is not None:
+        if latex or as_json or numbers or plain or name is not None:
+            raise InputError("--javascript takes no other option than --formulation, --set and --root")
+        print(cd.javascript(model, javascript, formulation=formulation), end="")
+        return
+    eq = cd.equations(model, formulation=formulation)
     symbols = eq.sympy(symbols=() if numbers else "all", simplify=not plain)
     if name is not None:
         symbols.matrix(name)

@@ -6,7 +6,7 @@ drive alone: the wrench in the joint is that of the bodies.
     tau = S^T f + A qdd        D = S^T IA S + A        T = ... + qd^T A qd / 2
 
 In the rates `u` of absolute and relative coordinates a joint's `qdd` is `K u' + k`, so `K^T A K` joins `M` and
-`-K^T A k` joins `f` (`Rotor`). Points refuse it by name.
+`-K^T A k` joins `f` (`Rotor`). `points` in the plane refuses it by name.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, Scalar, segment, stack, zeros
-from cardan.errors import ModelError
+from cardan.errors import InputError, ModelError
 from cardan.formulation.elements import Loads, constraint_forces, constraint_rows, with_wrenches
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
 from cardan.formulation.measured_joint import MeasuredJoint, common_period, fixed_transform, principal
@@ -90,6 +90,11 @@ class Formulation(ABC):
     def in_space(self) -> Formulation | None:
         """Of one that takes planar mechanisms only: what its name means for others; None refuses them."""
         return None
+
+    @property
+    def solved_as(self) -> Formulation:
+        """The formulation whose equations it solves: itself, or another after it eliminated rows of its own."""
+        return self
 
     def require(self, model: Model) -> None:
         """Refuse a model that it cannot express."""
@@ -189,6 +194,17 @@ class Formulation(ABC):
     @abstractmethod
     def wrenches(self, parts: Parts, vdot: Matrix, lam: Matrix) -> Matrix:
         """Wrench (number of joints, 6) of every joint on its child at M; `lam` has zeros for rows left out."""
+
+    def momentum_equations(self, parts: Parts) -> tuple[Matrix, Matrix]:
+        """`A`, `b` with `A (vdot, multipliers) = b`: momentum of all beyond each joint, where it is written so."""
+        raise InputError(
+            f"formulation {self.name!r} has no momentum equations; formulation='points' has them, for planar mechanisms"
+        )
+
+    def momentum_labels(self, parts: Parts) -> list[str]:
+        """What each of these equations says."""
+        self.momentum_equations(parts)
+        return []
 
     # Coordinates.
 

@@ -39,7 +39,7 @@ def forward_dynamics(
     With loops or couplings the state should be consistent (`cd.assemble`). Where q leaves them open the answer is that
     of the same equations there, by which the gap does not accelerate: `cd.constraint_residual` tells the gap, and a
     formulation's first call warns of a wide one; later calls do not look, for speed. `formulation` is "spatial",
-    "newton_euler", "absolute", "absolute_body" (angular rates in body axes), "relative", "points" (planar mechanisms)
+    "newton_euler", "absolute", "absolute_body" (angular rates in body axes), "relative", "points" (particles)
     or one of your own; `t` is time, s.
     """
     if removed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.row import RowTable
 from cardan.structure.formulation import formulation_of
-from cardan.structure.kernels import compile_quantity, function_of, tree_graph, tree_quantity
+from cardan.structure.kernels import compile_quantity, function_of, tree_quantity
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.rows import kept_rows
@@ -35,7 +35,7 @@ _KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("the contract in a formulatio
 _QUANTITIES: Slot[tuple[str, str], Quantity] = Slot("quantities of the contract")
 _ROWS: Slot[str, RowTable] = Slot("labels of a formulation's rows")
 SYSTEM = ("M", "f", "J", "gamma", "beta", "phi")
-CONTRACT = ("system", "rates", "plus", "lift", "project")
+CONTRACT = ("system", "rates", "plus", "lift", "project", "momentum")
 
 
 @dataclass(frozen=True)
@@ -127,28 +127,63 @@ class Equations:
         q, v = self._kernel("project")(poses.reshape(*poses.shape[:-2], 16), twists)
         return q, v
 
+    @property
+    def momentum_rows(self) -> tuple[str, ...]:
+        """What each of the momentum equations says."""
+        return tuple(self.formulation.momentum_labels(dynamics.shape_of(self.model.unbound, self.formulation)))
+
+    def momentum_equations(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, wrenches: ArrayLike | None = None,
+        t: ArrayLike = 0.0,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:  # fmt: skip
+        """The same equations as AT writes them, `A (vdot, mu) = b`: `A` (..., n, n), `b` (..., n), for `points`.
+
+        For every joint the momentum of all that it carries, in the ways that it leaves free: angular momentum about a
+        pin, AT(11), momentum along a slide, linear and angular momentum of what floats, AT(10), (11). Then the
+        constraints of the body on it, AT(12), and of loops, whose multipliers `mu` (the last rows of `lam`) are unknown
+        loads. `momentum_rows` tells what each says. At a state whose bodies have their lengths `vdot` and `mu` are
+        those of the contract.
+        """
+        A, b = self._kernel("momentum")(q, v, *self._given(tau, wrenches, t))
+        return A, b
+
     def graph(self, name: str) -> Any:
         """A CasADi function with named inputs and outputs, in this order; free parameters `p` come last.
 
         In the formulation's own coordinates: `system` (q, v, tau, wrenches, t) -> (M, f, J, gamma, beta, phi); `rates`
         (q, v) -> qdot; `plus` (q, v) -> q_out; `lift` (q, v) -> (poses, twists), poses row by row (nb, 16); `project`
-        (poses, twists) -> (q, v). In the tree's, each computing what the function of the same name does:
+        (poses, twists) -> (q, v); `momentum` (q, v, tau, wrenches, t) -> (A, b) of `momentum_equations`.
+        In the tree's, each computing what the function of the same name does:
         `forward_dynamics` (q, v, tau, t if the model depends on it) -> a, with loops, couplings and force elements;
         `inverse_dynamics` (q, v, a, wrenches unless it is a plain tree, t) -> tau, of the tree with force elements,
         before constraints bear a part of it; `joint_wrenches` (q, v, a, wrenches, t) -> f; `kinetic_energy` (q, v) ->
         T; `potential_energy` q -> V; and of the tree alone `mass_matrix`, `inverse_mass_matrix`, `bias_force`,
         `gravity_force`, `coriolis_matrix`, `momentum`, `center_of_mass`, `body_poses`, ...
         """
-        if name in CONTRACT:
-            return function_of(self.model, self._quantity(name))
-        if name in _WHOLE:
-            return function_of(self.model, _WHOLE[name](self.model, self.formulation))
-        return tree_graph(self.model, name, self.formulation)
+        return function_of(self.model, self.quantity(name))
 
+    def quantity(self, name: str) -> Quantity:
+        """What `graph` records, with the shapes of its arrays."""
+        if name in CONTRACT:
+            return self._quantity(name)
+        if name in _WHOLE:
+            return _WHOLE[name](self.model, self.formulation)
+        return tree_quantity(self.formulation, name)
+
+    @overload
+    def sympy(
+        self, *, symbols: str | Iterable[str] = ..., names: Mapping[str, str] | None = ..., drives: Iterable[str] = ...,
+        simplify: bool = ..., style: None = None,
+    ) -> Symbols: ...  # fmt: skip
+    @overload
+    def sympy(
+        self, *, symbols: str | Iterable[str] = ..., names: Mapping[str, str] | None = ..., drives: Iterable[str] = ...,
+        simplify: bool = ..., style: str,
+    ) -> Any: ...  # fmt: skip
     def sympy(
         self, *, symbols: str | Iterable[str] = "all", names: Mapping[str, str] | None = None,
-        drives: Iterable[str] = (), simplify: bool = True,
-    ) -> Symbols:  # fmt: skip
+        drives: Iterable[str] = (), simplify: bool = True, style: str | None = None,
+    ) -> Any:  # fmt: skip
         """The equations as SymPy matrices `M`, `f`, `J`, `gamma`, `phi`, `N`, with the model's numbers as symbols.
 
         Args:
@@ -157,19 +192,27 @@ class Equations:
             names: names of your own, or formulas: `{"rod.mass": "m", "rod.com": "l/2"}`; "rod.inertia.yy" is one entry.
             drives: joints whose drive `tau` is a symbol in `f`; the others' is 0.
             simplify: write each entry as short as can be found; otherwise as the graph has it.
+            style: "AT" gives `momentum_equations` of `points` as AT prints them: `A`, `b`, `unknowns`, `equations` with
+                the particles' m1, m2, m3, nu and lambda as symbols; `symbols` names numbers that are to be symbols
+                although they are 0, 1 or those of a rod.
 
         """
-        from cardan.readable.symbols import symbols_of
+        from cardan.readable.styles import find_style
 
-        return symbols_of(self.model, self.formulation, symbols=symbols, names=names, drives=drives, simplify=simplify)
+        return find_style(style)(
+            self.model, self.formulation, symbols=symbols, names=names, drives=drives, simplify=simplify
+        )
 
     def _system(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, wrenches: ArrayLike | None = None,
         t: ArrayLike = 0.0,
     ) -> Any:  # fmt: skip
+        return self._kernel("system")(q, v, *self._given(tau, wrenches, t))
+
+    def _given(self, tau: ArrayLike | None, wrenches: ArrayLike | None, t: ArrayLike) -> tuple[Any, Any, Any]:
         tau = np.zeros(self.model.nv) if tau is None else tau
         wrenches = np.zeros((self.model.nb, 6)) if wrenches is None else wrenches
-        return self._kernel("system")(q, v, tau, wrenches, np.asarray(t, dtype=float))
+        return tau, wrenches, np.asarray(t, dtype=float)
 
     def _kernel(self, name: str) -> Any:
         def make() -> Any:
@@ -187,9 +230,12 @@ class Equations:
 def _own_quantity(model: Model, formulation: Formulation, name: str) -> Quantity:
     nq, nv = formulation.sizes(model)
     own: dict[str, Shape] = {"q": (nq,), "v": (nv,)}
+    loaded = own | {"tau": (model.nv,), "wrenches": (model.nb, 6), "t": ()}
+    if name == "momentum":
+        return _momentum_quantity(model, formulation, loaded)
     if name == "system":
         nl = len(dynamics.shape_of(model, formulation).rows)
-        shapes = own | {"tau": (model.nv,), "wrenches": (model.nb, 6), "t": ()}
+        shapes = loaded
         sizes: list[Shape] = [(nv, nv), (nv,), (nl, nv), (nl,), (nl,), (nl,)]
 
         def system(model: Model, s: Any) -> list[Any]:
@@ -211,6 +257,15 @@ def _own_quantity(model: Model, formulation: Formulation, name: str) -> Quantity
     return Quantity(
         name, tuple(inputs), tuple((port, fixed(*shape)) for port, shape in found.items()), write=write, shapes=inputs
     )
+
+
+def _momentum_quantity(model: Model, formulation: Formulation, shapes: dict[str, Shape]) -> Quantity:
+    n = len(formulation.momentum_labels(dynamics.shape_of(model, formulation)))
+
+    def momentum(model: Model, s: Any) -> list[Any]:
+        return list(formulation.momentum_equations(own_equations(model, formulation, s)))
+
+    return Quantity("momentum", tuple(shapes), (("A", fixed(n, n)), ("b", fixed(n))), write=momentum, shapes=shapes)
 
 
 Choice = Callable[[Model, Formulation], Quantity]

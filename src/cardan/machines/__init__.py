@@ -2,7 +2,8 @@
 
     program  ->  llvm (LLVM IR)  ->  host (machine code)  ->  ufunc (NumPy's call)
 
-- `llvm` prints programs as LLVM IR.
+- `printer` is the interface of all printers.
+- `llvm` prints programs as LLVM IR; `javascript` prints graphs as ES modules, which the user takes to a browser.
 - `host` compiles and loads IR for this processor; `cache` keeps what it compiled in a folder that `private` guards;
   `build` takes a program along this way.
 - `ufunc` calls it: a `Kernel` is a batched function of NumPy arrays. `compile_program` makes one.

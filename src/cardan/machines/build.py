@@ -61,10 +61,11 @@ class Builder:
 
     def text(self, dtype: str, lanes: int) -> str:
         """What is compiled: LLVM IR of the loop on `lanes` lanes (1 or the host's)."""
-        from cardan.machines.llvm.batch_loop import print_batch_loop
         from cardan.machines.llvm.module import VectorType
+        from cardan.machines.llvm.printer import LLVMPrinter
 
-        return print_batch_loop(self.recorded(), self.compiled, VectorType(dtype, lanes), few(host().lanes(dtype)))
+        printer = LLVMPrinter(VectorType(dtype, lanes), few(host().lanes(dtype)))
+        return printer.print_program(self.program, self.recorded())
 
 
 def _digest(text: str) -> str:

@@ -25,6 +25,8 @@ from cardan.model.values import bodies_and_joints, counted, shown, whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from cardan.model.particles import ParticleSystem
+
 
 @dataclass(frozen=True, eq=False)
 class Actuator:
@@ -394,6 +396,11 @@ class Model:
         """Draw the mechanism at `q` (nq,), by default its own start; takes the options of `cd.draw`."""
         figure: Figure = VIEWS["draw"](self, q, **options)
         return figure
+
+    def particles(self) -> ParticleSystem:
+        """The equivalent particles of a planar mechanism, AT(1): of each body, and unified at its pins."""
+        found: ParticleSystem = VIEWS["particles"](self)
+        return found
 
     def page(self, path: Any, q: Any = None, *, overwrite: bool = False) -> None:
         """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at; see `cd.page`."""

@@ -1,124 +1,156 @@
-"""A rigid body in space replaced by particles: ten at places of your choice, or four.
+"""The equivalent particles of a planar mechanism's links, and which of them neighbours share.
 
-All give the body's mass, centre of mass and inertia. Ten particles, at the vertices of any tetrahedron and the middles
-of its edges, follow from one linear relation (`algebra.tetrahedron`); masses may be negative. Four particles follow
-from a factor of the matrix of moments, `J4 = X X^T` with columns `sqrt(m_i) [r_i; 1]` of `X` (4, 4). Their masses are
-positive, and only one of them can be placed.
+Particle 1 of a link is its P, particle 3 its Q, particle 2 follows. A link whose centre of mass is on its line has its
+particle 2 in the middle between them, as a rod of AT has. At a pin the particles of both links are one (AT, end of 2.1
+and figure 4), provided that the pin is at a particle of both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.algebra.tetrahedron import edge_particles, pseudo_inertia, second_moments, vertex_inertia
-from cardan.errors import ModelError
-from cardan.model.inertia import check_inertia, read_inertia
-from cardan.model.pose import numbers
+from cardan.algebra.free_number import nominal, nominal_of
+from cardan.algebra.plane import Particles, particles, rod_masses
+from cardan.model.html import html_table
+from cardan.model.plane import EXACT, PlanarLink, PlanarModel
+from cardan.model.tree import GROUND
+from cardan.model.values import counted
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-FLAT = 1e-9  # of the cube of a tetrahedron's longest edge: less volume is none
-AT_CENTRE = 1e-9  # of the mass: so little left beside particle 1 is none
+One = tuple[int, int]  # link, and 0, 1 or 2 for its particle 1, 2 or 3
+NEAR = 1e-9  # places on a line, relative to its length, that are the same
+
+
+def link_particles(link: PlanarLink) -> Particles:
+    """The three particles of a link; places along its line and to the left of it, m, from P. At nominal values."""
+    mass, I0, L = float(nominal_of(link.mass)), float(nominal_of(link.inertia)), link.line.length
+    along, left = (float(x) * L for x in nominal(link.first))
+    if mass and abs(left) > EXACT * mass * L:
+        return particles(link.name, mass=mass, com=(along / mass, left / mass), inertia=I0, r3=(L, 0.0))
+    m2, m3 = rod_masses(mass, L, along / mass if mass else 0.0, I0)
+    return Particles(np.array([mass - m2 - m3, m2, m3]), np.array([[0.0, 0.0], [L / 2, 0.0], [L, 0.0]]))
+
+
+def unified_particles(planar: PlanarModel) -> list[list[One]]:
+    """The particles of all links, in groups that are one point: those of links that a pin joins there."""
+    groups: dict[object, list[One]] = {(i, k): [(i, k)] for i in range(len(planar.links)) for k in range(3)}
+
+    def unite(a: object, b: object) -> None:
+        one, other = groups.setdefault(a, []), groups.setdefault(b, [])
+        if one is not other:
+            one += other
+            for key, group in groups.items():
+                if group is other:
+                    groups[key] = one
+
+    for link, joint in [(i, link) for i, link in enumerate(planar.links)] + [(cut.child, cut) for cut in planar.cuts]:
+        if joint.role not in ("pin", "rigid"):
+            continue
+        below = _particle_at(planar, joint.parent, joint.at)
+        above = (link, 0) if isinstance(joint, PlanarLink) else _particle_at(planar, link, joint.child_at)
+        if below is not None and above is not None:
+            unite(below, above)
+    unique = {id(group): group for group in groups.values() if group}
+    return sorted((sorted(group) for group in unique.values()), key=lambda group: group[0])
+
+
+def _particle_at(planar: PlanarModel, link: int, place: tuple[float, float]) -> object | None:
+    """The particle of a link at a place on its line; on the ground any place is one."""
+    where = np.asarray(nominal(place), dtype=float)
+    if link == GROUND:
+        return GROUND, *(round(float(x), 9) for x in where)
+    for k, at in ((0, (0.0, 0.0)), (2, (1.0, 0.0))):
+        if np.abs(where - at).max() <= NEAR:
+            return link, k
+    return None
 
 
 @dataclass(frozen=True, eq=False)
-class SpatialParticles:
-    """Particles with the mass, centre of mass and inertia of a body: `masses` (n,), kg; `positions` (n, 3), m."""
+class Particle:
+    """A particle that one body has, or that several share at a pin: mass (kg), names of the bodies and of the joints.
 
-    masses: np.ndarray
-    positions: np.ndarray
-
-    @property
-    def mass(self) -> float:
-        """Sum of the masses, kg."""
-        return float(self.masses.sum())
-
-    @property
-    def com(self) -> np.ndarray:
-        """Centre of mass (3,), m."""
-        return np.asarray(self.masses @ self.positions / self.mass)
-
-    @property
-    def inertia(self) -> np.ndarray:
-        """Inertia (3, 3) about the centre of mass, kg m^2."""
-        r = self.positions - self.com
-        second = (r.T * self.masses) @ r
-        return np.asarray(np.trace(second) * np.eye(3) - second)
-
-
-def particles_in_space(
-    name: str, *, mass: float, com: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike, vertices: ArrayLike | None = None
-) -> SpatialParticles:
-    """Replace body `name` by ten particles: at four `vertices` (4, 3), m, and in the middles of their six edges.
-
-    `mass` in kg; `com` (3,), m; `inertia` (3, 3), kg m^2, about the centre of mass, as for `m.body`. The order is that
-    of the vertices, then the edges 12, 13, 14, 23, 24, 34. Any four points that are not in one plane will do; by
-    default the first is the centre of mass and the others are a radius of gyration away along the axes. Masses may be
-    negative: only their sums have a meaning.
+    A joint to the ground is named too. A mass may be negative: only sums of masses have a meaning.
     """
-    owner = f"body {name!r}"
-    m, c, I_C = _body(owner, mass, com, inertia)
-    if vertices is None:
-        radius = float(np.sqrt(np.trace(I_C) / (2 * m))) or 1.0
-        places = c + radius * np.vstack([np.zeros(3), np.eye(3)])
-    else:
-        places = numbers(owner, "vertices", vertices, (4, 3))
-    edges = places[1:] - places[0]
-    volume, longest = abs(float(np.linalg.det(edges))), float(np.linalg.norm(edges, axis=1).max())
-    if volume <= FLAT * longest**3:
-        raise ModelError(
-            f"{owner}: its four vertices must not be in one plane, the tetrahedron's volume is {volume / 6:.4g} m^3; "
-            "move one of them out of the plane of the others"
-        )
-    # about the centre of mass, which costs no digits where the body is far from its origin
-    B = vertex_inertia(pseudo_inertia(m, np.zeros(3), I_C), places - c)
-    return SpatialParticles(*edge_particles(B, places))
+
+    mass: float
+    bodies: tuple[str, ...]
+    joints: tuple[str, ...]
 
 
-def four_particles(
-    name: str, *, mass: float, com: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike, r1: ArrayLike | None = None
-) -> SpatialParticles:
-    """Replace body `name` by four particles of positive mass.
+@dataclass(frozen=True, eq=False)
+class ParticleSystem:
+    """A planar mechanism as particles. Bodies that are fixed to one another count as one.
 
-    `mass` in kg; `com` (3,), m; `inertia` (3, 3), kg m^2, about the centre of mass, as for `m.body`. By default all
-    have a quarter of the mass. With `r1` (3,), m, particle 1 is there, a joint for example, with the mass that this
-    asks for, and the other three share the rest equally.
+    `bodies` has the names of the n bodies. Each has three particles: 1 at the joint that carries it, 3 at its next
+    joint or at twice the way to its centre of mass, 2 where it must be. `masses` (n, 3), kg; `places` (n, 3, 3), m, in
+    the body's axes; `nu`, `lam` (n,) give particle 2 by 1 and 3, AT(7). `unified` are the particles if those of
+    neighbours at a pin are one: 2n + 1 for a serial chain of n bodies, AT's figure 4. `axes` (2, 3) are the plane's x
+    and y in ground axes. Print it for a table.
     """
-    owner = f"body {name!r}"
-    m, c, I_C = _body(owner, mass, com, inertia)
-    values, axes = np.linalg.eigh(second_moments(I_C) / m)
-    A = axes * np.sqrt(np.maximum(values, 0.0))  # A A^T = S/m: places c + A t, with sum m_i t t^T = m 1
-    corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=float)
-    if r1 is None:
-        return SpatialParticles(np.full(4, m / 4), c + corners @ A.T)
-    d = numbers(owner, "r1", r1, (3,)) - c
-    t, *_ = np.linalg.lstsq(A, d, rcond=1e-9)
-    square = float(t @ t)
-    if np.linalg.norm(A @ t - d) > 1e-7 * np.linalg.norm(d):
-        raise ModelError(
-            f"{owner}: particle 1 cannot be at r1 = {np.add(d, c).tolist()} m, outside the plane or line that has all "
-            "of the body's mass; choose r1 there, or use ten particles (cd.particles_in_space)"
-        )
-    if square <= AT_CENTRE:
-        raise ModelError(
-            f"{owner}: particle 1 cannot be at the centre of mass, r1 = {np.add(d, c).tolist()} m: it would take all "
-            "of the mass and leave none for the inertia; choose another point"
-        )
-    # the columns sqrt(m_i/m) [t_i; 1] are orthonormal: the first gives m1, the others lie on its polar plane
-    m1 = m / (1 + square)
-    turns = 2 * np.pi / 3 * np.arange(3)
-    around = np.column_stack([np.cos(turns), np.sin(turns)]) @ np.linalg.svd(t[None])[2][1:]
-    places = np.vstack([t, np.sqrt(2 * m / (m - m1)) * around - t / square])
-    return SpatialParticles(np.array([m1, *[(m - m1) / 3] * 3]), c + places @ A.T)
+
+    name: str
+    bodies: tuple[str, ...]
+    masses: NDArray[Any]
+    places: NDArray[Any]
+    nu: NDArray[Any]
+    lam: NDArray[Any]
+    axes: NDArray[Any]
+    unified: tuple[Particle, ...]
+    _first: tuple[One, ...]
+    _body: tuple[int, ...]
+    _poses: Callable[..., NDArray[Any]]
+
+    def in_space(self, q: ArrayLike) -> NDArray[Any]:
+        """Positions (..., n, 3, 3), m, of the three particles of every body in ground axes at `q` (..., nq)."""
+        return self._carried(self._poses(q))
+
+    def positions(self, q: ArrayLike) -> NDArray[Any]:
+        """Positions (..., n, 3, 2), m, of the three particles of every body in the plane at `q` (..., nq)."""
+        return np.asarray(self.in_space(q) @ self.axes.T)
+
+    def unified_positions(self, q: ArrayLike) -> NDArray[Any]:
+        """Positions (..., k, 2), m, of the unified particles in the plane at `q` (..., nq) with closed loops."""
+        return np.asarray(self.placed(self._poses(q)) @ self.axes.T)
+
+    def placed(self, poses: NDArray[Any]) -> NDArray[Any]:
+        """Positions (..., k, 3), m, of the unified particles in ground axes at poses (..., nb, 4, 4) of the bodies."""
+        body, number = np.array(self._first, dtype=int).reshape(-1, 2).T
+        return np.asarray(self._carried(poses)[..., body, number, :])
+
+    def _carried(self, poses: NDArray[Any]) -> NDArray[Any]:
+        own = poses[..., list(self._body), :, :]
+        return np.einsum("...bij,bkj->...bki", own[..., :3, :3], self.places) + own[..., None, :3, 3]
+
+    @property
+    def unified_masses(self) -> NDArray[Any]:
+        """Masses (k,) of the unified particles, kg."""
+        return np.array([particle.mass for particle in self.unified])
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = []
+        for name, masses, nu, lam in zip(self.bodies, self.masses, self.nu, self.lam, strict=True):
+            rows.append((name, *(f"{m:.6g}" for m in masses), f"{nu:.6g}", f"{lam:.6g}"))
+        return rows
+
+    def __repr__(self) -> str:
+        """A table of bodies, and one of the unified particles."""
+        head = ("body", "m1 kg", "m2 kg", "m3 kg", "nu", "lam")
+        lines = [f"{self.name}: {counted(len(self.bodies), 'body')}, {len(self.unified)} unified particles"]
+        lines += _columns([head, *self._rows()])
+        rows = [(f"{p.mass:.6g}", ", ".join(p.bodies), ", ".join(p.joints)) for p in self.unified]
+        return "\n".join([*lines, "", *_columns([("unified, kg", "of bodies", "at joints"), *rows])])
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Particles of {self.name}", self._rows(), ("body", "m1", "m2", "m3", "nu", "lam"))
 
 
-def _body(owner: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, centre of mass and inertia about it, by the rules for bodies."""
-    m, c = float(numbers(owner, "mass", mass, ())), numbers(owner, "com", com, (3,))
-    if m <= 0:
-        raise ModelError(f"{owner}: mass must be positive, got {m:g} kg; particles share the mass of their body")
-    return m, c, check_inertia(owner, m, read_inertia(owner, inertia))
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows of cells as lines of equal columns."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]

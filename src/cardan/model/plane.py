@@ -147,6 +147,11 @@ def planar_model(model: Model) -> PlanarModel:
     return _DESCRIBED.find(model, None, lambda: described(model, PLANE.find(model, None, lambda: None)))
 
 
+def put_planar_model(model: Model, planar: PlanarModel) -> None:
+    """Describe a model by another text of the same mechanism: with symbols for its numbers."""
+    _DESCRIBED.put(model, None, planar)
+
+
 def plane_digest(model: Model) -> str:
     """Digest of the plane and the position that a mechanism is described from; empty where joints' axes suffice."""
     planar_model(model)
@@ -242,7 +247,8 @@ def _ground_axes(K: np.ndarray) -> np.ndarray:
 
 
 def _line(model: Model, i: int, K: np.ndarray) -> Line:
-    """A link's line: to its next joint, else to a joint that closes a loop, else to the centre of mass, else any.
+    """A link's line: to its next joint, else to a joint that closes a loop, else twice as far as the centre of mass,
+    which is the end of a uniform rod, else any.
 
     With free numbers it is the line at their nominal values: any line of the link describes it.
     """
@@ -255,7 +261,7 @@ def _line(model: Model, i: int, K: np.ndarray) -> Line:
         ):
             link, pose = placed(model, body, at)
             ends += [pose.position] if link == i else []
-    ends.append(model.tree.links[i].com)
+    ends.append(2 * model.tree.links[i].com)
     ends = [c - K * (K @ c) for c in map(nominal, ends)]
     far = max(float(np.linalg.norm(c)) for c in ends)
     for c in ends:

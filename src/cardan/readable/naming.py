@@ -115,7 +115,7 @@ def components(model: Model, parameters: Sequence[Parameter]) -> list[Component]
                 )
             )  # fmt: skip
         first += values.size
-    return _unique(found)
+    return unique(found)
 
 
 def _axis(what: str, size: int, k: int) -> str:
@@ -158,7 +158,7 @@ def _owner_index(model: Model, parameter: Parameter) -> str:
     return own if len(placed) == 1 else f"{own}_{index_of(joint.name)}".strip("_")
 
 
-def _unique(found: list[Component]) -> list[Component]:
+def unique(found: list[Component]) -> list[Component]:
     """Number the names that occur several times."""
     seen: Counter[str] = Counter()
     result = []

@@ -129,7 +129,7 @@ class Symbols:
         if name is None:
             return _whole_text(self)
         matrix = self.matrix(name)  # rejects an unknown name
-        return f"{LEFT[name]} = {_latex(matrix)}"
+        return f"{LEFT[name]} = {latex_of(matrix)}"
 
     def _repr_latex_(self) -> str:
         """What a notebook shows."""
@@ -158,24 +158,29 @@ def symbols_of(
     """Equations of a model in a formulation as SymPy matrices; see `Equations.sympy`."""
     require_sympy()
     model, key = model.unbound, formulation.name
-    wanted = every_parameter(model) if symbols == "all" else _listed(symbols)
+    wanted = every_parameter(model) if symbols == "all" else listed(symbols)
     freed = model.free(*(name for name in wanted if name not in model.parameters.names))
     found = components(freed, freed.parameters.items)
     letters = letters_of(model, found, coordinates(model, formulation), list(drives), dict(names or {}))
     function, shapes = _record(freed, formulation, found)
     graph = read(function)
     count = sum(graph.operations().values())
-    if simplify and count > MOST_OPERATIONS:
-        raise InputError(
-            f"equations of {model.name!r} in {key!r}: {count} operations are too many to simplify, the limit is "
-            f"{MOST_OPERATIONS}; ask with simplify=False, or for a formulation with fewer coordinates"
-        )
+    require_short(model.name, key, count, simplify)
     if not simplify:
         letters = letters.renamed(_without_entry(letters, _in_graph(graph, letters)))
         return _collected(f"{model.name}, {key}", verbatim(graph, letters, range(len(MATRICES))), shapes, letters)
     expressions = simplified(graph, letters, _rotations(model, formulation, letters), [MATRICES.index("N")])
     shorter = _without_entry(letters, set().union(*(x.free_symbols for x in expressions.outputs.values())))
     return _collected(f"{model.name}, {key}", expressions.renamed(shorter), shapes, letters.renamed(shorter))
+
+
+def require_short(name: str, key: str, count: int, simplify: bool) -> None:
+    """Refuse to simplify a graph of too many operations."""
+    if simplify and count > MOST_OPERATIONS:
+        raise InputError(
+            f"equations of {name!r} in {key!r}: {count} operations are too many to simplify, the limit is "
+            f"{MOST_OPERATIONS}; ask with simplify=False, or for a formulation with fewer coordinates"
+        )
 
 
 def _in_graph(graph: Graph, letters: Letters) -> set[Any]:
@@ -185,7 +190,7 @@ def _in_graph(graph: Graph, letters: Letters) -> set[Any]:
     return set().union(*(letters.expression(*place).free_symbols for place in inputs))
 
 
-def _listed(symbols: str | Iterable[str]) -> list[str]:
+def listed(symbols: str | Iterable[str]) -> list[str]:
     """Check a list of parameter names."""
     if isinstance(symbols, str):
         raise InputError(f"symbols must be 'all' or a list of parameter names such as ['crank.mass'], got {symbols!r}")
@@ -266,7 +271,8 @@ def _whole_text(s: Symbols) -> str:
     """The equations, their matrices, definitions of abbreviations and the legend, aligned at the equals signs."""
     lines = [f"{left} &= {right}" for left, right in _rows(s)]
     body = " \\\\\n".join(lines)
-    return f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}\n\\\\[1ex]\n{_legend_text(s)}"
+    legend = legend_text({x: meaning for x, meaning in s.meanings.items() if x not in s.definitions})
+    return f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}\n\\\\[1ex]\n{legend}"
 
 
 def _rows(s: Symbols) -> list[tuple[str, str]]:
@@ -279,15 +285,13 @@ def _rows(s: Symbols) -> list[tuple[str, str]]:
     rows.append((r"\dot q", "v" if plain else r"N\,v"))
     rows += [("q", _column(s.q)), ("v", _column(s.v))]
     names = ["M", "f", *(("J", "gamma", "phi") if constrained else ()), *(() if plain else ("N",))]
-    rows += [(LEFT[name], _latex(s.matrix(name))) for name in names]
-    return rows + [(_latex(symbol), _latex(value)) for symbol, value in s.definitions.items()]
+    rows += [(LEFT[name], latex_of(s.matrix(name))) for name in names]
+    return rows + [(latex_of(symbol), latex_of(value)) for symbol, value in s.definitions.items()]
 
 
-def _legend_text(s: Symbols) -> str:
+def legend_text(meanings: Mapping[Any, Meaning]) -> str:
     """Every symbol with its meaning, value and unit, as an array."""
-    rows = [
-        f"{_latex(symbol)} & {_row(meaning)}" for symbol, meaning in s.meanings.items() if symbol not in s.definitions
-    ]
+    rows = [f"{latex_of(symbol)} & {_row(meaning)}" for symbol, meaning in meanings.items()]
     return "\\begin{array}{lll}\n" + " \\\\\n".join(rows) + "\n\\end{array}"
 
 
@@ -312,10 +316,10 @@ def _unit(unit: str) -> str:
 
 def _column(symbols: Any) -> str:
     """A column of symbols, written as a transposed row."""
-    return r"\begin{pmatrix}" + " & ".join(_latex(x) for x in symbols) + r"\end{pmatrix}^{\mathsf T}"
+    return r"\begin{pmatrix}" + " & ".join(latex_of(x) for x in symbols) + r"\end{pmatrix}^{\mathsf T}"
 
 
-def _latex(expression: Any) -> str:
+def latex_of(expression: Any) -> str:
     """SymPy's LaTeX of an expression."""
     import sympy
 

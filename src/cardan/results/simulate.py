@@ -81,7 +81,7 @@ def simulate(
             loops and couplings; `assemble=True` takes the nearest that do.
         tau: constant drives (..., nv), N m and N; rows are systems, not times (`run.settings["batch"]` tells which
             arguments made the batch). Drives that vary with time are elements of the model.
-        formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", for planar mechanisms "points",
+        formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points",
             or one of your own.
         method: the integrator, by name or as an object with its options: "dormand_prince" (explicit, order 5, chooses
             its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the

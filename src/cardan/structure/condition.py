@@ -199,7 +199,8 @@ def _screened(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> 
 
 
 def _of_equations(model: Model, q: Any, t: Any, formulation: Formulation) -> Any:
-    """The condition in the formulation's own coordinates."""
+    """The condition in the coordinates in which the formulation solves."""
+    formulation = formulation.solved_as
     M, _, J, *_ = equations_at(model, formulation, q, t)
     rows = kept_rows(model, formulation)
     return _of_saddle(M, J[..., rows, :], _sizes(model, formulation, rows), lent=_lends(model, formulation))

@@ -97,10 +97,8 @@ def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | No
     """
     if looped is None:
         looped = is_large(model) and q.recursion is not None
-    inputs = tuple(Port(p, q.input_shape(model, p)) for p in q.inputs)
-    outputs = tuple(Port(name, shape(model)) for name, shape in q.outputs)
+    inputs, outputs = ports_of(model, q)
     if model.parameters:
-        inputs = (*inputs, Port("p", (model.parameters.size,)))
         kernel = _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: _unrolled(model, q))
         return FreeKernel(kernel, *parameter_arguments(model))
     if not looped:
@@ -115,6 +113,14 @@ def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | No
     if q.finish is None:
         return first
     return _InTwo(first, _kernel(model, f"{name} finished", raw, outputs, lambda: _finish(model, q, raw)))
+
+
+def ports_of(model: Model, q: Quantity) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """Inputs and outputs of a quantity; with free parameters their vector `p` is the last input."""
+    inputs = tuple(Port(p, q.input_shape(model, p)) for p in q.inputs)
+    if model.parameters:
+        inputs = (*inputs, Port("p", (model.parameters.size,)))
+    return inputs, tuple(Port(name, shape(model)) for name, shape in q.outputs)
 
 
 class FreeKernel:

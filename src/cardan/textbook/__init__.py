@@ -3,7 +3,7 @@
 Each is an `Equation`: called with numbers, arrays of any batch, CasADi or SymPy matrices it gives the value of its left
 side; `.sympy()` and `.latex()` give it as the page has it. Arrays are (..., core shape) as each docstring says, SI
 units, angular part first; leading axes broadcast. `SOURCES` has the documents, each with its equations in the order of
-the pages.
+the pages. `page` writes a derivation as a page that a browser runs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cardan.textbook.fx import FX
 from cardan.textbook.kj import KJ
 from cardan.textbook.kj_joints import JOINTS
 from cardan.textbook.notation import Quantity
+from cardan.textbook.pages import page
 
 SOURCES: dict[str, Source] = {source.short: source for source in (F6, F3, FX, AT, KJ, *JOINTS)}
 ALIASES = {
@@ -29,7 +30,7 @@ EQUATIONS: dict[str, Equation] = {
     **{name: e for source in (*SOURCES.values(), rotations.ROTATIONS) for name, e in source.equations.items()},
     **ALIASES,
 }
-__all__ = ["EQUATIONS", "SOURCES", "Equation", "Quantity", "Source", *EQUATIONS]
+__all__ = ["EQUATIONS", "SOURCES", "Equation", "Quantity", "Source", "page", *EQUATIONS]
 
 
 def __getattr__(name: str) -> Equation:

@@ -85,7 +85,7 @@ class Tilde(Across):
         return rf"\tilde{{{printer._print(self.args[0])}}}"
 
 
-class Fixed(MatrixExpr):
+class Fixed(MatrixExpr):  # type: ignore[misc]
     """A matrix of known numbers that has a letter of its own."""
 
     @property
@@ -176,7 +176,7 @@ class RowProduct(Dot):
         return rf"\left({a}\right) \left({b}\right)"
 
 
-class Norm(sympy.Expr):
+class Norm(sympy.Expr):  # type: ignore[misc]
     """The scalar `|a|`."""
 
     is_commutative = True

@@ -33,6 +33,7 @@ from cardan.formulation.formulation import (
 )
 from cardan.formulation.kinematics import MOTION, Kinematics
 from cardan.formulation.measured_joint import fixed_transform
+from cardan.formulation.points.momentum import Weight, momentum_equations, momentum_labels, weights
 from cardan.formulation.points.motion import PlanarMotion, from_points, from_tree, in_space
 from cardan.formulation.points.recursion import (
     Answer,
@@ -248,6 +249,18 @@ class Points(Formulation):
         left = parts.f - parts.M @ vdot - J[first:, :].T @ held
         lam[:first] = _internal(planar, motion, places, own.rows[:first], left, J)
         return vdot, lam[list(kept), 0]
+
+    def momentum_equations(self, parts: Parts, own: Sequence[Weight] | None = None) -> tuple[Matrix, Matrix]:
+        """`A`, `b` of `points.momentum`; `own` has the links' mass, first moment and spin where they are letters."""
+        kin, written = parts.kin, parts.own
+        assert isinstance(kin, PlanarKinematics) and isinstance(written, _Written)
+        loads = (kin.motion, written.acting, written.rows, written.first, parts.rows.J)
+        return momentum_equations(kin.planar, *loads, weights(kin.planar) if own is None else own)
+
+    def momentum_labels(self, parts: Parts) -> list[str]:
+        """What each of these equations says."""
+        planar, written = planar_model(parts.model), parts.own
+        return momentum_labels(planar, parts.model.joints, written.rows, written.first)
 
     def _answer(self, parts: Parts, vdot: Matrix) -> Answer:
         """The recursion's answer where `vdot` is its own, else read off the points."""

@@ -212,7 +212,7 @@ def inwards(
         link, s = planar.links[i], found[i]
         tau = loads.drives.get(i, type(like)(3 if link.role == "float" else 1, 1))
         if link.role == "float":
-            F, N = _float_drive(link, motion.links[i], tau, like) if i in loads.drives else (zero, none)
+            F, N = float_drive(link, motion.links[i], tau, like) if i in loads.drives else (zero, none)
             force[i] = stack(F - p[i], N - n[i])
             free[i] = ldl_solve(s.pivot, force[i])
             p_shown, n_shown = F, N
@@ -300,7 +300,7 @@ def float_rates(link: PlanarLink, motion: PlanarMotion, i: int, a: dict[int, Mat
     return vector(*(dot(b.u[k], left) for k in range(2)), turn)
 
 
-def _float_drive(link: PlanarLink, b: Moving, tau: Matrix, like: Matrix) -> tuple[Matrix, Matrix]:
+def float_drive(link: PlanarLink, b: Moving, tau: Matrix, like: Matrix) -> tuple[Matrix, Matrix]:
     """Force and moment about P of a floating joint's drives."""
     F = tau[0] * b.u[0] + tau[1] * b.u[1]
     if not link.backwards:

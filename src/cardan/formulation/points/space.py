@@ -73,6 +73,11 @@ class PointsInSpace(Absolute):
         """Not that of `points` in the plane, which has the same name."""
         return f"{self.name} in space {self.added}".rstrip()
 
+    @property
+    def solved_as(self) -> Formulation:
+        """Newton's and Euler's equations, once the distances are eliminated."""
+        return ABSOLUTE_BODY
+
     def sizes(self, model: Model) -> tuple[int, int]:
         """As many rates as coordinates."""
         return (12 * len(model.separate.tree.links),) * 2
@@ -164,7 +169,8 @@ class PointsInSpace(Absolute):
         kin, links = parts.kin, parts.kin.model.tree.links
         first = len(EDGES) * len(links)
         inner = [k - first for k in kept if k >= first]
-        y, held = ABSOLUTE_BODY.solve(ABSOLUTE_BODY.equations(parts.model, kin, parts.loads), inner)
+        reduced = self.solved_as
+        y, held = reduced.solve(reduced.equations(parts.model, kin, parts.loads), inner)
         found = []
         for i, b in enumerate(kin.nodes.links):
             w, wdot = b.v[:3], constant(body_axes(kin.model, i)) @ y[6 * i : 6 * i + 3]

@@ -2,4 +2,5 @@
 
 `module` collects the text. `graph`, `schedule` and `march` print the three kinds of program, with `vector_math` for
 sines and cosines. `batch_loop` prints any of them as one function, and a loop over the rows of a batch around it.
+`printer` has the interface of all printers.
 """

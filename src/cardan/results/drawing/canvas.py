@@ -13,7 +13,7 @@ import numpy as np
 
 # Layers from back to front, and how far each is moved towards the viewer, in sizes of a joint symbol.
 LIFT = {"ground": 0.0, "plate": -0.3, "trace": -0.2, "axis": -0.1, "rail": 0.0, "body": 0.0, "element": 0.3,
-        "centre": 1.0, "slider": 1.1, "joint": 1.2}  # fmt: skip
+        "centre": 1.0, "slider": 1.1, "joint": 1.2, "particle": 1.4}  # fmt: skip
 ORDER = {layer: k for k, layer in enumerate(LIFT)}
 
 

@@ -23,6 +23,7 @@ from cardan.results.geometry import DrawnElement, DrawnJoint, Geometry, place, p
 
 PAPER = "#ffffff"
 SPRING, ACTION = "#009E73", "#D55E00"
+PARTICLE, LARGEST_PARTICLE = "#6A3D9A", 0.9  # colour, and radius of the heaviest in sizes of a joint symbol
 WIDTH = 0.9  # pt
 SQUARE = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
 
@@ -323,6 +324,16 @@ def add_all(
     add_joints(canvas, geometry, poses, travelled)
     if centres:
         add_centres(canvas, geometry, poses)
+
+
+def add_particles(canvas: Canvas, points: np.ndarray, masses: np.ndarray) -> None:
+    """Draw particles at points (n, 3) as circles whose area is the mass; one of negative mass is open, and orange."""
+    heaviest = np.abs(masses).max(initial=0.0)
+    for at, mass in sorted(zip(points, masses, strict=True), key=lambda one: -abs(one[1])):
+        if mass:
+            radius = LARGEST_PARTICLE * canvas.unit * max(float(np.sqrt(abs(mass) / heaviest)), 0.15)
+            face, edge = (PARTICLE, PAPER) if mass > 0 else (PAPER, ACTION)
+            canvas.disk(canvas.view(at), canvas.view.depth(at), radius, face, "particle", edge)
 
 
 def add_bodies(canvas: Canvas, geometry: Geometry, poses: np.ndarray) -> None:

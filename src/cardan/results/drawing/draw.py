@@ -12,6 +12,7 @@ import numpy as np
 from cardan.errors import CardanError, InputError
 from cardan.functions.constraints import constraint_residual
 from cardan.functions.kinematics import body_poses
+from cardan.functions.particles import particle_system
 from cardan.model.model import Model
 from cardan.model.values import one
 from cardan.results.drawing import diagram
@@ -38,7 +39,7 @@ AXES_COLOURS = ("#D55E00", "#009E73", "#0072B2")
 
 def draw(
     model: Model, q: ArrayLike | None = None, *, view: tuple[float, float] | None = None, names: bool = False,
-    centres: bool = True, scale: bool = True,
+    centres: bool = True, scale: bool = True, particles: bool = False,
     size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None, overwrite: bool = False,
 ) -> Figure:  # fmt: skip
     """Draw a mechanism as a kinematic diagram: bodies, joints by their kind, force elements, ground, centres of mass.
@@ -53,6 +54,8 @@ def draw(
         names: whether to write the names of bodies and joints.
         centres: whether to mark the centres of mass.
         scale: whether to draw axes, the direction of gravity and a scale below.
+        particles: whether to draw the equivalent particles of a planar mechanism, those at a pin as one; the area of a
+            circle is the mass, an open circle has a negative one.
         size: width and height, inches; by default fitted to the mechanism.
         path: file to write, .png, .svg or .pdf; it appears only when it is complete.
         overwrite: whether an existing file may be replaced.
@@ -64,6 +67,9 @@ def draw(
     output = FigureOutput(size, path, overwrite)
     geometry, poses = geometry_of(model), _poses(model, q)
     canvas = _canvas(model, geometry, poses, view, centres)
+    if particles:
+        found = particle_system(model)
+        diagram.add_particles(canvas, found.placed(poses), found.unified_masses)
     return _figure(canvas, model, geometry, poses, names, scale, output)
 
 

@@ -1,0 +1,27 @@
+"""LLVM IR behind the interface of all printers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cardan.machines.llvm.batch_loop import print_batch_loop
+from cardan.machines.llvm.module import VectorType
+
+if TYPE_CHECKING:
+    from cardan.program.program import Program, Recorded
+
+
+@dataclass(frozen=True)
+class LLVMPrinter:
+    """Prints graphs, schedules and marches as LLVM IR: the loop over a batch on the lanes of `type`.
+
+    A batch of fewer than `few` rows is not transposed in registers; see `batch_loop`.
+    """
+
+    type: VectorType
+    few: int
+
+    def print_program(self, program: Program, recorded: Recorded) -> str:
+        """IR of the loop over a batch."""
+        return print_batch_loop(recorded, program.without_empty_ports(), self.type, self.few)
