@@ -166,7 +166,7 @@ def _kernel(
 
 def _unrolled(model: Model, q: Quantity) -> Any:
     """What is compiled of a quantity, unrolled: its stages, if it has any, or its function."""
-    if q.stages is None:
+    if q.stages is None or model.nv == 0:
         return function_of(model, q)
     written, symbols, free = _symbols(model, q)
     return q.stages(written, symbols | free)
