@@ -191,6 +191,7 @@ def subtree_out(b: Node, p: Node) -> None:
 
 def subtree_in(b: Node, p: Node) -> None:
     """Inwards: kinetic energy and momentum of all beyond; the momentum also about the ground's origin."""
+    b.T0 = b.T  # set here, because here the sum is complete
     energy_in(b, p)
     p.h = p.h + b.X.T @ b.h  # FX(C1)
     b.h0 = shifted(b.r0).T @ (turned(b.R) @ b.h)
@@ -307,7 +308,7 @@ MOMENTUM = Recursion(
 SUBTREES = Recursion(
     "subtrees", ("q", "qd"), {"R": "matrix3", "r0": "vector3", "v": "vector6", "T": "scalar", "h": "vector6"},
     (Sweep(_OUT, subtree_out), Sweep(_IN, subtree_in)),
-    (Output("T", "T", "link"), Output("h", "h0", "link", (6,))), ground={"R": "identity"},
+    (Output("T", "T0", "link"), Output("h", "h0", "link", (6,))), ground={"R": "identity"},
 )  # fmt: skip
 COMPOSITE_INERTIA = Recursion(
     "composite_inertia", ("q",), {"IC": "symmetric6"},
