@@ -135,7 +135,8 @@ def run(recursion: Recursion, model: Model, inputs: dict[str, Matrix]) -> Nodes:
     nodes = Nodes(links, bodies, _ground_node(recursion, model, like))
     for item in recursion.passes:
         if isinstance(item, Climb):
-            vars(nodes.ground).update(zip(item.attributes, _climb(item, model, links, like), strict=True))
+            for name, matrix in zip(item.attributes, _climb(item, model, links, like), strict=True):
+                setattr(nodes.ground, name, matrix)
             continue
         if item.order.startswith("bodies"):
             pairs = [(b, nodes.carrier(i)) for i, b in zip(tree.body_link, bodies, strict=True)]

@@ -293,7 +293,8 @@ MASS_MATRIX = Recursion(
 )  # fmt: skip
 CORIOLIS_MATRIX = Recursion(
     "coriolis_matrix", ("q", "qd"), {"v": "vector6", "IC": "symmetric6", "BC": "general6"},
-    (Sweep(_OUT, coriolis_out), Sweep(_IN, coriolis_in), Climb(coriolis_force, force_to_parent, coriolis_block, ("C",))),
+    (Sweep(_OUT, coriolis_out), Sweep(_IN, coriolis_in),
+     Climb(coriolis_force, force_to_parent, coriolis_block, ("C",))),
     (Output("C", "C", "matrix"),), regrouped=True,
 )  # fmt: skip
 KINETIC_ENERGY = Recursion(

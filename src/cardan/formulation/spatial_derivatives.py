@@ -29,15 +29,19 @@ where `v = [w; u]`, `h = m c` and `J` the rotational inertia about the origin. A
 `BC` is kept as `K` and `P`, and `IC` as mass `m`, first moment `h` and `J`: 22 numbers in place of 57.
 
 Source: S. Singh, R. P. Russell, P. M. Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial
-vector algebra, IEEE Robotics and Automation Letters 7 (2022) 1776-1783, with `S` that depends on q and with multi-freedom
-joints in tangent coordinates added here; `B` after Echeandia and Wensing (2021). Equations: F6(2), F6(3), F6(4); FX(A2), FX(B3), FX(C1).
+vector algebra, IEEE Robotics and Automation Letters 7 (2022) 1776-1783, carried over to body frames, to joints with
+several rates along the tangent and to `S` that depends on q; `B` after Echeandia and Wensing (2021).
+Equations: F6(2), F6(3), F6(4); FX(A2), FX(B3), FX(C1).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from cardan.algebra.linsolve import tree_factor, tree_inverse_factor, tree_solve
 from cardan.algebra.matrix import Matrix, eye, mirrored, stack, zeros
@@ -253,11 +257,14 @@ def _forward_stages(model: Model, inputs: Inputs) -> Stages:
 
     at, n, nv = _forward(model, inputs), len(inputs), model.nv
     a, a_q, a_v, a_tau, tau_q, tau_v, Li, minus = range(n, n + 8)  # the arguments: outputs, then scratch
-    related = ca.SX((at.Li + at.Li.T).sparsity(), 0)  # zeros, where a joint lies before or beyond another
+    related = ca.SX(
+        (at.Li + at.Li.T + at.tau_q + at.tau_v).sparsity(), 0
+    )  # zeros, where a joint lies before or beyond another
     lower = ca.tril(at.Li, False)
+    entries: Any = lower.nonzeros()
     given = {(tau_q, a_q): at.tau_q, (tau_v, a_v): at.tau_v}
     results = [ca.densify(at.a), ca.densify(at.Minv), *(B + related for B in given.values())]
-    first = ca.Function("first", [*inputs.values()], [*results, ca.vertcat(*lower.nonzeros()), -at.reciprocal])
+    first = ca.Function("first", [*inputs.values()], [*results, ca.vertcat(ca.SX(0, 1), *entries), -at.reciprocal])
     places = tuple(map(Window, (a, a_tau, tau_q, tau_v, Li, minus)))
     stages = [Stage(first, tuple(map(Window, range(n))), places)]
     symbols = ca.SX.sym("Li", lower.nnz()), ca.SX.sym("minus", nv), ca.SX.sym("b", nv)
@@ -267,7 +274,8 @@ def _forward_stages(model: Model, inputs: Inputs) -> Stages:
     def solve(rows: tuple[int, ...]) -> casadi.Function:
         """`-M^-1 b` for a column whose entries are in these rows."""
         b = ca.SX(nv, 1)
-        b[list(rows)] = symbols[2][list(rows)]
+        for k in rows:
+            b[k] = symbols[2][k]
         return ca.Function("solve", symbols, [ca.densify(_solved(unit_lower, symbols[1], b))])
 
     for (read, write), B in given.items():
@@ -279,12 +287,28 @@ def _forward_stages(model: Model, inputs: Inputs) -> Stages:
     return Stages(tuple(stages), (n, 4), (nv * nv, nv * nv, lower.nnz(), nv))
 
 
+def _large_forward(
+    kernel: Callable[[str], Callable[..., Any]], q: np.ndarray, v: np.ndarray, tau: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The same of a model that is too large for one graph, from its looped kernels."""
+    a = kernel("forward_dynamics")(q, v, tau)
+    _, tau_q, tau_v, M = kernel("inverse_dynamics_derivatives")(q, v, a)
+    identity = np.broadcast_to(np.eye(M.shape[-1], dtype=M.dtype), M.shape)
+    solved = np.linalg.solve(M, np.concatenate([-tau_q, -tau_v, identity], axis=-1))
+    a_q, a_v, a_tau = np.split(solved, 3, axis=-1)
+    return a, a_q, a_v, (a_tau + np.swapaxes(a_tau, -1, -2)) / 2
+
+
+# Measured (docs/decisions/0034): with more steps of climbs the loop runs as fast, and compiles in a tenth of a second
+# where a straight line takes ten.
+MOST_CLIMBS = 300
 INVERSE = Quantity(
     "inverse_dynamics_derivatives", ("q", "v", "a"),
     (("tau", per_velocity), ("tau_q", square), ("tau_v", square), ("M", square)), INVERSE_DYNAMICS_DERIVATIVES,
+    most_climbs=MOST_CLIMBS,
 )  # fmt: skip
 FORWARD = Quantity(
     "forward_dynamics_derivatives", ("q", "v", "tau"),
     (("a", per_velocity), ("a_q", square), ("a_v", square), ("a_tau", square)), write=_write_forward,
-    stages=_forward_stages,
+    stages=_forward_stages, most_climbs=MOST_CLIMBS, put_together=_large_forward,
 )  # fmt: skip

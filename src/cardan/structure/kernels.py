@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from cardan.algebra.free_number import FreeNumber
 from cardan.errors import UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.quantity import Quantity, Shape
+from cardan.formulation.quantity import Quantity, Shape, climbs
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.tree import TreeFormulation
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -95,8 +96,11 @@ def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | No
 
     `facts` are what the kernel depends on beside the model and the quantity's name.
     """
+    large = is_large(model) or (q.most_climbs is not None and climbs(model) > q.most_climbs and not model.parameters)
+    if q.put_together is not None and large:
+        return _PutTogether(model, facts, q.put_together)
     if looped is None:
-        looped = is_large(model) and q.recursion is not None
+        looped = large and q.recursion is not None
     inputs, outputs = ports_of(model, q)
     if model.parameters:
         kernel = _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: _unrolled(model, q))
@@ -143,6 +147,25 @@ class FreeKernel:
     def at_values(self, p: np.ndarray) -> FreeKernel:
         """The same kernel with other values (..., size)."""
         return FreeKernel(self.kernel, p)
+
+
+class _PutTogether:
+    """Results from those of other kernels of the same formulation, put together with NumPy."""
+
+    def __init__(self, model: Model, formulation: str, compute: Callable[..., tuple[np.ndarray, ...]]) -> None:
+        self.model, self.formulation, self.compute = model, formulation, compute
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        def kernel(name: str) -> Callable[..., Any]:
+            return partial(tree_kernel(self.model, name, self.formulation), threads=threads)
+
+        results = self.compute(kernel, *args)
+        if out is None:
+            return results
+        for given, result in zip(out, results, strict=True):
+            if given is not None:
+                given[...] = result
+        return tuple(result if given is None else given for given, result in zip(out, results, strict=True))
 
 
 class _InTwo:

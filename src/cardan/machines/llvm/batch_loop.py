@@ -2,9 +2,9 @@
 
 The body is any program as one function on lanes: `@body(ptr %in0, ..., ptr %out0, ..., <the rest>)`. Each pointer
 addresses one vector of lanes per element of its port, in C order. The rest is `ptr %state`, memory of the body's own,
-for a schedule, a march or stages, and the pointers to prefetch from, if any, for a graph. Nothing in it, or in what it calls,
-depends on how the rows of a batch lie in memory, or on the machine; on one lane the same body can stand in a GPU kernel
-that loads one row per thread.
+for a schedule, a march or stages, and the pointers to prefetch from, if any, for a graph. Nothing in it, or in what it
+calls, depends on how the rows of a batch lie in memory, or on the machine; on one lane the same body can stand in a GPU
+kernel that loads one row per thread.
 
 Arrays come to the loop as pointers, with a stride in bytes from row to row and along every axis of a row. So W rows at
 a time are loaded as vectors and transposed in registers, the body runs, and its results are transposed back. Rows whose
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
 
-def print_body(recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = (), cleared: bool = False) -> int:
+def print_body(
+    recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = (), cleared: bool = False
+) -> int:
     """Define `@body` of what `program`, without empty ports, recorded; how many vectors `%state` addresses.
 
     `ahead` has, per port, how many cache lines to prefetch; only a graph does. If the number returned is 0, there is no
