@@ -1,6 +1,7 @@
-"""Time the first call of a fresh process: `python -m benchmarks.first_answer ROBOT ROWS auto|unrolled|looped|QUANTITY`.
+"""Time the first call of a fresh process: `python -m benchmarks.first_answer ROBOT ROWS auto|unrolled|looped|NAME`.
 
-The call is that of forward dynamics, or of the quantity of the tree with that name. Prints one JSON object of seconds: import, building the model, the first call.
+The call is that of forward dynamics, or of the quantity of the tree with that name. Prints one JSON object of seconds:
+import, building the model, the first call.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ MUTANTS: list[Mutant] = [
         ("v, half = self.t.vector, (\"sin\", \"cos\").index(op)", "v, half = self.t.vector, (\"cos\", \"sin\").index(op)", "sine and cosine exchanged"),
         ("where = self.new(f\"add i64 %{label}.i, {first}\")", "where = self.new(f\"add i64 %{label}.i, 0\")", "sines of a second port overwrite those of the first"),
         ("last = [(self._operand(k), place) for k, places in stores.items() for place in places]", "last = []", "results that are inputs or constants are not stored"),
-        ("if count > MANY_ZEROS and not self.in_place}", "if count > MANY_ZEROS}", "a march clears outputs that it still reads"),
+        ("if count > MANY_ZEROS and not (self.in_place or self.sparse)}", "if count > MANY_ZEROS}", "a march clears outputs that it still reads"),
     ),
     *changes(
         "machines/llvm/batch_loop.py", ARRAYS,

@@ -29,8 +29,8 @@ where `v = [w; u]`, `h = m c` and `J` the rotational inertia about the origin. A
 `BC` is kept as `K` and `P`, and `IC` as mass `m`, first moment `h` and `J`: 22 numbers in place of 57.
 
 Source: S. Singh, R. P. Russell, P. M. Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial
-vector algebra, IEEE Robotics and Automation Letters 7 (2022) 1776-1783, carried over to body frames, to joints with
-several rates along the tangent and to `S` that depends on q; `B` after Echeandia and Wensing (2021).
+vector algebra, IEEE Robotics and Automation Letters 7(2), 2022, carried over to body frames, to joints with several
+rates along the tangent and to `S` that depends on q; `B` after Echeandia and Wensing (2021).
 Equations: F6(2), F6(3), F6(4); FX(A2), FX(B3), FX(C1).
 """
 
@@ -257,9 +257,8 @@ def _forward_stages(model: Model, inputs: Inputs) -> Stages:
 
     at, n, nv = _forward(model, inputs), len(inputs), model.nv
     a, a_q, a_v, a_tau, tau_q, tau_v, Li, minus = range(n, n + 8)  # the arguments: outputs, then scratch
-    related = ca.SX(
-        (at.Li + at.Li.T + at.tau_q + at.tau_v).sparsity(), 0
-    )  # zeros, where a joint lies before or beyond another
+    # zeros where one joint lies before another, beyond it, or is the same: in those rows a column has entries
+    related = ca.SX((at.Li + at.Li.T + at.tau_q + at.tau_v).sparsity(), 0)
     lower = ca.tril(at.Li, False)
     entries: Any = lower.nonzeros()
     given = {(tau_q, a_q): at.tau_q, (tau_v, a_v): at.tau_v}
