@@ -68,8 +68,8 @@ def _pinocchio(derivative: Derivative, robot: Robot) -> dict[str, Block]:
     columns = [
         [np.array(column) for column in array.T] for array in robot.pinocchio_states(*robot.states(SINGLE_STATES))
     ]
-    states = [(model, model.createData(), *state) for state in zip(*columns, strict=True)]
-    states = [(model, states[0][1], *state[2:]) for state in states]
+    data = model.createData()
+    states = [(model, data, *state) for state in zip(*columns, strict=True)]
     one = pin.Model()
     joint = one.addJoint(0, pin.JointModelRZ(), pin.SE3.Identity(), "joint")
     one.appendBodyToJoint(joint, pin.Inertia(1.0, np.ones(3), np.eye(3)), pin.SE3.Identity())
@@ -83,7 +83,7 @@ def _pinocchio(derivative: Derivative, robot: Robot) -> dict[str, Block]:
     }
 
 
-def _differentiated_operations(derivative: Derivative, robot: Robot) -> int:
+def _differentiated_operations(robot: Robot) -> int:
     """Operations of automatic differentiation of inverse dynamics, for comparison."""
     import casadi as ca
 
@@ -114,7 +114,7 @@ def _measure(run: Run, derivative: Derivative, robot: Robot) -> tuple[str, ...]:
     if longest is not None:
         run.below(f"{what}: ns", longest, t["cardan"].median, ns)
     operations = _total(counted(tree_kernel(robot.model, derivative.quantity)))
-    by_differentiation = _differentiated_operations(derivative, robot) if derivative.key == "inverse" else None
+    by_differentiation = _differentiated_operations(robot) if derivative.key == "inverse" else None
     return (
         f"{robot.name}, {robot.model.nv} dof", f"{operations:,}",
         NONE if by_differentiation is None else f"{by_differentiation:,}",
@@ -153,9 +153,9 @@ def section(run: Run) -> str:
         "dynamics with its Jacobians by q, v and a, along the tangent, by the recursion of "
         "`formulation/spatial_derivatives.py`. Batches on one thread, ns for each state, medians of the rounds. "
         f"{IN_CACHE} rows leave the results in a core's caches, as Pinocchio's do; {LARGE} rows go to memory. "
-        "Pinocchio has no batch call for these: it is called from Python for each state, and the cost of calling is subtracted: "
-        "the call on a model of one joint, and copies of three matrices. `by differentiation`: operations of automatic "
-        "differentiation of the graph of inverse dynamics by q and v.\n\n"
+        "Pinocchio has no batch call for these: it is called from Python for each state, and the cost of calling is "
+        "subtracted: the call on a model of one joint, and copies of three matrices. `by differentiation`: operations of "
+        "automatic differentiation of the graph of inverse dynamics by q and v.\n\n"
         + "\n\n".join(texts)
         + f"\n\nFirst call of a fresh process on {FIRST_ROWS} states, ms, with the model built.\n\n"
         + table(("robot and function", "cold", "from cache"), first)
