@@ -154,8 +154,8 @@ def section(run: Run) -> str:
         "`formulation/spatial_derivatives.py`. Batches on one thread, ns for each state, medians of the rounds. "
         f"{IN_CACHE} rows leave the results in a core's caches, as Pinocchio's do; {LARGE} rows go to memory. "
         "Pinocchio has no batch call for these: it is called from Python for each state, and the cost of calling is "
-        "subtracted: the call on a model of one joint, and copies of three matrices. `by differentiation`: operations of "
-        "automatic differentiation of the graph of inverse dynamics by q and v.\n\n"
+        "subtracted: the call on a model of one joint, and copies of three matrices. `by differentiation`: operations "
+        "of automatic differentiation of the graph of inverse dynamics by q and v.\n\n"
         + "\n\n".join(texts)
         + f"\n\nFirst call of a fresh process on {FIRST_ROWS} states, ms, with the model built.\n\n"
         + table(("robot and function", "cold", "from cache"), first)

@@ -89,7 +89,6 @@ def _own_sums(b: Node) -> None:
     b.f = stack(n, b.m * ud + cross(wd, b.h) + cross(b.P, w / 2))  # I a + B v: F6(2) of a moving body
 
 
-@cache
 def _subspace_changes(kind: Kind) -> casadi.Function:
     """Of a joint whose `S` depends on q: `(S qd)'`, `(S qdd + Sdot qd)'` and `d(Sdot qd)/d qd`, (6, nv) each."""
     import casadi as ca
@@ -100,7 +99,6 @@ def _subspace_changes(kind: Kind) -> casadi.Function:
     return ca.Function("subspace_changes", [q, qd, qdd], changes)
 
 
-@cache
 def _force_change(kind: Kind) -> casadi.Function:
     """Of a joint whose `S` depends on q: `(S^T f)'` (nv, nv) with the force f (6,) held."""
     import casadi as ca
@@ -150,9 +148,9 @@ def mass_force(b: Node) -> tuple[Matrix, ...]:
     return _inertia(b) @ b.S, own_columns(b)
 
 
-def carry_first(c: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
-    """Take the first forces across a joint; the last two belong to the joint where they start."""
-    return *(c.X.T @ F for F in forces[:-1]), not_carried(forces[-1])
+def carry_mass_force(c: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
+    """Take the force across a joint, but for the armature of its own."""
+    return c.X.T @ forces[0], not_carried(forces[1])
 
 
 def mass_block(j: Node, forces: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
@@ -199,7 +197,7 @@ INVERSE_DYNAMICS_DERIVATIVES = Recursion(
     ground={"a": "gravity"}, regrouped=True,
 )  # fmt: skip
 _FORCE_AND_MASS = Recursion(
-    "force_and_mass", ("q", "qd", "qdd"), _SUMS, (*_SWEEPS, Climb(mass_force, carry_first, mass_block, ("H",))),
+    "force_and_mass", ("q", "qd", "qdd"), _SUMS, (*_SWEEPS, Climb(mass_force, carry_mass_force, mass_block, ("H",))),
     (Output("tau", "tau", "joint"), Output("M", "H", "matrix")), ground={"a": "gravity"}, regrouped=True,
 )  # fmt: skip
 
