@@ -28,6 +28,7 @@ from benchmarks import (
     precision,
     simulating,
     throughput,
+    two_step,
 )
 from benchmarks.machine import machine_text
 from benchmarks.report import Run
@@ -37,6 +38,7 @@ SECTIONS: dict[str, Callable[[Run], str]] = {
     "derivatives": derivatives.section,
     "loops": closed.section,
     "points": points.section,
+    "two_step": two_step.section,
     "simulate": simulating.section,
     "batch": batches.section,
     "agreement": agreement.section,

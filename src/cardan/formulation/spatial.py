@@ -7,7 +7,7 @@ articulated inertia and bias force; `IC` composite inertia; `R`, `r0` axes and o
 components; `h` momentum, `T` kinetic energy.
 
 Source: RBDA tables 5.1, 6.2 and 7.1; F6; FX; the Coriolis matrix after Echeandia and Wensing (2021).
-Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B1), FX(B3), FX(C1).
+Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B3), FX(C1).
 """
 
 from __future__ import annotations
