@@ -20,6 +20,7 @@ from benchmarks import (
     batches,
     closed,
     compiling,
+    derivatives,
     equations,
     growth,
     operations,
@@ -34,6 +35,7 @@ from benchmarks.report import Run
 
 SECTIONS: dict[str, Callable[[Run], str]] = {
     **{key: partial(throughput.section, key=key) for key in throughput.FUNCTIONS},
+    "derivatives": derivatives.section,
     "loops": closed.section,
     "points": points.section,
     "two_step": two_step.section,

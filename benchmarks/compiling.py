@@ -39,7 +39,7 @@ def python(arguments: list[str], cache: str) -> str:
     return done.stdout
 
 
-def _first(name: str, rows: int, drive: str, tries: int) -> dict[str, float]:
+def first_calls(name: str, rows: int, drive: str, tries: int) -> dict[str, float]:
     """Medians over fresh processes: a cold call, the same with a cache, importing, building the model."""
     cold, warm = [], []
     for _ in range(tries):
@@ -74,7 +74,7 @@ def section(run: Run) -> str:
                 continue
             with run.step(f"compile {name} {drive}"):
                 again = 1 if drive == "unrolled" and longest >= 100 else tries
-                one, batch = (_first(name, n, drive, again) for n in (1, BATCH))
+                one, batch = (first_calls(name, n, drive, again) for n in (1, BATCH))
                 what = f"{chosen}, as chosen" if drive == "auto" else drive
                 cells = one["cold"], one["cached"], batch["cold"], batch["cached"]
                 rows.append((name, what, *map(ms, cells), ms(one["model"])))

@@ -1,6 +1,7 @@
-"""Time the first call of a fresh process: `python -m benchmarks.first_answer ROBOT ROWS auto|unrolled|looped`.
+"""Time the first call of a fresh process: `python -m benchmarks.first_answer ROBOT ROWS auto|unrolled|looped|NAME`.
 
-Prints one JSON object of seconds: import, building the model, the first call.
+The call is that of forward dynamics, or of the quantity of the tree with that name. Prints one JSON object of seconds:
+import, building the model, the first call.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ def main() -> None:
     called = perf_counter()
     if drive == "auto":
         cd.forward_dynamics(model, *arrays)
+    elif drive not in ("unrolled", "looped"):
+        from cardan.structure.kernels import tree_kernel
+
+        tree_kernel(model, drive)(*arrays)
     else:
         from cardan.formulation.spatial import SPATIAL
         from cardan.structure.kernels import compile_quantity

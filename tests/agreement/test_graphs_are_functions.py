@@ -59,8 +59,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 ONE_FORM = {"body_accelerations", "joint_axes", "coriolis_matrix", "plus", "rates"}  # without a formulation
 # of the contract these are methods of `Equations`, in the formulation's own coordinates
 METHODS = {"system", "lift", "project", "rates", "plus", "momentum_equations"}
-# each of its two results is a function: `cd.subtree_kinetic_energy`, `cd.subtree_momentum`
-SPLIT = {"subtrees"}
+# each result of `subtrees` is a function, `cd.subtree_kinetic_energy` and `cd.subtree_momentum`; the derivatives have
+# tests of their own
+SPLIT = {"subtrees", "inverse_dynamics_derivatives", "forward_dynamics_derivatives"}
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from cardan.program.graph import Graph, read
 from cardan.program.march import BUSY, Each, March, Scheduled
 from cardan.program.program import Port, Program, record
 from cardan.program.schedule import ClimbRound, Round, Schedule
+from cardan.program.stages import Stage, Stages, Window
 
 x, y = ca.SX.sym("x", 2), ca.SX.sym("y")
 
@@ -79,6 +80,34 @@ def test_climbs_need_scratch():
     carries = sum(climb.graphs["carry"][0].operations().values()) * n * (n - 1) // 2
     starts = sum(climb.graphs["start"][0].operations().values()) * n
     assert sum(climb.operations().values()) == starts + gives + carries
+
+
+def test_stages():
+    """Rows of a matrix (2, 3) doubled into scratch, then each column c of it times x: places counted by hand."""
+    A, v, c = ca.SX.sym("A", 2, 3), ca.SX.sym("v", 2), ca.SX.sym("c", 2)
+    sparse = ca.SX(2, 3)
+    sparse[0, :], sparse[1, 2] = 2 * A[0, :], 2 * A[1, 2]
+    double = ca.Function("double", [A], [sparse])
+    times = ca.Function("times", [v, c], [ca.vertcat(v[0] * c[0], v[1] * c[1] + 1)])
+    column = Window(3, 1, 1, 3)  # from the second column on
+    first = Stage(double, (Window(0),), (Window(3),))
+    each = Stage(times, (Window(1), column), (Window(2, 1, 1, 3),), 2)
+    alone = Stage(ca.Function("alone", [v], [v]), (Window(1),), (Window(2, 0, 0, 3),))
+    stages = Stages(
+        (Stage(ca.Function("clear", [], [ca.SX.zeros(2, 3)]), (), (Window(3),)), first, each, alone), (2, 1), (6,)
+    )
+    assert (stages.state_size, stages.operations()) == (6, {"twice": 4, "mul": 4, "add": 2})
+    ports = (Port("A", (2, 3)), Port("x", (2,))), (Port("B", (2, 3)),)
+    kernel = compile_program(Program("staged", *ports, "key of stages", lambda: stages))
+    rng = np.random.default_rng(1)
+    for rows in ((), (1,), (11,)):
+        A, x = rng.standard_normal((*rows, 2, 3)), rng.standard_normal((*rows, 2))
+        expected = 2 * A * x[..., None]
+        expected[..., 1, 1:] = 2 * A[..., 1, 1:] * x[..., 1:] * [0, 1] + 1
+        expected[..., :, 0] = x
+        assert np.allclose(kernel(A, x), expected, rtol=1e-15)
+    with pytest.raises(CardanError, match=r"f: port 'i1' is empty; stages need elements in every port"):
+        record(program(stages, [3, 0], [3]))
 
 
 def test_march():

@@ -30,7 +30,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "program/schedule.py", "machines/test_programs.py agreement/test_drives.py",
-        ("return (self.message + 2) * self.widest", "return self.message", "memory of a climb is too short"),
+        ("return (self.message + 2 * len(self.outputs)) * self.widest", "return self.message", "memory of a climb is too short"),
     ),
     *changes(
         "machines/llvm/graph.py", OPERATIONS,
@@ -46,7 +46,7 @@ MUTANTS: list[Mutant] = [
         ("v, half = self.t.vector, (\"sin\", \"cos\").index(op)", "v, half = self.t.vector, (\"cos\", \"sin\").index(op)", "sine and cosine exchanged"),
         ("where = self.new(f\"add i64 %{label}.i, {first}\")", "where = self.new(f\"add i64 %{label}.i, 0\")", "sines of a second port overwrite those of the first"),
         ("last = [(self._operand(k), place) for k, places in stores.items() for place in places]", "last = []", "results that are inputs or constants are not stored"),
-        ("if count > MANY_ZEROS and not self.in_place}", "if count > MANY_ZEROS}", "a march clears outputs that it still reads"),
+        ("if count > MANY_ZEROS and not (self.in_place or self.sparse)}", "if count > MANY_ZEROS}", "a march clears outputs that it still reads"),
     ),
     *changes(
         "machines/llvm/batch_loop.py", ARRAYS,
@@ -66,7 +66,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "machines/llvm/schedule.py", "agreement/test_drives.py machines/test_programs.py",
-        ("for value, m, n in ((across, col, row), (up, row, col)):", "for value, m, n in ((across, row, col), (up, col, row)):", "looped matrices are transposed"),
+        ("for m, n in ((row, col), (col, row))", "for m, n in ((col, row), (row, col))", "looped matrices are transposed"),
     ),
     *changes(
         "machines/javascript/operations.py", "machines/test_javascript.py",

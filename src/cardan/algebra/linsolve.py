@@ -102,6 +102,16 @@ def tree_solve(factor: Factor, ancestor: Sequence[int], b: AnyMatrix) -> AnyMatr
     return ca.vertcat(*x)
 
 
+def tree_inverse_factor(factor: Factor, ancestor: Sequence[int], like: Matrix) -> Matrix:
+    """`L^-1` of the factor of `tree_factor`, with the zeros of `L`: `H^-1 = L^-1 D^-1 L^-T`."""
+    inverse = type(like).eye(len(ancestor))
+    for k, parent in enumerate(ancestor):
+        for i in _path(parent, ancestor):
+            for j in _path(i, ancestor):
+                inverse[k, j] = inverse[k, j] - factor.L[k][i] * inverse[i, j]
+    return inverse
+
+
 @dataclass(frozen=True)
 class LU:
     """Pivots in order, and for each the entries `(row, L)` below it and `(column, U)` to its right."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, vector, zeros
-from cardan.algebra.spatial import crm
+from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, zeros
+from cardan.algebra.spatial import crm, shift_of
 from cardan.formulation.measured_joint import MeasuredJoint, fixed_transform, frame_in_link, measure, near
 from cardan.formulation.recursion import Node, Nodes, Recursion, Sweep, run
 from cardan.model.force import BodyPose
@@ -48,10 +48,8 @@ def pose(b: Node, p: Node) -> None:
 
 def _moved(R: Matrix, r0: Matrix, F: Matrix) -> tuple[Matrix, Matrix]:
     """Axes and origin after a factor `[E 0; -E r x E]`, of which either E is 1 or r is 0."""
-    B = F[3:, :3]
-    if B.nnz():
-        return R, r0 + R @ vector(B[1, 2], B[2, 0], B[0, 1])  # B = -(r x)
-    return R @ F[:3, :3].T, r0
+    r = shift_of(F)
+    return (R @ F[:3, :3].T, r0) if r is None else (R, r0 + R @ r)
 
 
 def motion(b: Node, p: Node) -> None:

@@ -144,17 +144,17 @@ class _Recorder:
             pieces = tuple(ca.vertsplit(column, list(np.cumsum([0, *parts]))))
             ports = [*tracer.ports(), column]
             carry.append(ca.Function("carry", ports, [ca.densify(ca.vertcat(*climb.carry(tracer.node(), pieces)))]))
-            up, across = climb.give(tracer.node(), pieces)
-            give.append(ca.Function("give", ports, [ca.densify(up), ca.densify(across)]))
+            give.append(ca.Function("give", ports, [*map(ca.densify, climb.give(tracer.node(), pieces))]))
         names = [name for name in JOINT_INPUTS if name in self.recursion.inputs]
         rows = [
             [*self._link_row(i, [])[:-1], link.parent, link.v.start, link.kind.nv]
             for i, link in enumerate(self.tree.links)
         ]
-        number = next(n for n, o in enumerate(self.recursion.outputs) if o.attribute == climb.attribute)
+        attributes = [o.attribute for o in self.recursion.outputs]
+        numbers = tuple(attributes.index(attribute) for attribute in climb.attributes)
         inputs = tuple(self.recursion.inputs.index(name) for name in names)
         table = np.array(rows, dtype=np.int64)
-        return ClimbRound(tuple(start), tuple(carry), tuple(give), inputs, table, width, number, self.tree.nv)
+        return ClimbRound(tuple(start), tuple(carry), tuple(give), inputs, table, width, numbers, self.tree.nv)
 
     def _totals(self) -> list[Round]:
         """A round that writes the sums on the ground to the outputs."""

@@ -204,7 +204,7 @@ JOINT_WRENCHES = Recursion(
 )  # fmt: skip
 MASS_MATRIX = Recursion(
     "mass_matrix", ("q",), _COMPOSITE,
-    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in), Climb(composite_force, force_to_parent, mass_block, "H")),
+    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in), Climb(composite_force, force_to_parent, mass_block, ("H",))),
     (Output("M", "H", "matrix"),),
 )  # fmt: skip
 KINETIC_ENERGY = Recursion(

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from cardan.algebra.linsolve import tree_factor, tree_solve
 from cardan.algebra.matrix import Matrix, constant, eye, mirrored, stack, zeros
@@ -16,6 +19,9 @@ from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
+
+if TYPE_CHECKING:
+    from cardan.program.stages import Stages
 
 Shape = tuple[int, ...]
 Inputs = dict[str, Matrix]
@@ -31,6 +37,12 @@ class Quantity:
     recursion: Recursion | None = None
     finish: Callable[[Model, list[Matrix]], list[Matrix]] | None = None
     write: Callable[[Model, Inputs], list[Matrix]] | None = None
+    stages: Callable[[Model, Inputs], Stages] | None = None
+    """The same as `write` in stages, for compiling, where that is better; the inputs have "p" last if there are any."""
+    most_climbs: int | None = None
+    """From how many steps of climbs on (`climbs`) it is looped or put together, though the model is not large."""
+    put_together: Callable[..., tuple[np.ndarray, ...]] | None = None
+    """For large models: the results from arrays, and first a function that gives the kernel of another quantity."""
     shapes: dict[str, Shape] | None = None
     """Shapes of the inputs where they are not those of `port_shape`."""
 
@@ -45,6 +57,14 @@ class Quantity:
         assert self.recursion is not None
         results = unroll(self.recursion, model, inputs)
         return self.finish(model, results) if self.finish else results
+
+
+def climbs(model: Model) -> int:
+    """How many steps climbs from all links to the root take together."""
+    depth: list[int] = []
+    for link in model.tree.links:
+        depth.append(1 if link.parent == GROUND else depth[link.parent] + 1)
+    return sum(depth)
 
 
 def port_shape(model: Model, port: str) -> Shape:

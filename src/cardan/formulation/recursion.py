@@ -54,14 +54,14 @@ class Climb:
     """From every link to the root, carrying columns that belong to the link's own coordinates.
 
     `start(b)` gives the columns, `carry(c, columns)` takes them across the joint of c to its parent, and `give(j,
-    columns)` what they mean there: the block in j's rows and the start's columns, and, transposed, the block in the
-    start's rows and j's columns.
+    columns)` what they mean there, two blocks for each matrix in `attributes`: the block in j's rows and the start's
+    columns, and, transposed, the block in the start's rows and j's columns.
     """
 
     start: Callable[[Node], tuple[Matrix, ...]]
     carry: Callable[[Node, tuple[Matrix, ...]], tuple[Matrix, ...]]
-    give: Callable[[Node, tuple[Matrix, ...]], tuple[Matrix, Matrix]]
-    attribute: str
+    give: Callable[[Node, tuple[Matrix, ...]], tuple[Matrix, ...]]
+    attributes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,8 @@ def run(recursion: Recursion, model: Model, inputs: dict[str, Matrix]) -> Nodes:
     nodes = Nodes(links, bodies, _ground_node(recursion, model, like))
     for item in recursion.passes:
         if isinstance(item, Climb):
-            setattr(nodes.ground, item.attribute, _climb(item, model, links, like))
+            for name, matrix in zip(item.attributes, _climb(item, model, links, like), strict=True):
+                setattr(nodes.ground, name, matrix)
             continue
         if item.order.startswith("bodies"):
             pairs = [(b, nodes.carrier(i)) for i, b in zip(tree.body_link, bodies, strict=True)]
@@ -173,24 +174,25 @@ def ground_value(value: str, model: Model) -> np.ndarray:
     return values[value]
 
 
-def _climb(climb: Climb, model: Model, links: list[Node], like: Matrix) -> Matrix:
-    """Fill a matrix (nv, nv) by climbing from each link."""
+def _climb(climb: Climb, model: Model, links: list[Node], like: Matrix) -> list[Matrix]:
+    """Fill matrices (nv, nv) by climbing from each link."""
     tree = model.tree
-    result = type(like)(tree.nv, tree.nv)
+    results = [type(like)(tree.nv, tree.nv) for _ in climb.attributes]
     for i, link in enumerate(tree.links):
         columns = climb.start(links[i])
         j = i
         while True:
             at = tree.links[j]
-            column, row = climb.give(links[j], columns)
-            result[at.v, link.v] = column
-            if j != i:
-                result[link.v, at.v] = row.T
+            blocks = climb.give(links[j], columns)
+            for result, column, row in zip(results, blocks[::2], blocks[1::2], strict=True):
+                result[at.v, link.v] = column
+                if j != i:
+                    result[link.v, at.v] = row.T
             if at.parent == GROUND:
                 break
             columns = climb.carry(links[j], columns)
             j = at.parent
-    return result
+    return results
 
 
 def _ground_node(recursion: Recursion, model: Model, like: Matrix) -> Node:

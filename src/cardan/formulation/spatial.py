@@ -32,6 +32,7 @@ from cardan.formulation.armature import drive_force, not_carried, own_columns, r
 from cardan.formulation.kinematics import joint, pose, velocity
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_body, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, run
+from cardan.formulation.spatial_derivatives import FORWARD, INVERSE
 from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, totals
 from cardan.model.joint import configuration_rate
 from cardan.model.model import Model
@@ -287,12 +288,13 @@ JOINT_WRENCHES = Recursion(
 )  # fmt: skip
 MASS_MATRIX = Recursion(
     "mass_matrix", ("q",), {"IC": "symmetric6"},
-    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in), Climb(composite_force, carry_composite, mass_block, "H")),
+    (Sweep(_OUT, composite_out), Sweep(_IN, composite_in), Climb(composite_force, carry_composite, mass_block, ("H",))),
     (Output("M", "H", "matrix"),), regrouped=True,
 )  # fmt: skip
 CORIOLIS_MATRIX = Recursion(
     "coriolis_matrix", ("q", "qd"), {"v": "vector6", "IC": "symmetric6", "BC": "general6"},
-    (Sweep(_OUT, coriolis_out), Sweep(_IN, coriolis_in), Climb(coriolis_force, force_to_parent, coriolis_block, "C")),
+    (Sweep(_OUT, coriolis_out), Sweep(_IN, coriolis_in),
+     Climb(coriolis_force, force_to_parent, coriolis_block, ("C",))),
     (Output("C", "C", "matrix"),), regrouped=True,
 )  # fmt: skip
 KINETIC_ENERGY = Recursion(
@@ -349,6 +351,8 @@ class Spatial(TreeFormulation):
             "forward_dynamics_loaded", ("q", "v", "tau", "wrenches"), (("a", per_velocity),), FORWARD_DYNAMICS_LOADED
         ),
         *joint_space_quantities(INVERSE_DYNAMICS, INVERSE_DYNAMICS_LOADED, MASS_MATRIX),
+        INVERSE,
+        FORWARD,
         Quantity("coriolis_matrix", ("q", "v"), (("C", square),), CORIOLIS_MATRIX),
         *totals(
             KINETIC_ENERGY, MOMENTUM, COMPOSITE_INERTIA,

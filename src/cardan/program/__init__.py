@@ -4,6 +4,7 @@
   `record` runs it, checks the result against the ports, and returns one of the following three.
 - `graph`: a `Graph` is a straight line of numbered values, read from a CasADi function.
 - `schedule`: a `Schedule` calls small graphs for every link of a large model.
+- `stages`: `Stages` are graphs in order, some of them repeated for columns of a matrix.
 - `march`: a `March` repeats a step, made of graphs and schedules, until every system is done.
 
 `cardan.machines` turns a program into machine code. Derivatives of programs are programs too: functions from a program

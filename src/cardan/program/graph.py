@@ -62,6 +62,10 @@ class Graph:
                     count[a] += 1
         return count
 
+    def sparse_outputs(self) -> set[int]:
+        """The output ports with an element that is the number 0."""
+        return {port for port, _, k in self.outputs if self.op[k] == "const" and self.args[k][0] == 0.0}
+
     def operations(self) -> dict[str, int]:
         """How many of each operation one evaluation takes."""
         return dict(Counter(op for op in self.op if op not in ("input", "const")))

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from cardan.program.graph import Graph
     from cardan.program.march import March
     from cardan.program.schedule import Schedule
+    from cardan.program.stages import Stages
 
-    Recorded = Graph | Schedule | March  # what a machine prints: each has `operations()` and `state_size`
+    Recorded = Graph | Schedule | March | Stages  # what a machine prints: each has `operations()` and `state_size`
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,15 @@ class Port:
 class Program:
     """What to compute.
 
-    `record` returns a CasADi SX function with one dense input and one output per port, or a schedule or march. It runs
-    only when no compiled code is cached. `key` is a hex digest that identifies the result without recording it.
+    `record` returns a CasADi SX function with one dense input and one output per port, a schedule, march or stages. It
+    runs only when no compiled code is cached. `key` is a hex digest that identifies the result without recording it.
     """
 
     name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     key: str
-    record: Callable[[], casadi.Function | Schedule | March]
+    record: Callable[[], casadi.Function | Schedule | March | Stages]
     repeats: int = 1
     """About how often a call runs what is recorded; decides whether threads are worthwhile."""
 
@@ -83,14 +84,14 @@ def record(program: Program) -> Recorded:
     from cardan.program.graph import read
     from cardan.program.march import March  # which code from the cache does without
     from cardan.program.schedule import Schedule
+    from cardan.program.stages import Stages
 
     recorded: Any = program.record()
-    if isinstance(recorded, Schedule):
+    if isinstance(recorded, (Schedule, Stages)):
         for port in program.ports:
             if port.size == 0:
-                raise CardanError(
-                    f"{program.name}: port {port.name!r} is empty; a schedule needs elements in every port"
-                )
+                what = "a schedule needs" if isinstance(recorded, Schedule) else "stages need"
+                raise CardanError(f"{program.name}: port {port.name!r} is empty; {what} elements in every port")
         return recorded
     if isinstance(recorded, March):
         _require_sizes(program, recorded.input_sizes, recorded.output_sizes)

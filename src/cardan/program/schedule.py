@@ -53,13 +53,13 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class ClimbRound:
-    """Walks from every link to the root, which fill a square matrix.
+    """Walks from every link to the root, which fill square matrices.
 
     A walk carries a message with one column for each coordinate of its link; a column has `message` numbers.
     `start[k]`, `carry[k]` and `give[k]` serve links of class k: `start` makes all columns, `carry` takes one column to
-    the parent, `give` makes entries of the matrix from one column. A row of `links`: class, constants, coordinates in
-    `inputs`, state, parent's row or -1, first coordinate, number of coordinates. The matrix is port `output`,
-    (size, size).
+    the parent, `give` makes entries of the matrices from one column, two rows of entries for each. A row of `links`:
+    class, constants, coordinates in `inputs`, state, parent's row or -1, first coordinate, number of coordinates. The
+    matrices are the ports `outputs`, (size, size) each.
     """
 
     start: tuple[casadi.Function, ...]
@@ -68,7 +68,7 @@ class ClimbRound:
     inputs: tuple[int, ...]
     links: np.ndarray
     message: int
-    output: int
+    outputs: tuple[int, ...]
     size: int
 
     @cached_property
@@ -83,8 +83,8 @@ class ClimbRound:
 
     @property
     def scratch_size(self) -> int:
-        """Numbers of memory besides the state of the nodes: a message and two rows of entries."""
-        return (self.message + 2) * self.widest
+        """Numbers of memory besides the state of the nodes: a message, and two rows of entries a matrix."""
+        return (self.message + 2 * len(self.outputs)) * self.widest
 
     def operations(self) -> dict[str, int]:
         """How many of each operation the walks take."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from cardan.algebra.free_number import FreeNumber
 from cardan.errors import UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.quantity import Quantity, Shape
+from cardan.formulation.quantity import Quantity, Shape, climbs
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.tree import TreeFormulation
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -95,14 +96,17 @@ def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | No
 
     `facts` are what the kernel depends on beside the model and the quantity's name.
     """
+    large = is_large(model) or (q.most_climbs is not None and climbs(model) > q.most_climbs and not model.parameters)
+    if q.put_together is not None and large:
+        return _PutTogether(model, facts, q.put_together)
     if looped is None:
-        looped = is_large(model) and q.recursion is not None
+        looped = large and q.recursion is not None
     inputs, outputs = ports_of(model, q)
     if model.parameters:
-        kernel = _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: function_of(model, q))
+        kernel = _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: _unrolled(model, q))
         return FreeKernel(kernel, *parameter_arguments(model))
     if not looped:
-        return _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: function_of(model, q))
+        return _kernel(model, f"{facts} {q.name}", inputs, outputs, lambda: _unrolled(model, q))
     from cardan.formulation.looping import record_schedule  # which small models do without
 
     assert q.recursion is not None
@@ -145,6 +149,25 @@ class FreeKernel:
         return FreeKernel(self.kernel, p)
 
 
+class _PutTogether:
+    """Results from those of other kernels of the same formulation, put together with NumPy."""
+
+    def __init__(self, model: Model, formulation: str, compute: Callable[..., tuple[np.ndarray, ...]]) -> None:
+        self.model, self.formulation, self.compute = model, formulation, compute
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        def kernel(name: str) -> Callable[..., Any]:
+            return partial(tree_kernel(self.model, name, self.formulation), threads=threads)
+
+        results = self.compute(kernel, *args)
+        if out is None:
+            return results
+        for given, result in zip(out, results, strict=True):
+            if given is not None:
+                given[...] = result
+        return tuple(result if given is None else given for given, result in zip(out, results, strict=True))
+
+
 class _InTwo:
     """A looped kernel, and a small one that takes its results."""
 
@@ -164,6 +187,23 @@ def _kernel(
     return compile_program(Program(shown, inputs, outputs, key, record))
 
 
+def _unrolled(model: Model, q: Quantity) -> Any:
+    """What is compiled of a quantity, unrolled: its stages, if it has any, or its function."""
+    if q.stages is None or model.nv == 0:
+        return function_of(model, q)
+    written, symbols, free = _symbols(model, q)
+    return q.stages(written, symbols | free)
+
+
+def _symbols(model: Model, q: Quantity) -> tuple[Model, dict[str, Any], dict[str, Any]]:
+    """The model to write a graph with, symbols for the inputs of a quantity, and for free parameters."""
+    import casadi as ca
+
+    symbols = {port: ca.SX.sym(port, *(q.input_shape(model, port) or (1,))) for port in q.inputs}
+    written, p = symbolic(model)
+    return written, symbols, {"p": p} if model.parameters else {}
+
+
 def function_of(model: Model, q: Quantity) -> Any:
     """The CasADi function of a quantity, unrolled, with named inputs and outputs.
 
@@ -171,9 +211,7 @@ def function_of(model: Model, q: Quantity) -> Any:
     """
     import casadi as ca
 
-    symbols = {port: ca.SX.sym(port, *(q.input_shape(model, port) or (1,))) for port in q.inputs}
-    written, p = symbolic(model)
-    free = {"p": p} if model.parameters else {}
+    written, symbols, free = _symbols(model, q)
     names = [name for name, _ in q.outputs]
     outputs = [f"{name}_out" if name in symbols else name for name in names]
     return ca.Function(

@@ -2,9 +2,9 @@
 
 The body is any program as one function on lanes: `@body(ptr %in0, ..., ptr %out0, ..., <the rest>)`. Each pointer
 addresses one vector of lanes per element of its port, in C order. The rest is `ptr %state`, memory of the body's own,
-for a schedule or a march, and the pointers to prefetch from, if any, for a graph. Nothing in it, or in what it calls,
-depends on how the rows of a batch lie in memory, or on the machine; on one lane the same body can stand in a GPU kernel
-that loads one row per thread.
+for a schedule, a march or stages, and the pointers to prefetch from, if any, for a graph. Nothing in it, or in what it
+calls, depends on how the rows of a batch lie in memory, or on the machine; on one lane the same body can stand in a GPU
+kernel that loads one row per thread.
 
 Arrays come to the loop as pointers, with a stride in bytes from row to row and along every axis of a row. So W rows at
 a time are loaded as vectors and transposed in registers, the body runs, and its results are transposed back. Rows whose
@@ -20,25 +20,31 @@ from cardan.machines.llvm.graph import print_graph
 from cardan.machines.llvm.march import print_march
 from cardan.machines.llvm.module import Module, VectorType
 from cardan.machines.llvm.schedule import print_schedule
+from cardan.machines.llvm.stages import print_stages
 from cardan.program.graph import Graph
 from cardan.program.march import March
 from cardan.program.program import Port, Program
+from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
 
-def print_body(recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = ()) -> int:
+def print_body(
+    recorded: Recorded, program: Program, module: Module, ahead: tuple[int, ...] = (), cleared: bool = False
+) -> int:
     """Define `@body` of what `program`, without empty ports, recorded; how many vectors `%state` addresses.
 
     `ahead` has, per port, how many cache lines to prefetch; only a graph does. If the number returned is 0, there is no
-    `%state` among the parameters.
+    `%state` among the parameters. With `cleared` the body of a graph may leave out zeros: its outputs are zero before.
     """
     if isinstance(recorded, Graph):
-        print_graph(recorded, "body", module, ahead=ahead)
+        print_graph(recorded, "body", module, ahead=ahead, cleared=cleared)
         return 0
     if isinstance(recorded, March):
         print_march(recorded, "body", module)
+    elif isinstance(recorded, Stages):
+        print_stages(recorded, "body", module)
     else:
         print_schedule(recorded, "body", module, len(program.inputs), len(program.outputs))
     return max(recorded.state_size, 1)
@@ -264,11 +270,12 @@ def _print_gather(module: Module) -> None:
 class _BatchLoop:
     """The loop over rows of one program, under construction."""
 
-    def __init__(self, program: Program, module: Module, state: int, few: int) -> None:
+    def __init__(self, program: Program, module: Module, state: int, few: int, sparse: set[int]) -> None:
         self.inputs, self.outputs, self.ports = program.inputs, program.outputs, program.ports
         self.module, self.t = module, module.type
         self.state = state  # numbers per lane that the body keeps to itself
         self.few = few
+        self.sparse = sparse  # outputs whose lanes are set to zero once, before the first rows
         self.lines: list[str] = []
 
     def _scratch(self) -> int:
@@ -280,6 +287,13 @@ class _BatchLoop:
                 offset += -(-items * t.bytes // 64) * 64
         self.lines.append(f"  %state = getelementptr i8, ptr %scratch, i64 {offset}")
         return offset + self.state * t.align
+
+    def _clear(self) -> None:
+        """Set the lanes of outputs with structural zeros to zero; the body stores the rest, again and again."""
+        for k in sorted(self.sparse):
+            self.module.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            place, size = f"ptr %lanes{len(self.inputs) + k}", self.outputs[k].size * self.t.align
+            self.lines.append(f"  call void @llvm.memset.p0.i64({place}, i8 0, i64 {size}, i1 false)")
 
     def _describe(self, j: int, port: Port, axis: int) -> int:
         """Load pointer, step and core strides of port `j`, and test for contiguous rows; the next axis."""
@@ -320,6 +334,7 @@ class _BatchLoop:
         axis = 0
         for j, port in enumerate(self.ports):
             axis = self._describe(j, port, axis)
+        self._clear()
         head += [*scratch, f"  %shifted = alloca ptr, i64 {len(self.ports)}", *self.lines]
         self.lines = []
         w = self.t.width
@@ -411,7 +426,9 @@ def print_batch_loop(recorded: Recorded, program: Program, t: VectorType, few: i
     """
     module = Module(t)
     ahead = () if t.width == 1 else tuple(_cache_lines(port, t) for port in program.ports)
-    state = print_body(recorded, program, module, ahead)
+    cleared = t.width > 1 and isinstance(recorded, Graph)  # on one lane the body writes to the rows themselves
+    sparse = recorded.sparse_outputs() if cleared and isinstance(recorded, Graph) else set()
+    state = print_body(recorded, program, module, ahead, cleared)
     sizes = {"s": t.scalar, "b": t.bytes, "w": t.width, "few": few}
     texts = {"copy": _COPY, "fetch": _FETCH, "give": _GIVE, "loop": _CHOOSE}
     if t.width == 1:
@@ -420,5 +437,5 @@ def print_batch_loop(recorded: Recorded, program: Program, t: VectorType, few: i
         _print_gather(module)
     for name, text in texts.items():
         module.functions[name] = text.format(**sizes)
-    module.functions["rows"] = _BatchLoop(program, module, state, few).print("rows")
+    module.functions["rows"] = _BatchLoop(program, module, state, few, sparse).print("rows")
     return module.text()

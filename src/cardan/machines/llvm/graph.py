@@ -24,32 +24,37 @@ _LIBM = {name: name for name in LIBM if name not in ("sin", "cos")} | {"constpow
 
 # lines of a block: 100 to 400 run alike, beyond that large graphs compile and run slower
 BLOCK = 400
-# operations past which values pass between blocks through memory: from about 40,000 on LLVM takes half the time so,
-# while the code of shorter graphs, which have fewer values at a time, can be a tenth slower
-LONG = 40_000
+# operations past which values pass between blocks through memory: from about 50,000 on LLVM takes less time so, down to
+# half, while the code of shorter graphs, which have fewer values at a time, can be a tenth slower
+LONG = 50_000
 MANY_ZEROS = 64
 
 
 def print_graph(
     graph: Graph, symbol: str, module: Module, uniform: frozenset[int] = frozenset(), ahead: tuple[int, ...] = (),
-    in_place: bool = False,
+    in_place: bool = False, sparse: bool = False, cleared: bool = False,
 ) -> None:  # fmt: skip
     """Define `internal void @symbol(ptr %in0, ..., ptr %out0, ..., ptr %ahead0, ...)` and all that it calls.
 
     Each pointer addresses one vector of lanes per element of the port, in C order. An input whose number is in
     `uniform` is an array of scalars, the same for every lane. `ahead` gives, per port, how many cache lines from
     `%aheadN` on to prefetch along the way: all at once they would hold up the body. With `in_place` outputs may share
-    memory with inputs: everything is stored at the end.
+    memory with inputs: everything is stored at the end. With `sparse` an output may have elements between those that
+    are stored, which stay as they are. With `cleared` the outputs are zero before, and zeros are not stored.
     """
-    module.functions[symbol] = _StraightLine(graph, module, uniform, in_place).print(symbol, ahead)
+    line = _StraightLine(graph, module, uniform, in_place, sparse, cleared)
+    module.functions[symbol] = line.print(symbol, ahead)
 
 
 class _StraightLine(Lines):
     """One straight-line function: names of values, and the lines printed so far."""
 
-    def __init__(self, graph: Graph, module: Module, uniform: frozenset[int], in_place: bool) -> None:
+    def __init__(
+        self, graph: Graph, module: Module, uniform: frozenset[int], in_place: bool, sparse: bool, cleared: bool
+    ) -> None:  # fmt: skip
         super().__init__(module.type, "v")
         self.graph, self.module, self.uniform, self.in_place = graph, module, uniform, in_place
+        self.sparse, self.cleared = sparse, cleared
         self.uses = graph.uses()
         self.fused = self._fuse()
         self.name: dict[int, str] = {}
@@ -110,12 +115,14 @@ class _StraightLine(Lines):
 
     def _clear_sparse_outputs(self) -> set[int]:
         """Set ports with many structural zeros to zero as a whole; LLVM takes seconds over thousands of stores."""
+        if self.cleared:
+            return set(range(len(self.graph.output_sizes)))
         zeros: dict[int, int] = {}
         sizes: dict[int, int] = {}
         for port, element, k in self.graph.outputs:
             zeros[port] = zeros.get(port, 0) + self._is_zero(k)
             sizes[port] = max(sizes.get(port, 0), element + 1)
-        cleared = {port for port, count in zeros.items() if count > MANY_ZEROS and not self.in_place}
+        cleared = {port for port, count in zeros.items() if count > MANY_ZEROS and not (self.in_place or self.sparse)}
         for port in sorted(cleared):
             self.module.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
             size = sizes[port] * self.t.align

@@ -135,14 +135,14 @@ class _LoopsOverNodes(Lines):
         return [constants, *ins, *(self.element("%state", at) for at in offsets[1 + n : 3 + n])]
 
     def _climb(self, k: int, r: ClimbRound) -> None:
-        """For every link and each of its columns: give, carry to the parent, give, ... and fill the matrix."""
+        """For every link and each of its columns: give, carry to the parent, give, ... and fill the matrices."""
         names = {what: self._steps(f"{what}{k}", graphs) for what, graphs in r.graphs.items()}
         self._integers(f"links{k}", r.links)
         scratch = self.element("%state", self.schedule.node_state)
-        up = self.element(scratch, r.message * r.widest)
-        across = self.element(up, r.widest)
+        given = [self.element(scratch, (r.message + m) * r.widest) for m in range(2 * len(r.outputs))]
         zero, label = self._for(str(r.size * r.size))
-        self.store("zeroinitializer" if self.t.width > 1 else "0.0", self.element(f"%out{r.output}", zero))
+        for port in r.outputs:
+            self.store("zeroinitializer" if self.t.width > 1 else "0.0", self.element(f"%out{port}", zero))
         self._end(label)
         i, outer = self._for(str(len(r.links)))
         own = self._link(k, r, i)
@@ -154,13 +154,17 @@ class _LoopsOverNodes(Lines):
         self.lines += [f"  br label %{walk}.in", f"{walk}.in:", f"  br label %{walk}", f"{walk}:"]
         self.lines += [f"  %{walk}.j = phi i64 [{i}, %{walk}.in], [%{walk}.up, %{walk}.end]"]
         j = self._link(k, r, f"%{walk}.j")
-        self._choose(j["class"], names["give"], [*j["pointers"], message, up, across])
+        self._choose(j["class"], names["give"], [*j["pointers"], message, *given])
         a, rows = self._for(j["count"])
         row = self.new(f"add i64 {j['first']}, {a}")
-        for value, m, n in ((across, col, row), (up, row, col)):  # on the diagonal `up` is what stays
-            flat = self.new(f"add i64 {self.new(f'mul i64 {m}, {r.size}')}, {n}")
-            entry = self.load(self.element(value, a))
-            self.store(entry, self.element(f"%out{r.output}", flat))
+        below, beside = (
+            self.new(f"add i64 {self.new(f'mul i64 {m}, {r.size}')}, {n}") for m, n in ((row, col), (col, row))
+        )
+        own_block = self.new(f"icmp eq i64 %{walk}.j, {i}")  # of the link's own block `up` is what stays
+        beside = self.new(f"select i1 {own_block}, i64 {below}, i64 {beside}")
+        for port, up, across in zip(r.outputs, given[::2], given[1::2], strict=True):
+            for value, flat in ((across, beside), (up, below)):
+                self.store(self.load(self.element(value, a)), self.element(f"%out{port}", flat))
         self._end(rows)
         self.lines += [f"  %{walk}.top = icmp slt i64 {j['parent']}, 0"]
         self.lines += [f"  br i1 %{walk}.top, label %{walk}.out, label %{walk}.carry", f"{walk}.carry:"]

@@ -1,0 +1,163 @@
+"""Forward and inverse dynamics with their Jacobians: batches, against Pinocchio's derivatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.compiling import first_calls
+from benchmarks.operations import counted
+from benchmarks.report import Run
+from benchmarks.robots import Robot
+from benchmarks.tables import NONE, ms, ns, table, times
+from benchmarks.throughput import SINGLE_STATES
+from benchmarks.timing import Block, Timing, calls, interleave
+from cardan.formulation.formulation import tree_rates
+from cardan.formulation.spatial import SPATIAL
+from cardan.program.graph import read
+from cardan.structure.kernels import tree_kernel
+
+ROBOTS = ("UR5", "Panda", "ANYmal", "Talos")
+IN_CACHE, LARGE = 64, 4096  # rows: results that stay in a core's cache, and results that go to memory
+FIRST_ROWS = 64
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """One function with its Jacobians, and its name in each program; goals by robot."""
+
+    key: str
+    title: str
+    quantity: str
+    value: str
+    pinocchio: str
+    goal: dict[str, float]
+    longest: dict[str, float]
+
+
+# fmt: off
+DERIVATIVES = (
+    Derivative(
+        "forward", "Forward dynamics", "forward_dynamics_derivatives", "forward_dynamics", "computeABADerivatives",
+        {"Panda": 20.0, "ANYmal": 12.0, "Talos": 8.0}, {"Panda": 250e-9, "ANYmal": 1e-6, "Talos": 4e-6},
+    ),
+    Derivative(
+        "inverse", "Inverse dynamics", "inverse_dynamics_derivatives", "inverse_dynamics", "computeRNEADerivatives",
+        {"Panda": 20.0, "ANYmal": 14.0, "Talos": 10.0}, {},
+    ),
+)
+# fmt: on
+COLD, CACHED = {"Panda": 1.0, "Talos": 5.0}, 0.06
+
+
+def _batch(derivative: Derivative, robot: Robot, rows: int) -> Block:
+    """Cardan's batch, in C order, result arrays allocated."""
+    kernel, arrays = tree_kernel(robot.model, derivative.quantity), robot.states(rows)
+    shapes = [shape(robot.model) for _, shape in SPATIAL.quantities[derivative.quantity].outputs]
+    out = tuple(np.zeros((rows, *shape)) for shape in shapes)
+    return Block(lambda: kernel(*arrays, out=out, threads=1), rows)
+
+
+def _pinocchio(derivative: Derivative, robot: Robot) -> dict[str, Block]:
+    """Pinocchio's call for each state, and the overhead of a call: the call on one joint, and copying its results."""
+    import pinocchio as pin
+
+    call, model = getattr(pin, derivative.pinocchio), robot.pinocchio
+    columns = [
+        [np.array(column) for column in array.T] for array in robot.pinocchio_states(*robot.states(SINGLE_STATES))
+    ]
+    data = model.createData()
+    states = [(model, data, *state) for state in zip(*columns, strict=True)]
+    one = pin.Model()
+    joint = one.addJoint(0, pin.JointModelRZ(), pin.SE3.Identity(), "joint")
+    one.appendBodyToJoint(joint, pin.Inertia(1.0, np.ones(3), np.eye(3)), pin.SE3.Identity())
+    still = [(one, one.createData(), *np.zeros((3, 1)))] * SINGLE_STATES
+    small, large = np.zeros((1, 1)), np.zeros((model.nv, model.nv))
+    return {
+        "pin": calls(call, states),
+        "one joint": calls(call, still),
+        "copy of one number": calls(np.copy, [(small,)] * SINGLE_STATES),
+        "copy of a matrix": calls(np.copy, [(large,)] * SINGLE_STATES),
+    }
+
+
+def _differentiated_operations(robot: Robot) -> int:
+    """Operations of automatic differentiation of inverse dynamics, for comparison."""
+    import casadi as ca
+
+    model = robot.model
+    q, v, a = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("a", model.nv)))
+    tau = SPATIAL.quantities["inverse_dynamics"].graph(model, {"q": q, "v": v, "a": a})[0]
+    rate = ca.SX.sym("rate", model.nv)
+    N = ca.jacobian(tree_rates(model, q, rate), rate)
+    results = [tau, ca.jacobian(tau, q) @ N, ca.jacobian(tau, v)]
+    return _total(read(ca.Function("differentiated", [q, v, a], results)).operations())
+
+
+def _total(operations: dict[str, int]) -> int:
+    return sum(count for op, count in operations.items() if op != "neg")
+
+
+def _measure(run: Run, derivative: Derivative, robot: Robot) -> tuple[str, ...]:
+    blocks = {"cardan": _batch(derivative, robot, IN_CACHE), "large": _batch(derivative, robot, LARGE)}
+    blocks |= _pinocchio(derivative, robot)
+    t = interleave(blocks, rounds=run.rounds, least=run.least)
+    copies = 3 * (t["copy of a matrix"].seconds - t["copy of one number"].seconds)
+    bare = Timing(t["pin"].seconds - t["one joint"].seconds - copies)
+    ratio, least = t["cardan"].times_faster_than(bare), t["cardan"].least_times_faster_than(bare)
+    goal, longest = derivative.goal.get(robot.name), derivative.longest.get(robot.name)
+    what = f"{robot.name}, {derivative.key} dynamics with Jacobians"
+    if goal is not None:
+        run.at_least(f"{what}: times `pin.{derivative.pinocchio}`, one thread", goal, min(ratio, least), times)
+    if longest is not None:
+        run.below(f"{what}: ns", longest, t["cardan"].median, ns)
+    operations = _total(counted(tree_kernel(robot.model, derivative.quantity)))
+    by_differentiation = _differentiated_operations(robot) if derivative.key == "inverse" else None
+    return (
+        f"{robot.name}, {robot.model.nv} dof", f"{operations:,}",
+        NONE if by_differentiation is None else f"{by_differentiation:,}",
+        ns(t["cardan"].median), ns(t["cardan"].minimum), ns(t["large"].median), ns(t["pin"].median), ns(bare.median),
+        times(ratio), times(least), NONE if goal is None else f"{goal:g}x",
+    )  # fmt: skip
+
+
+def _first_row(run: Run, derivative: Derivative, name: str) -> tuple[str, ...]:
+    first: dict[str, Any] = first_calls(name, FIRST_ROWS, derivative.quantity, 1 if run.quick else 3)
+    what = f"{name}, {derivative.key} dynamics with Jacobians: first call"
+    if name in COLD:
+        run.below(f"{what}, cold, ms", COLD[name], first["cold"], ms)
+        run.below(f"{what}, from the cache, ms", CACHED, first["cached"], ms)
+    return f"{name}, {derivative.key}", ms(first["cold"]), ms(first["cached"])
+
+
+def section(run: Run) -> str:
+    """Batches, operations and first calls."""
+    texts, first = [], []
+    for derivative in DERIVATIVES:
+        rows = []
+        for name in ROBOTS:
+            with run.step(f"derivatives {derivative.key} {name}"):
+                rows.append(_measure(run, derivative, run.robots[name]))
+        head = (
+            "robot", "operations", "by differentiation", f"Cardan, {IN_CACHE} rows", "least", f"Cardan, {LARGE} rows",
+            f"`pin.{derivative.pinocchio}`", "less the call", "ratio", "of leasts", "goal",
+        )  # fmt: skip
+        texts.append(f"### {derivative.title} and its Jacobians\n\n" + table(head, rows))
+        for name in ("Panda", "ANYmal", "Talos", "chain 100"):
+            with run.step(f"derivatives first call {derivative.key} {name}"):
+                first.append(_first_row(run, derivative, name))
+    return (
+        "## Derivatives of the dynamics\n\nForward dynamics `a` with its Jacobians by q, v and tau, and inverse "
+        "dynamics with its Jacobians by q, v and a, along the tangent, by the recursion of "
+        "`formulation/spatial_derivatives.py`. Batches on one thread, ns for each state, medians of the rounds. "
+        f"{IN_CACHE} rows leave the results in a core's caches, as Pinocchio's do; {LARGE} rows go to memory. "
+        "Pinocchio has no batch call for these: it is called from Python for each state, and the cost of calling is "
+        "subtracted: the call on a model of one joint, and copies of three matrices. `by differentiation`: operations "
+        "of automatic differentiation of the graph of inverse dynamics by q and v.\n\n"
+        + "\n\n".join(texts)
+        + f"\n\nFirst call of a fresh process on {FIRST_ROWS} states, ms, with the model built.\n\n"
+        + table(("robot and function", "cold", "from cache"), first)
+        + "\n"
+    )

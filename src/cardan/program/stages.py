@@ -1,0 +1,67 @@
+"""Stages: graphs in order, some of them repeated for columns of a matrix, with memory between them.
+
+A long graph that does the same with every column of a matrix is printed once for all columns that have the same zeros:
+less code, which the machine fetches from a nearer cache, and which takes less time to compile.
+
+The arguments of the stages are the program's inputs, its outputs, and scratch, numbered in this order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from cardan.lazy import cached_property
+from cardan.program.graph import Graph, elements, read, total_operations
+
+if TYPE_CHECKING:
+    import casadi
+
+
+class Window(NamedTuple):
+    """Where a port of a stage is: element e, at the i-th repetition, is element `first + i step + e stride`."""
+
+    argument: int
+    first: int = 0
+    step: int = 0
+    stride: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """An SX function, where its ports are, and how often it is run. What an output's sparsity leaves out stays."""
+
+    function: casadi.Function
+    reads: tuple[Window, ...]
+    writes: tuple[Window, ...]
+    count: int = 1
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph, its elements numbered as they are in the arguments, from the first of each window on."""
+        graph, function = read(self.function), self.function
+        written = [set(elements(function.sparsity_out(i))) for i in range(function.n_out())]
+        args = [
+            (a[0], a[1] * self.reads[a[0]].stride) if op == "input" else a
+            for op, a in zip(graph.op, graph.args, strict=True)
+        ]
+        outputs = [(p, e * self.writes[p].stride, k) for p, e, k in graph.outputs if e in written[p]]
+        return replace(graph, args=args, outputs=outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """Stages in order, and the numbers in each argument that is scratch; `ports` counts inputs and outputs."""
+
+    stages: tuple[Stage, ...]
+    ports: tuple[int, int]
+    scratch: tuple[int, ...]
+
+    @property
+    def state_size(self) -> int:
+        """Numbers of memory that one evaluation needs besides its ports."""
+        return sum(self.scratch)
+
+    def operations(self) -> dict[str, int]:
+        """How many of each operation one evaluation takes."""
+        return total_operations((stage.graph.operations(), stage.count) for stage in self.stages)
