@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from cardan.formulation.tree import TreeFormulation
     from cardan.functions.along_constraints import independent_coordinates
     from cardan.functions.check import check
+    from cardan.functions.compiled import CompiledFunction, compile
     from cardan.functions.constraints import (
         Actuation,
         actuation,
@@ -138,6 +139,7 @@ _LAZY = {
         "formulation.tree": "TreeFormulation",
         "functions.along_constraints": "independent_coordinates",
         "functions.check": "check",
+        "functions.compiled": "CompiledFunction compile",
         "functions.constraints": "Actuation actuation constraint_jacobian constraint_residual multipliers reactions "
         "undetermined_reactions",
         "functions.derivative_products": "jvp vjp weighted_hessian",
@@ -175,7 +177,7 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
-    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "Constraint", "Cylindrical", "Derivatives",
+    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "CompiledFunction", "Constraint", "Cylindrical", "Derivatives",
     "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear",
     "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law",
     "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
@@ -183,7 +185,7 @@ __all__ = [
     "SimulationError", "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Trajectory",
     "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation",
     "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses", "body_twists",
-    "center_of_mass", "centroidal_momentum", "check", "condition", "constraint_jacobian", "constraint_residual",
+    "center_of_mass", "centroidal_momentum", "check", "compile", "condition", "constraint_jacobian", "constraint_residual",
     "coriolis_matrix", "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
     "gravity_force", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix",
     "is_planar", "jacobian", "javascript", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load",
