@@ -141,10 +141,10 @@ def bind(
     steps = (ctypes.c_ssize_t * (len(batch_steps) + len(core_steps)))(*batch_steps, *core_steps)
     first = arrays[len(program.inputs)][1]
     text = f"{owner}: the result is not finite; look at {', '.join(p.name for p in program.inputs)}".encode()
+    at = ctypes.addressof
     frame = _Frame(
-        variant.loop, *map(ctypes.addressof, (args, dims, steps, variant.loops)), id(result), first.ctypes.data,
-        first.size, text,
-    )  # fmt: skip
+        variant.loop, at(args), at(dims), at(steps), at(variant.loops), id(result), first.ctypes.data, first.size, text
+    )
     with compiling:
         methods, _ = _methods()
     capsule, function = _constructors()
@@ -179,7 +179,9 @@ def batch_of(
             )
         split = array.ndim - len(core)
         if split < 0 or array.shape[split:] != core:
-            raise InputError(f"{owner}: {label} has shape {array.shape}, the model needs (..., {str(core)[1:-1]})")
+            raise InputError(
+                f"{owner}: {label} has shape {array.shape}, the model needs (..., {', '.join(map(str, core))})"
+            )
         ahead = array.shape[:split]
         if ahead and batch and ahead != batch:
             raise InputError(f"{owner}: {label} has batch axes {ahead}, an array before it has {batch}")
