@@ -213,3 +213,43 @@ def test_casadi_function_is_named_and_differentiable() -> None:
     q = ca.MX.sym("q", 3)
     J = ca.Function("J", [q], [ca.jacobian(f(q, *arrays[1:], p), q)])(arrays[0]).full()
     np.testing.assert_allclose(J, want["q"], rtol=1e-10, atol=1e-10)
+
+
+def test_casadi_nodes_are_compiled_with_their_derivatives() -> None:
+    import casadi as ca
+
+    model, (q, v, tau) = linkage()
+    N, p = 3, model.parameters.nominal
+    f, g = cd.casadi_function(model, "forward_dynamics"), cd.casadi_function(model, "forward_dynamics", nodes=N)
+    assert (g.name(), g.name_in(), g.name_out()) == ("forward_dynamics", ["q", "v", "tau", "p"], ["a"])
+    scale = np.array([1.0, 0.9, 1.1])
+    at = [np.outer(x, scale) for x in (q, v, tau)]
+    x, y, z, r = ca.MX.sym("q", 3, N), ca.MX.sym("v", 3, N), ca.MX.sym("tau", 3, N), np.tile(p[:, None], N)
+    both = []
+    for function in (f, g):
+        a = function(x, y, z, r)
+        variables = ca.vertcat(*map(ca.vec, (x, y, z)))
+        H, gradient = ca.hessian(ca.sum1(ca.sum2(ca.sin(a))), variables)
+        both.append(ca.Function("d", [x, y, z], [a, ca.jacobian(ca.vec(a), variables), gradient, H])(*at))
+    for mine, theirs in zip(*both, strict=True):
+        np.testing.assert_allclose(mine.full(), theirs.full(), rtol=1e-9, atol=1e-9)
+    assert both[0][3].full().any()
+    assert both[1][1].nnz() == N * 3 * 9  # a block for each node
+    with pytest.raises(cd.InputError, match="nodes=0 must be a whole number, 1 or more"):
+        cd.casadi_function(model, "forward_dynamics", nodes=0)
+
+
+def test_casadi_nodes_of_matrices() -> None:
+    import casadi as ca
+
+    model, (q, v, a, wrenches) = floating()
+    g = cd.casadi_function(model, "inverse_dynamics_loaded", nodes=2)
+    at = [np.stack([x, 1.1 * x]) for x in (q, v, a, wrenches)]
+    found = g(*(x.T for x in at[:3]), np.hstack([*at[3]])).full().T
+    np.testing.assert_allclose(found, cd.inverse_dynamics(model, *at[:3], wrenches=at[3]), rtol=1e-12)
+    W = ca.MX.sym("W", model.nb, 12)
+    J = ca.Function("J", [W], [ca.jacobian(ca.vec(g(*(x.T for x in at[:3]), W)), W)])(0).full()
+    want = cd.inverse_dynamics(model, *at[:3], wrenches=at[3], by="wrenches")["wrenches"]
+    block = np.moveaxis(want[1], 2, 1).reshape(model.nv, -1)
+    np.testing.assert_allclose(J[model.nv :, 6 * model.nb :], block, rtol=1e-10, atol=1e-10)
+    assert not J[: model.nv, 6 * model.nb :].any()

@@ -77,3 +77,22 @@ def _split(column: Matrix, shapes: list[tuple[int, int]]) -> list[Matrix]:
         parts.append(ca.reshape(column[at : at + prod(shape)], *shape))
         at += prod(shape)
     return parts
+
+
+def jacobians(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity:
+    """Matrices of the differential, for each output and each name: entries of both are counted column by column."""
+    shapes = {name: quantity.input_shape(model, name) for name in quantity.inputs}
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        values = quantity.graph(model, inputs)
+        return [ca.jacobian(ca.vec(value), ca.vec(inputs[name])) for value in values for name in names]
+
+    sizes = {name: prod(_shape(quantity, model, name)) for name in names}
+    outputs = tuple(
+        (f"{label}_{name}", fixed(prod(shape(model)), size))
+        for label, shape in quantity.outputs
+        for name, size in sizes.items()
+    )
+    return Quantity(f"jacobians of {quantity.name}", tuple(shapes), outputs, write=write, shapes=shapes)

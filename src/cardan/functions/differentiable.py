@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import InputError
-from cardan.formulation.differential import FREE, differential, transposed
+from cardan.formulation.differential import FREE, differential, jacobians, transposed
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape
 from cardan.functions.equations import equations
@@ -59,6 +59,10 @@ class Rule:
     def transposed(self, names: Sequence[str], *, linear: bool = False) -> Rule:
         """Gradients by each of `names`: the arguments, then a weight for each result; `linear` leaves `names` out."""
         return self._other(transposed(self.quantity, tuple(names), self.model, linear=linear))
+
+    def jacobians(self) -> Rule:
+        """Matrices of the differential, for each result and each argument; see `formulation.differential.jacobians`."""
+        return self._other(jacobians(self.quantity, self.arguments, self.model))
 
     def _other(self, quantity: Quantity) -> Rule:
         key = (self.formulation.key, quantity.name)
