@@ -7,7 +7,6 @@ their own: `cd.jax_function` and `cd.torch_function` need nothing else for deriv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -18,6 +17,7 @@ from cardan.formulation.differential import FREE, differential, jacobians, trans
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape
 from cardan.functions.equations import equations
+from cardan.lazy import cached_property
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.structure.kernels import FreeKernel, compile_quantity, parameter_arguments
