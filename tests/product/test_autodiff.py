@@ -3,6 +3,7 @@
 What they share needs none of the libraries and is tested without them. The rest is skipped where they are missing.
 """
 
+import gc
 import sys
 from typing import Any
 
@@ -133,6 +134,24 @@ def test_jax_vmap_is_a_batch(jax: Any) -> None:
         np.testing.assert_array_equal(found, want)
     g = jax.jit(jax.vmap(jax.grad(lambda q: jnp.sum(f(q, v, tau)))))(jnp.asarray(qs))
     np.testing.assert_allclose(g[2], jax.grad(lambda q: jnp.sum(f(q, v, tau)))(qs[2]), rtol=1e-12, atol=1e-12)
+
+
+def test_jax_programs_call_the_kernel_without_python(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, (q, v, tau) = linkage()
+    wanted = cd.forward_dynamics(model, q, v, tau)
+    program = jax.jit(cd.jax_function(model, "forward_dynamics"))
+    assert "@cardan(" in program.lower(q, v, tau).as_text() and "callback" not in program.lower(q, v, tau).as_text()
+    compiled = program.lower(q, v, tau).compile()
+    del model, program
+    gc.collect()  # the code lives as long as the program
+    np.testing.assert_array_equal(compiled(q, v, tau), wanted)
+    single = jax.jit(cd.jax_function(linkage()[0], "forward_dynamics", dtype="float32"))
+    np.testing.assert_allclose(single(*(np.tile(x, (50, 1)) for x in (q, v, tau))), np.tile(wanted, (50, 1)), rtol=1e-4)
+    # where the interface is not to be had, a callback does the same
+    monkeypatch.setattr("cardan.functions.jax_function.call_address", lambda *given: None)
+    program = jax.jit(cd.jax_function(linkage()[0], "forward_dynamics"))
+    assert "callback" in program.lower(q, v, tau).as_text()
+    np.testing.assert_array_equal(program(q, v, tau), wanted)
 
 
 def test_jax_refuses_what_it_cannot_take(jax: Any) -> None:

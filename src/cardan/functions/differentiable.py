@@ -18,6 +18,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape
 from cardan.functions.equations import equations
 from cardan.lazy import cached_property
+from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.structure.kernels import FreeKernel, compile_quantity, parameter_arguments
@@ -42,14 +43,15 @@ class Rule:
         return f"<{self.quantity.name}({', '.join(self.arguments)}) of {self.model.name!r}>"
 
     @cached_property
-    def _kernel(self) -> Any:
+    def kernel(self) -> Kernel:
+        """The compiled function."""
         facts = f"rule {self.formulation.facts(self.model)}"
         kernel = compile_quantity(self.model, self.quantity, facts, looped=False)
         return kernel.kernel if isinstance(kernel, FreeKernel) else kernel
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """The results at arrays, whose batch axes broadcast; float32 where all of them are."""
-        found = self._kernel(*arrays)
+        found = self.kernel(*arrays)
         return found if isinstance(found, tuple) else (found,)
 
     def differential(self, names: Sequence[str]) -> Rule:

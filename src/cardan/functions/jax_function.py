@@ -6,8 +6,10 @@ transpose of that is the primitive of the transposed rule: so forward and revers
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.functions.differentiable import Rule, arguments_of, rule_of
+from cardan.machines.ufunc.xla import call_address, handler
 from cardan.model.model import Model
 
 if TYPE_CHECKING:
@@ -33,8 +36,8 @@ def jax_function(
         jax.grad(lambda q: f(q, v, tau).sum())(q)   # (nq,), by the numbers in q
 
     Free parameters are a last argument `p`, in the order of `model.parameters`; left out, they have the model's values.
-    With loops the derivatives are those of the equations as they stand. It computes on the CPU, inside `jit` through a
-    callback; so a call should hold many states. `dtype="float32"` is for JAX without 64-bit numbers.
+    With loops the derivatives are those of the equations as they stand. It computes on the CPU: there compiled programs
+    call the kernel without Python, on other devices through a callback. `dtype="float32"` is for JAX without 64 bits.
     """
     owner = f"jax_function {name!r}"
     if dtype not in _DTYPES:
@@ -60,7 +63,8 @@ def jax_function(
                 raise InputError(f"{owner}: {label} has dtype {kind}; give floating-point numbers")
             arrays.append(jnp.asarray(x, dtype))
         batch = rule.batch(owner, [x.shape for x in arrays])
-        whole = [jnp.broadcast_to(x, batch + rule.shapes[key]) for key, x in zip(rule.arguments, arrays, strict=True)]
+        shapes = [batch + rule.shapes[key] for key in rule.arguments]
+        whole = [x if x.shape == s else jnp.broadcast_to(x, s) for x, s in zip(arrays, shapes, strict=True)]
         found = primitive.bind(*whole, rule=rule)
         return tuple(found) if len(found) > 1 else found[0]
 
@@ -121,7 +125,25 @@ def _primitive() -> Any:
 
     primitive.def_impl(at_once)
     primitive.def_abstract_eval(abstract)
-    mlir.register_lowering(primitive, mlir.lower_fun(by_callback, multiple_results=True))
+    callback = mlir.lower_fun(by_callback, multiple_results=True)
+    mlir.register_lowering(primitive, callback)
+    try:
+        jax.ffi.register_ffi_target("cardan", jax.ffi.pycapsule(ctypes.CFUNCTYPE(None)(handler())), platform="cpu")
+    except Exception:  # of any kind: this XLA does not know that version of the interface
+        pass
+    else:
+        foreign = jax.ffi.ffi_lowering("cardan")
+
+        def directly(context: Any, *arrays: Any, rule: Rule) -> Any:
+            aval = context.avals_in[0]
+            rows = prod(aval.shape[: len(aval.shape) - len(rule.shapes[rule.arguments[0]])])
+            found = call_address(rule.kernel, aval.dtype, rows)
+            if found is None:
+                return callback(context, *arrays, rule=rule)
+            context.module_context.add_keepalive(found[1])
+            return foreign(context, *arrays, call=np.int64(found[0]))
+
+        mlir.register_lowering(primitive, directly, platform="cpu")
     ad.primitive_jvps[primitive] = jvp
     ad.primitive_transposes[primitive] = transpose
     batching.primitive_batchers[primitive] = batched
