@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.mechanisms import double_pendulum, four_bar
+from cardan.mechanisms import chain, double_pendulum, four_bar
 
 
 def closed() -> tuple[cd.Model, np.ndarray, np.ndarray]:
@@ -154,3 +154,12 @@ def test_open_loops_are_warned_of_at_binding() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         step()
+
+
+def test_large_models_are_bound_where_they_are_one_kernel() -> None:
+    model = chain(100).build()
+    q, v = model.random_state(np.random.default_rng(4))
+    step = cd.compile(model, "forward_dynamics").bind(q, v, np.zeros(100))
+    np.testing.assert_array_equal(step(), cd.forward_dynamics(model, q, v))
+    with pytest.raises(cd.InputError, match="has 100 links, and past 64 only quantities with a recursion are one"):
+        cd.compile(model, "inverse_mass_matrix")

@@ -25,7 +25,7 @@ from cardan.machines.ufunc.bound import batch_of, bind
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
-from cardan.structure.kernels import FreeKernel, compile_quantity
+from cardan.structure.kernels import LOOP_PAST, FreeKernel, compile_quantity, is_large
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +54,11 @@ def compile(
             raise InputError(f"{owner}: chart='independent' is not one kernel; ask cd.{name} itself, with by=")
         if len(quantity.outputs) > 1:
             raise InputError(f"{owner}: by= is for quantities with one result, it has {len(quantity.outputs)}")
+    if is_large(model) and quantity.recursion is None and name not in _WITH_ROWS:
+        raise InputError(
+            f"{owner}: model {model.name!r} has {len(model.tree.links)} links, and past {LOOP_PAST} only quantities "
+            "with a recursion are one kernel; call the function itself"
+        )
     kernel = _kernel(model, name, quantity, eq.formulation, wanted)
     _compiled(kernel)
     return CompiledFunction(name, model, eq.formulation, quantity, wanted, kernel)
