@@ -88,6 +88,9 @@ def test_differential_and_transpose_agree_to_second_order(case: Any, name: str) 
     left = sum(np.sum(a * b) for a, b in zip(one, other.values(), strict=True))
     right = sum(np.sum(a * b) for a, b in zip(two, rates.values(), strict=True))
     assert np.isclose(left, right, rtol=1e-9, atol=1e-9)
+    dd = d.differential(names)
+    curved = dd(*dd.arranged(d.arranged(x, [*rates.values()]), [*other.values()]))
+    assert np.isclose(sum(np.sum(a * b) for a, b in zip(w, curved, strict=True)), left, rtol=1e-9, atol=1e-9)
     for mine, theirs in zip(one, along(t, t.arranged(x, w), rates), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5)
 
