@@ -146,9 +146,12 @@ def test_aliases_and_wrong_requests_are_told() -> None:
         cd.compile(model, "forward_dynamics", by="q", chart="independent")
 
 
-def test_open_loops_are_warned_of_at_binding() -> None:
+def test_open_loops_are_warned_of_once() -> None:
     model, q, v = closed()
     q[0] += 0.5
+    f = cd.compile(four_bar().build(), "forward_dynamics")
+    with pytest.warns(RuntimeWarning, match="open by"):
+        f(q, v, np.zeros(3))
     with pytest.warns(RuntimeWarning, match="open by"):
         step = cd.compile(model, "forward_dynamics").bind(q, v, np.zeros(3))
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ a, a_q, a_v = step()        # evaluates at what the arrays hold now, into the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,7 @@ class CompiledFunction:
     quantity: Quantity
     by: By | None
     kernel: Any
+    _seen: list[bool] = field(default_factory=list)
 
     def __repr__(self) -> str:
         """Name, model and arguments."""
@@ -105,6 +106,8 @@ class CompiledFunction:
 
         `out` is an array for the result, several for several results.
         """
+        if not self._seen:
+            self._look(args)
         found = self.kernel(*args, out=None if self.by else out, threads=threads)
         if self.by is None:
             return found
@@ -162,7 +165,8 @@ class CompiledFunction:
 
     def _look(self, arrays: Sequence[Any]) -> None:
         """Warn of loops that are open and of digits lost, as the first call of a function of the state does."""
-        if self.name in _WITH_ROWS and self.model.has_rows:
+        self._seen.append(True)
+        if self.name in _WITH_ROWS and self.model.has_rows and len(arrays) == len(self.inputs):
             from cardan.structure.condition import watch
 
             watch(self.model, self.formulation, self.kernel, arrays[0], arrays[-1] if "t" in self.inputs else 0.0)
