@@ -61,6 +61,7 @@ TIMES_PINOCCHIO = {
 }
 EXPERT = {"forward": {"Panda": 86e-9, "ANYmal": 237e-9, "Talos": 576e-9}}
 FASTER_CALL = {"forward": ("Panda", "Talos")}
+BOUND = {"forward": {"2-link": 350e-9, "Panda": 500e-9}}  # s
 CHAINS_PER_BODY = {"forward": 8.0}
 LINEAR = 1.25  # largest ratio of the time per body at 1000 to that at 100 that counts as linear
 
@@ -86,6 +87,18 @@ def single_block(function: Function, robot: Robot) -> Block:
     """One call of Cardan from Python for each state, with arrays prepared."""
     arrays = robot.states(SINGLE_STATES)[: function.inputs]
     return calls(function.cardan, [(robot.model, *state) for state in zip(*arrays, strict=True)])
+
+
+def bound_block(function: Function, robot: Robot) -> dict[str, Block]:
+    """One call of Cardan bound to arrays for each state; nothing where the function is not one kernel."""
+    count = SINGLE_STATES if robot.model.nv <= 100 else 4
+    arrays = robot.states(count)[: function.inputs]
+    try:
+        compiled = cd.compile(robot.model, function.cardan.__name__)
+        steps = [compiled.bind(*map(np.array, state)) for state in zip(*arrays, strict=True)]
+    except cd.InputError:
+        return {}
+    return {"bound call": calls(lambda step: step(), [(step,) for step in steps])}
 
 
 def _pinocchio_calls(function: Function, robot: Robot) -> dict[str, Block]:
@@ -191,6 +204,7 @@ def _measure(run: Run, function: Function, robot: Robot) -> Row:
         blocks |= _pinocchio_calls(function, robot)
     blocks["cardan batch"] = batch_block(function, robot, batch, 1)
     blocks["cardan call"] = single_block(function, robot)
+    blocks |= bound_block(function, robot)
     blocks["mujoco call"] = _mujoco_block(function, robot)
     timing = interleave(blocks, rounds=run.rounds, least=run.least)
     together = {"pin batch, threads": _pinocchio_batch(function, robot, batch, threads)} if has_batch else {}
@@ -284,17 +298,20 @@ def _call_text(function: Function, rows: list[Row]) -> str:
                 row.robot.name,
                 us(row.median("cardan call")),
                 us(row.minimum("cardan call")),
+                us(row.median("bound call")),
                 us(row.median("pin call")),
                 us(row.minimum("pin call")),
                 times(row.ratio("pin call", "cardan call")),
+                times(row.ratio("pin call", "bound call")),
                 us(row.median("pin call, world")),
                 us(row.median("mujoco call")),
             )
         )
     name = f"`pin.{function.pinocchio}`"
-    head = ("robot", "Cardan", "least", name, "least", "ratio", f"{name}, WORLD", "MuJoCo")
+    head = ("robot", "Cardan", "least", "bound", name, "least", "ratio", "bound ratio", f"{name}, WORLD", "MuJoCo")
     return (
-        "One call from Python with arrays prepared, µs. WORLD is Pinocchio's other convention, not its default. "
+        "One call from Python with arrays prepared, µs; bound: with arrays fixed by `cd.compile(...).bind`. WORLD is "
+        "Pinocchio's other convention, not its default. "
         f"MuJoCo, for context: {MUJOCO_NOTES[function.key]}\n\n" + table(head, lines)
     )
 
@@ -322,6 +339,13 @@ def _judge(run: Run, function: Function, rows: list[Row]) -> None:
         if name in by_name:
             ratio = by_name[name].judged("pin call", "cardan call")
             run.at_least(f"{name}, {key}: one call from Python, times `pin.{function.pinocchio}`", 1.0, ratio, times)
+    for name, row in by_name.items():
+        if {"pin call", "bound call"} <= row.timing.keys():
+            ratio = row.judged("pin call", "bound call")
+            run.at_least(f"{name}, {key}: one bound call, times `pin.{function.pinocchio}`", 1.0, ratio, times)
+    for name, goal in BOUND.get(key, {}).items():
+        if name in by_name:
+            run.below(f"{name}, {key}: one bound call, ns", goal, by_name[name].timing["bound call"].median, ns)
     _judge_chains(run, key, by_name)
 
 

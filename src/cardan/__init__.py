@@ -53,7 +53,9 @@ if TYPE_CHECKING:
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
     from cardan.functions.along_constraints import independent_coordinates
+    from cardan.functions.casadi_function import casadi_function
     from cardan.functions.check import check
+    from cardan.functions.compiled import CompiledFunction, compile
     from cardan.functions.constraints import (
         Actuation,
         actuation,
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
     )
     from cardan.functions.equations import equations
     from cardan.functions.javascript import javascript
+    from cardan.functions.jax_function import jax_function
     from cardan.functions.kinematics import (
         body_accelerations,
         body_poses,
@@ -97,6 +100,7 @@ if TYPE_CHECKING:
         jacobian,
         joint_axes,
     )
+    from cardan.functions.torch_function import torch_function
     from cardan.integrate.events import Event, Instant
     from cardan.integrate.integrators import (
         BDF,
@@ -137,7 +141,9 @@ _LAZY = {
         "formulation.registry": "add_formulation",
         "formulation.tree": "TreeFormulation",
         "functions.along_constraints": "independent_coordinates",
+        "functions.casadi_function": "casadi_function",
         "functions.check": "check",
+        "functions.compiled": "CompiledFunction compile",
         "functions.constraints": "Actuation actuation constraint_jacobian constraint_residual multipliers reactions "
         "undetermined_reactions",
         "functions.derivative_products": "jvp vjp weighted_hessian",
@@ -148,7 +154,9 @@ _LAZY = {
         "subtree_kinetic_energy subtree_momentum",
         "functions.equations": "equations",
         "functions.javascript": "javascript",
+        "functions.jax_function": "jax_function",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
+        "functions.torch_function": "torch_function",
         "textbook": "textbook",
         "integrate.events": "Event Instant",
         "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
@@ -175,22 +183,22 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
-    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "Constraint", "Cylindrical", "Derivatives",
-    "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear",
-    "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law",
-    "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
-    "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler",
-    "SimulationError", "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Trajectory",
-    "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation",
-    "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses", "body_twists",
-    "center_of_mass", "centroidal_momentum", "check", "condition", "constraint_jacobian", "constraint_residual",
-    "coriolis_matrix", "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
-    "gravity_force", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix",
-    "is_planar", "jacobian", "javascript", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load",
-    "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles",
-    "particles_in_space", "plus", "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles",
-    "save", "set_threads", "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook",
-    "undetermined_reactions", "view", "vjp", "weighted_hessian",
+    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "CompiledFunction", "Constraint",
+    "Cylindrical", "Derivatives", "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind",
+    "Formulation", "Free", "Gear", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData",
+    "JointType", "Kind", "Law", "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem",
+    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta",
+    "Screw", "SemiImplicitEuler", "SimulationError", "SingleMotion", "SpatialParticles", "Spherical", "State", "Store",
+    "Symbols", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "actuation", "add_force",
+    "add_formulation", "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses",
+    "body_twists", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition",
+    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations", "forward_dynamics",
+    "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane", "independent_coordinates", "inertia",
+    "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "joint_axes",
+    "joint_wrenches", "jvp", "kinetic_energy", "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms",
+    "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "potential_energy", "power", "rates",
+    "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate", "subtree_kinetic_energy",
+    "subtree_momentum", "textbook", "torch_function", "undetermined_reactions", "view", "vjp", "weighted_hessian",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

@@ -149,4 +149,10 @@ MUTANTS: list[Mutant] = [
         "formulation/formulation.py", "agreement/test_loops_agreement.py::test_formulations_agree_on_random_graphs identity/test_constraints_kj.py",
         ("gamma = acts.gamma - self._biased(kin, acts)", "gamma = acts.gamma", "right side of the rows without the bias accelerations"),
     ),
+    *changes(
+        "formulation/differential.py", "product/test_autodiff.py",
+        ("ca.jacobian(ca.vec(value), ca.vec(inputs[name]))", "ca.jacobian(ca.vec(value), ca.vec(inputs[name].T))", "columns of a derivative by a matrix are in another order"),
+        ("rates = {f\"d{name}_{len(shapes)}\"", "rates = {f\"d{name}\"", "rates of second derivatives are those of the first"),
+        ("dx = ca.vertcat(*(ca.vec(inputs[rate]) for rate in rates))", "dx = ca.vertcat(*(ca.vec(inputs[rate]) for rate in reversed(rates)))", "rates belong to other arguments"),
+    ),
 ]  # fmt: skip

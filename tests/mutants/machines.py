@@ -100,4 +100,11 @@ MUTANTS: list[Mutant] = [
         "machines/ufunc/kernel.py", f"{ARRAYS} machines/test_threads.py machines/test_errors.py",
         ("share = -(-min(-(-size // parts), max(most, 1)) // lanes) * lanes", "share = max(min(-(-size // parts), max(most, 1)) // lanes * lanes, lanes)", "a batch is cut into more parts than threads", Equivalent("parts are rounded down to whole lanes instead of up: one small part more, the same results")),
     ),
+    *changes(
+        "machines/ufunc/bound.py", "product/test_compiled.py",
+        ("if array.size and before.size and np.may_share_memory(array, before):", "if False:", "results are bound to the memory of an input"),
+        ("if not (array.flags.c_contiguous and array.flags.aligned):", "if False:", "arrays with gaps are bound"),
+        ("%finite = fcmp oeq {s} %sum, 0.0", "%finite = fcmp ueq {s} %sum, 0.0", "a bound call returns NaN in silence"),
+        ("if ahead and batch and ahead != batch:", "if False:", "a bound call reads past the end of a short batch"),
+    ),
 ]  # fmt: skip

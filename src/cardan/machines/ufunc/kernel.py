@@ -49,6 +49,7 @@ class _Variant:
         self.loops = LoopAddresses()
         self.code: list[Any] = []
         self.ufunc: np.ufunc | None = None
+        self.loop = 0
 
     def ensure(self, wide: bool) -> np.ufunc:
         """The ufunc, with the loop on the host's lanes (`wide`) or on one lane compiled."""
@@ -59,6 +60,7 @@ class _Variant:
             (loop, rows), held = load(code, "loop", "rows")
             self.code.append(held)
             if self.ufunc is None:
+                self.loop = loop
                 self.ufunc = make_gufunc(self.builder.compiled, loop, self.loops, self.dtype, self.code)
             setattr(self.loops, name, rows)  # last: it tells other threads that the ufunc exists
         assert self.ufunc is not None
@@ -124,6 +126,11 @@ class Kernel:
         if wide:
             self._ensure(dtype, wide=True)
         return self._ensure(dtype, wide=False)
+
+    def compiled(self, dtype: Any, *, wide: bool) -> _Variant:
+        """The loops of one precision, that on one lane compiled and (`wide`) that on many."""
+        self.ufunc(dtype, wide=wide)
+        return self._variants[np.dtype(dtype)]
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """Evaluate. `out` is an array, or a tuple of them; `threads` overrides the number of threads."""

@@ -1,0 +1,150 @@
+"""`cd.jax_function`: a quantity of a model as a function of JAX arrays, with derivatives from Cardan's kernels.
+
+One primitive evaluates a `Rule`. Its derivative is the primitive of the rule's differential, which is linear, and the
+transpose of that is the primitive of the transposed rule: so forward and reverse mode, of any order, need no more.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cardan.errors import InputError
+from cardan.formulation.formulation import Formulation
+from cardan.functions.differentiable import Rule, arguments_of, rule_of
+from cardan.machines.ufunc.xla import call_address, handler
+from cardan.model.model import Model
+
+if TYPE_CHECKING:
+    import jax
+
+_DTYPES = ("float64", "float32")
+
+
+def jax_function(
+    model: Model, name: str, *, formulation: str | Formulation = "spatial", dtype: str = "float64"
+) -> Callable[..., Any]:
+    """A quantity of a model as a function of JAX arrays: `jit`, `vmap`, `grad`, `jacfwd`, `jacrev` work, of any order.
+
+        f = cd.jax_function(model, "forward_dynamics")
+        a = f(q, v, tau)                            # any batch; the arguments of cd.equations(model).graph(name)
+        jax.grad(lambda q: f(q, v, tau).sum())(q)   # (nq,), by the numbers in q
+
+    Free parameters are a last argument `p`, in the order of `model.parameters`; left out, they have the model's values.
+    With loops the derivatives are those of the equations as they stand. It computes on the CPU: there compiled programs
+    call the kernel without Python, on other devices through a callback. `dtype="float32"` is for JAX without 64 bits.
+    """
+    owner = f"jax_function {name!r}"
+    if dtype not in _DTYPES:
+        raise InputError(f"{owner}: dtype={dtype!r} is neither 'float64' nor 'float32'")
+    try:
+        import jax
+    except ImportError:
+        raise InputError(f"{owner}: JAX is not installed; pip install 'cardan[jax]'") from None
+    import jax.numpy as jnp
+
+    rule, primitive = rule_of(owner, model, name, formulation), _primitive()
+
+    def call(*given: Any) -> Any:
+        if dtype == "float64" and not jax.config.read("jax_enable_x64"):
+            raise InputError(
+                f"{owner}: JAX is set to 32 bits; call jax.config.update('jax_enable_x64', True) first, or ask for "
+                "dtype='float32'"
+            )
+        arrays = []
+        for label, x in zip(rule.arguments, arguments_of(owner, rule, model, given), strict=True):
+            kind = np.dtype(getattr(x, "dtype", np.result_type(x)))
+            if kind.kind not in "fiu" or (kind.kind in "iu" and hasattr(x, "dtype")):
+                raise InputError(f"{owner}: {label} has dtype {kind}; give floating-point numbers")
+            arrays.append(jnp.asarray(x, dtype))
+        batch = rule.batch(owner, [x.shape for x in arrays])
+        shapes = [batch + rule.shapes[key] for key in rule.arguments]
+        whole = [x if x.shape == s else jnp.broadcast_to(x, s) for x, s in zip(arrays, shapes, strict=True)]
+        found = primitive.bind(*whole, rule=rule)
+        return tuple(found) if len(found) > 1 else found[0]
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{name}({', '.join(rule.arguments)}) of model {model.name!r}, for JAX."
+    return call
+
+
+@cache
+def _primitive() -> Any:
+    """The primitive `cardan`: the results of a rule at arrays that all have the same batch axes."""
+    import jax
+    import jax.numpy as jnp
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    primitive = Primitive("cardan")
+    primitive.multiple_results = True
+
+    def shapes(rule: Rule, arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
+        core = rule.shapes[rule.arguments[0]]
+        batch = arrays[0].shape[: len(arrays[0].shape) - len(core)]
+        return [jax.ShapeDtypeStruct((*batch, *shape), arrays[0].dtype) for shape in rule.outputs]
+
+    def evaluate(rule: Rule, *arrays: Any) -> tuple[np.ndarray, ...]:
+        return tuple(map(np.asarray, rule(*map(np.asarray, arrays))))
+
+    def at_once(*arrays: Any, rule: Rule) -> list[Any]:
+        return [jnp.asarray(x) for x in evaluate(rule, *arrays)]
+
+    def abstract(*arrays: Any, rule: Rule) -> list[Any]:
+        return [jax.core.ShapedArray(x.shape, x.dtype) for x in shapes(rule, arrays)]
+
+    def by_callback(*arrays: Any, rule: Rule) -> Any:
+        return jax.pure_callback(lambda *xs: evaluate(rule, *xs), tuple(shapes(rule, arrays)), *arrays)
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, rule: Rule) -> Any:
+        moved = [k for k, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
+        d = rule.differential([rule.arguments[k] for k in moved])
+        values = primitive.bind(*primals, rule=rule)
+        return values, primitive.bind(*d.arranged(primals, [tangents[k] for k in moved]), rule=d)
+
+    def transpose(weights: Sequence[Any], *arrays: Any, rule: Rule) -> list[Any]:
+        linear = [k for k, x in enumerate(arrays) if ad.is_undefined_primal(x)]
+        t = rule.transposed([rule.arguments[k] for k in linear], linear=True)
+        known = [x for k, x in enumerate(arrays) if k not in linear]
+        found = iter(primitive.bind(*t.arranged(known, [ad.instantiate_zeros(w) for w in weights]), rule=t))
+        return [next(found) if k in linear else None for k in range(len(arrays))]
+
+    def batched(arrays: Sequence[Any], axes: Sequence[Any], *, rule: Rule) -> Any:
+        count = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
+        moved = [
+            jnp.broadcast_to(x, (count, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
+            for x, axis in zip(arrays, axes, strict=True)
+        ]
+        found = primitive.bind(*moved, rule=rule)
+        return found, [0] * len(found)
+
+    primitive.def_impl(at_once)
+    primitive.def_abstract_eval(abstract)
+    callback = mlir.lower_fun(by_callback, multiple_results=True)
+    mlir.register_lowering(primitive, callback)
+    try:
+        jax.ffi.register_ffi_target("cardan", jax.ffi.pycapsule(ctypes.CFUNCTYPE(None)(handler())), platform="cpu")
+    except Exception:  # of any kind: this XLA does not know that version of the interface
+        pass
+    else:
+        foreign = jax.ffi.ffi_lowering("cardan")
+
+        def directly(context: Any, *arrays: Any, rule: Rule) -> Any:
+            aval = context.avals_in[0]
+            rows = prod(aval.shape[: len(aval.shape) - len(rule.shapes[rule.arguments[0]])])
+            found = call_address(rule.kernel, aval.dtype, rows)
+            if found is None:
+                return callback(context, *arrays, rule=rule)
+            context.module_context.add_keepalive(found[1])
+            return foreign(context, *arrays, call=np.int64(found[0]))
+
+        mlir.register_lowering(primitive, directly, platform="cpu")
+    ad.primitive_jvps[primitive] = jvp
+    ad.primitive_transposes[primitive] = transpose
+    batching.primitive_batchers[primitive] = batched
+    return primitive
