@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
     from cardan.results.drawing.draw import draw
+    from cardan.results.motion_derivatives import Sensitivity
     from cardan.results.page.page import page
     from cardan.results.page.viewer import Viewer, view
     from cardan.results.simulate import simulate
@@ -160,6 +161,7 @@ _LAZY = {
         "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
         "results.drawing.draw": "draw",
+        "results.motion_derivatives": "Sensitivity",
         "results.page.page": "page",
         "results.page.viewer": "Viewer view",
         "results.simulate": "simulate",
@@ -180,8 +182,8 @@ __all__ = [
     "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law",
     "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
     "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler",
-    "SimulationError", "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Trajectory",
-    "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation",
+    "Sensitivity", "SimulationError", "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols",
+    "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation",
     "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses", "body_twists",
     "center_of_mass", "centroidal_momentum", "check", "condition", "constraint_jacobian", "constraint_residual",
     "coriolis_matrix", "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,22 +27,22 @@ from cardan.integrate.driver import drive
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.explicit.recording import MEMORY, RecordingStepper
 from cardan.integrate.explicit.sweep import Moving, Sweep
-from cardan.integrate.integrators import Integrator, Request
+from cardan.integrate.integrators import Integrator
 from cardan.integrate.stepper import Outcome
 from cardan.machines.ufunc.kernel import Kernel, compile_program
+from cardan.machines.ufunc.threads import get_threads
 from cardan.model.model import Model
 from cardan.model.values import floats, shown
 from cardan.program.program import Port, Program
-from cardan.results.trajectory.quantities import with_values
+from cardan.results.replay import Replay
 from cardan.structure.kernels import parameter_arguments, time_argument
 from cardan.structure.row_sets import is_settled
 
 if TYPE_CHECKING:
-    from cardan.formulation.formulation import Formulation
     from cardan.results.trajectory.trajectory import Trajectory
 
 NAMES = ("q0", "v0", "tau", PARAMETERS)
-LARGEST_CHUNK = 4096  # systems whose derivatives are computed together
+CHUNK = 512  # systems for each thread whose derivatives are computed together: their steps stay in the cache
 
 
 class Sensitivity(NamedTuple):
@@ -57,33 +57,21 @@ class Sensitivity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Replay:
-    """A run that can be taken again: B systems from states q (B, nq), v (B, nv), under drives tau (B, nv)."""
+class RunDerivatives:
+    """Derivatives of a run that is taken again; batch axes are one, (B,)."""
 
-    model: Model
-    integrator: Integrator
-    formulation: Formulation
-    request: Request
-    times: np.ndarray
-    breaks: tuple[float, ...]
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    parameters: np.ndarray | None
-    steps: int
-    """The most steps of a system."""
-
-    def part(self, systems: np.ndarray) -> Replay:
-        """The same of some systems, by their numbers."""
-        p = None if self.parameters is None else self.parameters[systems]
-        return replace(self, q=self.q[systems], v=self.v[systems], tau=self.tau[systems], parameters=p)
+    run: Replay
 
     def sensitivities(self, names: tuple[str, ...], samples: int) -> dict[str, Sensitivity]:
         """By each of `names`; batch axes are one, (B,)."""
-        require_names(self.model, names)
+        require_names(self.run.model, names)
         columns = [self._columns(name) for name in names]
-        B, nv, m = len(self.q), self.model.nv, sum(columns)
-        Q, V, T = np.full((B, samples, m, nv), np.nan), np.full((B, samples, m, nv), np.nan), np.full((B, samples, m), np.nan)
+        B, nv, m = len(self.run.q), self.run.model.nv, sum(columns)
+        Q, V, T = (
+            np.full((B, samples, m, nv), np.nan),
+            np.full((B, samples, m, nv), np.nan),
+            np.full((B, samples, m), np.nan),
+        )
         for lo, sweep in self._sweeps(samples, m):
             at = slice(lo, lo + sweep.systems)
             for mask, numbers, along in sweep.forward(self._started(sweep, names, columns, at)):
@@ -100,13 +88,13 @@ class Replay:
     def gradient(self, weights: Moving) -> dict[str, np.ndarray]:
         """The sum of all samples' numbers times `weights` `q`, `v` (B, n, nv), `t` (B, n), differentiated by all."""
         B, samples = weights["t"].shape
-        names = NAMES if self.model.parameters else NAMES[:-1]
+        names = NAMES if self.run.model.parameters else NAMES[:-1]
         found = {name: np.zeros((B, self._columns(name))) for name in names}
         for lo, sweep in self._sweeps(samples, 1):
             at = slice(lo, lo + sweep.systems)
             back = sweep.backward({name: w[at] for name, w in weights.items()})
             found["tau"][at] = back["tau"]
-            if self.model.parameters:
+            if self.run.model.parameters:
                 found[PARAMETERS][at] = back["p"]
             start = self._start(at)
             if start is None:
@@ -119,38 +107,46 @@ class Replay:
         return found
 
     def _columns(self, name: str) -> int:
-        return self.model.parameters.size if name == PARAMETERS else self.model.nv
+        return self.run.model.parameters.size if name == PARAMETERS else self.run.model.nv
 
     def _sweeps(self, samples: int, directions: int) -> Iterator[tuple[int, Sweep]]:
         """Take the run again, some systems at a time; the first of each, and what carries derivatives along it."""
-        require_derivatives(self.integrator)
-        if not is_settled(self.model):
+        require_derivatives(self.run.integrator)
+        if not is_settled(self.run.model):
             raise InputError(
-                f"derivatives of a run: which constraints of model {self.model.name!r} are redundant depends on the "
-                "configuration, so that its steps change their equations on the way; there are no derivatives of such runs"
+                f"derivatives of a run: which constraints of model {self.run.model.name!r} are redundant depends on the "
+                "configuration, so that the equations change from step to step; there are no derivatives of such runs"
             )
-        each = 8 * (self.steps * (self.model.nq + 2 * self.model.nv + 3) + samples * (self.model.nq + 4 * self.model.nv + 20))
-        size = int(np.clip(MEMORY // (each * directions), 1, LARGEST_CHUNK))
-        for lo in range(0, len(self.q), size):
-            yield lo, Sweep(self._taped(slice(lo, lo + size)), samples)
+        each = 8 * (
+            self.run.steps * (self.run.model.nq + 2 * self.run.model.nv + 3)
+            + samples * (self.run.model.nq + 4 * self.run.model.nv + 20)
+        )
+        size = int(np.clip(MEMORY // (each * directions), 1, CHUNK * (self.run.request.threads or get_threads())))
+        for lo in range(0, len(self.run.q), size):
+            yield lo, Sweep(self.taped(slice(lo, lo + size)), samples)
 
-    def _taped(self, at: slice) -> RecordingStepper:
-        stepper = self.integrator.recorder(self._model(at), self.formulation, self.request, self.tau[at])
-        stops = [event.action == "stop" for event in self.request.events]
+    def taped(self, at: slice) -> RecordingStepper:
+        stepper = self.run.integrator.recorder(
+            self.run.model_at(at), self.run.formulation, self.run.request, self.run.tau[at]
+        )
+        stops = [event.action == "stop" for event in self.run.request.events]
         drive(
-            stepper, self.q[at], self.v[at], self.times, breaks=self.breaks, stops=stops, sampled=stepper.sampled
+            stepper,
+            self.run.q[at],
+            self.run.v[at],
+            self.run.times,
+            breaks=self.run.breaks,
+            stops=stops,
+            sampled=stepper.sampled,
         )
         return stepper
 
-    def _model(self, at: slice) -> Model:
-        return self.model if self.parameters is None else with_values(self.model, self.parameters[at])
-
     def _start(self, at: slice) -> dict[str, tuple[np.ndarray, np.ndarray]] | None:
         """`dq` and `dv` (B, nv, columns) of the start by q0, v0 and parameters; None where it is what is given."""
-        model = self._model(at)
+        model = self.run.model_at(at)
         if not model.has_rows:
             return None
-        t, q, v, nv = float(self.times[0]), self.q[at], self.v[at], model.nv
+        t, q, v, nv = float(self.run.times[0]), self.run.q[at], self.run.v[at], model.nv
         by: tuple[str, ...] = ("q", PARAMETERS) if model.parameters else ("q",)
         time = time_argument(model, t)
         phi = with_derivatives("run", model, by, "tangent", residual_of_rows(model), SPATIAL, (q, *time))
@@ -170,8 +166,8 @@ class Replay:
 
     def _started(self, sweep: Sweep, names: tuple[str, ...], columns: list[int], at: slice) -> Moving:
         """Directions (B, m, n) at the start, those of all names one after the other."""
-        B, nv, m = sweep.systems, self.model.nv, sum(columns)
-        sizes = {"q": nv, "v": nv, "tau": nv, "p": self.model.parameters.size}
+        B, nv, m = sweep.systems, self.run.model.nv, sum(columns)
+        sizes = {"q": nv, "v": nv, "tau": nv, "p": self.run.model.parameters.size}
         found = {name: np.zeros((B, m, n)) for name, n in sizes.items()}
         start, first = self._start(at), 0
         for name, count in zip(names, columns, strict=True):
@@ -223,7 +219,7 @@ def _against(D: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 def sensitivities_of(run: Trajectory, names: tuple[str, ...]) -> dict[str, Sensitivity]:
     """Sensitivities of all samples of a run."""
-    found = _replay_of(run, "sensitivities").sensitivities(names, run.q.shape[-2])
+    found = RunDerivatives(_replay_of(run, "sensitivities")).sensitivities(names, run.q.shape[-2])
     return {name: Sensitivity(*(x.reshape(*run.batch, *x.shape[1:]) for x in own)) for name, own in found.items()}
 
 
@@ -245,7 +241,7 @@ def vjp_of(run: Trajectory, dq: Any, dv: Any, dt: Any) -> dict[str, np.ndarray]:
         if not np.isfinite(w).all():
             raise InputError(f"run.vjp: d{name} must be finite numbers, got NaN or infinity")
         weights[name] = w.reshape(-1, *w.shape[len(run.batch) :])
-    found = replay.gradient(weights)
+    found = RunDerivatives(replay).gradient(weights)
     return {name: x.reshape(*run.batch, x.shape[-1]) for name, x in found.items()}
 
 
@@ -256,16 +252,15 @@ def gradient_of(run: Trajectory, loss: Any, over: str) -> Derivatives:
     _replay_of(run, "gradient")
     model, kept = run.model, run.valid
     if over == "end":
-        last = kept & (np.cumsum(kept, axis=-1) == kept.sum(axis=-1, keepdims=True))
-        kept = last
+        kept = kept & (np.cumsum(kept, axis=-1) == kept.sum(axis=-1, keepdims=True))
     kernel = _loss_kernel(model, loss)
     t = np.broadcast_to(run.time, kept.shape)
     p = [np.broadcast_to(x[..., None, :], (*kept.shape, x.shape[-1])) for x in parameter_arguments(model)]
     values, dt, dq, dv, *dp = kernel(t, run.q, run.v, *p)
-    kept_more = kept[..., None]
-    found = run.vjp(*(np.where(kept_more, x, 0.0) for x in (dq, dv)), np.where(kept, dt, 0.0))
+    each = kept[..., None]
+    found = vjp_of(run, np.where(each, dq, 0.0), np.where(each, dv, 0.0), np.where(kept, dt, 0.0))
     if dp:
-        found[PARAMETERS] = found[PARAMETERS] + np.where(kept_more, dp[0], 0.0).sum(axis=-2)
+        found[PARAMETERS] = found[PARAMETERS] + np.where(each, dp[0], 0.0).sum(axis=-2)
     return Derivatives(np.where(kept, values, 0.0).sum(axis=-1), found)
 
 
@@ -287,7 +282,10 @@ def _loss_kernel(model: Model, loss: Any) -> Kernel:
     by[1] = tangent(model, q).T @ by[1]
     function = ca.Function("loss", x, [ca.densify(y) for y in (value, *by)])
     inputs = (Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,)), *([Port("p", (size,))] if size else []))
-    outputs = (Port("value", ()), *(Port(f"d{port.name}", (model.nv,) if port.name == "q" else port.shape) for port in inputs))
+    outputs = (
+        Port("value", ()),
+        *(Port(f"d{port.name}", (model.nv,) if port.name == "q" else port.shape) for port in inputs),
+    )
     key = hashlib.sha256(f"{model.unbound.key} loss {traced.serialize()}".encode()).hexdigest()
     return compile_program(Program("loss", inputs, outputs, key, lambda: function))
 

@@ -22,8 +22,8 @@ from cardan.integrate.stepper import Outcome, Stepper
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
-from cardan.results.motion_derivatives import Replay, require_derivatives, require_names, sensitivities_of
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.replay import Replay
 from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import with_values
 from cardan.results.trajectory.store import Store
@@ -162,6 +162,8 @@ def simulate(
             )
         run, balance = job.run(states, report)
     if wanted:
+        from cardan.results.motion_derivatives import sensitivities_of
+
         run.sensitivity = sensitivities_of(run, wanted)
     return warn_of_energy(run, balance, integrator, request)
 
@@ -420,6 +422,8 @@ def _require_steps(integrator: Integrator, step: float | None, max_step: float, 
 
 def _require_sensitivities(model: Model, integrator: Integrator, names: tuple[str, ...], store: Any) -> None:
     """Reject sensitivities that there are not."""
+    from cardan.results.motion_derivatives import require_derivatives, require_names
+
     require_derivatives(integrator)
     require_names(model, names)
     if store is not None:

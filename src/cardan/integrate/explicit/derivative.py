@@ -15,22 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
-from cardan.algebra.matrix import Matrix
+from cardan.algebra.matrix import Matrix, where
 from cardan.formulation.coordinates import velocity_of_rates
 from cardan.integrate.events import Event
 from cardan.integrate.explicit import step as text
-from cardan.integrate.explicit.step import ExplicitEquations, ExplicitState, Graphs, Step
+from cardan.integrate.explicit.step import CONTROL, ExplicitEquations, ExplicitState, Graphs, Step
 from cardan.integrate.explicit.stepper import ExplicitKernels
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.kernel import Given
 from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
+from cardan.program.march import March
 from cardan.program.program import Port
 from cardan.structure.kernels import function_of
 
+BLOCK = 8  # steps that are taken, or followed backward, in one call
 SAMPLE_NEWTON_STEPS = 2  # of the projection of a sample that are differentiated; the third moves nothing any more
 
 
@@ -77,6 +80,33 @@ class StepDerivatives(ExplicitKernels):
     def pulled_start(self) -> Kernel:
         """`t, q, v, wa, tau, (p), sums` to `wt, wq, wv` and new sums."""
         return self._pulled("start", ("t", "q", "v"), ("a",), self._started)
+
+    @cached_property
+    def recorded_march(self) -> Kernel:
+        """As `march`, with `count` and `X` as the last two of the state.
+
+        The start and the length of the n-th step that is accepted become row n of `X` (BLOCK, `row`), and `count` is
+        how many there are. A call takes at most BLOCK steps.
+        """
+        state = (*self._ports(*self.names), Port("count", ()), Port("X", (BLOCK * self.row,)))
+        inputs = (*state, *self._data_ports(*CONTROL), Port("limit", ()))
+        return self._kernel("recorded_march", inputs, state, lambda: self._record(self._recorded_step), BLOCK)
+
+    @cached_property
+    def pulled_block(self) -> Kernel:
+        """Weights back through the steps of a block: `wq, wv, (wa), sums, done, count, X, tau, (p), limit`.
+
+        The first of them are the state, and the results: `done` is 0 at the beginning.
+        """
+        sums = tuple(replace(port, name=f"s{port.name}") for port in self._data_ports())
+        state = (*self._tangent_ports("w", self.moving), *sums, Port("done", ()))
+        data = (Port("count", ()), Port("X", (BLOCK * self.row,)), *self._data_ports())
+        return self._kernel("pulled_block", (*state, *data, Port("limit", ())), state, self._record_block, BLOCK)
+
+    @property
+    def row(self) -> int:
+        """Numbers of a step in a block: `t`, `h`, `q`, `v` and, if it is carried, `a`."""
+        return 2 + sum(port.size for port in self._ports(*self.moving))
 
     @cached_property
     def ended_step(self) -> Kernel:
@@ -135,6 +165,47 @@ class StepDerivatives(ExplicitKernels):
     def _started(self, graphs: Graphs, s: ExplicitState, given: Given) -> ExplicitState:
         return replace(s, a=graphs.accelerations(s.t, s.q, s.v, given)[0])
 
+    def _recorded_step(self, graphs: Graphs, s: ExplicitState, given: Given) -> Any:
+        """A step that is accepted or retried, and noted if it is accepted."""
+        import casadi as ca
+
+        state, control, h, finish = self._controlled_step(graphs, s, given)
+        count, flat = ca.SX.sym("count"), ca.SX.sym("X", BLOCK * self.row)
+        X = ca.horzsplit(ca.reshape(flat, self.row, BLOCK))
+
+        def recorded(step: Step) -> tuple[list[Any], Any]:
+            after, busy = finish(step)
+            accepted = after[self.names.index("steps")] - s.steps
+            x = ca.vertcat(step.t, step.h, *(getattr(s, name) for name in self.moving))
+            place = where(accepted > 0, count, -1.0)
+            noted = [where(place == j, x, old) for j, old in enumerate(X)]
+            return [*after, count + accepted, ca.vertcat(*noted)], busy
+
+        return [*state, count, flat], control, h, recorded
+
+    def _record_block(self) -> March:
+        import casadi as ca
+
+        _, _, _, data = self._symbols()
+        w = [ca.SX.sym(port.name, *port.shape) for port in self._tangent_ports("w", self.moving)]
+        sums = [ca.SX.sym("s", *y.shape) for y in data]
+        done, count, flat = ca.SX.sym("done"), ca.SX.sym("count"), ca.SX.sym("X", BLOCK * self.row)
+        left = count - 1 - done
+        x, *later = ca.horzsplit(ca.reshape(flat, self.row, BLOCK))
+        for j, other in enumerate(later, start=1):
+            x = where(left == j, other, x)
+        active = done < count
+        sizes = [port.size for port in self._ports(*self.moving)]
+        t, h, *rest = ca.vertsplit(x, [0, 1, *(2 + n for n in [0, *accumulate(sizes)])])
+        of = self._pulled_graph("step", ("t", *self.moving, "h"), self.moving, self._stepped)
+        seen = [where(active, y, 0.0) for y in w]
+        _, *found = of.call([t, *rest, h, *seen, *data, *sums])
+        bars, totals = found[: len(w)], found[len(w) + 1 :]
+        after = [where(active, new, old) for new, old in zip(bars, w, strict=True)]
+        outputs = [*after, *totals, done + active, done + 1 < count]
+        step = ca.Function("pulled_block", [*w, *sums, done, count, flat, *data], outputs)
+        return March(((step, 1),), len(w) + len(sums) + 1)
+
     # Their derivatives.
 
     def _pushed(self, name: str, inputs: tuple[str, ...], outputs: tuple[str, ...], of: Map) -> Kernel:
@@ -153,12 +224,8 @@ class StepDerivatives(ExplicitKernels):
                 graphs.rates(s.q, d, given) if key == "q" else d for key, d in zip(inputs, directions, strict=True)
             ]
             y = [getattr(after, key) for key in outputs]
-            dy = ca.vertsplit(
-                ca.jtimes(ca.vertcat(*y), ca.vertcat(*x), ca.vertcat(*rates, *rest)), _places([*y])
-            )
-            found = [
-                self._velocity(after.q, d, given) if key == "q" else d for key, d in zip(outputs, dy, strict=True)
-            ]
+            dy = ca.vertsplit(ca.jtimes(ca.vertcat(*y), ca.vertcat(*x), ca.vertcat(*rates, *rest)), _places([*y]))
+            found = [self._velocity(after.q, d, given) if key == "q" else d for key, d in zip(outputs, dy, strict=True)]
             sizes = [*x[: len(inputs)], *directions, *data, *rest]
             return ca.Function(f"pushed_{name}", sizes, [ca.densify(d) for d in found])
 
@@ -167,32 +234,32 @@ class StepDerivatives(ExplicitKernels):
     def _pulled(self, name: str, inputs: tuple[str, ...], outputs: tuple[str, ...], of: Map) -> Kernel:
         sums = tuple(replace(port, name=f"s{port.name}") for port in self._data_ports())
         ports = (*self._ports(*inputs), *self._tangent_ports("w", outputs), *self._data_ports(), *sums)
-
-        def record() -> Any:
-            import casadi as ca
-
-            graphs, s, given, data = self._symbols()
-            after = of(graphs, s, given)
-            x = [*(getattr(s, key) for key in inputs), *data]
-            weights = [ca.SX.sym(port.name, *(port.shape or (1,))) for port in self._tangent_ports("w", outputs)]
-            so_far = [ca.SX.sym("s", *y.shape) for y in data]
-            y = [getattr(after, key) for key in outputs]
-            w = [
-                _transposed(lambda d: self._velocity(after.q, d, given), self.model.nq, w) if key == "q" else w
-                for key, w in zip(outputs, weights, strict=True)
-            ]
-            all_bars = ca.jtimes(ca.vertcat(*y), ca.vertcat(*x), ca.vertcat(*w), True)
-            bars = ca.vertsplit(all_bars, _places(x))
-            found = [
-                _transposed(lambda d: graphs.rates(s.q, d, given), self.model.nv, bar) if key == "q" else bar
-                for key, bar in zip(inputs, bars, strict=False)
-            ]
-            totals = [total + bar for total, bar in zip(so_far, bars[len(inputs) :], strict=True)]
-            return ca.Function(
-                f"pulled_{name}", [*x[: len(inputs)], *weights, *data, *so_far], [ca.densify(b) for b in found + totals]
-            )
-
+        record = lambda: self._pulled_graph(name, inputs, outputs, of)
         return self._kernel(f"pulled_{name}", ports, (*self._tangent_ports("w", inputs), *sums), record)
+
+    def _pulled_graph(self, name: str, inputs: tuple[str, ...], outputs: tuple[str, ...], of: Map) -> Any:
+        """CasADi function of the inputs, the weights of the outputs, data and sums: weights of the inputs, sums."""
+        import casadi as ca
+
+        graphs, s, given, data = self._symbols()
+        after = of(graphs, s, given)
+        x = [*(getattr(s, key) for key in inputs), *data]
+        weights = [ca.SX.sym(port.name, *(port.shape or (1,))) for port in self._tangent_ports("w", outputs)]
+        sums = [ca.SX.sym("s", *y.shape) for y in data]
+        y = [getattr(after, key) for key in outputs]
+        w = [
+            _transposed(lambda d: self._velocity(after.q, d, given), self.model.nq, w) if key == "q" else w
+            for key, w in zip(outputs, weights, strict=True)
+        ]
+        bars = ca.vertsplit(ca.jtimes(ca.vertcat(*y), ca.vertcat(*x), ca.vertcat(*w), True), _places(x))
+        found = [
+            _transposed(lambda d: graphs.rates(s.q, d, given), self.model.nv, bar) if key == "q" else bar
+            for key, bar in zip(inputs, bars, strict=False)
+        ]
+        found += [total + bar for total, bar in zip(sums, bars[len(inputs) :], strict=True)]
+        return ca.Function(
+            f"pulled_{name}", [*x[: len(inputs)], *weights, *data, *sums], [ca.densify(bar) for bar in found]
+        )
 
     def _tangent_ports(self, letter: str, names: tuple[str, ...]) -> tuple[Port, ...]:
         """Ports of directions or weights."""
@@ -221,10 +288,7 @@ def _transposed(linear: Callable[[Matrix], Matrix], columns: int, w: Matrix) -> 
 
 def _places(parts: list[Matrix]) -> list[int]:
     """Where each of some columns begins when they are stacked, and the end."""
-    places = [0]
-    for part in parts:
-        places.append(places[-1] + part.shape[0])
-    return places
+    return [0, *accumulate(part.shape[0] for part in parts)]
 
 
 _DERIVATIVES: Slot[tuple[str, str], StepDerivatives] = Slot("derivatives of explicit steps, by equations and tableau")

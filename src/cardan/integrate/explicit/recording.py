@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import InputError
-from cardan.integrate.explicit.derivative import StepDerivatives, step_derivatives
+from cardan.integrate.explicit.derivative import BLOCK, StepDerivatives, step_derivatives
 from cardan.integrate.explicit.step import ExplicitEquations
 from cardan.integrate.explicit.stepper import ExplicitStepper
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import Request
-from cardan.integrate.stepper import STRETCH, Arrival, Outcome, States, next_stop
+from cardan.integrate.stepper import Arrival, Outcome, States, next_stop
+from cardan.lazy import cached_property
 
 MEMORY = 1 << 29  # bytes of steps on a tape
+ROOM = 1 << 23  # bytes of memory that are asked for at once
 CONSTANT, FIXED_END = -2, -1  # how the length of a step follows from its start; from 0 on: it ends at that event
 
 
@@ -29,7 +31,8 @@ CONSTANT, FIXED_END = -2, -1  # how the length of a step follows from its start;
 class Taken:
     """One step of some systems, `rows` (n,) of the batch, or of all (None): states `x` (n, ...) at its start.
 
-    `h` (n,) is its length, s; `ends` (n,) says how it follows from the start: CONSTANT, FIXED_END, or an event's index.
+        `h` (n,) is its length, s; `ends` (n,) says how it follows from the start: ROOM = 1 << 23  # bytes of memory that are asked for at once
+    CONSTANT, FIXED_END, or an event's index.
     """
 
     rows: np.ndarray | None
@@ -41,6 +44,38 @@ class Taken:
     def size(self) -> int:
         """Bytes."""
         return sum(array.nbytes for array in (*self.x.values(), self.h, self.ends))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Several steps of all systems: `count` (B,) of them, in the rows of `X` (B, BLOCK * row), see `recorded_march`.
+
+    `arrived` (B,) says for whom the last of them ends at a fixed time.
+    """
+
+    count: np.ndarray
+    X: np.ndarray
+    arrived: np.ndarray
+    kernels: StepDerivatives
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.X.nbytes + self.count.nbytes + self.arrived.nbytes
+
+    def steps(self) -> list[Taken]:
+        """The steps one by one, in order."""
+        kernels = self.kernels
+        sizes = [1, 1, *(kernels.model.nq if name == "q" else kernels.model.nv for name in kernels.moving)]
+        parts = np.split(self.X.reshape(len(self.X), -1, kernels.row), np.cumsum(sizes)[:-1], axis=2)
+        found = []
+        for j in range(int(self.count.max(initial=0))):
+            rows = np.flatnonzero(self.count > j)
+            t, h, *rest = (part[rows, j] for part in parts)
+            ends = np.where(self.arrived[rows] & (self.count[rows] == j + 1), FIXED_END, CONSTANT)
+            x = {"t": t[:, 0], **dict(zip(kernels.moving, rest, strict=True))}
+            found.append(Taken(None if len(rows) == len(self.X) else rows, x, h[:, 0], ends))
+        return found
 
 
 @dataclass(frozen=True)
@@ -59,15 +94,15 @@ class Leg:
 
     target: float
     before: tuple[Any, ...]
-    steps: list[Taken | Started] | None = None
-    branch: list[Taken] = field(default_factory=list)
+    steps: list[Block | Taken | Started] | None = None
+    branch: list[Block] = field(default_factory=list)
     x: States = field(default_factory=dict)
     samples: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     @property
     def size(self) -> int:
         """Bytes of the steps."""
-        return sum(step.size for step in (*(self.steps or ()), *self.branch) if isinstance(step, Taken))
+        return sum(step.size for step in (*(self.steps or ()), *self.branch) if not isinstance(step, Started))
 
 
 class RecordingStepper(ExplicitStepper):
@@ -85,8 +120,10 @@ class RecordingStepper(ExplicitStepper):
         self.count: np.ndarray | None = None
         self._leg: Leg | None = None
         self._steps: list[Any] = []
+        self._block: Any = None
+        self._free = np.empty((0, 0))
 
-    @property
+    @cached_property
     def derivatives(self) -> StepDerivatives:
         """The kernels of the derivatives of its steps."""
         return step_derivatives(self.motion, self.tableau, self.events)
@@ -118,7 +155,7 @@ class RecordingStepper(ExplicitStepper):
                 old.steps, old.branch = None, []
         return arrival
 
-    def steps_of(self, leg: Leg) -> tuple[list[Any], list[Taken]]:
+    def steps_of(self, leg: Leg) -> tuple[list[Any], list[Block]]:
         """The steps and the branch of a leg, taken again if they were dropped."""
         if leg.steps is not None:
             return leg.steps, leg.branch
@@ -145,23 +182,30 @@ class RecordingStepper(ExplicitStepper):
         self._steps.append(self._started())
 
     def _pass(self, s: States, end: np.ndarray, data: Sequence[np.ndarray], limit: np.ndarray) -> States:
-        """One step."""
-        after = super()._pass(s, end, data, np.asarray(1.0))
-        taken = after["steps"] > s["steps"]
-        if taken.any():
-            left = end - s["t"]
-            h = np.minimum(s["h"], self.control[2])
-            h = np.where(h * STRETCH >= left, left, h)  # as in `step.step_length`
-            ends = np.where((after["t"] == end) & (end == self.target), FIXED_END, CONSTANT)
-            self._note(taken, s, h, ends)
+        """At most BLOCK steps."""
+        kernels, B = self.derivatives, len(s["t"])
+        if self._block is None:  # rows without a step count for nothing, but must be states
+            x = np.concatenate([s["t"][:, None], s["h"][:, None], *(s[name] for name in kernels.moving)], axis=1)
+            self._block = np.tile(x, BLOCK)
+        given = (*(s[name] for name in self.names), np.zeros(B), self._block, end, *data)
+        most = np.minimum(limit, float(BLOCK))
+        place = (*(None for _ in self.names), None, self._room(self._block))
+        *out, count, self._block = kernels.recorded_march(*given, most, out=place, threads=self.threads)
+        after = {**s, **dict(zip(self.names, out, strict=True))}
+        if count.any():
+            arrived = (after["t"] == end) & (end == self.target)
+            self._steps.append(Block(count.astype(int), self._block, arrived, kernels))
         return after
 
+    def _room(self, like: np.ndarray) -> np.ndarray:
+        """Memory for a block: a part of a large array, since the system gives many small ones slowly."""
+        if not len(self._free):
+            self._free = np.empty((max(ROOM // like.nbytes, 1), *like.shape))
+        room, self._free = self._free[0], self._free[1:]
+        return np.asarray(room)
+
     def _note(self, taken: np.ndarray, s: States, h: np.ndarray, ends: np.ndarray) -> None:
-        names = ("t", *self.derivatives.moving)
-        if taken.all():
-            self._steps.append(Taken(None, {name: s[name] for name in names}, h, ends))
-            return
-        rows = np.flatnonzero(taken)
+        names, rows = ("t", *self.derivatives.moving), np.flatnonzero(taken)
         self._steps.append(Taken(rows, {name: s[name][rows] for name in names}, h[rows], ends[rows]))
 
     def _partly(self, length: np.ndarray, t: float) -> States:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cardan.integrate.explicit.recording import FIXED_END, Leg, RecordingStepper, Started, Taken
+from cardan.integrate.explicit.derivative import BLOCK
+from cardan.integrate.explicit.recording import FIXED_END, Block, Leg, RecordingStepper, Started, Taken
 
 Moving = dict[str, np.ndarray]
 
@@ -44,21 +45,22 @@ class Sweep:
         B, m = start["q"].shape[:2]
         along = {"t": np.zeros((B, m)), "a": np.zeros((B, m, self.nv)), "q": start["q"], "v": start["v"]}
         self.directions = [start["tau"], *([start["p"]] if len(self.data) > 1 else [])]
-        first = np.ones(B, dtype=bool)
+        first = True
         for item in self.stepper.tape:
             if isinstance(item, Started):
-                if first is not None:
-                    yield first, np.zeros(B, dtype=int), self._sample_along(item.x, along)
-                    first = None
+                if first:
+                    yield np.ones(B, dtype=bool), np.zeros(B, dtype=int), self._sample_along(item.x, along)
+                    first = False
                 along = self._start_along(item, along)
                 continue
             steps, branch = self.stepper.steps_of(item)
-            for step in steps:
+            for step in _one_by_one(steps):
                 along = self._step_along(step, along) if isinstance(step, Taken) else self._start_along(step, along)
             for mask, numbers in item.samples:
                 there = along
-                for step in branch:
-                    there = self._step_along(step, there)
+                for block in branch:
+                    for taken in block.steps():
+                        there = self._step_along(taken, there)
                 yield mask, numbers, self._sample_along(item.x, there)
 
     def _start_along(self, item: Started, along: Moving) -> Moving:
@@ -128,8 +130,7 @@ class Sweep:
             steps, branch = self.stepper.steps_of(item)
             for mask, numbers in item.samples:
                 bar = self._joined(bar, self._sample_back(item, branch, weights, mask, numbers))
-            for step in reversed(steps):
-                bar = self._step_back(step, bar) if isinstance(step, Taken) else self._start_back(step, bar)
+            bar = self._steps_back(steps, bar)
         at_start = np.zeros(B, dtype=int)
         own = self._sample_back(Leg(0.0, (), x=last.x), [], weights, np.ones(B, dtype=bool), at_start)
         bar = self._joined(bar, own)
@@ -142,7 +143,7 @@ class Sweep:
         return bar if more is None else {name: bar[name] + more[name] for name in bar}
 
     def _sample_back(
-        self, leg: Leg, branch: list[Taken], weights: Moving, mask: np.ndarray, numbers: np.ndarray
+        self, leg: Leg, branch: list[Block], weights: Moving, mask: np.ndarray, numbers: np.ndarray
     ) -> Moving | None:
         """Weights at the state that a leg's steps lead to, of those of a sample; None if they are zero."""
         rows, numbers = np.arange(self.systems), np.minimum(numbers, self.samples - 1)  # of those in the mask
@@ -156,9 +157,24 @@ class Sweep:
             )
             w = {"t": w["t"] + t, "q": q, "v": v}
         w = self._none(self.systems) | w
-        for step in reversed(branch):
-            w = self._step_back(step, w)
-        return w
+        return self._steps_back(branch, w)
+
+    def _steps_back(self, steps: list[Any], bar: Moving) -> Moving:
+        """Back through some steps. Without events the times are fixed, and whole blocks are followed in one call."""
+        for step in reversed(steps if not self.stepper.events else [*_one_by_one(steps)]):
+            if isinstance(step, Block):
+                bar = self._block_back(step, bar)
+            else:
+                bar = self._step_back(step, bar) if isinstance(step, Taken) else self._start_back(step, bar)
+        return bar
+
+    def _block_back(self, block: Block, bar: Moving) -> Moving:
+        w = [bar[name] for name in self.names]
+        zero, count, limit = np.zeros(self.systems), block.count.astype(float), np.asarray(float(BLOCK))
+        found = self.kernels.pulled_block(*w, *self.sums, zero, count, block.X, *self.data, limit, threads=self.threads)
+        n = len(self.names)
+        self.sums = list(found[n:-1])
+        return bar | dict(zip(self.names, found[:n], strict=True))
 
     def _start_back(self, item: Started, bar: Moving) -> Moving:
         if "a" not in self.names or not bar["a"].any():
@@ -235,6 +251,15 @@ class Sweep:
         g = {name: value[each, step.ends[met]] for name, value in zip(names, found, strict=True)}
         g["rate"] = g["t"] + sum((g[name] * by_length[name]).sum(axis=-1) for name in ("q", "v"))
         return g, by_length
+
+
+def _one_by_one(steps: list[Any]) -> Iterator[Taken | Started]:
+    """The steps with those of blocks one after the other."""
+    for step in steps:
+        if isinstance(step, Block):
+            yield from step.steps()
+        else:
+            yield step
 
 
 def _like(mask: np.ndarray, x: np.ndarray) -> np.ndarray:
