@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
 
 NAMES = ("q0", "v0", "tau", PARAMETERS)
+LARGEST_RESULT = 4 << 30  # bytes
 CHUNK = 512  # systems for each thread whose derivatives are computed together: their steps stay in the cache
 
 
@@ -63,15 +64,18 @@ class RunDerivatives:
     run: Replay
 
     def sensitivities(self, names: tuple[str, ...], samples: int) -> dict[str, Sensitivity]:
-        """By each of `names`; batch axes are one, (B,)."""
+        """Of all samples, by each of `names`."""
         require_names(self.run.model, names)
         columns = [self._columns(name) for name in names]
         B, nv, m = len(self.run.q), self.run.model.nv, sum(columns)
-        Q, V, T = (
-            np.full((B, samples, m, nv), np.nan),
-            np.full((B, samples, m, nv), np.nan),
-            np.full((B, samples, m), np.nan),
-        )
+        size = 8 * B * samples * m * (2 * nv + 1)
+        if size > LARGEST_RESULT:
+            raise InputError(
+                f"simulate: sensitivities of {B} systems at {samples} times by {m} numbers take {size / 1e9:.1f} GB; "
+                "take fewer samples or systems, or run.gradient, which needs none of this"
+            )
+        Q, V = np.full((2, B, samples, m, nv), np.nan)
+        T = np.full((B, samples, m), np.nan)
         for lo, sweep in self._sweeps(samples, m):
             at = slice(lo, lo + sweep.systems)
             for mask, numbers, along in sweep.forward(self._started(sweep, names, columns, at)):
@@ -111,34 +115,28 @@ class RunDerivatives:
 
     def _sweeps(self, samples: int, directions: int) -> Iterator[tuple[int, Sweep]]:
         """Take the run again, some systems at a time; the first of each, and what carries derivatives along it."""
+        model = self.run.model
         require_derivatives(self.run.integrator)
-        if not is_settled(self.run.model):
+        if not is_settled(model):
             raise InputError(
-                f"derivatives of a run: which constraints of model {self.run.model.name!r} are redundant depends on the "
+                f"derivatives of a run: which constraints of model {model.name!r} are redundant depends on the "
                 "configuration, so that the equations change from step to step; there are no derivatives of such runs"
             )
-        each = 8 * (
-            self.run.steps * (self.run.model.nq + 2 * self.run.model.nv + 3)
-            + samples * (self.run.model.nq + 4 * self.run.model.nv + 20)
-        )
+        each = 8 * (self.run.steps * (model.nq + 2 * model.nv + 3) + samples * (model.nq + 4 * model.nv + 20))
         size = int(np.clip(MEMORY // (each * directions), 1, CHUNK * (self.run.request.threads or get_threads())))
         for lo in range(0, len(self.run.q), size):
             yield lo, Sweep(self.taped(slice(lo, lo + size)), samples)
 
     def taped(self, at: slice) -> RecordingStepper:
-        stepper = self.run.integrator.recorder(
-            self.run.model_at(at), self.run.formulation, self.run.request, self.run.tau[at]
-        )
-        stops = [event.action == "stop" for event in self.run.request.events]
-        drive(
-            stepper,
-            self.run.q[at],
-            self.run.v[at],
-            self.run.times,
-            breaks=self.run.breaks,
-            stops=stops,
-            sampled=stepper.sampled,
-        )
+        """The stepper of some systems after the run, with the tape of its steps."""
+        run = self.run
+        stepper = run.integrator.recorder(run.model_at(at), run.formulation, run.request, run.tau[at])
+        stops = [event.action == "stop" for event in run.request.events]
+        kept = drive(
+            stepper, run.q[at], run.v[at], run.times, breaks=run.breaks, stops=stops, sampled=stepper.sampled
+        )  # fmt: skip
+        if kept.interrupted:
+            raise KeyboardInterrupt
         return stepper
 
     def _start(self, at: slice) -> dict[str, tuple[np.ndarray, np.ndarray]] | None:

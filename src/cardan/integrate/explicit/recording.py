@@ -31,8 +31,7 @@ CONSTANT, FIXED_END = -2, -1  # how the length of a step follows from its start;
 class Taken:
     """One step of some systems, `rows` (n,) of the batch, or of all (None): states `x` (n, ...) at its start.
 
-        `h` (n,) is its length, s; `ends` (n,) says how it follows from the start: ROOM = 1 << 23  # bytes of memory that are asked for at once
-    CONSTANT, FIXED_END, or an event's index.
+    `h` (n,) is its length, s; `ends` (n,) says how it follows from the start: CONSTANT, FIXED_END, or an event's index.
     """
 
     rows: np.ndarray | None
