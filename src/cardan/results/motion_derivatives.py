@@ -12,6 +12,7 @@ implicit function theorem,
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
 
 NAMES = ("q0", "v0", "tau", PARAMETERS)
+NEAR_SINGULAR = 0.15  # distance from a singular position, about 1 where it is usual, below which a warning is given
 LARGEST_RESULT = 4 << 30  # bytes
 CHUNK = 512  # systems for each thread whose derivatives are computed together: their steps stay in the cache
 
@@ -137,6 +139,13 @@ class RunDerivatives:
         )  # fmt: skip
         if kept.interrupted:
             raise KeyboardInterrupt
+        if stepper.distance < NEAR_SINGULAR:
+            warnings.warn(
+                f"derivatives of a run: model {run.model.name!r} comes near a singular position, where its constraints "
+                "lose rank; if motions branch there, the derivatives are those of the steps, but not of the motion",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return stepper
 
     def _start(self, at: slice) -> dict[str, tuple[np.ndarray, np.ndarray]] | None:

@@ -83,12 +83,17 @@ class StepDerivatives(ExplicitKernels):
 
     @cached_property
     def recorded_march(self) -> Kernel:
-        """As `march`, with `count` and `X` as the last two of the state.
+        """As `march`, with `last`, `ahead`, `count` and `X` as the last four of the state.
 
         The start and the length of the n-th step that is accepted become row n of `X` (BLOCK, `row`), and `count` is
         how many there are. A call takes at most BLOCK steps.
+
+        The root of the rows' independence (`structure.projection`) is proportional to the distance from a singular
+        position. `last` is that after the last step, `ahead` the least that it is, or will be after another such step:
+        negative if a singular position lies between two steps.
         """
-        state = (*self._ports(*self.names), Port("count", ()), Port("X", (BLOCK * self.row,)))
+        numbers = (Port("last", ()), Port("ahead", ()), Port("count", ()))
+        state = (*self._ports(*self.names), *numbers, Port("X", (BLOCK * self.row,)))
         inputs = (*state, *self._data_ports(*CONTROL), Port("limit", ()))
         return self._kernel("recorded_march", inputs, state, lambda: self._record(self._recorded_step), BLOCK)
 
@@ -170,7 +175,8 @@ class StepDerivatives(ExplicitKernels):
         import casadi as ca
 
         state, control, h, finish = self._controlled_step(graphs, s, given)
-        count, flat = ca.SX.sym("count"), ca.SX.sym("X", BLOCK * self.row)
+        last, ahead, count = (ca.SX.sym(name) for name in ("last", "ahead", "count"))
+        flat = ca.SX.sym("X", BLOCK * self.row)
         X = ca.horzsplit(ca.reshape(flat, self.row, BLOCK))
 
         def recorded(step: Step) -> tuple[list[Any], Any]:
@@ -179,9 +185,15 @@ class StepDerivatives(ExplicitKernels):
             x = ca.vertcat(step.t, step.h, *(getattr(s, name) for name in self.moving))
             place = where(accepted > 0, count, -1.0)
             noted = [where(place == j, x, old) for j, old in enumerate(X)]
-            return [*after, count + accepted, ca.vertcat(*noted)], busy
+            seen = [last, ahead]
+            correction = text.result(graphs, self.tableau, step, given).correction
+            if correction is not None:
+                near = ca.sqrt(ca.fmax(correction.independence, 0.0))
+                least = ca.fmin(ahead, near - ca.fmax(last - near, 0.0))
+                seen = [where(accepted > 0, near, last), where(accepted > 0, least, ahead)]
+            return [*after, *seen, count + accepted, ca.vertcat(*noted)], busy
 
-        return [*state, count, flat], control, h, recorded
+        return [*state, last, ahead, count, flat], control, h, recorded
 
     def _record_block(self) -> March:
         import casadi as ca

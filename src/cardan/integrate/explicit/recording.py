@@ -120,12 +120,18 @@ class RecordingStepper(ExplicitStepper):
         self._leg: Leg | None = None
         self._steps: list[Any] = []
         self._block: Any = None
+        self._seen = (np.zeros(0), np.zeros(0))
         self._free = np.empty((0, 0))
 
     @cached_property
     def derivatives(self) -> StepDerivatives:
         """The kernels of the derivatives of its steps."""
         return step_derivatives(self.motion, self.tableau, self.events)
+
+    @property
+    def distance(self) -> float:
+        """The least distance from a singular position, of all steps and systems: see `recorded_march`."""
+        return float(self._seen[1].min(initial=np.inf))
 
     def sampled(self, systems: np.ndarray) -> None:
         """Note that the systems of a mask (B,) keep a sample of where they are."""
@@ -186,10 +192,12 @@ class RecordingStepper(ExplicitStepper):
         if self._block is None:  # rows without a step count for nothing, but must be states
             x = np.concatenate([s["t"][:, None], s["h"][:, None], *(s[name] for name in kernels.moving)], axis=1)
             self._block = np.tile(x, BLOCK)
-        given = (*(s[name] for name in self.names), np.zeros(B), self._block, end, *data)
+            self._seen = np.zeros(B), np.full(B, np.inf)
+        given = (*(s[name] for name in self.names), *self._seen, np.zeros(B), self._block, end, *data)
         most = np.minimum(limit, float(BLOCK))
-        place = (*(None for _ in self.names), None, self._room(self._block))
-        *out, count, self._block = kernels.recorded_march(*given, most, out=place, threads=self.threads)
+        place = (*(None for _ in self.names), None, None, None, self._room(self._block))
+        *out, last, ahead, count, self._block = kernels.recorded_march(*given, most, out=place, threads=self.threads)
+        self._seen = last, ahead
         after = {**s, **dict(zip(self.names, out, strict=True))}
         if count.any():
             arrived = (after["t"] == end) & (end == self.target)
