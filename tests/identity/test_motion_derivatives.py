@@ -82,12 +82,13 @@ def agree(run: cd.Trajectory, tolerance: float = 1e-12) -> None:
 
 STOP = cd.Event("stop", lambda s: s.q[0] - 0.5 + 0.1 * s.t, direction=-1)
 NOTED = cd.Event("noted", lambda s: s.q[0] + 0.3 * s.v[0] - 1.5, action="record")
+RAISED = cd.Event("raised", lambda s: s.position("coupler")[1] - 0.36 + 0.01 * s.v[1])
 CASES: dict[str, tuple[Any, float, dict[str, Any]]] = {
     "loop, samples inside steps": (four_bar, 0.5, {"method": "rk4", "step": 0.021}),
     "loop with feedback": (four_bar, 0.1, {"method": cd.SemiImplicitEuler(baumgarte=20.0), "step": 0.002}),
     "a quaternion": (top, 0.3, RK4),
     "time and a break": (pendulum, 0.5, {**RK4, "breaks": [0.2]}),
-    "stop": (pendulum, 2.0, {**RK4, "events": [STOP]}),
+    "stop of a loop, by dimensions of its own": (four_bar, 1.0, {**RK4, "events": [RAISED]}),
     "recorded event": (pendulum, 1.0, {**RK4, "events": [NOTED]}),
 }
 
@@ -184,6 +185,15 @@ def test_batches_are_their_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "MEMORY", 1)
     again = run.gradient(loss)
     assert all(np.array_equal(again[name], whole[name]) for name in NAMES)
+
+
+def test_systems_of_a_batch_take_as_many_steps_as_they_need() -> None:
+    model, _, _ = pendulum()
+    q = np.linspace(0.01, 3.0, 32)[:, None]
+    run = cd.simulate(model, 1.0, q, samples=3, sensitivities=NAMES)
+    counts = [cd.simulate(model, 1.0, x, samples=3).statistics["steps"] for x in q[::8]]
+    assert len(set(counts)) > 1
+    agree(run)
 
 
 def test_blocks_of_steps_are_followed_as_the_steps_are() -> None:
