@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -234,7 +235,7 @@ def test_what_has_no_derivative_is_refused() -> None:
     parallel = mechanisms.parallelogram().build()
     kite = mechanisms.four_bar(base=1.0, crank=1.0, coupler=2.0, rocker=2.0).build()
     start = turning(kite)
-    run = cd.simulate(model, 0.1, q, v, samples=3)
+    run = cd.simulate(model, 0.1, q, v, samples=3, events=[STOP])
     cases: list[tuple[str, Callable[[], Any]]] = [
         ("method 'alpha' has none", lambda: cd.simulate(model, 1.0, q, method="alpha", step=0.1, sensitivities="q0")),
         ("'q' are not known", lambda: cd.simulate(model, 1.0, q, sensitivities=["q"])),
@@ -243,6 +244,7 @@ def test_what_has_no_derivative_is_refused() -> None:
         ("no free parameter", lambda: cd.simulate(kite, 1.0, sensitivities=["parameters"])),
         ("in memory", lambda: cd.simulate(model, 1.0, q, sensitivities=["q0"], store="run.nc")),
         ("does not know its steps", lambda: cd.Trajectory(model, run.time, run.q, run.v).vjp(0.0)),
+        ("does not know its steps", lambda: pickle.loads(pickle.dumps(run)).vjp(0.0)),
         ("shape \\(3, 1\\)", lambda: run.vjp(np.zeros((5, 1)))),
         ("must be numbers", lambda: run.vjp("up")),
         ("finite", lambda: run.vjp(np.nan)),

@@ -390,6 +390,10 @@ class Trajectory:
 
         return vjp_of(self, dq, dv, dt)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the steps: events are functions, which cannot be pickled."""
+        return {**vars(self), "_replay": None}
+
     # Batches.
 
     def __len__(self) -> int:
