@@ -28,6 +28,7 @@ from benchmarks import (
     precision,
     simulating,
     throughput,
+    two_step,
 )
 from benchmarks.machine import machine_text
 from benchmarks.report import Run
@@ -36,6 +37,7 @@ SECTIONS: dict[str, Callable[[Run], str]] = {
     **{key: partial(throughput.section, key=key) for key in throughput.FUNCTIONS},
     "loops": closed.section,
     "points": points.section,
+    "two_step": two_step.section,
     "simulate": simulating.section,
     "batch": batches.section,
     "gradients": gradients.section,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ def main() -> None:
     four_bar()
     carts()
     spatial()
+    particles()
     catalogue()
 
 
@@ -49,6 +51,14 @@ def carts() -> None:
 def spatial() -> None:
     """A platform on six legs."""
     write("stewart-platform", CATALOGUE["stewart_platform"]().build().draw())
+
+
+def particles() -> None:
+    """A multi-branch mechanism with its particles."""
+    example = runpy.run_path(str(FIGURES.parents[1] / "examples" / "06_attia_multibranch.py"))
+    write(
+        "particles", example["multibranch"]().build(cut=example["CUT"]).draw(particles=True, names=True, centres=False)
+    )
 
 
 def catalogue() -> None:

@@ -12,8 +12,8 @@ import mpmath
 import numpy as np
 
 import cardan as cd
-from cardan.formulation.registry import find_formulation
 from cardan.program.graph import Graph, read
+from cardan.structure.formulation import formulation_of
 from cardan.structure.rows import kept_rows
 
 from .formulations import parts_of
@@ -68,7 +68,7 @@ def exact_accelerations(model: cd.Model, key: str, *state: np.ndarray, digits: i
     `M vdot + J^T lam = f`, `J vdot = gamma` for q, v, tau, with the rows that the formulation keeps.
     """
     symbols = [ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("tau", model.nv))]
-    parts, rows = parts_of(model, key, *symbols), kept_rows(model, find_formulation(key))
+    parts, rows = parts_of(model, key, *symbols), kept_rows(model, formulation_of(model, key))
     J, n, free = parts.rows.J[rows, :], parts.M.shape[0], len(rows)
     K = ca.blockcat([[parts.M, J.T], [J, ca.SX(free, free)]])
     graph = read(ca.Function("system", symbols, [ca.densify(K), ca.vertcat(parts.f, parts.rows.gamma[rows])]))

@@ -10,11 +10,11 @@ import pytest
 import cardan as cd
 from cardan import textbook as book
 from cardan.functions.check import consistent_states
-from cardan.mechanisms import andrews, cart_pole, double_pendulum, five_bar, slider_crank
+from cardan.mechanisms import andrews, cart_pole, double_pendulum, slider_crank
 from cardan.model.plane import planar_model
 
 sympy = pytest.importorskip("sympy")
-MODELS = {f.__name__: f for f in (andrews, cart_pole, double_pendulum, five_bar, slider_crank)}
+MODELS = {f.__name__: f for f in (andrews, cart_pole, slider_crank)}
 
 
 def floating() -> cd.Mechanism:

@@ -7,9 +7,9 @@ import pytest
 
 import cardan as cd
 from cardan.functions.check import consistent_states
-from cardan.mechanisms import andrews, double_pendulum, five_bar, pendulum, slider_crank
+from cardan.mechanisms import andrews, pendulum, slider_crank
 
-MODELS = {f.__name__: f for f in (andrews, double_pendulum, five_bar, slider_crank)}
+MODELS = {f.__name__: f for f in (andrews, slider_crank)}
 
 
 def chain(n: int) -> cd.Model:
@@ -82,8 +82,7 @@ def test_a_spatial_mechanism_is_refused() -> None:
     m.body("bob", mass=1.0, com=(0.1, 0, 0), inertia=np.eye(3))
     m.joint("ball", cd.Spherical(), m.ground, "bob")
     with pytest.raises(
-        cd.ModelError,
-        match=r"particles of 'ball': they are those of a planar mechanism, but model 'ball' is not planar: joint",
+        cd.ModelError, match=r"particles of 'ball': they are those of a planar mechanism, .*: joint 'ball'"
     ):
         m.build().particles()
 

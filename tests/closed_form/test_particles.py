@@ -134,6 +134,9 @@ def test_every_equation_of_a_floating_body_holds_in_the_engine(seed: int) -> Non
         same(found, wanted)
     for found, wanted in zip(book.AT_particles(mass, com, I0, m3, r3), (m1, m2, p.positions[1]), strict=True):
         same(found, wanted)
+    same(book.AT_m2(mass, com, I0, m3, r3), m2)
+    same(book.AT_m1(mass, m2, m3), m1)
+    same(book.AT_r2(mass, com, m2, m3, r3), p.positions[1])
     same(book.AT_2(m1, m2, m3, a1, a2, a3), R)
     same(book.AT_3(m2, m3, r21, r31, a2, a3), couple)
     distances = [np.linalg.norm(p.positions[i] - p.positions[j]) for i, j in ((1, 0), (2, 0), (2, 1))]

@@ -184,14 +184,14 @@ def accelerations(model: cd.Model, formulation: str, q: np.ndarray, v: np.ndarra
 
 @every
 def test_a_free_body_obeys_Euler_with_torque(formulation: str) -> None:
-    """w' = I^-1 (n - w x I w) in body components, at any orientation."""
-    model = one_body(cd.Free(), com=(0, 0, 0), gravity=(0, 0, 0))
+    """w' = I^-1 (n - c x f - w x I w) in body components: couple n and force f at the origin, centre of mass at c."""
+    model = one_body(cd.Free(), gravity=(0, 0, 0))
     q, v = model.random_state(np.random.default_rng(3))
-    w, n = 3 * v[:3], np.array([0.4, -0.2, 0.3])
-    found = accelerations(model, formulation, q, np.concatenate([w, v[3:]]), np.array([[*n, 0, 0, 0]]))
+    w, n, f = 3 * v[:3], np.array([0.4, -0.2, 0.3]), np.array([-0.5, 0.6, 0.1])
+    found = accelerations(model, formulation, q, np.concatenate([w, v[3:]]), np.array([[*n, *f]]))
     gyroscopic = np.cross(w, I_C @ w)
     assert np.abs(gyroscopic).max() > 0.1
-    close(found[:3], np.linalg.solve(I_C, n - gyroscopic), 1e-12)
+    close(found[:3], np.linalg.solve(I_C, n - np.cross(COM, f) - gyroscopic), 1e-12)
 
 
 @every

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 import cardan as cd
-from cardan.formulation.registry import find_formulation
 from cardan.formulation.solve import with_less_added
 from cardan.model.force import TORSION
 from cardan.structure import kernels as evaluate
 from cardan.structure.condition import take_as_closed
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import FreeKernel, tree_graph
 from cardan.structure.magnification import reach, recorded
 from cardan.structure.rounding import TOO_LARGE
@@ -105,7 +105,7 @@ def _kept(model: cd.Model, name: str, key: str = "spatial") -> Any:
 def exact_answers(model: cd.Model, key: str, *state: np.ndarray) -> list[np.ndarray]:
     """Accelerations and reactions at q, v, tau from a formulation's equations, without rounding."""
     with with_less_added(NOTHING, NOTHING):
-        graphs = recorded(model.unbound, find_formulation(key))
+        graphs = recorded(model.unbound, formulation_of(model, key))
     inputs = (*state, np.zeros((model.nb, 6)), *evaluate.parameter_arguments(model))
     return [exact(graph, *inputs, digits=MANY)[0] for graph in graphs]
 

@@ -244,3 +244,16 @@ def test_FX_C1_subtrees_of_a_loop_and_of_welded_bodies() -> None:
     T = cd.subtree_kinetic_energy(model, q, v)
     own = cd.textbook.body_kinetic_energy(np.array([inertia_of(b) for b in model.bodies]), cd.body_twists(model, q, v))
     close(T, own[::-1].cumsum()[::-1], 1e-13)
+
+
+def test_FX_C1_subtrees_of_a_long_chain_are_looped_and_the_same() -> None:
+    """Past 64 links recursions are looped: energy and momentum of each subtree are sums over the bodies beyond."""
+    from cardan.mechanisms import chain
+
+    model = chain(70).build()
+    q, v = model.random_state(np.random.default_rng(4), 2)
+    T, h = cd.subtree_kinetic_energy(model, q, v), cd.subtree_momentum(model, q, v)
+    I = np.array([inertia_of(b) for b in model.bodies])
+    own = cd.textbook.body_kinetic_energy.kernel()(I, cd.body_twists(model, q, v))
+    close(T, own[:, ::-1].cumsum(axis=1)[:, ::-1], 1e-11)
+    close(h[:, 0], cd.momentum(model, q, v), 1e-11)

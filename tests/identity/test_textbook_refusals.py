@@ -50,6 +50,18 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         lambda: t.F3_18(1.0, UNIT3, e[0][:3], e[0][:3], np.zeros(3), e[0][:3], e[0][:3]),
         ["F3(18)", "s, direction of the hinge", "zero vector"],
     ),
+    "components of a body by no rotation": (
+        lambda: t.KJ_5_fixed([1, 0, 0], 2 * UNIT3, [0, 0, 1], [0, 1, 0]),
+        ["KJ(5)", "R_B1", "must be a rotation matrix", "differs from 1 by 3"],
+    ),
+    "a screw's axis that is not a unit vector": (
+        lambda: t.KJ_S_24([0, 0, 2], [0, 0, 1], 0.1, 0.5),
+        ["KJ-S(24)", "h_B1_, axis of the screw", "must have the length 1, got 2", "divide it by its length"],
+    ),
+    "a right angle has no tangent": (
+        lambda: t.KJ_S_18([1, 0, 0], [0, 1, 0], UNIT3, UNIT3, [0, 1, 0]),
+        ["KJ-S(18)", "f_B1 and f_B2 are perpendicular", "tangent infinite"],
+    ),
     "negative mass": (lambda: t.F3_1(-2.0, np.ones(3)), ["F3(1)", "m1, mass of B1", "positive", "-2"]),
     "inertia that is not symmetric": (
         lambda: t.F3_2(np.array([[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]]), np.ones(3)),

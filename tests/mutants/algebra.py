@@ -9,6 +9,12 @@ ALGEBRA = "identity/test_algebra.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
+        "algebra/tetrahedron.py", "closed_form/test_particles_in_space.py",
+        ("np.trace(I_C) / 2 * np.eye(3) - I_C", "np.trace(I_C) * np.eye(3) - I_C", "second moments: the trace is not halved"),
+        ("own = 2 * np.diag(B) - B.sum(axis=1)", "own = np.diag(B)", "vertices keep the mass of their edges"),
+        ("np.concatenate([own, 4 * B[i, j]])", "np.concatenate([own, 2 * B[i, j]])", "middles of edges have half their mass"),
+    ),
+    *changes(
         "algebra/rotation.py", ALGEBRA,
         ("[[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]]", "[[0, r[2], r[1]], [-r[2], 0, -r[0]], [-r[1], r[0], 0]]", "skew: wrong sign of z"),
         ("vector(A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]) / 2", "vector(A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1])", "unskew: not halved"),

@@ -86,6 +86,17 @@ MUTANTS: list[Mutant] = [
         ("meeting = common_ancestor(tree, *(i for i, _ in rows.forces)) if rows.internal else GROUND", "meeting = GROUND", "forces of a loop are carried to the root", Equivalent("the two forces balance, so that what they do beyond the link where they meet cancels; only the number of operations changes")),
     ),
     *changes(
+        "formulation/points/space.py", "agreement/test_points_in_space.py",
+        ("constant(x)) @ R.T / 2 for x in g))", "constant(x)) @ R.T for x in g))", "angular velocity of a tetrahedron is doubled"),
+        ("return stack(turn, skew(c) @ turn + move)", "return stack(turn, move - skew(c) @ turn)", "velocity of a link's origin with the wrong lever"),
+        ("cross(wdot, constant(e)) + cross(w, cross(w, constant(e)))", "cross(wdot, constant(e))", "vertices without centripetal acceleration"),
+        ("-dot(rate, rate), type(J)(1, 1), phi)  # AT(6)", "dot(rate, rate), type(J)(1, 1), phi)  # AT(6)", "distances accelerate with the wrong sign"),
+        ("(s * s if a == 0 else 2 * s * s)", "(s * s)", "all edges have the same length"),
+        ("across = {(k, m): -(F[k][m] + F[m][k]) / 2", "across = {(k, m): (F[k][m] + F[m][k]) / 2", "forces along the edges with the wrong sign"),
+        ("return A @ ((3 * eye(3, A) - A.T @ A) / 2)", "return A", "axes of a tetrahedron that is not quite one"),
+        ("weight = stack(link.mass * gravity, zeros(9, None, R))", "weight = stack(zeros(9, None, R), link.mass * gravity)", "weight at another vertex"),
+    ),
+    *changes(
         "formulation/relative.py", f"identity/test_constraints_kj.py {LOOPS}",
         ("return kin.joint(j)[0], row, -(W.T @ _bias(link, x, rate, kin.q6))", "return kin.joint(j)[0], row, W.T @ _bias(link, x, rate, kin.q6)", "coordinate's acceleration with the wrong bias", Equivalent("couplings and armature, which alone use it, take joints of one coordinate, and those of Cardan's table have no bias")),
     ),

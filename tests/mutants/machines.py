@@ -69,6 +69,26 @@ MUTANTS: list[Mutant] = [
         ("for value, m, n in ((across, col, row), (up, row, col)):", "for value, m, n in ((across, row, col), (up, col, row)):", "looped matrices are transposed"),
     ),
     *changes(
+        "machines/javascript/operations.py", "machines/test_javascript.py",
+        ("if (half * 2 === p ? r >= half : r + r >= p) r -= p;", "if (half * 2 === p ? r > half : r + r > p) r -= p;", "JavaScript: remainders do not round ties to even"),
+        ("if (p !== Infinity) r %= 2 * p;", "if (p !== Infinity) r %= p;", "JavaScript: remainders forget whether the quotient is odd"),
+        ("y < 0 || Object.is(y, -0) ? -Math.abs(x)", "y < 0 ? -Math.abs(x)", "JavaScript: copysign loses the sign of zero"),
+        ("x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1", "x === 1 ? 1", "JavaScript: (-1) ** Infinity is NaN"),
+        ("if (z < 2.5) {", "if (z < 25) {", "JavaScript: erf by its series far out", Equivalent("all terms of the series are positive: it has the same digits up to 6, in more terms")),
+    ),
+    *changes(
+        "machines/javascript/graph.py", "machines/test_javascript.py",
+        ("and k not in self.written_twice:", ":", "JavaScript: the operand of a square is written twice", Equivalent("it is then computed twice: the same results, longer text")),
+        ("self.text[k] = expression if function is not None else f\"({expression})\"", "self.text[k] = expression", "JavaScript: operands lose their parentheses"),
+        ("return f\"(-{text})\" if math.copysign(1.0, x) < 0 else text", "return text", "JavaScript: negative numbers lose their sign"),
+        ("outputs[port][element] = line.operand(k)", "outputs[port][0] = line.operand(k)", "JavaScript: all elements are written to the first"),
+    ),
+    *changes(
+        "machines/javascript/module.py", "machines/test_javascript.py",
+        ("[port for port in program.inputs if port.size])", "list(program.inputs))", "JavaScript: inputs are counted with empty ones"),
+        ("given != null && given.length === size;", "given != null;", "JavaScript: arrays of wrong length are read"),
+    ),
+    *changes(
         "machines/cache.py", KEYS,
         ("tools, h.triple, h.cpu, h.features)", "tools, h.triple)", "cached kernels of another processor are loaded"),
         ("tools, h.triple, h.cpu, h.features)", "h.triple, h.cpu, h.features)", "cached kernels of other versions of the tools are loaded"),

@@ -10,6 +10,12 @@ TABLE = "identity/test_joint_table.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
+        "model/spatial_particles.py", "closed_form/test_particles_in_space.py",
+        ("m1 = m / (1 + square)", "m1 = m / (2 + square)", "mass of the particle that was placed"),
+        ("np.sqrt(2 * m / (m - m1)) * around - t / square", "np.sqrt(2 * m / (m - m1)) * around - t", "the other three are not on the polar plane"),
+        ("if volume <= FLAT * longest**3:", "if volume < 0:", "four vertices in one plane are taken"),
+    ),
+    *changes(
         "model/joint.py", f"{TABLE} agreement/test_capability.py",
         ("T[2, 4], T[5, 4] = -h, 1.0", "T[2, 4], T[5, 4] = h, 1.0", "a screw's constraint force does work"),
         ("p[2] / h - slip(R, p) / (h * (1 + h * h))", "p[2] / h", "a screw's angle is measured without its slip"),

@@ -9,7 +9,9 @@ TWO_BODIES, EXERCISES, BAD = (
     "identity/test_exercises.py",
     "identity/test_textbook_refusals.py",
 )
+JOINTS = "identity/test_textbook_kj.py"
 PRINT = "agreement/test_textbook.py"
+PAGES = "product/test_textbook_page.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
@@ -92,5 +94,93 @@ MUTANTS: list[Mutant] = [
         BAD,
         ("bad = least < -SMALL * size", "bad = least < -1e9 * size", "negative inertias pass"),
         ("bad = ~(a > 0)", "bad = ~(a > -1e9)", "negative masses pass"),
+    ),
+    *changes(
+        "textbook/pages/two_bodies.py",
+        PAGES,
+        (
+            "back = rotation(ca.DM([0, 0, 1]), -two.fold) @ R.T",
+            "back = rotation(ca.DM([0, 0, 1]), two.fold) @ R.T",
+            "page: B2 is folded the other way in the engine",
+        ),
+        (
+            "return ca.vertcat(a1[3:] + cross(a1[:3], two.C1), a1[:3])",
+            "return ca.vertcat(a1[3:], a1[:3])",
+            "page: acceleration of O taken for that of C1",
+        ),
+    ),
+    *changes(
+        "textbook/pages/sheet.py",
+        PAGES,
+        (
+            "y = ca.vertcat(*(ca.vec(value.symbols.T)",
+            "y = ca.vertcat(*(ca.vec(value.symbols)",
+            "page: matrices are transposed",
+        ),
+        (
+            "for value in flat[1:] for x in ca.vertsplit(value - flat[0])",
+            "for value in flat[1:] for x in ca.vertsplit(value - value)",
+            "page: forms are compared with themselves",
+        ),
+    ),
+    *changes(
+        "textbook/notation.py",
+        PAGES,
+        ("return x + ca.solve(A, b - A @ x)", "return x", "general systems are solved without refinement"),
+    ),
+    *changes(
+        "textbook/kj.py",
+        JOINTS,
+        (
+            "skew(r2) @ wdot2 + skew(r2dot) @ w2  # KJ(2)",
+            "skew(r2) @ wdot2 - skew(r2dot) @ w2  # KJ(2)",
+            "ball joint: velocity term of body 2 with the wrong sign",
+        ),
+        (
+            "dot(e, R_B1 @ skew(w1).T @ (w2 - w1))",
+            "dot(e, R_B1 @ skew(w1) @ (w2 - w1))",
+            "hinge: its direction turns the other way",
+        ),
+        (
+            "R_B1 @ R_B2.T @ skew(w_2) - skew(w_1) @ R_B1 @ R_B2.T",
+            "R_B1 @ R_B2.T @ skew(w_2) + skew(w_1) @ R_B1 @ R_B2.T",
+            "hinge in body components: wrong rate of the relative rotation",
+        ),
+        (
+            "return dot(g_B2_, whatdot_)  # KJ(16)",
+            "return -dot(g_B2_, whatdot_)  # KJ(16)",
+            "KJ(16) with the wrong sign",
+        ),
+    ),
+    *changes(
+        "textbook/kj_joints.py",
+        JOINTS,
+        ("+ 2 * (skew(s2dot) @ w1) +", "+ skew(s2dot) @ w1 +", "slide: half of Coriolis' acceleration"),
+        (
+            "- 2 * (skew(w_1) @ s2dot_)",
+            "- skew(w_1) @ s2dot_",
+            "slide in body components: half of Coriolis' acceleration",
+        ),
+        (
+            "moving = skew(k) @ (skew(w1) @ e) - skew(e) @ (skew(w2) @ k)",
+            "moving = skew(k) @ (skew(w1) @ e) + skew(e) @ (skew(w2) @ k)",
+            "cross: its second axis turns the other way",
+        ),
+        (
+            "return dot(h_B1_, s2ddot_) - pitch * dot(h_B1_, whatdot)",
+            "return dot(h_B1_, s2ddot_) + pitch * dot(h_B1_, whatdot)",
+            "a screw of the other hand",
+        ),
+    ),
+    *changes(
+        "readable/kj_rows.py",
+        "agreement/test_styles.py",
+        ("R * turning if in_body else turning * R", "turning * R", "rates of axes in the fixed frame only"),
+        (
+            "slide = e.R_1.T @ (e.v_2 - e.v_1 - cross(e.w_1, e.s))\n    R, p",
+            "slide = e.R_1.T @ (e.v_2 - e.v_1)\n    R, p",
+            "slides without the turn of body 1",
+        ),
+        ("else [-R[1, 2], R[0, 2]]", "else [R[1, 2], R[0, 2]]", "residual of a hinge with the wrong sign"),
     ),
 ]

@@ -44,3 +44,18 @@ def test_exudyn_drives_andrews_mechanism() -> None:
     chosen = case("Andrews")
     chosen.plane.solve(chosen.duration, 1000)
     assert chosen.error(chosen.model, chosen.plane.coordinates()) < 2e-3
+
+
+def test_the_two_step_method_gives_the_accelerations_of_points() -> None:
+    """On a chain, and on the multi-branch example, whose loops are cut at a pin and at a slider."""
+    from benchmarks.two_step import EXAMPLE, planar_chain, runpy, two_step
+
+    import cardan as cd
+
+    example = runpy.run_path(str(EXAMPLE))
+    for model in (planar_chain(3), example["multibranch"]().build(cut=example["CUT"])):
+        q, v = cd.assemble(model, model.start(), np.ones(model.nv)) if model.cuts else np.ones((2, model.nv))
+        tau = np.linspace(0.5, 1.5, model.nv)
+        found = np.array(two_step(model)(q, v, tau)).ravel()
+        wanted = cd.forward_dynamics(model, q, v, tau)
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * np.abs(wanted).max())

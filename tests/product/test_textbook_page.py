@@ -13,7 +13,9 @@ import pytest
 
 import cardan as cd
 from cardan.machines.ufunc.kernel import compile_program
-from cardan.textbook.pages import PAGES, page_text, recorded
+from cardan.textbook.pages import PAGES, recorded
+from cardan.textbook.pages.html import page_html
+from cardan.textbook.pages.sheet import Sheet
 
 from ..machines.javascript import open_browser
 
@@ -33,13 +35,25 @@ def kernel(source: str) -> Any:
     return compile_program(recorded(source).program(source))
 
 
+def wrong_sheet() -> Sheet:
+    """A page whose forms differ, by 0.5 in 2."""
+    sheet = Sheet(title="wrong </script>")
+    x = sheet.slider("x", "x", "a number", "m", 0.0, 3.0, 1.5, 0.5)
+    sheet.compare("both", "Two forms", "m", {"right": x, "wrong": x + 0.5})
+    return sheet
+
+
 class Tab:
     """A page in a browser without a network, and what went wrong in it."""
 
     def __init__(self, context: Any, source: str, folder: Path) -> None:
-        self.source, self.sheet = source, recorded(source)
-        path = folder / f"{source}.html"
-        cd.textbook.page(source, path)
+        path = self.path = folder / f"{source}.html"
+        if source in PAGES:
+            self.sheet = recorded(source)
+            cd.textbook.page(source, path)
+        else:
+            self.sheet = wrong_sheet()
+            path.write_text(page_html(source, self.sheet, "no source"), encoding="utf-8")
         self.tab = context.new_page()
         self.wrong: list[str] = []
         self.asked: list[str] = []
@@ -71,7 +85,7 @@ def tabs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Tab]]:
     folder = tmp_path_factory.mktemp("pages")
     with open_browser() as browser:
         context = browser.new_context(viewport={"width": 390, "height": 800}, offline=True)
-        yield {source: Tab(context, source, folder) for source in PAGES}
+        yield {source: Tab(context, source, folder) for source in (*PAGES, "wrong")}
 
 
 @pytest.mark.parametrize("source", PAGES)
@@ -91,8 +105,24 @@ def test_numbers_are_those_of_the_kernel(tabs: dict[str, Tab], source: str) -> N
 
 
 @pytest.mark.parametrize("source", PAGES)
+def test_forms_agree_wherever_the_sliders_are(source: str) -> None:
+    """Without a browser, at 2,000 positions, of which half have some sliders at their ends."""
+    sheet, rng = recorded(source), np.random.default_rng(11)
+    low, high, step = (np.array([getattr(s, name) for s in sheet.sliders]) for name in ("low", "high", "step"))
+    part = rng.uniform(size=(2000, len(low)))
+    part[::2] = np.where(rng.uniform(size=part[::2].shape) < 0.5, np.round(part[::2]), part[::2])
+    y = sheet.split(kernel(source)(low + np.round(part * (high - low) / step) * step))
+    held = np.all([y[rule.key] > 0 for rule in sheet.rules], axis=0) | np.zeros(2000, bool)
+    assert held.mean() > 0.9
+    for key, value in y.items():
+        assert np.isfinite(value[held]).all(), key
+    for one in sheet.comparisons:
+        assert y[one.difference][held].max() < 1e-10, one.title
+
+
+@pytest.mark.parametrize("source", PAGES)
 def test_a_page_is_small_complete_and_alone(tabs: dict[str, Tab], source: str) -> None:
-    tab, text = tabs[source], page_text(source)
+    tab, text = tabs[source], tabs[source].path.read_text(encoding="utf-8")
     assert len(text.encode()) < 300_000 and not re.search(r"https?:|\bsrc=|@import|<link", text)
     shown = set(tab("[...document.querySelectorAll('.number')].map(b => b.textContent)"))
     assert set(NUMBERED[source]) <= shown
@@ -123,6 +153,14 @@ def test_a_slider_by_keyboard_moves_numbers_and_figure(tabs: dict[str, Tab]) -> 
     assert tab("document.getElementById('figure').innerHTML") != figure
     tab.tab.click("#reset")
     assert tab("cardan.values['F6(7) a1'][0]") == before[0]
+
+
+def test_forms_that_differ_are_told(tabs: dict[str, Tab]) -> None:
+    tab = tabs["wrong"]
+    assert tab("cardan.values['both difference']") == 0.25
+    assert "They differ: largest difference 0.2500" in tab("document.body.innerText")
+    assert tab("document.querySelector('.verdict').classList.contains('bad')") and tab.wrong == []
+    assert tab("document.title") == "wrong </script>"
 
 
 def test_impossible_particles_are_told(tabs: dict[str, Tab]) -> None:

@@ -1,4 +1,4 @@
-"""Each equation number in a comment of the mathematics is announced by its module.
+"""Each equation number in a comment of the mathematics is announced by its module, and each announced one is cited.
 
 CONTRIBUTING.md gives the format: `Equations: RBDA (7.36)-(7.44); F6(7); FX A1-B4` in the module docstring,
 `# (7.43)`, `# F6(7)`, `# FX B1` in comments.
@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "cardan"
-MATHEMATICS = ("algebra", "formulation")
+MATHEMATICS = ("algebra", "formulation", "textbook", "readable")
 
 # (7), (7.43), (7.43a); FX names its answers by a letter and a digit: A1, (A1)
 ITEM = r"(?:\(\d+(?:\.\d+)?[a-z]?\)|\(?\b[A-C]\d\b\)?)"
@@ -93,12 +93,44 @@ def violations(path: Path, text: str) -> list[str]:
     return found
 
 
+FX = [("A", 1), ("A", 2), ("A", 3), ("A", 4), ("B", 1), ("B", 2), ("B", 3), ("B", 4), ("C", 1)]
+
+
+def numbers_of(source: str, first: Number, last: Number) -> list[Range]:
+    """Every single number of a range."""
+    if first == last:
+        return [(source, first, last)]
+    every = FX if source == "FX" else [(first[0], k) for k in range(first[1], last[1] + 1)]
+    singles = [(*item, "") for item in every]
+    return [(source, single, single) for single in singles if first[:2] <= single[:2] <= last[:2]]
+
+
+def uncited(path: Path, text: str) -> list[str]:
+    """What a module announces and no comment of it cites."""
+    found = [r for _, _, r in cited(text) if r is not None]
+    singles = [one for _, r in announced(text) if r is not None for one in numbers_of(*r)]
+    missing = [one for one in singles if not any(covers(r, one) for r in found)]
+    return [f"{path}:1: announces {written_number(*one[:2])}, which no comment cites" for one in missing]
+
+
+def written_number(source: str, n: Number) -> str:
+    """As it is cited: RBDA(7.43a), FX(A1), F6(7)."""
+    chapter = f"{n[0]}." if n[0] and source != "FX" else n[0]
+    return f"{source}({chapter}{n[1]}{n[2]})"
+
+
 def mathematics() -> list[Path]:
-    return [p for room in MATHEMATICS for p in sorted((SRC / room).rglob("*.py"))]
+    """Every module that writes equations down; `textbook/pages` shows those of others."""
+    return [p for room in MATHEMATICS for p in sorted((SRC / room).rglob("*.py")) if p.parent.name != "pages"]
 
 
 def test_each_number_is_announced() -> None:
     found = [v for p in mathematics() for v in violations(p.relative_to(ROOT), p.read_text())]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_each_announced_number_is_cited() -> None:
+    found = [v for p in mathematics() for v in uncited(p.relative_to(ROOT), p.read_text())]
     assert not found, "\n" + "\n".join(found)
 
 
@@ -180,3 +212,14 @@ def test_an_announcement_may_follow_other_words() -> None:
 def test_a_module_without_announcement_is_found() -> None:
     assert len(violations(Path("a.py"), "x = 1  # (7.43)\n")) == 1
     assert violations(Path("a.py"), "x = 1  # a comment\n") == []
+
+
+def test_an_announced_number_that_nothing_cites_is_found() -> None:
+    text = '"""A tree.\n\nEquations: F3(18)-(20); FX A4-B2; RBDA (7.36), (7.37).\n"""\nx = "# F3(19)"\n'
+    comments = ["# F3(18)", "# F3(19), (20)", "# FX(A4)", "# FX B1-B2", "# (7.36)-(7.37)"]
+    every = "".join(f"y = 1  {comment}\n" for comment in comments)
+    assert uncited(Path("a.py"), text + every) == []
+    for left_out, missing in zip(comments, (1, 2, 1, 2, 2), strict=True):
+        found = uncited(Path("a.py"), text + every.replace(f"{left_out}\n", "\n"))
+        assert len(found) == missing, found
+    assert uncited(Path("a.py"), text)[0] == "a.py:1: announces F3(18), which no comment cites"

@@ -130,6 +130,7 @@ def particles(
 
     `com` (2,) is its centre of mass and `r3` (2,) the position of particle 3, m; particle 1 is at the origin. The mass
     `m3` (kg) may be chosen, except that `m3 r3 != mass com` and `m3 |r3|^2 != inertia`; by default it is chosen here.
+    An inertia less than `mass |com|^2`, such as that about the centre of mass, is refused.
     """
     chosen = {} if m3 is None else {"m3": m3}
     mass, rG, inertia, p3, *given = _numbers(name, "AT_particles", mass=mass, com=com, inertia=inertia, r3=r3, **chosen)

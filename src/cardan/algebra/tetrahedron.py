@@ -31,16 +31,10 @@ def second_moments(I_C: np.ndarray) -> np.ndarray:
     return S
 
 
-def pseudo_inertia(m: Any, c: np.ndarray, I_C: np.ndarray) -> np.ndarray:
-    """`J4` (4, 4): mass (kg), first moments (kg m) and second moments (kg m^2) of a body."""
-    first = np.asarray(c) * m
-    J4: np.ndarray = np.block([[second_moments(I_C) + m * np.outer(c, c), first[:, None]], [first, np.array(m)]])
-    return J4
-
-
-def vertex_inertia(J4: np.ndarray, vertices: np.ndarray) -> np.ndarray:
-    """`B` (4, 4), kg, of a body with moments `J4` (4, 4) in the vertices (4, 3), m."""
-    inverse = np.linalg.inv(np.vstack([np.asarray(vertices).T, np.ones(4)]))
+def vertex_inertia(m: Any, I_C: np.ndarray, vertices: np.ndarray) -> np.ndarray:
+    """`B` (4, 4), kg, of a body in four vertices (4, 3), m, from its centre of mass."""
+    J4 = np.block([[second_moments(I_C), np.zeros((3, 1))], [np.zeros((1, 3)), np.array([[m]])]])
+    inverse = np.linalg.inv(np.vstack([vertices.T, np.ones(4)]))
     B: np.ndarray = inverse @ J4 @ inverse.T
     return B
 

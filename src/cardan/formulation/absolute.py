@@ -10,7 +10,7 @@ whose frame follows its joint.
 
 The rows of `J` are those of `formulation.measured_joint`, in the joint's axes. Links are those of `Model.separate`.
 
-Equations: KJ(1), KJ(2), KJ(3), KJ(5)-(10); FX(A4).
+Equations: KJ(2), KJ(3), KJ(7)-(10); FX(A4).
 """
 
 from __future__ import annotations
@@ -155,11 +155,11 @@ class Absolute(Formulation):
         return Rotor(constant(np.diag(link.armature)), row, rest)
 
     def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
-        """Link by link; with `T`, KJ(2),(7),(8) in the fixed frame, KJ(3),(9),(10) in the body."""
+        """Link by link."""
         k, n = rows.forces[0][1].shape[1] if rows.forces else 0, self.width
         J = type(kin.nodes.ground.R)(k, n * len(kin.model.tree.links))
         for i, force in rows.forces:
-            if i != GROUND:
+            if i != GROUND:  # KJ(2),(7),(8) in the fixed frame, KJ(3),(9),(10) in the body
                 J[:, n * i : n * i + n] = force.T @ self.twist_matrix(kin.model, i, kin.nodes.links[i].R)
         return J
 
@@ -167,7 +167,7 @@ class Absolute(Formulation):
         """`Bdot u`."""
         c, v = constant(kin.model.tree.links[link].com), kin.nodes.links[link].v
         w = v[:3]
-        return stack(zeros(3, None, v), -cross(w, v[3:] + cross(w, c)))
+        return stack(zeros(3, None, v), -cross(w, v[3:] + cross(w, c)))  # KJ(2),(3): the terms of velocities
 
     def solve(self, parts: Parts, kept: Sequence[int]) -> tuple[Matrix, Matrix]:
         """Body by body; a rotor's acceleration is one more unknown, which a row holds to its joint's."""

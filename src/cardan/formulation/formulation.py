@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, Scalar, segment, stack, zeros
+from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import InputError, ModelError
 from cardan.formulation.elements import Loads, constraint_forces, constraint_rows, with_wrenches
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
@@ -35,6 +36,20 @@ from cardan.model.tree import GROUND
 
 Letter = tuple[str, str, str]  # letter, what it is, unit
 LetterGroup = tuple[str, tuple[Letter, ...], tuple[Letter, ...], str]  # owner, of q, of v, where it is measured
+
+
+@dataclass(frozen=True)
+class RotationGraph:
+    """A rotation matrix `R` (3, 3) of an owner as a function of the coordinates, for printed equations.
+
+    `meaning` is what it is said to be, the same as R wherever the constraints hold; `quaternion` is where its
+    quaternion begins, None where it is made of none.
+    """
+
+    owner: str
+    R: Matrix
+    meaning: Matrix
+    quaternion: int | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +133,14 @@ class Formulation(ABC):
     @abstractmethod
     def quaternions(self, model: Model) -> list[tuple[str, int]]:
         """Quaternions among the coordinates: whose each is, and where it begins."""
+
+    def rotations(self, model: Model, q: Matrix) -> list[RotationGraph]:
+        """Rotation matrices in its equations: those of its quaternions."""
+        found = []
+        for owner, at in self.quaternions(model):
+            R = rotation_of_quaternion(q[at : at + 4])
+            found.append(RotationGraph(owner, R, R, at))
+        return found
 
     @abstractmethod
     def kinematics(self, model: Model, q: Matrix, v: Matrix, about: Matrix | None = None) -> Kinematics:

@@ -9,9 +9,9 @@ joint's `S` and `T` in M:
 The second follows by differentiation in M: `a_c - a_p + v_r x v_p` is the rate of `v_r`, `v_r x v_p = v_r x v_c`,
 and on the joint's motion `v_r = S qd`, so that `Tdot^T v_r = -T^T Sdot qd`. For a ball joint the rows are
 KJ(1)-(3), for a hinge KJ(1) with KJ(5)-(10), in M's axes instead of ground's; with six coordinates a body relative
-to its neighbour they are KJ(4),(11)-(16).
+to its neighbour they are KJ(4),(11)-(16), in `formulation.relative`.
 
-Equations: KJ(1), KJ(2), KJ(3), KJ(4), KJ(5)-(10), KJ(11)-(16).
+Equations: KJ(1), KJ(2), KJ(3), KJ(5)-(10).
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ class JointRows:
 def joint_rows(kind: Kind, R: Matrix, p: Matrix, v_c: Matrix, v_p: Matrix) -> JointRows:
     """Measure a joint between two moving bodies."""
     q = kind.measure(R, p)
-    S, T = as_graph(kind.S(q), R), as_graph(kind.T(q), R)
+    S, T = as_graph(kind.S(q), R), as_graph(kind.T(q), R)  # T^T v_r = 0: the rate of KJ(1), and KJ(5),(6)
     W = dual(S)
     v_r = v_c - v_p
     qd = W.T @ v_r
     c = crm(v_r) @ v_c  # KJ(2),(3): the velocity terms of a moving frame
     if kind.bias is not None:
         c = c - kind.bias(q, qd)
-    return JointRows(T, -(T.T @ c), kind.phi(R, p), W, -(W.T @ c), q, qd)
+    gamma = -(T.T @ c)  # KJ(2),(3), and KJ(7)-(10)
+    return JointRows(T, gamma, kind.phi(R, p), W, -(W.T @ c), q, qd)
 
 
 def dual(S: Matrix) -> Matrix:

@@ -7,7 +7,7 @@ articulated inertia and bias force; `IC` composite inertia; `R`, `r0` axes and o
 components; `h` momentum, `T` kinetic energy.
 
 Source: RBDA tables 5.1, 6.2 and 7.1; F6; FX; the Coriolis matrix after Echeandia and Wensing (2021).
-Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B1), FX(B3), FX(C1).
+Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B3), FX(C1).
 """
 
 from __future__ import annotations
@@ -190,6 +190,7 @@ def subtree_out(b: Node, p: Node) -> None:
 
 def subtree_in(b: Node, p: Node) -> None:
     """Inwards: kinetic energy and momentum of all beyond; the momentum also about the ground's origin."""
+    b.T0 = b.T  # set here, because here the sum is complete
     energy_in(b, p)
     p.h = p.h + b.X.T @ b.h  # FX(C1)
     b.h0 = shifted(b.r0).T @ (turned(b.R) @ b.h)
@@ -306,7 +307,7 @@ MOMENTUM = Recursion(
 SUBTREES = Recursion(
     "subtrees", ("q", "qd"), {"R": "matrix3", "r0": "vector3", "v": "vector6", "T": "scalar", "h": "vector6"},
     (Sweep(_OUT, subtree_out), Sweep(_IN, subtree_in)),
-    (Output("T", "T", "link"), Output("h", "h0", "link", (6,))), ground={"R": "identity"},
+    (Output("T", "T0", "link"), Output("h", "h0", "link", (6,))), ground={"R": "identity"},
 )  # fmt: skip
 COMPOSITE_INERTIA = Recursion(
     "composite_inertia", ("q",), {"IC": "symmetric6"},

@@ -35,7 +35,7 @@ _KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("the contract in a formulatio
 _QUANTITIES: Slot[tuple[str, str], Quantity] = Slot("quantities of the contract")
 _ROWS: Slot[str, RowTable] = Slot("labels of a formulation's rows")
 SYSTEM = ("M", "f", "J", "gamma", "beta", "phi")
-CONTRACT = ("system", "rates", "plus", "lift", "project", "momentum")
+CONTRACT = ("system", "rates", "plus", "lift", "project", "momentum_equations")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Equations:
         loads. `momentum_rows` tells what each says. At a state whose bodies have their lengths `vdot` and `mu` are
         those of the contract.
         """
-        A, b = self._kernel("momentum")(q, v, *self._given(tau, wrenches, t))
+        A, b = self._kernel("momentum_equations")(q, v, *self._given(tau, wrenches, t))
         return A, b
 
     def graph(self, name: str) -> Any:
@@ -152,7 +152,7 @@ class Equations:
 
         In the formulation's own coordinates: `system` (q, v, tau, wrenches, t) -> (M, f, J, gamma, beta, phi); `rates`
         (q, v) -> qdot; `plus` (q, v) -> q_out; `lift` (q, v) -> (poses, twists), poses row by row (nb, 16); `project`
-        (poses, twists) -> (q, v); `momentum` (q, v, tau, wrenches, t) -> (A, b) of `momentum_equations`.
+        (poses, twists) -> (q, v); `momentum_equations` (q, v, tau, wrenches, t) -> (A, b), for `points`.
         In the tree's, each computing what the function of the same name does:
         `forward_dynamics` (q, v, tau, t if the model depends on it) -> a, with loops, couplings and force elements;
         `inverse_dynamics` (q, v, a, wrenches unless it is a plain tree, t) -> tau, of the tree with force elements,
@@ -192,6 +192,8 @@ class Equations:
             names: names of your own, or formulas: `{"rod.mass": "m", "rod.com": "l/2"}`; "rod.inertia.yy" is one entry.
             drives: joints whose drive `tau` is a symbol in `f`; the others' is 0.
             simplify: write each entry as short as can be found; otherwise as the graph has it.
+            style: "KJ" writes the rows of joints in `absolute`, `absolute_body` and `relative` as KJ does: along its
+                directions, with its vectors from centres of mass to joints as symbols.
             style: "AT" gives `momentum_equations` of `points` as AT prints them: `A`, `b`, `unknowns`, `equations` with
                 the particles' m1, m2, m3, nu and lambda as symbols; `symbols` names numbers that are to be symbols
                 although they are 0, 1 or those of a rod.
@@ -231,7 +233,7 @@ def _own_quantity(model: Model, formulation: Formulation, name: str) -> Quantity
     nq, nv = formulation.sizes(model)
     own: dict[str, Shape] = {"q": (nq,), "v": (nv,)}
     loaded = own | {"tau": (model.nv,), "wrenches": (model.nb, 6), "t": ()}
-    if name == "momentum":
+    if name == "momentum_equations":
         return _momentum_quantity(model, formulation, loaded)
     if name == "system":
         nl = len(dynamics.shape_of(model, formulation).rows)
@@ -265,7 +267,9 @@ def _momentum_quantity(model: Model, formulation: Formulation, shapes: dict[str,
     def momentum(model: Model, s: Any) -> list[Any]:
         return list(formulation.momentum_equations(own_equations(model, formulation, s)))
 
-    return Quantity("momentum", tuple(shapes), (("A", fixed(n, n)), ("b", fixed(n))), write=momentum, shapes=shapes)
+    return Quantity(
+        "momentum_equations", tuple(shapes), (("A", fixed(n, n)), ("b", fixed(n))), write=momentum, shapes=shapes
+    )
 
 
 Choice = Callable[[Model, Formulation], Quantity]

@@ -12,6 +12,7 @@ from cardan.program.program import Program, record
 from cardan.structure.kernels import function_of, parameter_arguments, ports_of
 
 if TYPE_CHECKING:
+    from cardan.machines.printer import Printer
     from cardan.model.model import Model
 
 
@@ -51,4 +52,5 @@ def javascript(model: Model, quantity: str = "forward_dynamics", *, formulation:
             {"name": one.name, "shape": one.nominal.shape, "value": p[model.parameters.slice_of(one.name)].tolist()}
             for one in model.parameters
         ]
-    return JavaScriptPrinter(about, exports).print_program(program, record(program))
+    printer: Printer = JavaScriptPrinter(about, exports)
+    return printer.print_program(program, record(program))

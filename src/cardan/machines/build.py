@@ -13,6 +13,7 @@ from cardan.machines.host import few, host, to_object
 from cardan.program.program import Program, record
 
 if TYPE_CHECKING:
+    from cardan.machines.printer import Printer
     from cardan.program.program import Recorded
 
 
@@ -64,7 +65,7 @@ class Builder:
         from cardan.machines.llvm.module import VectorType
         from cardan.machines.llvm.printer import LLVMPrinter
 
-        printer = LLVMPrinter(VectorType(dtype, lanes), few(host().lanes(dtype)))
+        printer: Printer = LLVMPrinter(VectorType(dtype, lanes), few(host().lanes(dtype)))
         return printer.print_program(self.program, self.recorded())
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cardan.algebra.tetrahedron import edge_particles, pseudo_inertia, second_moments, vertex_inertia
+from cardan.algebra.tetrahedron import edge_particles, second_moments, vertex_inertia
 from cardan.errors import ModelError
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.pose import numbers
@@ -74,9 +74,7 @@ def particles_in_space(
             f"{owner}: its four vertices must not be in one plane, the tetrahedron's volume is {volume / 6:.4g} m^3; "
             "move one of them out of the plane of the others"
         )
-    # about the centre of mass, which costs no digits where the body is far from its origin
-    B = vertex_inertia(pseudo_inertia(m, np.zeros(3), I_C), places - c)
-    return SpatialParticles(*edge_particles(B, places))
+    return SpatialParticles(*edge_particles(vertex_inertia(m, I_C, places - c), places))
 
 
 def four_particles(

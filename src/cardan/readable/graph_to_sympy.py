@@ -22,9 +22,13 @@ from cardan.readable.simplify import Simplifier
 
 
 class RotationMatrix(NamedTuple):
-    """A rotation matrix among the outputs of a graph: its port, its quaternion and symbols (3, 3) for its entries."""
+    """A rotation matrix among the outputs of a graph, with symbols (3, 3) for its entries.
+
+    `definition` is the port of what it is said to be; `quaternion` is empty where it is made of none.
+    """
 
     port: int
+    definition: int
     quaternion: list[Any]
     entries: list[list[Any]]
 
@@ -44,26 +48,33 @@ class Expressions:
 
 
 def simplified(
-    graph: Graph, letters: Letters, rotations: Sequence[RotationMatrix], explicit: Sequence[int]
-) -> Expressions:
-    """Short expressions. Entries of `rotations` are symbols, except in the ports that are `explicit`."""
+    graph: Graph, letters: Letters, rotations: Sequence[RotationMatrix], explicit: Sequence[int],
+    every_entry: bool = False,
+) -> Expressions:  # fmt: skip
+    """Short expressions. Entries of `rotations` are symbols, except in the ports that are `explicit`.
+
+    Those that are used are defined, or `every_entry`.
+    """
     generators, identities = Generators(), RotationIdentities()
     simplifier = Simplifier(generators)
     expander = Expander(generators, simplifier, identities.reduce)
 
     def leaf(port: int, element: int) -> Polynomial:
-        return _polynomial(letters.expression(port, element), generators)
+        return polynomial_of(letters.expression(port, element), generators)
 
     for x in letters.factoring_order():
         generators.index(x)
     symbols: dict[int, Any] = {}
-    for port, quaternion, R in rotations:
-        own = [generators.index(x) for x in quaternion]
-        expander.ones.append({((g, 2),): 1 for g in own})
-        simplifier.unit_quaternions.append(own)
+    meant: dict[Any, int] = {}
+    for port, definition, quaternion, R in rotations:
+        if quaternion:
+            own = [generators.index(x) for x in quaternion]
+            expander.ones.append({((g, 2),): 1 for g in own})
+            simplifier.unit_quaternions.append(own)
         identities.add([[generators.index(x) for x in row] for row in R])
         symbols |= {k: R[e // 3][e % 3] for p, e, k in graph.outputs if p == port and graph.op[k] != "const"}
-    hidden = {*explicit, *(port for port, _, _ in rotations)}
+        meant |= {R[e // 3][e % 3]: k for p, e, k in graph.outputs if p == definition}
+    hidden = {*explicit, *(port for each in rotations for port in each[:2])}
     abbreviated = [output for output in graph.outputs if output[0] not in hidden]
     written_out = [output for output in graph.outputs if output[0] in explicit]
     outputs: dict[tuple[int, int], Any] = {}
@@ -71,9 +82,9 @@ def simplified(
         values = evaluate(graph, [k for _, _, k in own_outputs], leaf, _constant, expander.apply, known)
         outputs |= {(p, e): simplifier(values[k]) for p, e, k in own_outputs}
     used = set().union(*(x.free_symbols for x in outputs.values())) if outputs else set()
-    wanted = {k: x for k, x in symbols.items() if x in used}
-    values = evaluate(graph, list(wanted), leaf, _constant, expander.apply, {})
-    return Expressions(outputs, {x: simplifier(values[k]) for k, x in wanted.items()}, used)
+    wanted = {x: meant[x] for x in symbols.values() if every_entry or x in used}
+    values = evaluate(graph, list(wanted.values()), leaf, _constant, expander.apply, {})
+    return Expressions(outputs, {x: simplifier(values[k]) for x, k in wanted.items()}, used)
 
 
 def verbatim(graph: Graph, letters: Letters, ports: Sequence[int]) -> Expressions:
@@ -136,7 +147,7 @@ def _constant(value: float) -> Polynomial:
     return constant(exact(value))
 
 
-def _polynomial(expression: Any, generators: Generators) -> Polynomial:
+def polynomial_of(expression: Any, generators: Generators) -> Polynomial:
     """A symbol, or a formula that the user gave, as a polynomial."""
     import sympy
 

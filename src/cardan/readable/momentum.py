@@ -8,7 +8,7 @@ the middle of its line is a rod: `nu` is 1/2 and `lambda` 0, as in the source's 
 are to be symbols although they are 0, 1 or these: `["plate.nu", "plate.lambda"]`. Where a force element acts on a body,
 the direction of the body's line in its own axes stays a number.
 
-Equations: AT(1), AT(7), AT(10)-(12).
+Equations: AT(1), AT(7).
 """
 
 from __future__ import annotations

@@ -56,12 +56,6 @@ def coordinates(model: Model, formulation: Formulation) -> tuple[list[Coordinate
     return first, second
 
 
-def quaternions(model: Model, formulation: Formulation) -> list[tuple[str, int]]:
-    """Index and first place in `q` of each quaternion."""
-    found = formulation.quaternions(model)
-    return [(index_of(name) if len(found) > 1 else "", at) for name, at in found]
-
-
 def every_parameter(model: Model) -> list[str]:
     """Names of all parameters that can be symbols; those that are zero are left out."""
     names = ["gravity"] if model.gravity.any() else []

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from cardan.errors import UnknownNameError, nearest
+from cardan.readable.kj_rows import kj_symbols
 from cardan.readable.momentum import momentum_symbols
 from cardan.readable.symbols import require_sympy, symbols_of
 
 STYLES: dict[str | None, Callable[..., Any]] = {
     None: symbols_of,
     "AT": momentum_symbols,
+    "KJ": kj_symbols,
 }
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.free_number import FreeNumber
-from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation
@@ -32,11 +31,13 @@ from cardan.readable.naming import (
     components,
     coordinates,
     every_parameter,
+    index_of,
     letters_of,
-    quaternions,
 )
+from cardan.readable.row_style import AS_RECORDED, RecordedRows, RowStyle
 from cardan.structure.planarity import prepare
 
+ENTRY = "entry of a rotation matrix"
 MATRICES = ("M", "f", "J", "gamma", "phi", "N")
 # Simplifying a graph of this many operations takes about a minute at worst.
 MOST_OPERATIONS = 2000
@@ -48,7 +49,7 @@ class Symbols:
 
     `q`, `v` and `tau` are columns of symbols, `lam` the multipliers. `parameters` has the symbol of each number of the
     model that became one, by its name in the model. `meanings` has the meaning of every symbol, with value and unit.
-    `definitions` has the entries of rotation matrices in terms of unit quaternions.
+    `definitions` has the entries of rotation matrices in terms of unit quaternions, and other abbreviations of a style.
     """
 
     title: str
@@ -80,7 +81,13 @@ class Symbols:
 
     def explicit(self, name: str) -> Any:
         """One of the matrices with the definitions substituted: only `q`, `v`, time and parameters are left."""
-        return self.matrix(name).xreplace(self.definitions)
+        return self._written_out(self.matrix(name))
+
+    def _written_out(self, expression: Any) -> Any:
+        """Without abbreviations; one may be defined by others."""
+        while expression.free_symbols & self.definitions.keys():
+            expression = expression.xreplace(self.definitions)
+        return expression
 
     def function(self, name: str) -> Callable[..., Any]:
         """One of the matrices as a function of arrays `(q, v, tau, t, values)`; only `q` is required.
@@ -90,8 +97,9 @@ class Symbols:
         import sympy
 
         letters = list(self.values)
-        defined = sympy.Matrix(list(self.definitions.values()))
-        rotations = sympy.lambdify([list(self.q)], defined, modules="numpy") if self.definitions else lambda q: ()
+        defined = sympy.Matrix([self._written_out(x) for x in self.definitions.values()])
+        short = sympy.lambdify([list(self.q), list(self.v), letters], defined, modules="numpy", cse=True)
+        abbreviations = short if self.definitions else lambda *state: ()
         own = [list(self.q), list(self.v), list(self.tau), self.t, letters, list(self.definitions)]
         numeric = sympy.lambdify(own, self.matrix(name), modules="numpy", cse=True)
 
@@ -108,7 +116,8 @@ class Symbols:
                         f"function: {symbol!r} is not the symbol of a parameter{nearest(symbol, map(str, letters))}"
                     )
             now = {x: number("function", str(x), value) for x, value in {**self.values, **values}.items()}
-            return numeric(q, rates, drives, t, [now[x] for x in letters], np.ravel(rotations(q)))
+            numbers = [now[x] for x in letters]
+            return numeric(q, rates, drives, t, numbers, np.ravel(abbreviations(q, rates, numbers)))
 
         return function
 
@@ -154,24 +163,30 @@ def require_sympy() -> None:
 def symbols_of(
     model: Model, formulation: Formulation, *, symbols: str | Iterable[str] = "all",
     names: Mapping[str, str] | None = None, drives: Iterable[str] = (), simplify: bool = True,
+    style: RowStyle = AS_RECORDED,
 ) -> Symbols:  # fmt: skip
-    """Equations of a model in a formulation as SymPy matrices; see `Equations.sympy`."""
+    """Equations of a model in a formulation as SymPy matrices, rows in a style; see `Equations.sympy`."""
     require_sympy()
     model, key = model.unbound, formulation.name
     wanted = every_parameter(model) if symbols == "all" else listed(symbols)
     freed = model.free(*(name for name in wanted if name not in model.parameters.names))
     found = components(freed, freed.parameters.items)
     letters = letters_of(model, found, coordinates(model, formulation), list(drives), dict(names or {}))
-    function, shapes = _record(freed, formulation, found)
+    function, shapes, rows = _record(freed, formulation, found, style)
     graph = read(function)
     count = sum(graph.operations().values())
     require_short(model.name, key, count, simplify)
     if not simplify:
         letters = letters.renamed(_without_entry(letters, _in_graph(graph, letters)))
         return _collected(f"{model.name}, {key}", verbatim(graph, letters, range(len(MATRICES))), shapes, letters)
-    expressions = simplified(graph, letters, _rotations(model, formulation, letters), [MATRICES.index("N")])
+    rotations = _rotations(model, formulation, letters)
+    expressions = simplified(graph, letters, rotations, [MATRICES.index("N")], every_entry=bool(rows.derived))
     shorter = _without_entry(letters, set().union(*(x.free_symbols for x in expressions.outputs.values())))
-    return _collected(f"{model.name}, {key}", expressions.renamed(shorter), shapes, letters.renamed(shorter))
+    expressions = expressions.renamed(shorter)
+    first = len(MATRICES) + 2 * len(rotations)
+    vectors = [[expressions.outputs[first + k, e] for e in range(3)] for k in range(len(rows.vectors))]
+    printed = _collected(f"{model.name}, {key}", expressions, shapes, letters.renamed(shorter))
+    return style.finished(formulation, printed, rows, vectors, rotations)
 
 
 def require_short(name: str, key: str, count: int, simplify: bool) -> None:
@@ -197,8 +212,13 @@ def listed(symbols: str | Iterable[str]) -> list[str]:
     return list(symbols)
 
 
-def _record(freed: Model, formulation: Formulation, found: list[Component]) -> tuple[Any, list[tuple[int, int]]]:
-    """Record the contract, with some parameters as inputs, and the rotation matrices in it; also the shapes."""
+def _record(
+    freed: Model, formulation: Formulation, found: list[Component], style: RowStyle
+) -> tuple[Any, list[tuple[int, int]], RecordedRows]:
+    """Record the contract, with some parameters as inputs, the rotation matrices in it, and a style's abbreviations.
+
+    Also the shapes, and the rows in this style.
+    """
     import casadi as ca
 
     p = ca.SX.sym("p", max(len(found), 1))
@@ -211,21 +231,27 @@ def _record(freed: Model, formulation: Formulation, found: list[Component]) -> t
     ports = {"q": (nq,), "v": (nv,), "tau": (model.nv,), "wrenches": (model.nb, 6), "t": (1,)}
     inputs = {port: ca.SX.sym(port, *shape) for port, shape in ports.items()}
     parts = own_equations(model, formulation, inputs)
-    outputs = [parts.M, parts.f, parts.rows.J, parts.rows.gamma, parts.rows.phi]
+    rows = style.rows(formulation, parts, inputs["v"])
+    outputs = [parts.M, parts.f, rows.J, rows.gamma, rows.phi]
     outputs.append(ca.jacobian(formulation.rates(model, inputs["q"], inputs["v"]), inputs["v"]))
-    turns = [rotation_of_quaternion(inputs["q"][at : at + 4]) for _, at in quaternions(model, formulation)]
-    return ca.Function("symbols", [*inputs.values(), p], [*outputs, *turns]), [out.shape for out in outputs]
+    turns = [x for each in formulation.rotations(model, inputs["q"]) for x in (each.R, each.meaning)]
+    vectors = [x.value for x in rows.vectors]
+    function = ca.Function("symbols", [*inputs.values(), p], [*outputs, *turns, *vectors])
+    return function, [out.shape for out in outputs], rows
 
 
 def _rotations(model: Model, formulation: Formulation, letters: Letters) -> list[RotationMatrix]:
-    """The rotation matrices of all quaternions, with symbols for their entries."""
+    """The rotation matrices of a formulation, with symbols for their entries."""
+    import casadi as ca
     import sympy
 
-    found = []
-    for k, (index, at) in enumerate(quaternions(model, formulation)):
-        tail = f"_{index}" if index else ""
+    found, first = [], len(MATRICES)
+    rotations = formulation.rotations(model, ca.SX.sym("q", formulation.sizes(model)[0]))
+    for k, each in enumerate(rotations):
+        tail = f"_{index_of(each.owner)}" if len(rotations) > 1 else ""
         entries = [[sympy.Symbol(f"R{i}{j}{tail}") for j in (1, 2, 3)] for i in (1, 2, 3)]
-        found.append(RotationMatrix(len(MATRICES) + k, letters.q[at : at + 4], entries))
+        own = [] if each.quaternion is None else letters.q[each.quaternion : each.quaternion + 4]
+        found.append(RotationMatrix(first + 2 * k, first + 2 * k + 1, own, entries))
     return found
 
 
@@ -239,7 +265,7 @@ def _collected(title: str, found: Expressions, shapes: Sequence[tuple[int, int]]
     used = found.symbols
     parameters = {c.key: p for c, p in zip(letters.components, letters.p, strict=True) if p.free_symbols & used}
     meanings = {x: meaning for x, meaning in letters.meanings.items() if meaning.value is None or x in used}
-    meanings |= {x: Meaning("entry of a rotation matrix", None, "1") for x in found.definitions}
+    meanings |= {x: Meaning(ENTRY, None, "1") for x in found.definitions}
     return Symbols(
         title, **matrices, q=sympy.Matrix(letters.q), v=sympy.Matrix(letters.v),
         tau=sympy.Matrix([x for x in letters.tau if x.is_Symbol]), t=letters.t, parameters=parameters,
@@ -271,7 +297,7 @@ def _whole_text(s: Symbols) -> str:
     """The equations, their matrices, definitions of abbreviations and the legend, aligned at the equals signs."""
     lines = [f"{left} &= {right}" for left, right in _rows(s)]
     body = " \\\\\n".join(lines)
-    legend = legend_text({x: meaning for x, meaning in s.meanings.items() if x not in s.definitions})
+    legend = legend_text({x: meaning for x, meaning in s.meanings.items() if meaning.text != ENTRY})
     return f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}\n\\\\[1ex]\n{legend}"
 
 

@@ -41,7 +41,7 @@ def is_planar(model: Model) -> bool:
 def in_plane(model: Model) -> np.ndarray:
     """Projectors (number of joints, 6, 6): the part of a joint's wrench, in its own axes, that acts in the plane.
 
-    The formulation `points` knows this part alone; the rest of its reactions is zero.
+    In the plane the formulation `points` knows this part alone; the rest of its reactions is zero.
     """
     find_plane(model)
     return planar.in_plane(model.unbound)

@@ -299,7 +299,10 @@ def _K(like: Text) -> Text:
 def AT_unreduced(
     m1: Text, m2: Text, m3: Text, r21: Text, r31: Text, r32: Text, v21: Text, v31: Text, v32: Text, R: Text, G1: Text
 ) -> Text:
-    """Accelerations of the three particles of a floating body, from the six unreduced equations."""
+    """Accelerations of the three particles of a floating body, from the six unreduced equations.
+
+    They are singular where the particles are on one line, and for a point mass.
+    """
     I, none = _unit(m1), fixed("0", np.zeros((1, 2)), m1)
     A = block([
         [m1 * I, m2 * I, m3 * I],  # AT(2)
@@ -393,7 +396,10 @@ def _line(nu: Text, lam: Text, r31: Text) -> Text:
 
 @AT.equation("AT(10)-(12)", gives="four", needs=[turns_and_moves], left=lambda a1, a3: block([[a1], [a3]]))
 def AT_reduced(m1: Text, m2: Text, m3: Text, nu: Text, lam: Text, r31: Text, v31: Text, R: Text, G1: Text) -> Text:
-    """Accelerations of particles 1 and 3 of a floating body, from the four reduced equations."""
+    """Accelerations of particles 1 and 3 of a floating body, from the four reduced equations.
+
+    Their determinant is `m^2 I_G`, up to its sign: they are singular for a point mass and without mass, else never.
+    """
     momentum = [_momentum_1(m1, m2, nu, lam), _momentum_3(m2, m3, nu, lam)]
     spin = _spin(m2, m3, nu, lam, _line(nu, lam, r31), r31)
     return solve(block([momentum, spin, [-r31.T, +r31.T]]), block([[R], [G1], [AT_12.text(v31)]]))

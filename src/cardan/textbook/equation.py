@@ -84,7 +84,9 @@ class Equation:
         found = self.text(*map(self.source.letter, self.inputs))
         rights = found if isinstance(found, tuple) else (found,)
         if self.is_zero:
-            return [(right, written.symbol("0", right.size, False)) for right in rights]
+            return [
+                (right, written.symbol(self.source.zero if right.size else "0", right.size, False)) for right in rights
+            ]
         if self._left is None:
             return list(zip(map(self.source.letter, self.outputs), rights, strict=True))
         lefts = self._left(*map(self.source.letter, inspect.signature(self._left).parameters))
@@ -270,8 +272,9 @@ class Equation:
 class Source:
     """One of the documents: its short name, its letters, and its equations by name in the order of its pages."""
 
-    def __init__(self, short: str, title: str, quantities: Mapping[str, Quantity]) -> None:
+    def __init__(self, short: str, title: str, quantities: Mapping[str, Quantity], zero: str = "0") -> None:
         self.short, self.title, self.quantities = short, title, quantities
+        self.zero = zero  # of a column, in print
         self.equations: dict[str, Equation] = {}
 
     def quantity(self, name: str) -> Quantity:

@@ -84,7 +84,7 @@ LETTERS = {
 }  # fmt: skip
 """Every letter of KJ, and of the joints that are treated as it does."""
 
-KJ = Source("KJ", "J. Kamman, Multibody Dynamics, Connecting Joints, Part I", LETTERS)
+KJ = Source("KJ", "J. Kamman, Multibody Dynamics, Connecting Joints, Part I", LETTERS, r"\{0\}")
 
 
 # Ball joint, absolute coordinates.

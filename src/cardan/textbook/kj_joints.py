@@ -25,6 +25,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import FunctionType
 
+import numpy as np
+
 from cardan.textbook import kj, rules
 from cardan.textbook.equation import Source
 from cardan.textbook.notation import Quantity, Text, cross, divide, dot, skew
@@ -34,7 +36,7 @@ LETTERS = {
     "e_B1_": Quantity(r"\{e'_{B_1}\}", (3,), "direction fixed in B1, in its components", "1", rules.not_zero),
     "e_B2_": Quantity(r"\{e'_{B_2}\}", (3,), "direction fixed in B2, in its components", "1", rules.not_zero),
     "k_B2_": Quantity(r"\{k'_{B_2}\}", (3,), "direction fixed in B2, in its components", "1", rules.not_zero),
-    "h_B1_": Quantity(r"\{h'_{B_1}\}", (3,), "axis of the screw, a unit vector, in B1", "1", rules.not_zero),
+    "h_B1_": Quantity(r"\{h'_{B_1}\}", (3,), "axis of the screw, a unit vector, in B1", "1", rules.unit),
     "e": Quantity(r"\{e_{B_1}\}", (3,), "direction fixed in B1, fixed-frame components", "1", rules.not_zero),
     "k": Quantity(r"\{k_{B_2}\}", (3,), "direction fixed in B2, fixed-frame components", "1", rules.not_zero),
     "pitch": Quantity("p", (), "advance per turn of one radian", "m/rad"),
@@ -268,6 +270,19 @@ def screwdot_relative(h_B1_: Text, s2ddot_: Text, pitch: Text, whatdot: Text) ->
     return dot(h_B1_, s2ddot_) - pitch * dot(h_B1_, whatdot)
 
 
+def angle_has_a_tangent(
+    f_B1_: np.ndarray, R_B1: np.ndarray, R_B2: np.ndarray, f_B2_: np.ndarray
+) -> str | None:  # fmt: skip
+    """Refuse a right angle, whose tangent is infinite."""
+    cosine = np.einsum("...i,...ij,...kj,...k->...", f_B1_, R_B1, R_B2, f_B2_)
+    sizes = np.linalg.norm(f_B1_, axis=-1) * np.linalg.norm(f_B2_, axis=-1)
+    if (np.abs(cosine) <= 1e-14 * sizes).any():
+        return (
+            "f_B1 and f_B2 are perpendicular, so theta is a right angle and its tangent infinite; turn f_B1 with g_B1"
+        )
+    return None
+
+
 Condition = Callable[..., Text]
 SQUARE: tuple[Condition, ...] = (
     square_place, square_fixed, squaredot_fixed, square_body, squaredot_body, square_relative_place, square_relative,
@@ -302,13 +317,14 @@ GIVEN: dict[Condition, str] = {
 
 def _joint(short: str, kind: str, *conditions: Sequence[Condition]) -> Source:
     """The numbered equations of a joint: its conditions in order."""
-    source = Source(short, f"The {kind} joint, as KJ treats the hinge", LETTERS)
+    source = Source(short, f"The {kind} joint, as KJ treats the hinge", LETTERS, r"\{0\}")
     for number, condition in enumerate((c for group in conditions for c in group), 1):
         name = f"{short.replace('-', '_')}_{number}"
         text = FunctionType(condition.__code__, globals(), name)
         text.__doc__, text.__annotations__ = condition.__doc__, condition.__annotations__
         given = GIVEN[condition]
-        source.equation(f"{short}({number})", gives=given, is_zero=given != "tangent")(text)
+        needs = [angle_has_a_tangent] if condition is screw_angle else []
+        source.equation(f"{short}({number})", gives=given, is_zero=given != "tangent", needs=needs)(text)
     return source
 
 

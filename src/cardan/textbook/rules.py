@@ -30,6 +30,13 @@ def not_zero(a: np.ndarray) -> str | None:
     return "must not be the zero vector; give the direction of the axis" if bad.any() else None
 
 
+def unit(a: np.ndarray) -> str | None:
+    """Directions whose length counts."""
+    length = np.linalg.norm(a, axis=-1)
+    bad = ~(np.abs(length - 1) <= SMALL)
+    return f"must have the length 1, got {_first(length, bad):.6g}; divide it by its length" if bad.any() else None
+
+
 def inertia(a: np.ndarray) -> str | None:
     """Symmetric and not negative in any direction."""
     size = np.abs(a).max(axis=(-1, -2))

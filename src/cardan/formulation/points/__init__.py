@@ -1,1 +1,1 @@
-"""The formulation `points`: planar mechanisms as particles."""
+"""The formulation `points`: mechanisms as particles, in the plane by a recursion, in space by `points.space`."""

@@ -8,7 +8,7 @@ beyond it less what acts there; its part out of the plane is not known here and 
 Coordinates: one point, Q, of a link on a pin, two, P and Q, of a link on a slide or floating, x then y, in the plane's
 axes. Nothing is an angle; `qdot = v`, and the mass matrix is constant.
 
-Equations: AT(2), AT(3), AT(7), AT(8), AT(9), AT(10), AT(11).
+Equations: AT(2), AT(3), AT(9), AT(10), AT(11).
 """
 
 from __future__ import annotations

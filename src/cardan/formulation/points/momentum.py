@@ -61,7 +61,7 @@ def _rate(
         b, (mass, first, spin), (a, Q) = motion.links[i], own[i], ends[i]
         f = mass * a + carried(*first, Q - a)  # AT(10)
         n = moment(carried(*first, b.d), a) + spin * moment(b.d, Q - a)  # AT(11)
-        force, turn = force + f, turn + n + moment(b.P - P, f)  # AT(3) of all of them
+        force, turn = force + f, turn + n + moment(b.P - P, f)  # AT(3), and AT(2) for the force, of all of them
     return force, turn
 
 

@@ -35,9 +35,9 @@ import numpy as np
 from cardan.algebra.free_number import nominal, nominal_of
 from cardan.algebra.matrix import Matrix, beside, constant, dot, eye, stack, vector, zeros
 from cardan.algebra.rotation import cross, skew
-from cardan.algebra.tetrahedron import EDGES, pseudo_inertia, second_moments, vertex_inertia
+from cardan.algebra.tetrahedron import EDGES, second_moments, vertex_inertia
 from cardan.formulation.absolute import ABSOLUTE_BODY, Absolute, body_axes
-from cardan.formulation.formulation import Formulation, LetterGroup, Parts
+from cardan.formulation.formulation import Formulation, LetterGroup, Parts, RotationGraph
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
 from cardan.formulation.light import LIGHT, lent_amounts, lent_to_links
 from cardan.formulation.quantity import links_from_bodies
@@ -86,16 +86,22 @@ class PointsInSpace(Absolute):
         """None."""
         return []
 
+    def rotations(self, model: Model, q: Matrix) -> list[RotationGraph]:
+        """The axes of every link: linear in its vertices where these keep their distances."""
+        apart, found = model.separate, []
+        for i, link in enumerate(apart.tree.links):
+            edges = _edges(apart, i, _split(q, i))
+            found.append(RotationGraph(link.name, _nearest_rotation(edges), edges))
+        return found
+
     def kinematics(self, model: Model, q: Matrix, v: Matrix, about: Matrix | None = None) -> Kinematics:
         """From places and velocities of the vertices."""
         apart, links = model.separate, []
         places, rates = (tuple(_split(x, i) for i in range(len(apart.tree.links))) for x in (q, v))
         for i, link in enumerate(apart.tree.links):
-            r = places[i]
-            R = beside(*(x - r[0] for x in r[1:])) / size(apart, i)
-            R = R @ (3 * eye(3, R) - R.T @ R) / 2  # the nearest rotation, to second order
+            R = _nearest_rotation(_edges(apart, i, places[i]))
             twist = self.twist_matrix(apart, i, R) @ stack(*rates[i])
-            links.append(SimpleNamespace(R=R, r0=r[0] - R @ constant(link.com), v=twist))
+            links.append(SimpleNamespace(R=R, r0=places[i][0] - R @ constant(link.com), v=twist))
         ground = SimpleNamespace(R=eye(3, q), r0=zeros(3, None, q), v=zeros(6, None, q))
         return VertexKinematics(apart, Nodes(links, [], ground), about=about, r=places, u=rates)
 
@@ -236,13 +242,23 @@ def _sizes(model: Model) -> list[float]:
 
 def _inertia(model: Model, i: int, mass: float, I_C: np.ndarray) -> np.ndarray:
     """`B` (4, 4), kg, of a mass with inertia about the centre of mass of link i, in the link's vertices."""
-    return vertex_inertia(pseudo_inertia(mass, np.zeros(3), I_C), size(model, i) * CORNERS)
+    return vertex_inertia(mass, I_C, size(model, i) * CORNERS)
 
 
 def _is_flat(link: Link) -> bool:
     """Whether all mass of a link is in a plane: `B` has no inverse."""
     values = np.linalg.eigvalsh(second_moments(nominal(link.I_C)))
     return bool(values[0] <= LIGHT * values[-1])
+
+
+def _edges(model: Model, i: int, r: list[Matrix]) -> Matrix:
+    """Edges (3, 3) of link i from vertex 1 to the others, per their length: its axes, where these are kept."""
+    return beside(*(x - r[0] for x in r[1:])) / size(model, i)
+
+
+def _nearest_rotation(A: Matrix) -> Matrix:
+    """The rotation (3, 3) nearest to a matrix that is almost one, to second order."""
+    return A @ ((3 * eye(3, A) - A.T @ A) / 2)
 
 
 def _vertices(model: Model, i: int, R: Matrix, r0: Matrix) -> list[Matrix]:

@@ -95,7 +95,7 @@ def text(sheet: Sheet) -> None:
         "Choose the body, where particle 3 is and how heavy. Particles 1 and 2 follow, and masses may come out "
         "negative (hollow circles): only their sums have a meaning.",
     ]
-    sheet.flat, sheet.reach, sheet.centre = True, 0.9, (0.3, -0.05)
+    sheet.flat, sheet.reach, sheet.centre = True, 0.85, (0.27, 0.02)
     sheet.group = "Body"
     m = sheet.slider("m", "m", "mass", "kg", 0.5, 5, 2.0, 0.1)
     gx = sheet.slider("gx", r"\bar x_G", "centre of mass", "m", -0.1, 0.6, 0.22, 0.01)

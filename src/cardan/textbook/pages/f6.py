@@ -20,6 +20,7 @@ def text(sheet: Sheet) -> None:
     ]
     two = problem(sheet)
     agreement(sheet, two)
+    sheet.draw("dot", "axis", 0 * two.C1.T, label="O")
     (I1, I2), s, f = two.inertias, two.axis, two.force
     a1 = F6_7(I1, I2, s, f)
     alpha = F6_6(I2, s, a1)

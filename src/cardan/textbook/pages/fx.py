@@ -161,9 +161,10 @@ def _free_body(sheet: Sheet, body: Body, w: Symbol, v_O: Symbol, load: Symbol) -
     inverse = engine(model, "inverse_mass_matrix", "spatial", numbers, q=at_rest)["Minv"]
     sheet.compare(
         "A2",
-        "A2, inverse inertia about O, first row",
+        "A2, inverse inertia about O; its first row",
         "",
-        {"FX(A2)": by_transform[0, :], "closed form": fx.inverse_inertia(m, c, I_C)[0, :], "engine": inverse[0, :]},
+        {"FX(A2)": by_transform, "closed form": fx.inverse_inertia(m, c, I_C), "engine": inverse},
+        show=lambda matrix: matrix[0, :],
     )
     sheet.heading("A3: a force between two bodies")
     other = body.turned(rotation(ca.DM([0, 0, 1]), ca.pi)).inertia
@@ -173,9 +174,10 @@ def _free_body(sheet: Sheet, body: Body, w: Symbol, v_O: Symbol, load: Symbol) -
     product = fx.relative_inertia(I, other) @ sum_of_inverses
     sheet.compare(
         "A3",
-        "A3, relative inertia times its inverse, diagonal",
+        "A3, relative inertia times its inverse; the diagonal",
         "",
-        {"harmonic sum": ca.diag(product), "one": ca.SX.ones(6)},
+        {"harmonic sum": product, "one": ca.SX.eye(6)},
+        show=ca.diag,
     )
     sheet.heading("A4: Newton's and Euler's laws in one equation")
     force = ca.vertcat(cross(c, load), load)

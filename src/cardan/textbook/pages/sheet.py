@@ -175,14 +175,25 @@ class Sheet:
         self.steps.append(Step(sentence, equation.number, "" if again else latex, shown))
         return found
 
-    def compare(self, name: str, title: str, unit: str, forms: Mapping[str, Symbol]) -> None:
-        """Show one quantity as several forms compute it, and by how much they differ; keys begin with `name`."""
+    def compare(
+        self,
+        name: str,
+        title: str,
+        unit: str,
+        forms: Mapping[str, Symbol],
+        *,
+        show: Callable[[Symbol], Symbol] = lambda x: x,
+    ) -> None:
+        """Show one quantity as several forms compute it, and by how much they differ; keys begin with `name`.
+
+        All of it is compared; `show` takes what is to be seen of a large one.
+        """
         import casadi as ca
 
         flat = [ca.vec(ca.SX(value)) for value in forms.values()]
         largest = largest_of([ca.fabs(x) for value in flat for x in ca.vertsplit(value)])
         apart = largest_of([ca.fabs(x) for value in flat[1:] for x in ca.vertsplit(value - flat[0])])
-        keys = tuple((label, self.keep(f"{name} by {label}", value)) for label, value in forms.items())
+        keys = tuple((label, self.keep(f"{name} by {label}", show(value))) for label, value in forms.items())
         difference = self.keep(f"{name} difference", apart / ca.fmax(largest, FLOOR))
         self.steps.append(Comparison(title, unit, keys, difference))
 
