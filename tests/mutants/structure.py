@@ -19,7 +19,7 @@ MUTANTS: list[Mutant] = [
         ("if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):", "if np.all(independent >= INDEPENDENT):", "rows left out that are not spanned are not noticed"),
         ("if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):", "if True:", "rows are chosen once"),
         ("return bool((found >= GOOD / 10).all())", "return True", "one choice of rows is said to serve everywhere"),
-        ("found[chosen == k] = self._kernel(k)(*(x[chosen == k] for x in flat), threads=threads)", "found[chosen == k] = self._kernel(0)(*(x[chosen == k] for x in flat), threads=threads)", "another choice of rows is made and not used"),
+        ("again = self._kernel(k)(*(x[chosen == k] for x in flat), threads=threads)", "again = self._kernel(0)(*(x[chosen == k] for x in flat), threads=threads)", "another choice of rows is made and not used"),
     ),
     *changes(
         "structure/dynamics.py", "model/test_keys.py",

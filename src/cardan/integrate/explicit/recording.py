@@ -115,7 +115,7 @@ class RecordingStepper(ExplicitStepper):
                 "such large models are not differentiated yet; take a smaller one"
             )
         self.tape: list[Leg | Started] = []
-        self.memory = 0
+        self.memory = self._kept = 0
         self.count: np.ndarray | None = None
         self._leg: Leg | None = None
         self._steps: list[Any] = []
@@ -152,10 +152,10 @@ class RecordingStepper(ExplicitStepper):
         arrival = self._advance(leg)
         leg.x = {"t": arrival.t, "q": arrival.q, "v": arrival.v}
         self.memory += leg.size
-        for old in self.tape:
-            if self.memory <= MEMORY:
-                break
-            if isinstance(old, Leg) and old.steps is not None and old is not leg:
+        while self.memory > MEMORY and self.tape[self._kept] is not leg:
+            old = self.tape[self._kept]
+            self._kept += 1
+            if isinstance(old, Leg):
                 self.memory -= old.size
                 old.steps, old.branch = None, []
         return arrival
@@ -198,6 +198,7 @@ class RecordingStepper(ExplicitStepper):
         place = (*(None for _ in self.names), None, None, None, self._room(self._block))
         *out, last, ahead, count, self._block = kernels.recorded_march(*given, most, out=place, threads=self.threads)
         self._seen = last, ahead
+        self.limit = BLOCK  # however short a call is, the next one takes no more
         after = {**s, **dict(zip(self.names, out, strict=True))}
         if count.any():
             arrived = (after["t"] == end) & (end == self.target)
