@@ -17,7 +17,7 @@ GROUPS = {
     "Formulations of your own": "Formulation TreeFormulation add_formulation",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols javascript check",
-    "Derivatives": "Derivatives jvp vjp weighted_hessian independent_coordinates "
+    "Derivatives": "Derivatives Sensitivity jvp vjp weighted_hessian independent_coordinates "
     "compile CompiledFunction jax_function torch_function casadi_function",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
     "constraint_jacobian multipliers condition Constraint RowTable RowLabel Law",

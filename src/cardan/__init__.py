@@ -120,6 +120,7 @@ if TYPE_CHECKING:
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
     from cardan.results.drawing.draw import draw
+    from cardan.results.motion_derivatives import Sensitivity
     from cardan.results.page.page import page
     from cardan.results.page.viewer import Viewer, view
     from cardan.results.simulate import simulate
@@ -168,6 +169,7 @@ _LAZY = {
         "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
         "results.drawing.draw": "draw",
+        "results.motion_derivatives": "Sensitivity",
         "results.page.page": "page",
         "results.page.viewer": "Viewer view",
         "results.simulate": "simulate",
@@ -188,17 +190,18 @@ __all__ = [
     "Formulation", "Free", "Gear", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData",
     "JointType", "Kind", "Law", "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem",
     "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta",
-    "Screw", "SemiImplicitEuler", "SimulationError", "SingleMotion", "SpatialParticles", "Spherical", "State", "Store",
-    "Symbols", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "actuation", "add_force",
-    "add_formulation", "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses",
-    "body_twists", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition",
-    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations", "forward_dynamics",
-    "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane", "independent_coordinates", "inertia",
-    "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "joint_axes",
-    "joint_wrenches", "jvp", "kinetic_energy", "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms",
-    "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "potential_energy", "power", "rates",
-    "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate", "subtree_kinetic_energy",
-    "subtree_momentum", "textbook", "torch_function", "undetermined_reactions", "view", "vjp", "weighted_hessian",
+    "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SpatialParticles", "Spherical",
+    "State", "Store", "Symbols", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer",
+    "actuation", "add_force", "add_formulation", "add_joint", "add_method", "assemble", "bias_force",
+    "body_accelerations", "body_poses", "body_twists", "casadi_function", "center_of_mass", "centroidal_momentum",
+    "check", "compile", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw",
+    "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
+    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
+    "javascript", "jax_function", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load", "load_mechanism",
+    "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "particles_in_space",
+    "plus", "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads",
+    "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook", "torch_function", "undetermined_reactions",
+    "view", "vjp", "weighted_hessian",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

@@ -6,6 +6,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Equivalent, Mutant, changes
 
 ORDER = "identity/test_order.py"
+MOTION = "identity/test_motion_derivatives.py"
 EVENTS = "product/test_events.py product/test_simulate.py identity/test_samples_and_breaks.py"
 RUNS = "product/test_simulate.py"
 
@@ -135,5 +136,23 @@ MUTANTS: list[Mutant] = [
     *changes(
         "integrate/stepper.py", "product/test_simulate.py::test_too_many_steps product/test_events.py::test_no_more_steps_than_allowed",
         ("s[\"outcome\"] = np.where(spent, Outcome.TOO_MANY_STEPS, s[\"outcome\"])", "pass", "too many steps are not told"),
+    ),
+    *changes(
+        "integrate/explicit/sweep.py", MOTION,
+        ("dh = np.where((step.ends == FIXED_END)[:, None], -dt, 0.0)", "dh = np.zeros_like(dt)", "after an event, a step to a fixed time has a constant length"),
+        ("dh = -dg / g[\"rate\"][:, None]", "dh = -dg", "the event's rate along the motion is left out"),
+        ("after[\"t\"] = wt + t - np.where(step.ends == FIXED_END, wh, 0.0)", "after[\"t\"] = wt + t", "backward, a step to a fixed time has a constant length"),
+        ("sums[1][met] += mu[:, None] * g[\"p\"]", "pass", "the event's own parameters are left out"),
+    ),
+    *changes(
+        "integrate/explicit/derivative.py", MOTION,
+        ("return (\"q\", \"v\", \"a\") if self.tableau.adaptive else (\"q\", \"v\")", "return (\"q\", \"v\")", "accelerations are not carried from step to step"),
+        ("seen = [where(active, y, 0.0) for y in w]", "seen = w", "systems with fewer steps in a block count some twice"),
+        ("near - ca.fmax(last - near, 0.0)", "near", "a singular position between two steps is not seen"),
+    ),
+    *changes(
+        "results/motion_derivatives.py", MOTION,
+        ("back_q @ (phi[\"q\"] @ dq0 + phi_p)", "back_q @ (phi[\"q\"] @ dq0)", "the start does not follow the dimensions"),
+        ("rate[\"v\"] @ dv0 + rate[\"q\"] @ dq + rate_p", "rate[\"v\"] @ dv0 + rate_p", "velocities at the start do not follow the positions"),
     ),
 ]  # fmt: skip

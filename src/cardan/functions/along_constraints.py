@@ -53,7 +53,9 @@ def independent_rates(model: Model) -> tuple[int, ...]:
         from scipy.linalg import qr
 
         q = np.asarray(generic_configurations(model.unbound)[0])
-        J = with_derivatives("rows", model.unbound, "q", "tangent", _residual(model), SPATIAL, _still(model, q))["q"]
+        J = with_derivatives("rows", model.unbound, "q", "tangent", residual_of_rows(model), SPATIAL, _still(model, q))[
+            "q"
+        ]
         triangle, order = qr(J, mode="r", pivoting=True)[-2:]
         size = np.abs(np.diag(triangle))
         rank = int((size > 1e-8 * size.max(initial=0.0)).sum())
@@ -76,9 +78,9 @@ def moving_along(
     rates = np.zeros(model.nv) if v is None else np.asarray(v, dtype=float)
     by = ("q", *(name for name in names if name == PARAMETERS or (name == "t" and time_port(model))))
     args = (q, *time_argument(model, t))
-    phi = with_derivatives(owner, model, by, "tangent", _residual(model), SPATIAL, args)
+    phi = with_derivatives(owner, model, by, "tangent", residual_of_rows(model), SPATIAL, args)
     rate = with_derivatives(
-        owner, model, ("v", *by), "tangent", _rate(model), SPATIAL, (q, rates, *time_argument(model, t))
+        owner, model, ("v", *by), "tangent", rate_of_rows(model), SPATIAL, (q, rates, *time_argument(model, t))
     )
     J = rate["v"]
     _require_good(owner, model, J[..., rest], free)
@@ -108,14 +110,14 @@ def moving_along(
     return found
 
 
-def _residual(model: Model) -> Quantity:
+def residual_of_rows(model: Model) -> Quantity:
     """`phi` of all rows; rows at rate level have none."""
     whole = constraint_state(model)
     write = lambda model, inputs: whole.graph(model, inputs)[:1]
     return Quantity("residual along constraints", whole.inputs, whole.outputs[:1], write=write)
 
 
-def _rate(model: Model) -> Quantity:
+def rate_of_rows(model: Model) -> Quantity:
     """`J v - beta` of all rows."""
 
     def write(model: Model, inputs: Inputs) -> list[Any]:

@@ -51,6 +51,8 @@ class RunSamples:
     message: str = ""
     """Message of an external solver that failed."""
     interrupted: bool = False
+    sampled: Callable[[np.ndarray], None] | None = None
+    """Called with a mask (B,) of the systems whenever a sample is kept."""
 
     @classmethod
     def empty(cls, systems: int, times: int, nq: int, nv: int, knots: np.ndarray) -> RunSamples:
@@ -67,6 +69,8 @@ class RunSamples:
     ) -> None:
         """Keep one more sample of the systems of a mask."""
         self.notes = notes or self.notes
+        if self.sampled is not None:
+            self.sampled(systems)
         work = np.nan if notes is None else notes.work
         if systems.all() and (self.count == self.count[0]).all():
             at = self.count[0]
@@ -120,17 +124,20 @@ def stops_of(times: np.ndarray, breaks: Sequence[float]) -> tuple[float, ...]:
 def drive(
     stepper: Stepper, q: np.ndarray, v: np.ndarray, times: np.ndarray, *, breaks: Sequence[float] = (),
     stops: Sequence[bool] = (), report: Callable[[float], None] | None = None,
+    sampled: Callable[[np.ndarray], None] | None = None,
 ) -> RunSamples:  # fmt: skip
     """Run B systems from states q (B, nq), v (B, nv) at `times[0]` through all times, s.
 
     At `breaks` the stepper stops and begins again; its request has their `stops_of`. `stops` says for each event
-    whether it ends the run of the system that meets it. `report` is called with the time reached. Ctrl-C ends the run
-    and sets `interrupted`, and the outcome of the systems that were still on their way.
+    whether it ends the run of the system that meets it. `report` is called with the time reached, `sampled` with the
+    systems that keep a sample. Ctrl-C ends the run and sets `interrupted`, and the outcome of the systems that were
+    still on their way.
     """
     start, alive = float(times[0]), np.ones(len(q), dtype=bool)
     again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
     knots = np.array([(b, *around) for b, (_, *around) in again.items()]).reshape(-1, 3)
     kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots)
+    kept.sampled = sampled
     kept.add(alive, start, q, v, kept.notes)
     wanted = set(times[1:].tolist())
     try:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cardan.formulation.formulation import Formulation
     from cardan.integrate.events import Event
+    from cardan.integrate.explicit.recording import RecordingStepper
     from cardan.integrate.stepper import Stepper
     from cardan.model.model import Model
 
@@ -65,6 +66,7 @@ class Integrator:
         chooses_steps: whether it chooses its steps by a tolerance; otherwise `step` must be given.
         one_at_a_time: whether its stepper takes a single system; the systems of a batch are then run one by one.
         for_stiff: whether it is meant for stiff mechanisms.
+        has_derivatives: whether its runs can be differentiated: it has a `recorder`.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Integrator:
     chooses_steps: bool = True
     one_at_a_time: bool = False
     for_stiff: bool = False
+    has_derivatives: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -87,6 +90,10 @@ class Integrator:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
         raise NotImplementedError(f"{type(self).__name__} has no stepper")
 
+    def recorder(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> RecordingStepper:
+        """The same, but keeping its steps for derivatives of the run."""
+        raise NotImplementedError(f"{type(self).__name__} has no recorder")
+
 
 # Explicit methods
 
@@ -96,6 +103,7 @@ class _Explicit(Integrator):
 
     tableau: Tableau
     baumgarte: float | None
+    has_derivatives = True
 
     def __post_init__(self) -> None:
         if self.baumgarte is not None:
@@ -107,6 +115,13 @@ class _Explicit(Integrator):
         from cardan.integrate.explicit.stepper import ExplicitStepper
 
         return ExplicitStepper(equations_of(model, formulation, self.baumgarte), self.tableau, tau, request)
+
+    def recorder(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> RecordingStepper:
+        """The same, but keeping its steps for derivatives of the run."""
+        from cardan.integrate.explicit.recording import RecordingStepper
+        from cardan.integrate.explicit.step import equations_of
+
+        return RecordingStepper(equations_of(model, formulation, self.baumgarte), self.tableau, tau, request)
 
 
 @dataclass(frozen=True)

@@ -276,19 +276,21 @@ class BatchStepper:
         if not inside.any():
             return None
         length = np.where(inside, t - self.s["t"], self.s["h"])
-        part = self._march(self._with_length(self.s, length), np.asarray(float(t)))
+        part = self._partly(length, t)
         kept = (part["outcome"] != self.s["outcome"]) | (t >= stop)  # an event or a failure ends the step there
         self.s = {name: np.where(per_system(kept, old), part[name], old) for name, old in self.s.items()}
         return part
 
+    def _partly(self, length: np.ndarray, t: float) -> States:
+        """The states after a shorter step, of lengths (B,), that ends at `t`."""
+        return self._march(self._with_length(self.s, length), np.asarray(float(t)))
+
     def _run(self, s: States, end: np.ndarray, *data: np.ndarray) -> States:
         """Call the kernel until every system has arrived, stopped or failed; return the new state."""
-        s = dict(s)
         while True:
             began = perf_counter()
             limit = np.asarray(float(self.limit if self.max_steps is None else self._limited(s)))
-            out = self.march(*[s[name] for name in self.names], end, *data, limit, threads=self.threads)
-            s.update(zip(self.names, out, strict=True))
+            s = self._pass(s, end, data, limit)
             running = (s["t"] < end) & (s["outcome"] == 0)
             if self.max_steps is not None and running.any():
                 spent = running & (s["steps"] >= self.max_steps)
@@ -301,6 +303,11 @@ class BatchStepper:
                 self.limit *= 2
             elif seconds > LONGEST_CALL:
                 self.limit = max(self.limit // 2, 1)
+
+    def _pass(self, s: States, end: np.ndarray, data: Sequence[np.ndarray], limit: np.ndarray) -> States:
+        """The state after one call of the kernel, of at most `limit` steps."""
+        out = self.march(*[s[name] for name in self.names], end, *data, limit, threads=self.threads)
+        return {**s, **dict(zip(self.names, out, strict=True))}
 
     def _limited(self, s: States) -> int:
         """Largest number of passes in the next call of the kernel, where `max_steps` is given."""

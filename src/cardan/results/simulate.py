@@ -23,6 +23,7 @@ from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.replay import Replay
 from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import with_values
 from cardan.results.trajectory.store import Store
@@ -64,6 +65,7 @@ def simulate(
     breaks: Sequence[float] = (),
     events: Sequence[Event] = (),
     assemble: bool = False,
+    sensitivities: Sequence[str] | str = (),
     failures: str = "raise",
     store: Any = None,
     overwrite: bool = False,
@@ -99,6 +101,8 @@ def simulate(
         breaks: times, s, of discontinuities: every method ends a step exactly there and restarts.
         events: events to look for (`cd.Event`).
         assemble: first bring q0 and v0 onto the loops.
+        sensitivities: "q0", "v0", "tau", "parameters": what the samples are differentiated by, exactly, for the steps
+            that were taken; the results are in `run.sensitivity`. Explicit methods only. `run.gradient` needs none.
         failures: "raise" an error if a system of a batch fails, after all others have ended; or "keep" them and
             report in `run.outcome`.
         store: write a batch to this NetCDF file chunk by chunk, for results larger than memory.
@@ -132,6 +136,9 @@ def simulate(
     take_as_closed(model)  # the start is checked below, and rejected if a loop is open
     if events:
         require_functions(model, events)
+    wanted = (sensitivities,) if isinstance(sensitivities, str) else tuple(_listed("sensitivities", sensitivities))
+    if wanted:
+        _require_sensitivities(model, integrator, wanted, store)
     systems, states = _states(model, q0, v0, tau, start, assemble)
     settings = {**integrator.options, "rtol": rtol, "atol": atol, "start": start, "duration": duration}
     for name, value in (("step", step), ("max_step", max_step), ("max_steps", max_steps), ("breaks", list(breaks))):
@@ -154,6 +161,10 @@ def simulate(
                 "samples, or give store='run.nc' to write them to a file"
             )
         run, balance = job.run(states, report)
+    if wanted:
+        from cardan.results.motion_derivatives import sensitivities_of
+
+        run.sensitivity = sensitivities_of(run, wanted)
     return warn_of_energy(run, balance, integrator, request)
 
 
@@ -194,6 +205,10 @@ class _Job:
         run = self.trajectory(kept, states, self.batch)
         balance = energy_balance(run, kept, self.integrator, self.request)
         run._note(balance.statistics)
+        run._replay = Replay(
+            self.model, self.integrator, self.formulation, self.request, self.times, self.breaks, states.q, states.v,
+            states.tau, states.parameters, int(kept.steps.max()),
+        )  # fmt: skip
         return self.finished(run, states, failures, kept), balance
 
     def in_parts(self, states: _States, size: int, report: Report) -> RunSamples:
@@ -403,6 +418,16 @@ def _require_steps(integrator: Integrator, step: float | None, max_step: float, 
             f"simulate: method {integrator.name!r} takes steps of fixed length, and step={step:g} s is longer than "
             f"max_step={max_step:g} s; leave out max_step"
         )
+
+
+def _require_sensitivities(model: Model, integrator: Integrator, names: tuple[str, ...], store: Any) -> None:
+    """Reject sensitivities that there are not."""
+    from cardan.results.motion_derivatives import require_derivatives, require_names
+
+    require_derivatives(integrator)
+    require_names(model, names)
+    if store is not None:
+        raise InputError("simulate: sensitivities are kept in memory only; leave out store, or take fewer systems")
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

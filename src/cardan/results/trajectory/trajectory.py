@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
+    from cardan.functions.derivatives import Derivatives
+
 
 @dataclass(frozen=True, eq=False)
 class EventRecord:
@@ -121,6 +123,9 @@ class Trajectory:
         """Check the shapes and store everything; arrays may be read lazily from a file."""
         self._metadata, self._model, self._arrays, self._knots = metadata, model, arrays, knots
         self._computed: dict[str, Any] = dict(computed or {})
+        self._replay: Any = None
+        self.sensitivity: dict[str, Any] = {}
+        """Derivatives of the samples by each name in `cd.simulate(..., sensitivities=[...])`: `cd.Sensitivity`."""
         shape = tuple(arrays["q"].shape)
         nq, nv = len(metadata.labels.coordinate), len(metadata.labels.rate)
         if len(shape) < 2 or shape[-1] != nq:
@@ -349,6 +354,46 @@ class Trajectory:
             )
         return self._model
 
+    # Derivatives.
+
+    def gradient(self, loss: Any, *, over: str = "samples") -> Derivatives:
+        """Value and gradient of a loss, by the start, the drives and the free parameters, of the run as computed.
+
+        Args:
+            loss: function of a `cd.Instant` (symbols) that returns a scalar, as for `cd.Event`.
+            over: "samples", the loss is its sum over all samples of a system; "end", it is that of the last sample.
+
+        Returns:
+            `found.value` (...,), the loss of each system, and `found["q0"]`, `found["v0"]`, `found["tau"]` (..., nv),
+            `found["parameters"]` (..., size). By `q0` along the tangent. With loops the start moves as
+            `cd.assemble` moves it. Steps are taken again, one by one, and then followed backward (discrete adjoint).
+
+        """
+        from cardan.results.motion_derivatives import gradient_of
+
+        return gradient_of(self, loss, over)
+
+    def vjp(self, dq: Any = None, dv: Any = None, dt: Any = None) -> dict[str, np.ndarray]:
+        """Gradients of a loss whose derivatives by the samples are known, by "q0", "v0", "tau" and "parameters".
+
+        Args:
+            dq: derivatives (..., n, nv) of the loss by the configurations of the samples, along the tangent; zero by
+                default.
+            dv: the same (..., n, nv) by the velocities.
+            dt: the same (..., n) by the times, which move where an event stops the run.
+
+        Returns:
+            As `gradient`, of each system by itself: what systems share is the sum of their gradients.
+
+        """
+        from cardan.results.motion_derivatives import vjp_of
+
+        return vjp_of(self, dq, dv, dt)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the steps: events are functions, which cannot be pickled."""
+        return {**vars(self), "_replay": None}
+
     # Batches.
 
     def __len__(self) -> int:
@@ -377,7 +422,7 @@ class Trajectory:
             for name, value in self._computed.items()
         }
         tau = self._tau if self._tau is None or self._tau.ndim == 1 else self._tau[index]
-        return Trajectory.__new__(Trajectory)._fill(
+        found = Trajectory.__new__(Trajectory)._fill(
             self._metadata,
             self._model_of(index),
             part,
@@ -387,6 +432,12 @@ class Trajectory:
             computed,
             None if self._knots is None else self._knots.part(index),
         )
+        if self._replay is not None:
+            found._replay = self._replay.part(kept.ravel())
+        samples = (slice(None),) * kept.ndim + (slice(n),)
+        for name, by in self.sensitivity.items():
+            found.sensitivity[name] = type(by)(*(x[index][samples] for x in by))
+        return found
 
     def _model_of(self, index: Any) -> Model | None:
         """The model with the free parameters, if any, of part of the batch."""

@@ -1,0 +1,317 @@
+"""Derivatives of one step of an explicit integrator: kernels for directions (forward) and weights (backward).
+
+A step takes `x = (t, q, v, a)` to `x'`, with its length h, drives and parameters; `a` is carried only by methods that
+estimate their error, whose first stage is the last one of the step before. The kernels are automatic derivatives of the
+very graph that is stepped, correction onto the constraints included: one step of Newton's method, since that is what is
+taken (docs/decisions/0035). Directions and weights of `q` are along the tangent, nv numbers.
+
+    pushed:  dx' = x'_x dx + x'_h dh + x'_tau dtau + x'_p dp
+    pulled:  x'_x^T w, x'_h^T w, and sums of x'_tau^T w, x'_p^T w
+
+A kernel takes one direction; many of them are rows of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from cardan.algebra.matrix import Matrix, where
+from cardan.formulation.coordinates import velocity_of_rates
+from cardan.integrate.events import Event
+from cardan.integrate.explicit import step as text
+from cardan.integrate.explicit.step import CONTROL, ExplicitEquations, ExplicitState, Graphs, Step
+from cardan.integrate.explicit.stepper import ExplicitKernels
+from cardan.integrate.explicit.tableau import Tableau
+from cardan.integrate.kernel import Given
+from cardan.lazy import cached_property
+from cardan.machines.ufunc.kernel import Kernel
+from cardan.model.memory import Slot
+from cardan.program.march import March
+from cardan.program.program import Port
+from cardan.structure.kernels import function_of
+
+BLOCK = 8  # steps that are taken, or followed backward, in one call
+SAMPLE_NEWTON_STEPS = 2  # of the projection of a sample that are differentiated; the third moves nothing any more
+
+
+@dataclass(frozen=True)
+class StepDerivatives(ExplicitKernels):
+    """Kernels of the derivatives of a step, of the start of a run and of the projection of a sample.
+
+    Each comes twice, `pushed_...` and `pulled_...`. Inputs are those of the map, then the directions or weights, then
+    for `pulled_...` the sums for drives and parameters so far. Outputs are the directions, or weights, on the other
+    side.
+    """
+
+    @cached_property
+    def moving(self) -> tuple[str, ...]:
+        """What a step carries to the next one, beside time."""
+        return ("q", "v", "a") if self.tableau.adaptive else ("q", "v")
+
+    @cached_property
+    def pushed_step(self) -> Kernel:
+        """`t, q, v, (a), h, dt, dq, dv, (da), dh, tau, (p), dtau, (dp)` to `dq, dv, (da)`."""
+        return self._pushed("step", ("t", *self.moving, "h"), self.moving, self._stepped)
+
+    @cached_property
+    def pulled_step(self) -> Kernel:
+        """`t, q, v, (a), h, wq, wv, (wa), tau, (p), sums` to `wt, wq, wv, (wa), wh` before the step, and new sums."""
+        return self._pulled("step", ("t", *self.moving, "h"), self.moving, self._stepped)
+
+    @cached_property
+    def pushed_sample(self) -> Kernel:
+        """The projection of a sample: `t, q, v, dt, dq, dv, tau, (p), dtau, (dp)` to `dq, dv`."""
+        return self._pushed("sample", ("t", "q", "v"), ("q", "v"), self._sampled)
+
+    @cached_property
+    def pulled_sample(self) -> Kernel:
+        """`t, q, v, wq, wv, tau, (p), sums` to `wt, wq, wv` and new sums."""
+        return self._pulled("sample", ("t", "q", "v"), ("q", "v"), self._sampled)
+
+    @cached_property
+    def pushed_start(self) -> Kernel:
+        """Accelerations where steps begin: `t, q, v, dt, dq, dv, tau, (p), dtau, (dp)` to `da`."""
+        return self._pushed("start", ("t", "q", "v"), ("a",), self._started)
+
+    @cached_property
+    def pulled_start(self) -> Kernel:
+        """`t, q, v, wa, tau, (p), sums` to `wt, wq, wv` and new sums."""
+        return self._pulled("start", ("t", "q", "v"), ("a",), self._started)
+
+    @cached_property
+    def recorded_march(self) -> Kernel:
+        """As `march`, with `last`, `ahead`, `count` and `X` as the last four of the state.
+
+        The start and the length of the n-th step that is accepted become row n of `X` (BLOCK, `row`), and `count` is
+        how many there are. A call takes at most BLOCK steps.
+
+        The root of the rows' independence (`structure.projection`) is proportional to the distance from a singular
+        position. `last` is that after the last step, `ahead` the least that it is, or will be after another such step:
+        negative if a singular position lies between two steps.
+        """
+        numbers = (Port("last", ()), Port("ahead", ()), Port("count", ()))
+        state = (*self._ports(*self.names), *numbers, Port("X", (BLOCK * self.row,)))
+        inputs = (*state, *self._data_ports(*CONTROL), Port("limit", ()))
+        return self._kernel("recorded_march", inputs, state, lambda: self._record(self._recorded_step), BLOCK)
+
+    @cached_property
+    def pulled_block(self) -> Kernel:
+        """Weights back through the steps of a block: `wq, wv, (wa), sums, done, count, X, tau, (p), limit`.
+
+        The first of them are the state, and the results: `done` is 0 at the beginning.
+        """
+        sums = tuple(replace(port, name=f"s{port.name}") for port in self._data_ports())
+        state = (*self._tangent_ports("w", self.moving), *sums, Port("done", ()))
+        data = (Port("count", ()), Port("X", (BLOCK * self.row,)), *self._data_ports())
+        return self._kernel("pulled_block", (*state, *data, Port("limit", ())), state, self._record_block, BLOCK)
+
+    @property
+    def row(self) -> int:
+        """Numbers of a step in a block: `t`, `h`, `q`, `v` and, if it is carried, `a`."""
+        return 2 + sum(port.size for port in self._ports(*self.moving))
+
+    @cached_property
+    def ended_step(self) -> Kernel:
+        """Where a step ends: `t, q, v, (a), h, tau, (p)` to `q, v`."""
+        inputs = ("t", *self.moving, "h")
+
+        def record() -> Any:
+            import casadi as ca
+
+            graphs, s, given, data = self._symbols()
+            after = self._stepped(graphs, s, given)
+            return ca.Function("ended_step", [*(getattr(s, key) for key in inputs), *data], [after.q, after.v])
+
+        return self._kernel("ended_step", (*self._ports(*inputs), *self._data_ports()), self._ports("q", "v"), record)
+
+    @cached_property
+    def event_rates(self) -> Kernel:
+        """Derivatives of the events' values: `t, q, v, (p)` to `g_t` (ne,), `g_q`, `g_v` (ne, nv), `(g_p)`."""
+        ne, nv = len(self.events), self.model.nv
+        p = self._data_ports()[1:]
+        outputs = [Port("g_t", (ne,)), Port("g_q", (ne, nv)), Port("g_v", (ne, nv))]
+        outputs += [Port("g_p", (ne, port.size)) for port in p]
+
+        def record() -> Any:
+            import casadi as ca
+
+            graphs, s, given, data = self._symbols()
+            g, d = self._events(s.t, s.q, s.v, given), ca.SX.sym("d", nv)
+            N = ca.jacobian(graphs.rates(s.q, d, given), d)
+            x = [s.t, s.q, s.v, *data[1:]]
+            found = [ca.jacobian(g, y) for y in x]
+            found[1] = found[1] @ N
+            return ca.Function("event_rates", x, [ca.densify(D) for D in found])
+
+        return self._kernel("event_rates", (*self._ports("t", "q", "v"), *p), tuple(outputs), record)
+
+    # The maps, of symbols.
+
+    def _stepped(self, graphs: Graphs, s: ExplicitState, given: Given) -> ExplicitState:
+        first = int(self.tableau.adaptive)
+        known = [(graphs.rates(s.q, s.v, given), s.a, s.power)] if first else []
+        step = Step(s.t, s.q, s.v, s.h, known)
+        for i in range(first, self.tableau.stages):
+            step.K.append(text.stage(graphs, self.tableau, step, i, given))
+        new = text.result(graphs, self.tableau, step, given)
+        return replace(s, q=new.q, v=new.v, a=step.K[-1][1])
+
+    def _sampled(self, graphs: Graphs, s: ExplicitState, given: Given) -> ExplicitState:
+        q, v = s.q, s.v
+        if graphs.projection is not None and self.motion.projects:
+            for _ in range(SAMPLE_NEWTON_STEPS):
+                c = graphs.projection.at(s.t, q, given.parameters)
+                q, v = graphs.projection.moved(c, q, v, given.parameters)
+        return replace(s, q=q, v=v)
+
+    def _started(self, graphs: Graphs, s: ExplicitState, given: Given) -> ExplicitState:
+        return replace(s, a=graphs.accelerations(s.t, s.q, s.v, given)[0])
+
+    def _recorded_step(self, graphs: Graphs, s: ExplicitState, given: Given) -> Any:
+        """A step that is accepted or retried, and noted if it is accepted."""
+        import casadi as ca
+
+        state, control, h, finish = self._controlled_step(graphs, s, given)
+        last, ahead, count = (ca.SX.sym(name) for name in ("last", "ahead", "count"))
+        flat = ca.SX.sym("X", BLOCK * self.row)
+        X = ca.horzsplit(ca.reshape(flat, self.row, BLOCK))
+
+        def recorded(step: Step) -> tuple[list[Any], Any]:
+            after, busy = finish(step)
+            accepted = after[self.names.index("steps")] - s.steps
+            x = ca.vertcat(step.t, step.h, *(getattr(s, name) for name in self.moving))
+            place = where(accepted > 0, count, -1.0)
+            noted = [where(place == j, x, old) for j, old in enumerate(X)]
+            seen = [last, ahead]
+            correction = text.result(graphs, self.tableau, step, given).correction
+            if correction is not None:
+                near = ca.sqrt(ca.fmax(correction.independence, 0.0))
+                least = ca.fmin(ahead, near - ca.fmax(last - near, 0.0))
+                seen = [where(accepted > 0, near, last), where(accepted > 0, least, ahead)]
+            return [*after, *seen, count + accepted, ca.vertcat(*noted)], busy
+
+        return [*state, last, ahead, count, flat], control, h, recorded
+
+    def _record_block(self) -> March:
+        import casadi as ca
+
+        _, _, _, data = self._symbols()
+        w = [ca.SX.sym(port.name, *port.shape) for port in self._tangent_ports("w", self.moving)]
+        sums = [ca.SX.sym("s", *y.shape) for y in data]
+        done, count, flat = ca.SX.sym("done"), ca.SX.sym("count"), ca.SX.sym("X", BLOCK * self.row)
+        left = count - 1 - done
+        x, *later = ca.horzsplit(ca.reshape(flat, self.row, BLOCK))
+        for j, other in enumerate(later, start=1):
+            x = where(left == j, other, x)
+        active = done < count
+        sizes = [port.size for port in self._ports(*self.moving)]
+        t, h, *rest = ca.vertsplit(x, [0, 1, *(2 + n for n in [0, *accumulate(sizes)])])
+        of = self._pulled_graph("step", ("t", *self.moving, "h"), self.moving, self._stepped)
+        seen = [where(active, y, 0.0) for y in w]
+        _, *found = of.call([t, *rest, h, *seen, *data, *sums])
+        bars, totals = found[: len(w)], found[len(w) + 1 :]
+        after = [where(active, new, old) for new, old in zip(bars, w, strict=True)]
+        outputs = [*after, *totals, done + active, done + 1 < count]
+        step = ca.Function("pulled_block", [*w, *sums, done, count, flat, *data], outputs)
+        return March(((step, 1),), len(w) + len(sums) + 1)
+
+    # Their derivatives.
+
+    def _pushed(self, name: str, inputs: tuple[str, ...], outputs: tuple[str, ...], of: Map) -> Kernel:
+        ports = (*self._ports(*inputs), *self._tangent_ports("d", inputs), *self._data_ports())
+        ports = (*ports, *(replace(port, name=f"d{port.name}") for port in self._data_ports()))
+
+        def record() -> Any:
+            import casadi as ca
+
+            graphs, s, given, data = self._symbols()
+            after = of(graphs, s, given)
+            x = [*(getattr(s, key) for key in inputs), *data]
+            directions = [ca.SX.sym(port.name, *(port.shape or (1,))) for port in self._tangent_ports("d", inputs)]
+            rest = [ca.SX.sym("d", *y.shape) for y in data]
+            rates = [
+                graphs.rates(s.q, d, given) if key == "q" else d for key, d in zip(inputs, directions, strict=True)
+            ]
+            y = [getattr(after, key) for key in outputs]
+            dy = ca.vertsplit(ca.jtimes(ca.vertcat(*y), ca.vertcat(*x), ca.vertcat(*rates, *rest)), _places([*y]))
+            found = [self._velocity(after.q, d, given) if key == "q" else d for key, d in zip(outputs, dy, strict=True)]
+            sizes = [*x[: len(inputs)], *directions, *data, *rest]
+            return ca.Function(f"pushed_{name}", sizes, [ca.densify(d) for d in found])
+
+        return self._kernel(f"pushed_{name}", ports, self._tangent_ports("d", outputs), record)
+
+    def _pulled(self, name: str, inputs: tuple[str, ...], outputs: tuple[str, ...], of: Map) -> Kernel:
+        sums = tuple(replace(port, name=f"s{port.name}") for port in self._data_ports())
+        ports = (*self._ports(*inputs), *self._tangent_ports("w", outputs), *self._data_ports(), *sums)
+        record = lambda: self._pulled_graph(name, inputs, outputs, of)
+        return self._kernel(f"pulled_{name}", ports, (*self._tangent_ports("w", inputs), *sums), record)
+
+    def _pulled_graph(self, name: str, inputs: tuple[str, ...], outputs: tuple[str, ...], of: Map) -> Any:
+        """CasADi function of the inputs, the weights of the outputs, data and sums: weights of the inputs, sums."""
+        import casadi as ca
+
+        graphs, s, given, data = self._symbols()
+        after = of(graphs, s, given)
+        x = [*(getattr(s, key) for key in inputs), *data]
+        weights = [ca.SX.sym(port.name, *(port.shape or (1,))) for port in self._tangent_ports("w", outputs)]
+        sums = [ca.SX.sym("s", *y.shape) for y in data]
+        y = [getattr(after, key) for key in outputs]
+        w = [
+            _transposed(lambda d: self._velocity(after.q, d, given), self.model.nq, w) if key == "q" else w
+            for key, w in zip(outputs, weights, strict=True)
+        ]
+        bars = ca.vertsplit(ca.jtimes(ca.vertcat(*y), ca.vertcat(*x), ca.vertcat(*w), True), _places(x))
+        found = [
+            _transposed(lambda d: graphs.rates(s.q, d, given), self.model.nv, bar) if key == "q" else bar
+            for key, bar in zip(inputs, bars, strict=False)
+        ]
+        found += [total + bar for total, bar in zip(sums, bars[len(inputs) :], strict=True)]
+        return ca.Function(
+            f"pulled_{name}", [*x[: len(inputs)], *weights, *data, *sums], [ca.densify(bar) for bar in found]
+        )
+
+    def _tangent_ports(self, letter: str, names: tuple[str, ...]) -> tuple[Port, ...]:
+        """Ports of directions or weights."""
+        ports = self._ports(*names)
+        return tuple(Port(letter + port.name, (self.model.nv,) if port.name == "q" else port.shape) for port in ports)
+
+    def _velocity(self, q: Matrix, dq: Matrix, given: Given) -> Matrix:
+        """The direction (nv,) along which numbers `q` move with the rates `dq` (nq,)."""
+        return self._velocity_function(q, dq, *given.parameters)
+
+    @cached_property
+    def _velocity_function(self) -> Any:
+        return function_of(self.model, velocity_of_rates(self.model))
+
+
+Map = Callable[[Graphs, ExplicitState, Given], ExplicitState]
+
+
+def _transposed(linear: Callable[[Matrix], Matrix], columns: int, w: Matrix) -> Matrix:
+    """`L^T w` of a linear map `L` with so many columns."""
+    import casadi as ca
+
+    d = ca.SX.sym("d", columns)
+    return ca.jtimes(linear(d), d, w, True)
+
+
+def _places(parts: list[Matrix]) -> list[int]:
+    """Where each of some columns begins when they are stacked, and the end."""
+    return [0, *accumulate(part.shape[0] for part in parts)]
+
+
+_DERIVATIVES: Slot[tuple[str, str], StepDerivatives] = Slot("derivatives of explicit steps, by equations and tableau")
+
+
+def step_derivatives(motion: ExplicitEquations, tableau: Tableau, events: tuple[Event, ...]) -> StepDerivatives:
+    """The kernels for derivatives of an integrator's steps; kept with the model unless there are events."""
+    model = motion.model.unbound  # parameters are an input of the kernels
+    size = model.parameters.size if model.parameters else 0
+
+    def make() -> StepDerivatives:
+        return StepDerivatives(model, events, size, replace(motion, model=model), tableau)
+
+    return make() if events else _DERIVATIVES.find(model, (motion.key, tableau.key), make)
