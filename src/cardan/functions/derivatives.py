@@ -140,6 +140,11 @@ def with_derivatives(
     return _placed(owner, Derivatives(value.reshape((*batch, *shape)), found), out)
 
 
+def chosen(owner: str, by: Any, value: Any, every: Mapping[str, Any], out: Any) -> Derivatives:
+    """Some of the derivatives that a kernel gives."""
+    return _placed(owner, Derivatives(np.asarray(value), {name: every[name] for name in names_of(by)}), out)
+
+
 def _independent(
     owner: str, model: Model, wanted: By, quantity: Quantity, formulation: Formulation, args: Sequence[Any],
     make: Make | None, core: Any, out: Any, threads: int | None,

@@ -14,8 +14,9 @@ import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
-from cardan.functions.derivatives import Derivatives, Names, names_of, tree_derivatives, with_derivatives
+from cardan.functions.derivatives import Derivatives, Names, chosen, names_of, tree_derivatives, with_derivatives
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.structure.formulation import formulation_of
@@ -76,6 +77,13 @@ def forward_dynamics(
     return tree_kernel(model, "forward_dynamics_loaded", found)(q, v, tau, wrenches, out=out, threads=threads)
 
 
+def _has_derivative_recursion(model: Model, formulation: Formulation, by: Any, chart: Any, inputs: set[str]) -> bool:
+    """Whether a recursion of its own gives these derivatives, in fewer operations than differentiating the value's."""
+    names = names_of(by)
+    plain = model.is_plain and formulation is SPATIAL and chart == "tangent"
+    return plain and 0 < len(set(names)) == len(names) and set(names) <= inputs
+
+
 def _forward_by(
     model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: Any, formulation: Any, by: Any, chart: Any, out: Any,
     threads: int | None,
@@ -84,6 +92,10 @@ def _forward_by(
     loaded = wrenches is not None or "wrenches" in names_of(by)
     loads = (np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches,) if loaded else ()
     make: Any = None
+    if _has_derivative_recursion(model, found, by, chart, {"q", "v", "tau"}) and wrenches is None:
+        kernel = tree_kernel(model, "forward_dynamics_derivatives", found)
+        value, *every = kernel(q, v, tau, threads=threads)
+        return chosen("forward_dynamics", by, value, dict(zip(("q", "v", "tau"), every, strict=True)), out)
     if model.is_plain and found.in_tree and found.has_recursions:
         quantity = tree_quantity(found, f"forward_dynamics{'_loaded' if loaded else ''}")
     else:
@@ -149,6 +161,10 @@ def _inverse_by(
         )
     found = formulation_of(model, formulation)
     loaded = wrenches is not None or "wrenches" in names_of(by)
+    if _has_derivative_recursion(model, found, by, chart, {"q", "v", "a"}) and wrenches is None:
+        kernel = tree_kernel(model, "inverse_dynamics_derivatives", found)
+        value, *every = kernel(q, v, a, threads=threads)
+        return chosen("inverse_dynamics", by, value, dict(zip(("q", "v", "a"), every, strict=True)), out)
     if found.has_recursions and model.is_plain:
         quantity = tree_quantity(found, f"inverse_dynamics{'_loaded' if loaded else ''}")
     else:
