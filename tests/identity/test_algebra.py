@@ -309,16 +309,7 @@ TEXTS: dict[str, tuple[Callable[..., Any], Callable[[np.random.Generator], tuple
     "crm": (sp.crm, lambda r: (r.standard_normal(6),)),
     "crf": (sp.crf, lambda r: (r.standard_normal(6),)),
     "crf_bar": (sp.crf_bar, lambda r: (r.standard_normal(6),)),
-    "momentum": (sp.momentum, lambda r: (*solid(r), r.standard_normal(6))),
-    "inverse_inertia": (sp.inverse_inertia, solid),
-    "newton_euler": (sp.newton_euler, lambda r: (1.3, random_inertia(r), *r.standard_normal((3, 3)))),
     "inertial_force": (sp.inertial_force, lambda r: (six(r), *r.standard_normal((2, 6)))),
-    "relative_inertia": (sp.relative_inertia, lambda r: (six(r), six(r))),
-    "constrained_body": (
-        sp.constrained_body,
-        lambda r: (six(r), r.standard_normal((6, 2)), *r.standard_normal((2, 6))),
-    ),
-    "joint_space": (sp.joint_space, lambda r: (six(r), r.standard_normal((6, 2)), *r.standard_normal((2, 6)))),
     "kinetic_energy": (sp.kinetic_energy, lambda r: (six(r), r.standard_normal(6))),
 }
 
