@@ -40,7 +40,10 @@ QUANTITIES: dict[str, Callable[..., np.ndarray]] = {
     "body_poses": lambda m, q, v, t, w, **f: cd.body_poses(m, q, **f),
     "body_twists": lambda m, q, v, t, w, **f: cd.body_twists(m, q, v, **f),
 }
-SPATIAL_ONLY = {"coriolis_matrix", "joint_axes", "body_accelerations", "subtrees"}
+SPATIAL_ONLY = {
+    "coriolis_matrix", "joint_axes", "body_accelerations", "subtrees", "inverse_dynamics_derivatives",
+    "forward_dynamics_derivatives",
+}  # fmt: skip
 SHARED = {"plus", "rates", "project"}  # one text for both
 
 
