@@ -31,7 +31,7 @@ def test_the_trees_of_the_catalogue_pass(name: str) -> None:
     assert "all checks passed" in str(report)
 
 
-@pytest.mark.parametrize("tree", range(3))
+@pytest.mark.parametrize("tree", range(1))
 def test_random_trees_pass(tree: int) -> None:
     report = cd.check(tree_model(tree, 4), states=16)
     rows = [row for row in report.rows if not re.search("absolute|relative|points", row.name)]

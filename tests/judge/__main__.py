@@ -22,6 +22,7 @@ import numpy as np
 import cardan as cd
 
 from ..identity.robustness_errors import interpreted
+from . import comparison
 from .comparison import FORMULATIONS, Answer, answers, random_state, towards_singular, worst_on_the_way
 from .joint_motions import Array
 from .known_defects import KNOWN
@@ -147,6 +148,7 @@ def main() -> int:
     parser.add_argument("--runs", type=float, default=0.0, metavar="SECONDS", help="compare runs of this duration")
     parser.add_argument("--known", action="store_true", help="judge the cases known to go wrong")
     given = parser.parse_args()
+    comparison.IN_SPACE = True
     tally, began = Tally(), time.monotonic()
     quick = quick_code() if given.runs or given.known else interpreted()
     with nullcontext() if given.compiled else quick:

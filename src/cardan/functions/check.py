@@ -75,6 +75,7 @@ class Report:
 WAYS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
 # Past so many links the formulations with coordinates of each body are left out: their graphs take minutes to compile.
 SIX_COORDINATES_UP_TO = 16
+IN_SPACE_UP_TO = 6  # `points` in space has twelve a body
 
 
 def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10) -> Report:
@@ -138,7 +139,7 @@ def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bou
     names = WAYS if len(model.separate.tree.links) <= SIX_COORDINATES_UP_TO else WAYS[:2]
     ways, points = [formulation_of(model, name) for name in names], formulation_of(model, "points")
     has_rotors = any(joint.armature is not None for joint in model.joints)
-    few_links = not is_large(model) if points.is_planar else len(names) == len(WAYS)
+    few_links = not is_large(model) if points.is_planar else len(model.separate.tree.links) <= IN_SPACE_UP_TO
     ways += [points] if few_links and (points.has_armature or not has_rotors) else []
     known = [~undetermined_reactions(model, row) for row in q[:3]]
     determined = np.logical_and.reduce(known)
