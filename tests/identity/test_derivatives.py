@@ -165,6 +165,9 @@ REFUSED: dict[str, tuple[Callable[[cd.Model, dict[str, Any]], Any], str]] = {
         lambda m, x: cd.forward_dynamics(m, **x, by="q", out=(None, np.zeros(2))), "out for q must be an array",
     ),
     "no such derivative": (lambda m, x: cd.forward_dynamics(m, **x, by="q")["v"], "no derivative by 'v'"),
+    "a configuration too long": (
+        lambda m, x: cd.mass_matrix(m, np.ones(5), by="q"), "mass_matrix: q has 5 entries",
+    ),
     "jvp along nothing": (lambda m, x: cd.jvp(m, "forward_dynamics", x, {}), "nothing to differentiate by"),
     "jvp along what is not there": (lambda m, x: cd.jvp(m, "mass_matrix", {"q": x["q"]}, {"v": x["v"]}), "'v' is not"),
     "vjp without q": (lambda m, x: cd.vjp(m, "forward_dynamics", {"v": x["v"]}, x["v"]), "'q' is missing"),
@@ -260,3 +263,20 @@ def test_a_dead_point_has_no_derivative_by_what_does_not_determine_it() -> None:
     assert s[-1] < 1e-8 * s[0] or (s > 1e-8 * s[0]).sum() < model.nv - 1
     with pytest.raises(cd.InputError, match="do not determine the others"):
         cd.forward_dynamics(model, flat, np.zeros(model.nv), by="q", chart="independent")
+
+
+def test_with_and_without_wrenches_are_two_kernels() -> None:
+    """Also where a loop is solved, and in either order."""
+    model = mechanisms.four_bar().build()
+    x = state(model)
+    names = {key: x[key] for key in NAMES}
+    bare = cd.forward_dynamics(model, **names, by="tau")
+    loaded = cd.forward_dynamics(model, **names, wrenches=x["wrenches"], by=("tau", "wrenches"))
+    assert loaded["wrenches"].shape == (model.nv, model.nb, 6)
+    again = cd.forward_dynamics(model, **names, wrenches=x["wrenches"], by="tau")
+    close(again.value, cd.forward_dynamics(model, **names, wrenches=x["wrenches"]), 1e-12)
+    close(cd.forward_dynamics(model, **names, by="tau").value, bare.value, 1e-14)
+    moved = differences(
+        model, lambda **y: cd.forward_dynamics(model, **y), names | {"wrenches": x["wrenches"]}, "wrenches"
+    )
+    close(loaded["wrenches"].reshape(model.nv, -1), moved, 1e-8)

@@ -56,7 +56,7 @@ def differentiated(quantity: Quantity, by: By, model: Model) -> Quantity:
 
     outputs = [*quantity.outputs]
     outputs += [(f"{label}_{name}", shape(output, name)) for label, output in quantity.outputs for name in by.names]
-    return Quantity(f"{quantity.name} {by.key}", quantity.inputs, tuple(outputs), write=write, shapes=quantity.shapes)
+    return Quantity(f"{by.key} {quantity.name}", quantity.inputs, tuple(outputs), write=write, shapes=quantity.shapes)
 
 
 def forward_dynamics_by(
@@ -131,7 +131,7 @@ def pushed(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity
 
     outputs = (*quantity.outputs, *((f"d{label}", shape) for label, shape in quantity.outputs))
     return Quantity(
-        f"{quantity.name} pushed {' '.join(names)}", (*quantity.inputs, *along), outputs, write=write,
+        f"pushed {' '.join(names)} {quantity.name}", (*quantity.inputs, *along), outputs, write=write,
         shapes=shapes | along,
     )  # fmt: skip
 
@@ -146,7 +146,7 @@ def pulled(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity
 
     outputs = (quantity.outputs[0], *((f"w_{name}", _columns(quantity, model, name)) for name in names))
     return Quantity(
-        f"{quantity.name} pulled {' '.join(names)}", (*quantity.inputs, "w"), outputs, write=write, shapes=shapes
+        f"pulled {' '.join(names)} {quantity.name}", (*quantity.inputs, "w"), outputs, write=write, shapes=shapes
     )
 
 
@@ -169,7 +169,7 @@ def curved(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity
         return [(H + H.T) / 2]
 
     return Quantity(
-        f"{quantity.name} curved {' '.join(names)}", (*quantity.inputs, "w"), (("H", lambda model: (n, n)),),
+        f"curved {' '.join(names)} {quantity.name}", (*quantity.inputs, "w"), (("H", lambda model: (n, n)),),
         write=write, shapes=shapes,
     )  # fmt: skip
 

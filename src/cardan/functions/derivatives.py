@@ -128,7 +128,8 @@ def with_derivatives(
         facts = f"{formulation.facts(model)} {wanted.key}"
         return compile_quantity(model, differentiated(quantity, wanted, model), facts, looped=False)
 
-    place = (formulation.key, quantity.name, wanted.key)
+    # a quantity has the same name with wrenches and without
+    place = (formulation.key, f"{quantity.name} of {' '.join(quantity.inputs)}", wanted.key)
     kernel = _KERNELS.find(model, place, own if make is None else lambda: make(wanted))
     value, *derivatives = map(np.asarray, kernel(*args, threads=threads))
     own_shape = quantity.outputs[0][1](model)

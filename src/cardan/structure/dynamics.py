@@ -33,7 +33,7 @@ def forward_kernel(model: Model, formulation: Formulation, loaded: bool, by: By 
     """Accelerations of the tree's coordinates; with `by`, their derivatives too."""
     return _with_rows(
         model, formulation, "forward", loaded,
-        lambda rows: dynamics.forward_dynamics(model, formulation, rows, loaded), by=by,
+        lambda rows: dynamics.forward_dynamics(model, formulation, rows, loaded), by=by, answers=True,
     )  # fmt: skip
 
 
@@ -94,9 +94,12 @@ def power_kernel(model: Model, formulation: Formulation, by: By) -> Any:
 
 def _with_rows(
     model: Model, formulation: Formulation, what: str, loaded: bool, quantity: Callable[[list[int]], Quantity],
-    solved_by: Formulation | None = None, by: By | None = None,
+    solved_by: Formulation | None = None, by: By | None = None, answers: bool = False,
 ) -> Any:  # fmt: skip
-    """The kernel of a quantity that a formulation, or another in its place, solves with an independent set of rows."""
+    """The kernel of a quantity that a formulation, or another in its place, solves with an independent set of rows.
+
+    With `by` it has derivatives too; if it `answers` the equations of motion, from these equations.
+    """
     way = solved_by or formulation
     what = f"{what} {by.key}" if by else what
 
@@ -104,7 +107,7 @@ def _with_rows(
         prepare(one, formulation)
         rows = kept_rows(one, way)
         written = quantity(rows)
-        if by and what.startswith("forward") and rows and isinstance(way, TreeFormulation):
+        if by and answers and rows and isinstance(way, TreeFormulation):
             written = forward_dynamics_by(way, rows, written, by, one)
         elif by:
             written = differentiated(written, by, one)

@@ -12,6 +12,7 @@ import numpy as np
 from cardan.algebra.matrix import snap
 from cardan.errors import ModelError
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.registry import find_formulation
 from cardan.model import plane as planar
 from cardan.model.memory import Slot
 from cardan.model.model import Model
@@ -159,5 +160,5 @@ def _joint_poses(model: Model, q: np.ndarray) -> tuple[tuple[np.ndarray, np.ndar
 
 def require_planar(model: Model, formulation: Formulation) -> None:
     """Refuse a mechanism that `points` takes in space, where only its equations in the plane are meant."""
-    if formulation.name == "points" and not formulation.is_planar:
+    if find_formulation(formulation.name).in_space is formulation:
         find_plane(model)  # raises an error that names the joint and the body
