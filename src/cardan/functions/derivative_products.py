@@ -20,6 +20,7 @@ from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.structure.kernels import compile_quantity
 from cardan.structure.row_sets import is_settled
+from cardan.structure.rows import solving_facts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -97,10 +98,9 @@ def _kernel(
             "by=, which chooses them at each state"
         )
     whole = product(quantity, names, model)
-    facts = eq.formulation.facts(model)
-    kernel = _KERNELS.find(
-        model, (eq.formulation.key, whole.name), lambda: compile_quantity(model, whole, facts, looped=False)
-    )
+    facts = solving_facts(model, eq.formulation)
+    place = (eq.formulation.key, f"{whole.name} of {' '.join(whole.inputs)}")
+    kernel = _KERNELS.find(model, place, lambda: compile_quantity(model, whole, facts, looped=False))
     return kernel, quantity
 
 

@@ -23,6 +23,7 @@ from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.structure.kernels import FreeKernel, compile_quantity, parameter_arguments
 from cardan.structure.row_sets import is_settled
+from cardan.structure.rows import solving_facts
 
 _RULES: Slot[tuple[str, str], Rule] = Slot("functions for automatic differentiation, by formulation and quantity")
 
@@ -45,7 +46,7 @@ class Rule:
     @cached_property
     def kernel(self) -> Kernel:
         """The compiled function."""
-        facts = f"rule {self.formulation.facts(self.model)}"
+        facts = f"rule {solving_facts(self.model, self.formulation)}"
         kernel = compile_quantity(self.model, self.quantity, facts, looped=False)
         return kernel.kernel if isinstance(kernel, FreeKernel) else kernel
 

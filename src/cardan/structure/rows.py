@@ -32,6 +32,11 @@ def kept_rows(model: Model, formulation: Formulation) -> list[int]:
     return list(_KEPT.find(model, formulation.key, lambda: _kept_rows(model.unbound, formulation)))
 
 
+def solving_facts(model: Model, formulation: Formulation) -> str:
+    """All that kernels which solve the equations depend on beside `model.key`, which knows no start: the rows too."""
+    return f"{formulation.facts(model)} rows {kept_rows(model, formulation)}"
+
+
 def _kept_rows(model: Model, formulation: Formulation) -> list[int]:
     if formulation.in_tree:
         return independent_rows(model)
