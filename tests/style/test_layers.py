@@ -1,6 +1,7 @@
 """Imports go one way only.
 
 algebra <- model <- formulation <- structure <- integrate, functions <- results, textbook <- cli;
+results <- analysis <- cli;
 program <- machines <- structure; io knows only model.
 """
 
@@ -30,6 +31,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {
         "algebra", "model", "program", "formulation", "machines", "structure", "integrate", "readable", "functions",
         "atomic_file",
+    },
+    "analysis": {
+        "algebra", "model", "program", "formulation", "machines", "structure", "integrate", "readable", "functions",
+        "results", "atomic_file",
     },
     "textbook": {
         "algebra", "model", "program", "formulation", "machines", "structure", "readable", "functions", "atomic_file",

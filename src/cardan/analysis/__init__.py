@@ -1,0 +1,1 @@
+"""What engineers do with a model: equilibrium, linear models, modes, inverse kinematics, identification, synthesis."""
