@@ -20,7 +20,7 @@ from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import array
-from cardan.structure.assemble import assemble, constraint_kernels
+from cardan.structure.assemble import assemble, constraint_kernels, flipped
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
 from cardan.structure.magnification import States, is_recursive, magnified, states_at
@@ -165,6 +165,11 @@ def warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
             f"model {model.name!r}: loops or couplings are open by {gap:.3g} (m or rad) at the q given, so what is "
             "computed is that of the equations there, in each formulation its own; close them with cd.assemble, look "
             "with cd.constraint_residual (only a model's first call looks)"
+        )
+    elif np.isfinite(q).all() and (over := flipped(model, q, t)) is not None:
+        warn_outside(
+            f"model {model.name!r}: the q given closes {over} with its directions opposite, turned by half a turn; "
+            "close it with cd.assemble"
         )
 
 
