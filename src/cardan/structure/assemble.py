@@ -238,10 +238,10 @@ def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarr
     from cardan.structure.rows import real_rows  # which assembles
 
     if not model.has_rows:
-        return np.array(v)
+        return np.array(v, order="C")
     J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
     missing = beta - (J @ v[..., None])[..., 0]
-    moved = np.array(v)
+    moved = np.array(v, order="C")
     moved[..., free] += (np.linalg.pinv(real_rows(model, J[..., free]), rcond=1e-10) @ missing[..., None])[..., 0]
     left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(axis=-1, initial=0.0)
     what = "with the held joints' rates as given" if not free.all() else "with its prescribed motions"

@@ -30,7 +30,7 @@ from cardan.structure.row_sets import ChoosingKernel, with_good_rows
 ENOUGH = 6  # digits: fewer are told
 # Conditions of matrices from which on derivatives of an order are measured: about where its power, one more than the
 # order, would leave fewer digits than that.
-DOUBTFUL = {1: 1e4, 2: 1e3}
+DOUBTFUL = {1: 1e6, 2: 1e5}
 CLOSELY = 32  # of the first calls are looked at, one by one
 SAMPLES = 16
 
