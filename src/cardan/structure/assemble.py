@@ -128,7 +128,7 @@ def flipped(model: Model, q: np.ndarray, t: Any = 0.0) -> str | None:
     at = time_argument(model, t)
     slope, J = np.asarray(residual(q, *at)[1]), np.asarray(rows(q, *at)[0])
     far = np.abs(slope - J).max(axis=-1, initial=0.0) > STEEP * np.abs(J).max(axis=-1, initial=1.0)
-    found = np.flatnonzero(far.reshape(-1, far.shape[-1]).any(axis=0))
+    found = np.flatnonzero(far.any(axis=tuple(range(far.ndim - 1))))
     return model.rows[int(found[0])].owner if len(found) else None
 
 
