@@ -65,6 +65,7 @@ def _look(
     except (TypeError, ValueError):
         return  # the call itself says what is wrong
     warn_of_gap(model, arrays[0], arrays[[port.name for port in ports].index("t")] if "t" in flat else np.zeros(()))
+    worst = 0.0
     for k, q in some_rows(flat["q"]):
         row = {name: x[k] for name, x in flat.items()}
         if not all(np.isfinite(x).all() for x in row.values()):
@@ -75,7 +76,8 @@ def _look(
             warn_at(one, formulation, q, t)
             member = with_good_rows(one, q, t)
             solved = kernel.kernel_of(member.unbound) if isinstance(kernel, ChoosingKernel) else kernel
-            _say(owner, model, formulation, names, _error(model, _plain(solved), row))
+            worst = max(worst, _error(model, _plain(solved), row))
+    _say(owner, model, formulation, names, worst)
 
 
 def _plain(kernel: Any) -> Kernel:
