@@ -14,6 +14,7 @@ others follow with ever larger errors: a warning says how many digits hold, and 
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def _moving(
     )
     size = row_sizes(model)[:, None]  # in its units metres and radians weigh alike
     J = rate["v"] / size
-    magnified = _magnified(model, J, rest)
+    magnified = _magnified(owner, model, J, rest)
     _require_good(owner, model, J, magnified, free)
     solve = np.linalg.pinv(J[..., rest], rcond=1e-12)
 
@@ -166,10 +167,12 @@ def _numbers(owner: str, model: Model, coordinates: tuple[str, ...]) -> tuple[in
     return tuple(known.index(name) for name in coordinates)
 
 
-def _magnified(model: Model, J: np.ndarray, rest: list[int]) -> np.ndarray:
+def _magnified(owner: str, model: Model, J: np.ndarray, rest: list[int]) -> np.ndarray:
     """Condition (...,) of the dependent coordinates' columns, in units of the mechanism's size."""
     if not rest or not len(model.rows):
         return np.ones(J.shape[:-2])
+    if not np.isfinite(J).all():
+        raise InputError(f"{owner}: some q or t gives constraints that are not finite; look for nan and inf")
     size = float(row_sizes(model).max())
     sliding = [unit != "rad/s" for link in model.tree.links for unit in link.kind.v_units]
     s = np.linalg.svd((J * np.where(sliding, size, 1.0))[..., rest], compute_uv=False)
@@ -183,11 +186,11 @@ def _require_good(owner: str, model: Model, J: np.ndarray, magnified: np.ndarray
         names = ", ".join(repr(model.coordinate_names[k]) for k in free)
         raise InputError(
             f"{owner}: at some q the coordinates {names} do not determine the others (condition {worst:.1e}): "
-            f"{_advice(model, J, magnified)}"
+            f"{_advice(owner, model, J, magnified)}"
         )
 
 
-def _advice(model: Model, J: np.ndarray, magnified: np.ndarray) -> str:
+def _advice(owner: str, model: Model, J: np.ndarray, magnified: np.ndarray) -> str:
     """What to ask for at the worst configuration: other coordinates where these are at a dead point."""
     from scipy.linalg import qr
 
@@ -196,7 +199,7 @@ def _advice(model: Model, J: np.ndarray, magnified: np.ndarray) -> str:
     n = len(independent_rates(model))
     order = qr(here, mode="r", pivoting=True)[-1].tolist()
     others = sorted(order[model.nv - n :])
-    if _magnified(model, here, sorted(order[: model.nv - n])) < np.sqrt(magnified.flat[worst]):
+    if _magnified(owner, model, here, sorted(order[: model.nv - n])) < np.sqrt(magnified.flat[worst]):
         names = ", ".join(model.coordinate_names[k] for k in others)
         return f"near a dead point the others turn without them; ask with chart='independent: {names}' or 'tangent'"
     return "near a singular position, where motions branch, no coordinates do; ask beside it, or with chart='tangent'"
@@ -226,7 +229,7 @@ def along_constraints(
     if digits(lost) < ENOUGH:
         warn_outside(
             f"{owner}: the derivative by {', '.join(map(repr, wanted.names))} along the constraints has about "
-            f"{digits(lost)} digits at some q, of its own size or the value's: {_advice(model, J, magnified)}"
+            f"{digits(lost)} digits at some q, of its own size or the value's: {_advice(owner, model, J, magnified)}"
         )
     return along
 
@@ -238,6 +241,7 @@ def _largest(x: np.ndarray, axes: int) -> np.ndarray:
 
 def _product(D: np.ndarray, moving: np.ndarray, core: int) -> np.ndarray:
     """`D` (batch, core axes, nv) times `moving` (batch, nv, columns)."""
-    flat = D.reshape(*D.shape[: D.ndim - core - 1], -1, D.shape[-1])
+    own = D.shape[D.ndim - core - 1 : -1]
+    flat = D.reshape(*D.shape[: D.ndim - core - 1], prod(own), D.shape[-1])
     product = flat @ moving
-    return product.reshape(*product.shape[:-2], *D.shape[D.ndim - core - 1 : -1], product.shape[-1])
+    return product.reshape(*product.shape[:-2], *own, product.shape[-1])

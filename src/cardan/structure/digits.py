@@ -9,7 +9,7 @@ with noise at the arguments given (`machines.noise`), and a warning says how man
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, log10
+from math import floor, log10, prod
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.program.graph import read
-from cardan.structure.condition import WIDEST, matrix_condition, some_rows, warn_at, warn_of_gap
+from cardan.program.program import Port
+from cardan.structure.condition import WIDEST, matrix_condition, warn_at, warn_of_gap
 from cardan.structure.kernels import FreeKernel
 from cardan.structure.magnification import LESS, SIGMAS, Judged
 from cardan.structure.rounding import warn_outside
@@ -43,41 +44,40 @@ def watch_derivatives(
     """Look at what a kernel of a quantity and its derivatives by `names` is asked for; warn where few digits hold."""
     if (formulation.in_tree and not model.has_rows) or 6 * len(model.tree.links) > WIDEST:
         return
+    home = model.unbound
+    ports = (kernel.first if isinstance(kernel, ChoosingKernel) else _plain(kernel)).program.inputs
+    seen: list[bool] = []
 
     def look(args: tuple[Any, ...]) -> None:
-        with np.errstate(all="ignore"):
-            _look(owner, model.unbound, formulation, kernel, names, order, args)
+        try:
+            rows = [row for row in _some_rows(args, ports) if all(np.isfinite(x).all() for x in row.values())]
+        except (TypeError, ValueError):
+            return  # the call itself says what is wrong
+        worst = 0.0
+        for row in rows:
+            q, t = row["q"], float(row["t"][0]) if "t" in row else 0.0
+            one = home._bound(row["p"]) if "p" in row else home
+            if not seen:
+                warn_of_gap(one, q, np.asarray(t))
+            if not matrix_condition(one, formulation, q, t) < DOUBTFUL[order]:
+                warn_at(one, formulation, q, t)
+                member = with_good_rows(one, q, t)
+                solved = kernel.kernel_of(member.unbound) if isinstance(kernel, ChoosingKernel) else kernel
+                worst = max(worst, _error(home, _plain(solved), row))
+        seen.append(True)
+        _say(owner, home, formulation, names, worst)
 
     kernel.watch(look, CLOSELY)
 
 
-def _look(
-    owner: str, model: Model, formulation: Formulation, kernel: Any, names: Sequence[str], order: int, args: Any
-) -> None:
-    ports = (kernel.first if isinstance(kernel, ChoosingKernel) else _plain(kernel)).program.inputs
-    try:
-        arrays = [np.asarray(x, dtype=float) for x in args]
-        batch = np.broadcast_shapes(*(x.shape[: x.ndim - len(p.shape)] for x, p in zip(arrays, ports, strict=True)))
-        flat = {
-            port.name: np.broadcast_to(x, batch + port.shape).reshape(-1, port.size)
-            for x, port in zip(arrays, ports, strict=True)
-        }
-    except (TypeError, ValueError):
-        return  # the call itself says what is wrong
-    warn_of_gap(model, arrays[0], arrays[[port.name for port in ports].index("t")] if "t" in flat else np.zeros(()))
-    worst = 0.0
-    for k, q in some_rows(flat["q"]):
-        row = {name: x[k] for name, x in flat.items()}
-        if not all(np.isfinite(x).all() for x in row.values()):
-            continue
-        t = float(row["t"][0]) if "t" in row else 0.0
-        one = model._bound(row["p"]) if "p" in row else model
-        if not matrix_condition(one, formulation, q, t) < DOUBTFUL[order]:
-            warn_at(one, formulation, q, t)
-            member = with_good_rows(one, q, t)
-            solved = kernel.kernel_of(member.unbound) if isinstance(kernel, ChoosingKernel) else kernel
-            worst = max(worst, _error(model, _plain(solved), row))
-    _say(owner, model, formulation, names, worst)
+def _some_rows(args: tuple[Any, ...], ports: Sequence[Port]) -> list[dict[str, np.ndarray]]:
+    """Arguments by name, flat, at the first, the middle and the last row of a batch."""
+    arrays = [np.asarray(x) for x in args]
+    batch = np.broadcast_shapes(*(x.shape[: x.ndim - len(p.shape)] for x, p in zip(arrays, ports, strict=True)))
+    whole = {p.name: np.broadcast_to(x, batch + p.shape) for x, p in zip(arrays, ports, strict=True)}
+    count = prod(batch)
+    places = [np.unravel_index(k, batch) for k in sorted({0, count // 2, count - 1})] if count else []
+    return [{name: np.array(x[at], dtype=float).ravel() for name, x in whole.items()} for at in places]
 
 
 def _plain(kernel: Any) -> Kernel:

@@ -27,13 +27,14 @@ from cardan.structure.rows import kept_rows
 
 _KERNELS: KernelSlot[tuple[str, str, bool]] = KernelSlot("dynamics by formulation, what, and whether wrenches act")
 _ONE_CHOICE: KernelSlot[tuple[str, str, bool]] = KernelSlot("the same with one choice of rows")
+_CALLED = {"forward": "forward_dynamics"}  # the function that a kernel is for, where it has another name
 _OPEN: Slot[str, bool] = Slot("whether a planar formulation leaves reactions open, by its key")
 
 
 def forward_kernel(model: Model, formulation: Formulation, loaded: bool, by: By | None = None) -> Any:
     """Accelerations of the tree's coordinates; with `by`, their derivatives too."""
     return _with_rows(
-        model, formulation, "forward_dynamics", loaded,
+        model, formulation, "forward", loaded,
         lambda rows: dynamics.forward_dynamics(model, formulation, rows, loaded), by=by, answers=True,
     )  # fmt: skip
 
@@ -101,7 +102,7 @@ def _with_rows(
 
     With `by` it has derivatives too; if it `answers` the equations of motion, from these equations.
     """
-    way, owner = solved_by or formulation, what
+    way, owner = solved_by or formulation, _CALLED.get(what, what)
     what = f"{what} {by.key}" if by else what
 
     def with_rows(one: Model) -> Any:
