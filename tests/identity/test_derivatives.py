@@ -13,6 +13,8 @@ from cardan import mechanisms
 
 from ..trees import close, tree_model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 Function = Callable[..., Any]
 FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
 
