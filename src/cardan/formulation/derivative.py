@@ -29,10 +29,11 @@ PARAMETERS = "parameters"
 
 @dataclass(frozen=True)
 class By:
-    """What is differentiated by: names of inputs, or "parameters"; and the chart of `q`."""
+    """What is differentiated by: names of inputs, or "parameters"; the chart of `q`, and its coordinates if chosen."""
 
     names: tuple[str, ...]
     chart: str = "tangent"
+    coordinates: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

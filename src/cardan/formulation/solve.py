@@ -94,7 +94,7 @@ def regularisation(A: Matrix) -> Matrix:
     import casadi as ca
 
     diagonal = ca.diag(A)
-    return _ADDED.get()[0] * REGULARISATION * diagonal + (diagonal == 0)
+    return _ADDED.get()[0] * (REGULARISATION * diagonal + (diagonal == 0))
 
 
 def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:

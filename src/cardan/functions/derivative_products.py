@@ -15,11 +15,12 @@ from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.derivative import PARAMETERS, curved, pulled, pushed
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
-from cardan.functions.equations import equations
+from cardan.functions.equations import SOLVED, equations
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
+from cardan.structure.digits import watch_derivatives
+from cardan.structure.dynamics import chosen_kernel
 from cardan.structure.kernels import compile_quantity
-from cardan.structure.row_sets import is_settled
 from cardan.structure.rows import solving_facts
 
 if TYPE_CHECKING:
@@ -92,16 +93,22 @@ def _kernel(
         raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
     if PARAMETERS in names and not model.parameters:
         raise InputError(f"{owner}: model {model.name!r} has no free parameter; free some with model.free(...)")
-    if model.has_rows and not is_settled(model):
-        raise InputError(
-            f"{owner}: which constraints of model {model.name!r} are redundant depends on the configuration; ask for "
-            "by=, which chooses them at each state"
-        )
-    whole = product(quantity, names, model)
-    facts = solving_facts(model, eq.formulation)
-    place = (eq.formulation.key, f"{whole.name} of {' '.join(whole.inputs)}")
-    kernel = _KERNELS.find(model, place, lambda: compile_quantity(model, whole, facts, looped=False))
-    return kernel, quantity
+    found, solves = eq.formulation, name in SOLVED and (model.has_rows or not eq.formulation.in_tree)
+    ports = product(quantity, names, model)
+    place = (found.key, f"{ports.name} of {' '.join(ports.inputs)}")
+
+    def with_rows(one: Model) -> Any:
+        whole = product(equations(one, formulation=found).quantity(name), names, one)
+        return compile_quantity(one, whole, solving_facts(one, found), looped=False)
+
+    def make() -> Any:
+        if not solves:
+            return with_rows(model)
+        kernel = chosen_kernel(model, (*place, True), with_rows)
+        watch_derivatives(owner, model, found, kernel, names, 2 if product is curved else 1)
+        return kernel
+
+    return _KERNELS.find(model, place, make), quantity
 
 
 def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ A derivative has the axes of the value, then those of what it is by. What a colu
   derivatives of the equations as they stand: loops are not imposed on the directions.
 - `chart="coordinates"`: the same by the nq numbers in `q`; `cd.equations(model).N(q)` is the map between the two.
 - `chart="independent"`: along the constraints, by `cd.independent_coordinates(model)` and their rates; parameters and
-  time move the dependent ones with them, through assembly.
+  time move the dependent ones with them, through assembly. `chart="independent: A, B"` takes these coordinates.
 """
 
 from __future__ import annotations
@@ -90,12 +90,17 @@ def by_of(owner: str, model: Model, by: Any, chart: Any, quantity: Quantity) -> 
         raise InputError(
             f"{owner}: by='parameters', but model {model.name!r} has no free parameter; free some with model.free(...)"
         )
+    coordinates: tuple[str, ...] = ()
+    if isinstance(chart, str) and chart.startswith(CHOSEN):
+        coordinates = tuple(name.strip() for name in chart.removeprefix(CHOSEN).split(","))
+        chart = "independent"
     if chart not in CHARTS:
         raise UnknownNameError(f"{owner}: chart={chart!r} is not one{nearest(chart, CHARTS)}")
-    return By(names, chart)
+    return By(names, chart, coordinates)
 
 
 Names = str | Sequence[str] | None
+CHOSEN = "independent:"  # before names of coordinates
 Make = Callable[[By], Any]
 
 
@@ -161,7 +166,7 @@ def _independent(
     )
     q, v, t = given["q"], given.get("v"), given.get("t", 0.0)
     axes = len(core(quantity.outputs[0][1](model)))
-    along = along_constraints(owner, model, wanted.names, q, v, t, found.by, axes)
+    along = along_constraints(owner, model, wanted, q, v, t, found, axes)
     return _placed(owner, Derivatives(found.value, along), out)
 
 

@@ -140,9 +140,9 @@ class FreeKernel:
         single = single and all(getattr(a, "dtype", None) == np.float32 for a in args)
         return self.kernel(*args, self._single if single else self.p, out=out, threads=threads)
 
-    def watch(self, look: Callable[[tuple[Any, ...]], None]) -> None:
+    def watch(self, look: Callable[[tuple[Any, ...]], None], closely: int = 0) -> None:
         """Let `look` see the arguments of some calls; see `Kernel.watch`."""
-        self.kernel.watch(look)
+        self.kernel.watch(look, closely)
 
     def at_values(self, p: np.ndarray) -> FreeKernel:
         """The same kernel with other values (..., size)."""
