@@ -20,6 +20,8 @@ from cardan.algebra.matrix import Matrix
 from cardan.formulation.dynamics import parts_at
 from cardan.formulation.formulation import tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape
+from cardan.formulation.recursion import Recursion
+from cardan.formulation.spatial_products import pulled_recursion, pushed_recursion
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
 
@@ -130,10 +132,11 @@ def pushed(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity
         return values + rates
 
     outputs = (*quantity.outputs, *((f"d{label}", shape) for label, shape in quantity.outputs))
-    return Quantity(
+    found = Quantity(
         f"pushed {' '.join(names)} {quantity.name}", (*quantity.inputs, *along), outputs, write=write,
         shapes=shapes | along,
     )  # fmt: skip
+    return _by_recursion(found, pushed_recursion(quantity, names))
 
 
 def pulled(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity:
@@ -145,9 +148,15 @@ def pulled(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity
         return [value, *(_gradient(model, _weighed(value, inputs["w"]), inputs, name) for name in names)]
 
     outputs = (quantity.outputs[0], *((f"w_{name}", _columns(quantity, model, name)) for name in names))
-    return Quantity(
+    found = Quantity(
         f"pulled {' '.join(names)} {quantity.name}", (*quantity.inputs, "w"), outputs, write=write, shapes=shapes
     )
+    return _by_recursion(found, pulled_recursion(quantity, names))
+
+
+def _by_recursion(product: Quantity, recursion: Recursion | None) -> Quantity:
+    """A product by a recursion of its own, if there is one: fewer operations, and it can be looped."""
+    return product if recursion is None else replace(product, recursion=recursion, write=None)
 
 
 def curved(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity:

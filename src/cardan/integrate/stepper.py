@@ -291,7 +291,7 @@ class BatchStepper:
             began = perf_counter()
             s = self._less_spent(s, end)
             limit = np.asarray(float(self.limit if self.max_steps is None else self._limited(s)))
-            s = self._less_spent(self._pass(s, end, data, limit), end)
+            s = self._pass(s, end, data, limit)
             if not ((s["t"] < end) & (s["outcome"] == 0)).any():
                 return s
             seconds = perf_counter() - began  # the next call should take about as long as Ctrl-C may wait
