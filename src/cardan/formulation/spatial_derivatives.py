@@ -213,7 +213,7 @@ _FORCE_AND_MASS = Recursion(
 )  # fmt: skip
 
 
-class _Forward(NamedTuple):
+class ForwardParts(NamedTuple):
     """Accelerations a, derivatives of inverse dynamics there, and `M^-1 = Li D^-1 Li^T` with `Li = L^-1`."""
 
     a: Matrix
@@ -229,8 +229,12 @@ class _Forward(NamedTuple):
 
         return mirrored(self.Li @ (ca.diag(self.reciprocal) @ self.Li.T))
 
+    def solved(self, B: Matrix) -> Matrix:
+        """`M^-1 B` for a matrix of columns."""
+        return _solved(self.Li, self.reciprocal, B)
 
-def _forward(model: Model, inputs: Inputs) -> _Forward:
+
+def forward_parts(model: Model, inputs: Inputs) -> ForwardParts:
     """Inverse dynamics at the accelerations that forward dynamics gives, with `M = L^T D L` factored along the tree."""
     import casadi as ca
 
@@ -241,19 +245,19 @@ def _forward(model: Model, inputs: Inputs) -> _Forward:
     a = tree_solve(factor, above, inputs["tau"] - C)
     _, tau_q, tau_v, _ = unroll(INVERSE_DYNAMICS_DERIVATIVES, model, {"q": q, "v": v, "a": a})
     tau_q, tau_v = ca.sparsify(tau_q), ca.sparsify(tau_v)  # nothing changes when a free base is shifted
-    return _Forward(a, tau_q, tau_v, tree_inverse_factor(factor, above, q), ca.vertcat(*factor.reciprocal))
+    return ForwardParts(a, tau_q, tau_v, tree_inverse_factor(factor, above, q), ca.vertcat(*factor.reciprocal))
 
 
-def _solved(Li: Matrix, minus: Matrix, B: Matrix) -> Matrix:
-    """`-M^-1 B` for a matrix of columns; `minus` is `-D^-1` (nv,)."""
+def _solved(Li: Matrix, reciprocal: Matrix, B: Matrix) -> Matrix:
+    """`M^-1 B` for a matrix of columns; `reciprocal` is `D^-1` (nv,), with the other sign for `-M^-1 B`."""
     import casadi as ca
 
-    return Li @ (ca.diag(minus) @ (Li.T @ B))
+    return Li @ (ca.diag(reciprocal) @ (Li.T @ B))
 
 
 def _write_forward(model: Model, inputs: Inputs) -> list[Matrix]:
     """`da = M^-1 (dtau - tau_q dq - tau_v dv)`."""
-    at = _forward(model, inputs)
+    at = forward_parts(model, inputs)
     a_q, a_v = (_solved(at.Li, -at.reciprocal, B) for B in (at.tau_q, at.tau_v))
     return [at.a, a_q, a_v, at.Minv]
 
@@ -264,7 +268,7 @@ def _forward_stages(model: Model, inputs: Inputs) -> Stages:
 
     from cardan.program.stages import Stage, Stages, Window
 
-    at, n, nv = _forward(model, inputs), len(inputs), model.nv
+    at, n, nv = forward_parts(model, inputs), len(inputs), model.nv
     a, a_q, a_v, a_tau, tau_q, tau_v, Li, minus = range(n, n + 8)  # the arguments: outputs, then scratch
     # zeros where one joint lies before another, beyond it, or is the same: in those rows a column has entries
     related = ca.SX((at.Li + at.Li.T + at.tau_q + at.tau_v).sparsity(), 0)

@@ -36,6 +36,7 @@ Equations: F6(4), F6(5), F6(6); FX(C1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from cardan.algebra.linsolve import ldl_solve
@@ -44,10 +45,18 @@ from cardan.algebra.rotation import cross
 from cardan.algebra.spatial import crf_bar, crm
 from cardan.formulation.armature import drive_force
 from cardan.formulation.kinematics import joint
-from cardan.formulation.quantity import Quantity
-from cardan.formulation.recursion import JOINT_INPUTS, Node, Output, Recursion, Sweep
+from cardan.formulation.formulation import tangent
+from cardan.formulation.quantity import Inputs, Quantity
+from cardan.formulation.recursion import JOINT_INPUTS, Node, Output, Recursion, Sweep, unroll
 from cardan.formulation.spatial import FORWARD_DYNAMICS, INVERSE_DYNAMICS, articulated_in, articulated_out
-from cardan.formulation.spatial_derivatives import changed_motion, force_and_products, force_change, subspace_changes
+from cardan.formulation.spatial_derivatives import (
+    changed_motion,
+    force_and_products,
+    force_change,
+    forward_parts,
+    subspace_changes,
+)
+from cardan.model.model import Model
 
 # Gradients of inverse dynamics.
 
@@ -224,3 +233,43 @@ def pushed_recursion(quantity: Quantity, names: tuple[str, ...]) -> Recursion | 
             zero = tuple(name for name in product.inputs if name not in (*at, *directions))
             return replace(product, inputs=(*at, *directions), zero=zero)
     return None
+
+
+# Second derivatives of forward dynamics.
+
+
+def curved_by_recursion(
+    quantity: Quantity, names: tuple[str, ...]
+) -> Callable[[Model, Inputs, tuple[str, ...]], Matrix] | None:
+    """The text of second derivatives by these names, if the gradient has a recursion for it."""
+    known = quantity.recursion is FORWARD_DYNAMICS and set(names) <= {"q", "v", "tau"}
+    return _curved_forward if known else None
+
+
+def _curved_forward(model: Model, inputs: Inputs, names: tuple[str, ...]) -> Matrix:
+    """Second derivatives of `w . a`, up to a part that is not symmetric.
+
+    With `G` the gradients of `mu . ID` at fixed accelerations and `mu = M^-1 w`, they are
+    `-(G_x + G_a a_x + (G_a a_x)^T)`; the last part is that of `mu`.
+    """
+    import casadi as ca
+
+    at, nv, q, v = forward_parts(model, inputs), model.nv, inputs["q"], inputs["v"]
+    a_x = {"q": at.solved(-at.tau_q), "v": at.solved(-at.tau_v), "tau": at.Minv}
+    a0, mu0 = ca.SX.sym("a", nv), ca.SX.sym("mu", nv)
+    _, G_q, G_v, _ = unroll(INVERSE_PULLED, model, {"q": q, "v": v, "a": a0, "w": mu0})
+    G_qq, G_qv, G_qa = ca.jacobian(G_q, q) @ tangent(model, q), ca.jacobian(G_q, v), ca.jacobian(G_q, a0)
+    symbols = [q, v, a0, mu0]
+    found = ca.Function("second", symbols, [G_qq, G_qv, ca.jacobian(G_v, v), G_qa])
+    G_qq, G_qv, G_vv, G_qa = found(q, v, at.a, at.solved(inputs["w"]))
+    blocks = {("q", "q"): G_qq + 2 * G_qa @ a_x["q"], ("v", "v"): G_vv}  # twice, since the symmetric part is taken
+    blocks |= {("q", "v"): G_qv + G_qa @ a_x["v"], ("q", "tau"): G_qa @ a_x["tau"]}
+    rows = []
+    for one in names:
+        row = []
+        for two in names:
+            transposed = blocks.get((two, one))
+            below = ca.SX(nv, nv) if transposed is None else transposed.T
+            row.append(-blocks.get((one, two), below))
+        rows.append(row)
+    return ca.blockcat(rows)
