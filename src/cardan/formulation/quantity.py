@@ -21,6 +21,7 @@ from cardan.model.model import Model
 from cardan.model.tree import GROUND
 
 if TYPE_CHECKING:
+    from cardan.formulation.tree import TreeFormulation
     from cardan.program.stages import Stages
 
 Shape = tuple[int, ...]
@@ -45,6 +46,9 @@ class Quantity:
     """For large models: the results from arrays, and first a function that gives the kernel of another quantity."""
     shapes: dict[str, Shape] | None = None
     """Shapes of the inputs where they are not those of `port_shape`."""
+    solves: tuple[TreeFormulation, tuple[int, ...]] | None = None
+    """Whose equations of motion it is the answer of, and the numbers of their rows, where these can be differentiated
+    in place of the answer: `formulation.derivative`."""
 
     def input_shape(self, model: Model, port: str) -> Shape:
         """Shape of an input array."""

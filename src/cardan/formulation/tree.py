@@ -107,10 +107,10 @@ class TreeFormulation(Formulation):
         inputs = {"q": q, "v": v, "a": vdot, "wrenches": parts.own.wrenches}
         return stacked_drives(parts.model, parts.loads.tau, q) - unroll(self.inverse, parts.model, inputs)[0]
 
-    def solve_many(self, parts: Parts, kept: Sequence[int], f: Matrix, gamma: Matrix) -> Matrix:
-        """Accelerations for several right sides, the columns of `f` (nv, n) and `gamma` (rows, n)."""
+    def solve_many(self, parts: Parts, kept: Sequence[int], f: Matrix, gamma: Matrix) -> tuple[Matrix, Matrix]:
+        """Accelerations and multipliers for several right sides, the columns of `f` (nv, n) and `gamma` (rows, n)."""
         lent = np.zeros(parts.model.nv) if parts.lent is None else np.diag(parts.lent)
-        return solve_constrained(along_tree(parts.model), parts.M, lent, parts.rows.kept(kept).J, f, gamma)[0]
+        return solve_constrained(along_tree(parts.model), parts.M, lent, parts.rows.kept(kept).J, f, gamma)
 
     def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
         """Carried along the tree to the root, or to where two forces that balance meet."""

@@ -16,17 +16,19 @@ from cardan.formulation.derivative import PARAMETERS, curved, pulled, pushed
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
 from cardan.functions.equations import SOLVED, equations
-from cardan.model.memory import KernelSlot
+from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.structure.digits import watch_derivatives
 from cardan.structure.dynamics import chosen_kernel
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity
 from cardan.structure.rows import solving_facts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-_KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("products with derivatives, by formulation and quantity")
+_KERNELS: KernelSlot[tuple[str, str, tuple[str, ...]]] = KernelSlot("products with derivatives")
+_QUANTITIES: Slot[tuple[str, str], Quantity] = Slot("quantities whose derivatives are in products")
 Arrays = Mapping[str, "ArrayLike"]
 Product = Callable[[Quantity, tuple[str, ...], Model], Quantity]
 
@@ -83,27 +85,28 @@ def weighted_hessian(
 def _kernel(
     owner: str, model: Model, name: str, formulation: str | Formulation, product: Product, names: tuple[str, ...]
 ) -> tuple[Any, Quantity]:
-    eq = equations(model, formulation=formulation)
-    quantity = eq.quantity(name)
-    known = (*quantity.inputs, PARAMETERS)
-    for key in names:
-        if key not in known:
-            raise UnknownNameError(f"{owner}: {key!r} is not one of its arguments{nearest(key, known)}")
-    if not names:
-        raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
-    if PARAMETERS in names and not model.parameters:
-        raise InputError(f"{owner}: model {model.name!r} has no free parameter; free some with model.free(...)")
-    found, solves = eq.formulation, name in SOLVED and (model.has_rows or not eq.formulation.in_tree)
-    ports = product(quantity, names, model)
-    place = (found.key, f"{ports.name} of {' '.join(ports.inputs)}")
+    """The kernel of a product, and the quantity whose derivatives are in it."""
+    found = formulation_of(model, formulation)
+    if not all(isinstance(key, str) for key in names):
+        raise InputError(f"{owner}: what to differentiate by are names, such as ('q', 'v'), got {names!r:.80}")
+    quantity = _QUANTITIES.find(model, (found.key, name), lambda: equations(model, formulation=found).quantity(name))
+    place = (found.key, f"{product.__name__} {name}", names)
 
     def with_rows(one: Model) -> Any:
         whole = product(equations(one, formulation=found).quantity(name), names, one)
-        return compile_quantity(one, whole, solving_facts(one, found), looped=False)
+        return compile_quantity(one, whole, solving_facts(one, found))
 
     def make() -> Any:
-        if not solves:
-            return with_rows(model)
+        known = (*quantity.inputs, PARAMETERS)
+        for key in names:
+            if key not in known:
+                raise UnknownNameError(f"{owner}: {key!r} is not one of its arguments{nearest(key, known)}")
+        if not names:
+            raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
+        if PARAMETERS in names and not model.parameters:
+            raise InputError(f"{owner}: model {model.name!r} has no free parameter; free some with model.free(...)")
+        if name not in SOLVED or (found.in_tree and not model.has_rows):
+            return compile_quantity(model, product(quantity, names, model), solving_facts(model, found))
         kernel = chosen_kernel(model, (*place, True), with_rows)
         watch_derivatives(owner, model, found, kernel, names, 2 if product is curved else 1)
         return kernel
@@ -120,5 +123,7 @@ def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list
             raise UnknownNameError(f"{owner}: {key!r} is not one of its arguments{nearest(key, quantity.inputs)}")
     if "q" in quantity.inputs and "q" not in at:
         raise InputError(f"{owner}: the configuration 'q' is missing")
-    zero = {name: np.zeros(quantity.input_shape(model, name)) for name in quantity.inputs}
-    return [np.asarray(at.get(name, zero[name]), dtype=float) for name in quantity.inputs]
+    return [
+        np.asarray(at[name], dtype=float) if name in at else np.zeros(quantity.input_shape(model, name))
+        for name in quantity.inputs
+    ]

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.formulation.derivative import PARAMETERS, tangent
+from cardan.formulation.derivative import PARAMETERS
+from cardan.formulation.formulation import tangent
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.along_constraints import rate_of_rows, residual_of_rows
 from cardan.functions.derivatives import Derivatives, with_derivatives
