@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
 
-from cardan.algebra.matrix import Matrix
-from cardan.formulation.dynamics import parts_at
-from cardan.formulation.formulation import tree_rates
+from cardan.algebra.matrix import Matrix, stack
+from cardan.formulation.dynamics import constraint_rows, inverse_dynamics, parts_at
+from cardan.formulation.formulation import Formulation, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
@@ -85,6 +85,24 @@ def forward_dynamics_by(
 
     found = differentiated(quantity, by, model)
     return replace(found, write=write)
+
+
+def rest_of_drives(model: Model, formulation: Formulation) -> Quantity:
+    """`F - J^T lam` (nv,) and `J y` (nl,), one after the other, at fixed `lam` (nl,) and `y` (nv,).
+
+    `F(q, v, a)` are the forces that accelerations need, `J` the constraint rows in the tree's coordinates: what the
+    derivatives of drives `u`, `B u + J^T lam = F`, follow from.
+    """
+    force, rows, nl = inverse_dynamics(model, formulation), constraint_rows(model), len(model.rows)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        F = force.graph(model, {name: inputs[name] for name in force.inputs})[0]
+        J = rows.graph(model, {name: inputs[name] for name in rows.inputs})[0]
+        return [stack(F - J.T @ inputs["lam"], J @ inputs["y"])]
+
+    shapes = {name: force.input_shape(model, name) for name in force.inputs} | {"lam": (nl,), "y": (model.nv,)}
+    outputs = (("rest", lambda model: (model.nv + nl,)),)
+    return Quantity("rest_of_drives", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
 def _derivative(model: Model, value: Matrix, inputs: Inputs, name: str, chart: str) -> Matrix:

@@ -1,14 +1,15 @@
 """Derivatives along the constraints: by independent coordinates and rates, and by parameters through assembly.
 
 With loops and constraints only some of the tree's coordinates are independent; the others follow from `phi(q, p, t) =
-0`, and their rates from `J(q, p, t) v = beta`. A change of an independent coordinate, a parameter or the time, the
-other independent numbers held, moves
+0`, their rates from `J(q, p, t) v = beta`, their accelerations from `J a = gamma(q, v, p, t)`. A change of an
+independent coordinate, a parameter or the time, the other independent numbers held, moves
 
     J dq = -phi_p dp - phi_t dt             with dq given in the independent coordinates
     J dv = -(J v - beta)_q dq - (J v - beta)_p dp - (J v - beta)_t dt
+    J da = -(J a - gamma)_q dq - (J a - gamma)_v dv - (J a - gamma)_p dp - (J a - gamma)_t dt
 
-so that the derivative of any function of the state along the constraints is `D_q dq + D_v dv + D_p dp`. Rows that are
-redundant are consistent with the others there and do no harm.
+so that the derivative of any function of these along the constraints is `D_q dq + D_v dv + D_a da + D_p dp`. Rows that
+are redundant are consistent with the others there and do no harm.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _CHOICE: Slot[None, tuple[int, ...]] = Slot("independent coordinates")
+STATE = ("q", "v", "a")  # what follows from independent numbers
 DEGENERATE = 1e8  # condition of the dependent coordinates' columns beyond which they do not determine anything
 
 
@@ -65,9 +67,10 @@ def independent_rates(model: Model) -> tuple[int, ...]:
 
 
 def moving_along(
-    owner: str, model: Model, names: tuple[str, ...], q: ArrayLike, v: ArrayLike | None, t: ArrayLike
-) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """`dq` and `dv` (..., nv, columns) that go with a unit of each number of every name."""
+    owner: str, model: Model, names: tuple[str, ...], q: ArrayLike, v: ArrayLike | None, t: ArrayLike,
+    a: ArrayLike | None = None,
+) -> dict[str, tuple[NDArray[Any], ...]]:  # fmt: skip
+    """`dq`, `dv` and, for accelerations `a`, `da` (..., nv, columns) that go with a unit of each number of a name."""
     if any(x.is_at_rate_level for x in model.constraints):
         raise InputError(
             f"{owner}: model {model.name!r} has constraints on rates only, so coordinates and rates have different "
@@ -82,6 +85,12 @@ def moving_along(
     rate = with_derivatives(
         owner, model, ("v", *by), "tangent", rate_of_rows(model), SPATIAL, (q, rates, *time_argument(model, t))
     )
+    acceleration: Mapping[str, NDArray[Any]] = {}
+    if a is not None:
+        args = (q, rates, np.asarray(a, dtype=float), *time_argument(model, t))
+        acceleration = with_derivatives(
+            owner, model, ("v", *by), "tangent", acceleration_of_rows(model), SPATIAL, args
+        ).by
     J = rate["v"]
     _require_good(owner, model, J[..., rest], free)
     solve = np.linalg.pinv(J[..., rest], rcond=1e-12)
@@ -94,12 +103,13 @@ def moving_along(
         whole[..., rest, :] = solve @ (right - J[..., free] @ given)
         return whole
 
-    found = {}
+    found: dict[str, tuple[NDArray[Any], ...]] = {}
     for name in names:
         n = len(free)
-        if name in ("q", "v"):
+        if name in ("q", "v", "a"):
             Z = completed(np.eye(n), np.zeros((*J.shape[:-1], n)))
-            dq, dv = (Z, completed(np.zeros((n, n)), -rate["q"] @ Z)) if name == "q" else (np.zeros_like(Z), Z)
+            dq, own, own_rate = Z if name == "q" else np.zeros_like(Z), None, None
+            dv = Z if name == "v" else completed(np.zeros((n, n)), -rate["q"] @ dq)
         elif name in by:
             own, own_rate = (x[name] if name != "t" else x[name][..., None] for x in (phi, rate))
             dq = completed(np.zeros((n, own.shape[-1])), -own)
@@ -107,6 +117,11 @@ def moving_along(
         else:
             continue
         found[name] = (dq, dv)
+        if a is not None:
+            right = -acceleration["q"] @ dq - acceleration["v"] @ dv
+            if own is not None:
+                right = right - (acceleration[name] if name != "t" else acceleration[name][..., None])
+            found[name] = (dq, dv, Z if name == "a" else completed(np.zeros((n, dq.shape[-1])), right))
     return found
 
 
@@ -128,6 +143,17 @@ def rate_of_rows(model: Model) -> Quantity:
     return Quantity("rate along constraints", ("q", "v", *time_port(model)), outputs, write=write)
 
 
+def acceleration_of_rows(model: Model) -> Quantity:
+    """`J a - gamma` of all rows."""
+
+    def write(model: Model, inputs: Inputs) -> list[Any]:
+        rows = parts_at(model, SPATIAL, inputs).rows
+        return [rows.J @ inputs["a"] - rows.gamma]
+
+    outputs = (("acceleration", fixed(len(model.rows))),)
+    return Quantity("acceleration along constraints", ("q", "v", "a", *time_port(model)), outputs, write=write)
+
+
 def _still(model: Model, q: np.ndarray) -> tuple[Any, ...]:
     return (q, *time_argument(model, 0.0))
 
@@ -135,6 +161,8 @@ def _still(model: Model, q: np.ndarray) -> tuple[Any, ...]:
 def _require_good(owner: str, model: Model, dependent: np.ndarray, free: list[int]) -> None:
     if not dependent.shape[-1]:
         return
+    if not np.isfinite(dependent).all():
+        raise InputError(f"{owner}: some q or t gives constraints that are not finite; look for nan and inf")
     s = np.linalg.svd(dependent, compute_uv=False)
     worst = float((s[..., 0] / np.maximum(s[..., -1], 1e-300)).max())
     if worst > DEGENERATE:
@@ -146,21 +174,23 @@ def _require_good(owner: str, model: Model, dependent: np.ndarray, free: list[in
 
 
 def along_constraints(
-    owner: str, model: Model, wanted: tuple[str, ...], q: ArrayLike, v: ArrayLike | None, t: ArrayLike,
+    owner: str, model: Model, wanted: tuple[str, ...], given: Mapping[str, Any],
     partial: Mapping[str, NDArray[Any]], core: int,
 ) -> dict[str, NDArray[Any]]:  # fmt: skip
-    """Derivatives along the constraints from partial ones, whose value has `core` axes."""
-    moving = moving_along(owner, model, wanted, q, v, t)
+    """Derivatives along the constraints at `given` arguments from partial ones, whose value has `core` axes."""
+    moving = moving_along(owner, model, wanted, given["q"], given.get("v"), given.get("t", 0.0), given.get("a"))
     found = {}
     for name in wanted:
         if name not in moving:
             found[name] = partial[name]
             continue
-        total = _product(partial["q"], moving[name][0], core)
-        if "v" in partial:
-            total = total + _product(partial["v"], moving[name][1], core)
+        total: Any = sum(
+            _product(partial[by], direction, core)
+            for by, direction in zip(STATE, moving[name], strict=False)
+            if by in partial
+        )
         total = total[..., 0] if name == "t" else total
-        found[name] = total if name in ("q", "v") else total + partial[name]
+        found[name] = total if name in STATE else total + partial[name]
     return found
 
 

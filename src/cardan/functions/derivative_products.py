@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.formulation.derivative import PARAMETERS, curved, pulled, pushed
+from cardan.formulation.derivative import curved, pulled, pushed
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
+from cardan.functions.derivatives import checked_names, names_of
 from cardan.functions.equations import equations
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
@@ -39,9 +40,13 @@ def jvp(
 
     Along "q" goes a rate (..., nv), along "parameters" one of the free parameters.
     """
-    owner, names = f"jvp of {name!r}", tuple(along)
+    owner = f"jvp of {name!r}"
+    if not isinstance(along, Mapping):
+        raise InputError(f"{owner}: rates come by name, such as {{'q': v}}, got {type(along).__name__}")
+    names = tuple(along)
     kernel, quantity = _kernel(owner, model, name, formulation, pushed, names)
-    arguments = [*_arguments(owner, model, quantity, at), *(np.asarray(x, dtype=float) for x in along.values())]
+    rates = [_numbers(owner, f"the rate of {key}", x) for key, x in along.items()]
+    arguments = [*_arguments(owner, model, quantity, at), *rates]
     value, rate = kernel(*arguments)
     return value, rate
 
@@ -56,9 +61,9 @@ def vjp(
 
     `weights` has the shape of the value; `gradient["q"]` is (..., nv), along the tangent.
     """
-    owner, names = f"vjp of {name!r}", (by,) if isinstance(by, str) else tuple(by)
+    owner, names = f"vjp of {name!r}", names_of(by)
     kernel, quantity = _kernel(owner, model, name, formulation, pulled, names)
-    value, *gradients = kernel(*_arguments(owner, model, quantity, at), np.asarray(weights, dtype=float))
+    value, *gradients = kernel(*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights))
     shaped = (
         g.reshape((*g.shape[:-1], model.nb, 6)) if key == "wrenches" else g
         for key, g in zip(names, gradients, strict=True)
@@ -74,9 +79,9 @@ def weighted_hessian(
 
     By "q" they are those of the value at `cd.plus(model, q, delta)` by `delta` (nv,) at zero: what DDP and SQP need.
     """
-    owner, names = f"weighted_hessian of {name!r}", (by,) if isinstance(by, str) else tuple(by)
+    owner, names = f"weighted_hessian of {name!r}", names_of(by)
     kernel, quantity = _kernel(owner, model, name, formulation, curved, names)
-    return kernel(*_arguments(owner, model, quantity, at), np.asarray(weights, dtype=float))
+    return kernel(*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights))
 
 
 def _kernel(
@@ -84,14 +89,10 @@ def _kernel(
 ) -> tuple[Any, Quantity]:
     eq = equations(model, formulation=formulation)
     quantity = eq.quantity(name)
-    known = (*quantity.inputs, PARAMETERS)
-    for key in names:
-        if key not in known:
-            raise UnknownNameError(f"{owner}: {key!r} is not one of its arguments{nearest(key, known)}")
     if not names:
         raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
-    if PARAMETERS in names and not model.parameters:
-        raise InputError(f"{owner}: model {model.name!r} has no free parameter; free some with model.free(...)")
+    checked_names(owner, model, names, quantity)
+    eq.require_derivatives(owner, name)
     if model.has_rows and not is_settled(model):
         raise InputError(
             f"{owner}: which constraints of model {model.name!r} are redundant depends on the configuration; ask for "
@@ -114,4 +115,11 @@ def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list
     if "q" in quantity.inputs and "q" not in at:
         raise InputError(f"{owner}: the configuration 'q' is missing")
     zero = {name: np.zeros(quantity.input_shape(model, name)) for name in quantity.inputs}
-    return [np.asarray(at.get(name, zero[name]), dtype=float) for name in quantity.inputs]
+    return [_numbers(owner, name, at.get(name, zero[name])) for name in quantity.inputs]
+
+
+def _numbers(owner: str, name: str, x: Any) -> np.ndarray:
+    try:
+        return np.asarray(x, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{owner}: {name} must be an array of numbers, got {x!r:.80}") from None
