@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
 
-from cardan.algebra.matrix import Matrix
-from cardan.formulation.dynamics import parts_at
-from cardan.formulation.formulation import Parts, tangent, tree_rates
+from cardan.algebra.matrix import Matrix, stack
+from cardan.formulation.dynamics import constraint_rows, inverse_dynamics, parts_at
+from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape
 from cardan.formulation.recursion import Recursion
 from cardan.formulation.spatial_products import curved_by_recursion, pulled_recursion, pushed_recursion
@@ -94,8 +94,7 @@ class _Answer:
 
         symbols = [x for x in (*self.inputs.values(), self.y0, z0) if x.numel()]
         values = [x for x in (*self.inputs.values(), self.y, z) if x.numel()]
-        found = ca.Function("at", symbols, [*expressions])(*values)
-        return list(found) if isinstance(found, tuple) else [found]
+        return list(ca.Function("at", symbols, [*expressions]).call(values))
 
 
 def _answer(model: Model, solves: tuple[TreeFormulation, tuple[int, ...]], inputs: Inputs) -> _Answer:
@@ -169,6 +168,24 @@ def _weights(answer: _Answer) -> tuple[Matrix, Matrix]:
 
     w = answer.inputs["w"]
     return ca.SX.sym("z", answer.y.shape[0]), answer.solve(ca.vertcat(w, ca.SX(answer.y.shape[0] - w.shape[0], 1)))
+
+
+def rest_of_drives(model: Model, formulation: Formulation) -> Quantity:
+    """`F - J^T lam` (nv,) and `J y` (nl,), one after the other, at fixed `lam` (nl,) and `y` (nv,).
+
+    `F(q, v, a)` are the forces that accelerations need, `J` the constraint rows in the tree's coordinates: what the
+    derivatives of drives `u`, `B u + J^T lam = F`, follow from.
+    """
+    force, rows, nl = inverse_dynamics(model, formulation), constraint_rows(model), len(model.rows)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        F = force.graph(model, {name: inputs[name] for name in force.inputs})[0]
+        J = rows.graph(model, {name: inputs[name] for name in rows.inputs})[0]
+        return [stack(F - J.T @ inputs["lam"], J @ inputs["y"])]
+
+    shapes = {name: force.input_shape(model, name) for name in force.inputs} | {"lam": (nl,), "y": (model.nv,)}
+    outputs = (("rest", lambda model: (model.nv + nl,)),)
+    return Quantity("rest_of_drives", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
 def _derivative(model: Model, value: Matrix, inputs: Inputs, name: str, chart: str) -> Matrix:

@@ -183,7 +183,9 @@ def _kernel(
     model: Model, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Callable[[], Any]
 ) -> Kernel:
     key = hashlib.sha256(f"{model.key} {name}".encode()).hexdigest()
-    shown = name.split()[-1].removesuffix("_loaded") if "jacobian" not in name else "jacobian"
+    shown = (
+        name.split()[-1].removesuffix("_loaded").removesuffix("_derivatives") if "jacobian" not in name else "jacobian"
+    )
     return compile_program(Program(shown, inputs, outputs, key, record))
 
 
