@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from math import prod
+from typing import Any
 
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.dynamics import parts_at
-from cardan.formulation.formulation import tree_rates
+from cardan.formulation.formulation import Parts, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape
+from cardan.formulation.solve import Changes
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
 
@@ -70,18 +71,33 @@ def forward_dynamics_by(
     """
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        import casadi as ca
-
         parts = parts_at(model, formulation, inputs)
         a, lam = formulation.solve(parts, rows)
+        known = _known_changes(parts, a, lam)
+        left = [name for name in by.names if name not in known]
+        if left:
+            known |= _differentiated_changes(model, parts, inputs, left, a, lam)
+        return [a, *formulation.solve_many(parts, rows, [known[name] for name in by.names])]
+
+    def _known_changes(parts: Parts, a: Matrix, lam: Matrix) -> dict[str, Changes]:
+        """What the formulation itself knows."""
+        wanted = {name for name in by.names if name == "v" or (name == "q" and by.chart == "tangent")}
+        found = formulation.equation_changes(parts, rows, a, lam) if wanted else None
+        return {} if found is None else {name: x for name, x in zip("qv", found, strict=True) if name in wanted}
+
+    def _differentiated_changes(
+        model: Model, parts: Parts, inputs: Inputs, names: list[str], a: Matrix, lam: Matrix
+    ) -> dict[str, Changes]:
+        """The rest of the equations differentiated at fixed `a`, `lam`."""
+        import casadi as ca
+
         kept = parts.rows.kept(rows)
         a0, lam0 = ca.SX.sym("a", model.nv), ca.SX.sym("lam", len(rows))
         rest = ca.vertcat(formulation.missing_force(parts, a0) - kept.J.T @ lam0, kept.gamma - kept.J @ a0)
-        columns = [_derivative(model, rest, inputs, name, by.chart) for name in by.names]
+        columns = [_derivative(model, rest, inputs, name, by.chart) for name in names]
         symbols = [x for x in inputs.values() if x.numel()]
-        at = ca.Function("rest", [*symbols, a0, lam0], [ca.horzcat(*columns)])(*symbols, a, lam)
-        D = formulation.solve_many(parts, rows, at[: model.nv, :], at[model.nv :, :])
-        return [a, *ca.horzsplit(D, [0, *accumulate(column.shape[1] for column in columns)])]
+        found: Any = ca.Function("rest", [*symbols, a0, lam0], columns).call([*symbols, a, lam])
+        return {name: Changes(x[: model.nv, :], x[model.nv :, :]) for name, x in zip(names, found, strict=True)}
 
     found = differentiated(quantity, by, model)
     return replace(found, write=write)

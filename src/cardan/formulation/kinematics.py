@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, zeros
-from cardan.algebra.spatial import crm, shift_of
+from cardan.algebra.spatial import Transform, crm, shift_of, shifted, turned
 from cardan.formulation.measured_joint import MeasuredJoint, fixed_transform, frame_in_link, measure, near
 from cardan.formulation.recursion import Node, Nodes, Recursion, Sweep, run
 from cardan.model.force import BodyPose
@@ -57,6 +57,16 @@ def motion(b: Node, p: Node) -> None:
     pose(b, p)
     velocity(b, p)
     b.a = b.X @ p.a + b.c
+
+
+def fixed_in_link(b: Node) -> Transform:
+    """Motion transform from a link to a body fixed in it."""
+    return Transform((turned(b.E), shifted(b.r)))
+
+
+def body_wrench(b: Node, p: Node) -> None:
+    """A wrench on a body, carried to its link."""
+    p.fx = p.fx + fixed_in_link(b).T @ b.wrench
 
 
 MOTION = Recursion(

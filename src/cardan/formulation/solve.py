@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -89,6 +90,50 @@ def _solver(apply_inverse: Inverse, J: Matrix) -> Callable[[Matrix, Matrix], tup
     return solve
 
 
+@dataclass(frozen=True)
+class Changes:
+    """Right sides, a column each: `f` (nv, n) and `gamma` (rows, n). Those of a derivative are changes of these."""
+
+    f: Matrix
+    gamma: Matrix
+
+    @property
+    def is_unit_force(self) -> bool:
+        """Whether these are unit forces along the coordinates, one by one."""
+        return (
+            self.gamma.nnz() == 0
+            and self.f.shape[1] == self.f.shape[0]
+            and (self.f - type(self.f).eye(self.f.shape[0])).is_zero()
+        )
+
+
+@dataclass(frozen=True)
+class Response:
+    """How accelerations follow from right sides: `a = M^-1 f - G (Y^T f - gamma)`, `Y = M^-1 J^T`, `G = Y A^-1`.
+
+    With `G` at hand a column costs less than with the factors of `A`, of whose solutions many take two corrections.
+    """
+
+    apply_inverse: Inverse
+    Y: Matrix
+    G: Matrix
+
+    def __call__(self, f: Matrix, gamma: Matrix) -> Matrix:
+        """Accelerations for the columns of `f` (nv, n) and `gamma` (rows, n)."""
+        return self.apply_inverse(f) - self.G @ (self.Y.T @ f - gamma)
+
+    def to_force(self) -> Matrix:
+        """Accelerations (nv, nv) for unit forces `f`: symmetric."""
+        n = self.Y.shape[0]
+        return mirrored(self.apply_inverse(type(self.Y).eye(n)) - self.G @ self.Y.T)
+
+
+def response(apply_inverse: Inverse, J: Matrix) -> Response:
+    """For many right sides: `A^-1` itself is computed, with the corrections of `semidefinite`."""
+    Y = apply_inverse(J.T)
+    return Response(apply_inverse, Y, Y @ semidefinite_inverse(mirrored(J @ Y)))
+
+
 def regularisation(A: Matrix) -> Matrix:
     """What is added to the diagonal: a little of it, and one where it is zero, for a row that vanishes there."""
     import casadi as ca
@@ -115,3 +160,30 @@ def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
         return x
 
     return solve
+
+
+def semidefinite_inverse(A: Matrix) -> Matrix:
+    """The inverse as `semidefinite` solves, symmetric: `F + F E F + F E F E F` with `F = (A + E)^-1`."""
+    import casadi as ca
+
+    E = ca.diag(regularisation(A))
+    D, LT, p = ca.ldl(A + E, True)
+    n = A.shape[0]
+    Li = _unit_lower_inverse(LT.T)
+    order = [p.index(k) for k in range(n)]
+    F = mirrored(Li.T @ (ca.diag(1 / D) @ Li))[order, order]
+    total = part = F
+    for _ in range(CORRECTIONS):
+        part = mirrored(F @ (E @ part))
+        total = total + part
+    return total
+
+
+def _unit_lower_inverse(L: Matrix) -> Matrix:
+    """Inverse of `1 + L`, with `L` strictly lower triangular."""
+    n = L.shape[0]
+    inverse = type(L).eye(n)
+    for k in range(n):
+        below = L[k, :k]
+        inverse[k, :k] = -(below @ inverse[:k, :k])
+    return inverse

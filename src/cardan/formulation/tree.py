@@ -10,6 +10,7 @@ Source: RBDA chapter 8.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
@@ -45,7 +46,7 @@ from cardan.formulation.quantity import (
 )
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.formulation.rows import LinkRows
-from cardan.formulation.solve import along_tree, solve_constrained
+from cardan.formulation.solve import Changes, along_tree, response, solve_constrained
 from cardan.model.joint import joint_transform
 from cardan.model.model import Model
 from cardan.model.tree import GROUND, Tree
@@ -107,10 +108,32 @@ class TreeFormulation(Formulation):
         inputs = {"q": q, "v": v, "a": vdot, "wrenches": parts.own.wrenches}
         return stacked_drives(parts.model, parts.loads.tau, q) - unroll(self.inverse, parts.model, inputs)[0]
 
-    def solve_many(self, parts: Parts, kept: Sequence[int], f: Matrix, gamma: Matrix) -> Matrix:
-        """Accelerations for several right sides, the columns of `f` (nv, n) and `gamma` (rows, n)."""
-        lent = np.zeros(parts.model.nv) if parts.lent is None else np.diag(parts.lent)
-        return solve_constrained(along_tree(parts.model), parts.M, lent, parts.rows.kept(kept).J, f, gamma)[0]
+    def solve_many(self, parts: Parts, kept: Sequence[int], right: Sequence[Changes]) -> list[Matrix]:
+        """Accelerations (nv, n) for several right sides."""
+        import casadi as ca
+
+        lent, J = self._lent(parts), parts.rows.kept(kept).J
+        inverse = along_tree(parts.model)
+        count = sum(side.f.shape[1] for side in right)
+        if lent.any() or count < len(kept):
+            f, gamma = (ca.horzcat(*(getattr(side, name) for side in right)) for name in ("f", "gamma"))
+            found = solve_constrained(inverse, parts.M, lent, J, f, gamma)[0]
+            return ca.horzsplit(found, [0, *accumulate(side.f.shape[1] for side in right)])
+        answer = response(inverse(parts.M), J)
+        return [answer.to_force() if side.is_unit_force else answer(side.f, side.gamma) for side in right]
+
+    def equation_changes(
+        self, parts: Parts, kept: Sequence[int], a: Matrix, lam: Matrix
+    ) -> tuple[Changes, Changes] | None:
+        """How `f - M a - J^T lam`, `gamma - J a` change with q along the tangent and with v, at given `a` and `lam`.
+
+        None where automatic differentiation is to find it.
+        """
+        return None
+
+    @staticmethod
+    def _lent(parts: Parts) -> np.ndarray:
+        return np.zeros(parts.model.nv) if parts.lent is None else np.diag(parts.lent)
 
     def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
         """Carried along the tree to the root, or to where two forces that balance meet."""
@@ -147,8 +170,8 @@ class TreeFormulation(Formulation):
             inputs = {"q": q, "v": v, "tau": tau, "wrenches": parts.own.wrenches}
             return unroll(self.forward, parts.model, inputs)[0], zeros(0, None, q)
         rows = parts.rows.kept(kept)
-        lent = np.zeros(parts.model.nv) if parts.lent is None else np.diag(parts.lent)
-        return solve_constrained(along_tree(parts.model), parts.M, lent, rows.J, parts.f, rows.gamma)
+        inverse, lent = along_tree(parts.model), self._lent(parts)
+        return solve_constrained(inverse, parts.M, lent, rows.J, parts.f, rows.gamma)
 
     def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:
         """They are its own."""
