@@ -14,15 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.dynamics import parts_at
 from cardan.formulation.formulation import Parts, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape
-from cardan.formulation.solve import Changes
+from cardan.formulation.response import MANY, Changes, in_stages
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
+
+if TYPE_CHECKING:
+    from cardan.program.stages import Stages
 
 CHARTS = ("tangent", "coordinates", "independent")
 PARAMETERS = "parameters"
@@ -71,13 +74,23 @@ def forward_dynamics_by(
     """
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        parts, a, right = changes_at(model, inputs)
+        return [a, *formulation.solve_many(parts, rows, right)]
+
+    def stages(model: Model, inputs: Inputs) -> Stages | None:
+        parts, a, right = changes_at(model, inputs)
+        given = formulation.factors(parts, rows)
+        return None if given is None else in_stages([*inputs.values()], a, given, right)
+
+    def changes_at(model: Model, inputs: Inputs) -> tuple[Parts, Matrix, list[Changes]]:
+        """The equations, their answer, and by each name what the rest changes by."""
         parts = parts_at(model, formulation, inputs)
         a, lam = formulation.solve(parts, rows)
         known = _known_changes(parts, a, lam)
         left = [name for name in by.names if name not in known]
         if left:
             known |= _differentiated_changes(model, parts, inputs, left, a, lam)
-        return [a, *formulation.solve_many(parts, rows, [known[name] for name in by.names])]
+        return parts, a, [known[name] for name in by.names]
 
     def _known_changes(parts: Parts, a: Matrix, lam: Matrix) -> dict[str, Changes]:
         """What the formulation itself knows."""
@@ -100,7 +113,7 @@ def forward_dynamics_by(
         return {name: Changes(x[: model.nv, :], x[model.nv :, :]) for name, x in zip(names, found, strict=True)}
 
     found = differentiated(quantity, by, model)
-    return replace(found, write=write)
+    return replace(found, write=write, stages=stages if model.nv >= MANY else None)
 
 
 def _derivative(model: Model, value: Matrix, inputs: Inputs, name: str, chart: str) -> Matrix:

@@ -52,13 +52,6 @@ def _moved(R: Matrix, r0: Matrix, F: Matrix) -> tuple[Matrix, Matrix]:
     return (R @ F[:3, :3].T, r0) if r is None else (R, r0 + R @ r)
 
 
-def motion(b: Node, p: Node) -> None:
-    """Outwards: pose, velocity, and the acceleration that velocities alone cause."""
-    pose(b, p)
-    velocity(b, p)
-    b.a = b.X @ p.a + b.c
-
-
 def fixed_in_link(b: Node) -> Transform:
     """Motion transform from a link to a body fixed in it."""
     return Transform((turned(b.E), shifted(b.r)))
@@ -67,6 +60,13 @@ def fixed_in_link(b: Node) -> Transform:
 def body_wrench(b: Node, p: Node) -> None:
     """A wrench on a body, carried to its link."""
     p.fx = p.fx + fixed_in_link(b).T @ b.wrench
+
+
+def motion(b: Node, p: Node) -> None:
+    """Outwards: pose, velocity, and the acceleration that velocities alone cause."""
+    pose(b, p)
+    velocity(b, p)
+    b.a = b.X @ p.a + b.c
 
 
 MOTION = Recursion(

@@ -40,7 +40,7 @@ from cardan.algebra.spatial import Transform, crf_bar, crm
 from cardan.formulation.formulation import Parts, between_bodies
 from cardan.formulation.measured_joint import joint_rows
 from cardan.formulation.recursion import Nodes, run
-from cardan.formulation.solve import Changes
+from cardan.formulation.response import Changes
 from cardan.formulation.spatial_derivatives import INVERSE_DYNAMICS_DERIVATIVES_LOADED
 from cardan.formulation.tree import common_ancestor, stacked_drives
 from cardan.model.joint import Kind

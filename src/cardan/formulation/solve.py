@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from cardan.algebra.matrix import Matrix, constant, mirrored
 from cardan.model.model import Model
 
 REGULARISATION = 1e-12
+REGULARISATION_OF_INVERSE = 1e-13
 CORRECTIONS = 2
 LENT_CORRECTIONS = 3
 _ADDED: ContextVar[tuple[float, float]] = ContextVar("shares of eps and of lent inertia", default=(1.0, 1.0))
@@ -90,56 +90,12 @@ def _solver(apply_inverse: Inverse, J: Matrix) -> Callable[[Matrix, Matrix], tup
     return solve
 
 
-@dataclass(frozen=True)
-class Changes:
-    """Right sides, a column each: `f` (nv, n) and `gamma` (rows, n). Those of a derivative are changes of these."""
-
-    f: Matrix
-    gamma: Matrix
-
-    @property
-    def is_unit_force(self) -> bool:
-        """Whether these are unit forces along the coordinates, one by one."""
-        return (
-            self.gamma.nnz() == 0
-            and self.f.shape[1] == self.f.shape[0]
-            and (self.f - type(self.f).eye(self.f.shape[0])).is_zero()
-        )
-
-
-@dataclass(frozen=True)
-class Response:
-    """How accelerations follow from right sides: `a = M^-1 f - G (Y^T f - gamma)`, `Y = M^-1 J^T`, `G = Y A^-1`.
-
-    With `G` at hand a column costs less than with the factors of `A`, of whose solutions many take two corrections.
-    """
-
-    apply_inverse: Inverse
-    Y: Matrix
-    G: Matrix
-
-    def __call__(self, f: Matrix, gamma: Matrix) -> Matrix:
-        """Accelerations for the columns of `f` (nv, n) and `gamma` (rows, n)."""
-        return self.apply_inverse(f) - self.G @ (self.Y.T @ f - gamma)
-
-    def to_force(self) -> Matrix:
-        """Accelerations (nv, nv) for unit forces `f`: symmetric."""
-        n = self.Y.shape[0]
-        return mirrored(self.apply_inverse(type(self.Y).eye(n)) - self.G @ self.Y.T)
-
-
-def response(apply_inverse: Inverse, J: Matrix) -> Response:
-    """For many right sides: `A^-1` itself is computed, with the corrections of `semidefinite`."""
-    Y = apply_inverse(J.T)
-    return Response(apply_inverse, Y, Y @ semidefinite_inverse(mirrored(J @ Y)))
-
-
-def regularisation(A: Matrix) -> Matrix:
+def regularisation(A: Matrix, eps: float = REGULARISATION) -> Matrix:
     """What is added to the diagonal: a little of it, and one where it is zero, for a row that vanishes there."""
     import casadi as ca
 
     diagonal = ca.diag(A)
-    return _ADDED.get()[0] * REGULARISATION * diagonal + (diagonal == 0)
+    return _ADDED.get()[0] * eps * diagonal + (diagonal == 0)
 
 
 def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
@@ -163,20 +119,19 @@ def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
 
 
 def semidefinite_inverse(A: Matrix) -> Matrix:
-    """The inverse as `semidefinite` solves, symmetric: `F + F E F + F E F E F` with `F = (A + E)^-1`."""
+    """The inverse as `semidefinite` solves, symmetric: `F + F E F` with `F = (A + E)^-1`.
+
+    A correction is a product of matrices here. One for a smaller `eps` leaves as little as the two of `semidefinite`:
+    less than rounding where the condition of `A` is below 1e10.
+    """
     import casadi as ca
 
-    E = ca.diag(regularisation(A))
+    E = ca.diag(regularisation(A, REGULARISATION_OF_INVERSE))
     D, LT, p = ca.ldl(A + E, True)
-    n = A.shape[0]
     Li = _unit_lower_inverse(LT.T)
-    order = [p.index(k) for k in range(n)]
+    order = [p.index(k) for k in range(A.shape[0])]
     F = mirrored(Li.T @ (ca.diag(1 / D) @ Li))[order, order]
-    total = part = F
-    for _ in range(CORRECTIONS):
-        part = mirrored(F @ (E @ part))
-        total = total + part
-    return total
+    return mirrored(F + F @ (E @ F))
 
 
 def _unit_lower_inverse(L: Matrix) -> Matrix:

@@ -35,7 +35,7 @@ from cardan.formulation.kinematics import body_wrench, fixed_in_link, joint, pos
 from cardan.formulation.loop_derivatives import equation_changes, has_only_cut_joints
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_body, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, run
-from cardan.formulation.solve import Changes
+from cardan.formulation.response import Changes
 from cardan.formulation.spatial_derivatives import FORWARD, INVERSE
 from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, totals
 from cardan.model.joint import configuration_rate

@@ -45,8 +45,9 @@ from cardan.formulation.quantity import (
     square,
 )
 from cardan.formulation.recursion import Recursion, unroll
+from cardan.formulation.response import Changes, Factors, factors
 from cardan.formulation.rows import LinkRows
-from cardan.formulation.solve import Changes, along_tree, response, solve_constrained
+from cardan.formulation.solve import along_tree, solve_constrained
 from cardan.model.joint import joint_transform
 from cardan.model.model import Model
 from cardan.model.tree import GROUND, Tree
@@ -112,15 +113,18 @@ class TreeFormulation(Formulation):
         """Accelerations (nv, n) for several right sides."""
         import casadi as ca
 
-        lent, J = self._lent(parts), parts.rows.kept(kept).J
-        inverse = along_tree(parts.model)
-        count = sum(side.f.shape[1] for side in right)
-        if lent.any() or count < len(kept):
-            f, gamma = (ca.horzcat(*(getattr(side, name) for side in right)) for name in ("f", "gamma"))
-            found = solve_constrained(inverse, parts.M, lent, J, f, gamma)[0]
-            return ca.horzsplit(found, [0, *accumulate(side.f.shape[1] for side in right)])
-        answer = response(inverse(parts.M), J)
-        return [answer.to_force() if side.is_unit_force else answer(side.f, side.gamma) for side in right]
+        given = self.factors(parts, kept)
+        if given is not None and sum(side.f.shape[1] for side in right) >= len(kept):
+            answer = given.response
+            return [answer.to_unit_forces() if side.is_unit_force else answer(side) for side in right]
+        f, gamma = (ca.horzcat(*(getattr(side, name) for side in right)) for name in ("f", "gamma"))
+        inverse, J = along_tree(parts.model), parts.rows.kept(kept).J
+        found = solve_constrained(inverse, parts.M, self._lent(parts), J, f, gamma)[0]
+        return ca.horzsplit(found, [0, *accumulate(side.f.shape[1] for side in right)])
+
+    def factors(self, parts: Parts, kept: Sequence[int]) -> Factors | None:
+        """What gives accelerations for many right sides; None with links that inertia is lent to."""
+        return factors(parts.model, parts.M, parts.rows.kept(kept).J) if parts.lent is None else None
 
     def equation_changes(
         self, parts: Parts, kept: Sequence[int], a: Matrix, lam: Matrix
