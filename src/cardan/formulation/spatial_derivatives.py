@@ -48,7 +48,7 @@ from cardan.algebra.matrix import Matrix, eye, mirrored, stack, zeros
 from cardan.algebra.rotation import cross, skew
 from cardan.algebra.spatial import crf_bar, crm, first_moment, rigid_inertia, rotated_back, shift_of
 from cardan.formulation.armature import drive_force, not_carried, own_columns, with_own
-from cardan.formulation.kinematics import joint
+from cardan.formulation.kinematics import body_wrench, joint
 from cardan.formulation.quantity import Inputs, Quantity, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, unroll
 from cardan.model.joint import Kind, configuration_rate
@@ -82,6 +82,12 @@ def changed_motion(b: Node, p: Node) -> None:
     if b.kind.bias is not None:
         b.a = b.a + b.kind.bias(b.q, b.qd)  # F6(3)
     b.Psidd = b.Psidd + crm(v_p) @ b.Psid
+
+
+def changes_out_loaded(b: Node, p: Node) -> None:
+    """As `changes_out`, with external force, fixed in the body."""
+    changes_out(b, p)
+    b.f = b.f - b.fx
 
 
 def _own_sums(b: Node) -> None:
@@ -206,6 +212,11 @@ INVERSE_DYNAMICS_DERIVATIVES = Recursion(
     (Output("tau", "tau", "joint"), Output("tau_q", "tau_q", "matrix"), Output("tau_v", "tau_v", "matrix"),
      Output("M", "H", "matrix")),
     ground={"a": "gravity"}, regrouped=True,
+)  # fmt: skip
+INVERSE_DYNAMICS_DERIVATIVES_LOADED = Recursion(
+    "inverse_dynamics_derivatives_loaded", ("q", "qd", "qdd", "wrench"), {**_SUMS, "fx": "vector6"},
+    (Sweep("bodies_up", body_wrench), Sweep("down", changes_out_loaded), *INVERSE_DYNAMICS_DERIVATIVES.passes[1:]),
+    INVERSE_DYNAMICS_DERIVATIVES.outputs, ground={"a": "gravity"}, accumulate=("fx",), regrouped=True,
 )  # fmt: skip
 _FORCE_AND_MASS = Recursion(
     "force_and_mass", ("q", "qd", "qdd"), _SUMS, (*_SWEEPS, Climb(mass_force, carry_mass_force, mass_block, ("H",))),
