@@ -120,10 +120,12 @@ if TYPE_CHECKING:
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
     from cardan.results.drawing.draw import draw
+    from cardan.results.jax_simulate import jax_simulate
     from cardan.results.motion_derivatives import Sensitivity
     from cardan.results.page.page import page
     from cardan.results.page.viewer import Viewer, view
     from cardan.results.simulate import simulate
+    from cardan.results.torch_simulate import torch_simulate
     from cardan.results.trajectory.files import load_run
     from cardan.results.trajectory.store import Store
     from cardan.results.trajectory.trajectory import EventRecord, Trajectory
@@ -169,10 +171,12 @@ _LAZY = {
         "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
         "results.drawing.draw": "draw",
+        "results.jax_simulate": "jax_simulate",
         "results.motion_derivatives": "Sensitivity",
         "results.page.page": "page",
         "results.page.viewer": "Viewer view",
         "results.simulate": "simulate",
+        "results.torch_simulate": "torch_simulate",
         "results.trajectory.files": "load_run",
         "results.trajectory.store": "Store",
         "results.trajectory.trajectory": "EventRecord Trajectory",
@@ -197,11 +201,11 @@ __all__ = [
     "check", "compile", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw",
     "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
     "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
-    "javascript", "jax_function", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load", "load_mechanism",
-    "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "particles_in_space",
-    "plus", "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads",
-    "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook", "torch_function", "undetermined_reactions",
-    "view", "vjp", "weighted_hessian",
+    "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load",
+    "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles",
+    "particles_in_space", "plus", "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles",
+    "save", "set_threads", "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook", "torch_function",
+    "torch_simulate", "undetermined_reactions", "view", "vjp", "weighted_hessian",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
