@@ -1,0 +1,128 @@
+"""Eigenvalues and eigenvectors of batches of linear models, real where the mechanics say so.
+
+About rest, without damping and with symmetric stiffness, `x'' = -M^-1 K x` has real `lambda^2`: they are found from the
+symmetric problem `K phi = -lambda^2 M phi`, so that eigenvalues are imaginary or real to the last digit. Everything
+else is `A v = lambda v`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cardan.analysis.linear_model import LinearModel
+
+SYMMETRIC = 1e-10  # of the largest stiffness
+ZERO = 1e-13  # of the largest lambda^2: smaller ones are those of rigid-body motions
+FINITE = 1e6  # of the size of the others: larger eigenvalues of a descriptor form are infinite
+
+
+@dataclass(frozen=True)
+class Eigen:
+    """`values` (..., nx), right vectors `V` (..., nx, nx) in columns, left ones `W` in rows, `W V = 1`; None if lazy.
+
+    `undamped` (...) tells which were found from the symmetric problem.
+    """
+
+    values: NDArray[Any]
+    V: NDArray[Any]
+    undamped: NDArray[Any]
+
+
+def eigen(A: NDArray[Any], M: NDArray[Any] | None) -> Eigen:
+    """Eigenvalues by size, conjugate pairs together and the one with positive imaginary part first, and vectors.
+
+    `M` (..., n, n) is the inertia of the independent rates; None where coordinates and rates differ in number.
+    """
+    nx = A.shape[-1]
+    if nx == 0:
+        return Eigen(np.zeros(A.shape[:-1], complex), np.zeros(A.shape, complex), np.zeros(A.shape[:-2], bool))
+    symmetric, K = _symmetric(A, M)
+    if symmetric.all() and M is not None:
+        return Eigen(*_undamped(M, K), symmetric)
+    values, V = _two(A) if nx == 2 else np.linalg.eig(A)
+    values, V = _sorted(values.astype(complex), V.astype(complex))
+    if symmetric.any() and M is not None:
+        values[symmetric], V[symmetric] = _undamped(np.broadcast_to(M, K.shape)[symmetric], K[symmetric])
+    return Eigen(values, V, symmetric)
+
+
+def eigenvalues_of(A: NDArray[Any]) -> NDArray[Any]:
+    """Eigenvalues (..., nx) alone."""
+    return eigen(A, None).values
+
+
+def finite_eigenvalues(linear: LinearModel) -> NDArray[Any]:
+    """Those of a descriptor form that are finite."""
+    from scipy.linalg import eig
+
+    with np.errstate(all="ignore"):
+        found = eig(linear.A, linear.E, right=False)
+    freedoms = len(linear.states) - 3 * sum(name.startswith("multipliers.") for name in linear.states)
+    found = found[np.argsort(np.abs(np.where(np.isfinite(found), found, np.inf)))][: max(freedoms, 0)]
+    return _sorted(found, np.eye(len(found), dtype=complex))[0]
+
+
+def _symmetric(A: NDArray[Any], M: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Where the model is undamped and its stiffness (..., n, n) symmetric, and that stiffness."""
+    n = A.shape[-1] // 2
+    if M is None or A.shape[-1] != 2 * M.shape[-1]:
+        return np.zeros(A.shape[:-2], bool), np.zeros((*A.shape[:-2], n, n))
+    K = -M @ A[..., n:, :n]
+    still = (A[..., :n, :n] == 0).all(axis=(-1, -2)) & (A[..., :n, n:] == np.eye(n)).all(axis=(-1, -2))
+    still &= (A[..., n:, n:] == 0).all(axis=(-1, -2))
+    skew = np.abs(K - np.swapaxes(K, -1, -2)).max(axis=(-1, -2))
+    return still & (skew <= SYMMETRIC * np.abs(K).max(axis=(-1, -2))), (K + np.swapaxes(K, -1, -2)) / 2
+
+
+def _undamped(M: NDArray[Any], K: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """From `K phi = w2 M phi`, each twice, and `phi` normalised by the inertia."""
+    n = K.shape[-1]
+    if n == 1:
+        w2, phi = K[..., 0] / M[..., 0], 1 / np.sqrt(M)
+    else:
+        factor = np.linalg.inv(np.linalg.cholesky(M))
+        S = factor @ K @ np.swapaxes(factor, -1, -2)
+        w2, y = np.linalg.eigh((S + np.swapaxes(S, -1, -2)) / 2)
+        phi = np.swapaxes(factor, -1, -2) @ y
+    w2 = np.where(np.abs(w2) <= ZERO * np.abs(w2).max(axis=-1, keepdims=True), 0.0, w2)
+    root = np.sqrt(np.abs(w2))
+    values = np.empty((*w2.shape[:-1], 2 * n), complex)
+    values[..., 0::2] = np.where(w2 > 0, 1j * root, root)
+    values[..., 1::2] = -values[..., 0::2]
+    V = np.empty((*w2.shape[:-1], 2 * n, 2 * n), complex)
+    V[..., :n, 0::2] = V[..., :n, 1::2] = phi
+    V[..., n:, :] = V[..., :n, :] * values[..., None, :]
+    return _sorted(values, V)
+
+
+def _two(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Of matrices (..., 2, 2), by the quadratic formula."""
+    a, b, c, d = A[..., 0, 0], A[..., 0, 1], A[..., 1, 0], A[..., 1, 1]
+    half, root = (a + d) / 2, np.sqrt(((a - d) / 2) ** 2 + b * c + 0j)
+    large = half + np.where(half >= 0, 1.0, -1.0) * root
+    with np.errstate(all="ignore"):
+        small = np.where(root.imag != 0, np.conj(large), (a * d - b * c) / large)
+    small = np.where(large == 0, 0.0, small)
+    values = np.stack([large, small], axis=-1)
+    along = np.abs(b) >= np.abs(c)
+    V = np.where(
+        along[..., None, None],
+        np.stack([np.broadcast_to(b[..., None], values.shape), values - a[..., None]], axis=-2),
+        np.stack([values - d[..., None], np.broadcast_to(c[..., None], values.shape)], axis=-2),
+    )
+    diagonal = (b == 0) & (c == 0)
+    return values, np.where(diagonal[..., None, None], np.where((large == a)[..., None, None], np.eye(2), np.eye(2)[::-1]), V)
+
+
+def _sorted(values: NDArray[Any], V: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """By size; the order of conjugates, which have one size, stays."""
+    order = np.argsort(np.abs(values), axis=-1, kind="stable")
+    if (np.diff(order, axis=-1) == 1).all():
+        return values, V
+    return np.take_along_axis(values, order, -1), np.take_along_axis(V, order[..., None, :], -1)
