@@ -24,7 +24,7 @@ FINITE = 1e6  # of the size of the others: larger eigenvalues of a descriptor fo
 
 @dataclass(frozen=True)
 class Eigen:
-    """`values` (..., nx), right vectors `V` (..., nx, nx) in columns, left ones `W` in rows, `W V = 1`; None if lazy.
+    """`values` (..., nx), and right vectors `V` (..., nx, nx) in columns.
 
     `undamped` (...) tells which were found from the symmetric problem.
     """
@@ -34,21 +34,22 @@ class Eigen:
     undamped: NDArray[Any]
 
 
-def eigen(A: NDArray[Any], M: NDArray[Any] | None) -> Eigen:
+def eigen(A: NDArray[Any], M: NDArray[Any] | None, usual: float = 0.0) -> Eigen:
     """Eigenvalues by size, conjugate pairs together and the one with positive imaginary part first, and vectors.
 
-    `M` (..., n, n) is the inertia of the independent rates; None where coordinates and rates differ in number.
+    `M` (..., n, n) is the inertia of the independent rates; None where coordinates and rates differ in number. `usual`
+    is a size of `lambda^2` that is usual for the mechanism, beside which others are rounding.
     """
     nx = A.shape[-1]
     if nx == 0:
         return Eigen(np.zeros(A.shape[:-1], complex), np.zeros(A.shape, complex), np.zeros(A.shape[:-2], bool))
     symmetric, K = _symmetric(A, M)
     if symmetric.all() and M is not None:
-        return Eigen(*_undamped(M, K), symmetric)
+        return Eigen(*_undamped(M, K, usual), symmetric)
     values, V = _two(A) if nx == 2 else np.linalg.eig(A)
     values, V = _sorted(values.astype(complex), V.astype(complex))
     if symmetric.any() and M is not None:
-        values[symmetric], V[symmetric] = _undamped(np.broadcast_to(M, K.shape)[symmetric], K[symmetric])
+        values[symmetric], V[symmetric] = _undamped(np.broadcast_to(M, K.shape)[symmetric], K[symmetric], usual)
     return Eigen(values, V, symmetric)
 
 
@@ -80,7 +81,7 @@ def _symmetric(A: NDArray[Any], M: NDArray[Any] | None) -> tuple[NDArray[Any], N
     return still & (skew <= SYMMETRIC * np.abs(K).max(axis=(-1, -2))), (K + np.swapaxes(K, -1, -2)) / 2
 
 
-def _undamped(M: NDArray[Any], K: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _undamped(M: NDArray[Any], K: NDArray[Any], usual: float) -> tuple[NDArray[Any], NDArray[Any]]:
     """From `K phi = w2 M phi`, each twice, and `phi` normalised by the inertia."""
     n = K.shape[-1]
     if n == 1:
@@ -90,7 +91,7 @@ def _undamped(M: NDArray[Any], K: NDArray[Any]) -> tuple[NDArray[Any], NDArray[A
         S = factor @ K @ np.swapaxes(factor, -1, -2)
         w2, y = np.linalg.eigh((S + np.swapaxes(S, -1, -2)) / 2)
         phi = np.swapaxes(factor, -1, -2) @ y
-    w2 = np.where(np.abs(w2) <= ZERO * np.abs(w2).max(axis=-1, keepdims=True), 0.0, w2)
+    w2 = np.where(np.abs(w2) <= ZERO * np.maximum(np.abs(w2).max(axis=-1, keepdims=True), usual), 0.0, w2)
     root = np.sqrt(np.abs(w2))
     values = np.empty((*w2.shape[:-1], 2 * n), complex)
     values[..., 0::2] = np.where(w2 > 0, 1j * root, root)
@@ -117,12 +118,17 @@ def _two(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         np.stack([values - d[..., None], np.broadcast_to(c[..., None], values.shape)], axis=-2),
     )
     diagonal = (b == 0) & (c == 0)
-    return values, np.where(diagonal[..., None, None], np.where((large == a)[..., None, None], np.eye(2), np.eye(2)[::-1]), V)
+    return values, np.where(
+        diagonal[..., None, None], np.where((large == a)[..., None, None], np.eye(2), np.eye(2)[::-1]), V
+    )
 
 
 def _sorted(values: NDArray[Any], V: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """By size; the order of conjugates, which have one size, stays."""
-    order = np.argsort(np.abs(values), axis=-1, kind="stable")
+    """By size, of one size those that grow first; the order of conjugates, which are equal in both, stays."""
+    scale = np.abs(values).max(axis=-1, keepdims=True)
+    scale = np.where(scale > 0, scale, 1.0)
+    size, growth = (np.round(x / scale, 9) for x in (np.abs(values), values.real))
+    order = np.lexsort((-growth, size), axis=-1)
     if (np.diff(order, axis=-1) == 1).all():
         return values, V
     return np.take_along_axis(values, order, -1), np.take_along_axis(V, order[..., None, :], -1)

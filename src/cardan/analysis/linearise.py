@@ -181,7 +181,7 @@ def tangent_model(
         found = _descriptor(owner, point, way, groups, loaded)
     else:
         found = _independent(owner, point, way, groups, loaded, _chosen(owner, model, coordinates), coordinates)
-    columns, nx = found["columns"], len(found["states"])
+    nx = len(found["states"])
     places = [(name, number) for name, numbers in groups.items() for number in numbers]
     return TangentModel(
         owner, point, way, inputs=tuple(signals), order=tuple(nx + places.index(x) for x in of), **found
@@ -299,7 +299,6 @@ def _chosen_at(owner: str, point: OperatingPoint, choice: Choice, bad: np.ndarra
     index = tuple(int(k) for k in np.argwhere(bad)[0])
     one = point.part(index)
     model, where = one.model, f" at index {index if len(index) > 1 else index[0]}" if index else ""
-    names = lambda numbers: ", ".join(repr(model.coordinate_names[k]) for k in numbers)
     J = _rows_at(model, one.q, one.t)
     held = [k for k, label in enumerate(model.rows) if label.level == "position"]
     size = np.abs(J).max(initial=1e-300)
@@ -308,20 +307,28 @@ def _chosen_at(owner: str, point: OperatingPoint, choice: Choice, bad: np.ndarra
     if rank < usual:
         raise InputError(
             f"{owner}: model {model.name!r} is at a singular position{where}: its constraints have rank {rank} there "
-            f"and {usual} elsewhere, so that {counted(model.nv - rank, 'rate')} and not {model.nv - usual} are free for a "
-            "moment, and the motion has no linear model there; go beside it"
+            f"and {usual} elsewhere, so that it has {counted(model.nv - rank, 'freedom')} for a moment and not "
+            f"{model.nv - usual}, and its motion no linear model; go beside it"
         )
     triangle, order = qr(J[held], mode="r", pivoting=True)[-2:]
     count = int((np.abs(np.diag(triangle)) > 1e-8 * size).sum())
     found = tuple(sorted(order[count:].tolist()))
     if asked is not None or len(found) != len(choice[0]):
-        hint = f"; {names(found)} would" if asked != "chosen at the state" else "; linearise the states one by one"
+        hint = (
+            f"; {_listed(model, found)} would"
+            if asked != "chosen at the state"
+            else "; linearise the states one by one"
+        )
         raise InputError(
-            f"{owner}: the coordinates {names(choice[0])} do not determine the others{where}: a dead point of "
+            f"{owner}: the coordinates {_listed(model, choice[0])} do not determine the others{where}: a dead point of "
             f"model {model.name!r}{hint}"
         )
     rates = any(x.is_at_rate_level for x in model.constraints)
     return found, _rates_at(model, one.q, one.t, found) if rates else found
+
+
+def _listed(model: Model, numbers: Sequence[int]) -> str:
+    return ", ".join(repr(model.coordinate_names[k]) for k in numbers)
 
 
 def _require_state(owner: str, point: OperatingPoint, quality: np.ndarray, AB: np.ndarray) -> None:

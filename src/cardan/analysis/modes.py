@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
 
 STEADY = 1e-6  # of the accelerations that forces of this size give: below it a state is steady
-NEUTRAL = 1e-9  # of the largest eigenvalue: smaller real parts are zero
+NEUTRAL = 1e-7  # of the largest eigenvalue: smaller real parts are zero; a double one is known to half the digits
 CLOSE = 1e-7  # of the largest eigenvalue: eigenvalues that are closer belong together
 DEFECTIVE = 1e-9  # of unit vectors: a left and a right eigenvector that are this close to orthogonal
 
@@ -124,7 +124,8 @@ class Modes:
     def _eigen(self) -> Eigen:
         found = self._linear
         same = found.columns.coordinates == found.columns.rates
-        return eigen(found.A, found.M if same else None)
+        usual = float(np.linalg.norm(self.model.gravity)) / reach(self.model)  # of a pendulum of its size
+        return eigen(found.A, found.M if same else None, usual)
 
     @property
     def model(self) -> Model:
@@ -179,7 +180,7 @@ class Modes:
 
     @property
     def stability(self) -> Any:
-        """Of the linear model: "stable", "unstable" or, with eigenvalues on the axis, "marginal"; of a batch an array."""
+        """Of the linear model: "stable", "unstable" or, with eigenvalues on the axis, "marginal"; of a batch arrays."""
         bound = NEUTRAL * np.abs(self.eigenvalues).max(axis=-1, initial=0.0)
         words = np.where(self.growth > bound, "unstable", np.where(self.growth < -bound, "stable", "marginal"))
         return words if self.batch else str(words)
@@ -299,8 +300,8 @@ class Modes:
             dx = np.full(by_p.B.shape, np.nan)
         if not np.isfinite(dx).all() or (np.linalg.cond(by_p.A) > 1e12).any():
             raise InputError(
-                f"modes: the equilibrium of model {self.model.name!r} does not determine its coordinates (an eigenvalue "
-                "is zero), so that it does not follow the parameters; ask with follow=False"
+                f"modes: the equilibrium of model {self.model.name!r} does not determine its coordinates (an "
+                "eigenvalue is zero), so that it does not follow the parameters; ask with follow=False"
             )
         return dx
 
@@ -380,13 +381,13 @@ class Modes:
         n = len(self._numbers)
         if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -n <= mode < n:
             raise InputError(f"modes: mode must be a number from 0 to {n - 1}, got {mode!r}")
-        return self[mode]
+        return self[int(mode)]
 
     # In words.
 
     def table(self) -> list[tuple[str, ...]]:
         """Rows of text, the first their headings: number, eigenvalue, frequency, damping ratio, what moves most."""
-        rows = [("mode", "eigenvalue [1/s]", "frequency [Hz]", "damping", "moves most")]
+        rows: list[tuple[str, ...]] = [("mode", "eigenvalue [1/s]", "frequency [Hz]", "damping", "moves most")]
         for k, mode in enumerate(self):
             x = mode.eigenvalue
             text = f"{x.real:.6g}" if x.imag == 0 else f"{x.real:.6g} +- {x.imag:.6g}i"
@@ -399,8 +400,8 @@ class Modes:
         """A table of the modes; of a batch its shape."""
         if self.batch:
             unstable = int((np.asarray(self.stability) == "unstable").sum())
-            size = " x ".join(map(str, self.batch))
-            return f"Modes({self.model.name!r}, {size} systems of {counted(self.A.shape[-1], 'state')}, {unstable} unstable)"
+            size = f"{' x '.join(map(str, self.batch))} systems of {counted(self.A.shape[-1], 'state')}"
+            return f"Modes({self.model.name!r}, {size}, {unstable} unstable)"
         rows = self.table()
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         lines = ["  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -410,7 +411,16 @@ class Modes:
         if self.batch:
             return html_table("Modes", [("systems", " x ".join(map(str, self.batch)))])
         rows = self.table()
-        return html_table(f"Modes of {self.model.name!r}, {self.stability}", [(r[0], ", ".join(r[1:])) for r in rows[1:]])
+        return html_table(
+            f"Modes of {self.model.name!r}, {self.stability}", [(r[0], ", ".join(r[1:])) for r in rows[1:]]
+        )
+
+
+def reach(model: Model) -> float:
+    """How far joints and centres of mass are from the origins of bodies, m; 1 if nothing is."""
+    places = [at.position for joint in model.joints for at in (joint.at, joint.child_at)]
+    places += [body.com for body in model.bodies]
+    return float(np.max([np.linalg.norm(x) for x in places], initial=0.0)) or 1.0
 
 
 def _inner_links(model: Model) -> NDArray[Any]:

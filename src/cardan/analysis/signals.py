@@ -286,11 +286,10 @@ def _axes(unit: str) -> Callable[[Model, str], list[tuple[str, str]]]:
     return lambda model, element: [(axis, unit) for axis in XYZ]
 
 
-def _each_coordinate(power: int) -> Callable[[Model, str], list[tuple[str, str]]]:
+def _each_coordinate(unit: Callable[[str], str]) -> Callable[[Model, str], list[tuple[str, str]]]:
     def labels(model: Model, element: str) -> list[tuple[str, str]]:
         units = rate_units(model)
-        shown = {0: coordinate_unit, 1: str, 2: "{}^2".format}[power]
-        return [(model.coordinate_names[k], shown(units[k])) for k in _places(model, element)]
+        return [(model.coordinate_names[k], unit(units[k])) for k in _places(model, element)]
 
     return labels
 
@@ -302,9 +301,11 @@ def _rows(column: str) -> Callable[..., dict[str, Any]]:
     return partial
 
 
-def _graph(name: str, part: str = "spatial") -> Write:
-    quantity = lambda: tree_quantity(part, name)
-    return lambda s, inputs, element: quantity().graph(s.model, inputs)[0]
+def _graph(name: str) -> Write:
+    def write(s: MovingInstant, inputs: Inputs, element: str) -> Matrix:
+        return tree_quantity("spatial", name).graph(s.model, inputs)[0]
+
+    return write
 
 
 def _potential(s: MovingInstant, inputs: Inputs, element: str) -> Matrix:
@@ -378,9 +379,13 @@ def _screw_labels(angular: str, linear: str) -> Callable[[Model, str], list[tupl
 
 
 OUTPUTS: dict[str, OutputKind] = {
-    "q": OutputKind("coordinates of tree joints", _coordinates, _each_coordinate(0), partial=_rows("q"), bare=True),
-    "v": OutputKind("rates of tree joints", _coordinates, _each_coordinate(1), partial=_rows("v")),
-    "a": OutputKind("accelerations of tree joints", _coordinates, _each_coordinate(2), partial=_rows("a")),
+    "q": OutputKind(
+        "coordinates of tree joints", _coordinates, _each_coordinate(coordinate_unit), partial=_rows("q"), bare=True
+    ),
+    "v": OutputKind("rates of tree joints", _coordinates, _each_coordinate(str), partial=_rows("v")),
+    "a": OutputKind(
+        "accelerations of tree joints", _coordinates, _each_coordinate(lambda unit: f"{unit}^2"), partial=_rows("a")
+    ),
     "position": OutputKind(
         "origin of a body or frame, ground axes", _frames, _axes("m"), lambda s, x, f: s.position(f), one_by_one=True,
         bare=True,
@@ -502,7 +507,7 @@ def _own(owner: str, model: Model, name: str, function: Callable[[MovingInstant]
         if not is_symbol(value) or 1 not in value.shape:
             raise InputError(f"{owner}: output {name!r} must be a number or column of the instant, got {shown(value)}")
         for symbol in ca.symvar(value):
-            if not any(ca.depends_on(x, symbol) for x in (*inputs.values(), s.t) if x.numel()):
+            if not any(ca.depends_on(x, symbol) for x in inputs.values() if x.numel()):
                 raise InputError(f"{owner}: output {name!r} has the symbol {symbol}, which is not of the instant")
         return ca.vec(value)
 

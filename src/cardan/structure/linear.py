@@ -26,7 +26,9 @@ _ONE_CHOICE: KernelSlot[tuple[str, str]] = KernelSlot("the same with one choice 
 
 def linear_kernel(model: Model, formulation: Formulation, columns: Columns) -> Any:
     """`formulation.linear.linear_motion` as a function of `q`, `v`, `tau`, of wrenches if columns name any, and `t`."""
-    return _with_rows(model, formulation, columns.key, lambda one, *rows: linear_motion(one, *rows, columns))
+    return _with_rows(
+        model, formulation, columns.key, lambda one, way, rows, tree: linear_motion(one, way, rows, tree, columns)
+    )
 
 
 def descriptor_kernel(model: Model, formulation: TreeFormulation, columns: Columns) -> Any:
@@ -39,8 +41,8 @@ def descriptor_kernel(model: Model, formulation: TreeFormulation, columns: Colum
 def state_matrix_rate_kernel(model: Model, formulation: Formulation, columns: Columns) -> Any:
     """`A` and its rate when `q`, `v` and the free parameters move with rates that come last: (nv,), (nv,), (size,)."""
 
-    def write(one: Model, *rows: Any) -> Quantity:
-        return pushed(state_matrix(one, *rows, columns), ("q", "v", PARAMETERS), one)
+    def write(one: Model, way: Formulation, rows: list[int], tree: list[int]) -> Quantity:
+        return pushed(state_matrix(one, way, rows, tree, columns), ("q", "v", PARAMETERS), one)
 
     return _with_rows(model, formulation, f"rate of {columns.key}", write)
 
