@@ -7,6 +7,7 @@ else is `A v = lambda v`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +25,13 @@ FINITE = 1e6  # of the size of the others: larger eigenvalues of a descriptor fo
 
 @dataclass(frozen=True)
 class Eigen:
-    """`values` (..., nx), and right vectors `V` (..., nx, nx) in columns.
+    """`values` (..., nx), and a function that gives right vectors (..., nx, nx) in columns.
 
     `undamped` (...) tells which were found from the symmetric problem.
     """
 
     values: NDArray[Any]
-    V: NDArray[Any]
+    vectors: Callable[[], NDArray[Any]]
     undamped: NDArray[Any]
 
 
@@ -42,15 +43,20 @@ def eigen(A: NDArray[Any], M: NDArray[Any] | None, usual: float = 0.0) -> Eigen:
     """
     nx = A.shape[-1]
     if nx == 0:
-        return Eigen(np.zeros(A.shape[:-1], complex), np.zeros(A.shape, complex), np.zeros(A.shape[:-2], bool))
+        return Eigen(np.zeros(A.shape[:-1], complex), lambda: np.zeros(A.shape, complex), np.zeros(A.shape[:-2], bool))
     symmetric, K = _symmetric(A, M)
-    if symmetric.all() and M is not None:
-        return Eigen(*_undamped(M, K, usual), symmetric)
-    values, V = _two(A) if nx == 2 else np.linalg.eig(A)
-    values, V = _sorted(values.astype(complex), V.astype(complex))
+    if nx == 2:
+        values = _two(A)
+        vectors = lambda: _vectors_of_two(A, values)
+    else:
+        values, V = _sorted(*(x.astype(complex) for x in np.linalg.eig(A))) if not symmetric.all() else _none(A)
+        vectors = lambda: V
     if symmetric.any() and M is not None:
-        values[symmetric], V[symmetric] = _undamped(np.broadcast_to(M, K.shape)[symmetric], K[symmetric], usual)
-    return Eigen(values, V, symmetric)
+        own, columns = _undamped(np.broadcast_to(M, K.shape)[symmetric], K[symmetric], usual)
+        values[symmetric] = own
+        if nx > 2:
+            V[symmetric] = columns
+    return Eigen(values, vectors, symmetric)
 
 
 def eigenvalues_of(A: NDArray[Any]) -> NDArray[Any]:
@@ -69,14 +75,21 @@ def finite_eigenvalues(linear: LinearModel) -> NDArray[Any]:
     return _sorted(found, np.eye(len(found), dtype=complex))[0]
 
 
+def _none(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    return np.empty(A.shape[:-1], complex), np.empty(A.shape, complex)
+
+
 def _symmetric(A: NDArray[Any], M: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Where the model is undamped and its stiffness (..., n, n) symmetric, and that stiffness."""
     n = A.shape[-1] // 2
+    still: NDArray[Any] = np.zeros(A.shape[:-2], bool)
     if M is None or A.shape[-1] != 2 * M.shape[-1]:
-        return np.zeros(A.shape[:-2], bool), np.zeros((*A.shape[:-2], n, n))
+        return still, np.zeros((*still.shape, n, n))
+    still = np.asarray(~A[..., n:, n:].any(axis=(-1, -2)))
+    if not still.any():
+        return still, np.zeros((*still.shape, n, n))
     K = -M @ A[..., n:, :n]
-    still = (A[..., :n, :n] == 0).all(axis=(-1, -2)) & (A[..., :n, n:] == np.eye(n)).all(axis=(-1, -2))
-    still &= (A[..., n:, n:] == 0).all(axis=(-1, -2))
+    still &= ~A[..., :n, :n].any(axis=(-1, -2)) & (A[..., :n, n:] == np.eye(n)).all(axis=(-1, -2))
     skew = np.abs(K - np.swapaxes(K, -1, -2)).max(axis=(-1, -2))
     return still & (skew <= SYMMETRIC * np.abs(K).max(axis=(-1, -2))), (K + np.swapaxes(K, -1, -2)) / 2
 
@@ -102,25 +115,31 @@ def _undamped(M: NDArray[Any], K: NDArray[Any], usual: float) -> tuple[NDArray[A
     return _sorted(values, V)
 
 
-def _two(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Of matrices (..., 2, 2), by the quadratic formula."""
+def _two(A: NDArray[Any]) -> NDArray[Any]:
+    """Eigenvalues (..., 2) of matrices (..., 2, 2) by the quadratic formula, ordered like the others."""
     a, b, c, d = A[..., 0, 0], A[..., 0, 1], A[..., 1, 0], A[..., 1, 1]
-    half, root = (a + d) / 2, np.sqrt(((a - d) / 2) ** 2 + b * c + 0j)
-    large = half + np.where(half >= 0, 1.0, -1.0) * root
-    with np.errstate(all="ignore"):
-        small = np.where(root.imag != 0, np.conj(large), (a * d - b * c) / large)
-    small = np.where(large == 0, 0.0, small)
-    values = np.stack([large, small], axis=-1)
-    along = np.abs(b) >= np.abs(c)
-    V = np.where(
-        along[..., None, None],
-        np.stack([np.broadcast_to(b[..., None], values.shape), values - a[..., None]], axis=-2),
-        np.stack([values - d[..., None], np.broadcast_to(c[..., None], values.shape)], axis=-2),
-    )
-    diagonal = (b == 0) & (c == 0)
-    return values, np.where(
-        diagonal[..., None, None], np.where((large == a)[..., None, None], np.eye(2), np.eye(2)[::-1]), V
-    )
+    half, bc = (a + d) / 2, b * c
+    square = ((a - d) / 2) ** 2 + bc
+    root = np.sqrt(np.abs(square))
+    large = half + np.copysign(root, half)
+    small = (a * d - bc) / np.where(large == 0, 1.0, large)
+    first = np.where(np.abs(half) <= 1e-9 * root, half + root, small)  # of one size those that grow come first
+    oscillates = square < 0
+    values = np.empty((*half.shape, 2), complex)
+    values.real[..., 0] = np.where(oscillates, half, first)
+    values.real[..., 1] = np.where(oscillates, half, np.where(first == large, small, large))
+    values.imag[..., 0] = np.where(oscillates, root, 0.0)
+    values.imag[..., 1] = -values.imag[..., 0]
+    return values
+
+
+def _vectors_of_two(A: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+    """Vectors (..., 2, 2) in columns of matrices (..., 2, 2), which are not diagonal: rates depend on coordinates."""
+    a, b, c, d = A[..., 0, :1], A[..., 0, 1:], A[..., 1, :1], A[..., 1, 1:]
+    shape = values.shape
+    upper = np.stack([np.broadcast_to(b, shape).astype(complex), values - a], axis=-2)
+    lower = np.stack([values - d, np.broadcast_to(c, shape).astype(complex)], axis=-2)
+    return np.where((np.abs(b) >= np.abs(c))[..., None], upper, lower)
 
 
 def _sorted(values: NDArray[Any], V: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

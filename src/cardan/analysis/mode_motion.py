@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from cardan.analysis.modes import Mode, Modes
 
-SWING = 0.1  # of the mechanism's size: how far a point moves
+SWING = 0.2  # of the mechanism's size: how far a point moves
 LARGEST_TURN = 0.4  # rad
-EIGHTHS = (2, 1, 6, 7, 4)  # of a period: what is drawn, the rest position last and in full
+EIGHTHS = (0, 4, 1, 3, 2)  # of a period: what is drawn, the position between the ends last and in full
 
 
 def motion_of(modes: Modes, mode: Mode, amplitude: float | None, periods: int, samples: int) -> Trajectory:

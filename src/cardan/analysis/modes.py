@@ -188,10 +188,14 @@ class Modes:
     # Shapes.
 
     @cached_property
+    def _vectors(self) -> NDArray[Any]:
+        return self._eigen.vectors()
+
+    @cached_property
     def _scaled(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Changes of coordinates and of rates (..., nv, nx), the largest coordinate 1."""
         found, nx = self._linear, self._linear.nx
-        dq, dv = (x[..., :nx] @ self._eigen.V for x in (found.dq, found.dv))
+        dq, dv = (x[..., :nx] @ self._vectors for x in (found.dq, found.dv))
         if not dq.shape[-2]:
             return dq, dv
         largest = np.take_along_axis(dq, np.abs(dq).argmax(axis=-2)[..., None, :], axis=-2)
@@ -318,7 +322,7 @@ class Modes:
 
     def _eigenvalue_rates(self, dA: NDArray[Any]) -> NDArray[Any]:
         """`w dA v / w v`, and of equal eigenvalues those of the block that belongs to them."""
-        values, V = self._eigen.values, self._eigen.V
+        values, V = self._eigen.values, self._vectors
         V = V / np.linalg.norm(V, axis=-2, keepdims=True)
         with np.errstate(all="ignore"):
             try:
@@ -348,7 +352,7 @@ class Modes:
         Args:
             mode: number of the mode, of `found[mode]`.
             amplitude: change of the coordinate that moves most, rad or m; by default what moves some point of a body
-                by a tenth of the mechanism's size.
+                by a fifth of the mechanism's size.
             periods: how many oscillations; a mode that does not oscillate is shown moving to and fro once a second.
             samples: how many states.
 
