@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 SYMMETRIC = 1e-10  # of the largest stiffness
 ZERO = 1e-13  # of the largest lambda^2: smaller ones are those of rigid-body motions
-FINITE = 1e6  # of the size of the others: larger eigenvalues of a descriptor form are infinite
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,9 @@ def finite_eigenvalues(linear: LinearModel) -> NDArray[Any]:
 
     with np.errstate(all="ignore"):
         found = eig(linear.A, linear.E, right=False)
-    freedoms = len(linear.states) - 3 * sum(name.startswith("multipliers.") for name in linear.states)
-    found = found[np.argsort(np.abs(np.where(np.isfinite(found), found, np.inf)))][: max(freedoms, 0)]
+    held = [label.level for label in linear.model.rows if f"multipliers.{label.name}" in linear.states]
+    count = len(linear.states) - 3 * held.count("position") - 2 * held.count("rate")
+    found = found[np.argsort(np.abs(np.where(np.isfinite(found), found, np.inf)))][:count]
     return _sorted(found, np.eye(len(found), dtype=complex))[0]
 
 

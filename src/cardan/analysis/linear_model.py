@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 MATRICES = ("A", "B", "C", "D")
+LARGEST = 1e12  # beside the inputs: a larger response is that of an eigenvalue, or rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +93,9 @@ class LinearModel:
             x = np.linalg.solve(shift, B)
         except np.linalg.LinAlgError:
             x = np.full(B.shape, np.inf)
-        if not np.isfinite(x).all():
-            first = np.argwhere(~np.isfinite(x).all(axis=(-1, -2)).reshape(-1, at.size).all(axis=0))[0, 0]
-            where = at.reshape(-1)[first]
+        good = np.abs(x).max(axis=(-1, -2), initial=0.0) < LARGEST * max(1.0, np.abs(self.B).max(initial=0.0))
+        if not good.all():
+            where = at.reshape(-1)[int(np.argwhere(~good.reshape(-1, at.size).all(axis=0))[0, 0])]
             raise InputError(
                 f"linear model: s = {where:.6g} 1/s is an eigenvalue, where the response has no bound; go beside it"
             )

@@ -43,7 +43,7 @@ from cardan.structure.rows import generic_configurations, kept_rows, real_rows
 
 FORMS = ("independent", "descriptor")
 OPEN = 1e-6  # m, rad, and relative to the rates: a wider gap is not a state of the mechanism
-DEPENDENT = 1e-12  # square of the sine below which a pivot is zero: there coordinates do not determine the others
+DEPENDENT = 1e-10  # square of a sine: with smaller pivots coordinates do not determine the others
 
 Choice = tuple[tuple[int, ...], tuple[int, ...]]
 """Numbers of the independent coordinates, and of the independent rates."""
@@ -372,6 +372,8 @@ def _descriptor(
     every = tuple(range(model.nv))
     columns = Columns(every, every, **groups, loaded=loaded)
     a, E, AB, quality = descriptor_kernel(model, way, columns)(*_arguments(point, loaded))
+    if (quality[..., 0] <= DEPENDENT).any():
+        _chosen_at(owner, point, (every, every[len(kept_rows(model, way)) :]), quality[..., 0] <= DEPENDENT, every)
     _require_state(owner, point, quality, AB)
     nx, labels = E.shape[-1], [model.rows[k] for k in kept_rows(model, way)]
     names, units = model.coordinate_names, rate_units(model)

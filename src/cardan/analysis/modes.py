@@ -68,7 +68,7 @@ def modes(
 
 def _warn_if_moving(found: TangentModel) -> None:
     """Warn about accelerations at the point: eigenvalues then belong to one moment of a motion."""
-    a = np.abs(found.a[..., list(found.columns.rates)])
+    a = np.abs(found.a)
     n = len(found.columns.coordinates)
     size = np.abs(found.AB[..., n:, : found.nx]).max(axis=(-1, -2), initial=0.0)[..., None]
     speed = np.abs(found.point.v).max(initial=0.0)
@@ -252,7 +252,9 @@ class Modes:
         """A mode of a single system, the slowest first."""
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
             raise InputError(f"modes: a mode is chosen by its number, got {k!r}")
-        n = self._numbers[k]  # an IndexError ends a loop
+        if not -len(self._numbers) <= k < len(self._numbers):
+            raise InputError(f"modes: mode must be a number from 0 to {len(self._numbers) - 1}, got {k}")
+        n = self._numbers[k]
         return Mode(
             n, complex(self.eigenvalues[n]), float(self.frequency[n]), float(self.damping[n]), self.shapes[:, n],
             self.participation[:, n],
@@ -361,7 +363,7 @@ class Modes:
 
         amplitude = None if amplitude is None else number("modes", "amplitude", amplitude, above=0)
         counts = whole("modes", "periods", periods), whole("modes", "samples", samples, least=2)
-        return motion_of(self, self._chosen(mode), amplitude, *counts)
+        return motion_of(self, self[mode], amplitude, *counts)
 
     def page(self, path: str | os.PathLike[str], mode: int = 0, *, overwrite: bool = False, **options: Any) -> None:
         """Write the motion of one mode as an HTML page that moves; `options` are those of `run`."""
@@ -373,19 +375,13 @@ class Modes:
         """Draw one mode: the mechanism at the state, and at the ends of its swing; `options` are those of `cd.draw`."""
         from cardan.analysis.mode_motion import drawing_of
 
-        return drawing_of(self, self._chosen(mode), **options)
+        return drawing_of(self, self[mode], **options)
 
     def root_locus(self, values: Any = None, **options: Any) -> Figure:
         """Draw the eigenvalues of a batch in the complex plane, coloured by `values` along its first axis."""
         from cardan.analysis.response_plots import root_locus
 
         return root_locus(self, values, **options)
-
-    def _chosen(self, mode: Any) -> Mode:
-        n = len(self._numbers)
-        if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -n <= mode < n:
-            raise InputError(f"modes: mode must be a number from 0 to {n - 1}, got {mode!r}")
-        return self[int(mode)]
 
     # In words.
 

@@ -26,6 +26,7 @@ from cardan.integrate.events import Instant
 from cardan.model.graph_digest import graph_digest
 from cardan.model.memory import RecentSlot
 from cardan.model.model import Model
+from cardan.model.parameter import find_parameter
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.tree import GROUND
 from cardan.model.values import shown
@@ -148,9 +149,9 @@ def read_inputs(owner: str, model: Model, names: Any) -> list[InputSignal]:
     found: list[InputSignal] = []
     for name in names:
         kind, element = _resolved(owner, "input", model, INPUTS, name)
-        elements = list(kind.elements(model)) if element is None else [element]
-        if element is None and kind is INPUTS["tau"]:
-            elements = list(model.coordinate_names)
+        elements = _all_elements(model, kind) if element is None else [element]
+        if not elements:
+            raise InputError(f"{owner}: input {name!r}: model {model.name!r} has no {kind.about}")
         for one in elements:
             stem, _, part = one.rpartition(".")
             whole = one in kind.elements(model)
@@ -185,8 +186,18 @@ def _resolved(owner: str, what: str, model: Model, table: Mapping[str, Any], nam
             f"{owner}: {what} {name!r}: {tail!r} is not known to {head!r} in model {model.name!r}"
             f"{nearest(tail, known) or ', which has none'}"
         )
+    if table is INPUTS and _can_be_freed(model, name):
+        raise UnknownNameError(f"{owner}: input {name!r} is not a free parameter; free it with model.free({name!r})")
     known = [*table, *(f"{key}.{element}" for key, kind in table.items() for element in kind.elements(model))]
     raise UnknownNameError(f"{owner}: {what} {name!r} is not known in model {model.name!r}{nearest(name, known)}")
+
+
+def _can_be_freed(model: Model, name: str) -> bool:
+    try:
+        find_parameter(model, name)
+    except CardanError:
+        return False
+    return True
 
 
 def _has(kind: Any, model: Model, element: str) -> bool:
@@ -454,7 +465,7 @@ def read_outputs(owner: str, model: Model, names: Any) -> list[OutputSignal]:
         kind, element = _resolved(owner, "output", model, OUTPUTS, name)
         key = next(key for key, other in OUTPUTS.items() if other is kind)
         elements = _all_elements(model, kind) if element is None else [element]
-        several = []
+        several: list[OutputSignal] = []
         for one in elements:
             whole = one == "" or one in kind.elements(model)
             stem, _, part = one.rpartition(".")
@@ -462,6 +473,8 @@ def read_outputs(owner: str, model: Model, names: Any) -> list[OutputSignal]:
             for k, (label, unit) in enumerate(kind.labels(model, of)):
                 if whole or label == part:
                     several.append(OutputSignal(_output_name(key, of, label), unit, kind, of, k))
+        if not several:
+            raise InputError(f"{owner}: output {name!r}: model {model.name!r} has no {kind.about}")
         if own is not None:
             ends = [kind.labels(model, s.element)[s.number][0] for s in several]
             several = [
@@ -473,7 +486,7 @@ def read_outputs(owner: str, model: Model, names: Any) -> list[OutputSignal]:
     return found
 
 
-def _all_elements(model: Model, kind: OutputKind) -> list[str]:
+def _all_elements(model: Model, kind: InputKind | OutputKind) -> list[str]:
     """Every element once, "" for a kind that has none."""
     known = list(kind.elements(model))
     if kind.elements is _coordinates:

@@ -67,7 +67,7 @@ class Columns:
     def key(self) -> str:
         """Text that identifies it."""
         numbers = (self.coordinates, self.rates, self.tau, self.wrenches, self.parameters)
-        return f"linear {numbers} loaded {self.loaded}"
+        return f"{numbers} loaded {self.loaded} linearise"
 
 
 def linear_motion(
@@ -246,7 +246,8 @@ def _square(A: Matrix) -> tuple[Callable[[Matrix], Matrix], Matrix]:
     S = mirrored(A @ A.T)
     inverse = semidefinite(S)
     D, _, order = ca.ldl(S + ca.diag(regularisation(S)), True)
-    pivots = ca.vec(D) / ca.diag(S)[order]
+    own = ca.diag(S)[order]
+    pivots = ca.vec(D) / ca.if_else(own > 0, own, 1) * (own > 0)
 
     def solve(b: Matrix) -> Matrix:
         x = A.T @ inverse(b)
