@@ -49,6 +49,9 @@ from cardan.model.row import Law, RowLabel, RowTable
 
 if TYPE_CHECKING:
     from cardan import mechanisms, textbook
+    from cardan.analysis.linear_model import LinearModel
+    from cardan.analysis.linearise import linearise
+    from cardan.analysis.modes import Mode, Modes, modes
     from cardan.formulation.formulation import Formulation
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
@@ -140,6 +143,9 @@ __version__ = "0.1.0"
 _LAZY = {
     name: module
     for module, names in {
+        "analysis.linear_model": "LinearModel",
+        "analysis.linearise": "linearise",
+        "analysis.modes": "Mode Modes modes",
         "formulation.formulation": "Formulation",
         "formulation.registry": "add_formulation",
         "formulation.tree": "TreeFormulation",
@@ -192,20 +198,21 @@ __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "CompiledFunction", "Constraint",
     "Cylindrical", "Derivatives", "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind",
     "Formulation", "Free", "Gear", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData",
-    "JointType", "Kind", "Law", "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem",
-    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta",
-    "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SpatialParticles", "Spherical",
-    "State", "Store", "Symbols", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer",
-    "actuation", "add_force", "add_formulation", "add_joint", "add_method", "assemble", "bias_force",
-    "body_accelerations", "body_poses", "body_twists", "casadi_function", "center_of_mass", "centroidal_momentum",
-    "check", "compile", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw",
-    "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
-    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
-    "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load",
-    "load_mechanism", "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles",
-    "particles_in_space", "plus", "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles",
-    "save", "set_threads", "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook", "torch_function",
-    "torch_simulate", "undetermined_reactions", "view", "vjp", "weighted_hessian",
+    "JointType", "Kind", "Law", "LinearModel", "LoopError", "Mechanism", "Mode", "Model", "ModelError", "Modes",
+    "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid",
+    "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
+    "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Trajectory", "TreeFormulation",
+    "Universal", "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
+    "assemble", "bias_force", "body_accelerations", "body_poses", "body_twists", "casadi_function", "center_of_mass",
+    "centroidal_momentum", "check", "compile", "condition", "constraint_jacobian", "constraint_residual",
+    "coriolis_matrix", "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
+    "gravity_force", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix",
+    "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp",
+    "kinetic_energy", "linearise", "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms", "modes",
+    "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "potential_energy", "power", "rates",
+    "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate", "subtree_kinetic_energy",
+    "subtree_momentum", "textbook", "torch_function", "torch_simulate", "undetermined_reactions", "view", "vjp",
+    "weighted_hessian",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
