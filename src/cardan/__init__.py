@@ -50,6 +50,7 @@ from cardan.model.row import Law, RowLabel, RowTable
 
 if TYPE_CHECKING:
     from cardan import mechanisms, textbook
+    from cardan.analysis.continuation import EquilibriumPath, equilibrium_path
     from cardan.analysis.equilibrium import Equilibrium, equilibrium
     from cardan.formulation.formulation import Formulation
     from cardan.formulation.registry import add_formulation
@@ -140,6 +141,7 @@ __version__ = "0.1.0"
 _LAZY = {
     name: module
     for module, names in {
+        "analysis.continuation": "EquilibriumPath equilibrium_path",
         "analysis.equilibrium": "Equilibrium equilibrium",
         "formulation.formulation": "Formulation",
         "formulation.registry": "add_formulation",
@@ -189,7 +191,7 @@ _LAZY = {
 
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "CompiledFunction", "Constraint",
-    "Cylindrical", "Derivatives", "DormandPrince", "Equilibrium", "EquilibriumError", "Event", "EventRecord", "Field", "FileError", "ForceKind",
+    "Cylindrical", "Derivatives", "DormandPrince", "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event", "EventRecord", "Field", "FileError", "ForceKind",
     "Formulation", "Free", "Gear", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData",
     "JointType", "Kind", "Law", "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem",
     "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta",
@@ -198,7 +200,7 @@ __all__ = [
     "actuation", "add_force", "add_formulation", "add_joint", "add_method", "assemble", "bias_force",
     "body_accelerations", "body_poses", "body_twists", "casadi_function", "center_of_mass", "centroidal_momentum",
     "check", "compile", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw",
-    "equations", "equilibrium", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
+    "equations", "equilibrium", "equilibrium_path", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
     "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
     "javascript", "jax_function", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load", "load_mechanism",
     "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "particles_in_space",

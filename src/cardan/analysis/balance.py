@@ -24,7 +24,7 @@ from cardan.algebra.matrix import Matrix
 from cardan.formulation.derivative import PARAMETERS
 from cardan.formulation.dynamics import inverse_dynamics, parts_at, time_of, time_port
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
+from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity, port_shape
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.derivatives import with_derivatives
 from cardan.model.model import Model
@@ -57,7 +57,9 @@ def balance(model: Model, formulation: Formulation, moving: bool) -> Quantity:
         written = [r, rows.J, rows.phi, rows.J @ symbols["v"] - rows.beta, rows.J @ symbols["a"] - rows.gamma]
         still = {"v": ca.SX(model.nv, 1), "a": ca.SX(model.nv, 1), "t": time_of(given)}
         at = [given.get(name, still.get(name)) for name in names]
-        r, J, phi, rate, acceleration = ca.Function("balance", [*symbols.values()], written).call(at)
+        free = [given["p"]] if "p" in given else []
+        whole = ca.Function("balance", [*symbols.values(), *free], written)
+        r, J, phi, rate, acceleration = whole.call([*at, *free])
         if nl:
             r = r + J.T @ given["lam"]
         return [ca.vertcat(r, phi, *((rate, acceleration) if moving else ()))]
@@ -66,6 +68,19 @@ def balance(model: Model, formulation: Formulation, moving: bool) -> Quantity:
     size = model.nv + nl * (3 if moving else 1)
     name = "steady balance" if moving else "balance"
     return Quantity(name, inputs, (("balance", fixed(size)),), write=write, shapes=shapes)
+
+
+def resistance(model: Model, formulation: Formulation) -> Quantity:
+    """The forces `r` (nv,) as a function of the rates, nothing accelerating: for their derivative by `v`."""
+    inputs = ("q", "v", *time_port(model))
+
+    def write(model: Model, given: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        none = {"a": ca.SX(model.nv, 1), "wrenches": ca.SX(model.nb, 6)}
+        return [inverse_dynamics(model, formulation).graph(model, {**given, **none})[0]]
+
+    return Quantity("resistance", inputs, (("r", per_velocity),), write=write)
 
 
 @dataclass(frozen=True, eq=False)

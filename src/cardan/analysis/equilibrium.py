@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-10
 ITERATIONS = 200
+STEADY = 1e-8  # of the forces that act, times the largest rate: less drift is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,8 @@ class Equilibrium:
         unstable: (...) how many directions are unstable; -1 where nothing was found.
         neutral: (...) how many directions are neutral.
         eigenvalues: (..., n) of small disturbances `exp(s t)`, 1/s, complex; largest real part first.
-        drift: (...), N m/s or N/s: how fast the balance is lost in steady motion; zero where the motion is steady.
+        is_steady: (...) bool: the balance lasts while the mechanism moves on; always so at rest.
+        drift: (...), N m/s or N/s: how fast the balance is lost as the mechanism moves on.
 
     """
 
@@ -71,17 +73,13 @@ class Equilibrium:
     unstable: np.ndarray
     neutral: np.ndarray
     eigenvalues: np.ndarray
+    is_steady: np.ndarray
     drift: np.ndarray
 
     @property
     def is_stable(self) -> np.ndarray:
         """Whether (...) no direction is unstable; neutral directions may be left."""
         return np.asarray(self.unstable == 0)
-
-    @property
-    def is_steady(self) -> np.ndarray:
-        """Whether (...) the balance lasts while the mechanism moves on; always so at rest."""
-        return np.asarray(np.abs(self.drift) <= 1e-6 * np.maximum(self._forces, 1e-300)) | (self.drift == 0)
 
     @property
     def kind(self) -> np.ndarray:
@@ -106,10 +104,6 @@ class Equilibrium:
     def potential_energy(self) -> np.ndarray:
         """Potential energy (...), J, of gravity and springs."""
         return np.asarray(potential_energy(self.model, self.q))
-
-    @cached_property
-    def _forces(self) -> np.ndarray:
-        return np.asarray(np.abs(self.reactions).max(axis=(-2, -1), initial=0.0) + np.abs(self.tau).max(-1, initial=0.0))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -146,7 +140,7 @@ class Equilibrium:
         flat = {
             name: _of_batch(getattr(self, name), len(self.shape))[chosen]
             for name in ("q", "v", "a", "tau", "wrenches", "residual", "iterations", "found", "why", "unstable",
-                         "neutral", "eigenvalues", "drift")
+                         "neutral", "eigenvalues", "is_steady", "drift")
         }  # fmt: skip
         unknowns = {name: x.reshape(-1)[chosen] for name, x in self.unknowns.items()}
         model = self.model
@@ -308,12 +302,13 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     empty = np.zeros((0, task.model.nv))
     v, a, tau = (point.v, point.a, point.tau) if point is not None else (empty, empty, empty)
     drift = np.zeros(n) if point is None or not task.moving else _drift(point)
+    steady = drift <= STEADY * found.size * np.abs(v).max(axis=-1, initial=0.0)
     result = Equilibrium(
         model, task.formulation,
         *(_shaped(y, shape) for y in (found.q, v, a, tau)), task.t, _shaped(task.wrenches, shape), unknowns,
         tuple(task.model.coordinate_names[k] for k in task.held),
         *(_shaped(y, shape) for y in (rest, found.iterations, is_found, why, unstable, neutral, judged.eigenvalues,
-                                      drift)),
+                                      steady, drift)),
     )  # fmt: skip
     if strict and not is_found.all():
         raise _error(task, result, is_found, why, shape)

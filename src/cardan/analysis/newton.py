@@ -20,7 +20,7 @@ from cardan.analysis.balance import CLOSED, Point, Task, moved, point_at
 
 RADIUS, LONGEST = 0.5, 1e3  # rad and m: the first trust radius, and the largest
 KICK = 1e-2  # rad and m: away from an unstable equilibrium
-AWAY = 1e6  # rad and m: who has gone that far has no equilibrium
+AWAY = 1e4  # rad and m: who has gone that far has no equilibrium
 SOFT = 1e-10  # of the largest stiffness: less is none
 SETTLED = 0.3  # at rounding the rest does not fall below this part of itself
 
@@ -163,7 +163,8 @@ def _downhill_step(point: Point, radius: np.ndarray, small: np.ndarray) -> tuple
     h, E = np.linalg.eigh((H + np.swapaxes(H, 1, 2)) / 2)
     most = np.abs(h).max(axis=-1, initial=0.0)[:, None]
     c = np.einsum("nij,ni->nj", E, point.F)
-    step = -np.einsum("nij,nj->ni", E, c / np.maximum(np.maximum(np.abs(h), 1e-8 * most), 1e-300))
+    least = np.maximum(1e-8 * most, np.linalg.norm(c, axis=-1)[:, None] / (10 * radius)[:, None])
+    step = -np.einsum("nij,nj->ni", E, c / np.maximum(np.maximum(np.abs(h), least), 1e-300))
     length = np.linalg.norm(step, axis=-1)
     step *= np.minimum(1.0, radius / np.maximum(length, 1e-300))[:, None]
     kicked = small & ((h < -SOFT * most).any(axis=-1))

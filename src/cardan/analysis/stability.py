@@ -2,7 +2,8 @@
 
 Disturbances `z` obey `M z'' + D z' + K z = 0`. At rest, where the stiffness `K` is symmetric (forces have a potential)
 and nothing feeds energy in, every negative eigenvalue of `K` is an unstable direction, with damping and without
-(Kelvin and Tait; Chetaev), and a zero one a neutral direction. Else the eigenvalues `s` of the motion `exp(s t)` decide.
+(Kelvin and Tait; Chetaev), and a zero one a neutral direction. Else the
+eigenvalues `s` of the motion `exp(s t)` decide: unstable directions are those that grow.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cardan.analysis.balance import Point, Task, point_at
+from cardan.analysis.balance import Point, Task, point_at, resistance
+from cardan.functions.derivatives import with_derivatives
+from cardan.structure.kernels import time_argument, tree_kernel
 
 SOFT = 1e-10  # of the largest stiffness: less is none
 STILL = 1e-6  # of the largest eigenvalue: rounding of a multiple eigenvalue grows to its root
@@ -32,27 +35,32 @@ class Stability:
 def stability(task: Task, q: np.ndarray, x: np.ndarray) -> Stability:
     """Judge configurations (n, nq) that are balanced. What a drive holds stays held."""
     kept = tuple(sorted(set(task.held) & set(task.driven)))
-    # as a steady motion: with the inertia and the forces that depend on rates
-    full = replace(task, held=kept, driven=kept, changes=(), moving=True, p=task.values(x), v=_rates_of(task, q, x),
-                   tau=_drives_of(task, q, x))  # fmt: skip
+    here = point_at(task, q, x)
+    # the drives and rates found are now given, and whatever no drive holds is free
+    full = replace(task, held=kept, driven=kept, changes=(), p=task.values(x), v=here.v, tau=here.tau)
     return judged(point_at(full, q, np.zeros((len(q), 0))))
 
 
-def _rates_of(task: Task, q: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return point_at(task, q, x).v if task.moving else np.zeros((len(q), task.model.nv))
-
-
-def _drives_of(task: Task, q: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return point_at(task, q, x).tau
+def _inertia_and_damping(point: Point) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives (n, nv, nv) of the forces by accelerations and by rates; the constraints' own accelerations too."""
+    task, parts = point.task, point.parts
+    if task.moving:
+        M = parts.of(0, "a")
+        return M, parts.of(0, "v") - M @ point.P @ parts.of(3, "v")
+    model = task.model_at(point.x)
+    M = np.asarray(tree_kernel(model, "mass_matrix")(point.q))
+    if not model.forces:
+        return M, np.zeros_like(M)
+    args = (point.q, np.zeros_like(point.v), *time_argument(model, task.t))
+    written = resistance(task.model, task.formulation)
+    return M, with_derivatives(task.owner, model, "v", "tangent", written, task.formulation, args)["v"]
 
 
 def judged(point: Point) -> Stability:
-    """Stability at a point of a moving mechanism whose held coordinates are those that are driven."""
-    W, Y, parts, n = point.W, point.Y, point.parts, len(point.q)
-    K = point.A
+    """Stability at a point whose held coordinates are those that are driven."""
+    W, Y, K, n = point.W, point.Y, point.A, len(point.q)
     Yt = np.swapaxes(Y, 1, 2)
-    M = Yt @ parts.of(0, "a") @ Y
-    D = Yt @ (parts.of(0, "v") - parts.of(0, "a") @ point.P @ parts.of(3, "v")) @ Y
+    M, D = (Yt @ part @ Y for part in _inertia_and_damping(point))
     at_rest = np.abs(point.v).max(axis=-1, initial=0.0) == 0.0
     k = K.shape[-1]
     values = np.full((n, k + Y.shape[-1]), np.nan + 0j)
@@ -75,7 +83,7 @@ def judged(point: Point) -> Stability:
         else:
             largest = np.abs(s).max(initial=0.0)
             unstable[i] = (s.real > STILL * largest).sum()
-            neutral[i] = (np.abs(s) <= STILL * largest).sum()
+            neutral[i] = len(w) - (np.linalg.svd(Ki, compute_uv=False) > SOFT * most).sum()
     return Stability(unstable, neutral, values, stiffness)
 
 
