@@ -33,7 +33,7 @@ from cardan.structure.kernels import time_argument, tree_kernel
 from cardan.structure.rows import row_sizes
 
 RANK = 1e-9  # of the largest singular value of the rows: smaller ones are zero
-CLOSED = 1e-11  # m or rad: loops are closed to this, relative to the mechanism's size
+CLOSED, ROUNDING = 1e-11, 3e-15  # gaps relative to the mechanism's size: a step is refused, a loop is closed
 CLOSING_STEPS = 12
 
 
@@ -338,23 +338,22 @@ def closed(task: Task, q: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.nda
     nl = len(task.model.rows)
     if not nl:
         return q, np.zeros(len(q))
-    model, scale = task.model_at(x), row_sizes(task.model)
-    held = np.broadcast_to(np.eye(model.nv)[list(task.held)], (len(q), len(task.held), model.nv))
-    gap = np.full(len(q), np.inf)
+    scale, at = row_sizes(task.model), time_argument(task.model, task.t)
+    q, gap = np.array(q), np.zeros(len(q))
+    left = np.arange(len(q))
     for _ in range(CLOSING_STEPS):
-        phi, rows = (np.asarray(y) for y in constraint_kernels(model)[0](q, *time_argument(model, task.t)))
-        gap = np.abs(phi / scale).max(axis=-1)
-        if not (gap > 1e-15).any() or not np.isfinite(gap).all():
+        here = task.part(left)
+        model = here.model_at(x[left])
+        phi, rows = (np.asarray(y) for y in constraint_kernels(model)[0](q[left], *at))
+        gap[left] = np.abs(phi / scale).max(axis=-1)
+        wide = ~(gap[left] <= ROUNDING) & np.isfinite(gap[left])
+        left, phi, rows = left[wide], phi[wide], rows[wide]
+        if not len(left):
             break
+        held = np.broadcast_to(np.eye(model.nv)[list(task.held)], (len(left), len(task.held), model.nv))
         inverse = Directions.of(np.concatenate([rows / scale[:, None], held], axis=1)).inverse[:, :, :nl]
-        step = -_times(inverse, phi / scale)
-        moved = np.asarray(tree_kernel(model, "plus")(q, step))
-        after = np.abs(constraint_kernels(model)[0](moved, *time_argument(model, task.t))[0] / scale).max(axis=-1)
-        better = (after < gap) | (gap > CLOSED)
-        if not better.any():
-            break
-        q, gap = np.where(better[:, None], moved, q), np.where(better, after, gap)
-    return q, gap
+        q[left] = tree_kernel(task.model, "plus")(q[left], -_times(inverse, phi / scale))
+    return q, np.where(np.isfinite(gap), gap, np.inf)
 
 
 def moved(task: Task, q: np.ndarray, x: np.ndarray, dq: np.ndarray, dx: np.ndarray) -> tuple[np.ndarray, ...]:

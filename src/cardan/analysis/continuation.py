@@ -21,7 +21,7 @@ import numpy as np
 from cardan.analysis.balance import CLOSED, Change, Point, Task, moved, point_at
 from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished
 from cardan.analysis.newton import FOUND, Search, search
-from cardan.analysis.stability import Stability, stability
+from cardan.analysis.stability import SYMMETRIC, Stability, stability
 from cardan.analysis.task import along_rates, change_of, coordinates_of, names_of, read_task, start_of
 from cardan.errors import EquilibriumError, InputError
 from cardan.formulation.formulation import Formulation
@@ -358,7 +358,7 @@ class Walk:
         """Functions that change sign between two nodes where the stiffness is singular."""
         k = before.point.n_directions
         rows = before.point.A.shape[1]
-        if self.task.is_symmetric and len(self.task.changes) == 1:
+        if self.task.is_symmetric and len(self.task.changes) == 1 and self._is_conservative(before, after):
             counts = [int((self._stiffness(node) < 0).sum()) for node in (before, after)]
             return [lambda node, i=i: float(self._stiffness(node)[i]) for i in range(min(counts), max(counts))]
         inner = lambda node: self.columns(node.point)[:, :-1]
@@ -367,6 +367,12 @@ class Walk:
         test = lambda node: float(np.sign(np.linalg.det(inner(node))) * np.linalg.svd(inner(node))[1].min(initial=1.0))
         start, forward = test(before), self._oriented(before, after)
         return [lambda node: test(node) * self._oriented(before, node)] if start * test(after) * forward < 0 else []
+
+    @staticmethod
+    def _is_conservative(*nodes: Node) -> bool:
+        """Whether the stiffness is symmetric at all nodes."""
+        inner = [node.point.A[0][:, : node.point.n_directions] for node in nodes]
+        return all(np.abs(K - K.T).max(initial=0.0) <= SYMMETRIC * np.abs(K).max(initial=0.0) for K in inner)
 
     @staticmethod
     def _stiffness(node: Node) -> np.ndarray:

@@ -63,40 +63,70 @@ def judged(point: Point) -> Stability:
     M, D = (Yt @ part @ Y for part in _inertia_and_damping(point))
     at_rest = np.abs(point.v).max(axis=-1, initial=0.0) == 0.0
     k = K.shape[-1]
-    values = np.full((n, k + Y.shape[-1]), np.nan + 0j)
-    unstable, neutral = np.zeros(n, dtype=int), np.zeros(n, dtype=int)
-    stiffness = np.full((n, k), np.nan)
-    for i in range(n):
-        # columns of zeros fill up where a system has fewer directions than others
-        w, y = (np.flatnonzero(np.abs(B[i]).max(axis=0, initial=0.0) > 0) for B in (W, Y))
-        Ki, Di, Mi = K[i][np.ix_(y, w)], D[i][np.ix_(y, y)], M[i][np.ix_(y, y)]
-        s = motions(Mi, Di, Ki, Yt[i][y] @ W[i][:, w])
-        values[i, : len(s)] = s
-        most = np.abs(Ki).max(initial=0.0)
-        if len(w) == len(y) and len(w):
-            stiffness[i, : len(w)] = np.linalg.eigvalsh((Ki + Ki.T) / 2)
-        own = stiffness[i, : len(w)]
-        conservative = len(w) == len(y) and np.abs(Ki - Ki.T).max(initial=0.0) <= SYMMETRIC * most
-        feeds = len(y) and np.linalg.eigvalsh((Di + Di.T) / 2)[0] < -1e-9 * np.abs(Di).max(initial=0.0)
-        if conservative and (not feeds) and (at_rest[i] or (own > SOFT * most).all()):
-            unstable[i], neutral[i] = (own < -SOFT * most).sum(), (np.abs(own) <= SOFT * most).sum()
-        else:
-            largest = np.abs(s).max(initial=0.0)
-            unstable[i] = (s.real > STILL * largest).sum()
-            neutral[i] = len(w) - (np.linalg.svd(Ki, compute_uv=False) > SOFT * most).sum()
-    return Stability(unstable, neutral, values, stiffness)
+    found = Stability(
+        np.zeros(n, dtype=int), np.zeros(n, dtype=int), np.full((n, k + Y.shape[-1]), np.nan + 0j), np.full((n, k), np.nan)
+    )
+    # columns of zeros fill up where a system has fewer directions than others
+    real = np.concatenate([np.abs(B).max(axis=1, initial=0.0) > 0 for B in (W, Y)], axis=1)
+    for pattern in np.unique(real, axis=0):
+        which = np.flatnonzero((real == pattern).all(axis=1))
+        w, y = np.flatnonzero(pattern[:k]), np.flatnonzero(pattern[k:])
+        own = [B[which][:, y][:, :, c] for B, c in ((M, y), (D, y), (K, w))]
+        _judge(found, which, at_rest[which], *own, Yt[which][:, y] @ W[which][:, :, w])
+    return found
+
+
+def _judge(
+    found: Stability, which: np.ndarray, at_rest: np.ndarray, M: np.ndarray, D: np.ndarray, K: np.ndarray,
+    along: np.ndarray,
+) -> None:  # fmt: skip
+    """Judge systems with equally many directions, and write the findings down."""
+    s = motions(M, D, K, along)
+    found.eigenvalues[which, : s.shape[1]] = s
+    soft = SOFT * np.abs(K).max(axis=(1, 2), initial=0.0)[:, None]
+    largest = np.nanmax(np.abs(s), axis=1, initial=0.0)[:, None]
+    unstable = (s.real > STILL * largest).sum(axis=1)
+    neutral = K.shape[2] - (np.linalg.svd(K, compute_uv=False) > soft).sum(axis=1)
+    if K.shape[1] == K.shape[2]:
+        own = np.linalg.eigvalsh((K + _turned(K)) / 2)
+        found.stiffness[which, : own.shape[1]] = own
+        skew = np.abs(K - _turned(K)).max(axis=(1, 2), initial=0.0)[:, None]
+        feeding = np.linalg.eigvalsh((D + _turned(D)) / 2).min(axis=1, initial=0.0)
+        conservative = (skew * SOFT <= SYMMETRIC * soft)[:, 0]
+        conservative &= feeding >= -1e-9 * np.abs(D).max(axis=(1, 2), initial=0.0)
+        conservative &= at_rest | (own > soft).all(axis=1)
+        unstable = np.where(conservative, (own < -soft).sum(axis=1), unstable)
+    found.unstable[which], found.neutral[which] = unstable, neutral
+
+
+def _turned(A: np.ndarray) -> np.ndarray:
+    return np.swapaxes(A, 1, 2)
 
 
 def motions(M: np.ndarray, D: np.ndarray, K: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """Eigenvalues `s`, 1/s, of `z' = along^T w`, `M w' + D w + K z = 0`; freedoms without inertia have none."""
-    from scipy.linalg import eig
+    """Eigenvalues `s` (n, k), 1/s, of `z' = along^T w`, `M w' + D w + K z = 0`; largest real part first.
 
-    w, y = K.shape[1], K.shape[0]
+    Freedoms without inertia have none: NaN.
+    """
+    n, y, w = K.shape
+    found = np.full((n, w + y), np.nan + 0j)
     if w + y == 0:
-        return np.zeros(0, dtype=complex)
-    left = np.block([[np.zeros((w, w)), along.T], [-K, -D]])
-    right = np.block([[np.eye(w), np.zeros((w, y))], [np.zeros((y, w)), M]])
-    s = eig(left, right, right=False, homogeneous_eigvals=True)
-    finite = np.abs(s[1]) > 1e-12 * np.abs(s[0])
-    found = s[0][finite] / s[1][finite]
-    return np.asarray(found[np.lexsort((found.imag, -found.real))])
+        return found
+    left = np.zeros((n, w + y, w + y))
+    left[:, :w, w:], left[:, w:, :w], left[:, w:, w:] = _turned(along), -K, -D
+    heavy = np.ones(n, dtype=bool)
+    if y:
+        inertia = np.linalg.eigvalsh((M + _turned(M)) / 2)
+        heavy = inertia[:, 0] > 1e-12 * inertia[:, -1]
+        left[heavy, w:] = np.linalg.solve(M[heavy], left[heavy, w:])
+    found[heavy] = np.linalg.eigvals(left[heavy])
+    for i in np.flatnonzero(~heavy):
+        from scipy.linalg import eigvals
+
+        right = np.eye(w + y)
+        right[w:, w:] = M[i]
+        s, below = eigvals(left[i], right, homogeneous_eigvals=True)
+        finite = np.abs(below) > 1e-12 * np.abs(s)
+        found[i, : finite.sum()] = s[finite] / below[finite]
+    order = np.lexsort((found.imag, -found.real), axis=-1)  # NaN comes last
+    return np.take_along_axis(found, order, axis=1)

@@ -148,7 +148,9 @@ def _parameter_changes(owner: str, what: str, model: Model, name: str, index: in
         nominal = abs(float(parameter.nominal.flat[k]))
         label = name if parameter.size == 1 else f"{name}[{k}]"
         none = np.zeros(model.nv)
-        found.append(Change(label, parameter.unit, p, none, none, none, nominal or 1.0))
+        units = parameter.unit.split(", ")  # of a wrench: those of moment and force
+        unit = units[2 * k // parameter.size] if len(units) == 2 else parameter.unit
+        found.append(Change(label, unit, p, none, none, none, nominal or 1.0))
     return found
 
 
