@@ -264,9 +264,10 @@ def point_at(task: Task, q: np.ndarray, x: np.ndarray) -> Point:
     if task.moving:
         a = -_times(P, parts.value[:, parts.rows(3)])
         r = r + _times(parts.of(0, "a"), a)
-    mu = -_times(np.swapaxes(test.inverse, 1, 2), r)
-    lam, drives = mu[:, :nl] / scale[:, 0], np.zeros_like(tau)
-    drives[:, list(task.driven)] = -mu[:, nl:]
+    drives = np.zeros_like(tau)
+    drives[:, list(task.driven)] = _smallest_drives(J, driven, r)
+    bearing = test if not task.driven else Directions.of(J)
+    lam = -_times(np.swapaxes(bearing.inverse, 1, 2), r - drives)[:, :nl] / scale[:, 0]
     if nl:
         parts = _parts(task, model, q, v, a, lam)
     force = parts.value[:, : model.nv] - tau - drives
@@ -284,6 +285,14 @@ def point_at(task: Task, q: np.ndarray, x: np.ndarray) -> Point:
     return Point(
         task, q, x, v, a, lam, tau + drives, force, F, Y @ dv, dq, W, test.null, P, np.max(sizes, axis=0), parts
     )  # fmt: skip
+
+
+def _smallest_drives(J: np.ndarray, driven: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """Drives (n, driven), the smallest that with constraint forces bear `r` (n, nv) as far as they can."""
+    if not driven.shape[1]:
+        return np.zeros((len(r), 0))
+    open_ = np.swapaxes(Directions.of(J).null, 1, 2)  # directions in which constraints do no work
+    return _times(np.linalg.pinv(open_ @ np.swapaxes(driven, 1, 2), rcond=RANK), _times(open_, r))
 
 
 def _rates(

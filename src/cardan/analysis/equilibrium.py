@@ -51,7 +51,7 @@ class Equilibrium:
         unstable: (...) how many directions are unstable; -1 where nothing was found.
         neutral: (...) how many directions are neutral.
         eigenvalues: (..., n) of small disturbances `exp(s t)`, 1/s, complex; largest real part first.
-        is_steady: (...) bool: the balance lasts while the mechanism moves on; always so at rest.
+        is_steady: (...) bool: the balance lasts while the mechanism moves on, and nothing accelerates; so at rest.
         drift: (...), N m/s or N/s: how fast the balance is lost as the mechanism moves on.
 
     """
@@ -302,7 +302,8 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     empty = np.zeros((0, task.model.nv))
     v, a, tau = (point.v, point.a, point.tau) if point is not None else (empty, empty, empty)
     drift = np.zeros(n) if point is None or not task.moving else _drift(point)
-    steady = drift <= STEADY * found.size * np.abs(v).max(axis=-1, initial=0.0)
+    fastest = np.abs(v).max(axis=-1, initial=0.0)
+    steady = (drift <= STEADY * found.size * fastest) & (np.abs(a).max(axis=-1, initial=0.0) <= STEADY * fastest**2)
     result = Equilibrium(
         model, task.formulation,
         *(_shaped(y, shape) for y in (found.q, v, a, tau)), task.t, _shaped(task.wrenches, shape), unknowns,

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cardan.analysis.balance import Point, Task, point_at, resistance
+from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.tree import RATES
 from cardan.functions.derivatives import with_derivatives
 from cardan.structure.kernels import time_argument, tree_kernel
 
@@ -56,11 +58,32 @@ def _inertia_and_damping(point: Point) -> tuple[np.ndarray, np.ndarray]:
     return M, with_derivatives(task.owner, model, "v", "tangent", written, task.formulation, args)["v"]
 
 
+def _turning(point: Point) -> np.ndarray:
+    """`C` (n, nv, nv) with `delta' = dv + C delta`: how a displacement changes because its axes move with the rates.
+
+    `q = plus(q0, delta)` moves with `N(q) v`, so that `N C delta` is the difference of the two second derivatives. It
+    is zero for joints whose rates are those of their coordinates.
+    """
+    n, model, v = len(point.q), point.task.model, point.v
+    if model.nq == model.nv or not point.task.moving:
+        return np.zeros((n, model.nv, model.nv))
+
+    def by_q(rates: np.ndarray) -> np.ndarray:
+        q = point.q if rates.ndim == 2 else point.q[:, None]
+        return with_derivatives(point.task.owner, model, "q", "tangent", RATES, SPATIAL, (q, rates))["q"]
+
+    units = np.broadcast_to(np.eye(model.nv), (n, model.nv, model.nv))
+    N = np.swapaxes(np.asarray(tree_kernel(model, "rates")(point.q[:, None], units)), 1, 2)
+    own = np.swapaxes((by_q(units) @ v[:, None, :, None])[..., 0], 1, 2)
+    return np.asarray(np.linalg.pinv(N) @ (by_q(v) - own))
+
+
 def judged(point: Point) -> Stability:
     """Stability at a point whose held coordinates are those that are driven."""
     W, Y, K, n = point.W, point.Y, point.A, len(point.q)
     Yt = np.swapaxes(Y, 1, 2)
     M, D = (Yt @ part @ Y for part in _inertia_and_damping(point))
+    C = np.swapaxes(W, 1, 2) @ _turning(point) @ W
     at_rest = np.abs(point.v).max(axis=-1, initial=0.0) == 0.0
     k = K.shape[-1]
     found = Stability(
@@ -71,17 +94,17 @@ def judged(point: Point) -> Stability:
     for pattern in np.unique(real, axis=0):
         which = np.flatnonzero((real == pattern).all(axis=1))
         w, y = np.flatnonzero(pattern[:k]), np.flatnonzero(pattern[k:])
-        own = [B[which][:, y][:, :, c] for B, c in ((M, y), (D, y), (K, w))]
+        own = [B[which][:, rows][:, :, columns] for B, rows, columns in ((M, y, y), (D, y, y), (K, y, w), (C, w, w))]
         _judge(found, which, at_rest[which], *own, Yt[which][:, y] @ W[which][:, :, w])
     return found
 
 
 def _judge(
     found: Stability, which: np.ndarray, at_rest: np.ndarray, M: np.ndarray, D: np.ndarray, K: np.ndarray,
-    along: np.ndarray,
+    C: np.ndarray, along: np.ndarray,
 ) -> None:  # fmt: skip
     """Judge systems with equally many directions, and write the findings down."""
-    s = motions(M, D, K, along)
+    s = motions(M, D, K, C, along)
     found.eigenvalues[which, : s.shape[1]] = s
     soft = SOFT * np.abs(K).max(axis=(1, 2), initial=0.0)[:, None]
     largest = np.nanmax(np.abs(s), axis=1, initial=0.0)[:, None]
@@ -94,7 +117,7 @@ def _judge(
         feeding = np.linalg.eigvalsh((D + _turned(D)) / 2).min(axis=1, initial=0.0)
         conservative = (skew * SOFT <= SYMMETRIC * soft)[:, 0]
         conservative &= feeding >= -1e-9 * np.abs(D).max(axis=(1, 2), initial=0.0)
-        conservative &= at_rest | (own > soft).all(axis=1)
+        conservative &= at_rest | ((own > soft).all(axis=1) & ~C.any(axis=(1, 2)))
         unstable = np.where(conservative, (own < -soft).sum(axis=1), unstable)
     found.unstable[which], found.neutral[which] = unstable, neutral
 
@@ -103,8 +126,8 @@ def _turned(A: np.ndarray) -> np.ndarray:
     return np.swapaxes(A, 1, 2)
 
 
-def motions(M: np.ndarray, D: np.ndarray, K: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """Eigenvalues `s` (n, k), 1/s, of `z' = along^T w`, `M w' + D w + K z = 0`; largest real part first.
+def motions(M: np.ndarray, D: np.ndarray, K: np.ndarray, C: np.ndarray, along: np.ndarray) -> np.ndarray:
+    """Eigenvalues `s` (n, k), 1/s, of `z' = along^T w + C z`, `M w' + D w + K z = 0`; largest real part first.
 
     Freedoms without inertia have none: NaN.
     """
@@ -113,7 +136,7 @@ def motions(M: np.ndarray, D: np.ndarray, K: np.ndarray, along: np.ndarray) -> n
     if w + y == 0:
         return found
     left = np.zeros((n, w + y, w + y))
-    left[:, :w, w:], left[:, w:, :w], left[:, w:, w:] = _turned(along), -K, -D
+    left[:, :w, :w], left[:, :w, w:], left[:, w:, :w], left[:, w:, w:] = C, _turned(along), -K, -D
     heavy = np.ones(n, dtype=bool)
     if y:
         inertia = np.linalg.eigvalsh((M + _turned(M)) / 2)
