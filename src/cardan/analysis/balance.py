@@ -58,7 +58,7 @@ def balance(model: Model, formulation: Formulation, moving: bool) -> Quantity:
         still = {"v": ca.SX(model.nv, 1), "a": ca.SX(model.nv, 1), "t": time_of(given)}
         at = [given.get(name, still.get(name)) for name in names]
         free = [given["p"]] if "p" in given else []
-        whole = ca.Function("balance", [*symbols.values(), *free], written)
+        whole: Any = ca.Function("balance", [*symbols.values(), *free], written)
         r, J, phi, rate, acceleration = whole.call([*at, *free])
         if nl:
             r = r + J.T @ given["lam"]
@@ -295,9 +295,7 @@ def _smallest_drives(J: np.ndarray, driven: np.ndarray, r: np.ndarray) -> np.nda
     return _times(np.linalg.pinv(open_ @ np.swapaxes(driven, 1, 2), rcond=RANK), _times(open_, r))
 
 
-def _rates(
-    task: Task, model: Model, q: np.ndarray, x: np.ndarray, scale: np.ndarray, held: np.ndarray
-) -> np.ndarray:
+def _rates(task: Task, model: Model, q: np.ndarray, x: np.ndarray, scale: np.ndarray, held: np.ndarray) -> np.ndarray:
     """Rates (n, nv): those given, and the smallest others that the constraints ask for."""
     v = task.given_rates(x)
     if not len(model.rows):

@@ -1,4 +1,4 @@
-"""`cd.equilibrium_path`: equilibria followed along a parameter, a load, a rate or a held coordinate, past turning points.
+"""`cd.equilibrium_path`: equilibria along a parameter, a load, a rate or a held coordinate, past turning points.
 
 Pseudo-arclength continuation: a step along the tangent of the path, then Newton's method across it, with the exact
 derivatives of the balance. With `A = (F_z, F_s)`, `z` along the mechanism's own directions and `s` along the parameter:
@@ -164,7 +164,7 @@ class EquilibriumPath:
             raise InputError(f"branch: sign must be 1 or -1, got {sign!r}")
         walk = self._walk if points is None else replace(self._walk, points=whole("branch", "points", points))
         node = chosen.node
-        across = walk.across(node, chosen.critical) * sign
+        across = walk.across(node) * sign
         return walk.followed(replace(node, tangent=across), branching=True)
 
     def rows(self) -> list[tuple[str, str]]:
@@ -356,17 +356,24 @@ class Walk:
 
     def _tests(self, before: Node, after: Node) -> list[Callable[[Node], float]]:
         """Functions that change sign between two nodes where the stiffness is singular."""
-        k = before.point.n_directions
-        rows = before.point.A.shape[1]
         if self.task.is_symmetric and len(self.task.changes) == 1 and self._is_conservative(before, after):
             counts = [int((self._stiffness(node) < 0).sum()) for node in (before, after)]
-            return [lambda node, i=i: float(self._stiffness(node)[i]) for i in range(min(counts), max(counts))]
-        inner = lambda node: self.columns(node.point)[:, :-1]
-        if rows != k + len(self.task.changes) - 1:
+
+            def eigenvalue(i: int) -> Callable[[Node], float]:
+                return lambda node: float(self._stiffness(node)[i])
+
+            return [eigenvalue(i) for i in range(min(counts), max(counts))]
+        rows, columns = before.point.A.shape[1:]
+        if rows != columns - 1:
             return []
-        test = lambda node: float(np.sign(np.linalg.det(inner(node))) * np.linalg.svd(inner(node))[1].min(initial=1.0))
-        start, forward = test(before), self._oriented(before, after)
-        return [lambda node: test(node) * self._oriented(before, node)] if start * test(after) * forward < 0 else []
+
+        def signed(node: Node) -> float:
+            """The smallest singular value, with the sign of the determinant."""
+            inner = self.columns(node.point)[:, :-1]
+            least = float(np.linalg.svd(inner, compute_uv=False).min(initial=1.0))
+            return float(np.linalg.slogdet(inner)[0]) * least * self._oriented(before, node)
+
+        return [signed] if signed(before) * signed(after) < 0 else []
 
     @staticmethod
     def _is_conservative(*nodes: Node) -> bool:
@@ -385,9 +392,7 @@ class Walk:
         turn = np.linalg.det(before.point.W[0].T @ node.point.W[0])
         return float(np.sign(turn * np.linalg.det(before.point.Y[0].T @ node.point.Y[0])))
 
-    def _located(
-        self, before: Node, after: Node, h: float, test: Callable[[Node], float]
-    ) -> tuple[float, Node] | None:
+    def _located(self, before: Node, after: Node, h: float, test: Callable[[Node], float]) -> tuple[float, Node] | None:
         """The step and the node between two others, `h` apart, where a test changes sign."""
         from scipy.optimize import brentq
 
@@ -415,11 +420,13 @@ class Walk:
         A = self.columns(node.point)
         inner, last = A[:, :-1], A[:, -1]
         U, _, Vt = np.linalg.svd(inner)
-        critical = node.point.moves[0][:, :-1] @ (Vt[-1] * np.concatenate([np.ones(node.point.n_directions), self.scale[:-1]]))
+        critical = node.point.moves[0][:, :-1] @ (
+            Vt[-1] * np.concatenate([np.ones(node.point.n_directions), self.scale[:-1]])
+        )
         weight = max(float(np.linalg.norm(last)), 1e-10 * float(node.point.size[0]), 1e-300)
         return (TURNING if abs(U[:, -1] @ last) > 1e-5 * weight else BIFURCATION), critical
 
-    def across(self, node: Node, critical: np.ndarray) -> np.ndarray:
+    def across(self, node: Node) -> np.ndarray:
         """The direction of the other branch at a bifurcation, in the columns there: across the path's own."""
         A = self.columns(node.point)
         Vt = np.linalg.svd(A[:, :-1])[2]
@@ -435,13 +442,15 @@ class Walk:
         return finished(self.task, search_, (), False, False)
 
     def _result(self, nodes: list[Node], special: list[SpecialPoint], end: str) -> EquilibriumPath:
-        arrays = (np.concatenate([getattr(node.point, name) for node in nodes]) for name in ("q", "v", "tau"))
-        counts = (np.array([getattr(n.stability, name)[0] for n in nodes]) for name in ("unstable", "neutral"))
-        values = np.array([self.value(node.s) for node in nodes])
-        along = self.task.changes[-1].name
-        return EquilibriumPath(
-            self.task.model, along, self.unit, values, *arrays, *counts, tuple(special), end, self, tuple(nodes)
+        q, v, tau = (np.concatenate([getattr(node.point, name) for node in nodes]) for name in ("q", "v", "tau"))
+        unstable, neutral = (
+            np.array([getattr(n.stability, name)[0] for n in nodes]) for name in ("unstable", "neutral")
         )
+        values = np.array([self.value(node.s) for node in nodes])
+        return EquilibriumPath(
+            self.task.model, self.task.changes[-1].name, self.unit, values, q, v, tau, unstable, neutral,
+            tuple(special), end, self, tuple(nodes),
+        )  # fmt: skip
 
 
 def equilibrium_path(
@@ -460,7 +469,15 @@ def equilibrium_path(
             curve. "tau" is a factor on all drives given.
         to: the first and the last value; of a parameter with several numbers two arrays. A path that turns back is
             followed past the first value, as far again.
-        q: where to begin at the first value, and the options up to `formulation`: as in `cd.equilibrium`.
+        q: where to begin at the first value, as in `cd.equilibrium`.
+        tau: drives, as there.
+        rates: constant rates of joints, as there.
+        hold: joints that stay, as there.
+        solve_for: what else is unknown, as there.
+        wrenches: on the bodies, as there.
+        t: time, s.
+        stable: begin at a stable equilibrium.
+        formulation: whose equations of motion are used.
         points: most points of the path.
         max_step: longest step, of coordinates (rad and m) and of the range (1) together.
         tolerance: as in `cd.equilibrium`.
@@ -469,7 +486,9 @@ def equilibrium_path(
     """
     owner = "equilibrium_path"
     if not isinstance(model, Model):
-        raise InputError(f"{owner}: the first argument is a model, got {model!r:.80}; a Mechanism is built with build()")
+        raise InputError(
+            f"{owner}: the first argument is a model, got {model!r:.80}; a Mechanism is built with build()"
+        )
     model.require_one(owner)
     ends = _ends(owner, to)
     varied, firsts = _varied(owner, model, along, ends, tau)
@@ -480,7 +499,9 @@ def equilibrium_path(
         holding = [*holding, *([joint] if joint not in holding else [])]
         solve_for = solve_for if solve_for is None else [*names_of(owner, "solve_for", solve_for), joint]
         if model.q_slice(joint).stop - model.q_slice(joint).start != 1:
-            raise InputError(f"{owner}: along={along!r}: joint {joint!r} has several coordinates; vary a joint with one")
+            raise InputError(
+                f"{owner}: along={along!r}: joint {joint!r} has several coordinates; vary a joint with one"
+            )
         start[model.q_slice(joint)] = ends[0]
     if varied.v.any():
         turning[joint] = float(one(owner, "to", ends[0]))
@@ -490,9 +511,7 @@ def equilibrium_path(
         raise InputError(f"{owner}: it follows one mechanism at a time, got a batch of shape {shape}; call it for each")
     if along != "tau" and varied.tau[list(task.driven)].any():
         raise InputError(f"{owner}: along={along!r} is the drive of a joint that is held; leave the joint out of hold")
-    task = replace(
-        task, **{name: np.where(*firsts[name], getattr(task, name)) for name in ("p", "tau") if name in firsts}
-    )
+    task = replace(task, p=_placed(task.p, firsts["p"]), tau=_placed(task.tau, firsts["tau"]))
     tolerance = number(owner, "tolerance", tolerance, above=0)
     count = np.zeros((1, len(task.changes)))
     begin = search(task, assembled(task, start), count, tolerance, ITERATIONS, bool(stable))
@@ -533,7 +552,8 @@ def _varied(
             raise InputError(f"{owner}: along='tau' is a factor on the drives tau, and none are given")
         first, span = (float(one(owner, "to", x)) for x in (ends[0], ends[1] - ends[0]))
         change = Change("tau", "", np.zeros(model.parameters.size), none, none, span * drives)
-        return change, {"tau": (drives != 0, first * drives)}
+        nothing = np.zeros(model.parameters.size)
+        return change, {"p": (nothing > 0, nothing), "tau": (drives != 0, first * drives)}
     parts = change_of(owner, "along", model, along)
     firsts, spans = ends[0].ravel(), (ends[1] - ends[0]).ravel()
     if len(parts) != len(spans):
@@ -546,6 +566,12 @@ def _varied(
         return np.sum([w * getattr(c, name) for w, c in zip(weights, parts, strict=True)], axis=0)
 
     name, unit = (parts[0].name, parts[0].unit) if len(parts) == 1 else (along, "")
-    change = Change(name, unit, *(total(spans, field_) for field_ in ("p", "v", "q", "tau")))
+    p, v, q, tau = (total(spans, each) for each in ("p", "v", "q", "tau"))
+    change = Change(name, unit, p, v, q, tau)
     ones = np.ones(len(parts))
-    return change, {field_: (total(ones, field_) != 0, total(firsts, field_)) for field_ in ("p", "v", "q", "tau")}
+    return change, {each: (total(ones, each) != 0, total(firsts, each)) for each in ("p", "tau")}
+
+
+def _placed(x: np.ndarray, first: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """An array with its first values where they are varied."""
+    return np.where(first[0], first[1], x)

@@ -262,7 +262,7 @@ def assembled(task: Task, q: np.ndarray) -> np.ndarray:
         phi = np.asarray(constraint_kernels(model)[0](q, *time_argument(model, task.t))[0])
         open_ = np.flatnonzero(np.abs(phi).max(axis=-1) > CLOSED)
         for i in open_:
-            q[i] = assemble(model.one_of((i,)), q[i], hold=joints, t=task.t)[0]
+            q[i] = assemble(model.one_of((int(i),)), q[i], hold=joints, t=task.t)[0]
     q, gap = closed(task, q, none)
     if (gap > 1e-8).any():
         raise ModelError(
@@ -280,7 +280,7 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     is_found = found.outcome == FOUND
     why = np.full(n, "", dtype=object)
     for i in np.flatnonzero(~is_found):
-        why[i] = _failure(task, found, point, i)
+        why[i] = _failure(task, found, point, int(i))
     judged = _judged(task, found, is_found)
     unstable, neutral = (np.where(is_found, x, -1) for x in (judged.unstable, judged.neutral))
     if stable:
@@ -288,8 +288,8 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
             why[i] = _unstable(task, found.q[i], int(unstable[i]), judged.eigenvalues[i])
         is_found &= unstable == 0
     model, bad = _model_found(task, found.x, shape)
-    for i, sentence in bad.items():
-        why[i], is_found[i] = sentence, False
+    for k, sentence in bad.items():
+        why[k], is_found[k] = sentence, False
     names = [c.name for c in task.changes]
     base = [_given(task, c) for c in task.changes]
     unknowns = {
@@ -304,12 +304,15 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     drift = np.zeros(n) if point is None or not task.moving else _drift(point)
     fastest = np.abs(v).max(axis=-1, initial=0.0)
     steady = (drift <= STEADY * found.size * fastest) & (np.abs(a).max(axis=-1, initial=0.0) <= STEADY * fastest**2)
+    q, v, a, tau, loads, rest, counts, ok, said, unstable, neutral, eigenvalues, steady, drift = (
+        _shaped(y, shape)
+        for y in (found.q, v, a, tau, task.wrenches, rest, found.iterations, is_found, why, unstable, neutral,
+                  judged.eigenvalues, steady, drift)
+    )  # fmt: skip
     result = Equilibrium(
-        model, task.formulation,
-        *(_shaped(y, shape) for y in (found.q, v, a, tau)), task.t, _shaped(task.wrenches, shape), unknowns,
-        tuple(task.model.coordinate_names[k] for k in task.held),
-        *(_shaped(y, shape) for y in (rest, found.iterations, is_found, why, unstable, neutral, judged.eigenvalues,
-                                      steady, drift)),
+        model, task.formulation, q, v, a, tau, task.t, loads, unknowns,
+        tuple(task.model.coordinate_names[k] for k in task.held), rest, counts, ok, said, unstable, neutral,
+        eigenvalues, steady, drift,
     )  # fmt: skip
     if strict and not is_found.all():
         raise _error(task, result, is_found, why, shape)

@@ -87,23 +87,27 @@ def judged(point: Point) -> Stability:
     at_rest = np.abs(point.v).max(axis=-1, initial=0.0) == 0.0
     k = K.shape[-1]
     found = Stability(
-        np.zeros(n, dtype=int), np.zeros(n, dtype=int), np.full((n, k + Y.shape[-1]), np.nan + 0j), np.full((n, k), np.nan)
+        np.zeros(n, dtype=int),
+        np.zeros(n, dtype=int),
+        np.full((n, k + Y.shape[-1]), np.nan + 0j),
+        np.full((n, k), np.nan),
     )
     # columns of zeros fill up where a system has fewer directions than others
     real = np.concatenate([np.abs(B).max(axis=1, initial=0.0) > 0 for B in (W, Y)], axis=1)
     for pattern in np.unique(real, axis=0):
         which = np.flatnonzero((real == pattern).all(axis=1))
         w, y = np.flatnonzero(pattern[:k]), np.flatnonzero(pattern[k:])
-        own = [B[which][:, rows][:, :, columns] for B, rows, columns in ((M, y, y), (D, y, y), (K, y, w), (C, w, w))]
-        _judge(found, which, at_rest[which], *own, Yt[which][:, y] @ W[which][:, :, w])
+        blocks = ((M, y, y), (D, y, y), (K, y, w), (C, w, w))
+        own = tuple(B[which][:, rows][:, :, columns] for B, rows, columns in blocks)
+        _judge(found, which, at_rest[which], own, Yt[which][:, y] @ W[which][:, :, w])
     return found
 
 
 def _judge(
-    found: Stability, which: np.ndarray, at_rest: np.ndarray, M: np.ndarray, D: np.ndarray, K: np.ndarray,
-    C: np.ndarray, along: np.ndarray,
-) -> None:  # fmt: skip
+    found: Stability, which: np.ndarray, at_rest: np.ndarray, equations: tuple[np.ndarray, ...], along: np.ndarray
+) -> None:
     """Judge systems with equally many directions, and write the findings down."""
+    M, D, K, C = equations
     s = motions(M, D, K, C, along)
     found.eigenvalues[which, : s.shape[1]] = s
     soft = SOFT * np.abs(K).max(axis=(1, 2), initial=0.0)[:, None]

@@ -60,7 +60,9 @@ def start_of(owner: str, model: Model, q: Any) -> np.ndarray:
         for at in model.quaternions:
             length = np.linalg.norm(found[..., at], axis=-1)
             if (np.abs(length - 1) > 1e-3).any():
-                raise InputError(f"{owner}: q has a quaternion of length {length.flat[0]:g} at {at.start}; it must be 1")
+                raise InputError(
+                    f"{owner}: q has a quaternion of length {length.flat[0]:g} at {at.start}; it must be 1"
+                )
             found[..., at] /= length[..., None]
         return found
     parts = {}
@@ -119,13 +121,13 @@ def change_of(owner: str, what: str, model: Model, name: Any) -> list[Change]:
         own, sort = coordinates_of(owner, what, model, name), "tau"
     else:
         raise _unknown(owner, what, model, name)
-    return [
-        Change(
-            f"{model.coordinate_names[k]}.{sort}", SORTS[sort][_is_angle(model, k)], np.zeros(model.parameters.size),
-            *(unit[k] if sort == own_sort else np.zeros(model.nv) for own_sort in ("rate", "q", "tau")),
-        )
-        for k in own
-    ]  # fmt: skip
+
+    def change(k: int) -> Change:
+        v, q, tau = (unit[k] if sort == each else np.zeros(model.nv) for each in ("rate", "q", "tau"))
+        none = np.zeros(model.parameters.size)
+        return Change(f"{model.coordinate_names[k]}.{sort}", SORTS[sort][_is_angle(model, k)], none, v, q, tau)
+
+    return [change(k) for k in own]
 
 
 SORTS = {"rate": ("m/s", "rad/s"), "q": ("m", "rad"), "tau": ("N", "N m")}
@@ -179,7 +181,9 @@ def read_task(
 ) -> tuple[Task, np.ndarray, tuple[int, ...]]:  # fmt: skip
     """The task, configurations (n, nq) to begin with, and the batch shape whose product is n."""
     if not isinstance(model, Model):
-        raise InputError(f"{owner}: the first argument is a model, got {shown(model)}; a Mechanism is built with build()")
+        raise InputError(
+            f"{owner}: the first argument is a model, got {shown(model)}; a Mechanism is built with build()"
+        )
     found = formulation_of(model, formulation)
     start = start_of(owner, model, q)
     drives, _ = along_rates(owner, "tau", model, tau)
@@ -189,7 +193,9 @@ def read_task(
                          f"{shown(rates)}")  # fmt: skip
     held = {k for name in names_of(owner, "hold", hold) for k in coordinates_of(owner, "hold", model, name)}
     _require_whole_quaternions(owner, model, held)
-    changes = [c for name in names_of(owner, "solve_for", solve_for) for c in change_of(owner, "solve_for", model, name)]
+    changes = [
+        c for name in names_of(owner, "solve_for", solve_for) for c in change_of(owner, "solve_for", model, name)
+    ]
     drives_asked = {int(np.flatnonzero(c.tau)[0]) for c in changes if c.tau.any()}
     rates_asked = {int(np.flatnonzero(c.v)[0]) for c in changes if c.v.any()}
     if any(c.q.any() for c in changes):
@@ -209,7 +215,7 @@ def read_task(
         core = x.shape[x.ndim - own :]
         return np.array(np.broadcast_to(x, shape + core)).reshape(int(np.prod(shape)), *core)
 
-    motions = any(x.depends_on_time for x in (*model.couplings, *model.constraints))
+    motions = any(x.depends_on_time for x in model.couplings) or any(x.depends_on_time for x in model.constraints)
     drives = flat(drives, 1)
     drives[:, sorted(driven)] = 0.0
     task = Task(
