@@ -20,7 +20,8 @@ from cardan.analysis.balance import CLOSED, Point, Task, moved, point_at
 
 RADIUS, LONGEST = 0.5, 1e3  # rad and m: the first trust radius, and the largest
 KICK = 1e-2  # rad and m: away from an unstable equilibrium
-AWAY = 1e4  # rad and m: who has gone that far has no equilibrium
+TURN = 0.7  # rad: the largest turn of a joint in one step, so that no equilibrium is passed over
+AWAY, TURNED = 1e4, 60.0  # m, and rad: who has gone that far has no equilibrium
 SOFT = 1e-10  # of the largest stiffness: less is none
 SETTLED = 0.3  # at rounding the rest does not fall below this part of itself
 
@@ -52,6 +53,8 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
     may_descend = task.is_symmetric and not task.changes
     descends = np.full(n, downhill and may_descend)
     radius, away = np.full(n, RADIUS), np.zeros(n)
+    angles = np.array([unit != "m/s" for link in task.model.tree.links for unit in link.kind.v_units], dtype=bool)
+    far_away = np.where(angles, TURNED, AWAY)
     active = np.arange(n)
     point = point_at(task, q, x) if n else None
     for _ in range(most):
@@ -66,8 +69,10 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
             step = np.where(down[:, None], along, step)
             kicked &= down
         done = small & ~kicked & (rest[active] <= 1e-30)
-        dx = step[:, point.n_directions :]
         dq = np.einsum("nij,nj->ni", point.moves, step)
+        part = np.minimum(1.0, TURN / np.maximum(np.abs(dq[:, angles]).max(axis=-1, initial=0.0), 1e-300))[:, None]
+        step, dq = part * step, part * dq
+        dx = step[:, point.n_directions :]
         here = task.part(active)
         q_new, x_new, gap = moved(here, q[active], x[active], dq, dx)
         trial = point_at(here, q_new, x_new)
@@ -90,10 +95,10 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
         q[active] = np.where(accept[:, None], q_new, q[active])
         x[active] = np.where(accept[:, None], x_new, x[active])
         rest[active] = np.where(accept, rest_new, rest[active])
-        away[active] += np.where(accept, np.abs(dq).max(axis=-1, initial=0.0), 0.0)
+        away[active] += np.where(accept, np.abs(dq / far_away).max(axis=-1, initial=0.0), 0.0)
         iterations[active] += 1
         outcome[active[settled]] = FOUND
-        far = ~settled & (away[active] > AWAY)
+        far = ~settled & (away[active] > 1.0)
         outcome[active[far]] = RAN_AWAY
         stuck = ~settled & ~far & ((radius[active] < 1e-12) | ~(rest[active] < np.inf))
         turns = stuck & ~down & may_descend & np.isfinite(rest[active])

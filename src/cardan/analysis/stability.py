@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cardan.algebra.free_number import nominal
 from cardan.analysis.balance import Point, Task, point_at, resistance
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import RATES
@@ -84,6 +85,10 @@ def judged(point: Point) -> Stability:
     Yt = np.swapaxes(Y, 1, 2)
     M, D = (Yt @ part @ Y for part in _inertia_and_damping(point))
     C = np.swapaxes(W, 1, 2) @ _turning(point) @ W
+    # the rate of motions that weight and forces of inertia cause: also where their parts of the stiffness cancel
+    model, speed = point.task.model, np.abs(point.v).max(axis=-1, initial=0.0)
+    reach = np.max([np.linalg.norm(nominal(x)) for link in model.tree.links for x in (link.r, link.com)], initial=0.0)
+    rate = np.sqrt(speed**2 + np.linalg.norm(model.gravity) / max(reach, 1e-9))
     at_rest = np.abs(point.v).max(axis=-1, initial=0.0) == 0.0
     k = K.shape[-1]
     found = Stability(
@@ -99,19 +104,21 @@ def judged(point: Point) -> Stability:
         w, y = np.flatnonzero(pattern[:k]), np.flatnonzero(pattern[k:])
         blocks = ((M, y, y), (D, y, y), (K, y, w), (C, w, w))
         own = tuple(B[which][:, rows][:, :, columns] for B, rows, columns in blocks)
-        _judge(found, which, at_rest[which], own, Yt[which][:, y] @ W[which][:, :, w])
+        _judge(found, which, at_rest[which], rate[which], own, Yt[which][:, y] @ W[which][:, :, w])
     return found
 
 
 def _judge(
-    found: Stability, which: np.ndarray, at_rest: np.ndarray, equations: tuple[np.ndarray, ...], along: np.ndarray
-) -> None:
+    found: Stability, which: np.ndarray, at_rest: np.ndarray, rate: np.ndarray, equations: tuple[np.ndarray, ...],
+    along: np.ndarray,
+) -> None:  # fmt: skip
     """Judge systems with equally many directions, and write the findings down."""
     M, D, K, C = equations
     s = motions(M, D, K, C, along)
     found.eigenvalues[which, : s.shape[1]] = s
-    soft = SOFT * np.abs(K).max(axis=(1, 2), initial=0.0)[:, None]
-    largest = np.nanmax(np.abs(s), axis=1, initial=0.0)[:, None]
+    gross = np.abs(M).max(axis=(1, 2), initial=0.0) * rate**2
+    soft = SOFT * np.maximum(np.abs(K).max(axis=(1, 2), initial=0.0), gross)[:, None]
+    largest = np.maximum(np.nanmax(np.abs(s), axis=1, initial=0.0), rate)[:, None]
     unstable = (s.real > STILL * largest).sum(axis=1)
     neutral = K.shape[2] - (np.linalg.svd(K, compute_uv=False) > soft).sum(axis=1)
     if K.shape[1] == K.shape[2]:

@@ -32,7 +32,7 @@ def coordinates_of(owner: str, what: str, model: Model, name: Any) -> list[int]:
             f"{owner}: {what}: joint {name!r} has no coordinate of its own in the tree: it closes a loop or is rigid; "
             f"name one of {', '.join(map(repr, model.coordinate_names[:8]))}"
         )
-    known = (*model.coordinate_names, *model.joint_names)
+    known = dict.fromkeys((*model.coordinate_names, *model.joint_names))
     raise UnknownNameError(f"{owner}: {what}: {name!r} is not a joint{nearest(name, known)}")
 
 
