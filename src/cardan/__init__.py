@@ -12,6 +12,7 @@ from cardan import load_time  # noqa: F401, first: it takes the time
 from cardan.algebra.plane import Particles, particles, rod_particles
 from cardan.errors import (
     CardanError,
+    EquilibriumError,
     FileError,
     InputError,
     InterruptedRunError,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from cardan.analysis.linear_model import LinearModel
     from cardan.analysis.linearise import linearise
     from cardan.analysis.modes import Mode, Modes, modes
+    from cardan.analysis.continuation import EquilibriumPath, equilibrium_path
+    from cardan.analysis.equilibrium import Equilibrium, equilibrium
     from cardan.formulation.formulation import Formulation
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
@@ -146,6 +149,8 @@ _LAZY = {
         "analysis.linear_model": "LinearModel",
         "analysis.linearise": "linearise",
         "analysis.modes": "Mode Modes modes",
+        "analysis.continuation": "EquilibriumPath equilibrium_path",
+        "analysis.equilibrium": "Equilibrium equilibrium",
         "formulation.formulation": "Formulation",
         "formulation.registry": "add_formulation",
         "formulation.tree": "TreeFormulation",
@@ -196,23 +201,23 @@ _LAZY = {
 
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "CompiledFunction", "Constraint",
-    "Cylindrical", "Derivatives", "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind",
-    "Formulation", "Free", "Gear", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData",
-    "JointType", "Kind", "Law", "LinearModel", "LoopError", "Mechanism", "Mode", "Model", "ModelError", "Modes",
-    "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid",
-    "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
-    "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Trajectory", "TreeFormulation",
-    "Universal", "UnknownNameError", "Viewer", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
-    "assemble", "bias_force", "body_accelerations", "body_poses", "body_twists", "casadi_function", "center_of_mass",
-    "centroidal_momentum", "check", "compile", "condition", "constraint_jacobian", "constraint_residual",
-    "coriolis_matrix", "draw", "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
-    "gravity_force", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix",
-    "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp",
-    "kinetic_energy", "linearise", "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms", "modes",
-    "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "potential_energy", "power", "rates",
-    "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate", "subtree_kinetic_energy",
-    "subtree_momentum", "textbook", "torch_function", "torch_simulate", "undetermined_reactions", "view", "vjp",
-    "weighted_hessian",
+    "Cylindrical", "Derivatives", "DormandPrince", "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event",
+    "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear", "InPlane", "InputError", "Instant",
+    "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law", "LinearModel", "LoopError",
+    "Mechanism", "Mode", "Model", "ModelError", "Modes", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
+    "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler",
+    "Sensitivity", "SimulationError", "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols",
+    "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "actuation", "add_force",
+    "add_formulation", "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses",
+    "body_twists", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition",
+    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations", "equilibrium",
+    "equilibrium_path", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
+    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
+    "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise",
+    "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms", "modes", "momentum", "multipliers", "page",
+    "particles", "particles_in_space", "plus", "potential_energy", "power", "rates", "reactions", "redundancy",
+    "rod_particles", "save", "set_threads", "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook",
+    "torch_function", "torch_simulate", "undetermined_reactions", "view", "vjp", "weighted_hessian",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
