@@ -20,19 +20,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
-from cardan.algebra.matrix import Matrix, constant, cos, dot, sin, sqrt, stack, vector, where
+from cardan.algebra.matrix import Matrix, constant, cos, dot, segment, sin, sqrt, stack, vector, where
+from cardan.algebra.rotation import quaternion_log, quaternion_product, rotation_of_quaternion
 from cardan.analysis.targets import Aim
 from cardan.formulation.dynamics import constraint_residual
+from cardan.formulation.formulation import tree_rates
 from cardan.formulation.tree import PLUS
 from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel, compile_program
-from cardan.model.memory import RecentSlot, Slot
+from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.program.march import March
 from cardan.program.program import Port, Program
@@ -42,12 +44,15 @@ from cardan.structure.rows import row_sizes
 CLOSED = 1e-7  # residual of held rows, by their size, below which steps go along them
 OPEN = 1e-3  # more of it after a step along them refuses the step
 RANK = 1e-14  # of the trace: damping of held rows, which may be redundant
-FIRST_DAMPING, LEAST_DAMPING, LARGEST_DAMPING = 0.03, 1e-4, 1e9
-LONGEST = 1.0  # rad, and metres by the size of the mechanism: the largest change of a coordinate in a step
+FIRST_DAMPING, LEAST_DAMPING, LARGEST_DAMPING = 0.1, 1e-2, 1e9
+LONGEST = 1.5  # rad, and metres by the size of the mechanism: the largest change of a coordinate in a step
 STATIONARY = 1e-7  # of its largest possible size: a smaller descent direction is none
+PRESSING = 1e-5  # of its largest possible size: descent that is held back by a limit
+SINGULAR = 1e-9  # added to J J^T, whose rows may depend on one another by nature, as in a plane
+NO_JACOBIAN = 1e-24
+UNREACHED = 1e300
 BUSY, REACHED, STOPPED = 0.0, 1.0, 2.0
 
-_KERNELS: RecentSlot[str, Kernel] = RecentSlot("kernels of inverse kinematics", 64)
 _LENGTH: Slot[None, float] = Slot("size of the mechanism")
 
 
@@ -93,15 +98,12 @@ class Problem:
     def key(self) -> str:
         """All that the kernel depends on."""
         aims = [[aim.key(self.model) for aim in aims] for aims in (self.wanted, self.held)]
-        facts = (self.model.key, aims, self.objective and self.objective.key, sorted(self.fixed), self.limited)
+        facts = (self.model.key, aims, self.objective and self.objective.name, sorted(self.fixed), self.limited)
         return hashlib.sha256(repr(("inverse kinematics", facts)).encode()).hexdigest()
 
-    @property
+    @cached_property
     def kernel(self) -> Kernel:
         """Steps until every lane has reached its targets or given up; see `ports`."""
-        return _KERNELS.find(self.model, self.key, self._compile)
-
-    def _compile(self) -> Kernel:
         state, data = self.ports
         inputs = (*state, *data, Port("limit", ()))
         return compile_program(Program("inverse_kinematics", inputs, state, self.key, self._record, repeats=30))
@@ -125,7 +127,7 @@ class Problem:
         if self.held:
             data.append(Port("kept", (sum(map(rows_of, self.held)),)))
         if self.objective is not None:
-            data += [Port(f"objective{i}", (n,)) for i, n in enumerate(self.objective.sizes(model))]
+            data += [Port(f"objective{i}", (nq,)) for i in range(self.objective.arrays)]
         data += [Port("t", ())] if model.depends_on_time else []
         data += [Port("p", (model.parameters.size,))] if model.parameters else []
         return state, tuple(data)
@@ -198,13 +200,13 @@ class Problem:
         damping = where(better, ca.fmax(s["damping"] / 4, LEAST_DAMPING), s["damping"] * 6)
         damping = where(fresh, s["damping"], damping)
         # the next step from here
-        at = _coordinate_of_rate(model)
+        at = coordinate_of_rate(model)
         place = [at[c] for c in columns]
         low = ca.vertcat(*(x[k] <= d["lower"][k] if k is not None else ca.SX(0) for k in place))
         high = ca.vertcat(*(x[k] >= d["upper"][k] if k is not None else ca.SX(0) for k in place))
-        step, descent, pressed = self._move(e, J, b, A, gap, closing, damping * grow, damping, low, high)
+        step, descent, pressed, wish = self._move(e, J, b, A, gap, closing, damping * grow, damping, low, high)
         stationary = ca.logic_and(
-            ca.logic_not(closing), dot(descent, descent) <= STATIONARY**2 * dot(e, e) * (ca.sumsqr(J) + TINY_JACOBIAN)
+            ca.logic_not(closing), dot(descent, descent) <= STATIONARY**2 * dot(e, e) * (ca.sumsqr(J) + NO_JACOBIAN)
         )
         y = step * ca.fmin(1.0, LONGEST / ca.fmax(ca.norm_inf(step), 1e-300))
         dq = ca.SX(model.nv, 1)
@@ -214,8 +216,9 @@ class Problem:
         # the best of all
         record = accepted * (gap <= CLOSED) * (cost < s["least"])
         press = ca.SX(model.nv, 1)
+        least = PRESSING * sqrt(dot(e, e) * ca.sumsqr(J))
         for k, c in enumerate(columns):
-            press[c] = pressed[k]
+            press[c] = pressed[k] * (ca.fabs(wish[k]) > least)
         steps = s["steps"] + 1
         close = gap <= CLOSED
         there = ca.logic_or(polished, accepted * close * (miss <= 1) * (cost <= 1e-24))
@@ -232,7 +235,7 @@ class Problem:
             "cost": where(accepted, cost, s["cost"]),
             "gap": where(accepted, gap, s["gap"]),
             "least": where(record, cost, s["least"]),
-            "miss": where(again, 1e300, where(accepted * close, miss, s["miss"])),
+            "miss": where(again, UNREACHED, where(accepted * close, miss, s["miss"])),
             "damping": where(again, FIRST_DAMPING, damping),
             "steps": where(again, 0, steps),
             "start": where(again, s["start"] + 1, s["start"]),
@@ -246,12 +249,12 @@ class Problem:
     def _move(
         self, e: Matrix, J: Matrix, b: Matrix, A: Matrix, gap: Matrix, closing: Matrix, lam: Matrix, damping: Matrix,
         low: Matrix, high: Matrix,
-    ) -> tuple[Matrix, Matrix, Matrix]:  # fmt: skip
-        """The step, the descent direction that limits leave, and the coordinates that limits hold back."""
+    ) -> tuple[Matrix, Matrix, Matrix, Matrix]:  # fmt: skip
+        """The step, the descent direction that limits leave, what limits hold back, and descent without limits."""
         import casadi as ca
 
         n, Jt = _along(e, J, b, A, gap, closing, damping)
-        descent = where(closing, n, Jt.T @ e)
+        descent = wish = where(closing, n, Jt.T @ e)
         pressed = low * (descent < 0) + high * (descent > 0)
         if self.limited:
             free = 1 - pressed
@@ -265,18 +268,19 @@ class Problem:
             t = Jt.T @ ldl_solve(ldl_factor(Jt @ Jt.T + lam * ca.SX.eye(m)), r)
         else:
             t = ldl_solve(ldl_factor(Jt.T @ Jt + lam * ca.SX.eye(nv)), Jt.T @ r)
-        return n + where(closing, 0, 1) * t, descent, pressed
+        return n + where(closing, 0, 1) * t, descent, pressed, wish
 
     def _wanted(self, model: Model, x: Matrix, d: dict[str, Any], length: float) -> Wanted:
         import casadi as ca
 
         if self.objective is not None:
-            own = [d[f"objective{i}"] for i in range(len(self.objective.sizes(model)))]
-            return self.objective.rows(model, x, own, self.held, length)
+            own = [d[f"objective{i}"] for i in range(self.objective.arrays)]
+            held = [aim.rows(model, x, self._data(d, k), length).J for k, aim in enumerate(self.held)]
+            return self.objective.rows(model, x, own, held, length)
         found = [aim.rows(model, x, self._data(d, k), length) for k, aim in enumerate(self.wanted)]
         e, J = stack(*(rows.e for rows in found)), stack(*(rows.J for rows in found))
         cost = dot(e, e)
-        miss = [sqrt(rows.position) / d["in_m"] for rows in found] + [sqrt(rows.rotation) / d["in_rad"] for rows in found]
+        miss = [x for rows in found for x in (sqrt(rows.position) / d["in_m"], sqrt(rows.rotation) / d["in_rad"])]
         return Wanted(e, J, cost, cost, ca.mmax(ca.vertcat(*miss)))
 
     def _data(self, d: dict[str, Any], k: int) -> list[Matrix]:
@@ -305,8 +309,6 @@ class Problem:
 
     def _start(self, model: Model, k: Matrix, d: dict[str, Any]) -> Matrix:
         """The configuration of start number k: evenly spread between `low` and `high`; unit quaternions."""
-        import casadi as ca
-
         columns, _ = self.moving
         steps = irrationals(model.nv)
         parts = [d["q0"][j] for j in range(model.nq)]
@@ -325,29 +327,73 @@ class Problem:
         return vector(*parts) if parts else d["q0"]
 
 
-TINY_JACOBIAN = 1e-24
-
-
 @dataclass(frozen=True)
 class Objective:
-    """What is made best along the targets: a name, and how its rows are written."""
+    """What is made best along the targets: a name, how many arrays (nq,) it reads, and how its rows are written."""
 
     name: str
-    arrays: tuple[str, ...]
-    write: Any = field(repr=False)
+    arrays: int
+    write: Any
 
-    @property
-    def key(self) -> str:
-        """What distinguishes it."""
-        return self.name
+    def rows(self, model: Model, x: Matrix, data: list[Matrix], held: Sequence[Matrix], length: float) -> Wanted:
+        """Its rows over symbols; `held` are the Jacobians of the targets."""
+        found: Wanted = self.write(model, x, data, held, length)
+        return found
 
-    def sizes(self, model: Model) -> tuple[int, ...]:
-        """Numbers in each of its inputs: one for each coordinate."""
-        return tuple(model.nq for _ in self.arrays)
 
-    def rows(self, model: Model, x: Matrix, data: list[Matrix], held: Sequence[Aim], length: float) -> Wanted:
-        """Its rows over symbols."""
-        return self.write(model, x, data, held, length)
+def _near(model: Model, x: Matrix, data: list[Matrix], held: Sequence[Matrix], length: float) -> Wanted:
+    """Stay near a configuration: all changes of coordinates count alike, lengths by the size of the mechanism."""
+    e = []
+    for link in model.tree.links:
+        at, wish = segment(x, link.q), segment(data[0], link.q)
+        if link.kind.nq == link.kind.nv:
+            e.append(wish - at)
+            continue
+        n = link.kind.nq - 4
+        back = vector(at[n], -at[n + 1], -at[n + 2], -at[n + 3])
+        e.append(quaternion_log(quaternion_product(back, wish[n:])))
+        if n:
+            e.append(rotation_of_quaternion(at[n:]).T @ (wish[:n] - at[:n]))
+    size = constant(np.array([1 / length if unit.startswith("m") else 1.0 for unit in _units(model)]))
+    return _squares(size * stack(*e), size)
+
+
+def _centre(model: Model, x: Matrix, data: list[Matrix], held: Sequence[Matrix], length: float) -> Wanted:
+    """Stay in the middle of the limits: `data` are the middle and one over half the range, zero where there is none."""
+    e, size = [], []
+    for c, k in enumerate(coordinate_of_rate(model)):
+        size.append(data[1][k] if k is not None else 0.0)
+        e.append(size[c] * (data[0][k] - x[k]) if k is not None else 0.0 * x[0])
+    return _squares(vector(*e), vector(*size))
+
+
+def _squares(e: Matrix, size: Matrix) -> Wanted:
+    import casadi as ca
+
+    return Wanted(e, ca.diag(ca.SX(size)), dot(e, e), ca.SX(1e-3), ca.SX(UNREACHED))
+
+
+def _manipulability(model: Model, x: Matrix, data: list[Matrix], held: Sequence[Matrix], length: float) -> Wanted:
+    """Make Yoshikawa's measure of the targets' rows large: its logarithm, `ln det(J J^T) / 2`."""
+    import casadi as ca
+
+    J = stack(*held)
+    A = J @ J.T
+    D = ldl_factor(A + SINGULAR * ca.SX.eye(A.shape[0])).reciprocal
+    measure = -sum(ca.log(x) for x in D) / 2
+    v = ca.SX.sym("v", model.nv)
+    gradient = ca.gradient(ca.jtimes(measure, x, tree_rates(model, x, v)), v)
+    return Wanted(gradient, ca.SX.eye(model.nv), -measure, ca.SX(1.0), ca.SX(UNREACHED))
+
+
+OBJECTIVES = {
+    objective.name: objective
+    for objective in (
+        Objective("near", 1, _near),
+        Objective("centre", 2, _centre),
+        Objective("manipulability", 0, _manipulability),
+    )
+}
 
 
 def rows_of(aim: Aim) -> int:
@@ -396,7 +442,7 @@ def _units(model: Model) -> list[str]:
     return [unit for link in model.tree.links for unit in link.kind.v_units]
 
 
-def _coordinate_of_rate(model: Model) -> list[int | None]:
+def coordinate_of_rate(model: Model) -> list[int | None]:
     """For each rate its coordinate in q; None for the rates of joints with quaternions."""
     found: list[int | None] = []
     for link in model.tree.links:

@@ -192,7 +192,7 @@ def _read(owner: str, model: Model, target: Target) -> Aim:
     if len(given) > 1:
         raise InputError(f"{owner}: {' and '.join(given)} both say how it turns; give one of them")
     if not given and position is None:
-        raise InputError(f"{owner}: nothing is asked of it; give pose=, position=, orientation=, direction= or look_at=")
+        raise InputError(f"{owner}: nothing is asked; give pose=, position=, orientation=, direction= or look_at=")
     turns = given[0] if given else ""
     data = [_rotation_data(owner, turns, turning[turns])] if turns else []
     along = _read_along(owner, target.along) if position is not None else ()
