@@ -41,12 +41,11 @@ from cardan.program.program import Port, Program
 from cardan.structure.kernels import symbolic
 from cardan.structure.rows import row_sizes
 
-CLOSED = 1e-7  # residual of held rows, by their size, below which steps go along them
-OPEN = 1e-3  # more of it after a step along them refuses the step
+CLOSED = 1e-7  # residual of held rows, by their size, below which they count as kept
+OPEN = 1e-2  # above it steps go back onto them only
 RANK = 1e-14  # of the trace: damping of held rows, which may be redundant
 FIRST_DAMPING, LEAST_DAMPING, LARGEST_DAMPING = 0.1, 1e-2, 1e9
 LONGEST = 1.5  # rad, and metres by the size of the mechanism: the largest change of a coordinate in a step
-STATIONARY = 1e-7  # of its largest possible size: a smaller descent direction is none
 PRESSING = 1e-5  # of its largest possible size: descent that is held back by a limit
 SINGULAR = 1e-9  # added to J J^T, whose rows may depend on one another by nature, as in a plane
 NO_JACOBIAN = 1e-24
@@ -115,13 +114,16 @@ class Problem:
         State: `x` the configuration tried, `q` the last one accepted with its `cost` and `gap`, `best` of all with its
         `least` cost and `pressed` coordinates, the `damping`, how many steps this start has taken, the number of the
         start, `outcome`, whether `x` is `fresh` (to be accepted as it is), and the steps of all starts.
+
+        Data: the first start, limits and the range of other starts, then how many starts, steps of each, the progress
+        in a step and the descent (by its largest possible size) below which a start ends, and the tolerances.
         """
         nq, nv, model = self.model.nq, self.model.nv, self.model
         vectors = {"x": nq, "q": nq, "best": nq, "pressed": nv}
         numbers = ("cost", "gap", "least", "miss", "damping", "steps", "start", "outcome", "fresh", "total")
         state = (*(Port(name, (n,)) for name, n in vectors.items()), *(Port(name, ()) for name in numbers))
         data = [Port(name, (nq,)) for name in ("q0", "lower", "upper", "low", "high")]
-        data += [Port(name, ()) for name in ("starts", "iterations", "progress", "in_m", "in_rad")]
+        data += [Port(name, ()) for name in ("starts", "iterations", "progress", "stationary", "in_m", "in_rad")]
         aims = [*self.wanted, *self.held]
         data += [Port(f"target{k}_{i}", (n,)) for k, aim in enumerate(aims) for i, n in enumerate(aim.sizes)]
         if self.held:
@@ -190,13 +192,15 @@ class Problem:
         A = A[:, columns] @ S
         cost, grow, miss = wanted.cost, wanted.scale, wanted.miss
         gap = ca.norm_inf(b) if b.numel() else ca.SX(0)
-        closing = gap > CLOSED
-        # was the step a good one?
-        better = where(s["gap"] > CLOSED, gap < s["gap"], (cost < s["cost"]) * (gap <= OPEN))
+        closing = gap > OPEN
+        # was the step a good one? Either both together are smaller, or the held rows much closer (a filter)
+        both = cost + dot(b, b)
+        closer = (gap < s["gap"] / 4) * (s["gap"] > CLOSED)
+        better = where(s["gap"] > OPEN, gap < s["gap"], ca.logic_or(both < s["cost"], closer))
         fresh = s["fresh"] > 0
         polished = s["miss"] <= 1  # what was accepted is within the tolerance: this was the last step
         accepted = ca.logic_or(fresh, better)
-        slow = better * (s["gap"] <= CLOSED) * (cost > (1 - d["progress"]) * s["cost"])
+        slow = better * (s["gap"] <= CLOSED) * (gap <= CLOSED) * (both > (1 - d["progress"]) * s["cost"])
         damping = where(better, ca.fmax(s["damping"] / 4, LEAST_DAMPING), s["damping"] * 6)
         damping = where(fresh, s["damping"], damping)
         # the next step from here
@@ -206,7 +210,7 @@ class Problem:
         high = ca.vertcat(*(x[k] >= d["upper"][k] if k is not None else ca.SX(0) for k in place))
         step, descent, pressed, wish = self._move(e, J, b, A, gap, closing, damping * grow, damping, low, high)
         stationary = ca.logic_and(
-            ca.logic_not(closing), dot(descent, descent) <= STATIONARY**2 * dot(e, e) * (ca.sumsqr(J) + NO_JACOBIAN)
+            gap <= CLOSED, dot(descent, descent) <= d["stationary"] ** 2 * dot(e, e) * (ca.sumsqr(J) + NO_JACOBIAN)
         )
         y = step * ca.fmin(1.0, LONGEST / ca.fmax(ca.norm_inf(step), 1e-300))
         dq = ca.SX(model.nv, 1)
@@ -232,7 +236,7 @@ class Problem:
             "q": _choose(accepted, x, s["q"]),
             "best": _choose(record, x, s["best"]),
             "pressed": _choose(record, press, s["pressed"]),
-            "cost": where(accepted, cost, s["cost"]),
+            "cost": where(accepted, both, s["cost"]),
             "gap": where(accepted, gap, s["gap"]),
             "least": where(record, cost, s["least"]),
             "miss": where(again, UNREACHED, where(accepted * close, miss, s["miss"])),

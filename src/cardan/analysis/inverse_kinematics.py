@@ -29,12 +29,14 @@ from cardan.model.model import Model
 from cardan.model.values import array, batch, counted, number, shown, whole
 from cardan.program.program import Port, Program
 from cardan.structure.assemble import assemble, constraint_kernels
-from cardan.structure.kernels import parameter_arguments, symbolic, time_argument
+from cardan.structure.kernels import parameter_arguments, symbolic, time_argument, tree_kernel
+from cardan.structure.rows import real_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-QUICK, PATIENT = (40, 0.03), (500, 1e-9)  # most steps of a start, and progress of a step below which it gives up
+# most steps of a start; progress of a step, and descent by its largest possible size, below which it gives up
+QUICK, PATIENT, PREFERRED = (40.0, 0.03, 1e-4), (500.0, 1e-13, 1e-10), (200.0, 1e-12, 1e-6)
 PIECE = 16  # steps of all lanes between two looks at which are done
 LANES = 100_000  # at most so many at once: memory
 CLOSED = 1e-9  # m and rad by the size of the mechanism: loops that are open farther were not closed
@@ -318,7 +320,7 @@ class _Search:
         if self.prefer is not None:
             problem = self.problem((), held, self.prefer)
             arrays = [x for k in held for x in data[k]] + [kept, *self._preferred(q0)]
-            s = self._solve(problem, q, arrays, p, effort=PATIENT)
+            s = self._solve(problem, q, arrays, p, effort=PREFERRED)
             good = s["least"] < UNREACHED
             q = np.where(good[:, None], s["best"], q)
             costs.append(np.where(good, s["least"], np.inf))
@@ -353,7 +355,7 @@ class _Search:
 
     def _solve(
         self, problem: Problem, q: np.ndarray, arrays: list[np.ndarray], p: list[np.ndarray], *, starts: int = 1,
-        number: np.ndarray | None = None, effort: tuple[float, float] = QUICK,
+        number: np.ndarray | None = None, effort: tuple[float, float, float] = QUICK,
     ) -> dict[str, np.ndarray]:  # fmt: skip
         """Run the kernel until every lane is done. With `number` each lane has the one start of that number."""
         B, names = len(q), [port.name for port in problem.ports[0]]
@@ -369,7 +371,7 @@ class _Search:
             s["cost"], s["gap"] = np.where(later, -UNREACHED, UNREACHED), np.where(later, 0.0, UNREACHED)
             last = number + 1.0
         length = min(1.0, size_of(self.model))
-        numbers = (effort[0], effort[1], self.tolerance * length, self.tolerance)
+        numbers = (*effort, self.tolerance * length, self.tolerance)
         steps = [np.asarray(float(x)) for x in numbers]
         ready = list(arrays)
         if problem.model.depends_on_time:
@@ -451,17 +453,37 @@ class _Search:
     ) -> _Found:  # fmt: skip
         """What was found, judged apart from the kernel that found it."""
         model = self.model
-        q = self._unwound(q)
+        bound = model.unbound._bound(p[0]) if p else model
+        q = self._closed(bound, self._unwound(q))
         errors = np.asarray(self._evaluated(self.aims, q, [x for own in data for x in own], p)[1])
         size = size_of(model)
         most = self.tolerance * np.array([min(1.0, size), 1.0])
         reached = (errors <= most).all(axis=(-2, -1))
         if model.has_rows:
-            bound = model.unbound._bound(p[0]) if p else model
             phi = np.asarray(constraint_kernels(bound)[0](q, *time_argument(model, self.t))[0])
             reached &= np.abs(phi).max(axis=-1, initial=0.0) <= CLOSED * max(1.0, size)
         held = (s["pressed"] > 0) & ~reached[:, None]
         return _Found(q, reached, errors, s["start"].astype(int), held, s["total"].astype(int), solutions)
+
+    def _closed(self, model: Model, q: np.ndarray) -> np.ndarray:
+        """Loops closed to rounding: steps of Newton's method with what may move; kept where they come closer."""
+        columns = self.problem(range(len(self.aims))).moving[0]
+        if not model.has_rows or not len(q):
+            return q
+        evaluate, plus = constraint_kernels(model)[0], tree_kernel(model, "plus")
+        at, (lower, upper) = coordinate_of_rate(model), self.limits
+        free = np.zeros((len(q), model.nv), dtype=bool)
+        for c in columns:
+            free[:, c] = True if at[c] is None else (q[:, at[c]] > lower[at[c]]) & (q[:, at[c]] < upper[at[c]])
+        phi, G = evaluate(q, *time_argument(model, self.t))
+        for _ in range(2):
+            A = real_rows(model, G) * free[:, None, :]
+            moved = plus(q, -(np.linalg.pinv(A, rcond=1e-6) @ phi[..., None])[..., 0])
+            new_phi, new_G = evaluate(moved, *time_argument(model, self.t))
+            closer = np.abs(new_phi).max(axis=-1) < np.abs(phi).max(axis=-1)
+            q = np.where(closer[:, None], moved, q)
+            phi, G = np.where(closer[:, None], new_phi, phi), np.where(closer[:, None, None], new_G, G)
+        return q
 
     def _turning(self) -> np.ndarray:
         """Coordinates (nq,) that are angles of plain hinges without limits, whose turns nothing counts."""
