@@ -42,10 +42,10 @@ from cardan.structure.kernels import symbolic
 from cardan.structure.rows import row_sizes
 
 CLOSED = 1e-7  # residual of held rows, by their size, below which they count as kept
-OPEN = 1e-2  # above it steps go back onto them only
+OPEN = 3e-2  # above it steps go back onto them only
 RANK = 1e-14  # of the trace: damping of held rows, which may be redundant
-FIRST_DAMPING, LEAST_DAMPING, LARGEST_DAMPING = 0.1, 1e-2, 1e9
-LONGEST = 1.5  # rad, and metres by the size of the mechanism: the largest change of a coordinate in a step
+FIRST_DAMPING, LEAST_DAMPING, LARGEST_DAMPING = 0.1, 3e-2, 1e9
+LONGEST = 0.8  # rad, and metres by the size of the mechanism: the largest change of a coordinate in a step
 PRESSING = 1e-5  # of its largest possible size: descent that is held back by a limit
 SINGULAR = 1e-9  # added to J J^T, whose rows may depend on one another by nature, as in a plane
 NO_JACOBIAN = 1e-24
@@ -70,7 +70,8 @@ def size_of(model: Model) -> float:
 class Wanted:
     """Rows to be made small: errors (m,), Jacobian (m, nv), what is minimised, what the damping is in proportion to.
 
-    `miss` is the largest error by its tolerance: at most 1 where the targets are reached.
+    `miss` is the largest error by its tolerance: at most 1 where the targets are reached. The derivative of the cost is
+    `-slope J^T e`.
     """
 
     e: Matrix
@@ -78,6 +79,7 @@ class Wanted:
     cost: Matrix
     scale: Matrix
     miss: Matrix
+    slope: float = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +94,14 @@ class Problem:
     """Rates (numbers) that may not move."""
     limited: bool = True
     """Whether some coordinate has a limit."""
+    closing: bool = False
+    """Whether the constraints are what is wanted, and there are no targets."""
 
     @cached_property
     def key(self) -> str:
         """All that the kernel depends on."""
         aims = [[aim.key(self.model) for aim in aims] for aims in (self.wanted, self.held)]
-        facts = (self.model.key, aims, self.objective and self.objective.name, sorted(self.fixed), self.limited)
+        facts = (self.model.key, aims, self.objective and self.objective.name, sorted(self.fixed), self.limited, self.closing)
         return hashlib.sha256(repr(("inverse kinematics", facts)).encode()).hexdigest()
 
     @cached_property
@@ -145,7 +149,7 @@ class Problem:
         for aim in (*self.wanted, *self.held):
             rows = aim.rows(model, q, [ca.SX.sym("d", n) for n in aim.sizes], 1.0)
             used |= {int(j) for j in rows.J.sparsity().get_triplet()[1]}
-        if self.objective is not None:
+        if self.objective is not None or self.closing:
             used |= set(range(model.nv))
         found: list[int] = []
         if self.model.has_rows:
@@ -193,26 +197,30 @@ class Problem:
         cost, grow, miss = wanted.cost, wanted.scale, wanted.miss
         gap = ca.norm_inf(b) if b.numel() else ca.SX(0)
         closing = gap > OPEN
-        # was the step a good one? Either both together are smaller, or the held rows much closer (a filter)
-        both = cost + dot(b, b)
-        closer = (gap < s["gap"] / 4) * (s["gap"] > CLOSED)
-        better = where(s["gap"] > OPEN, gap < s["gap"], ca.logic_or(both < s["cost"], closer))
-        fresh = s["fresh"] > 0
-        polished = s["miss"] <= 1  # what was accepted is within the tolerance: this was the last step
-        accepted = ca.logic_or(fresh, better)
-        slow = better * (s["gap"] <= CLOSED) * (gap <= CLOSED) * (both > (1 - d["progress"]) * s["cost"])
-        damping = where(better, ca.fmax(s["damping"] / 4, LEAST_DAMPING), s["damping"] * 6)
-        damping = where(fresh, s["damping"], damping)
-        # the next step from here
         at = coordinate_of_rate(model)
         place = [at[c] for c in columns]
         low = ca.vertcat(*(x[k] <= d["lower"][k] if k is not None else ca.SX(0) for k in place))
         high = ca.vertcat(*(x[k] >= d["upper"][k] if k is not None else ca.SX(0) for k in place))
-        step, descent, pressed, wish = self._move(e, J, b, A, gap, closing, damping * grow, damping, low, high)
+        held = (b, A, gap, closing, s["damping"])
+        n, Jn, Jt, descent, pressed, wish = self._along_limits(e, J, held, s["damping"] * grow, low, high)
+        # was the step a good one? Judged by the cost that will be left on the held rows, or if they are much closer
+        both = cost - wanted.slope * dot(e, Jn) + (wanted.slope - 1) * dot(Jn, Jn)
+        closer = (gap < s["gap"] / 4) * (s["gap"] > CLOSED)
+        better = where(s["gap"] > OPEN, gap < s["gap"], ca.logic_or((both < s["cost"]) * (gap <= OPEN), closer))
+        fresh = s["fresh"] > 0
+        polished = s["miss"] <= 1  # what was accepted is within the tolerance: this was the last step
+        accepted = ca.logic_or(fresh, better)
+        slow = better * (s["gap"] <= CLOSED) * (gap <= CLOSED) * (both > (1 - d["progress"]) * s["cost"])
+        damping = where(better, ca.fmax(s["damping"] / 3, LEAST_DAMPING), s["damping"] * 8)
+        damping = where(fresh, s["damping"], damping)
+        # the next step from here
+        step = n + where(closing, 0, 1) * _damped(Jt, e - Jn, damping * grow)
         stationary = ca.logic_and(
             gap <= CLOSED, dot(descent, descent) <= d["stationary"] ** 2 * dot(e, e) * (ca.sumsqr(J) + NO_JACOBIAN)
         )
         y = step * ca.fmin(1.0, LONGEST / ca.fmax(ca.norm_inf(step), 1e-300))
+        if self.limited and b.numel():
+            y = y * where(closing, 1.0, self._to_first_limit(x, y * scale, d, place, low, high))
         dq = ca.SX(model.nv, 1)
         for k, c in enumerate(columns):
             dq[c] = scale[k] * y[k]
@@ -250,33 +258,49 @@ class Problem:
         done = s["outcome"] != BUSY
         return {name: _choose(done, s[name], value) for name, value in new.items()}
 
-    def _move(
-        self, e: Matrix, J: Matrix, b: Matrix, A: Matrix, gap: Matrix, closing: Matrix, lam: Matrix, damping: Matrix,
-        low: Matrix, high: Matrix,
-    ) -> tuple[Matrix, Matrix, Matrix, Matrix]:  # fmt: skip
-        """The step, the descent direction that limits leave, what limits hold back, and descent without limits."""
+    def _to_first_limit(
+        self, x: Matrix, dq: Matrix, d: dict[str, Any], place: list[int | None], low: Matrix, high: Matrix
+    ) -> Matrix:
+        """The part of a step up to the first limit: to stop one coordinate alone would leave the held rows."""
         import casadi as ca
 
-        n, Jt = _along(e, J, b, A, gap, closing, damping)
+        part = ca.SX(1.0)
+        for k, j in enumerate(place):
+            if j is not None:
+                part = ca.fmin(part, where((dq[k] < 0) * (1 - low[k]), (d["lower"][j] - x[j]) / dq[k], 1.0))
+                part = ca.fmin(part, where((dq[k] > 0) * (1 - high[k]), (d["upper"][j] - x[j]) / dq[k], 1.0))
+        return part
+
+    def _along_limits(
+        self, e: Matrix, J: Matrix, held: tuple[Matrix, ...], lam: Matrix, low: Matrix, high: Matrix
+    ) -> tuple[Matrix, ...]:
+        """`n`, `J n` and `Jt` without the coordinates that limits hold back, and with it:
+
+        the descent direction that is left, which coordinates are pressed against limits, and descent without limits.
+        """
+        import casadi as ca
+
+        b, A, _, closing, _ = held
+        n, Jt = _along(J, *held)
         descent = wish = where(closing, n, Jt.T @ e)
         pressed = low * (descent < 0) + high * (descent > 0)
-        if self.limited:
-            free = 1 - pressed
-            J, A, descent = J @ ca.diag(free), A @ ca.diag(free), descent * free
-            n, Jt = _along(e, J, b, A, gap, closing, damping) if b.numel() else (n, J)
-            if b.numel():
-                descent = where(closing, n, Jt.T @ e)
-        r = e - J @ n if b.numel() else e
-        m, nv = Jt.shape
-        if m <= nv:
-            t = Jt.T @ ldl_solve(ldl_factor(Jt @ Jt.T + lam * ca.SX.eye(m)), r)
-        else:
-            t = ldl_solve(ldl_factor(Jt.T @ Jt + lam * ca.SX.eye(nv)), Jt.T @ r)
-        return n + where(closing, 0, 1) * t, descent, pressed, wish
+        if self.limited and b.numel():
+            step = n + where(closing, 0, 1) * _damped(Jt, e - J @ n, lam)
+            free = ca.diag(1 - ca.fmin(1, pressed + low * (step < 0) + high * (step > 0)))
+            J = J @ free
+            n, Jt = _along(J, b, A @ free, *held[2:])
+            descent = where(closing, n, Jt.T @ e)
+        elif self.limited:
+            Jt, descent = J @ ca.diag(1 - pressed), descent * (1 - pressed)
+        return n, J @ n if b.numel() else 0 * e, Jt, descent, pressed, wish
 
     def _wanted(self, model: Model, x: Matrix, d: dict[str, Any], length: float) -> Wanted:
         import casadi as ca
 
+        if self.closing:
+            e, J = self._constraints(model, x, d)
+            cost = dot(e, e)
+            return Wanted(e, J, cost, cost, ca.norm_inf(e) / d["in_rad"])
         if self.objective is not None:
             own = [d[f"objective{i}"] for i in range(self.objective.arrays)]
             held = [aim.rows(model, x, self._data(d, k), length).J for k, aim in enumerate(self.held)]
@@ -296,13 +320,10 @@ class Problem:
         import casadi as ca
 
         b, A = [ca.SX(0, 1)], [ca.SX(0, model.nv)]
-        _, rows = self.moving
-        if rows:
-            inputs = {"q": x} | ({"t": d["t"]} if self.model.depends_on_time else {})
-            phi, G = constraint_residual(model).graph(model, inputs)
-            size = constant(1 / row_sizes(self.model)[rows])
-            b.append(-phi[rows] * size)
-            A.append(ca.diag(size) @ G[rows, :])
+        if self.moving[1] and not self.closing:
+            phi, G = self._constraints(model, x, d)
+            b.append(phi)
+            A.append(G)
         first = 0
         for k, aim in enumerate(self.held):
             own = aim.rows(model, x, self._data(d, len(self.wanted) + k), length)
@@ -310,6 +331,16 @@ class Problem:
             A.append(own.J)
             first += rows_of(aim)
         return stack(*b), stack(*A)
+
+    def _constraints(self, model: Model, x: Matrix, d: dict[str, Any]) -> tuple[Matrix, Matrix]:
+        """What the constraints lack, and their Jacobian, each row by its size."""
+        import casadi as ca
+
+        _, rows = self.moving
+        inputs = {"q": x} | ({"t": d["t"]} if self.model.depends_on_time else {})
+        phi, G = constraint_residual(model).graph(model, inputs)
+        size = constant(1 / row_sizes(self.model)[rows])
+        return -phi[rows] * size, ca.diag(size) @ G[rows, :]
 
     def _start(self, model: Model, k: Matrix, d: dict[str, Any]) -> Matrix:
         """The configuration of start number k: evenly spread between `low` and `high`; unit quaternions."""
@@ -384,10 +415,10 @@ def _manipulability(model: Model, x: Matrix, data: list[Matrix], held: Sequence[
     J = stack(*held)
     A = J @ J.T
     D = ldl_factor(A + SINGULAR * ca.SX.eye(A.shape[0])).reciprocal
-    measure = -sum(ca.log(x) for x in D) / 2
+    measure = -ca.sum1(ca.log(vector(*D))) / 2
     v = ca.SX.sym("v", model.nv)
     gradient = ca.gradient(ca.jtimes(measure, x, tree_rates(model, x, v)), v)
-    return Wanted(gradient, ca.SX.eye(model.nv), -measure, ca.SX(1.0), ca.SX(UNREACHED))
+    return Wanted(gradient, ca.SX.eye(model.nv), -measure, ca.SX(1.0), ca.SX(UNREACHED), slope=1.0)
 
 
 OBJECTIVES = {
@@ -413,9 +444,7 @@ def irrationals(n: int) -> np.ndarray:
     return (1 / g) ** np.arange(1, n + 1) % 1
 
 
-def _along(
-    e: Matrix, J: Matrix, b: Matrix, A: Matrix, gap: Matrix, closing: Matrix, damping: Matrix
-) -> tuple[Matrix, Matrix]:
+def _along(J: Matrix, b: Matrix, A: Matrix, gap: Matrix, closing: Matrix, damping: Matrix) -> tuple[Matrix, Matrix]:
     """The step `n` back onto the held rows, and the wanted rows `Jt` along them."""
     import casadi as ca
 
@@ -426,6 +455,16 @@ def _along(
     factor = ldl_factor(AA + where(closing, ca.fmax(damping * gap, floor), floor) * ca.SX.eye(b.numel()))
     solved = ldl_solve(factor, ca.horzcat(b, A @ J.T))
     return A.T @ solved[:, 0], J - solved[:, 1:].T @ A
+
+
+def _damped(J: Matrix, r: Matrix, lam: Matrix) -> Matrix:
+    """The step `(J^T J + lam 1)^-1 J^T r`, by the smaller of the two systems."""
+    import casadi as ca
+
+    m, n = J.shape
+    if m <= n:
+        return J.T @ ldl_solve(ldl_factor(J @ J.T + lam * ca.SX.eye(m)), r)
+    return ldl_solve(ldl_factor(J.T @ J + lam * ca.SX.eye(n)), J.T @ r)
 
 
 def _fraction(x: Matrix) -> Matrix:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # most steps of a start; progress of a step, and descent by its largest possible size, below which it gives up
 QUICK, PATIENT, PREFERRED = (40.0, 0.03, 1e-4), (500.0, 1e-13, 1e-10), (200.0, 1e-12, 1e-6)
-PIECE = 16  # steps of all lanes between two looks at which are done
+PIECE, MANY = 16, 100  # steps of all lanes between two looks at which are done; with few lanes so many more steps
 LANES = 100_000  # at most so many at once: memory
 CLOSED = 1e-9  # m and rad by the size of the mechanism: loops that are open farther were not closed
 ALIKE = 1e-4  # rad, or m by the size: configurations that differ less are one
@@ -158,14 +158,16 @@ def inverse_kinematics(
     search = _Search(
         model, tuple(aims), starts, (lower, upper), fixed, prefer, all, tolerance, t, threads
     )  # fmt: skip
-    begin = search.begin(given)
-    flat = lambda x: np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1])).reshape((-1, x.shape[-1])))
-    data = [[flat(x) for x in aim.data] for aim in aims]
-    q, p = flat(begin), [flat(x) for x in parameter_arguments(model)]
-    found = search.run(q, data, p)
-    reshaped = lambda x: x.reshape((*shape, *x.shape[1:]))
-    arrays = [reshaped(x) for x in (found.q, found.reached, found.errors, found.start, found.held_back, found.steps)]
-    return InverseKinematics(*arrays, found.solutions, model, tuple(aim.frame for aim in aims))
+    data = [[_flat(x, shape) for x in aim.data] for aim in aims]
+    p = [_flat(x, shape) for x in parameter_arguments(model)]
+    found = search.run(_flat(search.begin(given), shape), data, p)
+    arrays = {name: x.reshape((*shape, *x.shape[1:])) for name, x in vars(found).items() if name != "solutions"}
+    return InverseKinematics(**arrays, solutions=found.solutions, model=model, frames=tuple(aim.frame for aim in aims))
+
+
+def _flat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array (*shape, n) with one batch axis."""
+    return np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1])).reshape((-1, x.shape[-1])))
 
 
 def _read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -227,9 +229,9 @@ class _Search:
     def problem(self, wanted: Sequence[int], held: Sequence[int] = (), prefer: str | None = None) -> Problem:
         """A level of priority, with targets by number."""
         limited = bool(np.isfinite(self.limits).any())
-        pick = lambda numbers: tuple(replace(self.aims[k], data=()) for k in numbers)
+        first, before = (tuple(replace(self.aims[k], data=()) for k in numbers) for numbers in (wanted, held))
         objective = None if prefer is None else OBJECTIVES[prefer]
-        problem = Problem(self.model.unbound, pick(wanted), pick(held), objective, self.fixed, limited)
+        problem = Problem(self.model.unbound, first, before, objective, self.fixed, limited)
         return _PROBLEMS.find(self.model, problem.key, lambda: problem)
 
     def begin(self, given: np.ndarray | None) -> np.ndarray:
@@ -274,9 +276,9 @@ class _Search:
             parts.append(self._levels(q0[at], *some) if every else self._first(q0[at], *some))
         if len(parts) == 1:
             return parts[0]
-        arrays = [np.concatenate([getattr(part, name) for part in parts]) for name in list(vars(parts[0]))[:-1]]
-        solutions = [q for part in parts for q in part.solutions or ()] if self.all else None
-        return _Found(*arrays, solutions)
+        names = [name for name in vars(parts[0]) if name != "solutions"]
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return _Found(**arrays, solutions=[q for part in parts for q in part.solutions or ()] if self.all else None)
 
     def _first(self, q0: np.ndarray, data: list[list[np.ndarray]], p: list[np.ndarray]) -> _Found:
         """Starts one after the other, until all targets are reached."""
@@ -285,8 +287,8 @@ class _Search:
         s = self._solve(problem, q0, arrays, p, starts=self.starts)
         left = np.flatnonzero(s["miss"] > 1)
         if len(left):  # how far can it get?
-            few = lambda arrays: [x[left] for x in arrays]
-            patient = self._solve(problem, s["best"][left], few(arrays), few(p), effort=PATIENT)
+            few = ([x[left] for x in arrays], [x[left] for x in p])
+            patient = self._solve(problem, s["best"][left], *few, effort=PATIENT)
             for name in ("best", "pressed", "miss", "least"):
                 s[name][left] = patient[name]
             s["total"][left] += patient["total"]
@@ -295,8 +297,8 @@ class _Search:
     def _levels(self, q0: np.ndarray, data: list[list[np.ndarray]], p: list[np.ndarray]) -> _Found:
         """All starts side by side, one priority after the other, then what is preferred; the best start of each."""
         B, S = len(q0), self.starts
-        wide = lambda x: np.repeat(x, S, axis=0)
-        q0, p, data = wide(q0), [wide(x) for x in p], [[wide(x) for x in own] for own in data]
+        q0, p = np.repeat(q0, S, axis=0), [np.repeat(x, S, axis=0) for x in p]
+        data = [[np.repeat(x, S, axis=0) for x in own] for own in data]
         number = np.tile(np.arange(S), B)
         held: list[int] = []
         kept = np.zeros((B * S, 0))
@@ -381,7 +383,8 @@ class _Search:
         left = s
         with np.errstate(all="ignore"):
             while len(lanes):
-                given = (*(left[name] for name in names), *data, np.asarray(float(PIECE)))
+                piece = PIECE * max(1, MANY // len(lanes))
+                given = (*(left[name] for name in names), *data, np.asarray(float(piece)))
                 found = problem.kernel(*given, threads=self.threads)
                 left = dict(zip(names, found, strict=True))
                 busy = left["outcome"] == BUSY
@@ -458,7 +461,7 @@ class _Search:
         errors = np.asarray(self._evaluated(self.aims, q, [x for own in data for x in own], p)[1])
         size = size_of(model)
         most = self.tolerance * np.array([min(1.0, size), 1.0])
-        reached = (errors <= most).all(axis=(-2, -1))
+        reached = np.asarray((errors <= most).all(axis=(-2, -1)))
         if model.has_rows:
             phi = np.asarray(constraint_kernels(bound)[0](q, *time_argument(model, self.t))[0])
             reached &= np.abs(phi).max(axis=-1, initial=0.0) <= CLOSED * max(1.0, size)

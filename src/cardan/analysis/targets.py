@@ -171,9 +171,10 @@ def _plain_target(owner: str, frame: Any, value: Any) -> Target:
 
 
 def _read(owner: str, model: Model, target: Target) -> Aim:
-    if not isinstance(target.frame, str):
-        raise InputError(f"{owner}: the frame of a target is a name, got {shown(target.frame)}")
-    link, _ = model.placement(target.frame)
+    frame: Any = target.frame
+    if not isinstance(frame, str):
+        raise InputError(f"{owner}: the frame of a target is a name, got {shown(frame)}")
+    link, _ = model.placement(frame)
     owner = f"{owner}: target of {target.frame!r}"
     if link < 0:
         raise InputError(f"{owner}: the frame is fixed to the ground and cannot move; name one of a moving body")
