@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.algebra.free_number import nominal
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, constant, cos, dot, segment, sin, sqrt, stack, vector, where
 from cardan.algebra.rotation import quaternion_log, quaternion_product, rotation_of_quaternion
@@ -56,11 +57,11 @@ _LENGTH: Slot[None, float] = Slot("size of the mechanism")
 
 
 def size_of(model: Model) -> float:
-    """A length of the mechanism, m: by it lengths and angles are compared. The sum of all offsets along the tree."""
+    """A length of the mechanism, m: by it lengths and angles are compared. The sum of all offsets of its joints."""
 
     def measure() -> float:
-        offsets = [np.linalg.norm(np.asarray(link.r, dtype=float)) for link in model.unbound.tree.links]
-        found = float(np.sum(offsets)) or float(row_sizes(model.unbound).max(initial=0.0))
+        places = [at.position for joint in model.unbound.joints for at in (joint.at, joint.child_at)]
+        found = float(sum(np.linalg.norm(nominal(place)) for place in places))
         return found if found > 1e-9 else 1.0
 
     return _LENGTH.find(model, None, measure)
@@ -101,7 +102,14 @@ class Problem:
     def key(self) -> str:
         """All that the kernel depends on."""
         aims = [[aim.key(self.model) for aim in aims] for aims in (self.wanted, self.held)]
-        facts = (self.model.key, aims, self.objective and self.objective.name, sorted(self.fixed), self.limited, self.closing)
+        facts = (
+            self.model.key,
+            aims,
+            self.objective and self.objective.name,
+            sorted(self.fixed),
+            self.limited,
+            self.closing,
+        )
         return hashlib.sha256(repr(("inverse kinematics", facts)).encode()).hexdigest()
 
     @cached_property

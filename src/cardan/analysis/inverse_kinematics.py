@@ -18,19 +18,21 @@ from cardan.analysis.damped_least_squares import (
     UNREACHED,
     Problem,
     coordinate_of_rate,
+    irrationals,
     rows_of,
     size_of,
 )
 from cardan.analysis.targets import Aim, Target, read_targets
 from cardan.errors import InputError
 from cardan.machines.ufunc.kernel import Kernel, compile_program
+from cardan.model.joint import Kind
 from cardan.model.memory import RecentSlot
 from cardan.model.model import Model
 from cardan.model.values import array, batch, counted, number, shown, whole
 from cardan.program.program import Port, Program
 from cardan.structure.assemble import assemble, constraint_kernels
 from cardan.structure.kernels import parameter_arguments, symbolic, time_argument, tree_kernel
-from cardan.structure.rows import real_rows
+from cardan.structure.rows import real_rows, row_sizes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -143,7 +145,7 @@ def inverse_kinematics(
     tolerance = number(owner, "tolerance", tolerance, above=0.0)
     if prefer is not None and prefer not in OBJECTIVES:
         raise InputError(f"{owner}: prefer must be one of {', '.join(map(repr, OBJECTIVES))}, got {shown(prefer)}")
-    lower, upper = _read_limits(owner, model, limits)
+    lower, upper = read_limits(owner, model, limits)
     if hold and isinstance(hold, str):
         hold = (hold,)
     fixed = frozenset(k for joint in hold for k in range(*model.v_slice(joint).indices(model.nv)))
@@ -155,7 +157,7 @@ def inverse_kinematics(
     except ValueError:
         text = ", ".join(f"{name} {size}" for name, size in shapes.items())
         raise InputError(f"{owner}: the batches do not fit together: {text}") from None
-    search = _Search(
+    search = Search(
         model, tuple(aims), starts, (lower, upper), fixed, prefer, all, tolerance, t, threads
     )  # fmt: skip
     data = [[_flat(x, shape) for x in aim.data] for aim in aims]
@@ -170,7 +172,7 @@ def _flat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1])).reshape((-1, x.shape[-1])))
 
 
-def _read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.ndarray]:
+def read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper limits (nq,) of all coordinates, infinite where there is none."""
     lower, upper = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
     if not isinstance(limits, bool | Mapping):
@@ -198,6 +200,16 @@ def _read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.
     return lower, upper
 
 
+def _is_periodic(kind: Kind, k: int) -> bool:
+    """Whether a joint is where it was after a whole turn of one of its coordinates."""
+    q = 0.3 + 0.1 * np.arange(kind.nq)
+    turned = q + 2 * np.pi * (np.arange(kind.nq) == k)
+    if kind.q_units[k] != "rad":
+        return False
+    pairs = [(np.asarray(f(q), dtype=float), np.asarray(f(turned), dtype=float)) for f in (kind.E, kind.r) if f]
+    return all(np.allclose(a, b, atol=1e-9) for a, b in pairs)
+
+
 @dataclass
 class _Found:
     """Results with one batch axis; see `InverseKinematics`."""
@@ -212,7 +224,7 @@ class _Found:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class Search:
     """One call: what is asked, and how it is searched."""
 
     model: Model
@@ -225,6 +237,59 @@ class _Search:
     tolerance: float
     t: float
     threads: int | None
+
+    @classmethod
+    def closing(
+        cls, owner: str, model: Model, starts: int, limits: Any, fixed: frozenset[int], t: float, threads: int | None
+    ) -> Search:
+        """A search for assemblies: without targets, every loop closed."""
+        bounds = read_limits(owner, model, limits)
+        return cls(model, (), starts, bounds, fixed, None, True, CLOSED, t, threads)
+
+    def spread(self, n: int) -> np.ndarray:
+        """Configurations (n, nq) spread evenly within limits; loops are open."""
+        low, high = self._spread()
+        steps, k = irrationals(self.model.nv), np.arange(1, n + 1)
+        q = np.tile(self.model.neutral(), (n, 1))
+        for link in self.model.tree.links:
+            u = (0.5 + k[:, None] * steps[link.v]) % 1
+            first, count = link.q.start, link.kind.nq
+            if count != link.kind.nv:
+                a, b, c = u[:, 0], 2 * np.pi * u[:, 1], 2 * np.pi * u[:, 2]
+                r1, r2 = np.sqrt(1 - a), np.sqrt(a)
+                turned = np.stack([r2 * np.cos(c), r1 * np.sin(b), r1 * np.cos(b), r2 * np.sin(c)], axis=-1)
+                q[:, link.q.stop - 4 : link.q.stop] = turned
+                u, count = u[:, 3:], count - 4
+            at = slice(first, first + count)
+            q[:, at] = low[at] + u * (high[at] - low[at])
+        return q
+
+    def assembled(self, q: np.ndarray) -> np.ndarray:
+        """Those of some configurations (n, nq) from which every loop can be closed, closed."""
+        found = self._assemble(q, None, None)
+        return found.q[found.reached]
+
+    def assemblies(self, q: np.ndarray, place: int, values: np.ndarray) -> list[np.ndarray]:
+        """All distinct configurations (k, nq) with every loop closed at each value of coordinate number `place`."""
+        S = self.starts
+        x = np.repeat(np.tile(q, (len(values), 1)), S, axis=0)
+        x[:, place] = np.repeat(values, S)
+        found = self._assemble(x, np.tile(np.arange(S), len(values)), place)
+        return [self._distinct(found, slice(k * S, (k + 1) * S)) for k in range(len(values))]
+
+    def _assemble(self, q: np.ndarray, number: np.ndarray | None, place: int | None) -> _Found:
+        """Loops closed from each configuration, or from the start of that number; coordinate `place` stays."""
+        limited = bool(np.isfinite(self.limits).any())
+        problem = Problem(self.model.unbound, (), (), None, self.fixed, limited, closing=True)
+        problem = _PROBLEMS.find(self.model, problem.key, lambda: problem)
+        q = np.clip(q, *self.limits)
+        p = [np.tile(a.reshape(-1, a.shape[-1])[:1], (len(q), 1)) for a in parameter_arguments(self.model)]
+        s = self._solve(problem, q, [], p, number=number)
+        q = self._closed(self.model, self._unwound(s["best"], place), problem.moving[0])
+        phi = np.asarray(constraint_kernels(self.model)[0](q, *time_argument(self.model, self.t))[0])
+        reached = np.asarray(np.abs(phi / row_sizes(self.model)).max(axis=-1, initial=0.0) <= CLOSED)
+        none = np.zeros(0)
+        return _Found(q, reached, none, none, none, none, None)
 
     def problem(self, wanted: Sequence[int], held: Sequence[int] = (), prefer: str | None = None) -> Problem:
         """A level of priority, with targets by number."""
@@ -457,7 +522,7 @@ class _Search:
         """What was found, judged apart from the kernel that found it."""
         model = self.model
         bound = model.unbound._bound(p[0]) if p else model
-        q = self._closed(bound, self._unwound(q))
+        q = self._closed(bound, self._unwound(q), self.problem(range(len(self.aims))).moving[0])
         errors = np.asarray(self._evaluated(self.aims, q, [x for own in data for x in own], p)[1])
         size = size_of(model)
         most = self.tolerance * np.array([min(1.0, size), 1.0])
@@ -468,9 +533,8 @@ class _Search:
         held = (s["pressed"] > 0) & ~reached[:, None]
         return _Found(q, reached, errors, s["start"].astype(int), held, s["total"].astype(int), solutions)
 
-    def _closed(self, model: Model, q: np.ndarray) -> np.ndarray:
+    def _closed(self, model: Model, q: np.ndarray, columns: list[int]) -> np.ndarray:
         """Loops closed to rounding: steps of Newton's method with what may move; kept where they come closer."""
-        columns = self.problem(range(len(self.aims))).moving[0]
         if not model.has_rows or not len(q):
             return q
         evaluate, plus = constraint_kernels(model)[0], tree_kernel(model, "plus")
@@ -488,26 +552,27 @@ class _Search:
             phi, G = np.where(closer[:, None], new_phi, phi), np.where(closer[:, None, None], new_G, G)
         return q
 
-    def _turning(self) -> np.ndarray:
-        """Coordinates (nq,) that are angles of plain hinges without limits, whose turns nothing counts."""
+    def turning(self) -> np.ndarray:
+        """Coordinates (nq,) that are angles without limits, where a whole turn changes nothing."""
         model, (lower, upper) = self.model, self.limits
         counted = {j for coupling in model.couplings for j in coupling.joints}
         found = np.zeros(model.nq, dtype=bool)
         for link in model.tree.links:
-            kind = link.kind
-            if kind.nq == 1 and kind.q_units == ("rad",) and link.joint not in counted and not model.constraints:
-                found[link.q] = not np.asarray(kind.S(np.zeros(1)), dtype=float)[3:].any()
+            if link.joint not in counted and not model.constraints and link.kind.nq == link.kind.nv:
+                found[link.q] = [_is_periodic(link.kind, k) for k in range(link.kind.nq)]
         return found & ~np.isfinite(lower) & ~np.isfinite(upper)
 
-    def _unwound(self, q: np.ndarray) -> np.ndarray:
-        """The same configurations without whole turns."""
-        turning = self._turning()
+    def _unwound(self, q: np.ndarray, kept: int | None = None) -> np.ndarray:
+        """The same configurations without whole turns, but for one coordinate."""
+        turning = self.turning()
+        if kept is not None:
+            turning[kept] = False
         return np.where(turning, (q + np.pi) % (2 * np.pi) - np.pi, q)
 
     def _distinct(self, found: _Found, at: slice) -> np.ndarray:
         """The reached configurations of some lanes that differ."""
         q = found.q[at][found.reached[at]]
-        turning, size = self._turning(), size_of(self.model)
+        turning, size = self.turning(), size_of(self.model)
         units = np.array([unit for link in self.model.tree.links for unit in link.kind.q_units])
         kept: list[np.ndarray] = []
         for x in q:

@@ -34,7 +34,7 @@ class Target:
 
     Args:
         frame: a body or named frame of the model.
-        pose: homogeneous matrices (..., 4, 4) in ground axes, m.
+        pose: homogeneous matrices (..., 4, 4) in ground axes, m, or a `cd.Pose`.
         position: of the frame's origin, or of `point`, (..., 3), m.
         orientation: rotation matrices (..., 3, 3), or quaternions (..., 4) as (w, x, y, z).
         direction: (..., 3) in ground axes, along which `axis` shall point.
@@ -48,7 +48,7 @@ class Target:
     """
 
     frame: str
-    pose: ArrayLike | None = None
+    pose: ArrayLike | Pose | None = None
     position: ArrayLike | None = None
     orientation: ArrayLike | None = None
     direction: ArrayLike | None = None
