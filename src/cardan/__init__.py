@@ -55,6 +55,11 @@ if TYPE_CHECKING:
     from cardan.analysis.modes import Mode, Modes, modes
     from cardan.analysis.continuation import EquilibriumPath, equilibrium_path
     from cardan.analysis.equilibrium import Equilibrium, equilibrium
+    from cardan.analysis.branches import Branch, Branches, SingularPosition, branches, positions
+    from cardan.analysis.inverse_kinematics import InverseKinematics, inverse_kinematics
+    from cardan.analysis.manipulability import Manipulability, manipulability, transmission_angle
+    from cardan.analysis.targets import Target
+    from cardan.analysis.workspace import Workspace, workspace
     from cardan.formulation.formulation import Formulation
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
@@ -151,6 +156,11 @@ _LAZY = {
         "analysis.modes": "Mode Modes modes",
         "analysis.continuation": "EquilibriumPath equilibrium_path",
         "analysis.equilibrium": "Equilibrium equilibrium",
+        "analysis.branches": "Branch Branches SingularPosition branches positions",
+        "analysis.inverse_kinematics": "InverseKinematics inverse_kinematics",
+        "analysis.manipulability": "Manipulability manipulability transmission_angle",
+        "analysis.targets": "Target",
+        "analysis.workspace": "Workspace workspace",
         "formulation.formulation": "Formulation",
         "formulation.registry": "add_formulation",
         "formulation.tree": "TreeFormulation",
@@ -200,24 +210,26 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
-    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "CompiledFunction", "Constraint",
-    "Cylindrical", "Derivatives", "DormandPrince", "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event",
-    "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear", "InPlane", "InputError", "Instant",
-    "Integrator", "InterruptedRunError", "JointData", "JointType", "Kind", "Law", "LinearModel", "LoopError",
-    "Mechanism", "Mode", "Model", "ModelError", "Modes", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
-    "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler",
-    "Sensitivity", "SimulationError", "SingleMotion", "SpatialParticles", "Spherical", "State", "Store", "Symbols",
-    "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "actuation", "add_force",
+    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Branch", "Branches", "CardanError", "CompiledFunction",
+    "Constraint", "Cylindrical", "Derivatives", "DormandPrince", "Equilibrium", "EquilibriumError", "EquilibriumPath",
+    "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear", "InPlane", "InputError",
+    "Instant", "Integrator", "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "Law",
+    "LinearModel", "LoopError", "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "Particle",
+    "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel",
+    "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
+    "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Target", "Trajectory",
+    "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force",
     "add_formulation", "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses",
-    "body_twists", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition",
-    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations", "equilibrium",
+    "body_twists", "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile",
+    "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations", "equilibrium",
     "equilibrium_path", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
-    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
-    "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise",
-    "load", "load_mechanism", "load_run", "mass_matrix", "mechanisms", "modes", "momentum", "multipliers", "page",
-    "particles", "particles_in_space", "plus", "potential_energy", "power", "rates", "reactions", "redundancy",
-    "rod_particles", "save", "set_threads", "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook",
-    "torch_function", "torch_simulate", "undetermined_reactions", "view", "vjp", "weighted_hessian",
+    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix", "is_planar",
+    "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy",
+    "linearise", "load", "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes",
+    "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy",
+    "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate",
+    "subtree_kinetic_energy", "subtree_momentum", "textbook", "torch_function", "torch_simulate", "transmission_angle",
+    "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
