@@ -50,14 +50,14 @@ from cardan.model.row import Law, RowLabel, RowTable
 
 if TYPE_CHECKING:
     from cardan import mechanisms, textbook
-    from cardan.analysis.linear_model import LinearModel
-    from cardan.analysis.linearise import linearise
-    from cardan.analysis.modes import Mode, Modes, modes
+    from cardan.analysis.branches import Branch, Branches, SingularPosition, branches, positions
     from cardan.analysis.continuation import EquilibriumPath, equilibrium_path
     from cardan.analysis.equilibrium import Equilibrium, equilibrium
-    from cardan.analysis.branches import Branch, Branches, SingularPosition, branches, positions
     from cardan.analysis.inverse_kinematics import InverseKinematics, inverse_kinematics
+    from cardan.analysis.linear_model import LinearModel
+    from cardan.analysis.linearise import linearise
     from cardan.analysis.manipulability import Manipulability, manipulability, transmission_angle
+    from cardan.analysis.modes import Mode, Modes, modes
     from cardan.analysis.targets import Target
     from cardan.analysis.workspace import Workspace, workspace
     from cardan.formulation.formulation import Formulation

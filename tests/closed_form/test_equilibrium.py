@@ -191,9 +191,7 @@ def test_a_slider_crank_obeys_virtual_work(push: float) -> None:
     held = cd.equilibrium(model, {"bearing": angles}, tau={name: push}, hold="bearing")
     energy = held.potential_energy - push * held.coordinate(name)
     step = 1e-4
-    around = [
-        cd.equilibrium(model, {"bearing": angles + h}, tau={name: push}, hold="bearing") for h in (step, -step)
-    ]
+    around = [cd.equilibrium(model, {"bearing": angles + h}, tau={name: push}, hold="bearing") for h in (step, -step)]
     plus, minus = (e.potential_energy - push * e.coordinate(name) for e in around)
     assert np.abs(held.drive("bearing") - (plus - minus) / (2 * step)).max() < 1e-6 * np.abs(energy).max()
     balanced = cd.equilibrium(model, tau={name: push}, stable=True)

@@ -24,9 +24,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cardan.algebra.matrix import Matrix, mirrored
-from cardan.formulation.derivative import PARAMETERS, tangent
+from cardan.formulation.derivative import PARAMETERS
 from cardan.formulation.dynamics import parts_at, time_port
-from cardan.formulation.formulation import Formulation, Parts, tree_rates
+from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity
 from cardan.formulation.rows import Rows
 from cardan.formulation.solve import regularisation, semidefinite
@@ -269,7 +269,7 @@ def _accelerations(
         a = formulation.tree_accelerations(parts, a)
         return a, along(model, a, inputs, directions)
     at = _left(model, formulation, parts, parts.rows.kept(rows), inputs, directions, a, lam)
-    return a, formulation.solve_many(parts, rows, at[: model.nv, :], at[model.nv :, :])
+    return a, formulation.solve_for(parts, rows, at[: model.nv, :], at[model.nv :, :])[0]
 
 
 def _left(
