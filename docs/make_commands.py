@@ -16,7 +16,9 @@ from textwrap import fill
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
-COMMANDS = ("demo", "info", "check", "simulate", "view", "equations", "textbook", "convert", "mechanisms", "bench")
+COMMANDS = (
+    "demo", "info", "check", "simulate", "equilibrium", "view", "equations", "textbook", "convert", "mechanisms", "bench",
+)  # fmt: skip
 
 INTRODUCTION = """# Commands
 
@@ -24,7 +26,7 @@ INTRODUCTION = """# Commands
 
 `cardan COMMAND --help` lists all options. A FILE is a URDF, a `.yaml` file in [the format of Cardan](format.md), an
 MJCF `.xml`, or the name of a mechanism of the catalogue. Numbers may have units: `30deg`, `500ms`, `60rpm`; without a
-unit they are in SI units. `--json` prints JSON. Exit status: 0 success, 1 a check or simulation failed, 2 wrong input,
+unit they are in SI units. `--json` prints JSON. Exit status: 0 success, 1 a check, simulation or search failed, 2 wrong input,
 130 interrupted. An error is one sentence, and no file is left incomplete. `cardan --install-completion` installs
 completion of commands, options, mechanisms, formulations and methods in your shell.
 """
@@ -44,6 +46,15 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
             "cardan simulate four_bar --time 10 --start A=30deg --rate A=2rad/s --out run",
             "cardan simulate four_bar --time 10 --out run",
             "cardan simulate four_bar --set crank=300mm --method gear --formulation points",
+        ),
+    ),
+    "equilibrium": (
+        "Find an [equilibrium or a steady motion](equilibrium.md) with its stability, or follow it along a parameter, a "
+        "speed or a load.",
+        (
+            "cardan equilibrium four_bar --stable",
+            "cardan equilibrium four_bar --hold A --solve-for D",
+            "cardan equilibrium slider_crank --along bearing.q --to 1,7 --out path",
         ),
     ),
     "view": (

@@ -22,7 +22,9 @@ from cardan.functions.check import CheckRow, Report
 pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
-COMMANDS = ("demo", "info", "check", "simulate", "view", "equations", "textbook", "convert", "mechanisms", "bench")
+COMMANDS = (
+    "demo", "info", "check", "simulate", "equilibrium", "view", "equations", "textbook", "convert", "mechanisms", "bench",
+)  # fmt: skip
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
 PIVOT = "joints:\n  A: {type: revolute, axis: [0, 1, 0], parent: ground, child: rod}\n"

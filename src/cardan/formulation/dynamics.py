@@ -14,6 +14,7 @@ from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
+from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
 from cardan.model.plane import in_plane
 
@@ -33,7 +34,8 @@ def forward_dynamics(model: Model, formulation: Formulation, rows: Sequence[int]
         parts = parts_at(model, formulation, inputs)
         return [formulation.tree_accelerations(parts, formulation.solve(parts, rows)[0])]
 
-    return Quantity("forward_dynamics", _ports(model, loaded), (("a", per_velocity),), write=write)
+    solves = (formulation, tuple(rows)) if isinstance(formulation, TreeFormulation) else None
+    return Quantity("forward_dynamics", _ports(model, loaded), (("a", per_velocity),), write=write, solves=solves)
 
 
 def motion_and_power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:

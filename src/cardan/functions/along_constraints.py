@@ -1,19 +1,21 @@
 """Derivatives along the constraints: by independent coordinates and rates, and by parameters through assembly.
 
 With loops and constraints only some of the tree's coordinates are independent; the others follow from `phi(q, p, t) =
-0`, and their rates from `J(q, p, t) v = beta`. A change of an independent coordinate, a parameter or the time, the
-other independent numbers held, moves
+0`, their rates from `J(q, p, t) v = beta`, their accelerations from `J a = gamma(q, v, p, t)`. A change of an
+independent coordinate, a parameter or the time, the other independent numbers held, moves
 
     J dq = -phi_p dp - phi_t dt             with dq given in the independent coordinates
     J dv = -(J v - beta)_q dq - (J v - beta)_p dp - (J v - beta)_t dt
+    J da = -(J a - gamma)_q dq - (J a - gamma)_v dv - (J a - gamma)_p dp - (J a - gamma)_t dt
 
-so that the derivative of any function of the state along the constraints is `D_q dq + D_v dv + D_p dp`. Rows that are
-redundant are consistent with the others there and do no harm. Near a dead point of the independent coordinates the
+so that the derivative of any function of these along the constraints is `D_q dq + D_v dv + D_a da + D_p dp`. Rows that
+are redundant are consistent with the others there and do no harm. Near a dead point of the independent coordinates the
 others follow with ever larger errors: a warning says how many digits hold, and which coordinates to take instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _CHOICE: Slot[None, tuple[int, ...]] = Slot("independent coordinates")
+STATE = ("q", "v", "a")  # what follows from independent numbers
 DEGENERATE = 1e8  # condition of the dependent coordinates' columns beyond which they do not determine anything
 
 
@@ -71,19 +74,19 @@ def independent_rates(model: Model) -> tuple[int, ...]:
 
 def moving_along(
     owner: str, model: Model, names: tuple[str, ...], q: ArrayLike, v: ArrayLike | None, t: ArrayLike,
-    coordinates: tuple[str, ...] = (),
-) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:  # fmt: skip
-    """`dq` and `dv` (..., nv, columns) that go with a unit of each number of every name.
+    a: ArrayLike | None = None, coordinates: tuple[str, ...] = (),
+) -> dict[str, tuple[NDArray[Any], ...]]:  # fmt: skip
+    """`dq`, `dv` and, for accelerations `a`, `da` (..., nv, columns) that go with a unit of each number of a name.
 
     The independent coordinates are `independent_coordinates(model)`, or `coordinates`.
     """
-    return _moving(owner, model, names, q, v, t, coordinates)[0]
+    return _moving(owner, model, names, q, v, t, a, coordinates)[0]
 
 
 def _moving(
     owner: str, model: Model, names: tuple[str, ...], q: ArrayLike, v: ArrayLike | None, t: ArrayLike,
-    coordinates: tuple[str, ...],
-) -> tuple[dict[str, tuple[NDArray[Any], NDArray[Any]]], NDArray[Any], NDArray[Any]]:  # fmt: skip
+    a: ArrayLike | None, coordinates: tuple[str, ...],
+) -> tuple[dict[str, tuple[NDArray[Any], ...]], NDArray[Any], NDArray[Any]]:  # fmt: skip
     """The same, how far errors are magnified in them (...,), and the rows `J` (..., nl, nv) in units of their sizes."""
     if any(x.is_at_rate_level for x in model.constraints):
         raise InputError(
@@ -99,6 +102,12 @@ def _moving(
     rate = with_derivatives(
         owner, model, ("v", *by), "tangent", rate_of_rows(model), SPATIAL, (q, rates, *time_argument(model, t))
     )
+    acceleration: Mapping[str, NDArray[Any]] = {}
+    if a is not None:
+        args = (q, rates, np.asarray(a, dtype=float), *time_argument(model, t))
+        acceleration = with_derivatives(
+            owner, model, ("v", *by), "tangent", acceleration_of_rows(model), SPATIAL, args
+        ).by
     size = row_sizes(model)[:, None]  # in its units metres and radians weigh alike
     J = rate["v"] / size
     magnified = _magnified(owner, model, J, rest)
@@ -113,12 +122,13 @@ def _moving(
         whole[..., rest, :] = solve @ (right / size - J[..., free] @ given)
         return whole
 
-    found = {}
+    found: dict[str, tuple[NDArray[Any], ...]] = {}
     for name in names:
         n = len(free)
-        if name in ("q", "v"):
+        if name in ("q", "v", "a"):
             Z = completed(np.eye(n), np.zeros((*J.shape[:-1], n)))
-            dq, dv = (Z, completed(np.zeros((n, n)), -rate["q"] @ Z)) if name == "q" else (np.zeros_like(Z), Z)
+            dq, own, own_rate = Z if name == "q" else np.zeros_like(Z), None, None
+            dv = Z if name == "v" else completed(np.zeros((n, n)), -rate["q"] @ dq)
         elif name in by:
             own, own_rate = (x[name] if name != "t" else x[name][..., None] for x in (phi, rate))
             dq = completed(np.zeros((n, own.shape[-1])), -own)
@@ -126,6 +136,11 @@ def _moving(
         else:
             continue
         found[name] = (dq, dv)
+        if a is not None:
+            right = -acceleration["q"] @ dq - acceleration["v"] @ dv
+            if own is not None:
+                right = right - (acceleration[name] if name != "t" else acceleration[name][..., None])
+            found[name] = (dq, dv, Z if name == "a" else completed(np.zeros((n, dq.shape[-1])), right))
     return found, magnified, J
 
 
@@ -145,6 +160,17 @@ def rate_of_rows(model: Model) -> Quantity:
 
     outputs = (("rate", fixed(len(model.rows))),)
     return Quantity("rate along constraints", ("q", "v", *time_port(model)), outputs, write=write)
+
+
+def acceleration_of_rows(model: Model) -> Quantity:
+    """`J a - gamma` of all rows."""
+
+    def write(model: Model, inputs: Inputs) -> list[Any]:
+        rows = parts_at(model, SPATIAL, inputs).rows
+        return [rows.J @ inputs["a"] - rows.gamma]
+
+    outputs = (("acceleration", fixed(len(model.rows))),)
+    return Quantity("acceleration along constraints", ("q", "v", "a", *time_port(model)), outputs, write=write)
 
 
 def _still(model: Model, q: np.ndarray) -> tuple[Any, ...]:
@@ -186,11 +212,11 @@ def _require_good(owner: str, model: Model, J: np.ndarray, magnified: np.ndarray
         names = ", ".join(repr(model.coordinate_names[k]) for k in free)
         raise InputError(
             f"{owner}: at some q the coordinates {names} do not determine the others (condition {worst:.1e}): "
-            f"{_advice(owner, model, J, magnified)}"
+            f"{_advice(model, J, magnified)}"
         )
 
 
-def _advice(owner: str, model: Model, J: np.ndarray, magnified: np.ndarray) -> str:
+def _advice(model: Model, J: np.ndarray, magnified: np.ndarray) -> str:
     """What to ask for at the worst configuration: other coordinates where these are at a dead point."""
     from scipy.linalg import qr
 
@@ -199,18 +225,18 @@ def _advice(owner: str, model: Model, J: np.ndarray, magnified: np.ndarray) -> s
     n = len(independent_rates(model))
     order = qr(here, mode="r", pivoting=True)[-1].tolist()
     others = sorted(order[model.nv - n :])
-    if _magnified(owner, model, here, sorted(order[: model.nv - n])) < np.sqrt(magnified.flat[worst]):
+    if _magnified("", model, here, sorted(order[: model.nv - n])) < np.sqrt(magnified.flat[worst]):
         names = ", ".join(model.coordinate_names[k] for k in others)
         return f"near a dead point the others turn without them; ask with chart='independent: {names}' or 'tangent'"
     return "near a singular position, where motions branch, no coordinates do; ask beside it, or with chart='tangent'"
 
 
 def along_constraints(
-    owner: str, model: Model, wanted: By, q: ArrayLike, v: ArrayLike | None, t: ArrayLike, found: Derivatives,
-    core: int,
-) -> dict[str, NDArray[Any]]:  # fmt: skip
-    """Derivatives along the constraints from partial ones, whose value has `core` axes."""
-    moving, magnified, J = _moving(owner, model, wanted.names, q, v, t, wanted.coordinates)
+    owner: str, model: Model, wanted: By, given: Mapping[str, Any], found: Derivatives, core: int
+) -> dict[str, NDArray[Any]]:
+    """Derivatives along the constraints at `given` arguments from partial ones, whose value has `core` axes."""
+    q, v, t = given["q"], given.get("v"), given.get("t", 0.0)
+    moving, magnified, J = _moving(owner, model, wanted.names, q, v, t, given.get("a"), wanted.coordinates)
     partial, along, lost = found.by, {}, 0.0
     value = _largest(np.abs(found.value), core)
     speed = np.maximum(_largest(np.abs(np.zeros(1) if v is None else np.asarray(v, dtype=float)), 1), 1.0)
@@ -218,18 +244,18 @@ def along_constraints(
         if name not in moving:
             along[name] = partial[name]
             continue
-        parts = [(partial[x], d) for x, d in zip(("q", "v"), moving[name], strict=True) if x in partial]
+        parts = [(partial[x], d) for x, d in zip(STATE, moving[name], strict=False) if x in partial]
         total = np.sum([_product(D, d, core) for D, d in parts], axis=0)
         # d is off by eps times its condition, which D may magnify: large parts that cancel leave few digits
         off = EPS * magnified * sum(_largest(np.abs(D), core + 1) * _largest(np.abs(d), 2) for D, d in parts)
         total = total[..., 0] if name == "t" else total
-        along[name] = total if name in ("q", "v") else total + partial[name]
+        along[name] = total if name in STATE else total + partial[name]
         size = np.maximum(_largest(np.abs(along[name]), core + (name != "t")), value / speed if name == "v" else value)
         lost = max(lost, float(np.where(off > 0, off / np.maximum(size, 1e-300), 0.0).max(initial=0.0)))
     if digits(lost) < ENOUGH:
         warn_outside(
             f"{owner}: the derivative by {', '.join(map(repr, wanted.names))} along the constraints has about "
-            f"{digits(lost)} digits at some q, of its own size or the value's: {_advice(owner, model, J, magnified)}"
+            f"{digits(lost)} digits at some q, of its own size or the value's: {_advice(model, J, magnified)}"
         )
     return along
 

@@ -51,8 +51,7 @@ def compile(
         wanted = by_of(owner, model, by, chart, quantity)
         if wanted.chart == "independent":
             raise InputError(f"{owner}: chart='independent' is not one kernel; ask cd.{name} itself, with by=")
-        if len(quantity.outputs) > 1:
-            raise InputError(f"{owner}: by= is for quantities with one result, it has {len(quantity.outputs)}")
+        eq.require_derivatives(owner, name)
     if is_large(model) and quantity.recursion is None and name not in SOLVED:
         raise InputError(
             f"{owner}: model {model.name!r} has {len(model.tree.links)} links, and past {LOOP_PAST} only quantities "

@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.formulation.derivative import PARAMETERS, curved, pulled, pushed
+from cardan.formulation.derivative import curved, pulled, pushed
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
+from cardan.functions.derivatives import checked_names, names_of
 from cardan.functions.equations import SOLVED, equations
-from cardan.model.memory import KernelSlot
+from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.structure.digits import watch_derivatives
 from cardan.structure.dynamics import chosen_kernel
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity
 from cardan.structure.rows import solving_facts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-_KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("products with derivatives, by formulation and quantity")
+_KERNELS: KernelSlot[tuple[str, str, tuple[str, ...]]] = KernelSlot("products with derivatives")
+_QUANTITIES: Slot[tuple[str, str], Quantity] = Slot("quantities whose derivatives are in products")
 Arrays = Mapping[str, "ArrayLike"]
 Product = Callable[[Quantity, tuple[str, ...], Model], Quantity]
 
@@ -40,9 +43,13 @@ def jvp(
 
     Along "q" goes a rate (..., nv), along "parameters" one of the free parameters.
     """
-    owner, names = f"jvp of {name!r}", tuple(along)
+    owner = f"jvp of {name!r}"
+    if not isinstance(along, Mapping):
+        raise InputError(f"{owner}: rates come by name, such as {{'q': v}}, got {type(along).__name__}")
+    names = tuple(along)
     kernel, quantity = _kernel(owner, model, name, formulation, pushed, names)
-    arguments = [*_arguments(owner, model, quantity, at), *(np.asarray(x, dtype=float) for x in along.values())]
+    rates = [_numbers(owner, f"the rate of {key}", x) for key, x in along.items()]
+    arguments = [*_arguments(owner, model, quantity, at), *rates]
     value, rate = kernel(*arguments)
     return value, rate
 
@@ -57,9 +64,9 @@ def vjp(
 
     `weights` has the shape of the value; `gradient["q"]` is (..., nv), along the tangent.
     """
-    owner, names = f"vjp of {name!r}", (by,) if isinstance(by, str) else tuple(by)
+    owner, names = f"vjp of {name!r}", names_of(by)
     kernel, quantity = _kernel(owner, model, name, formulation, pulled, names)
-    value, *gradients = kernel(*_arguments(owner, model, quantity, at), np.asarray(weights, dtype=float))
+    value, *gradients = kernel(*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights))
     shaped = (
         g.reshape((*g.shape[:-1], model.nb, 6)) if key == "wrenches" else g
         for key, g in zip(names, gradients, strict=True)
@@ -75,36 +82,33 @@ def weighted_hessian(
 
     By "q" they are those of the value at `cd.plus(model, q, delta)` by `delta` (nv,) at zero: what DDP and SQP need.
     """
-    owner, names = f"weighted_hessian of {name!r}", (by,) if isinstance(by, str) else tuple(by)
+    owner, names = f"weighted_hessian of {name!r}", names_of(by)
     kernel, quantity = _kernel(owner, model, name, formulation, curved, names)
-    return kernel(*_arguments(owner, model, quantity, at), np.asarray(weights, dtype=float))
+    return kernel(*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights))
 
 
 def _kernel(
     owner: str, model: Model, name: str, formulation: str | Formulation, product: Product, names: tuple[str, ...]
 ) -> tuple[Any, Quantity]:
-    eq = equations(model, formulation=formulation)
-    quantity = eq.quantity(name)
-    known = (*quantity.inputs, PARAMETERS)
-    for key in names:
-        if key not in known:
-            raise UnknownNameError(f"{owner}: {key!r} is not one of its arguments{nearest(key, known)}")
-    if not names:
-        raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
-    if PARAMETERS in names and not model.parameters:
-        raise InputError(f"{owner}: model {model.name!r} has no free parameter; free some with model.free(...)")
-    found, solves = eq.formulation, name in SOLVED and (model.has_rows or not eq.formulation.in_tree)
-    ports = product(quantity, names, model)
-    place = (found.key, f"{ports.name} of {' '.join(ports.inputs)}")
+    """The kernel of a product, and the quantity whose derivatives are in it."""
+    found = formulation_of(model, formulation)
+    if not all(isinstance(key, str) for key in names):
+        raise InputError(f"{owner}: by must be a name or several, such as by=('q', 'v'), got {names!r:.80}")
+    quantity = _QUANTITIES.find(model, (found.key, name), lambda: equations(model, formulation=found).quantity(name))
+    place = (found.key, f"{product.__name__} {name}", names)
 
     def with_rows(one: Model) -> Any:
         whole = product(equations(one, formulation=found).quantity(name), names, one)
-        return compile_quantity(one, whole, solving_facts(one, found), looped=False)
+        return compile_quantity(one, whole, solving_facts(one, found))
 
     def make() -> Any:
-        if not solves:
-            return with_rows(model)
-        kernel = chosen_kernel(model, (*place, True), with_rows)
+        if not names:
+            raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
+        checked_names(owner, model, names, quantity)
+        equations(model, formulation=found).require_derivatives(owner, name)
+        if name not in SOLVED or (found.in_tree and not model.has_rows):
+            return compile_quantity(model, product(quantity, names, model), solving_facts(model, found))
+        kernel = chosen_kernel(model, (found.key, f"{product.__name__} {name} by {names}", True), with_rows)
         watch_derivatives(owner, model, found, kernel, names, 2 if product is curved else 1)
         return kernel
 
@@ -121,4 +125,11 @@ def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list
     if "q" in quantity.inputs and "q" not in at:
         raise InputError(f"{owner}: the configuration 'q' is missing")
     zero = {name: np.zeros(quantity.input_shape(model, name)) for name in quantity.inputs}
-    return [np.asarray(at.get(name, zero[name]), dtype=float) for name in quantity.inputs]
+    return [_numbers(owner, name, at.get(name, zero[name])) for name in quantity.inputs]
+
+
+def _numbers(owner: str, name: str, x: Any) -> np.ndarray:
+    try:
+        return np.asarray(x, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{owner}: {name} must be an array of numbers, got {x!r:.80}") from None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
-from cardan.errors import Removed, no_such_argument
+from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation import dynamics
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation
@@ -162,6 +162,18 @@ class Equations:
         `gravity_force`, `coriolis_matrix`, `momentum`, `center_of_mass`, `body_poses`, ...
         """
         return function_of(self.model, self.quantity(name))
+
+    def require_derivatives(self, owner: str, name: str) -> None:
+        """Refuse to differentiate what has several results, or is in coordinates of the formulation's own."""
+        if name in CONTRACT and not self.formulation.in_tree:
+            raise InputError(
+                f"{owner}: {name!r} is in the own coordinates of {self.formulation.name!r}, which have no tangent "
+                f"here; differentiate cd.equations(...).graph({name!r}), or ask in formulation='spatial'"
+            )
+        outputs = self.quantity(name).outputs
+        if len(outputs) > 1:
+            names = ", ".join(label for label, _ in outputs)
+            raise InputError(f"{owner}: derivatives are for quantities with one result, it has {names}")
 
     def quantity(self, name: str) -> Quantity:
         """What `graph` records, with the shapes of its arrays."""

@@ -39,6 +39,9 @@ def assemble(
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Find a consistent state near a guess.
 
+    It has no `by`: the derivatives of functions of the state with `chart="independent"` go through assembly, also those
+    by parameters, and those of runs through the assembly of their start.
+
     Args:
         model: the mechanism; a tree without couplings is returned as it is. Values of free parameters (`Model.at`) are
             a batch like that of q.

@@ -59,6 +59,8 @@ def condition(
 ) -> NDArray[Any]:  # fmt: skip
     """How large the errors of rounding are (...,) in accelerations and reactions, in units of 2.2e-16.
 
+    It has no `by`: it is a bound, which has kinks.
+
     The relative error of an answer in float64 stays within 2.2e-16 times this number; 5 to 50 is ideal. It is measured
     at q (..., nq) under loads that nothing singles out; or, if `v` or `tau` (..., nv) are given, at that state, where
     it is large near an equilibrium too. Errors are relative to the largest acceleration in rad/s^2 and in m/s^2, the

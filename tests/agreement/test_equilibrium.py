@@ -1,0 +1,1 @@
+"""Every formulation finds the same equilibria, with the same stability and reactions."""
