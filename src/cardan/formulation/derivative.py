@@ -93,8 +93,7 @@ class _Answer:
 
         symbols = [x for x in (*self.inputs.values(), self.y0, z0) if x.numel()]
         values = [x for x in (*self.inputs.values(), self.y, z) if x.numel()]
-        found = ca.Function("at", symbols, [*expressions])(*values)
-        return list(found) if isinstance(found, tuple) else [found]
+        return ca.Function("at", symbols, [*expressions]).call(values)
 
 
 def _answer(model: Model, solves: tuple[TreeFormulation, tuple[int, ...]], inputs: Inputs) -> _Answer:

@@ -7,16 +7,19 @@ contract: `rows` are the numbers of the constraint rows kept, an independent set
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 from cardan.algebra.matrix import Matrix, constant, dot, segment, stack, zeros
 from cardan.formulation import elements
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
-from cardan.formulation.kinematics import kinematics_of_tree
-from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
-from cardan.formulation.tree import TreeFormulation
+from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
+from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, links_from_bodies, per_body, per_velocity
+from cardan.formulation.recursion import Nodes
+from cardan.formulation.tree import TreeFormulation, stacked_drives
 from cardan.model.model import Model
 from cardan.model.plane import in_plane
+from cardan.model.tree import GROUND
 
 
 def parts_at(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
@@ -271,6 +274,31 @@ def element_power(model: Model) -> Quantity:
         return [elements.element_power(kinematics_of_tree(model, inputs["q"], inputs["v"]), time_of(inputs))]
 
     return Quantity("element_power", ("q", "v", *time_port(model)), (("P", fixed()),), write=write)
+
+
+def joint_loads(model: Model) -> Quantity:
+    """Forces (nv,) of the force elements in the joints of a tree."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        q, v = inputs["q"], inputs["v"]
+        kin = Kinematics(model, Nodes([], [], None), q, v)  # of the joints alone
+        return [stacked_drives(model, elements.joint_forces(kin, time_of(inputs)), q)]
+
+    return Quantity("joint_loads", ("q", "v", *time_port(model)), (("Q", per_velocity),), write=write)
+
+
+def body_loads(model: Model) -> Quantity:
+    """Wrenches (nb, 6) of the force elements between bodies, from poses (nb, 16) and twists (nb, 6) of all bodies."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        at = links_from_bodies(model, inputs["poses"], inputs["twists"])
+        nodes = {i: SimpleNamespace(R=R, r0=r, v=v) for i, (R, r, v) in at.items()}
+        kin = Kinematics(model, Nodes([nodes[i] for i in range(len(model.tree.links))], [], nodes[GROUND]))
+        t = inputs["t"] if "t" in inputs else zeros(1, 1, inputs["poses"])
+        none = Loads({}, type(inputs["poses"])(model.nb, 6), t)
+        return [with_wrenches(none, elements.body_wrenches(kin, t)).wrenches]
+
+    return Quantity("body_loads", ("poses", "twists", *time_port(model)), (("W", per_body(6)),), write=write)
 
 
 def element_potential() -> Quantity:

@@ -37,6 +37,7 @@ Equations: F6(2), F6(3), F6(4); FX(A2), FX(B3), FX(C1).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,7 +47,17 @@ import numpy as np
 from cardan.algebra.linsolve import tree_factor, tree_inverse_factor, tree_solve
 from cardan.algebra.matrix import Matrix, eye, mirrored, stack, zeros
 from cardan.algebra.rotation import cross, skew
-from cardan.algebra.spatial import crf_bar, crm, first_moment, rigid_inertia, rotated_back, shift_of
+from cardan.algebra.spatial import (
+    Transform,
+    crf_bar,
+    crm,
+    first_moment,
+    rigid_inertia,
+    rotated_back,
+    shift_of,
+    shifted,
+    turned,
+)
 from cardan.formulation.armature import drive_force, not_carried, own_columns, with_own
 from cardan.formulation.kinematics import joint
 from cardan.formulation.quantity import Inputs, Quantity, per_velocity, square
@@ -65,6 +76,17 @@ def changes_out(b: Node, p: Node) -> None:
     joint(b, p)
     changed_motion(b, p)
     _own_sums(b)
+
+
+def changes_out_loaded(b: Node, p: Node) -> None:
+    """As `changes_out`, with external force, which turns with the body."""
+    changes_out(b, p)
+    b.f = b.f - b.fx
+
+
+def body_load(b: Node, p: Node) -> None:
+    """A wrench on a body, carried to its link."""
+    p.fx = p.fx + Transform((turned(b.E), shifted(b.r))).T @ b.wrench
 
 
 def changed_motion(b: Node, p: Node) -> None:
@@ -207,6 +229,11 @@ INVERSE_DYNAMICS_DERIVATIVES = Recursion(
      Output("M", "H", "matrix")),
     ground={"a": "gravity"}, regrouped=True,
 )  # fmt: skip
+INVERSE_DYNAMICS_LOADED_DERIVATIVES = replace(
+    INVERSE_DYNAMICS_DERIVATIVES, name="inverse_dynamics_loaded_derivatives", inputs=("q", "qd", "qdd", "wrench"),
+    shared={**_SUMS, "fx": "vector6"}, accumulate=("fx",),
+    passes=(Sweep("bodies_up", body_load), Sweep("down", changes_out_loaded), *INVERSE_DYNAMICS_DERIVATIVES.passes[1:]),
+)  # fmt: skip
 _FORCE_AND_MASS = Recursion(
     "force_and_mass", ("q", "qd", "qdd"), _SUMS, (*_SWEEPS, Climb(mass_force, carry_mass_force, mass_block, ("H",))),
     (Output("tau", "tau", "joint"), Output("M", "H", "matrix")), ground={"a": "gravity"}, regrouped=True,
@@ -318,6 +345,10 @@ INVERSE = Quantity(
     "inverse_dynamics_derivatives", ("q", "v", "a"),
     (("tau", per_velocity), ("tau_q", square), ("tau_v", square), ("M", square)), INVERSE_DYNAMICS_DERIVATIVES,
     most_climbs=MOST_CLIMBS,
+)  # fmt: skip
+INVERSE_LOADED = Quantity(
+    "inverse_dynamics_loaded_derivatives", ("q", "v", "a", "wrenches"), INVERSE.outputs,
+    INVERSE_DYNAMICS_LOADED_DERIVATIVES, most_climbs=MOST_CLIMBS,
 )  # fmt: skip
 FORWARD = Quantity(
     "forward_dynamics_derivatives", ("q", "v", "tau"),

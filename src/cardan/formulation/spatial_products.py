@@ -44,8 +44,8 @@ from cardan.algebra.matrix import Matrix, stack, zeros
 from cardan.algebra.rotation import cross
 from cardan.algebra.spatial import crf_bar, crm
 from cardan.formulation.armature import drive_force
-from cardan.formulation.kinematics import joint
 from cardan.formulation.formulation import tangent
+from cardan.formulation.kinematics import joint
 from cardan.formulation.quantity import Inputs, Quantity
 from cardan.formulation.recursion import JOINT_INPUTS, Node, Output, Recursion, Sweep, unroll
 from cardan.formulation.spatial import FORWARD_DYNAMICS, INVERSE_DYNAMICS, articulated_in, articulated_out

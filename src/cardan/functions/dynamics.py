@@ -16,7 +16,15 @@ from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
-from cardan.functions.derivatives import Derivatives, Names, chosen, names_of, tree_derivatives, with_derivatives
+from cardan.functions.derivatives import (
+    Derivatives,
+    Names,
+    chosen,
+    is_looped,
+    names_of,
+    tree_derivatives,
+    with_derivatives,
+)
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.structure.formulation import formulation_of
@@ -57,6 +65,9 @@ def forward_dynamics(
         if kernel is not None:
             return kernel(q, v, tau, out=out, threads=threads)
     found, loads = formulation_of(model, formulation), () if wrenches is None else (wrenches,)
+    if not model.is_plain and looped.is_looped_tree(model, found):
+        warn_of_tree(model, found)
+        return _given(out, looped.forward_dynamics(model, q, v, tau, wrenches, t))
     if not (model.is_plain and found.in_tree and found.has_recursions):
         from cardan.structure.condition import watch
         from cardan.structure.dynamics import (
@@ -84,6 +95,21 @@ def _has_derivative_recursion(model: Model, formulation: Formulation, by: Any, c
     return plain and 0 < len(set(names)) == len(names) and set(names) <= inputs
 
 
+def _is_put_together(model: Model, formulation: Formulation, by: Any, chart: Any, inputs: set[str]) -> bool:
+    known = inputs | ({"t"} if model.depends_on_time else set())
+    return is_looped(model, formulation, by, chart) and set(names_of(by)) <= known
+
+
+def _with_wrench_axes(
+    model: Model, owner: str, by: Any, found: tuple[np.ndarray, dict[str, np.ndarray]], out: Any
+) -> Derivatives:
+    """Derivatives of a vector (..., nv), those by wrenches with the axes (nb, 6)."""
+    value, every = found
+    if "wrenches" in every:
+        every["wrenches"] = every["wrenches"].reshape(*value.shape, model.nb, 6)
+    return chosen(owner, by, value, every, out)
+
+
 def _forward_by(
     model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: Any, formulation: Any, by: Any, chart: Any, out: Any,
     threads: int | None,
@@ -96,6 +122,12 @@ def _forward_by(
         kernel = tree_kernel(model, "forward_dynamics_derivatives", found)
         value, *every = kernel(q, v, tau, threads=threads)
         return chosen("forward_dynamics", by, value, dict(zip(("q", "v", "tau"), every, strict=True)), out)
+    if _is_put_together(model, found, by, chart, {"q", "v", "tau", "wrenches"}):
+        from cardan.functions.looped_derivatives import forward_dynamics as put_together
+
+        load = loads[0] if loads else None
+        result = put_together(model, names_of(by), q, v, tau, load, t)
+        return _with_wrench_axes(model, "forward_dynamics", by, result, out)
     if model.is_plain and found.in_tree and found.has_recursions:
         quantity = tree_quantity(found, f"forward_dynamics{'_loaded' if loaded else ''}")
     else:
@@ -142,6 +174,8 @@ def inverse_dynamics(
             f"inverse_dynamics: model {model.name!r} has loops or couplings; say which joints are driven, e.g. "
             f"driven=[{model.coordinate_names[0]!r}]"
         )
+    if driven is None and looped.is_looped_tree(model, found):
+        return _given(out, looped.inverse_dynamics(model, q, v, a, wrenches, t))
     from cardan.functions.constraints import drive_forces
     from cardan.structure.dynamics import inverse_kernel
 
@@ -165,6 +199,11 @@ def _inverse_by(
         kernel = tree_kernel(model, "inverse_dynamics_derivatives", found)
         value, *every = kernel(q, v, a, threads=threads)
         return chosen("inverse_dynamics", by, value, dict(zip(("q", "v", "a"), every, strict=True)), out)
+    if _is_put_together(model, found, by, chart, {"q", "v", "a", "wrenches"}):
+        from cardan.functions.looped_derivatives import inverse_dynamics as put_together
+
+        result = put_together(model, names_of(by), q, v, a, wrenches, t)
+        return _with_wrench_axes(model, "inverse_dynamics", by, result, out)
     if found.has_recursions and model.is_plain:
         quantity = tree_quantity(found, f"inverse_dynamics{'_loaded' if loaded else ''}")
     else:

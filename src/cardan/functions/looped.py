@@ -9,10 +9,60 @@ from typing import Any
 
 import numpy as np
 
+from cardan.formulation.dynamics import body_loads, joint_loads
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.spatial import SPATIAL
+from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
-from cardan.structure.kernels import tree_kernel
+from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel
+
+_LOADS: KernelSlot[str] = KernelSlot("forces of force elements on a large tree")
+
+
+def is_looped_tree(model: Model, formulation: Formulation) -> bool:
+    """Whether dynamics are put together here: a large tree with or without force elements, by `spatial`."""
+    return is_large(model) and not model.has_rows and formulation is SPATIAL
+
+
+def element_loads(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
+    """Forces (..., nv) of force elements along the coordinates, and wrenches (..., nb, 6); None if there are none."""
+    on, time = {force.kind.on for force in model.forces}, time_argument(model, t)
+    Q = load_kernel(model, "joint")(q, v, *time) if "joint" in on else None
+    if "bodies" not in on:
+        return Q, None
+    poses, twists = tree_kernel(model, "body_poses")(q), tree_kernel(model, "body_twists")(q, v)
+    return Q, load_kernel(model, "bodies")(poses, twists, *time)
+
+
+def load_kernel(model: Model, on: str) -> Any:
+    """The kernel of the force elements in joints, or of those between bodies, from their poses and twists."""
+    write = {"joint": joint_loads, "bodies": body_loads}[on]
+    return _LOADS.find(model, on, lambda: compile_quantity(model, write(model), "tree"))
+
+
+def total(*parts: Any) -> Any:
+    """The sum of the parts that are there, None if there is none."""
+    given = [np.asarray(part) for part in parts if part is not None]
+    return sum(given[1:], given[0]) if given else None
+
+
+def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: Any) -> np.ndarray:
+    """Accelerations of a large tree with force elements."""
+    Q, W = element_loads(model, q, v, t)
+    force, W = total(tau, Q), total(wrenches, W)
+    if W is None:
+        return tree_kernel(model, "forward_dynamics")(q, v, force)
+    return tree_kernel(model, "forward_dynamics_loaded")(q, v, force, W)
+
+
+def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, wrenches: Any, t: Any) -> np.ndarray:
+    """Joint forces of a large tree with force elements."""
+    Q, W = element_loads(model, q, v, t)
+    W = total(wrenches, W)
+    loaded = () if W is None else (W,)
+    tau = tree_kernel(model, f"inverse_dynamics{'_loaded' if loaded else ''}")(q, v, a, *loaded)
+    return tau if Q is None else tau - Q
 
 
 def inverse_mass_matrix(model: Model, q: Any, formulation: Formulation) -> np.ndarray:
