@@ -23,7 +23,7 @@ from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.derivative import CHARTS, PARAMETERS, By, differentiated
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
-from cardan.functions.looped import is_looped_tree
+from cardan.functions.looped import is_looped_tree, warn_of_compiling
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.structure.formulation import formulation_of
@@ -148,7 +148,14 @@ def with_derivatives(
 
     # a quantity has the same name with wrenches and without
     place = (formulation.key, f"{quantity.name} of {' '.join(quantity.inputs)}", wanted.key)
-    kernel = _KERNELS.find(model, place, own if make is None else lambda: make(wanted))
+
+    def told() -> Any:
+        whole = differentiated(quantity, wanted, model)
+        shapes = [shape(model) for _, shape in whole.outputs[len(quantity.outputs) :]]
+        warn_of_compiling(owner, model, max(s[0] for s in shapes), sum(s[1] for s in shapes))
+        return own() if make is None else make(wanted)
+
+    kernel = _KERNELS.find(model, place, told)
     value, *derivatives = map(np.asarray, kernel(*args, threads=threads))
     own_shape = quantity.outputs[0][1](model)
     shape, batch = core(own_shape), value.shape[: value.ndim - len(own_shape)]

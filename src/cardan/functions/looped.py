@@ -5,6 +5,7 @@ Each does what the graph of the same name does; a test compares the two.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,33 @@ from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
-from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel
+from cardan.structure.kernels import LOOP_PAST, compile_quantity, is_large, time_argument, tree_kernel
 
 _LOADS: KernelSlot[str] = KernelSlot("forces of force elements on a large tree")
+
+
+OPERATIONS_OF_A_LINK = 50  # about as many, for each row or column of a derivative
+OPERATIONS_A_SECOND = 8000  # compiled, about
+LONG = 10.0  # s
+
+
+def warn_of_compiling(owner: str, model: Model, rows: int, columns: int) -> None:
+    """Tell beforehand that derivatives (rows, columns) of a large model take long to compile, as one straight line."""
+    links = len(model.tree.links)
+    seconds = OPERATIONS_OF_A_LINK * links * min(rows, columns) / OPERATIONS_A_SECOND
+    if links <= LOOP_PAST or seconds < LONG:
+        return
+    warnings.warn(
+        f"{owner}: this derivative of model {model.name!r} is not looped over its {links} links; compiling it may take "
+        f"{_duration(seconds)}. Looped, and compiled in seconds, are for trees without free parameters, along the "
+        "tangent, in formulation 'spatial': forward_dynamics, inverse_dynamics, body_poses, frame_pose, body_twists, "
+        "body_accelerations, bias_force, gravity_force, and cd.vjp and cd.jvp of these",
+        RuntimeWarning, stacklevel=2,
+    )  # fmt: skip
+
+
+def _duration(seconds: float) -> str:
+    return f"about {seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes or more"
 
 
 def is_looped_tree(model: Model, formulation: Formulation) -> bool:

@@ -141,35 +141,32 @@ def potential_energy(model: Model, names: Sequence[str], q: Any) -> tuple[np.nda
     return tree_kernel(model, "potential_energy")(q), {"q": tree_kernel(model, "gravity_force")(q)}
 
 
-def _loads(model: Model, q: Any, v: Any, wrenches: Any, t: Any) -> tuple[Any, Any, Found, np.ndarray]:
-    """Forces and wrenches that act, derivatives (..., nv, columns) of both along the coordinates, and `J` of bodies.
+def _loads(model: Model, q: Any, v: Any, wrenches: Any, t: Any) -> tuple[Any, Any, Found]:
+    """Forces along the coordinates and wrenches that act, and derivatives (..., nv, columns) of what both do there.
 
-    Those by q are at fixed wrenches of the caller; `J` is (..., nb, 6, nv).
+    Those by q are at fixed wrenches in fixed directions of the bodies.
     """
     Q, W = element_loads(model, q, v, t)
-    time, found = time_argument(model, t), {}
-    names = ("q", "v", *(("t",) if time else ()))
+    time = time_argument(model, t)
+    last = ("t",) if time else ()
     shape = (*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), model.nv)
-    found = {name: np.zeros((*shape, 1 if name == "t" else model.nv)) for name in names}
+    found = {name: np.zeros((*shape, 1 if name == "t" else model.nv)) for name in ("q", "v", *last)}
     if Q is not None:
-        _, *columns = _load_kernel(model, "joint", names)(q, v, *time)
-        found = {name: found[name] + D for name, D in zip(names, columns, strict=True)}
-    _, by_poses = body_poses(model, ("q",), q)
-    twists, by_twists = body_twists(model, ("q", "v"), q, v)
-    J = by_twists["v"]
+        _, *columns = _load_kernel(model, "joint", ("q", "v", *last))(q, v, *time)
+        found = {name: found[name] + D for name, D in zip(found, columns, strict=True)}
     if W is not None:
-        ports = ("poses", "twists", *(("t",) if time else ()))
-        kernel = _load_kernel(model, "bodies", ports)
-        _, W_p, W_t, *W_time = kernel(tree_kernel(model, "body_poses")(q), twists, *time)
+        twists, by_twists = body_twists(model, ("q", "v"), q, v)
+        poses, by_poses = body_poses(model, ("q",), q)
+        _, W_p, W_t, *W_time = _load_kernel(model, "bodies", ("poses", "twists", *last))(poses, twists, *time)
         # columns of the two are those of matrices (nb, k), column after column
         poses_q, twists_q, twists_v = (
             np.swapaxes(x, -3, -2).reshape(*x.shape[:-3], -1, model.nv)
             for x in (by_poses["q"], by_twists["q"], by_twists["v"])
         )
-        W_x = {"q": W_p @ poses_q + W_t @ twists_q, "v": W_t @ twists_v, **({"t": W_time[0]} if time else {})}
-        JT = np.swapaxes(J.reshape(*J.shape[:-3], -1, model.nv), -1, -2)
-        found = {name: found[name] + JT @ D for name, D in W_x.items()}
-    return Q, total(wrenches, W), found, J
+        W_x = {"q": W_p @ poses_q + W_t @ twists_q, "v": W_t @ twists_v} | dict(zip(last, W_time, strict=True))
+        J = _work(by_twists["v"])
+        found = {name: found[name] + J @ D for name, D in W_x.items()}
+    return Q, total(wrenches, W), found
 
 
 def _load_kernel(model: Model, on: str, names: tuple[str, ...]) -> Any:
@@ -184,9 +181,11 @@ def inverse_dynamics(
     model: Model, names: Sequence[str], q: Any, v: Any, a: Any, wrenches: Any, t: Any
 ) -> tuple[np.ndarray, Found]:
     """Joint forces (..., nv) by q, v, a, wrenches (flat) and t."""
-    Q, W, by, J = _loads(model, q, v, wrenches, t)
+    Q, W, by = _loads(model, q, v, wrenches, t)
     tau, tau_q, tau_v, M = _inverse(model, q, v, a, W)
-    found = {"q": tau_q - by["q"], "v": tau_v - by["v"], "a": M, "wrenches": -_work(J)}
+    found = {"q": tau_q - by["q"], "v": tau_v - by["v"], "a": M}
+    if "wrenches" in names:
+        found["wrenches"] = -_unit_wrenches(model, q)
     if "t" in by:
         found["t"] = -by["t"][..., 0]
     return tau if Q is None else tau - Q, found
@@ -196,14 +195,16 @@ def forward_dynamics(
     model: Model, names: Sequence[str], q: Any, v: Any, tau: Any, wrenches: Any, t: Any
 ) -> tuple[np.ndarray, Found]:
     """Accelerations (..., nv) by q, v, tau, wrenches (flat) and t: `M^-1` of the change of all forces."""
-    Q, W, by, J = _loads(model, q, v, wrenches, t)
+    Q, W, by = _loads(model, q, v, wrenches, t)
     force = total(tau, Q)
     a = tree_kernel(model, f"forward_dynamics{'' if W is None else '_loaded'}")(
         q, v, force, *(() if W is None else (W,))
     )
     _, tau_q, tau_v, M = _inverse(model, q, v, a, W)
     right = {"q": by["q"] - tau_q, "v": by["v"] - tau_v, "tau": np.broadcast_to(np.eye(model.nv), M.shape)}
-    right |= {"wrenches": _work(J)} | ({"t": by["t"]} if "t" in by else {})
+    right |= {name: by[name] for name in ("t",) if name in by}
+    if "wrenches" in names:
+        right["wrenches"] = np.broadcast_to(_unit_wrenches(model, q), (*M.shape[:-1], 6 * model.nb))
     solved = np.linalg.solve(M, np.concatenate([right[name] for name in names], axis=-1))
     ends = np.cumsum([right[name].shape[-1] for name in names])[:-1]
     found = dict(zip(names, np.split(solved, ends, axis=-1), strict=True))
@@ -218,8 +219,13 @@ def _inverse(model: Model, q: Any, v: Any, a: Any, W: Any) -> tuple[np.ndarray, 
     return tree_kernel(model, "inverse_dynamics_loaded_derivatives")(q, v, a, W)
 
 
-def _work(J: np.ndarray) -> np.ndarray:
+def _unit_wrenches(model: Model, q: Any) -> np.ndarray:
     """Forces along the coordinates that unit wrenches give, (..., nv, 6 nb)."""
+    return _work(_in_bodies(_poses(model, q), _changed_axes(model, q)[0], beyond(model)))
+
+
+def _work(J: np.ndarray) -> np.ndarray:
+    """`J^T` (..., nv, 6 nb) from Jacobians (..., nb, 6, nv) of the bodies."""
     return np.swapaxes(J.reshape(*J.shape[:-3], -1, J.shape[-1]), -1, -2)
 
 
@@ -232,3 +238,27 @@ BY_NAME: dict[str, tuple[frozenset[str], Looped]] = {
     "gravity_force": (frozenset("q"), gravity_force),
 }
 """Functions of the tree alone: by what they are differentiated, and how."""
+
+
+def with_load(name: str, dynamics: Looped, model: Model, names: Sequence[str]) -> Looped:
+    """Dynamics as a function of the arguments of the quantity `name`, with wrenches and time only if it has them."""
+
+    def put_together(*args: Any) -> tuple[np.ndarray, Found]:
+        rest = list(args[3:])
+        wrenches = rest.pop(0) if len(rest) > int(model.depends_on_time) else None
+        return dynamics(model, names, *args[:3], wrenches, rest[0] if rest else 0.0)
+
+    return put_together
+
+
+def looped_by(model: Model, name: str, names: Sequence[str]) -> Looped | None:
+    """Value and derivatives by `names` of a quantity of a large tree from its arguments; None if it is not looped."""
+    known, put_together = BY_NAME.get(name, (frozenset(), None))
+    if put_together is not None and known >= set(names):
+        return lambda *args: put_together(model, names, *args)
+    dynamics = {"forward_dynamics": (forward_dynamics, "tau"), "inverse_dynamics": (inverse_dynamics, "a")}
+    found = dynamics.get(name.removesuffix("_loaded"))
+    time = {"t"} if model.depends_on_time else set()
+    if found is None or not set(names) <= {"q", "v", found[1], "wrenches"} | time:
+        return None
+    return with_load(name, found[0], model, names)
