@@ -111,8 +111,8 @@ def _kernel(
         by_jacobians = _looped_by(model, found, name, names) if whole.recursion is None else None
         if by_jacobians is not None and product is not curved:
             return _FromJacobians(product, names, whole, model, by_jacobians)
-        if whole.recursion is None:
-            warn_of_compiling(owner, model, model.nv if product is curved else SWEEPS, model.nv)
+        if whole.recursion is None or model.parameters:
+            warn_of_compiling(owner, model, name, model.nv if product is curved else SWEEPS, model.nv)
         return compile_quantity(model, whole, solving_facts(model, found))
 
     return _KERNELS.find(model, (found.key, f"{product.__name__} {name}", names), make), quantity

@@ -152,7 +152,7 @@ def with_derivatives(
     def told() -> Any:
         whole = differentiated(quantity, wanted, model)
         shapes = [shape(model) for _, shape in whole.outputs[len(quantity.outputs) :]]
-        warn_of_compiling(owner, model, max(s[0] for s in shapes), sum(s[1] for s in shapes))
+        warn_of_compiling(owner, model, owner, max(s[0] for s in shapes), sum(s[1] for s in shapes))
         return own() if make is None else make(wanted)
 
     kernel = _KERNELS.find(model, place, told)

@@ -25,7 +25,7 @@ from cardan.functions.derivatives import (
     tree_derivatives,
     with_derivatives,
 )
-from cardan.model.memory import KernelSlot
+from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel, tree_quantity
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _FORWARD: KernelSlot[str | Formulation] = KernelSlot("forward dynamics under drives alone, by formulation")
 _INVERSE: KernelSlot[str | Formulation] = KernelSlot("inverse dynamics of a plain tree, by formulation")
+_TOLD: Slot[str, bool] = Slot("whether long compiling was told, by function")
 _JOINT_WRENCHES: KernelSlot[str] = KernelSlot("joint wrenches of a tree with force elements, by formulation")
 
 
@@ -95,6 +96,13 @@ def _has_derivative_recursion(model: Model, formulation: Formulation, by: Any, c
     return plain and 0 < len(set(names)) == len(names) and set(names) <= inputs
 
 
+def _derivative_kernel(model: Model, formulation: Formulation, name: str) -> Any:
+    """The kernel of a recursion for derivatives."""
+    if model.parameters and _TOLD.first_time(model, name):
+        looped.warn_of_compiling(name, model, name, model.nv, model.nv)
+    return tree_kernel(model, f"{name}_derivatives", formulation)
+
+
 def _is_put_together(model: Model, formulation: Formulation, by: Any, chart: Any, inputs: set[str]) -> bool:
     known = inputs | ({"t"} if model.depends_on_time else set())
     return is_looped(model, formulation, by, chart) and set(names_of(by)) <= known
@@ -119,7 +127,7 @@ def _forward_by(
     loads = (np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches,) if loaded else ()
     make: Any = None
     if _has_derivative_recursion(model, found, by, chart, {"q", "v", "tau"}) and wrenches is None:
-        kernel = tree_kernel(model, "forward_dynamics_derivatives", found)
+        kernel = _derivative_kernel(model, found, "forward_dynamics")
         value, *every = kernel(q, v, tau, threads=threads)
         return chosen("forward_dynamics", by, value, dict(zip(("q", "v", "tau"), every, strict=True)), out)
     if _is_put_together(model, found, by, chart, {"q", "v", "tau", "wrenches"}):
@@ -196,7 +204,7 @@ def _inverse_by(
     found = formulation_of(model, formulation)
     loaded = wrenches is not None or "wrenches" in names_of(by)
     if _has_derivative_recursion(model, found, by, chart, {"q", "v", "a"}) and wrenches is None:
-        kernel = tree_kernel(model, "inverse_dynamics_derivatives", found)
+        kernel = _derivative_kernel(model, found, "inverse_dynamics")
         value, *every = kernel(q, v, a, threads=threads)
         return chosen("inverse_dynamics", by, value, dict(zip(("q", "v", "a"), every, strict=True)), out)
     if _is_put_together(model, found, by, chart, {"q", "v", "a", "wrenches"}):

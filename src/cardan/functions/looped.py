@@ -21,15 +21,15 @@ from cardan.structure.kernels import LOOP_PAST, compile_quantity, is_large, time
 _LOADS: KernelSlot[str] = KernelSlot("forces of force elements on a large tree")
 
 
-OPERATIONS_OF_A_LINK = 50  # about as many, for each row or column of a derivative
+OPERATIONS_OF_A_LINK = {"forward_dynamics": 600}  # unrolled, about; of others 100
 OPERATIONS_A_SECOND = 8000  # compiled, about
 LONG = 10.0  # s
 
 
-def warn_of_compiling(owner: str, model: Model, rows: int, columns: int) -> None:
+def warn_of_compiling(owner: str, model: Model, name: str, rows: int, columns: int) -> None:
     """Tell beforehand that derivatives (rows, columns) of a large model take long to compile, as one straight line."""
     links = len(model.tree.links)
-    seconds = OPERATIONS_OF_A_LINK * links * min(rows, columns) / OPERATIONS_A_SECOND
+    seconds = OPERATIONS_OF_A_LINK.get(name, 100) * links * (1 + min(rows, columns)) / OPERATIONS_A_SECOND
     if links <= LOOP_PAST or seconds < LONG:
         return
     warnings.warn(
