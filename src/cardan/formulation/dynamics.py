@@ -6,17 +6,18 @@ contract: `rows` are the numbers of the constraint rows kept, an independent set
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from cardan.algebra.matrix import Matrix, constant, dot, segment, stack, zeros
+from cardan.algebra.matrix import Matrix, constant, dot, eye, segment, stack, zeros
 from cardan.formulation import elements
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
-from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, links_from_bodies, per_body, per_velocity
+from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.tree import TreeFormulation, stacked_drives
+from cardan.model.force import BodyPose
 from cardan.model.model import Model
 from cardan.model.plane import in_plane
 from cardan.model.tree import GROUND
@@ -287,18 +288,44 @@ def joint_loads(model: Model) -> Quantity:
     return Quantity("joint_loads", ("q", "v", *time_port(model)), (("Q", per_velocity),), write=write)
 
 
+def loaded_bodies(model: Model) -> list[int]:
+    """The bodies that force elements act between, in the order of the model."""
+    return sorted({b for force in model.forces if force.kind.on == "bodies" for b in force.on if b != GROUND})
+
+
+@dataclass(frozen=True)
+class _GivenBodies(Kinematics):
+    """Some bodies whose poses and twists are given."""
+
+    given: Mapping[int, tuple[BodyPose, Matrix]] = field(default_factory=dict)
+
+    def pose(self, b: int) -> BodyPose:
+        """As given."""
+        return self.given[b][0]
+
+    def twist(self, b: int) -> Matrix:
+        """As given."""
+        return self.given[b][1]
+
+
 def body_loads(model: Model) -> Quantity:
-    """Wrenches (nb, 6) of the force elements between bodies, from poses (nb, 16) and twists (nb, 6) of all bodies."""
+    """Wrenches (k, 6) on the k bodies of `loaded_bodies` from their poses (k, 16), row by row, and twists (k, 6)."""
+    bodies = loaded_bodies(model)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        at = links_from_bodies(model, inputs["poses"], inputs["twists"])
-        nodes = {i: SimpleNamespace(R=R, r0=r, v=v) for i, (R, r, v) in at.items()}
-        kin = Kinematics(model, Nodes([nodes[i] for i in range(len(model.tree.links))], [], nodes[GROUND]))
-        t = inputs["t"] if "t" in inputs else zeros(1, 1, inputs["poses"])
-        none = Loads({}, type(inputs["poses"])(model.nb, 6), t)
-        return [with_wrenches(none, elements.body_wrenches(kin, t)).wrenches]
+        poses, twists = inputs["poses"], inputs["twists"]
+        t = inputs["t"] if "t" in inputs else zeros(1, 1, poses)
+        given = {GROUND: (BodyPose(eye(3, poses), zeros(3, None, poses)), zeros(6, None, poses))}
+        for k, b in enumerate(bodies):
+            row = poses[k, :]
+            R, r = stack(*(row[4 * i : 4 * i + 3] for i in range(3))), stack(*(row[4 * i + 3] for i in range(3)))
+            given[b] = BodyPose(R, r), twists[k, :].T
+        found = elements.body_wrenches(_GivenBodies(model, Nodes([], [], None), given=given), t)
+        return [stack(*(found[b].T for b in bodies))]
 
-    return Quantity("body_loads", ("poses", "twists", *time_port(model)), (("W", per_body(6)),), write=write)
+    k = len(bodies)
+    shapes: dict[str, Shape] = {"poses": (k, 16), "twists": (k, 6), **{name: () for name in time_port(model)}}
+    return Quantity("body_loads", tuple(shapes), (("W", fixed(k, 6)),), write=write, shapes=shapes)
 
 
 def element_potential() -> Quantity:

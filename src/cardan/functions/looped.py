@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.formulation.dynamics import body_loads, joint_loads
+from cardan.formulation.dynamics import body_loads, joint_loads, loaded_bodies
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import KernelSlot
@@ -57,7 +57,11 @@ def element_loads(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
     if "bodies" not in on:
         return Q, None
     poses, twists = tree_kernel(model, "body_poses")(q), tree_kernel(model, "body_twists")(q, v)
-    return Q, load_kernel(model, "bodies")(poses, twists, *time)
+    bodies = loaded_bodies(model)
+    some = load_kernel(model, "bodies")(poses[..., bodies, :], twists[..., bodies, :], *time)
+    W = np.zeros((*some.shape[:-2], model.nb, 6), some.dtype)
+    W[..., bodies, :] = some
+    return Q, W
 
 
 def load_kernel(model: Model, on: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cardan.formulation.derivative import By, differentiated
-from cardan.formulation.dynamics import body_loads, joint_loads
+from cardan.formulation.dynamics import body_loads, joint_loads, loaded_bodies
 from cardan.functions.looped import element_loads, total
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
@@ -155,17 +155,19 @@ def _loads(model: Model, q: Any, v: Any, wrenches: Any, t: Any) -> tuple[Any, An
         _, *columns = _load_kernel(model, "joint", ("q", "v", *last))(q, v, *time)
         found = {name: found[name] + D for name, D in zip(found, columns, strict=True)}
     if W is not None:
-        twists, by_twists = body_twists(model, ("q", "v"), q, v)
-        poses, by_poses = body_poses(model, ("q",), q)
+        bodies = loaded_bodies(model)
+        some, twists = _poses(model, q)[..., bodies, :, :], tree_kernel(model, "body_twists")(q, v)[..., bodies, :]
+        A, Psid, _, _ = _changed_axes(model, q, v)
+        moves = beyond(model)[bodies]
+        J, twists_q = _in_bodies(some, A, moves), _in_bodies(some, Psid, moves)
+        poses_q, poses = _moved_poses(some, A, moves), some.reshape(*some.shape[:-2], 16)
         _, W_p, W_t, *W_time = _load_kernel(model, "bodies", ("poses", "twists", *last))(poses, twists, *time)
-        # columns of the two are those of matrices (nb, k), column after column
-        poses_q, twists_q, twists_v = (
-            np.swapaxes(x, -3, -2).reshape(*x.shape[:-3], -1, model.nv)
-            for x in (by_poses["q"], by_twists["q"], by_twists["v"])
-        )
+        poses_q = poses_q.reshape(*poses_q.shape[:-3], 16, model.nv)
+        # columns of W_p and W_t are those of matrices (bodies, k), column after column
+        by_columns = (np.swapaxes(x, -3, -2).reshape(*x.shape[:-3], -1, model.nv) for x in (poses_q, twists_q, J))
+        poses_q, twists_q, twists_v = by_columns
         W_x = {"q": W_p @ poses_q + W_t @ twists_q, "v": W_t @ twists_v} | dict(zip(last, W_time, strict=True))
-        J = _work(by_twists["v"])
-        found = {name: found[name] + J @ D for name, D in W_x.items()}
+        found = {name: found[name] + _work(J) @ D for name, D in W_x.items()}
     return Q, total(wrenches, W), found
 
 
