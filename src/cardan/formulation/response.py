@@ -107,8 +107,9 @@ def in_stages(inputs: Sequence[Matrix], value: Matrix, given: Factors, right: Se
     n, nv, rows = len(inputs), given.Y.shape[0], given.Y.shape[1]
     scratch: list[int] = []
 
-    def memory(x: Matrix) -> Window:
-        scratch.append(x)
+    def memory(size: int) -> Window:
+        """Room for numbers between the stages."""
+        scratch.append(size)
         return Window(n + len(right) + len(scratch))
 
     first = {"Li": ca.tril(given.Li, False), "reciprocal": given.reciprocal, "Y": given.Y, "A": ca.triu(given.A)}
