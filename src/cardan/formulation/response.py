@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from cardan.algebra.linsolve import tree_factor, tree_inverse_factor, tree_solve
 from cardan.algebra.matrix import Matrix, mirrored
-from cardan.formulation.solve import semidefinite_inverse
+from cardan.formulation.solve import divided
 from cardan.model.model import Model
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class Factors:
 
     @property
     def response(self) -> Response:
-        """The response, for which `A` is inverted."""
-        return Response(self.Li, self.reciprocal, self.Y, self.Y @ semidefinite_inverse(self.A))
+        """The response, for which `A` is divided by."""
+        return Response(self.Li, self.reciprocal, self.Y, divided(self.Y, self.A))
 
 
 def factors(model: Model, M: Matrix, J: Matrix) -> Factors:
