@@ -234,7 +234,7 @@ class Walk:
         tangent = Vt[rank:].T @ along
         length = float(np.linalg.norm(tangent))
         tangent = tangent / length if length > 1e-12 else before
-        return Node(point, tangent, stability(self.task, point.q, point.x))
+        return Node(point, tangent, stability(point))
 
     def carried(self, old: Point, tangent: np.ndarray, new: Point) -> np.ndarray:
         """A direction at one point, in the columns of a point nearby."""
