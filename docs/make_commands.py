@@ -28,8 +28,9 @@ INTRODUCTION = """# Commands
 `cardan COMMAND --help` lists all options. A FILE is a URDF, a `.yaml` file in [the format of Cardan](format.md), an
 MJCF `.xml`, or the name of a mechanism of the catalogue. Numbers may have units: `30deg`, `500ms`, `60rpm`; without a
 unit they are in SI units. `--json` prints JSON. Exit status: 0 success, 1 a check, simulation or search failed,
-2 wrong input, 130 interrupted. An error is one sentence, and no file is left incomplete. `cardan --install-completion` installs
-completion of commands, options, mechanisms, formulations and methods in your shell.
+2 wrong input, 130 interrupted. An error is one sentence, and no file is left incomplete.
+`cardan --install-completion` installs completion of commands, options, mechanisms, formulations and methods in your
+shell.
 """
 # For each command: a description, and command lines to show.
 SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {

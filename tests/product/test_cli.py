@@ -450,7 +450,7 @@ def test_equations_as_javascript(cardan: Cardan) -> None:
 def test_equilibrium_as_table_json_and_plot(cardan: Cardan, tmp_path: Path) -> None:
     done = cardan("equilibrium", "pendulum", "--start", "pivot=170deg", "--json")
     assert done.data["kind"] == "unstable" and abs(done.data["q"]["pivot"][0] - np.pi) < 1e-12
-    done = cardan("equilibrium", "pendulum", "--along", "pivot", "--to=0,20", "--out", "path")
-    assert done.returncode == 0 and "turning point" in done.stdout and (tmp_path / "path.png").stat().st_size > 5000
+    done = cardan("equilibrium", "pendulum", "--along", "pivot", "--to=0,9", "--out", "path")
+    assert "turning point  4.905 N m" in done.stdout and (tmp_path / "path.png").stat().st_size > 5000
     done = cardan("equilibrium", "pendulum", "--drive", "pivot=20N*m", "--stable")
     assert done.returncode == 1 and "along 'pivot' is left" in done.stderr and "(--hold)" in done.stderr
