@@ -17,7 +17,8 @@ from textwrap import fill
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
 COMMANDS = (
-    "demo", "info", "check", "simulate", "equilibrium", "view", "equations", "textbook", "convert", "mechanisms", "bench",
+    "demo", "info", "check", "simulate", "equilibrium", "view", "equations", "textbook", "convert", "mechanisms",
+    "bench",
 )  # fmt: skip
 
 INTRODUCTION = """# Commands
@@ -26,9 +27,10 @@ INTRODUCTION = """# Commands
 
 `cardan COMMAND --help` lists all options. A FILE is a URDF, a `.yaml` file in [the format of Cardan](format.md), an
 MJCF `.xml`, or the name of a mechanism of the catalogue. Numbers may have units: `30deg`, `500ms`, `60rpm`; without a
-unit they are in SI units. `--json` prints JSON. Exit status: 0 success, 1 a check, simulation or search failed, 2 wrong input,
-130 interrupted. An error is one sentence, and no file is left incomplete. `cardan --install-completion` installs
-completion of commands, options, mechanisms, formulations and methods in your shell.
+unit they are in SI units. `--json` prints JSON. Exit status: 0 success, 1 a check, simulation or search failed,
+2 wrong input, 130 interrupted. An error is one sentence, and no file is left incomplete.
+`cardan --install-completion` installs completion of commands, options, mechanisms, formulations and methods in your
+shell.
 """
 # For each command: a description, and command lines to show.
 SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -49,8 +51,8 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "equilibrium": (
-        "Find an [equilibrium or a steady motion](equilibrium.md) with its stability, or follow it along a parameter, a "
-        "speed or a load.",
+        "Find an [equilibrium or a steady motion](equilibrium.md) with its stability, or follow it along a parameter, "
+        "a speed or a load.",
         (
             "cardan equilibrium four_bar --stable",
             "cardan equilibrium four_bar --hold A --solve-for D",

@@ -24,6 +24,7 @@ def main() -> None:
     spatial()
     particles()
     catalogue()
+    equilibria()
 
 
 def four_bar() -> None:
@@ -77,6 +78,16 @@ def catalogue() -> None:
             picture, (corner[0] + (CELL[0] - picture.width) // 2, corner[1] + (CELL[1] - 20 - picture.height) // 2)
         )
     keep("catalogue", sheet.quantize(64))
+
+
+def equilibria() -> None:
+    """Paths of equilibria: a pendulum that turns about the vertical."""
+    page = (FIGURES.parent / "equilibrium.md").read_text(encoding="utf-8")
+    shown: dict[str, object] = {}
+    for block in page.split("```python\n")[1:]:
+        exec(block.partition("```")[0], shown)
+        if "figure" in shown:
+            return write("equilibrium-paths", shown["figure"])
 
 
 def write(name: str, figure: object) -> None:

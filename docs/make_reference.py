@@ -27,12 +27,13 @@ GROUPS = {
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
+    "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
     "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
-    "InterruptedRunError",
+    "InterruptedRunError EquilibriumError",
 }
 
 

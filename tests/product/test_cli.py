@@ -23,7 +23,8 @@ pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
 COMMANDS = (
-    "demo", "info", "check", "simulate", "equilibrium", "view", "equations", "textbook", "convert", "mechanisms", "bench",
+    "demo", "info", "check", "simulate", "equilibrium", "view", "equations", "textbook", "convert", "mechanisms",
+    "bench",
 )  # fmt: skip
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
@@ -444,3 +445,12 @@ def test_equations_as_javascript(cardan: Cardan) -> None:
     assert done.returncode == 0 and "export function mass_matrix(q)" in done.stdout
     done = cardan("equations", "pendulum", "--javascript", "mass_matrix", "--latex")
     assert done.returncode == 2 and "--javascript takes no other option" in " ".join(done.stderr.split())
+
+
+def test_equilibrium_as_table_json_and_plot(cardan: Cardan, tmp_path: Path) -> None:
+    done = cardan("equilibrium", "pendulum", "--start", "pivot=170deg", "--json")
+    assert done.data["kind"] == "unstable" and abs(done.data["q"]["pivot"][0] - np.pi) < 1e-12
+    done = cardan("equilibrium", "pendulum", "--along", "pivot", "--to=0,9", "--out", "path")
+    assert "turning point  4.905 N m" in done.stdout and (tmp_path / "path.png").stat().st_size > 5000
+    done = cardan("equilibrium", "pendulum", "--drive", "pivot=20N*m", "--stable")
+    assert done.returncode == 1 and "along 'pivot' is left" in done.stderr and "(--hold)" in done.stderr
