@@ -17,8 +17,8 @@ from textwrap import fill
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
 COMMANDS = (
-    "demo", "info", "check", "simulate", "equilibrium", "view", "equations", "textbook", "convert", "mechanisms",
-    "bench",
+    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "view", "equations", "textbook",
+    "convert", "mechanisms", "bench",
 )  # fmt: skip
 
 INTRODUCTION = """# Commands
@@ -62,6 +62,14 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "view": (
         "The mechanism in the browser, at rest or moving.",
         ("cardan view four_bar --time 5 --out look.html",),
+    ),
+    "modes": (
+        "Eigenvalues, frequencies, damping and mode shapes about a state, [at rest or moving](linear.md).",
+        ("cardan modes double_pendulum --mode 1 --out second.html",),
+    ),
+    "linearise": (
+        "The linear model `A, B, C, D` about a state, with names.",
+        ("cardan linearise cart_pole --input tau.rail --output q",),
     ),
     "equations": (
         "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse. With "

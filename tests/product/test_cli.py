@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
 COMMANDS = (
-    "demo", "info", "check", "simulate", "equilibrium", "view", "equations", "textbook", "convert", "mechanisms",
-    "bench",
+    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "view", "equations", "textbook",
+    "convert", "mechanisms", "bench",
 )  # fmt: skip
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
@@ -370,7 +370,7 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
     assert "1024 MiB" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["info", "check", "simulate", "view", "equations", "convert"])
+@pytest.mark.parametrize("command", ["info", "check", "simulate", "view", "modes", "linearise", "equations", "convert"])
 def test_a_missing_file_is_asked_for(cardan: Cardan, command: str) -> None:
     """Some versions of typer and click together pass None instead."""
     done = cardan(command)
