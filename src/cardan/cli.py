@@ -15,6 +15,7 @@ from cardan.commands.bench import bench
 from cardan.commands.convert import convert
 from cardan.commands.describe import check, info, mechanisms
 from cardan.commands.equations import equations
+from cardan.commands.kinematics import branches, ik, workspace
 from cardan.commands.output import say_error
 from cardan.commands.simulate import simulate
 from cardan.commands.textbook import textbook
@@ -81,7 +82,9 @@ def demo() -> None:
     show()
 
 
-for _command in (demo, info, check, simulate, view, equations, textbook, convert, mechanisms, bench):
+for _command in (
+    demo, info, check, simulate, view, ik, branches, workspace, equations, textbook, convert, mechanisms, bench,
+):  # fmt: skip
     app.command()(_command)
 
 
