@@ -17,8 +17,8 @@ from textwrap import fill
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
 COMMANDS = (
-    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "view", "equations", "textbook",
-    "convert", "mechanisms", "bench",
+    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace", "view",
+    "equations", "textbook", "convert", "mechanisms", "bench",
 )  # fmt: skip
 
 INTRODUCTION = """# Commands
@@ -70,6 +70,23 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "linearise": (
         "The linear model `A, B, C, D` about a state, with names.",
         ("cardan linearise cart_pole --input tau.rail --output q",),
+    ),
+    "ik": (
+        "[Inverse kinematics](inverse_kinematics.md): joint coordinates that bring a frame to a pose, a position or a "
+        "direction, with loops closed and limits kept. Exit status 1 if it is out of reach; then it says how far it "
+        "got, and which limits hold it back.",
+        (
+            "cardan ik five_bar --frame 'left link' --point 0.7,0,0 --position 0.4,0.5,0 --all",
+            "cardan ik five_bar --frame 'left link' --point 0.7,0,0 --position 0.4,3,0",
+        ),
+    ),
+    "branches": (
+        "[All branches](workspace.md) of a linkage over a driven joint, its dead points, and where the output rests.",
+        ("cardan branches four_bar --joint A --output D",),
+    ),
+    "workspace": (
+        "[Where a point can be](workspace.md): its extent, and with `--plot` a picture.",
+        ("cardan workspace five_bar --frame 'left link' --point 0.7,0,0",),
     ),
     "equations": (
         "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse. With "

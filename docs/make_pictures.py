@@ -1,4 +1,4 @@
-"""Write the figures of docs/pictures.md: `python docs/make_pictures.py`."""
+"""Write the figures of docs/pictures.md and docs/workspace.md: `python docs/make_pictures.py`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def main() -> None:
     carts()
     spatial()
     particles()
+    kinematics()
     catalogue()
     equilibria()
 
@@ -52,6 +53,12 @@ def carts() -> None:
 def spatial() -> None:
     """A platform on six legs."""
     write("stewart-platform", CATALOGUE["stewart_platform"]().build().draw())
+
+
+def kinematics() -> None:
+    """Branches of a linkage over its driven coordinate, and where a point can be."""
+    write("four-bar-branches", cd.branches(CATALOGUE["four_bar"]().build(), "D", output="A").plot())
+    write("five-bar-workspace", cd.workspace(CATALOGUE["five_bar"]().build(), "left link", point=(0.7, 0, 0)).plot())
 
 
 def particles() -> None:

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
 COMMANDS = (
-    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "view", "equations", "textbook",
-    "convert", "mechanisms", "bench",
+    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace", "view",
+    "equations", "textbook", "convert", "mechanisms", "bench",
 )  # fmt: skip
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
@@ -216,6 +216,20 @@ def test_equations_as_text_latex_and_json(cardan: Cardan) -> None:
         read = sympy.Matrix([[sympy.sympify(entry, locals=letters) for entry in row] for row in rows])
         assert read.reshape(*own.matrix(name).shape) == own.matrix(name), name
     assert data["symbols"]["m"] == {"meaning": "mass of rod", "value": 1.0, "unit": "kg"}
+
+
+def test_inverse_kinematics_and_workspace(cardan: Cardan, tmp_path: Path) -> None:
+    """A five-bar reaches a point in four ways; out of reach is status 1; pictures are written."""
+    frame = ("five_bar", "--frame", "left link", "--point", "700mm,0,0")
+    done = cardan("ik", *frame, "--position", "0.4,0.5,0", "--all", "--json")
+    assert done.returncode == 0 and len(done.data["solutions"]) == 4
+    far = cardan("ik", *frame, "--position", "0.4,5,0")
+    assert far.returncode == 1 and "out of reach" in far.stdout
+    assert cardan("workspace", *frame, "--samples", "100", "--plot", "reach.png").returncode == 0
+    assert cardan("branches", "five_bar", "--joint", "A").returncode == 2
+    done = cardan("branches", "five_bar", "--joint", "A", "--hold", "E", "--plot", "branches.svg", "--json")
+    assert {row["kind"] for row in done.data["singular"]} == {"type II"}
+    assert (tmp_path / "reach.png").stat().st_size and (tmp_path / "branches.svg").stat().st_size
 
 
 def test_convert_loses_nothing_to_yaml_and_says_what_to_urdf(cardan: Cardan, tmp_path: Path) -> None:
