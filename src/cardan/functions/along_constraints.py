@@ -15,6 +15,7 @@ are redundant are consistent with the others there and do no harm.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,7 +160,7 @@ def _still(model: Model, q: np.ndarray) -> tuple[Any, ...]:
 
 
 def _require_good(owner: str, model: Model, dependent: np.ndarray, free: list[int]) -> None:
-    if not dependent.shape[-1]:
+    if not dependent.size:
         return
     if not np.isfinite(dependent).all():
         raise InputError(f"{owner}: some q or t gives constraints that are not finite; look for nan and inf")
@@ -190,12 +191,13 @@ def along_constraints(
             if by in partial
         )
         total = total[..., 0] if name == "t" else total
-        found[name] = total if name in STATE else total + partial[name]
+        total = total if name in STATE else total + partial[name]
+        found[name] = total.astype(partial["q"].dtype, copy=False)
     return found
 
 
 def _product(D: np.ndarray, moving: np.ndarray, core: int) -> np.ndarray:
     """`D` (batch, core axes, nv) times `moving` (batch, nv, columns)."""
-    flat = D.reshape(*D.shape[: D.ndim - core - 1], -1, D.shape[-1])
-    product = flat @ moving
-    return product.reshape(*product.shape[:-2], *D.shape[D.ndim - core - 1 : -1], product.shape[-1])
+    shape = D.shape[D.ndim - core - 1 : -1]
+    product = D.reshape(*D.shape[: D.ndim - core - 1], prod(shape), D.shape[-1]) @ moving
+    return product.reshape(*product.shape[:-2], *shape, product.shape[-1])
