@@ -46,7 +46,7 @@ BOUNDS = {np.float64: 1e-10, np.float32: 1e-4}
 STATES = 4
 HEAD = f"""# What runs
 
-Made by `python docs/make_capability.py`; do not edit. The tests run every cell again.
+Made by `python docs/make_capability.py`; do not edit. The tests run every cell again, of derivatives some.
 
 Each joint as a joint of the tree and as one that is cut to open a loop, in every formulation, in float64 and float32:
 forward dynamics of two bodies, a hinge, and the joint between them, at {STATES} random consistent states with joint
