@@ -281,7 +281,10 @@ def _differences(model: cd.Model, way: str, chart: str, state: tuple[np.ndarray,
     for name in BY:
         steps = _directions(model, way, chart, at["q"]).T if name in ("q", "v") else np.eye(at[name].size)
         columns = [_at_zero_step(lambda s, name=name, d=d: solve(*place(at, name, s * d))) for d in steps]
-        found[name] = np.array(columns).reshape(len(steps), model.nv).T
+        found[name] = np.array([column for column, _ in columns]).reshape(len(steps), model.nv).T
+        off = max([off for _, off in columns], default=0.0)
+        if not off <= DERIVATIVE_BOUND / 2 * np.abs(found[name]).max(initial=1.0):
+            raise ArithmeticError(f"{model.name}, {chart}: differences by {name} depend on steps by {off:.3g}")
     return found
 
 
@@ -301,17 +304,20 @@ def _directions(model: cd.Model, way: str, chart: str, q: np.ndarray) -> np.ndar
     return rates[int((size > 1e-9).sum()) :].T
 
 
-def _at_zero_step(value: Callable[[float], np.ndarray]) -> np.ndarray:
-    """Derivative at zero from differences, with the largest steps for which it does not depend on them."""
+def _at_zero_step(value: Callable[[float], np.ndarray]) -> tuple[np.ndarray, float]:
+    """Derivative at zero from differences, with the steps on which it depends least, and how much it does."""
+    best: tuple[np.ndarray, float] = np.array(np.nan), np.inf
     for h in STEPS:
         try:
             found = [_extrapolated(value, h), _extrapolated(value, 0.6 * h)]
         except np.linalg.LinAlgError:  # nothing is there so far away
             continue
-        off = np.abs(found[0] - found[1]).max(initial=0.0)
-        if off <= DERIVATIVE_BOUND / 10 * np.abs(found[1]).max(initial=1.0):
-            return found[1]
-    raise ArithmeticError(f"differences with steps of {STEPS} depend on them, at last by {off:.3g}: no reference")
+        off = float(np.abs(found[0] - found[1]).max(initial=0.0))
+        if off < best[1]:
+            best = found[1], off
+        if off <= DERIVATIVE_BOUND / 100 * np.abs(found[1]).max(initial=1.0):
+            break
+    return best
 
 
 def _extrapolated(value: Callable[[float], np.ndarray], h: float) -> np.ndarray:
