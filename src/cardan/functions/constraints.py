@@ -108,9 +108,7 @@ def reactions(
         found = formulation_of(model, formulation)
 
         def make(wanted: By) -> Any:
-            kernel = reaction_kernel(model, found, wanted)
-            watch(model, reaction_formulation(model, found), kernel, q, t)
-            return kernel
+            return reaction_kernel(model, found, wanted)
 
         return with_derivatives(
             "reactions", model, by, chart, written_reactions(model, found, ()), found,
