@@ -18,6 +18,23 @@ MUTANTS: list[Mutant] = [
         ("(R, r0 + R @ r)", "(R, r0 - R @ r)", "origins move the other way"),
     ),
     *changes(
+        "formulation/spatial_products.py", "identity/test_derivative_products.py",
+        ("b.Psiw = b.Psiw + subspace_changes(b.kind)(b.q, b.mu, b.mu)[0]", "pass", "gradient by q without the change of the axis that weights act along"),
+        ("K.T @ b.w[:3] + cross(b.w[3:], P)", "K.T @ b.w[:3] - cross(b.w[3:], P)", "couple of the velocity products with the wrong sign"),
+        ("b.S.T @ (b.e - crf_bar(b.f) @ b.s)", "b.S.T @ b.e", "rate of a joint force without the turning of the joint"),
+        ("b.left = carried_force(b, p, b.dforce - b.dtau)", "b.left = carried_force(b, p, b.dforce + b.dtau)", "rate of accelerations with the wrong sign of inverse dynamics"),
+        ("G_qq + 2 * G_qa @ a_x[\"q\"]", "G_qq + G_qa @ a_x[\"q\"]", "second derivatives without the change of the weights"),
+    ),
+    *changes(
+        "formulation/derivative.py", "identity/test_derivative_products.py",
+        ("G_x + 2 * G_y @ answer.solve(rest_x)", "G_x + G_y @ answer.solve(rest_x)", "second derivatives with loops without the change of the weights"),
+    ),
+    *changes(
+        "functions/looped_derivatives.py", "identity/test_derivative_products.py",
+        ("{\"q\": Psidd - _crossed(twists, Psid)", "{\"q\": Psidd", "accelerations of large trees by q in axes that do not move"),
+        ("W_p @ poses_q + W_t @ twists_q", "W_p @ poses_q", "dampers of large trees do not notice changed twists"),
+    ),
+    *changes(
         "formulation/spatial_derivatives.py", "identity/test_derivative_recursions.py",
         ("b.Psidd = b.Psidd + crm(v_p) @ b.Psid", "b.Psidd = b.Psidd + crm(b.v) @ b.Psid", "derivative by q with the joint's own velocity", ),
         ("b.Psidd = b.Psidd + crm(b.v) @ by_q + by_q2", "b.Psidd = b.Psidd + by_q2", "derivative by q without the turning of a changing axis"),
@@ -31,6 +48,10 @@ MUTANTS: list[Mutant] = [
         ("(at.Li + at.Li.T + at.tau_q + at.tau_v).sparsity()", "(at.Li + at.Li.T).sparsity()", "columns lose entries where the mass matrix has none"),
     ),
     *changes(
+        "formulation/spatial_derivatives.py", TREES,
+        ("Transform((turned(b.E), shifted(b.r))).T @ b.wrench", "b.wrench", "a wrench on a body acts at its link's frame"),
+    ),
+    *changes(
         "formulation/spatial.py", TREES,
         ("b.a = b.X @ p.a + b.S @ b.qdd + b.c\n    b.f", "b.a = b.X @ p.a + b.S @ b.qdd\n    b.f", "inverse dynamics without velocity products"),
         ("p.f = p.f + b.X.T @ b.f\n\n\n# Forward", "p.f = b.X.T @ b.f\n\n\n# Forward", "inverse dynamics: a branch replaces its parent's force"),
@@ -41,7 +62,6 @@ MUTANTS: list[Mutant] = [
         ("p.IC = p.IC + b.X.congruence(b.IC)  # FX(A2)", "p.IC = p.IC + b.X.inverse.congruence(b.IC)  # FX(A2)", "composite inertia carried the wrong way"),
         ("b.reaction = -(Transform(b.X.factors[:-2]).T @ b.f) if b.kind.backwards else b.f", "b.reaction = b.f", "reaction of a joint met from its child's side is that on the parent"),
         ("b.pA = b.pA - b.fx", "b.pA = b.pA + b.fx", "wrenches act backwards in forward dynamics"),
-        ("p.fx = p.fx + _fixed(b).T @ b.wrench", "p.fx = p.fx + b.wrench", "a wrench on a body acts at its link's frame"),
     ),
     *changes(
         "formulation/newton_euler.py", TREES,
