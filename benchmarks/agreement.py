@@ -1,4 +1,4 @@
-"""Differences between Cardan and Pinocchio at random states."""
+"""Differences between Cardan and Pinocchio at random states, of dynamics and of their derivatives."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from cardan.model.builder import SNAPPING
 STATES = 64
 GOAL = 1e-10
 NAMES = ("forward dynamics", "inverse dynamics", "mass matrix")
+DERIVATIVE_STATES = 16
+DERIVATIVE_GOAL = 1e-9
+DERIVATIVE_NAMES = ("a by q", "a by v", "a by tau", "tau by q", "tau by v", "tau by a")
 
 
 def pinocchio_answers(robot: Robot, q: np.ndarray, v: np.ndarray, x: np.ndarray) -> list[np.ndarray]:
@@ -42,7 +45,62 @@ def largest_errors(robot: Robot, model: cd.Model) -> list[float]:
     return errors
 
 
+def pinocchio_derivatives(robot: Robot, q: np.ndarray, v: np.ndarray, x: np.ndarray) -> list[np.ndarray]:
+    """Jacobians (states, nv, nv) of forward and inverse dynamics, in Cardan's order.
+
+    By `q` both are along the tangent, in axes of the body: only the order (linear, angular) of a free joint differs.
+    Pinocchio fills the upper triangles of the symmetric ones.
+    """
+    import pinocchio as pin
+
+    model, data = robot.pinocchio, robot.pinocchio.createData()
+    back = np.argsort(robot.orders[1])
+    results: list[list[np.ndarray]] = [[] for _ in DERIVATIVE_NAMES]
+    for state in zip(*(array.T for array in robot.pinocchio_states(q, v, x)), strict=True):
+        found = []
+        for call in (pin.computeABADerivatives, pin.computeRNEADerivatives):
+            by_q, by_v, symmetric = (np.array(D) for D in call(model, data, *state))
+            found += [by_q, by_v, np.triu(symmetric) + np.triu(symmetric, 1).T]
+        for result, D in zip(results, found, strict=True):
+            result.append(D[np.ix_(back, back)])
+    return [np.array(result) for result in results]
+
+
+def largest_derivative_errors(robot: Robot, model: cd.Model, states: int = DERIVATIVE_STATES) -> list[float]:
+    """Of each derivative the largest difference relative to its largest entry, for the worst state."""
+    q, v, x = robot.states(states, seed=2)
+    ours = [
+        *cd.forward_dynamics(model, q, v, x, by=("q", "v", "tau")).by.values(),
+        *cd.inverse_dynamics(model, q, v, x, by=("q", "v", "a")).by.values(),
+    ]
+    pairs = zip(ours, pinocchio_derivatives(robot, q, v, x), strict=True)
+    return [float((np.abs(mine - D).max((1, 2)) / np.abs(D).max((1, 2))).max()) for mine, D in pairs]
+
+
 def section(run: Run) -> str:
+    """Differences of dynamics with the default snapping and without, and of derivatives."""
+    return f"{dynamics(run)}\n{derivatives(run)}"
+
+
+def derivatives(run: Run) -> str:
+    """Differences of the Jacobians."""
+    rows = []
+    for robot in run.robots.values():
+        if robot.pinocchio is None:
+            continue
+        with run.step(f"agreement of derivatives {robot.name}"):
+            errors = largest_derivative_errors(robot, robot.model)
+            rows.append((robot.name, *map(scientific, errors)))
+            what = f"{robot.name}: relative difference of derivatives from Pinocchio"
+            run.below(what, DERIVATIVE_GOAL, max(errors), scientific)
+    return (
+        f"## Agreement of derivatives with Pinocchio\n\nLargest relative difference over {DERIVATIVE_STATES} random "
+        "states from `computeABADerivatives` and `computeRNEADerivatives`, of each Jacobian relative to its largest "
+        "entry.\n\n" + table(("robot", *DERIVATIVE_NAMES), rows) + "\n"
+    )
+
+
+def dynamics(run: Run) -> str:
     """Differences with the default snapping, and without."""
     rows = []
     for robot in run.robots.values():

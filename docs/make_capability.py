@@ -1,11 +1,16 @@
 """Write docs/capability.md from what runs: `python docs/make_capability.py`.
 
 Each cell runs forward dynamics of a small mechanism through the kernel of one formulation and precision, and compares
-with NumPy's dense solution of `M vdot + J^T lam = f`, `J vdot = gamma` in another formulation's coordinates.
+with NumPy's dense solution of `M vdot + J^T lam = f`, `J vdot = gamma` in another formulation's coordinates. A cell of
+the table of derivatives compares `by=` with differences of that solution, extrapolated to step zero, with the largest
+steps for which they do not depend on the steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import casadi as ca
@@ -16,7 +21,9 @@ from cardan.formulation.dynamics import parts_at
 from cardan.formulation.registry import find_formulation
 from cardan.mechanisms import random_inertia
 from cardan.model.joint import JointType
-from cardan.structure.planarity import find_plane
+from cardan.structure.formulation import formulation_of
+from cardan.structure.kernels import symbolic
+from cardan.structure.planarity import find_plane, prepare
 
 PAGE = Path(__file__).with_name("capability.md")
 JOINTS: dict[str, JointType] = {
@@ -39,7 +46,7 @@ BOUNDS = {np.float64: 1e-10, np.float32: 1e-4}
 STATES = 4
 HEAD = f"""# What runs
 
-Made by `python docs/make_capability.py`; do not edit. The tests run every cell again.
+Made by `python docs/make_capability.py`; do not edit. The tests run every cell again, of derivatives some.
 
 Each joint as a joint of the tree and as one that is cut to open a loop, in every formulation, in float64 and float32:
 forward dynamics of two bodies, a hinge, and the joint between them, at {STATES} random consistent states with joint
@@ -48,6 +55,23 @@ forces and wrenches. `64` and `32` say that the accelerations agree with NumPy's
 
 All but those with a rigid joint move in space, where [`points`](points.md#in-space) has particles in space. What a
 joint is to `points` in the plane is in the second table.
+"""
+BY = ("q", "v", "tau", "wrenches", "parameters")
+FREED = ("far.mass", "joint.at")
+CHARTS = {"tree": ("tangent",), "cut": ("tangent", "independent")}
+DERIVATIVE_BOUND = 1e-9
+DERIVATIVE_STATES = 2
+STEPS = (0.08, 0.02, 0.005, 1e-3, 3e-4)
+DERIVATIVE_HEAD = f"""
+## Derivatives
+
+The same mechanisms: forward dynamics by {", ".join(f"`{name}`" for name in BY)}, the free parameters being
+{" and ".join(f"`{name}`" for name in FREED)}, at {DERIVATIVE_STATES} of the states. `all` says that every one of these
+derivatives agrees with differences to {DERIVATIVE_BOUND:g} of its largest entry or of 1. They are those of
+NumPy's dense solution, extrapolated to step zero. Along the tangent of a loop it is the solution of the same
+formulation, since each has its own equations where loops are open; else it is that in other coordinates.
+`points` in the plane is compared along the directions that stay there.
+`independent`: along the constraints, differences between states that are closed again.
 """
 PLANAR_HEAD = """
 ## What a joint is to `points` in the plane
@@ -84,6 +108,44 @@ def line(joint: str, role: str) -> str:
     state = _states(model)
     cells = [_kept(model, formulation, state) for formulation in FORMULATIONS]
     return f"| {joint} | {role} | {' | '.join(cells)} |"
+
+
+def derivative_line(joint: str, role: str, chart: str) -> str:
+    """One row of the table of derivatives: `all`, or those that are right, or a dash."""
+    cells = [derivative_cell(joint, role, chart, formulation) for formulation in FORMULATIONS]
+    return f"| {joint} | {role} | {chart} | {' | '.join(cells)} |"
+
+
+def derivative_cell(joint: str, role: str, chart: str, formulation: str) -> str:
+    """The names by which the derivatives keep their bound."""
+    model, (q, v, tau, wrenches) = _derivative_case(joint, role)
+    found = cd.forward_dynamics(model, q, v, tau, wrenches=wrenches, formulation=formulation, by=BY, chart=chart)
+    other = "absolute_body" if find_formulation(formulation).in_tree else "spatial"
+    expected = _expected(joint, role, chart, formulation if role == "cut" and chart == "tangent" else other)
+    ways = [_directions(model, formulation, chart, one) for one in q]
+    good = []
+    for name in BY:
+        mine, yours = found[name].reshape(len(q), model.nv, -1), expected[name]
+        if name in ("q", "v") and chart == "tangent":
+            mine = mine @ np.array(ways)
+        if np.abs(mine - yours).max(initial=0.0) <= DERIVATIVE_BOUND * np.abs(yours).max(initial=1.0):
+            good.append(name)
+    return "all" if len(good) == len(BY) else " ".join(good) or "-"
+
+
+@cache
+def _derivative_case(joint: str, role: str) -> tuple[cd.Model, tuple[np.ndarray, ...]]:
+    """The mechanism with free parameters, and states."""
+    model = mechanism(joint, role).free(*FREED)
+    return model, tuple(x[:DERIVATIVE_STATES] for x in _states(model))
+
+
+@cache
+def _expected(joint: str, role: str, chart: str, way: str) -> dict[str, np.ndarray]:
+    """Derivatives (states, nv, columns) by each name, from differences of a formulation's dense solution."""
+    model, states = _derivative_case(joint, role)
+    found = [_differences(model, way, chart, one) for one in zip(*states, strict=True)]
+    return {name: np.array([x[name] for x in found]) for name in BY}
 
 
 def planar_mechanism(joint: str, role: str, axis: str) -> cd.Model:
@@ -138,11 +200,23 @@ def header() -> list[str]:
     return [f"| joint | role | {' | '.join(FORMULATIONS)} |", "|---" * (2 + len(FORMULATIONS)) + "|"]
 
 
+def derivative_header() -> list[str]:
+    """The two lines above the rows of derivatives."""
+    return [f"| joint | role | chart | {' | '.join(FORMULATIONS)} |", "|---" * (3 + len(FORMULATIONS)) + "|"]
+
+
+def derivative_rows() -> list[tuple[str, str, str]]:
+    """Joint, role and chart of each row of derivatives."""
+    return [(joint, role, chart) for joint in JOINTS for role in ROLES for chart in CHARTS[role]]
+
+
 def page() -> str:
     """The whole page."""
     rows = [line(joint, role) for joint in JOINTS for role in ROLES]
+    derivatives = [derivative_line(*row) for row in derivative_rows()]
     planar = [planar_line(joint) for joint in JOINTS]
-    return "\n".join([HEAD, *header(), *rows, PLANAR_HEAD, *planar_header(), *planar]) + "\n"
+    tables = [HEAD, *header(), *rows, DERIVATIVE_HEAD, *derivative_header(), *derivatives]
+    return "\n".join([*tables, PLANAR_HEAD, *planar_header(), *planar]) + "\n"
 
 
 def _kept(model: cd.Model, formulation: str, state: tuple[np.ndarray, ...]) -> str:
@@ -173,20 +247,124 @@ def _error(model: cd.Model, formulation: str, state: tuple[np.ndarray, ...], exp
 
 def _dense(model: cd.Model, formulation: str, state: tuple[np.ndarray, ...]) -> np.ndarray:
     """Accelerations (STATES, nv): CasADi interprets a formulation's equations, NumPy solves them whole."""
+    solve = _solution(model, formulation)
+    return np.stack([solve(*one, model.parameters.nominal) for one in zip(*state, strict=True)])
+
+
+def _solution(model: cd.Model, formulation: str) -> Callable[..., np.ndarray]:
+    """Accelerations (nv,) of the tree at `q`, `v`, `tau`, `wrenches`, and values of the free parameters."""
     q, v, tau = (ca.SX.sym(name, n) for name, n in (("q", model.nq), ("v", model.nv), ("tau", model.nv)))
     wrenches = ca.SX.sym("wrenches", model.nb, 6)
-    found = find_formulation(formulation)
-    parts = parts_at(model, found, {"q": q, "v": v, "tau": tau, "wrenches": wrenches})
+    way = formulation_of(model, formulation)
+    prepare(model, way)
+    written, p = symbolic(model)
+    parts = parts_at(written, way, {"q": q, "v": v, "tau": tau, "wrenches": wrenches})
     vdot = ca.SX.sym("vdot", parts.M.shape[0])
-    equations = ca.Function("equations", [q, v, tau, wrenches], [parts.M, parts.f, parts.rows.J, parts.rows.gamma])
-    tree = ca.Function("tree", [q, v, vdot], [found.tree_accelerations(parts, vdot)])
-    found = []
-    for one in zip(*state, strict=True):
-        M, f, J, gamma = (np.array(x) for x in equations(*one))
+    rows = parts.rows
+    equations = ca.Function("equations", [q, v, tau, wrenches, p], [parts.M, parts.f, rows.J, rows.gamma])
+    tree = ca.Function("tree", [q, v, vdot, p], [way.tree_accelerations(parts, vdot)])
+
+    def solve(q: np.ndarray, v: np.ndarray, tau: np.ndarray, wrenches: np.ndarray, p: np.ndarray) -> np.ndarray:
+        M, f, J, gamma = (np.array(x) for x in equations(q, v, tau, wrenches, p))
         K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
         solution = np.linalg.lstsq(K, np.concatenate([f, gamma]), rcond=1e-12)[0]
-        found.append(np.array(tree(one[0], one[1], solution[: len(M)])).ravel())
-    return np.stack(found)
+        return np.array(tree(q, v, solution[: len(M)], p)).ravel()
+
+    return solve
+
+
+def _differences(model: cd.Model, way: str, chart: str, state: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
+    """Derivatives (nv, columns) by each name of the dense solution at a state, from differences."""
+    solve, place = _solution(model, way), _closing(model) if chart == "independent" else _moving(model)
+    at = dict(zip(BY, (*state, model.parameters.nominal), strict=True))
+    found = {}
+    for name in BY:
+        steps = _directions(model, way, chart, at["q"]).T if name in ("q", "v") else np.eye(at[name].size)
+        columns = [_at_zero_step(lambda s, name=name, d=d: solve(*place(at, name, s * d))) for d in steps]
+        found[name] = np.array([column for column, _ in columns]).reshape(len(steps), model.nv).T
+        off = max([off for _, off in columns], default=0.0)
+        if not off <= DERIVATIVE_BOUND / 2 * np.abs(found[name]).max(initial=1.0):
+            raise ArithmeticError(f"{model.name}, {chart}: differences by {name} depend on steps by {off:.3g}")
+    return found
+
+
+def _directions(model: cd.Model, way: str, chart: str, q: np.ndarray) -> np.ndarray:
+    """Rates (nv, n) along which derivatives by `q` and `v` are compared: all, the independent, or those in the plane.
+
+    Out of the plane `points` has no equations where it is planar.
+    """
+    if chart == "independent":
+        return np.eye(model.nv)[:, [model.coordinate_names.index(name) for name in cd.independent_coordinates(model)]]
+    if not formulation_of(model, way).is_planar:
+        return np.eye(model.nv)
+    axes = find_plane(model).ground.axes
+    leaves = np.block([[axes[:2], np.zeros((2, 3))], [np.zeros((1, 3)), axes[2:]]])
+    out = [leaves @ cd.jacobian(model, q, body, axes="ground") for body in model.body_names]
+    _, size, rates = np.linalg.svd(np.concatenate(out))
+    return rates[int((size > 1e-9).sum()) :].T
+
+
+def _at_zero_step(value: Callable[[float], np.ndarray]) -> tuple[np.ndarray, float]:
+    """Derivative at zero from differences, with the steps on which it depends least, and how much it does."""
+    best: tuple[np.ndarray, float] = np.array(np.nan), np.inf
+    for h in STEPS:
+        try:
+            found = [_extrapolated(value, h), _extrapolated(value, 0.6 * h)]
+        except np.linalg.LinAlgError:  # nothing is there so far away
+            continue
+        off = float(np.abs(found[0] - found[1]).max(initial=0.0))
+        if off < best[1]:
+            best = found[1], off
+        if off <= DERIVATIVE_BOUND / 100 * np.abs(found[1]).max(initial=1.0):
+            break
+    return best
+
+
+def _extrapolated(value: Callable[[float], np.ndarray], h: float) -> np.ndarray:
+    """Central differences with steps h, h/2, h/4, h/8, h/16, extrapolated to zero."""
+    table = [(value(h / 2**k) - value(-h / 2**k)) / (2 * h / 2**k) for k in range(5)]
+    for j in range(1, 5):
+        table = [fine + (fine - coarse) / (4**j - 1) for coarse, fine in pairwise(table)]
+    return table[0]
+
+
+Place = Callable[[dict[str, np.ndarray], str, np.ndarray], tuple[np.ndarray, ...]]
+
+
+def _moving(model: cd.Model) -> Place:
+    """Arguments with one of them moved by a step; `q` along constant rates."""
+
+    def place(at: dict[str, np.ndarray], name: str, step: np.ndarray) -> tuple[np.ndarray, ...]:
+        there = cd.plus(model, at["q"], step) if name == "q" else at[name] + step.reshape(at[name].shape)
+        return tuple((at | {name: there}).values())
+
+    return place
+
+
+def _closing(model: cd.Model) -> Place:
+    """The same, and the dependent coordinates and rates follow: Newton's method on `phi`, then `J v = 0`."""
+    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    written, p = symbolic(model)
+    rows = parts_at(written, find_formulation("spatial"), {"q": q, "v": v}).rows
+    graph = ca.Function("rows", [q, p], [rows.phi, rows.J])
+    free = [model.coordinate_names.index(name) for name in cd.independent_coordinates(model)]
+    rest = [k for k in range(model.nv) if k not in free]
+    moved = _moving(model)
+
+    def place(at: dict[str, np.ndarray], name: str, step: np.ndarray) -> tuple[np.ndarray, ...]:
+        q, v, tau, wrenches, p = moved(at, name, step)
+        for _ in range(12):
+            phi, J = (np.array(x) for x in graph(q, p))
+            if np.abs(phi).max(initial=0.0) < 1e-15:
+                break
+            change = np.zeros(model.nv)
+            change[rest] = -np.linalg.lstsq(J[:, rest], phi.ravel(), rcond=1e-12)[0]
+            q = cd.plus(model, q, change)
+        J, v = np.array(graph(q, p)[1]), v.copy()
+        v[rest] = -np.linalg.lstsq(J[:, rest], J[:, free] @ v[free], rcond=1e-12)[0]
+        return q, v, tau, wrenches, p
+
+    return place
 
 
 if __name__ == "__main__":

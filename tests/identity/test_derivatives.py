@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +15,10 @@ from cardan import mechanisms
 
 from ..trees import close, tree_model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 Function = Callable[..., Any]
+NAMES = ("q", "v", "tau")
 FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
 
 
@@ -65,9 +70,19 @@ CASES: dict[str, tuple[str, ...]] = {
     "reactions": ("q", "v", "tau"),
     "joint_wrenches": ("q", "v", "a"),
     "rates": ("q", "v"),
+    "plus": ("q", "v"),
     "power": ("q", "v", "tau"),
     "subtree_kinetic_energy": ("q", "v"),
     "subtree_momentum": ("q", "v"),
+    "frame_pose": ("q",),
+    "jacobian": ("q",),
+}
+OF_LOOPS: dict[str, tuple[str, ...]] = {
+    "multipliers": ("q", "v", "tau"),
+    "constraint_residual": ("q",),
+    "constraint_jacobian": ("q",),
+    "inverse_dynamics": ("q", "v", "a", "wrenches"),
+    "body_accelerations": ("q", "v", "a"),
 }
 
 
@@ -75,9 +90,12 @@ CASES: dict[str, tuple[str, ...]] = {
 def test_a_tree_with_every_kind_of_joint(name: str) -> None:
     model, names = tree_model(1, 3), CASES[name]
     x = {key: value for key, value in state(model).items() if key in names}
-    function = getattr(cd, name)
+    more = {"frame": {"frame": "tool"}, "jacob": {"frame": "tool", "axes": "ground"}}.get(name[:5], {})
+    function = lambda *_, **y: getattr(cd, name)(model, **y, **more)
     found = function(model, **x, by=names)
-    close(found.value, function(model, **x), 1e-12)
+    out = np.zeros_like(found.value)
+    assert np.asarray(function(model, **x, out=out)) is out or np.ndim(out) == 0
+    close(found.value, out, 1e-12)
     for key in names:
         close(found[key], differences(model, lambda **y: function(model, **y), x, key), 1e-7)
 
@@ -87,7 +105,7 @@ def test_a_tree_with_every_kind_of_joint(name: str) -> None:
 def test_a_loop_in_every_formulation(name: str, formulation: str) -> None:
     """The partial derivative of the equations as they stand; differences leave the loop open a little, as it does."""
     model = mechanisms.four_bar().build()
-    names = CASES.get(name, ("q", "v", "tau"))
+    names = NAMES
     x = {key: value for key, value in state(model).items() if key in names}
     call = lambda **y: getattr(cd, name)(model, **y, formulation=formulation)
     found = getattr(cd, name)(model, **x, by=names, formulation=formulation)
@@ -95,7 +113,30 @@ def test_a_loop_in_every_formulation(name: str, formulation: str) -> None:
         close(found[key], differences(model, call, x, key), 1e-6)
 
 
-NAMES = ("q", "v", "tau")
+DRIVEN = {"one": ["A"], "another": "D", "against each other": ["A", "B", "D"]}
+
+
+@pytest.mark.parametrize("driven", DRIVEN)
+def test_drives_of_a_loop(driven: str) -> None:
+    """Along the tangent, and of drives that work against each other; differences leave the loop open a little."""
+    model = mechanisms.four_bar().build()
+    x = state(model)
+    x = {key: x[key] for key in ("q", "v", "wrenches")} | {"a": cd.forward_dynamics(model, x["q"], x["v"], x["tau"])}
+    names = OF_LOOPS["inverse_dynamics"]
+    call = lambda **y: cd.inverse_dynamics(model, **y, driven=DRIVEN[driven])
+    found = call(**x, by=names)
+    close(found.value, call(**x), 1e-13)
+    for key in names:
+        close(found[key].reshape(model.nv, -1), differences(model, call, x, key, 1e-5), 1e-8)
+
+
+@pytest.mark.parametrize("name", ["constraint_residual", "constraint_jacobian"])
+def test_rows_of_a_loop(name: str) -> None:
+    model = mechanisms.four_bar().build()
+    q, call = {"q": state(model)["q"]}, getattr(cd, name)
+    found = call(model, **q, by="q")
+    close(found.value, call(model, **q), 1e-14)
+    close(found["q"], differences(model, lambda q: call(model, q), q, "q"), 1e-9)
 
 
 @pytest.mark.parametrize("model", [tree_model(1, 3), mechanisms.four_bar().build()], ids=lambda m: m.name)
@@ -136,6 +177,50 @@ def test_second_derivatives_are_those_of_the_moved_state() -> None:
         assert abs(second - d @ H @ d) < 1e-5 * size * (d @ d)
 
 
+# Every function of a state has derivatives, and says which.
+
+
+def functions_of_a_state() -> dict[str, Function]:
+    """The public functions whose first arguments are a model and its configuration; `analysis` searches and judges."""
+    public = {name: getattr(cd, name) for name in cd.__all__ if inspect.isfunction(getattr(cd, name))}
+    public = {name: f for name, f in public.items() if not f.__module__.startswith("cardan.analysis.")}
+    arguments = {name: [*inspect.signature(f).parameters][:2] for name, f in public.items()}
+    return {name: public[name] for name, first in arguments.items() if first == ["model", "q"] and name != "draw"}
+
+
+def test_no_function_of_a_state_is_without_derivatives() -> None:
+    """Each takes `by`, `chart` and `out`, or says why it has none; and each is compared with differences here."""
+    found = functions_of_a_state()
+    without = {name for name, f in found.items() if "by" not in inspect.signature(f).parameters}
+    assert without == {"actuation", "assemble", "condition", "undetermined_reactions"}
+    assert all("It has no `by`: " in inspect.getdoc(found[name]) for name in without)
+    for name in found.keys() - without:
+        assert {"by", "chart", "out"} <= {*inspect.signature(found[name]).parameters}, name
+    assert found.keys() - without == CASES.keys() | OF_LOOPS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() | OF_LOOPS.keys()))
+def test_the_first_lines_of_a_docstring_tell_which_derivatives_there_are(name: str) -> None:
+    """The names are those that an error lists; the rest is the same everywhere."""
+    m = cd.Mechanism("driven")
+    m.body("rod", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    m.joint("pin", cd.Revolute(), m.ground, "rod")
+    m.drive("drive", "pin", lambda t, q, v: t)
+    model, function = m.build(), getattr(cd, name)
+    told = re.search(
+        r"\A[^\n]*\n\nWith `by` \((.*)\): partial derivatives too, by q along the tangent \(nv columns\); "
+        r'`chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints\.\n',
+        re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(function)) + "\n",
+    )
+    assert told is not None
+    names = re.findall(r'"(\w+)"', told[1])
+    required = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty][1:]
+    given = {p.name: "rod" if p.name == "frame" else np.ones(1) for p in required if p.kind != p.VAR_KEYWORD}
+    with pytest.raises(cd.UnknownNameError) as error:
+        function(model, **given, by="nothing of the kind")
+    assert sorted(re.findall(r"'(\w+)'", str(error.value).partition("known:")[2])) == sorted(names)
+
+
 def test_by_parameters_of_a_loop() -> None:
     """Lengths and masses of a four-bar, against differences in the values."""
     model = mechanisms.four_bar().build()
@@ -159,6 +244,24 @@ REFUSED: dict[str, tuple[Callable[[cd.Model, dict[str, Any]], Any], str]] = {
     "twice": (lambda m, x: cd.forward_dynamics(m, **x, by=("q", "q")), "twice"),
     "not a name": (lambda m, x: cd.forward_dynamics(m, **x, by=3), "by must be a name or several"),
     "nothing": (lambda m, x: cd.forward_dynamics(m, **x, by=()), "by must be a name or several"),
+    "a number that is not free": (
+        lambda m, x: cd.forward_dynamics(m, **x, by="rod.mass"), r"not free: ask model.free\('rod.mass'\)",
+    ),
+    "a set": (lambda m, x: cd.forward_dynamics(m, **x, by={"q"}), "by must be a name or several"),
+    "an array that is read only": (
+        lambda m, x: cd.forward_dynamics(m, **x, by="q", out=(None, np.broadcast_to(0.0, (2, 2)))), "cannot be written",
+    ),
+    "coordinates of a formulation's own": (
+        lambda m, x: cd.jvp(m, "rates", {"q": np.ones(14)}, {"q": x["v"]}, formulation="absolute"), "own coordinates",
+    ),
+    "several results": (lambda m, x: cd.vjp(m, "lift", {"q": x["q"]}, x["v"]), "it has poses, twists"),
+    "rates without names": (lambda m, x: cd.jvp(m, "mass_matrix", {"q": x["q"]}, x["v"]), "rates come by name"),
+    "weights that are none": (lambda m, x: cd.vjp(m, "mass_matrix", {"q": x["q"]}, "w", by="q"), "weights must be an"),
+    "too few drives": (
+        lambda m, x: cd.inverse_dynamics(m, x["q"], x["v"], cd.forward_dynamics(m, **x | {"tau": [1.0, 0]}),
+                                         driven=m.joint_names[0], by="q"),
+        r"2 freedoms, and driving 'pivot' commands 1; drive more",
+    ),
     "chart": (lambda m, x: cd.forward_dynamics(m, **x, by="q", chart="tangents"), "chart='tangents'.*tangent"),
     "one array for three": (lambda m, x: cd.forward_dynamics(m, **x, by="q", out=np.zeros(3)), "out must be 2 arrays"),
     "an array too small": (
@@ -215,6 +318,33 @@ def consistent(model: cd.Model, y: np.ndarray, rate: np.ndarray, near: np.ndarra
     v[k] = rate
     v[rest] = -np.linalg.pinv(J[:, rest]) @ J[:, k] @ rate
     return q, v
+
+
+def test_drives_and_accelerations_along_the_constraints() -> None:
+    """Dependent accelerations follow too, so that the loop stays closed: differences between such states."""
+    model = mechanisms.four_bar().build()
+    eq, k = cd.equations(model), [model.coordinate_names.index(x) for x in cd.independent_coordinates(model)]
+    rest = [i for i in range(model.nv) if i not in k]
+    near = cd.assemble(model, model.start())[0]
+
+    def moving(y: np.ndarray, rate: np.ndarray, growth: np.ndarray) -> tuple[np.ndarray, ...]:
+        q, v = consistent(model, y, rate, near)
+        a, J = np.zeros(model.nv), eq.J(q)
+        a[k] = growth
+        a[rest] = np.linalg.pinv(J[:, rest]) @ (eq.gamma(q, v) - J[:, k] @ growth)
+        return q, v, a
+
+    at, h = [near[k], np.array([1.3]), np.array([0.7])], 1e-4
+    calls: list[Function] = [
+        lambda *x, **y: cd.inverse_dynamics(model, *x, **y, driven=["B"]),
+        lambda *x, **y: cd.inverse_dynamics(model, *x, **y, driven=["A", "B"], formulation="absolute"),
+        lambda *x, **y: cd.body_accelerations(model, *x, **y),
+    ]
+    for call in calls:
+        found = call(*moving(*at), by=("q", "v", "a"), chart="independent")
+        for i, key in enumerate(("q", "v", "a")):
+            ends = [call(*moving(*(x + s * h * (j == i) for j, x in enumerate(at)))) for s in (1, -1)]
+            close(found[key][..., 0], (ends[0] - ends[1]) / (2 * h), 1e-6)
 
 
 @pytest.mark.parametrize("name", ["four_bar", "slider_crank", "five_bar"])

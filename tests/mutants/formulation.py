@@ -16,6 +16,7 @@ MUTANTS: list[Mutant] = [
         ("b.c = crm(b.v) @ vJ", "b.c = crm(vJ) @ b.v", "velocity product with the wrong sign"),
         ("b.c = b.c + b.kind.bias(b.q, b.qd)", "b.c = b.c - b.kind.bias(b.q, b.qd)", "rate of the motion subspace with the wrong sign"),
         ("(R, r0 + R @ r)", "(R, r0 - R @ r)", "origins move the other way"),
+        ("p.fx = p.fx + fixed_in_link(b).T @ b.wrench", "p.fx = p.fx + b.wrench", "a wrench on a body acts at its link's frame"),
     ),
     *changes(
         "formulation/spatial_products.py", "identity/test_derivative_products.py",
@@ -48,8 +49,15 @@ MUTANTS: list[Mutant] = [
         ("(at.Li + at.Li.T + at.tau_q + at.tau_v).sparsity()", "(at.Li + at.Li.T).sparsity()", "columns lose entries where the mass matrix has none"),
     ),
     *changes(
-        "formulation/spatial_derivatives.py", TREES,
-        ("Transform((turned(b.E), shifted(b.r))).T @ b.wrench", "b.wrench", "a wrench on a body acts at its link's frame"),
+        "formulation/loop_derivatives.py", "identity/test_loop_derivatives.py",
+        ("g_x + g_p @ crm(v_p) - g_a @ crm(a_p)", "g_x + g_p @ crm(v_p)", "rows change without the parent's acceleration seen from a turning frame"),
+        ("True: g_c - g_a @ crm(v_c)", "True: g_c", "rows change without the child's velocity"),
+        ("w_x, w_x + crf_bar(w)", "w_x, w_x", "a cut joint's force does not move with it against the parent"),
+    ),
+    *changes(
+        "formulation/response.py", "identity/test_loop_derivatives.py",
+        ("self.G @ (self.Y.T @ right.f - right.gamma)", "self.G @ (self.Y.T @ right.f + right.gamma)", "right sides of the rows with the wrong sign"),
+        ("mirrored(self.without_rows(type(self.Li).eye(self.Li.shape[0])) - self.G @ self.Y.T)", "mirrored(self.without_rows(type(self.Li).eye(self.Li.shape[0])))", "unit forces move the tree as if it were open"),
     ),
     *changes(
         "formulation/spatial.py", TREES,

@@ -13,17 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from math import prod
+from typing import TYPE_CHECKING
 
-from cardan.algebra.matrix import Matrix
-from cardan.formulation.dynamics import parts_at
-from cardan.formulation.formulation import Parts, tangent, tree_rates
+from cardan.algebra.matrix import Matrix, stack
+from cardan.formulation.dynamics import constraint_rows, inverse_dynamics, parts_at
+from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape
 from cardan.formulation.recursion import Recursion
+from cardan.formulation.response import MANY, Changes, in_stages
 from cardan.formulation.spatial_products import curved_by_recursion, pulled_recursion, pushed_recursion
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
+
+if TYPE_CHECKING:
+    from cardan.program.stages import Stages
 
 CHARTS = ("tangent", "coordinates", "independent")
 PARAMETERS = "parameters"
@@ -31,10 +35,11 @@ PARAMETERS = "parameters"
 
 @dataclass(frozen=True)
 class By:
-    """What is differentiated by: names of inputs, or "parameters"; and the chart of `q`."""
+    """What is differentiated by: names of inputs, or "parameters"; the chart of `q`, and its coordinates if chosen."""
 
     names: tuple[str, ...]
     chart: str = "tangent"
+    coordinates: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -85,7 +90,7 @@ class _Answer:
         import casadi as ca
 
         nv, (formulation, rows) = self.parts.model.nv, self.solves
-        return ca.vertcat(*formulation.solve_many(self.parts, rows, B[:nv, :], B[nv:, :]))
+        return ca.vertcat(*formulation.solve_for(self.parts, rows, B[:nv, :], B[nv:, :]))
 
     def at(self, expressions: Sequence[Matrix], z0: Matrix, z: Matrix) -> list[Matrix]:
         """Expressions of `y0` and `z0` where these are the answer and `z`."""
@@ -93,7 +98,7 @@ class _Answer:
 
         symbols = [x for x in (*self.inputs.values(), self.y0, z0) if x.numel()]
         values = [x for x in (*self.inputs.values(), self.y, z) if x.numel()]
-        return ca.Function("at", symbols, [*expressions]).call(values)
+        return list(ca.Function("at", symbols, [*expressions]).call(values))
 
 
 def _answer(model: Model, solves: tuple[TreeFormulation, tuple[int, ...]], inputs: Inputs) -> _Answer:
@@ -114,16 +119,35 @@ def forward_dynamics_by(
     """Forward dynamics in the tree's coordinates, with derivatives of the equations that the answer solves."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        answer, right = changes_at(model, inputs)
+        return [answer.y[: model.nv], *formulation.solve_many(answer.parts, rows, right)]
+
+    def stages(model: Model, inputs: Inputs) -> Stages | None:
+        answer, right = changes_at(model, inputs)
+        given = formulation.factors(answer.parts, rows)
+        return None if given is None else in_stages([*inputs.values()], answer.y[: model.nv], given, right)
+
+    def changes_at(model: Model, inputs: Inputs) -> tuple[_Answer, list[Changes]]:
+        """The answer of the equations, and by each name what their rest changes by."""
         import casadi as ca
 
-        answer = _answer(model, (formulation, tuple(rows)), inputs)
-        columns = [_derivative(model, answer.rest, inputs, name, by.chart) for name in by.names]
-        D = answer.solve(ca.horzcat(*answer.at(columns, ca.SX(0, 1), ca.SX(0, 1))))[: model.nv, :]
-        ends = [0, *accumulate(column.shape[1] for column in columns)]
-        return [answer.y[: model.nv], *ca.horzsplit(D, ends)]
+        nv, answer = model.nv, _answer(model, (formulation, tuple(rows)), inputs)
+        known = known_changes(answer)
+        left = [name for name in by.names if name not in known]
+        columns = [_derivative(model, answer.rest, inputs, name, by.chart) for name in left]
+        found = answer.at(columns, ca.SX(0, 1), ca.SX(0, 1)) if left else []
+        known |= {name: Changes(x[:nv, :], x[nv:, :]) for name, x in zip(left, found, strict=True)}
+        return answer, [known[name] for name in by.names]
+
+    def known_changes(answer: _Answer) -> dict[str, Changes]:
+        """What the formulation itself knows."""
+        wanted = {name for name in by.names if name == "v" or (name == "q" and by.chart == "tangent")}
+        a, lam = answer.y[: model.nv], answer.y[model.nv :]
+        found = formulation.equation_changes(answer.parts, rows, a, lam) if wanted else None
+        return {} if found is None else {name: x for name, x in zip("qv", found, strict=True) if name in wanted}
 
     found = differentiated(quantity, by, model)
-    return replace(found, write=write)
+    return replace(found, write=write, stages=stages if model.nv >= MANY else None)
 
 
 def _pushed_answer(model: Model, answer: _Answer, names: tuple[str, ...]) -> list[Matrix]:
@@ -167,6 +191,24 @@ def _weights(answer: _Answer) -> tuple[Matrix, Matrix]:
 
     w = answer.inputs["w"]
     return ca.SX.sym("z", answer.y.shape[0]), answer.solve(ca.vertcat(w, ca.SX(answer.y.shape[0] - w.shape[0], 1)))
+
+
+def rest_of_drives(model: Model, formulation: Formulation) -> Quantity:
+    """`F - J^T lam` (nv,) and `J y` (nl,), one after the other, at fixed `lam` (nl,) and `y` (nv,).
+
+    `F(q, v, a)` are the forces that accelerations need, `J` the constraint rows in the tree's coordinates: what the
+    derivatives of drives `u`, `B u + J^T lam = F`, follow from.
+    """
+    force, rows, nl = inverse_dynamics(model, formulation), constraint_rows(model), len(model.rows)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        F = force.graph(model, {name: inputs[name] for name in force.inputs})[0]
+        J = rows.graph(model, {name: inputs[name] for name in rows.inputs})[0]
+        return [stack(F - J.T @ inputs["lam"], J @ inputs["y"])]
+
+    shapes = {name: force.input_shape(model, name) for name in force.inputs} | {"lam": (nl,), "y": (model.nv,)}
+    outputs = (("rest", lambda model: (model.nv + nl,)),)
+    return Quantity("rest_of_drives", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
 def _derivative(model: Model, value: Matrix, inputs: Inputs, name: str, chart: str) -> Matrix:

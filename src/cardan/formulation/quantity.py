@@ -38,8 +38,11 @@ class Quantity:
     recursion: Recursion | None = None
     finish: Callable[[Model, list[Matrix]], list[Matrix]] | None = None
     write: Callable[[Model, Inputs], list[Matrix]] | None = None
-    stages: Callable[[Model, Inputs], Stages] | None = None
-    """The same as `write` in stages, for compiling, where that is better; the inputs have "p" last if there are any."""
+    stages: Callable[[Model, Inputs], Stages | None] | None = None
+    """The same as `write` in stages, for compiling, where that is better (None where it is not).
+
+    The inputs have "p" last if there are any.
+    """
     most_climbs: int | None = None
     """From how many steps of climbs on (`climbs`) it is looped or put together, though the model is not large."""
     put_together: Callable[..., tuple[np.ndarray, ...]] | None = None

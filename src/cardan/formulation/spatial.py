@@ -12,6 +12,7 @@ Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B3), FX(C1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
@@ -29,10 +30,13 @@ from cardan.algebra.spatial import (
     turned,
 )
 from cardan.formulation.armature import drive_force, not_carried, own_columns, rotor_energy, with_own
-from cardan.formulation.kinematics import joint, pose, velocity
+from cardan.formulation.formulation import Parts
+from cardan.formulation.kinematics import body_wrench, fixed_in_link, joint, pose, velocity
+from cardan.formulation.loop_derivatives import equation_changes, has_only_cut_joints
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_body, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, run
-from cardan.formulation.spatial_derivatives import FORWARD, INVERSE, INVERSE_LOADED, body_load, changed_motion
+from cardan.formulation.response import Changes
+from cardan.formulation.spatial_derivatives import FORWARD, INVERSE, INVERSE_LOADED, changed_motion
 from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, totals
 from cardan.model.joint import configuration_rate
 from cardan.model.model import Model
@@ -226,16 +230,12 @@ def body_pose(b: Node, p: Node) -> None:
 
 def body_twist(b: Node, p: Node) -> None:
     """A body fixed to its link: its velocity in its own frame."""
-    b.v = _fixed(b) @ p.v
+    b.v = fixed_in_link(b) @ p.v
 
 
 def body_acceleration(b: Node, p: Node) -> None:
     """A body fixed to its link: its spatial acceleration in its own frame."""
-    b.a = _fixed(b) @ p.a
-
-
-def _fixed(b: Node) -> Transform:
-    return Transform((turned(b.E), shifted(b.r)))
+    b.a = fixed_in_link(b) @ p.a
 
 
 def acceleration_out(b: Node, p: Node) -> None:
@@ -265,7 +265,7 @@ def articulated_out_loaded(b: Node, p: Node) -> None:
 _OUT, _IN = "down", "up"
 _MOTION = {"v": "vector6", "a": "vector6"}
 _ARTICULATED = (Sweep(_IN, articulated_in), Sweep(_OUT, articulated_acceleration))
-_LOADS = Sweep("bodies_up", body_load)
+_LOADS = Sweep("bodies_up", body_wrench)
 _LOADED = {"fx": "vector6"}
 
 FORWARD_DYNAMICS = Recursion(
@@ -389,6 +389,14 @@ class Spatial(TreeFormulation):
         ),
         Quantity("body_accelerations", ("q", "v", "a"), (("a", per_body(6)),), BODY_ACCELERATIONS),
     )  # fmt: skip
+
+    def equation_changes(
+        self, parts: Parts, kept: Sequence[int], a: Matrix, lam: Matrix
+    ) -> tuple[Changes, Changes] | None:
+        """By a recursion and from the two sides of each cut joint, where nothing else ties links together."""
+        if type(self) is not Spatial or not has_only_cut_joints(parts.model):
+            return None
+        return equation_changes(parts, kept, a, lam)
 
 
 SPATIAL = Spatial()

@@ -47,19 +47,9 @@ import numpy as np
 from cardan.algebra.linsolve import tree_factor, tree_inverse_factor, tree_solve
 from cardan.algebra.matrix import Matrix, eye, mirrored, stack, zeros
 from cardan.algebra.rotation import cross, skew
-from cardan.algebra.spatial import (
-    Transform,
-    crf_bar,
-    crm,
-    first_moment,
-    rigid_inertia,
-    rotated_back,
-    shift_of,
-    shifted,
-    turned,
-)
+from cardan.algebra.spatial import crf_bar, crm, first_moment, rigid_inertia, rotated_back, shift_of
 from cardan.formulation.armature import drive_force, not_carried, own_columns, with_own
-from cardan.formulation.kinematics import joint
+from cardan.formulation.kinematics import body_wrench, joint
 from cardan.formulation.quantity import Inputs, Quantity, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, unroll
 from cardan.model.joint import Kind, configuration_rate
@@ -82,11 +72,6 @@ def changes_out_loaded(b: Node, p: Node) -> None:
     """As `changes_out`, with external force, which turns with the body."""
     changes_out(b, p)
     b.f = b.f - b.fx
-
-
-def body_load(b: Node, p: Node) -> None:
-    """A wrench on a body, carried to its link."""
-    p.fx = p.fx + Transform((turned(b.E), shifted(b.r))).T @ b.wrench
 
 
 def changed_motion(b: Node, p: Node) -> None:
@@ -232,7 +217,9 @@ INVERSE_DYNAMICS_DERIVATIVES = Recursion(
 INVERSE_DYNAMICS_LOADED_DERIVATIVES = replace(
     INVERSE_DYNAMICS_DERIVATIVES, name="inverse_dynamics_loaded_derivatives", inputs=("q", "qd", "qdd", "wrench"),
     shared={**_SUMS, "fx": "vector6"}, accumulate=("fx",),
-    passes=(Sweep("bodies_up", body_load), Sweep("down", changes_out_loaded), *INVERSE_DYNAMICS_DERIVATIVES.passes[1:]),
+    passes=(
+        Sweep("bodies_up", body_wrench), Sweep("down", changes_out_loaded), *INVERSE_DYNAMICS_DERIVATIVES.passes[1:],
+    ),
 )  # fmt: skip
 _FORCE_AND_MASS = Recursion(
     "force_and_mass", ("q", "qd", "qdd"), _SUMS, (*_SWEEPS, Climb(mass_force, carry_mass_force, mass_block, ("H",))),

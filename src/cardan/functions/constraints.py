@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
+from cardan.formulation.derivative import By
 from cardan.formulation.dynamics import constraint_state
 from cardan.formulation.dynamics import multipliers as written_multipliers
 from cardan.formulation.dynamics import reactions as written_reactions
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL
-from cardan.functions.derivatives import Derivatives, Names, with_derivatives
+from cardan.functions.derivatives import Derivatives, Names, given, with_derivatives
 from cardan.functions.kinematics import body_poses
 from cardan.model.force import BodyPose
 from cardan.model.html import html_table
@@ -42,30 +43,36 @@ _REACTIONS: KernelSlot[str | Formulation] = KernelSlot("reactions, by formulatio
 
 
 def constraint_residual(
-    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, by: Names = None, chart: str = "tangent"
+    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, by: Names = None, chart: str = "tangent", out: Any = None
 ) -> Any:
     """Residual `phi` (..., nl) of the constraint rows `model.rows`, in the unit of each; zero where they hold.
+
+    With `by` ("q", "t", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     Rows on rates only have none: they are zero here. Row by row, its rate along `v` is that of `constraint_jacobian`.
     """
     if by is not None:
-        return _rows_by("constraint_residual", model, 0, q, t, by, chart)
-    return constraint_kernels(model)[0](q, *time_argument(model, t))[0]
+        return _rows_by("constraint_residual", model, 0, q, t, by, chart, out)
+    return given("constraint_residual", out, constraint_kernels(model)[0](q, *time_argument(model, t))[0])
 
 
 def constraint_jacobian(
-    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, by: Names = None, chart: str = "tangent"
+    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, by: Names = None, chart: str = "tangent", out: Any = None
 ) -> Any:
     """Rows `J` (..., nl, nv) of the constraints `J v = beta` in the tree's rates, one for each of `model.rows`.
+
+    With `by` ("q", "t", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     At a consistent configuration `J` is the derivative of `constraint_residual` along the rates, row by row.
     """
     if by is not None:
-        return _rows_by("constraint_jacobian", model, 1, q, t, by, chart)
-    return constraint_kernels(model)[1](q, *time_argument(model, t))[0]
+        return _rows_by("constraint_jacobian", model, 1, q, t, by, chart, out)
+    return given("constraint_jacobian", out, constraint_kernels(model)[1](q, *time_argument(model, t))[0])
 
 
-def _rows_by(owner: str, model: Model, part: int, q: Any, t: Any, by: Any, chart: Any) -> Derivatives:
+def _rows_by(owner: str, model: Model, part: int, q: Any, t: Any, by: Any, chart: Any, out: Any) -> Derivatives:
     """One part of the constraints' state, `phi` or `J`, with its derivatives."""
     whole = constraint_state(model)
     one = Quantity(
@@ -74,15 +81,18 @@ def _rows_by(owner: str, model: Model, part: int, q: Any, t: Any, by: Any, chart
         whole.outputs[part : part + 1],
         write=lambda model, x: whole.graph(model, x)[part : part + 1],
     )
-    return with_derivatives(owner, model, by, chart, one, SPATIAL, (q, *time_argument(model, t)))
+    return with_derivatives(owner, model, by, chart, one, SPATIAL, (q, *time_argument(model, t)), out=out)
 
 
 def reactions(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: ArrayLike | None = None,
     t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent",
-    **removed: Unpack[Removed],
+    out: Any = None, **removed: Unpack[Removed],
 ) -> Any:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint, tree joint or cut, exerts on its child at a consistent state.
+
+    With `by` ("q", "v", "tau", "wrenches", "t", "parameters"): partial derivatives too, by q along the tangent (nv
+    columns); `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
     included. Components that redundant constraints leave undetermined are one possible answer;
@@ -96,9 +106,16 @@ def reactions(
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
     if by is not None:
         found = formulation_of(model, formulation)
+
+        def make(wanted: By) -> Any:
+            kernel = reaction_kernel(model, found, wanted)
+            watch(model, reaction_formulation(model, found), kernel, q, t)
+            return kernel
+
         return with_derivatives(
             "reactions", model, by, chart, written_reactions(model, found, ()), found,
-            (q, v, tau, wrenches, *time_argument(model, t)), make=lambda wanted: reaction_kernel(model, found, wanted),
+            (q, v, tau, wrenches, *time_argument(model, t)), make=make,
+            out=out,
         )  # fmt: skip
     kernel = model.memory.get((_REACTIONS, formulation))
     if kernel is None:
@@ -107,14 +124,18 @@ def reactions(
         watch(model, reaction_formulation(model, found), kernel, q, t)
         if not found.added:
             model.memory[_REACTIONS, formulation] = kernel
-    return kernel(q, v, tau, wrenches, *time_argument(model, t))
+    return kernel(q, v, tau, wrenches, *time_argument(model, t), out=out)
 
 
 def multipliers(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0,
-    formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent", **removed: Unpack[Removed],
+    formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent", out: Any = None,
+    **removed: Unpack[Removed],
 ) -> Any:  # fmt: skip
     """Multipliers `lam` (..., nl) of a formulation's constraint rows: `M vdot + J^T lam = f`.
+
+    With `by` ("q", "v", "tau", "t", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     Rows, with the unit of each multiplier, are those of `cd.equations(model, formulation=...).rows`, for the tree's
     coordinates `model.rows`. A row that depends on others and is left out has zero.
@@ -127,12 +148,16 @@ def multipliers(
         return with_derivatives(
             "multipliers", model, by, chart, written_multipliers(model, found, ()), found,
             (q, v, tau, *time_argument(model, t)), make=lambda wanted: multiplier_kernel(model, found, wanted),
+            out=out,
         )  # fmt: skip
-    return multiplier_kernel(model, formulation_of(model, formulation))(q, v, tau, *time_argument(model, t))
+    kernel = multiplier_kernel(model, formulation_of(model, formulation))
+    return kernel(q, v, tau, *time_argument(model, t), out=out)
 
 
 def undetermined_reactions(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> np.ndarray:
     """Mask (number of joints, 6), True where redundancy leaves a reaction's component undetermined at `q` (nq,).
+
+    It has no `by`: it is a decision.
 
     Every constraint counts: joints, also rigid ones, couplings, prescribed motions and constraints of your own.
     """
@@ -237,7 +262,7 @@ class Actuation:
 
 
 def actuation(model: Model, q: ArrayLike, driven: Sequence[str]) -> Actuation:
-    """Judge a choice of driven joints at a configuration `q` (nq,)."""
+    """Judge a choice of driven joints at a configuration `q` (nq,). It has no `by`: it counts."""
     model.require_one("actuation")
     q = one("actuation", "q", q, model.nq)
     B, J = _drive_matrix(model, driven), real_rows(model, np.asarray(constraint_jacobian(model, q)))
@@ -250,15 +275,41 @@ def drive_forces(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, force: ArrayLike, driven: Sequence[str], t: ArrayLike = 0.0
 ) -> np.ndarray:
     """Drives `tau` (..., nv) of the joints `driven` that, with constraint forces, give a `force` (..., nv)."""
+    found = solved_drives(model, q, v, a, force, driven, t)
+    return (found.B @ found.u[..., None])[..., 0]
+
+
+@dataclass(frozen=True)
+class SolvedDrives:
+    """The smallest drives `u` (..., n) with `B u + J^T lam = force`.
+
+    `J` (..., nl, nv) are the constraint rows, `J_inverse` is `J^+`; `free = 1 - J^+ J` (..., nv, nv) takes out of a
+    force what they bear; `back = (free B)^+` (..., n, nv).
+    """
+
+    B: np.ndarray
+    J: np.ndarray
+    J_inverse: np.ndarray
+    free: np.ndarray
+    back: np.ndarray
+    u: np.ndarray
+
+
+def solved_drives(
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, force: ArrayLike, driven: Sequence[str], t: ArrayLike
+) -> SolvedDrives:
+    """Drives of the joints `driven` that, with constraint forces, give a `force` (..., nv)."""
     B = _drive_matrix(model, driven)
     J = real_rows(model, np.asarray(constraint_jacobian(model, q, t=t)))
     if not np.isfinite(J).all():
         raise InputError("inverse_dynamics: some q or t gives constraints that are not finite; look for nan and inf")
     _require_possible(model, q, v, a, t)
     # what is left of a force after the constraints have borne their part; the smallest drives that give it
-    P = np.eye(model.nv) - np.linalg.pinv(J, rcond=1e-10) @ J
+    J_inverse = np.linalg.pinv(J, rcond=1e-10)
+    P = np.eye(model.nv) - J_inverse @ J
     wanted = P @ np.asarray(force)[..., None]
-    found = np.linalg.pinv(P @ B, rcond=1e-10) @ wanted
+    back = np.linalg.pinv(P @ B, rcond=1e-10)
+    found = back @ wanted
     left = np.abs(P @ B @ found - wanted).max(axis=(-2, -1), initial=0.0)
     size = np.abs(force).max(axis=-1, initial=1.0)
     if (left > 1e-7 * size).any():
@@ -268,7 +319,7 @@ def drive_forces(
             f"inverse_dynamics: model {model.name!r} has {counted(redundancy(model).freedoms, 'freedom')}, and driving "
             f"{names} cannot give these accelerations: a force of {left:.3g} (N m and N) is left; drive more joints"
         )
-    return (B @ found)[..., 0]
+    return SolvedDrives(B, J, J_inverse, P, back, found[..., 0])
 
 
 def _require_possible(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, t: Any) -> None:

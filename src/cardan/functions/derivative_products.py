@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.formulation.derivative import PARAMETERS, curved, pulled, pushed
+from cardan.formulation.derivative import curved, pulled, pushed
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
-from cardan.functions.equations import equations
+from cardan.functions.derivatives import checked_names, names_of
+from cardan.functions.equations import SOLVED, equations
 from cardan.functions.looped import is_looped_tree, warn_of_compiling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.values import array
+from cardan.structure.digits import watch_derivatives
+from cardan.structure.dynamics import chosen_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity
-from cardan.structure.row_sets import is_settled
 from cardan.structure.rows import solving_facts
 
 if TYPE_CHECKING:
@@ -45,9 +47,13 @@ def jvp(
 
     Along "q" goes a rate (..., nv), along "parameters" one of the free parameters.
     """
-    owner, names = f"jvp of {name!r}", tuple(along)
+    owner = f"jvp of {name!r}"
+    if not isinstance(along, Mapping):
+        raise InputError(f"{owner}: rates come by name, such as {{'q': v}}, got {type(along).__name__}")
+    names = tuple(along)
     kernel, quantity = _kernel(owner, model, name, formulation, pushed, names)
-    arguments = [*_arguments(owner, model, quantity, at), *(np.asarray(x, dtype=float) for x in along.values())]
+    rates = [_numbers(owner, f"the rate of {key}", x) for key, x in along.items()]
+    arguments = [*_arguments(owner, model, quantity, at), *rates]
     value, rate = kernel(*arguments)
     return value, rate
 
@@ -62,9 +68,9 @@ def vjp(
 
     `weights` has the shape of the value; `gradient["q"]` is (..., nv), along the tangent.
     """
-    owner, names = f"vjp of {name!r}", (by,) if isinstance(by, str) else tuple(by)
+    owner, names = f"vjp of {name!r}", names_of(by)
     kernel, quantity = _kernel(owner, model, name, formulation, pulled, names)
-    value, *gradients = kernel(*_arguments(owner, model, quantity, at), np.asarray(weights, dtype=float))
+    value, *gradients = kernel(*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights))
     shaped = (
         g.reshape((*g.shape[:-1], model.nb, 6)) if key == "wrenches" else g
         for key, g in zip(names, gradients, strict=True)
@@ -80,9 +86,9 @@ def weighted_hessian(
 
     By "q" they are those of the value at `cd.plus(model, q, delta)` by `delta` (nv,) at zero: what DDP and SQP need.
     """
-    owner, names = f"weighted_hessian of {name!r}", (by,) if isinstance(by, str) else tuple(by)
+    owner, names = f"weighted_hessian of {name!r}", names_of(by)
     kernel, quantity = _kernel(owner, model, name, formulation, curved, names)
-    return kernel(*_arguments(owner, model, quantity, at), np.asarray(weights, dtype=float))
+    return kernel(*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights))
 
 
 def _kernel(
@@ -91,23 +97,24 @@ def _kernel(
     """The kernel of a product, and the quantity whose derivatives are in it."""
     found = formulation_of(model, formulation)
     if not all(isinstance(key, str) for key in names):
-        raise InputError(f"{owner}: what to differentiate by are names, such as ('q', 'v'), got {names!r:.80}")
+        raise InputError(f"{owner}: by must be a name or several, such as by=('q', 'v'), got {names!r:.80}")
     quantity = _QUANTITIES.find(model, (found.key, name), lambda: equations(model, formulation=found).quantity(name))
+    place = (found.key, f"{product.__name__} {name}", names)
+
+    def with_rows(one: Model) -> Any:
+        warn_of_compiling(owner, model, name, model.nv if product is curved else SWEEPS, model.nv)
+        whole = product(equations(one, formulation=found).quantity(name), names, one)
+        return compile_quantity(one, whole, solving_facts(one, found))
 
     def make() -> Any:
-        known = (*quantity.inputs, PARAMETERS)
-        for key in names:
-            if key not in known:
-                raise UnknownNameError(f"{owner}: {key!r} is not one of its arguments{nearest(key, known)}")
         if not names:
             raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
-        if PARAMETERS in names and not model.parameters:
-            raise InputError(f"{owner}: model {model.name!r} has no free parameter; free some with model.free(...)")
-        if model.has_rows and not is_settled(model):
-            raise InputError(
-                f"{owner}: which constraints of model {model.name!r} are redundant depends on the configuration; ask "
-                "for by=, which chooses them at each state"
-            )
+        checked_names(owner, model, names, quantity)
+        equations(model, formulation=found).require_derivatives(owner, name)
+        if name in SOLVED and (model.has_rows or not found.in_tree):
+            kernel = chosen_kernel(model, (found.key, f"{product.__name__} {name} by {names}", True), with_rows)
+            watch_derivatives(owner, model, found, kernel, names, 2 if product is curved else 1)
+            return kernel
         whole = product(quantity, names, model)
         by_jacobians = _looped_by(model, found, name, names) if whole.recursion is None else None
         if by_jacobians is not None and product is not curved:
@@ -116,7 +123,7 @@ def _kernel(
             warn_of_compiling(owner, model, name, model.nv if product is curved else SWEEPS, model.nv)
         return compile_quantity(model, whole, solving_facts(model, found))
 
-    return _KERNELS.find(model, (found.key, f"{product.__name__} {name}", names), make), quantity
+    return _KERNELS.find(model, place, make), quantity
 
 
 def _looped_by(model: Model, formulation: Formulation, name: str, names: tuple[str, ...]) -> Any:
@@ -164,7 +171,12 @@ def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list
             raise UnknownNameError(f"{owner}: {key!r} is not one of its arguments{nearest(key, quantity.inputs)}")
     if "q" in quantity.inputs and "q" not in at:
         raise InputError(f"{owner}: the configuration 'q' is missing")
-    return [
-        np.asarray(at[name], dtype=float) if name in at else np.zeros(quantity.input_shape(model, name))
-        for name in quantity.inputs
-    ]
+    zero = {name: np.zeros(quantity.input_shape(model, name)) for name in quantity.inputs}
+    return [_numbers(owner, name, at.get(name, zero[name])) for name in quantity.inputs]
+
+
+def _numbers(owner: str, name: str, x: Any) -> np.ndarray:
+    try:
+        return np.asarray(x, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{owner}: {name} must be an array of numbers, got {x!r:.80}") from None

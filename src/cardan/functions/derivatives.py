@@ -8,7 +8,7 @@ A derivative has the axes of the value, then those of what it is by. What a colu
   derivatives of the equations as they stand: loops are not imposed on the directions.
 - `chart="coordinates"`: the same by the nq numbers in `q`; `cd.equations(model).N(q)` is the map between the two.
 - `chart="independent"`: along the constraints, by `cd.independent_coordinates(model)` and their rates; parameters and
-  time move the dependent ones with them, through assembly.
+  time move the dependent ones with them, through assembly. `chart="independent: A, B"` takes these coordinates.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.derivative import CHARTS, PARAMETERS, By, differentiated
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
 from cardan.functions.looped import is_looped_tree, require_shapes, warn_of_compiling
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
+from cardan.model.parameter import find_parameter
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, tree_quantity
 from cardan.structure.planarity import prepare
@@ -71,32 +72,53 @@ def names_of(by: Any) -> tuple[Any, ...]:
     return tuple(by) if isinstance(by, Sequence) and not isinstance(by, str) else (by,)
 
 
-def by_of(owner: str, model: Model, by: Any, chart: Any, quantity: Quantity) -> By:
-    """Check what a user asks to differentiate by."""
+def by_of(
+    owner: str, model: Model, by: Any, chart: Any, quantity: Quantity, also: Sequence[str] = ()
+) -> By:  # fmt: skip
+    """Check what a user asks to differentiate by; `also` are inputs that the quantity would have if they were named."""
+    names = checked_names(owner, model, by, quantity, also)
+    coordinates: tuple[str, ...] = ()
+    if isinstance(chart, str) and chart.startswith(CHOSEN):
+        coordinates = tuple(name.strip() for name in chart.removeprefix(CHOSEN).split(","))
+        chart = "independent"
+    if not isinstance(chart, str) or chart not in CHARTS:
+        raise UnknownNameError(f"{owner}: chart={chart!r} is unknown{nearest(chart, CHARTS)}")
+    return By(names, chart, coordinates)
+
+
+def checked_names(owner: str, model: Model, by: Any, quantity: Quantity, also: Sequence[str] = ()) -> tuple[str, ...]:
+    """The names to differentiate by, if they are inputs of the quantity."""
     names = names_of(by)
     if not names or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{owner}: by must be a name or several, such as by=('q', 'v'), got {by!r}")
-    known = (*quantity.inputs, PARAMETERS)
+        raise InputError(f"{owner}: by must be a name or several, such as by=('q', 'v'), got {by!r:.80}")
+    known = tuple(dict.fromkeys((*quantity.inputs, *also, PARAMETERS)))
     for name in names:
         if name == "t" and "t" not in quantity.inputs:
             raise InputError(f"{owner}: by='t', but nothing in model {model.name!r} depends on time")
         if name not in known:
-            hint = ""
-            if name in model.parameters.names:
-                hint = f"; {name!r} is a free parameter: by='parameters' has a column for each"
-            raise UnknownNameError(f"{owner}: by={name!r} is not one of its inputs{hint or nearest(name, known)}")
+            raise UnknownNameError(f"{owner}: by={name!r} is not one of its inputs{_hint(model, name, known)}")
     if len(set(names)) < len(names):
         raise InputError(f"{owner}: by={names} names something twice")
     if PARAMETERS in names and not model.parameters:
         raise InputError(
             f"{owner}: by='parameters', but model {model.name!r} has no free parameter; free some with model.free(...)"
         )
-    if chart not in CHARTS:
-        raise UnknownNameError(f"{owner}: chart={chart!r} is not one{nearest(chart, CHARTS)}")
-    return By(names, chart)
+    return names
+
+
+def _hint(model: Model, name: str, known: Sequence[str]) -> str:
+    """What was meant, as the tail of a sentence: perhaps a number of the model."""
+    if name in model.parameters.names:
+        return "; it is a free parameter: by='parameters' has columns for all, model.parameters tells their order"
+    try:
+        find_parameter(model, name)
+    except CardanError:
+        return nearest(name, known)
+    return f"; it is a number that is not free: ask model.free({name!r}) with by='parameters'"
 
 
 Names = str | Sequence[str] | None
+CHOSEN = "independent:"  # before names of coordinates
 Make = Callable[[By], Any]
 
 
@@ -132,13 +154,13 @@ def tree_derivatives(
 def with_derivatives(
     owner: str, model: Model, by: Any, chart: Any, quantity: Quantity, formulation: Formulation, args: Sequence[Any], *,
     make: Make | None = None, core: Callable[[tuple[int, ...]], tuple[int, ...]] = lambda shape: shape,
-    out: Any = None, threads: int | None = None,
+    out: Any = None, threads: int | None = None, also: Sequence[str] = (),
 ) -> Derivatives:  # fmt: skip
     """Evaluate a quantity with its derivatives. `make` gives the kernel where it is more than the quantity's own.
 
-    `core` turns the shape of the value into the one that users see.
+    `core` turns the shape of the value into the one that users see; `also` as in `by_of`.
     """
-    wanted = by_of(owner, model, by, chart, quantity)
+    wanted = by_of(owner, model, by, chart, quantity, also)
     if wanted.chart == "independent":
         return _independent(owner, model, wanted, quantity, formulation, args, make, core, out, threads)
 
@@ -164,12 +186,12 @@ def with_derivatives(
         name: D.reshape((*batch, *shape, *_columns(model, name, D.shape[-1])))
         for name, D in zip(wanted.names, derivatives, strict=True)
     }
-    return _placed(owner, Derivatives(value.reshape((*batch, *shape)), found), out)
+    return placed(owner, Derivatives(value.reshape((*batch, *shape)), found), out)
 
 
 def chosen(owner: str, by: Any, value: Any, every: Mapping[str, Any], out: Any) -> Derivatives:
     """Some of the derivatives that a kernel gives."""
-    return _placed(owner, Derivatives(np.asarray(value), {name: every[name] for name in names_of(by)}), out)
+    return placed(owner, Derivatives(np.asarray(value), {name: every[name] for name in names_of(by)}), out)
 
 
 def _independent(
@@ -180,15 +202,14 @@ def _independent(
     from cardan.functions.along_constraints import along_constraints
 
     given = dict(zip(quantity.inputs, args, strict=True))
-    state = [name for name in ("q", "v") if name in given]
+    state = [name for name in ("q", "v", "a") if name in given]
     names = tuple(dict.fromkeys((*state, *wanted.names)))
     found = with_derivatives(
         owner, model, names, "tangent", quantity, formulation, args, make=make, core=core, threads=threads
     )
-    q, v, t = given["q"], given.get("v"), given.get("t", 0.0)
     axes = len(core(quantity.outputs[0][1](model)))
-    along = along_constraints(owner, model, wanted.names, q, v, t, found.by, axes)
-    return _placed(owner, Derivatives(found.value, along), out)
+    along = along_constraints(owner, model, wanted, given, found, axes)
+    return placed(owner, Derivatives(found.value, along), out)
 
 
 def _columns(model: Model, name: str, count: int) -> tuple[int, ...]:
@@ -198,7 +219,7 @@ def _columns(model: Model, name: str, count: int) -> tuple[int, ...]:
     return (model.nb, 6) if name == "wrenches" else (count,)
 
 
-def _placed(owner: str, found: Derivatives, out: Any) -> Derivatives:
+def placed(owner: str, found: Derivatives, out: Any) -> Derivatives:
     """The result in the caller's arrays: `out` has one for the value and each derivative, None for a new one."""
     if out is None:
         return found
@@ -211,8 +232,23 @@ def _placed(owner: str, found: Derivatives, out: Any) -> Derivatives:
             arrays.append(mine)
             continue
         if not isinstance(yours, np.ndarray) or yours.shape != mine.shape or yours.dtype != mine.dtype:
-            what = f"{yours.dtype} {yours.shape}" if isinstance(yours, np.ndarray) else type(yours).__name__
+            what = f"{yours.dtype} {yours.shape}" if isinstance(yours, np.ndarray) else f"a {type(yours).__name__}"
             raise InputError(f"{owner}: out for {label} must be an array {mine.dtype} {mine.shape}, got {what}")
+        if not yours.flags.writeable:
+            raise InputError(f"{owner}: out for {label} cannot be written to; give an array of your own")
         yours[...] = mine
         arrays.append(yours)
     return Derivatives(arrays[0], dict(zip(found.by, arrays[1:], strict=True)))
+
+
+def given(owner: str, out: NDArray[Any] | None, result: NDArray[Any]) -> NDArray[Any]:
+    """The result, in the caller's array if there is one."""
+    if out is None:
+        return result
+    if not isinstance(out, np.ndarray) or out.shape != result.shape or not out.flags.writeable:
+        got = f"one of shape {out.shape}" if isinstance(out, np.ndarray) else f"a {type(out).__name__}"
+        raise InputError(f"{owner}: out must be an array of shape {result.shape} that can be written to, got {got}")
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise InputError(f"{owner}: out has dtype {out.dtype}, which cannot hold {result.dtype}")
+    out[...] = result
+    return out

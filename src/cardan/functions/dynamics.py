@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
+from cardan.formulation.derivative import By
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
@@ -20,6 +21,7 @@ from cardan.functions.derivatives import (
     Derivatives,
     Names,
     chosen,
+    given,
     is_looped,
     names_of,
     tree_derivatives,
@@ -32,8 +34,9 @@ from cardan.structure.kernels import compile_quantity, is_large, time_argument, 
 from cardan.structure.rounding import warn_of_tree
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+LOADS = ("wrenches",)  # inputs of kernels only where wrenches act
 _FORWARD: KernelSlot[str | Formulation] = KernelSlot("forward dynamics under drives alone, by formulation")
 _INVERSE: KernelSlot[str | Formulation] = KernelSlot("inverse dynamics of a plain tree, by formulation")
 _TOLD: Slot[str, bool] = Slot("whether long compiling was told, by function")
@@ -47,7 +50,8 @@ def forward_dynamics(
 ) -> Any:  # fmt: skip
     """Accelerations `a` (..., nv) under joint forces `tau` (none by default), wrenches and the model's force elements.
 
-    With `by=("q", "v", "tau")`, `cd.Derivatives` by these: also "wrenches", "t", "parameters".
+    With `by` ("q", "v", "tau", "wrenches", "t", "parameters"): partial derivatives too, by q along the tangent (nv
+    columns); `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     With loops or couplings the state should be consistent (`cd.assemble`). Where q leaves them open the answer is that
     of the same equations there, by which the gap does not accelerate: `cd.constraint_residual` tells the gap, and a
@@ -68,7 +72,7 @@ def forward_dynamics(
     found, loads = formulation_of(model, formulation), () if wrenches is None else (wrenches,)
     if not model.is_plain and looped.is_looped_tree(model, found):
         warn_of_tree(model, found)
-        return _given(out, looped.forward_dynamics(model, q, v, tau, wrenches, t))
+        return given("forward_dynamics", out, looped.forward_dynamics(model, q, v, tau, wrenches, t))
     if not (model.is_plain and found.in_tree and found.has_recursions):
         from cardan.structure.condition import watch
         from cardan.structure.dynamics import (
@@ -82,7 +86,7 @@ def forward_dynamics(
         return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)
     warn_of_tree(model, found)
     if found.solves_mass_matrix and is_large(model):
-        return _given(out, looped.solve_forward(model, q, v, tau, wrenches, found))
+        return given("forward_dynamics", out, looped.solve_forward(model, q, v, tau, wrenches, found))
     if wrenches is None:
         kernel = _FORWARD.find(model, formulation, lambda: tree_kernel(model, "forward_dynamics", found))
         return kernel(q, v, tau, out=out, threads=threads)
@@ -93,6 +97,7 @@ def _has_derivative_recursion(model: Model, formulation: Formulation, by: Any, c
     """Whether a recursion of its own gives these derivatives, in fewer operations than differentiating the value's."""
     names = names_of(by)
     plain = model.is_plain and formulation is SPATIAL and chart == "tangent"
+    plain = plain and all(isinstance(name, str) for name in names)
     return plain and 0 < len(set(names)) == len(names) and set(names) <= inputs
 
 
@@ -140,13 +145,19 @@ def _forward_by(
         quantity = tree_quantity(found, f"forward_dynamics{'_loaded' if loaded else ''}")
     else:
         from cardan.formulation.dynamics import forward_dynamics as written
+        from cardan.structure.condition import watch
         from cardan.structure.dynamics import forward_kernel
 
         quantity = written(model, found, (), loaded)  # its ports; the kernel chooses the rows
-        make = lambda wanted: forward_kernel(model, found, loaded, wanted)
+
+        def make(wanted: By) -> Any:
+            kernel = forward_kernel(model, found, loaded, wanted)
+            watch(model, found, kernel, q, t)
+            return kernel
+
     args = (q, v, tau, *loads, *time_argument(model, t))
     return with_derivatives(
-        "forward_dynamics", model, by, chart, quantity, found, args, make=make, out=out, threads=threads
+        "forward_dynamics", model, by, chart, quantity, found, args, make=make, out=out, threads=threads, also=LOADS
     )
 
 
@@ -157,11 +168,13 @@ def inverse_dynamics(
 ) -> Any:  # fmt: skip
     """Joint forces `tau` (..., nv) that give accelerations `a`: for a tree `tau = M a + bias_force`.
 
-    With `by=("q", "v", "a")`, `cd.Derivatives` by these: also "wrenches", "t", "parameters"; not with `driven`.
+    With `by` ("q", "v", "a", "wrenches", "t", "parameters"): partial derivatives too, by q along the tangent (nv
+    columns); `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     With loops or couplings name the joints that are `driven`; the others get none. If the drives cannot give `a` it
-    is an error; if there are more drives than freedoms the smallest forces are returned (see `cd.actuation`). The
-    model's force elements act too. Every `formulation` answers from its own equations.
+    is an error; if there are more drives than freedoms the smallest forces are returned (see `cd.actuation`), and with
+    fewer there are no derivatives. The model's force elements act too. Every `formulation` answers from its own
+    equations.
     """
     if removed:
         raise no_such_argument("inverse_dynamics", removed)
@@ -177,31 +190,38 @@ def inverse_dynamics(
             kernel = _INVERSE.find(model, formulation, lambda: tree_kernel(model, "inverse_dynamics", found))
             return kernel(q, v, a, out=out, threads=threads)
         return tree_kernel(model, "inverse_dynamics_loaded", found)(q, v, a, wrenches, out=out, threads=threads)
-    if driven is None and model.has_rows:
-        raise InputError(
-            f"inverse_dynamics: model {model.name!r} has loops or couplings; say which joints are driven, e.g. "
-            f"driven=[{model.coordinate_names[0]!r}]"
-        )
+    if model.has_rows:
+        driven = _driven(model, driven)
     if driven is None and looped.is_looped_tree(model, found):
-        return _given(out, looped.inverse_dynamics(model, q, v, a, wrenches, t))
+        return given("inverse_dynamics", out, looped.inverse_dynamics(model, q, v, a, wrenches, t))
     from cardan.functions.constraints import drive_forces
     from cardan.structure.dynamics import inverse_kernel
 
     wrenches = np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches
     force = inverse_kernel(model, found)(q, v, a, wrenches, *time_argument(model, t), threads=threads)
-    return _given(out, force if driven is None else drive_forces(model, q, v, a, force, driven, t))
+    return given("inverse_dynamics", out, force if driven is None else drive_forces(model, q, v, a, force, driven, t))
+
+
+def _driven(model: Model, driven: Sequence[str] | None) -> Sequence[str]:
+    """The joints that are driven, which must be told where there are loops."""
+    if driven is None:
+        raise InputError(
+            f"inverse_dynamics: model {model.name!r} has loops or couplings; say which joints are driven, e.g. "
+            f"driven=[{model.coordinate_names[0]!r}]"
+        )
+    return driven
 
 
 def _inverse_by(
     model: Model, q: Any, v: Any, a: Any, driven: Any, wrenches: Any, t: Any, formulation: Any, by: Any, chart: Any,
     out: Any, threads: int | None,
 ) -> Derivatives:  # fmt: skip
-    if driven is not None or model.has_rows:
-        raise InputError(
-            "inverse_dynamics: by= is for mechanisms without loops and couplings; differentiate forward_dynamics by "
-            "'tau' and solve for the drives"
-        )
     found = formulation_of(model, formulation)
+    if driven is not None or model.has_rows:
+        from cardan.functions.drive_derivatives import drives_by
+
+        loads = np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches
+        return drives_by(model, q, v, a, _driven(model, driven), loads, t, found, by, chart, out, threads)
     loaded = wrenches is not None or "wrenches" in names_of(by)
     if _has_derivative_recursion(model, found, by, chart, {"q", "v", "a"}) and wrenches is None:
         kernel = _derivative_kernel(model, found, "inverse_dynamics")
@@ -220,7 +240,9 @@ def _inverse_by(
         quantity, loaded = written(model, found), True
     loads = (np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches,) if loaded else ()
     args = (q, v, a, *loads, *(time_argument(model, t) if "t" in quantity.inputs else ()))
-    return with_derivatives("inverse_dynamics", model, by, chart, quantity, found, args, out=out, threads=threads)
+    return with_derivatives(
+        "inverse_dynamics", model, by, chart, quantity, found, args, out=out, threads=threads, also=LOADS
+    )
 
 
 def mass_matrix(
@@ -228,6 +250,9 @@ def mass_matrix(
     chart: str = "tangent", out: Any = None, threads: int | None = None,
 ) -> Any:  # fmt: skip
     """Joint-space inertia `M` (..., nv, nv) of the tree, symmetric positive definite.
+
+    With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
+    by the nq numbers in q; `chart="independent"`: along the constraints.
 
     With loops it is still the tree's: the constraints are not in it.
     """
@@ -240,11 +265,17 @@ def inverse_mass_matrix(
     model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
     chart: str = "tangent", out: Any = None, threads: int | None = None,
 ) -> Any:  # fmt: skip
-    """Inverse of the tree's mass matrix (..., nv, nv); with loops it is still the tree's."""
+    """Inverse of the tree's mass matrix (..., nv, nv); with loops it is still the tree's.
+
+    With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
+    by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
         return tree_derivatives("inverse_mass_matrix", model, by, chart, formulation, (q,), out=out, threads=threads)
     if is_large(model):
-        return _given(out, looped.inverse_mass_matrix(model, q, formulation_of(model, formulation)))
+        return given(
+            "inverse_mass_matrix", out, looped.inverse_mass_matrix(model, q, formulation_of(model, formulation))
+        )
     return tree_kernel(model, "inverse_mass_matrix", formulation)(q, out=out, threads=threads)
 
 
@@ -254,22 +285,13 @@ def bias_force(
 ) -> Any:  # fmt: skip
     """Velocity and gravity terms (..., nv) of the tree: the joint forces at zero acceleration, FX(B3)'s `C`.
 
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+
     Loops, couplings and force elements are not in it; `inverse_dynamics` has them.
     """
     if by is not None:
-        return tree_derivatives(
-            "bias_force",
-            model,
-            by,
-            chart,
-            formulation,
-            (
-                q,
-                v,
-            ),
-            out=out,
-            threads=threads,
-        )
+        return tree_derivatives("bias_force", model, by, chart, formulation, (q, v), out=out, threads=threads)
     return tree_kernel(model, "bias_force", formulation)(q, v, out=out, threads=threads)
 
 
@@ -277,7 +299,11 @@ def gravity_force(
     model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
     chart: str = "tangent", out: Any = None, threads: int | None = None,
 ) -> Any:  # fmt: skip
-    """Joint forces (..., nv) that hold the tree at rest against gravity; loops and force elements are not in them."""
+    """Joint forces (..., nv) that hold the tree at rest against gravity; loops and force elements are not in them.
+
+    With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
+    by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
         return tree_derivatives("gravity_force", model, by, chart, formulation, (q,), out=out, threads=threads)
     return tree_kernel(model, "gravity_force", formulation)(q, out=out, threads=threads)
@@ -293,21 +319,13 @@ def coriolis_matrix(
     out: Any = None,
     threads: int | None = None,
 ) -> Any:
-    """Matrix `C` (..., nv, nv) of the tree: `C v = bias_force - gravity_force` and `Mdot - 2 C` is skew-symmetric."""
+    """Matrix `C` (..., nv, nv) of the tree: `C v = bias_force - gravity_force` and `Mdot - 2 C` is skew-symmetric.
+
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
-        return tree_derivatives(
-            "coriolis_matrix",
-            model,
-            by,
-            chart,
-            "spatial",
-            (
-                q,
-                v,
-            ),
-            out=out,
-            threads=threads,
-        )
+        return tree_derivatives("coriolis_matrix", model, by, chart, "spatial", (q, v), out=out, threads=threads)
     return tree_kernel(model, "coriolis_matrix")(q, v, out=out, threads=threads)
 
 
@@ -316,6 +334,9 @@ def joint_wrenches(
     formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent", out: Any = None,
 ) -> Any:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint exerts on its child, at the joint frame on the child.
+
+    With `by` ("q", "v", "a", "wrenches", "t", "parameters"): partial derivatives too, by q along the tangent (nv
+    columns); `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     It is (moment, force), N m and N, in the joint's axes (z along its axis), and includes the drive: along the joint's
     freedoms it is `tau`, with what the joint's force elements and couplings give. Force elements between bodies act, at
@@ -333,10 +354,10 @@ def joint_wrenches(
         return with_derivatives("joint_wrenches", model, by, chart, whole, found, args, out=out)
     if model.forces:
         kernel = _joint_wrench_kernel(model, formulation_of(model, formulation))
-        return _given(out, kernel(q, v, a, wrenches, *time_argument(model, t)))
+        return given("joint_wrenches", out, kernel(q, v, a, wrenches, *time_argument(model, t)))
     apart = model.unmerged
     rows = tree_kernel(apart, "joint_wrenches", formulation)(q, v, a, wrenches)
-    return _given(out, rows[..., np.argsort([link.joint for link in apart.tree.links]), :])
+    return given("joint_wrenches", out, rows[..., np.argsort([link.joint for link in apart.tree.links]), :])
 
 
 def _joint_wrench_kernel(model: Model, formulation: Formulation) -> Any:
@@ -350,31 +371,30 @@ def _joint_wrench_kernel(model: Model, formulation: Formulation) -> Any:
     return _JOINT_WRENCHES.find(model, formulation.key, make)
 
 
-def plus(model: Model, q: ArrayLike, v: ArrayLike, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Configuration (..., nq) after moving from `q` with constant `v` for one second; quaternions stay unit."""
+def plus(model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None) -> Any:
+    """Configuration (..., nq) after moving from `q` with constant `v` for one second; quaternions stay unit.
+
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    Derivatives have nq rows, those of the numbers in the configuration.
+    """
+    if by is not None:
+        return tree_derivatives("plus", model, by, chart, "spatial", (q, v), out=out)
     return tree_kernel(model, "plus")(q, v, out=out)
 
 
 def rates(
     model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None
 ) -> Any:
-    """Time derivative `qdot = N(q) v` (..., nq)."""
+    """Time derivative `qdot = N(q) v` (..., nq).
+
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
         return tree_derivatives("rates", model, by, chart, "spatial", (q, v), out=out)
     return tree_kernel(model, "rates")(q, v, out=out)
-
-
-def _given(out: NDArray[Any] | None, result: NDArray[Any]) -> NDArray[Any]:
-    """The result, in the caller's array if there is one."""
-    if out is None:
-        return result
-    if not isinstance(out, np.ndarray) or out.shape != result.shape or not out.flags.writeable:
-        got = f"one of shape {out.shape}" if isinstance(out, np.ndarray) else f"a {type(out).__name__}"
-        raise InputError(f"out must be an array of shape {result.shape} that can be written to, got {got}")
-    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        raise InputError(f"out has dtype {out.dtype}, which cannot hold {result.dtype}")
-    out[...] = result
-    return out
 
 
 def _kind(like: Any) -> Any:

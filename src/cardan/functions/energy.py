@@ -20,7 +20,7 @@ from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
 from cardan.functions.constraints import multipliers
-from cardan.functions.derivatives import Derivatives, Names, tree_derivatives, with_derivatives
+from cardan.functions.derivatives import Derivatives, Names, given, placed, tree_derivatives, with_derivatives
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
@@ -39,68 +39,91 @@ _ELEMENTS: KernelSlot[str] = KernelSlot("potential energy and power of force ele
 
 def kinetic_energy(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent",
+    chart: str = "tangent", out: Any = None,
 ) -> Any:  # fmt: skip
-    """Kinetic energy (...), J. FX(C1); in formulations with their own coordinates, `v M v / 2` there."""
+    """Kinetic energy (...), J. FX(C1); in formulations with their own coordinates, `v M v / 2` there.
+
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     found = formulation_of(model, formulation)
     if by is not None:
         own = tree_quantity(found, "kinetic_energy") if found.has_recursions else own_kinetic_energy(found)
-        return with_derivatives("kinetic_energy", model, by, chart, own, found, (q, v))
+        return with_derivatives("kinetic_energy", model, by, chart, own, found, (q, v), out=out)
     if found.has_recursions:
-        return tree_kernel(model, "kinetic_energy", formulation)(q, v)
+        return tree_kernel(model, "kinetic_energy", formulation)(q, v, out=out)
 
     def make() -> Any:
         prepare(model, found)
         return compile_quantity(model, own_kinetic_energy(found), found.facts(model))
 
-    return _KINETIC.find(model, found.key, make)(q, v)
+    return _KINETIC.find(model, found.key, make)(q, v, out=out)
 
 
 def potential_energy(
-    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent"
-) -> Any:
-    """Potential energy (...), J, of gravity, zero with the centre of mass at the ground's origin, and of springs."""
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent",
+    out: Any = None,
+) -> Any:  # fmt: skip
+    """Potential energy (...), J, of gravity, zero with the centre of mass at the ground's origin, and of springs.
+
+    With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
+    by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
         found = formulation_of(model, formulation)
         whole = own_potential_energy(tree_quantity(found, "potential_energy"))
-        return with_derivatives("potential_energy", model, by, chart, whole, found, (q,))
+        return with_derivatives("potential_energy", model, by, chart, whole, found, (q,), out=out)
     gravity = tree_kernel(model, "potential_energy", formulation)(q)
     if not model.forces:
-        return gravity
+        return given("potential_energy", out, gravity)
     kernel = _ELEMENTS.find(model, "potential", lambda: compile_quantity(model, element_potential(), "tree"))
-    return gravity + kernel(q)
+    return given("potential_energy", out, gravity + kernel(q))
 
 
 def momentum(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent",
+    chart: str = "tangent", out: Any = None,
 ) -> Any:  # fmt: skip
-    """Momentum (..., 6) of all bodies about the ground's origin. FX(C1)."""
+    """Momentum (..., 6) of all bodies about the ground's origin. FX(C1).
+
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
-        return tree_derivatives("momentum", model, by, chart, formulation, (q, v))
-    return tree_kernel(model, "momentum", formulation)(q, v)
+        return tree_derivatives("momentum", model, by, chart, formulation, (q, v), out=out)
+    return tree_kernel(model, "momentum", formulation)(q, v, out=out)
 
 
 def subtree_kinetic_energy(
-    model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent"
-) -> Any:
+    model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent",
+    out: Any = None,
+) -> Any:  # fmt: skip
     """Kinetic energy (..., nb), J, of each body and all bodies beyond it in the tree: `T_i` of FX(C1).
+
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     The tree is that of the model, `model.tree`; joints that close loops are cut in it.
     """
     if by is not None:
-        return _subtrees_by("subtree_kinetic_energy", 0, model, q, v, by, chart)
-    return _subtrees(model, q, v)[0]
+        return _subtrees_by("subtree_kinetic_energy", 0, model, q, v, by, chart, out)
+    return given("subtree_kinetic_energy", out, _subtrees(model, q, v)[0])
 
 
-def subtree_momentum(model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent") -> Any:
-    """Momentum (..., nb, 6) about the ground's origin of each body and all beyond it in the tree: `h_i` of FX(C1)."""
+def subtree_momentum(
+    model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None
+) -> Any:
+    """Momentum (..., nb, 6) about the ground's origin of each body and all beyond it in the tree: `h_i` of FX(C1).
+
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
-        return _subtrees_by("subtree_momentum", 1, model, q, v, by, chart)
-    return _subtrees(model, q, v)[1]
+        return _subtrees_by("subtree_momentum", 1, model, q, v, by, chart, out)
+    return given("subtree_momentum", out, _subtrees(model, q, v)[1])
 
 
-def _subtrees_by(owner: str, part: int, model: Model, q: Any, v: Any, by: Any, chart: Any) -> Derivatives:
+def _subtrees_by(owner: str, part: int, model: Model, q: Any, v: Any, by: Any, chart: Any, out: Any) -> Derivatives:
     """One of the two with its derivatives, in the order of the bodies."""
     apart = model.unmerged
     whole = tree_quantity("spatial", "subtrees")
@@ -112,7 +135,8 @@ def _subtrees_by(owner: str, part: int, model: Model, q: Any, v: Any, by: Any, c
     def of_bodies(x: NDArray[Any], after: int) -> NDArray[Any]:
         return np.take(x, links, axis=x.ndim - core - after)
 
-    return Derivatives(of_bodies(found.value, 0), {name: of_bodies(D, 1) for name, D in found.by.items()})
+    by_name = {name: of_bodies(D, 0 if name == "t" else 1) for name, D in found.by.items()}
+    return placed(owner, Derivatives(of_bodies(found.value, 0), by_name), out)
 
 
 def _subtrees(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -124,30 +148,44 @@ def _subtrees(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], N
 
 def centroidal_momentum(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent",
+    chart: str = "tangent", out: Any = None,
 ) -> Any:  # fmt: skip
-    """Momentum (..., 6) of all bodies about their common centre of mass."""
+    """Momentum (..., 6) of all bodies about their common centre of mass.
+
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
-        return tree_derivatives("centroidal_momentum", model, by, chart, formulation, (q, v))
+        return tree_derivatives("centroidal_momentum", model, by, chart, formulation, (q, v), out=out)
     if is_large(model):
-        return looped.centroidal_momentum(model, q, v, formulation_of(model, formulation))
-    return tree_kernel(model, "centroidal_momentum", formulation)(q, v)
+        return given(
+            "centroidal_momentum", out, looped.centroidal_momentum(model, q, v, formulation_of(model, formulation))
+        )
+    return tree_kernel(model, "centroidal_momentum", formulation)(q, v, out=out)
 
 
 def center_of_mass(
-    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent"
-) -> Any:
-    """Centre of mass (..., 3) of all bodies, m, ground components."""
+    model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent",
+    out: Any = None,
+) -> Any:  # fmt: skip
+    """Centre of mass (..., 3) of all bodies, m, ground components.
+
+    With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
+    by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
-        return tree_derivatives("center_of_mass", model, by, chart, formulation, (q,))
-    return tree_kernel(model, "center_of_mass", formulation)(q)
+        return tree_derivatives("center_of_mass", model, by, chart, formulation, (q,), out=out)
+    return tree_kernel(model, "center_of_mass", formulation)(q, out=out)
 
 
 def power(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0, by: Names = None,
-    chart: str = "tangent",
+    chart: str = "tangent", out: Any = None,
 ) -> Any:  # fmt: skip
     """Power (...), W, that enters the mechanism: the rate of its kinetic and potential energy at a consistent state.
+
+    With `by` ("q", "v", "tau", "t", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     It is that of the drives `tau`, of prescribed motions, and of the force elements less what their own potential
     energy takes up: springs give none, dampers and friction take it away.
@@ -157,7 +195,9 @@ def power(
     if by is not None:
         args = (q, v, np.zeros(model.nv) if tau is None else tau, *time_argument(model, t))
         make = lambda wanted: power_kernel(model, SPATIAL, wanted)
-        return with_derivatives("power", model, by, chart, own_power(model, SPATIAL, ()), SPATIAL, args, make=make)
+        return with_derivatives(
+            "power", model, by, chart, own_power(model, SPATIAL, ()), SPATIAL, args, make=make, out=out
+        )
     try:
         drives = np.zeros(model.nv) if tau is None else tau
         total = np.zeros(np.broadcast_shapes(q.shape[:-1], t.shape)) + np.einsum("...i,...i", v, drives)
@@ -171,4 +211,4 @@ def power(
     if held or any(x.depends_on_time for x in model.couplings):
         beta = constraint_kernels(model)[1](q, *time_argument(model, t))[1]
         total = total - np.einsum("...i,...i", multipliers(model, q, v, tau, t=t), beta)
-    return total
+    return given("power", out, total)

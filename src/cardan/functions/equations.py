@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
-from cardan.errors import Removed, no_such_argument
+from cardan.errors import InputError, Removed, no_such_argument
 from cardan.formulation import dynamics
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation
@@ -47,6 +47,8 @@ class Equations:
     m/s; `absolute_body` has the angular velocity in the body's axes. `relative`: for every link (7) position and
     quaternion of its joint frame relative to its neighbour's, with the relative twist (6). `points`: coordinates of
     points, m. `lift` and `project` go to and from poses and twists of the bodies. Redundant rows are all there.
+    For derivatives of these differentiate `graph("system")`; `cd.jvp`, `cd.vjp` and `cd.compile(by=)` are for
+    quantities with one result.
     """
 
     model: Model
@@ -162,6 +164,18 @@ class Equations:
         `gravity_force`, `coriolis_matrix`, `momentum`, `center_of_mass`, `body_poses`, ...
         """
         return function_of(self.model, self.quantity(name))
+
+    def require_derivatives(self, owner: str, name: str) -> None:
+        """Refuse to differentiate what has several results, or is in coordinates of the formulation's own."""
+        if name in CONTRACT and not self.formulation.in_tree:
+            raise InputError(
+                f"{owner}: {name!r} is in the own coordinates of {self.formulation.name!r}, which have no tangent "
+                f"here; differentiate cd.equations(...).graph({name!r}), or ask in formulation='spatial'"
+            )
+        outputs = self.quantity(name).outputs
+        if len(outputs) > 1:
+            names = ", ".join(label for label, _ in outputs)
+            raise InputError(f"{owner}: derivatives are for quantities with one result, it has {names}")
 
     def quantity(self, name: str) -> Quantity:
         """What `graph` records, with the shapes of its arrays."""
@@ -319,6 +333,8 @@ _WHOLE: dict[str, Choice] = {
     "joint_wrenches": _joint_wrenches,
 }
 """What the functions of these names compute, where that is more than a recursion over the tree."""
+SOLVED = {"forward_dynamics": False, "forward_dynamics_loaded": True}
+"""Those solved with chosen constraint rows, and whether wrenches act."""
 
 
 def equations(model: Model, *, formulation: str | Formulation = "spatial", **removed: Unpack[Removed]) -> Equations:

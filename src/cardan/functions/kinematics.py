@@ -15,7 +15,7 @@ from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL, frame_jacobian, frame_pose_of
 from cardan.functions import looped
-from cardan.functions.derivatives import Names, chosen, is_looped, names_of, tree_derivatives, with_derivatives
+from cardan.functions.derivatives import Names, chosen, given, is_looped, names_of, tree_derivatives, with_derivatives
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
@@ -29,50 +29,74 @@ _JACOBIANS: KernelSlot[str] = KernelSlot("Jacobians, by frame")
 
 def body_poses(
     model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent", threads: int | None = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None,
 ) -> Any:  # fmt: skip
-    """Pose of every body in ground axes: homogeneous matrices (..., nb, 4, 4), lengths in m."""
+    """Pose of every body in ground axes: homogeneous matrices (..., nb, 4, 4), lengths in m.
+
+    With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
+    by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
         shaped = lambda shape: (shape[0], 4, 4)
-        return tree_derivatives("body_poses", model, by, chart, formulation, (q,), core=shaped, threads=threads)
+        return tree_derivatives(
+            "body_poses", model, by, chart, formulation, (q,), core=shaped, out=out, threads=threads
+        )
     flat = tree_kernel(model, "body_poses", formulation)(q, threads=threads)
-    return flat.reshape(*flat.shape[:-1], 4, 4)
+    return given("body_poses", out, flat.reshape(*flat.shape[:-1], 4, 4))
 
 
 def body_twists(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent", threads: int | None = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None,
 ) -> Any:  # fmt: skip
-    """Twist of every body (..., nb, 6), rad/s and m/s."""
+    """Twist of every body (..., nb, 6), rad/s and m/s.
+
+    With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
-        return tree_derivatives("body_twists", model, by, chart, formulation, (q, v), threads=threads)
-    return tree_kernel(model, "body_twists", formulation)(q, v, threads=threads)
+        return tree_derivatives("body_twists", model, by, chart, formulation, (q, v), out=out, threads=threads)
+    return tree_kernel(model, "body_twists", formulation)(q, v, out=out, threads=threads)
 
 
 def body_accelerations(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, by: Names = None, chart: str = "tangent",
-    threads: int | None = None,
+    out: Any = None, threads: int | None = None,
 ) -> Any:  # fmt: skip
-    """Spatial acceleration of every body (..., nb, 6), rad/s^2 and m/s^2: the rate of change of its twist."""
+    """Spatial acceleration of every body (..., nb, 6), rad/s^2 and m/s^2: the rate of change of its twist.
+
+    With `by` ("q", "v", "a", "parameters"): partial derivatives too, by q along the tangent (nv columns);
+    `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
-        return tree_derivatives("body_accelerations", model, by, chart, "spatial", (q, v, a), threads=threads)
-    return tree_kernel(model, "body_accelerations")(q, v, a, threads=threads)
+        return tree_derivatives("body_accelerations", model, by, chart, "spatial", (q, v, a), out=out, threads=threads)
+    return tree_kernel(model, "body_accelerations")(q, v, a, out=out, threads=threads)
 
 
-def frame_pose(model: Model, q: ArrayLike, frame: str, *, by: Names = None, chart: str = "tangent") -> Any:
-    """Pose (..., 4, 4) of a body or named frame in ground axes."""
+def frame_pose(
+    model: Model, q: ArrayLike, frame: str, *, by: Names = None, chart: str = "tangent", out: Any = None
+) -> Any:
+    """Pose (..., 4, 4) of a body or named frame in ground axes.
+
+    With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
+    by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     _require_order("frame_pose", q)
     if by is not None:
         model.placement(frame)  # an unknown name is refused before anything is compiled
         if is_looped(model, SPATIAL, by, chart) and names_of(by) == ("q",):
             from cardan.functions.looped_derivatives import frame_pose as put_together  # which small models do without
 
-            return chosen(
-                "frame_pose", by, *put_together(model, ("q",), array("frame_pose", "q", q, model.nq), frame), None
-            )
+            value, found = put_together(model, ("q",), array("frame_pose", "q", q, model.nq), frame)
+            return chosen("frame_pose", by, value, found, out)
         quantity = replace(frame_pose_of(frame), name=f"frame_pose {_where(model, frame)}")
         shaped = lambda shape: (4, 4)
-        return with_derivatives("frame_pose", model, by, chart, quantity, SPATIAL, (q,), core=shaped)
+        return with_derivatives("frame_pose", model, by, chart, quantity, SPATIAL, (q,), core=shaped, out=out)
+    return given("frame_pose", out, _pose_of(model, q, frame))
+
+
+def _pose_of(model: Model, q: ArrayLike, frame: str) -> np.ndarray:
+    """Pose (..., 4, 4) of a body or named frame."""
     if frame == "ground":
         return _fixed(model, q, np.eye(4))
     if frame in model.frame_names:
@@ -90,9 +114,13 @@ def _fixed(model: Model, q: ArrayLike, pose: np.ndarray) -> np.ndarray:
 
 
 def jacobian(
-    model: Model, q: ArrayLike, frame: str, *, axes: str = "body", by: Names = None, chart: str = "tangent"
-) -> Any:
+    model: Model, q: ArrayLike, frame: str, *, axes: str = "body", by: Names = None, chart: str = "tangent",
+    out: Any = None,
+) -> Any:  # fmt: skip
     """Jacobian `J` (..., 6, nv) of a body or named frame: `J v` is its twist.
+
+    With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
+    by the nq numbers in q; `chart="independent"`: along the constraints.
 
     `axes="body"`: in the frame's own components; `axes="ground"`: angular velocity, and velocity of the frame's
     origin, in ground components.
@@ -103,19 +131,23 @@ def jacobian(
     if by is not None:
         model.placement(frame)
         quantity = replace(frame_jacobian(frame, axes), name=f"jacobian {axes} {_where(model, frame)}")
-        return with_derivatives("jacobian", model, by, chart, quantity, SPATIAL, (q,))
+        return with_derivatives("jacobian", model, by, chart, quantity, SPATIAL, (q,), out=out)
     J = looped.jacobian(model, q, frame) if is_large(model) else _jacobian_kernel(model, frame)(q)
     if axes == "ground":
-        R = frame_pose(model, q, frame)[..., :3, :3]
+        R = _pose_of(model, q, frame)[..., :3, :3]
         J = np.concatenate([R @ J[..., :3, :], R @ J[..., 3:, :]], axis=-2)
-    return J
+    return given("jacobian", out, J)
 
 
-def joint_axes(model: Model, q: ArrayLike, *, by: Names = None, chart: str = "tangent") -> Any:
-    """Twist (..., nv, 6) about the ground's origin, in ground components, due to a unit rate of each coordinate."""
+def joint_axes(model: Model, q: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None) -> Any:
+    """Twist (..., nv, 6) about the ground's origin, in ground components, due to a unit rate of each coordinate.
+
+    With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
+    by the nq numbers in q; `chart="independent"`: along the constraints.
+    """
     if by is not None:
-        return tree_derivatives("joint_axes", model, by, chart, "spatial", (q,))
-    return tree_kernel(model, "joint_axes")(q)
+        return tree_derivatives("joint_axes", model, by, chart, "spatial", (q,), out=out)
+    return tree_kernel(model, "joint_axes")(q, out=out)
 
 
 def _require_order(function: str, q: Any) -> None:
