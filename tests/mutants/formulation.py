@@ -19,6 +19,23 @@ MUTANTS: list[Mutant] = [
         ("p.fx = p.fx + fixed_in_link(b).T @ b.wrench", "p.fx = p.fx + b.wrench", "a wrench on a body acts at its link's frame"),
     ),
     *changes(
+        "formulation/spatial_products.py", "identity/test_derivative_products.py",
+        ("b.Psiw = b.Psiw + subspace_changes(b.kind)(b.q, b.mu, b.mu)[0]", "pass", "gradient by q without the change of the axis that weights act along"),
+        ("K.T @ b.w[:3] + cross(b.w[3:], P)", "K.T @ b.w[:3] - cross(b.w[3:], P)", "couple of the velocity products with the wrong sign"),
+        ("b.S.T @ (b.e - crf_bar(b.f) @ b.s)", "b.S.T @ b.e", "rate of a joint force without the turning of the joint"),
+        ("b.left = carried_force(b, p, b.dforce - b.dtau)", "b.left = carried_force(b, p, b.dforce + b.dtau)", "rate of accelerations with the wrong sign of inverse dynamics"),
+        ("G_qq + 2 * G_qa @ a_x[\"q\"]", "G_qq + G_qa @ a_x[\"q\"]", "second derivatives without the change of the weights"),
+    ),
+    *changes(
+        "formulation/derivative.py", "identity/test_derivative_products.py",
+        ("G_x + 2 * G_y @ answer.solve(rest_x)", "G_x + G_y @ answer.solve(rest_x)", "second derivatives with loops without the change of the weights"),
+    ),
+    *changes(
+        "functions/looped_derivatives.py", "identity/test_derivative_products.py",
+        ("{\"q\": Psidd - _crossed(twists, Psid)", "{\"q\": Psidd", "accelerations of large trees by q in axes that do not move"),
+        ("W_p @ poses_q + W_t @ twists_q", "W_p @ poses_q", "dampers of large trees do not notice changed twists"),
+    ),
+    *changes(
         "formulation/spatial_derivatives.py", "identity/test_derivative_recursions.py",
         ("b.Psidd = b.Psidd + crm(v_p) @ b.Psid", "b.Psidd = b.Psidd + crm(b.v) @ b.Psid", "derivative by q with the joint's own velocity", ),
         ("b.Psidd = b.Psidd + crm(b.v) @ by_q + by_q2", "b.Psidd = b.Psidd + by_q2", "derivative by q without the turning of a changing axis"),
