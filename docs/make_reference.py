@@ -24,15 +24,18 @@ GROUPS = {
     "Planar mechanisms": "is_planar in_plane particles rod_particles Particles ParticleSystem Particle",
     "Particles in space": "particles_in_space four_particles SpatialParticles",
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
+    "Inverse kinematics and workspace": "inverse_kinematics InverseKinematics Target positions branches Branches "
+    "Branch SingularPosition manipulability Manipulability transmission_angle workspace Workspace",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
+    "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
     "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
-    "InterruptedRunError",
+    "InterruptedRunError EquilibriumError",
 }
 
 

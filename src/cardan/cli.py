@@ -16,6 +16,8 @@ from cardan.commands.convert import convert
 from cardan.commands.describe import check, info, mechanisms
 from cardan.commands.equations import equations
 from cardan.commands.equilibrium import equilibrium
+from cardan.commands.kinematics import branches, ik, workspace
+from cardan.commands.linear import linearise, modes
 from cardan.commands.output import say_error
 from cardan.commands.simulate import simulate
 from cardan.commands.textbook import textbook
@@ -82,7 +84,10 @@ def demo() -> None:
     show()
 
 
-for _command in (demo, info, check, simulate, equilibrium, view, equations, textbook, convert, mechanisms, bench):
+for _command in (
+    demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, view, equations, textbook,
+    convert, mechanisms, bench,
+):  # fmt: skip
     app.command()(_command)
 
 

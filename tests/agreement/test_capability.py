@@ -30,11 +30,32 @@ def test_the_page_has_these_rows_in_this_order_and_nothing_else() -> None:
     text = make.PAGE.read_text(encoding="utf-8")
     frame = "\n".join([make.HEAD, *make.header()]) + "\n"
     assert text.startswith(frame)
-    table, rest = text[len(frame) :].split(make.PLANAR_HEAD)
+    table, rest = text[len(frame) :].split(make.DERIVATIVE_HEAD)
+    derivatives, rest = rest.split(make.PLANAR_HEAD)
     rows = [tuple(row.split(" | ")[:2]) for row in table.splitlines()]
+    assert derivatives.splitlines()[1:3] == make.derivative_header()
+    every = " | all" * len(make.FORMULATIONS)  # there is no hole
+    assert derivatives.splitlines()[3:] == [f"| {' | '.join(row)}{every} |" for row in make.derivative_rows()]
     assert rest.splitlines()[1:3] == make.planar_header()
     assert [row.split(" | ")[0] for row in rest.splitlines()[3:]] == [f"| {joint}" for joint in make.JOINTS]
     assert rows == [(f"| {joint}", role) for joint in make.JOINTS for role in make.ROLES]
+
+
+# A part of the table of derivatives, which takes minutes: every formulation, role and chart.
+SOME = [
+    ("screw", "tree", "tangent", "spatial"),
+    ("cylindrical", "tree", "tangent", "newton_euler"),
+    ("universal", "tree", "tangent", "absolute"),
+    ("rigid", "cut", "tangent", "points"),
+    ("rigid", "cut", "independent", "relative"),
+    ("planar", "cut", "tangent", "spatial"),
+]
+
+
+@pytest.mark.parametrize("cell", SOME, ids=" ".join)
+def test_derivatives_are_right_in_some_cells(cell: tuple[str, str, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "DERIVATIVE_STATES", 1)
+    assert make.derivative_cell(*cell) == "all"
 
 
 @pytest.mark.parametrize("joint", make.JOINTS)

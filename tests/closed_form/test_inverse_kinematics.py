@@ -7,6 +7,7 @@ import pytest
 
 import cardan as cd
 
+pytestmark = pytest.mark.usefixtures("quick_code")
 LENGTHS = (1.0, 0.7, 0.4)
 
 

@@ -106,3 +106,19 @@ def test_second_derivatives_of_a_loop_are_those_of_its_gradients() -> None:
 
     weights = {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}
     close(H @ d, sum(c * (gradient(n * h) - gradient(-n * h)) for n, c in weights.items()) / h, 1e-8)
+
+
+def test_time_moves_the_drives() -> None:
+    """By `t`: accelerations, power, and drives of a loop, by differences of the sixth order."""
+    model, driven = linkage(), ["A"]
+    q, v = cd.assemble(model, model.start(), np.ones(model.nv))
+    t, h, weights = 0.7, 1e-3, {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}
+    a = cd.forward_dynamics(model, q, v, t=t)
+    for call in (
+        lambda **x: cd.forward_dynamics(model, q, v, **x),
+        lambda **x: cd.power(model, q, v, **x),
+        lambda **x: cd.inverse_dynamics(model, q, v, a, driven=driven, **x),
+    ):
+        found = call(t=t, by="t")
+        assert found["t"].shape == found.value.shape and np.abs(found["t"]).max() > 0.05
+        close(found["t"], sum(c * (call(t=t + n * h) - call(t=t - n * h)) for n, c in weights.items()) / h, 1e-9)

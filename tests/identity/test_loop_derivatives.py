@@ -8,12 +8,14 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.formulation import derivative
+from cardan.formulation import derivative, dynamics
 from cardan.formulation.dynamics import parts_at
 from cardan.formulation.formulation import tree_rates
 from cardan.formulation.loop_derivatives import equation_changes, has_only_cut_joints
 from cardan.formulation.solve import semidefinite, semidefinite_inverse
 from cardan.formulation.spatial import SPATIAL
+from cardan.structure.kernels import function_of
+from cardan.structure.rows import kept_rows
 
 from ..trees import KINDS, add_body, close, join, random_pose, state
 
@@ -76,18 +78,21 @@ def test_an_inverse_leaves_nothing_of_the_regularisation() -> None:
 
 @pytest.mark.parametrize("driven", [False, True], ids=["free", "driven"])
 def test_column_by_column_as_differentiated(driven: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`newton_euler` differentiates its own equations; `spatial` has the recursion, in stages."""
+    """Against automatic differentiation of the accelerations themselves, through their solution."""
     monkeypatch.setattr(derivative, "MANY", 0)
     m = mechanisms.four_bar()
+    m.gravity = np.array([1.0, -9.0, 0.0])  # not a model whose kernel another test compiles without stages
     if driven:
         m.motion("drive", "A", lambda t: 0.3 * t * t)
     model = m.build().free("B.at", "D.at", "coupler.mass")
     names = ("q", "v", "tau", "wrenches", "parameters", *(["t"] if driven else []))
     q, v, tau, wrenches = state(model, 1, 3)
-    one, other = (
-        cd.forward_dynamics(model, q, v, tau, wrenches=wrenches, t=0.4, by=names, formulation=formulation)
-        for formulation in ("spatial", "newton_euler")
-    )
-    for mine, theirs in zip(one, other, strict=True):
-        assert np.isfinite(mine).all()
-        close(mine, theirs, 1e-11)
+    found = cd.forward_dynamics(model, q, v, tau, wrenches=wrenches, t=0.4, by=names)
+    value = dynamics.forward_dynamics(model, SPATIAL, kept_rows(model, SPATIAL), True)
+    graph = function_of(model, derivative.differentiated(value, derivative.By(names), model))
+    time = [0.4] if driven else []
+    for k in range(len(q)):
+        expected = graph(q[k], v[k], tau[k], wrenches[k], *time, model.parameters.nominal)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert np.isfinite(mine).all()
+            close(mine[k].reshape(theirs.shape), np.array(theirs), 1e-10)

@@ -59,3 +59,14 @@ def test_the_two_step_method_gives_the_accelerations_of_points() -> None:
         found = np.array(two_step(model)(q, v, tau)).ravel()
         wanted = cd.forward_dynamics(model, q, v, tau)
         np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * np.abs(wanted).max())
+
+
+def test_derivatives_are_compared_with_pinocchio() -> None:
+    """Each Jacobian of both dynamics; a wrong order of the joints or of rows would show."""
+    pytest.importorskip("pinocchio")
+    from benchmarks.agreement import DERIVATIVE_GOAL, largest_derivative_errors
+    from benchmarks.robots import find
+
+    robot = find("chain 3")
+    errors = largest_derivative_errors(robot, robot.model, states=4)
+    assert len(errors) == 6 and max(errors) < DERIVATIVE_GOAL

@@ -15,7 +15,7 @@ unknown drives do work. Both are orthonormal, so that `F = Y^T r` is what is lef
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -285,6 +285,15 @@ def point_at(task: Task, q: np.ndarray, x: np.ndarray) -> Point:
     return Point(
         task, q, x, v, a, lam, tau + drives, force, F, Y @ dv, dq, W, test.null, P, np.max(sizes, axis=0), parts
     )  # fmt: skip
+
+
+def part_of(point: Point, which: np.ndarray) -> Point:
+    """Some of the systems of a point."""
+    own = {f.name: getattr(point, f.name) for f in fields(point)}
+    arrays = {name: value[which] for name, value in own.items() if isinstance(value, np.ndarray)}
+    by = {name: D[which] for name, D in point.parts.by.items()}
+    parts = Parts(point.parts.model, point.parts.value[which], by)
+    return Point(**{**own, **arrays, "task": point.task.part(which), "parts": parts})
 
 
 def _smallest_drives(J: np.ndarray, driven: np.ndarray, r: np.ndarray) -> np.ndarray:

@@ -234,7 +234,7 @@ class Walk:
         tangent = Vt[rank:].T @ along
         length = float(np.linalg.norm(tangent))
         tangent = tangent / length if length > 1e-12 else before
-        return Node(point, tangent, stability(self.task, point.q, point.x))
+        return Node(point, tangent, stability(point))
 
     def carried(self, old: Point, tangent: np.ndarray, new: Point) -> np.ndarray:
         """A direction at one point, in the columns of a point nearby."""
@@ -331,10 +331,13 @@ class Walk:
         return float(self.carried(node.point, node.tangent, new.point) @ new.tangent)
 
     def _closes(self, nodes: list[Node], new: Node, h: float) -> bool:
-        first = nodes[0].point
-        gap = np.concatenate([new.point.q[0] - first.q[0], new.point.x[0] - first.x[0]])
-        travelled = len(nodes) > 10
-        return travelled and float(np.linalg.norm(gap)) < 0.6 * h
+        """Whether it is back at the first node, full turns not counted, and goes the same way."""
+        first, units = nodes[0].point, [unit for link in self.task.model.tree.links for unit in link.kind.q_units]
+        gap = new.point.q[0] - first.q[0]
+        turns = np.array([unit == "rad" for unit in units], dtype=bool)
+        gap[turns] -= 2 * np.pi * np.round(gap[turns] / (2 * np.pi))
+        away = float(np.linalg.norm(np.concatenate([gap, (new.point.x[0] - first.x[0]) / self.scale])))
+        return len(nodes) > 10 and away < 0.6 * h and float(nodes[0].tangent @ new.tangent) > 0
 
     def _between(self, before: Node, after: Node, h: float, number_: int) -> list[SpecialPoint]:
         """Points where stability changes, between two nodes that are a step `h` apart."""

@@ -47,6 +47,7 @@ OPEN = 3e-2  # above it steps go back onto them only
 RANK = 1e-14  # of the trace: damping of held rows, which may be redundant
 FIRST_DAMPING, LEAST_DAMPING, LARGEST_DAMPING = 0.1, 3e-2, 1e9
 LONGEST = 0.8  # rad, and metres by the size of the mechanism: the largest change of a coordinate in a step
+AT_LIMIT = 1e-9  # rad, and m by the size of the mechanism: so near to a limit a coordinate is at it
 PRESSING = 1e-5  # of its largest possible size: descent that is held back by a limit
 SINGULAR = 1e-9  # added to J J^T, whose rows may depend on one another by nature, as in a plane
 NO_JACOBIAN = 1e-24
@@ -152,26 +153,34 @@ class Problem:
         import casadi as ca
 
         model, _ = symbolic(self.model)
-        q, t = ca.SX.sym("q", model.nq), ca.SX.sym("t")
-        used = set()
+        q = ca.SX.sym("q", model.nq)
+        used: set[int] = set()
         for aim in (*self.wanted, *self.held):
             rows = aim.rows(model, q, [ca.SX.sym("d", n) for n in aim.sizes], 1.0)
             used |= {int(j) for j in rows.J.sparsity().get_triplet()[1]}
         if self.objective is not None or self.closing:
             used |= set(range(model.nv))
         found: list[int] = []
+        while True:
+            found = [i for i, columns in self.tied.items() if columns & used]
+            grown = used.union(*(self.tied[i] for i in found))
+            if grown == used:
+                return sorted(used - self.fixed), sorted(found)
+            used = grown
+
+    @cached_property
+    def tied(self) -> dict[int, set[int]]:
+        """For each constraint row the numbers of the rates in it."""
+        import casadi as ca
+
+        found: dict[int, set[int]] = {}
         if self.model.has_rows:
-            G = constraint_residual(model).graph(model, {"q": q, "t": t})[1]
-            touched: dict[int, set[int]] = {}
+            model, _ = symbolic(self.model)
+            inputs = {"q": ca.SX.sym("q", model.nq), "t": ca.SX.sym("t")}
+            G = constraint_residual(model).graph(model, inputs)[1]
             for i, j in zip(*G.sparsity().get_triplet(), strict=True):
-                touched.setdefault(int(i), set()).add(int(j))
-            while True:
-                found = [i for i, columns in touched.items() if columns & used]
-                grown = used.union(*(touched[i] for i in found))
-                if grown == used:
-                    break
-                used = grown
-        return sorted(used - self.fixed), sorted(found)
+                found.setdefault(int(i), set()).add(int(j))
+        return found
 
     # the graph
 
@@ -207,13 +216,14 @@ class Problem:
         closing = gap > OPEN
         at = coordinate_of_rate(model)
         place = [at[c] for c in columns]
-        low = ca.vertcat(*(x[k] <= d["lower"][k] if k is not None else ca.SX(0) for k in place))
-        high = ca.vertcat(*(x[k] >= d["upper"][k] if k is not None else ca.SX(0) for k in place))
+        near = scale * AT_LIMIT
+        low = ca.vertcat(*(x[j] - d["lower"][j] <= near[k] if j is not None else 0 for k, j in enumerate(place)))
+        high = ca.vertcat(*(d["upper"][j] - x[j] <= near[k] if j is not None else 0 for k, j in enumerate(place)))
         held = (b, A, gap, closing, s["damping"])
         n, Jn, Jt, descent, pressed, wish = self._along_limits(e, J, held, s["damping"] * grow, low, high)
         # was the step a good one? Judged by the cost that will be left on the held rows, or if they are much closer
         both = cost - wanted.slope * dot(e, Jn) + (wanted.slope - 1) * dot(Jn, Jn)
-        closer = (gap < s["gap"] / 4) * (s["gap"] > CLOSED)
+        closer = (gap < where(s["damping"] > 1, 0.9, 0.25) * s["gap"]) * (s["gap"] > CLOSED)
         better = where(s["gap"] > OPEN, gap < s["gap"], ca.logic_or((both < s["cost"]) * (gap <= OPEN), closer))
         fresh = s["fresh"] > 0
         polished = s["miss"] <= 1  # what was accepted is within the tolerance: this was the last step
@@ -293,10 +303,12 @@ class Problem:
         descent = wish = where(closing, n, Jt.T @ e)
         pressed = low * (descent < 0) + high * (descent > 0)
         if self.limited and b.numel():
-            step = n + where(closing, 0, 1) * _damped(Jt, e - J @ n, lam)
-            free = ca.diag(1 - ca.fmin(1, pressed + low * (step < 0) + high * (step > 0)))
-            J = J @ free
-            n, Jt = _along(J, b, A @ free, *held[2:])
+            # back onto the held rows with what that does not press against limits; along them likewise
+            n = _along(J, b, A @ ca.diag(1 - low * (n < 0) - high * (n > 0)), *held[2:])[0]
+            step = _damped(Jt, e - J @ n, lam)
+            out = low * (ca.fmin(step, step + n) < 0) + high * (ca.fmax(step, step + n) > 0)
+            free = ca.diag(1 - ca.fmin(1, pressed + out))
+            Jt = _along(J @ free, b, A @ free, *held[2:])[1]
             descent = where(closing, n, Jt.T @ e)
         elif self.limited:
             Jt, descent = J @ ca.diag(1 - pressed), descent * (1 - pressed)

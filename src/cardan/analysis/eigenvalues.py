@@ -34,16 +34,17 @@ class Eigen:
     undamped: NDArray[Any]
 
 
-def eigen(A: NDArray[Any], M: NDArray[Any] | None, usual: float = 0.0) -> Eigen:
+def eigen(A: NDArray[Any], M: NDArray[Any] | None, usual: float = 0.0, K: NDArray[Any] | None = None) -> Eigen:
     """Eigenvalues by size, conjugate pairs together and the one with positive imaginary part first, and vectors.
 
     `M` (..., n, n) is the inertia of the independent rates; None where coordinates and rates differ in number. `usual`
-    is a size of `lambda^2` that is usual for the mechanism, beside which others are rounding.
+    is a size of `lambda^2` that is usual for the mechanism, beside which others are rounding. `K` is the
+    stiffness, from `A` by default.
     """
     nx = A.shape[-1]
     if nx == 0:
         return Eigen(np.zeros(A.shape[:-1], complex), lambda: np.zeros(A.shape, complex), np.zeros(A.shape[:-2], bool))
-    symmetric, K = _symmetric(A, M)
+    symmetric, K = _symmetric(A, M, K)
     if nx == 2:
         values = _two(A)
         vectors = lambda: _vectors_of_two(A, values)
@@ -79,7 +80,7 @@ def _none(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.empty(A.shape[:-1], complex), np.empty(A.shape, complex)
 
 
-def _symmetric(A: NDArray[Any], M: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+def _symmetric(A: NDArray[Any], M: NDArray[Any] | None, K: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Where the model is undamped and its stiffness (..., n, n) symmetric, and that stiffness."""
     n = A.shape[-1] // 2
     still: NDArray[Any] = np.zeros(A.shape[:-2], bool)
@@ -88,7 +89,7 @@ def _symmetric(A: NDArray[Any], M: NDArray[Any] | None) -> tuple[NDArray[Any], N
     still = np.asarray(~A[..., n:, n:].any(axis=(-1, -2)))
     if not still.any():
         return still, np.zeros((*still.shape, n, n))
-    K = -M @ A[..., n:, :n]
+    K = -M @ A[..., n:, :n] if K is None else K
     still &= ~A[..., :n, :n].any(axis=(-1, -2)) & (A[..., :n, n:] == np.eye(n)).all(axis=(-1, -2))
     skew = np.abs(K - np.swapaxes(K, -1, -2)).max(axis=(-1, -2))
     return still & (skew <= SYMMETRIC * np.abs(K).max(axis=(-1, -2))), (K + np.swapaxes(K, -1, -2)) / 2

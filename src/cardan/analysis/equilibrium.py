@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Task, closed, point_at
+from cardan.analysis.balance import CLOSED, Point, Task, closed, part_of, point_at
 from cardan.analysis.newton import FOUND, RAN_AWAY, STUCK, Search, search
 from cardan.analysis.stability import Stability, stability
 from cardan.analysis.task import SORTS, coordinates_of, read_task
@@ -281,7 +281,7 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     why = np.full(n, "", dtype=object)
     for i in np.flatnonzero(~is_found):
         why[i] = _failure(task, found, point, int(i))
-    judged = _judged(task, found, is_found)
+    judged = _judged(point, n, is_found)
     unstable, neutral = (np.where(is_found, x, -1) for x in (judged.unstable, judged.neutral))
     if stable:
         for i in np.flatnonzero(is_found & (unstable > 0)):
@@ -319,14 +319,13 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     return result
 
 
-def _judged(task: Task, found: Search, is_found: np.ndarray) -> Stability:
+def _judged(point: Point | None, n: int, is_found: np.ndarray) -> Stability:
     """Stability of the systems that were found."""
-    n = len(found.q)
     which = np.flatnonzero(is_found)
-    if not len(which):
+    if point is None or not len(which):
         none = np.zeros(n, dtype=int)
         return Stability(none, none, np.full((n, 0), np.nan + 0j), np.full((n, 0), np.nan))
-    own = stability(task.part(which), found.q[which], found.x[which])
+    own = stability(point if len(which) == n else part_of(point, which))
 
     def spread(part: np.ndarray, fill: Any) -> np.ndarray:
         whole_ = np.full((n, *part.shape[1:]), fill, dtype=part.dtype)

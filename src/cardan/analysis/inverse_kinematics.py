@@ -307,13 +307,14 @@ class Search:
         if not columns:
             held = " that is not held" if self.fixed else ""
             frames = ", ".join(repr(aim.frame) for aim in self.aims)
-            raise InputError(f"inverse_kinematics: no joint{held} moves {frames}")
+            raise InputError(f"inverse_kinematics: no joint{held} moves {frames} as the targets ask")
         q = given
         if q is None:
-            q = model.start()
+            q, tied = model.start(), set[int]().union(*problem.tied.values())
             for link in model.tree.links:
                 both = np.isfinite(lower[link.q]) & np.isfinite(upper[link.q])
-                if model.joints[link.joint].start is None and both.all() and not model.has_rows:
+                loose = tied.isdisjoint(range(link.v.start, link.v.stop))
+                if model.joints[link.joint].start is None and both.all() and loose:
                     q[link.q] = (lower[link.q] + upper[link.q]) / 2
             if model.has_rows:
                 q = assemble(model, q, t=self.t)[0]

@@ -177,7 +177,7 @@ class LinearModel:
             names = getattr(self, what)
             if names:
                 lines.append(f"  {what}: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}")
-        if np.abs(self.drift).max(initial=0.0) > 0:
+        if np.abs(self.drift).max(initial=0.0) > 1e-9 * np.abs(self.A).max(initial=1.0):
             lines.append(f"  not at rest: the states change with up to {np.abs(self.drift).max():.3g} (SI units)")
         return "\n".join(lines)
 

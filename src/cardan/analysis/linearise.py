@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.analysis.large_trees import is_large_tree, linear_tree
 from cardan.analysis.linear_model import LinearModel
 from cardan.analysis.operating_point import OperatingPoint, operating_point
 from cardan.analysis.signals import (
@@ -109,6 +110,9 @@ class TangentModel:
     dv: np.ndarray
     da: np.ndarray
     M: np.ndarray | None = None
+    """Inertia of the independent rates."""
+    K: np.ndarray | None = None
+    """Stiffness in the independent coordinates, where it is known without `M^-1`."""
     E: np.ndarray | None = None
 
     @property
@@ -219,15 +223,17 @@ def _independent(
     choice: Choice, asked: Any,
 ) -> dict[str, Any]:  # fmt: skip
     columns = Columns(*choice, **groups, loaded=loaded)
+    names, units = point.model.coordinate_names, rate_units(point.model)
+    states = [(f"q.{names[k]}", coordinate_unit(units[k])) for k in columns.coordinates]
+    states += [(f"v.{names[k]}", units[k]) for k in columns.rates]
+    if is_large_tree(point.model, way):
+        return {"columns": columns, "states": tuple(states), **linear_tree(owner, point, columns)}
     a, AB, dq, dv, da, M, quality = linear_kernel(point.model, way, columns)(*_arguments(point, loaded))
     bad = ~(quality[..., 0] > DEPENDENT)
     if bad.any():
         again = _chosen_at(owner, point, choice, bad, asked)
         return _independent(owner, point, way, groups, loaded, again, "chosen at the state")
     _require_state(owner, point, quality, AB)
-    names, units = point.model.coordinate_names, rate_units(point.model)
-    states = [(f"q.{names[k]}", coordinate_unit(units[k])) for k in columns.coordinates]
-    states += [(f"v.{names[k]}", units[k]) for k in columns.rates]
     return {"columns": columns, "states": tuple(states), "a": a, "AB": AB, "dq": dq, "dv": dv, "da": da, "M": M}
 
 

@@ -125,7 +125,7 @@ class Modes:
         found = self._linear
         same = found.columns.coordinates == found.columns.rates
         usual = float(np.linalg.norm(self.model.gravity)) / reach(self.model)  # of a pendulum of its size
-        return eigen(found.A, found.M if same else None, usual)
+        return eigen(found.A, found.M if same else None, usual, found.K)
 
     @property
     def model(self) -> Model:

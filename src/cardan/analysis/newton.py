@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Point, Task, moved, point_at
+from cardan.analysis.balance import CLOSED, Point, Task, moved, part_of, point_at
 
 RADIUS, LONGEST = 0.5, 1e3  # rad and m: the first trust radius, and the largest
 KICK = 1e-2  # rad and m: away from an unstable equilibrium
@@ -112,18 +112,6 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
             active = active[left]
             point = point_at(task.part(active), q[active], x[active]) if len(active) else None
     return Search(q, x, rest, size, iterations, outcome)
-
-
-def part_of(point: Point, which: np.ndarray) -> Point:
-    """Some of the systems of a point."""
-    from dataclasses import fields
-
-    own = {f.name: getattr(point, f.name) for f in fields(point)}
-    arrays = {name: value[which] for name, value in own.items() if isinstance(value, np.ndarray)}
-    parts = type(point.parts)(
-        point.parts.model, point.parts.value[which], {name: D[which] for name, D in point.parts.by.items()}
-    )
-    return Point(**{**own, **arrays, "task": point.task.part(which), "parts": parts})
 
 
 def _root_step(point: Point, radius: np.ndarray) -> np.ndarray:

@@ -58,6 +58,7 @@ def operating_point(owner: str, model: Model, at: Any, tau: Any, wrenches: Any, 
     """Read a state: None is the assembled start at rest; `tau`, `wrenches` and `t` go before those of `at`."""
     if not isinstance(model, Model):
         raise InputError(f"{owner}: model must be a cd.Model, got {type(model).__name__}; use build() first")
+    model = _with_values_of(model, at)
     if isinstance(at, Trajectory):
         model, found = _of_run(owner, model, at)
     else:
@@ -69,6 +70,7 @@ def operating_point(owner: str, model: Model, at: Any, tau: Any, wrenches: Any, 
     q = batch(owner, "q", found["q"], model.nq)
     _require_unit(owner, model, q)
     loads = found.get("wrenches")
+    loads = loads if np.any(loads) else None
     point = OperatingPoint(
         model, q,
         batch(owner, "v", _or(found.get("v"), np.zeros(model.nv)), model.nv),
@@ -84,6 +86,14 @@ def operating_point(owner: str, model: Model, at: Any, tau: Any, wrenches: Any, 
             f"{owner}: the batches do not fit together: {shapes}, values of parameters {model.batch}"
         ) from None
     return point
+
+
+def _with_values_of(model: Model, at: Any) -> Model:
+    """The model with the values of free parameters that the state was found with, where it has none itself."""
+    of = getattr(at, "model", None)
+    if not isinstance(of, Model) or of.values is None or model.values is not None or model.key != of.key:
+        return model
+    return model._bound(of.values)
 
 
 def _or(value: Any, default: Any) -> Any:

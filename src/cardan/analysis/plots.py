@@ -33,8 +33,8 @@ def plot_branches(found: Branches, size: Any, path: Any, overwrite: bool) -> Fig
         for kind, mark in MARKS.items():
             some = [s for s in found.singular if s.kind == kind]
             if some:
-                x = [_shown(s.input, units[0]) for s in some]
-                y = [_shown(float(s.q[place]), units[1]) for s in some]
+                x = np.array([_shown(s.input, units[0]) for s in some])
+                y = np.array([_shown(float(s.q[place]), units[1]) for s in some])
                 at.plot(x, y, mark, color=INK, markerfacecolor="white", markersize=6, label=kind)
         at.set_xlabel(f"{found.joint} ({_unit(units[0])})")
         at.set_ylabel(f"{shown} ({_unit(units[1])})")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cardan.algebra.free_number import nominal
-from cardan.analysis.balance import Point, Task, point_at, resistance
+from cardan.analysis.balance import Point, point_at, resistance
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import RATES
 from cardan.functions.derivatives import with_derivatives
@@ -35,13 +35,14 @@ class Stability:
     """Eigenvalues (n, k) of the symmetric part of the stiffness, ascending, N m and N."""
 
 
-def stability(task: Task, q: np.ndarray, x: np.ndarray) -> Stability:
-    """Judge configurations (n, nq) that are balanced. What a drive holds stays held."""
+def stability(point: Point) -> Stability:
+    """Judge balanced configurations. What a drive holds stays held; whatever no drive holds is free."""
+    task = point.task
+    if task.is_symmetric:
+        return judged(point)
     kept = tuple(sorted(set(task.held) & set(task.driven)))
-    here = point_at(task, q, x)
-    # the drives and rates found are now given, and whatever no drive holds is free
-    full = replace(task, held=kept, driven=kept, changes=(), p=task.values(x), v=here.v, tau=here.tau)
-    return judged(point_at(full, q, np.zeros((len(q), 0))))
+    given = replace(task, held=kept, driven=kept, changes=(), p=task.values(point.x), v=point.v, tau=point.tau)
+    return judged(point_at(given, point.q, np.zeros((len(point.q), 0))))
 
 
 def _inertia_and_damping(point: Point) -> tuple[np.ndarray, np.ndarray]:
@@ -81,7 +82,7 @@ def _turning(point: Point) -> np.ndarray:
 
 def judged(point: Point) -> Stability:
     """Stability at a point whose held coordinates are those that are driven."""
-    W, Y, K, n = point.W, point.Y, point.A, len(point.q)
+    W, Y, K, n = point.W, point.Y, point.A[..., : point.n_directions], len(point.q)
     Yt = np.swapaxes(Y, 1, 2)
     M, D = (Yt @ part @ Y for part in _inertia_and_damping(point))
     C = np.swapaxes(W, 1, 2) @ _turning(point) @ W

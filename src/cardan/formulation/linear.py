@@ -91,7 +91,7 @@ def linear_motion(
         Z = dv[:, len(columns.coordinates) : nx]
         rest = tree.rows.J @ inputs["v"] - tree.rows.beta
         quality = ca.vertcat(moved.pivot, _largest(tree.rows.phi), _largest(rest))
-        AB = ca.vertcat((dv + _turning(model, inputs, dq))[list(columns.coordinates), :], da[list(columns.rates), :])
+        AB = ca.vertcat((dv + turning(model, inputs, dq))[list(columns.coordinates), :], da[list(columns.rates), :])
         return [a, AB, dq, dv, da, mirrored(Z.T @ tree.M @ Z), quality]
 
     n = len(columns.rates)
@@ -138,7 +138,7 @@ def descriptor(model: Model, formulation: TreeFormulation, rows: Sequence[int], 
         moving = kept.J @ inputs["v"] - kept.beta
         rate = kept.J @ given["v"] + along(model, moving, inputs, {"q": given["q"], **with_p})
         held = ca.diag(at_position) @ position + ca.diag(1 - at_position) @ rate
-        change = given["v"] + _turning(model, inputs, given["q"])
+        change = given["v"] + turning(model, inputs, given["q"])
         AB = ca.vertcat(change, force, held)
         AB = ca.horzcat(AB[:, : 2 * nv], ca.vertcat(ca.SX(nv, nl), -kept.J.T, ca.SX(nl, nl)), AB[:, 2 * nv :])
         E = ca.diagcat(ca.SX.eye(nv), parts.M, ca.SX(nl, nl))
@@ -297,7 +297,7 @@ def _symbols(name: str, D: Matrix) -> Matrix:
     return ca.SX.sym(f"d{name}", D.sparsity())
 
 
-def _turning(model: Model, inputs: Inputs, dq: Matrix) -> Matrix:
+def turning(model: Model, inputs: Inputs, dq: Matrix) -> Matrix:
     """What axes that turn add to the rate of `dq`."""
     import casadi as ca
 

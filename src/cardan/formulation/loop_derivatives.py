@@ -41,7 +41,7 @@ from cardan.formulation.formulation import Parts, between_bodies
 from cardan.formulation.measured_joint import joint_rows
 from cardan.formulation.recursion import Nodes, run
 from cardan.formulation.response import Changes
-from cardan.formulation.spatial_derivatives import INVERSE_DYNAMICS_DERIVATIVES_LOADED
+from cardan.formulation.spatial_derivatives import INVERSE_DYNAMICS_LOADED_DERIVATIVES
 from cardan.formulation.tree import common_ancestor, stacked_drives
 from cardan.model.joint import Kind
 from cardan.model.model import Model
@@ -73,7 +73,7 @@ def equation_changes(parts: Parts, kept: Sequence[int], a: Matrix, lam: Matrix) 
     wrenches = parts.own.wrenches
     for j, w in forces.items():
         wrenches = between_bodies(model, kin.measured(j), j, w, wrenches)
-    nodes = run(INVERSE_DYNAMICS_DERIVATIVES_LOADED, model, {"q": q, "v": v, "a": a, "wrenches": wrenches})
+    nodes = run(INVERSE_DYNAMICS_LOADED_DERIVATIVES, model, {"q": q, "v": v, "a": a, "wrenches": wrenches})
     drives = stacked_drives(model, parts.loads.tau, q)
     f_q = ca.jacobian(drives, q) @ tangent(model, q) - nodes.ground.tau_q
     f_v = ca.jacobian(drives, v) - nodes.ground.tau_v

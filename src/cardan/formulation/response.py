@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from cardan.algebra.linsolve import tree_factor, tree_inverse_factor, tree_solve
 from cardan.algebra.matrix import Matrix, mirrored
-from cardan.formulation.solve import semidefinite_inverse
+from cardan.formulation.solve import divided
 from cardan.model.model import Model
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class Factors:
 
     @property
     def response(self) -> Response:
-        """The response, for which `A` is inverted."""
-        return Response(self.Li, self.reciprocal, self.Y, self.Y @ semidefinite_inverse(self.A))
+        """The response, for which `A` is divided by."""
+        return Response(self.Li, self.reciprocal, self.Y, divided(self.Y, self.A))
 
 
 def factors(model: Model, M: Matrix, J: Matrix) -> Factors:
@@ -107,8 +107,9 @@ def in_stages(inputs: Sequence[Matrix], value: Matrix, given: Factors, right: Se
     n, nv, rows = len(inputs), given.Y.shape[0], given.Y.shape[1]
     scratch: list[int] = []
 
-    def memory(x: Matrix) -> Window:
-        scratch.append(x)
+    def memory(size: int) -> Window:
+        """Room for numbers between the stages."""
+        scratch.append(size)
         return Window(n + len(right) + len(scratch))
 
     first = {"Li": ca.tril(given.Li, False), "reciprocal": given.reciprocal, "Y": given.Y, "A": ca.triu(given.A)}

@@ -37,6 +37,7 @@ Equations: F6(2), F6(3), F6(4); FX(A2), FX(B3), FX(C1).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -67,6 +68,12 @@ def changes_out(b: Node, p: Node) -> None:
     _own_sums(b)
 
 
+def changes_out_loaded(b: Node, p: Node) -> None:
+    """As `changes_out`, with external force, which turns with the body."""
+    changes_out(b, p)
+    b.f = b.f - b.fx
+
+
 def changed_motion(b: Node, p: Node) -> None:
     """Motion of a body, and how it changes with its joint."""
     v_p, a_p = b.X @ p.v, b.X @ p.a
@@ -82,12 +89,6 @@ def changed_motion(b: Node, p: Node) -> None:
     if b.kind.bias is not None:
         b.a = b.a + b.kind.bias(b.q, b.qd)  # F6(3)
     b.Psidd = b.Psidd + crm(v_p) @ b.Psid
-
-
-def changes_out_loaded(b: Node, p: Node) -> None:
-    """As `changes_out`, with external force, fixed in the body."""
-    changes_out(b, p)
-    b.f = b.f - b.fx
 
 
 def _own_sums(b: Node) -> None:
@@ -213,10 +214,12 @@ INVERSE_DYNAMICS_DERIVATIVES = Recursion(
      Output("M", "H", "matrix")),
     ground={"a": "gravity"}, regrouped=True,
 )  # fmt: skip
-INVERSE_DYNAMICS_DERIVATIVES_LOADED = Recursion(
-    "inverse_dynamics_derivatives_loaded", ("q", "qd", "qdd", "wrench"), {**_SUMS, "fx": "vector6"},
-    (Sweep("bodies_up", body_wrench), Sweep("down", changes_out_loaded), *INVERSE_DYNAMICS_DERIVATIVES.passes[1:]),
-    INVERSE_DYNAMICS_DERIVATIVES.outputs, ground={"a": "gravity"}, accumulate=("fx",), regrouped=True,
+INVERSE_DYNAMICS_LOADED_DERIVATIVES = replace(
+    INVERSE_DYNAMICS_DERIVATIVES, name="inverse_dynamics_loaded_derivatives", inputs=("q", "qd", "qdd", "wrench"),
+    shared={**_SUMS, "fx": "vector6"}, accumulate=("fx",),
+    passes=(
+        Sweep("bodies_up", body_wrench), Sweep("down", changes_out_loaded), *INVERSE_DYNAMICS_DERIVATIVES.passes[1:],
+    ),
 )  # fmt: skip
 _FORCE_AND_MASS = Recursion(
     "force_and_mass", ("q", "qd", "qdd"), _SUMS, (*_SWEEPS, Climb(mass_force, carry_mass_force, mass_block, ("H",))),
@@ -329,6 +332,10 @@ INVERSE = Quantity(
     "inverse_dynamics_derivatives", ("q", "v", "a"),
     (("tau", per_velocity), ("tau_q", square), ("tau_v", square), ("M", square)), INVERSE_DYNAMICS_DERIVATIVES,
     most_climbs=MOST_CLIMBS,
+)  # fmt: skip
+INVERSE_LOADED = Quantity(
+    "inverse_dynamics_loaded_derivatives", ("q", "v", "a", "wrenches"), INVERSE.outputs,
+    INVERSE_DYNAMICS_LOADED_DERIVATIVES, most_climbs=MOST_CLIMBS,
 )  # fmt: skip
 FORWARD = Quantity(
     "forward_dynamics_derivatives", ("q", "v", "tau"),

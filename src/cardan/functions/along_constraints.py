@@ -196,7 +196,7 @@ def _numbers(owner: str, model: Model, coordinates: tuple[str, ...]) -> tuple[in
 
 def _magnified(owner: str, model: Model, J: np.ndarray, rest: list[int]) -> np.ndarray:
     """Condition (...,) of the dependent coordinates' columns, in units of the mechanism's size."""
-    if not rest or not len(model.rows):
+    if not rest or not J.size:
         return np.ones(J.shape[:-2])
     if not np.isfinite(J).all():
         raise InputError(f"{owner}: some q or t gives constraints that are not finite; look for nan and inf")
@@ -247,7 +247,8 @@ def along_constraints(
         parts = [(partial[x], d) for x, d in zip(STATE, moving[name], strict=False) if x in partial]
         total = np.sum([_product(D, d, core) for D, d in parts], axis=0)
         total = total[..., 0] if name == "t" else total
-        along[name] = total if name in STATE else total + partial[name]
+        total = total if name in STATE else total + partial[name]
+        along[name] = total.astype(partial["q"].dtype, copy=False)
         if doubtful:
             # d is off by eps times its condition, which D may magnify: large parts that cancel leave few digits
             off = EPS * magnified * sum(_largest(D, core + 1) * _largest(d, 2) for D, d in parts)
@@ -269,7 +270,6 @@ def _largest(x: np.ndarray, axes: int) -> np.ndarray:
 
 def _product(D: np.ndarray, moving: np.ndarray, core: int) -> np.ndarray:
     """`D` (batch, core axes, nv) times `moving` (batch, nv, columns)."""
-    own = D.shape[D.ndim - core - 1 : -1]
-    flat = D.reshape(*D.shape[: D.ndim - core - 1], prod(own), D.shape[-1])
-    product = flat @ moving
-    return product.reshape(*product.shape[:-2], *own, product.shape[-1])
+    shape = D.shape[D.ndim - core - 1 : -1]
+    product = D.reshape(*D.shape[: D.ndim - core - 1], prod(shape), D.shape[-1]) @ moving
+    return product.reshape(*product.shape[:-2], *shape, product.shape[-1])

@@ -23,6 +23,7 @@ from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.derivative import CHARTS, PARAMETERS, By, differentiated
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
+from cardan.functions.looped import is_looped_tree, warn_of_compiling
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.parameter import find_parameter
@@ -121,6 +122,13 @@ CHOSEN = "independent:"  # before names of coordinates
 Make = Callable[[By], Any]
 
 
+def is_looped(model: Model, formulation: Formulation, by: Any, chart: Any) -> bool:
+    """Whether derivatives of a tree are put together from looped kernels, if they can be: along the tangent."""
+    names = names_of(by)
+    well_named = all(isinstance(name, str) for name in names) and 0 < len(set(names)) == len(names)
+    return is_looped_tree(model, formulation) and chart == "tangent" and well_named
+
+
 def tree_derivatives(
     name: str, model: Model, by: Any, chart: Any, formulation: str | Formulation, args: Sequence[Any], *,
     core: Callable[[tuple[int, ...]], tuple[int, ...]] = lambda shape: shape, out: Any = None,
@@ -128,6 +136,16 @@ def tree_derivatives(
 ) -> Derivatives:  # fmt: skip
     """A quantity of the tree with its derivatives."""
     found = formulation_of(model, formulation)
+    if is_looped(model, found, by, chart):
+        from cardan.functions.looped_derivatives import BY_NAME  # which small models do without
+
+        known, put_together = BY_NAME.get(name, (frozenset(), None))
+        if put_together is not None and known >= set(names_of(by)):
+            value, every = put_together(model, names_of(by), *args)
+            own = tree_quantity(found, name).outputs[0][1](model)
+            batch = value.shape[: value.ndim - len(own)]
+            every = {key: D.reshape(*batch, *core(own), D.shape[-1]) for key, D in every.items()}
+            return chosen(name, by, value.reshape(*batch, *core(own)), every, out)
     quantity = tree_quantity(found, name)
     return with_derivatives(name, model, by, chart, quantity, found, args, core=core, out=out, threads=threads)
 
@@ -152,7 +170,14 @@ def with_derivatives(
 
     # a quantity has the same name with wrenches and without
     place = (formulation.key, f"{quantity.name} of {' '.join(quantity.inputs)}", wanted.key)
-    kernel = _KERNELS.find(model, place, own if make is None else lambda: make(wanted))
+
+    def told() -> Any:
+        whole = differentiated(quantity, wanted, model)
+        shapes = [shape(model) for _, shape in whole.outputs[len(quantity.outputs) :]]
+        warn_of_compiling(owner, model, owner, max(s[0] for s in shapes), sum(s[1] for s in shapes))
+        return own() if make is None else make(wanted)
+
+    kernel = _KERNELS.find(model, place, told)
     value, *derivatives = map(np.asarray, kernel(*args, threads=threads))
     own_shape = quantity.outputs[0][1](model)
     shape, batch = core(own_shape), value.shape[: value.ndim - len(own_shape)]

@@ -105,7 +105,7 @@ class InSteps:
 
     A step has stages, with the coefficients `A` (s, s) and `c` (s,), and a `finish`. The steps have times `t` (n,) and
     lengths `h` (n,), s. Each sample lies in the step of number `at` (m,), whose length until there is `part` (m,), at
-    the time `when` (m,). The rules' arguments are those of `integrate.explicit.derivative.StepDerivatives.quantities`.
+    the time `when` (m,). The rules' arguments are those of `StepDerivatives.quantities`, in `integrate.explicit`.
     """
 
     start: Rule

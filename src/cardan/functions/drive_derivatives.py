@@ -12,6 +12,7 @@ where the second part is that of drives that work against each other: without su
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def drives_by(
 def _drives(model: Model, found: SolvedDrives, D: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
     """Derivatives (..., nv, *columns) of the drives from those `D` (..., nv + nl, *columns) of the rest."""
     batch = D.shape[: D.ndim - 1 - len(columns)]
-    flat = D.reshape(*batch, D.shape[len(batch)], -1)
+    flat = D.reshape(*batch, D.shape[len(batch)], prod(columns))
     du = found.back @ flat[..., : model.nv, :]
     spare = np.eye(found.B.shape[1]) - found.back @ found.free @ found.B
     du = du - spare @ found.B.T @ found.J_inverse @ flat[..., model.nv :, :]

@@ -47,6 +47,8 @@ class Equations:
     m/s; `absolute_body` has the angular velocity in the body's axes. `relative`: for every link (7) position and
     quaternion of its joint frame relative to its neighbour's, with the relative twist (6). `points`: coordinates of
     points, m. `lift` and `project` go to and from poses and twists of the bodies. Redundant rows are all there.
+    For derivatives of these differentiate `graph("system")`; `cd.jvp`, `cd.vjp` and `cd.compile(by=)` are for
+    quantities with one result.
     """
 
     model: Model

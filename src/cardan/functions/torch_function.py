@@ -114,7 +114,8 @@ class _Torch:
     def jvp(self, function: Callable[..., Any], x: Sequence[Any], dx: Sequence[Any]) -> Any:
         import torch
 
-        return torch.func.jvp(function, tuple(x), tuple(dx))[1]
+        whole = [tuple(y.contiguous() for y in each) for each in (x, dx)]  # a dual number is refused expanded tensors
+        return torch.func.jvp(function, *whole)[1]
 
     def vjp(self, function: Callable[..., Any], x: Sequence[Any], w: Sequence[Any]) -> Any:
         import torch

@@ -27,7 +27,7 @@ from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import RATES
 from cardan.functions.differentiable import InSteps, Library, Operation, Rule
 from cardan.integrate.driver import inner_breaks, sides
-from cardan.integrate.explicit.derivative import step_derivatives
+from cardan.integrate.explicit.derivative import StepDerivatives, step_derivatives
 from cardan.integrate.stepper import ON_STEP, STRETCH
 from cardan.lazy import cached_property
 from cardan.model.model import Model
@@ -40,6 +40,7 @@ from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import parameter_arguments, time_argument
 
 CLOSED = 1e-10  # m or rad, and of rates: a start this near to the loops is taken as it is
+NEAR = 1e-3  # within this Newton's method finds what assembly finds
 FAR = 1e-6  # farther than this the derivatives of assembly are not those of the start that was given
 
 
@@ -101,12 +102,22 @@ class Motion(Operation):
             if job.integrator.chooses_steps:
                 reason = f"method {job.integrator.name!r} chooses its own: take method='rk4' with step=..."
             raise InputError(f"{self.owner}: second derivatives need steps of fixed length, and {reason}")
-        recorder = job.integrator.recorder(self.model, job.formulation, job.request, np.zeros((1, self.model.nv)))
-        kernels = step_derivatives(recorder.motion, recorder.tableau, ())
-        start, stage, finish, sample = (Rule.of(self.model, job.formulation, x) for x in kernels.quantities)
+        stage, finish, sample = (Rule.of(self.model, job.formulation, x) for x in self.parts.quantities)
         assert job.request.step is not None
-        grid = _grid(job.times, job.breaks, job.request.step)
-        return InSteps(start, stage, finish, sample, kernels.tableau.A, kernels.tableau.c, *grid)
+        grid, tableau = _grid(job.times, job.breaks, job.request.step), self.parts.tableau
+        return InSteps(self.start, stage, finish, sample, tableau.A, tableau.c, *grid)
+
+    @cached_property
+    def parts(self) -> StepDerivatives:
+        """What a run is made of."""
+        job = self.job
+        recorder = job.integrator.recorder(self.model, job.formulation, job.request, np.zeros((1, self.model.nv)))
+        return step_derivatives(recorder.motion, recorder.tableau, ())
+
+    @cached_property
+    def start(self) -> Rule:
+        """A start near the loops brought onto them, with the smallest change."""
+        return Rule.of(self.model, self.job.formulation, self.parts.assembly)
 
 
 class Run:
@@ -119,8 +130,12 @@ class Run:
         self.length, self.p = _lengths(motion.model, q0), p
         self.q0 = q0 / self.length
         model = with_values(motion.model, p[0]) if p else motion.model
-        self.gap = _gap(model, self.q0, v0, float(motion.job.times[0]))
-        job, states = replace(motion.job, model=model).started(self.q0, v0, tau, assemble=self.gap > CLOSED)
+        t, q = float(motion.job.times[0]), self.q0
+        self.gap = left = _gap(model, q, v0, t)
+        if CLOSED < self.gap < NEAR:  # all at once; assembly takes them one by one
+            q, v0 = motion.start(q, v0, tau, np.asarray(t), *p)
+            left = _gap(model, q, v0, t)
+        job, states = replace(motion.job, model=model).started(q, v0, tau, assemble=left > CLOSED)
         run, balance = job.run(states, lambda t: None)
         self.trajectory: Trajectory = warn_of_energy(run, balance, job.integrator, job.request)
 

@@ -118,7 +118,12 @@ def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -
     place = (formulation.key, id(kernel))
     if not _FIRST.first_time(model, place) or (formulation.in_tree and not model.has_rows):
         return
-    q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
+    try:
+        q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
+    except (TypeError, ValueError):
+        return  # the call itself says what is wrong
+    if q.shape[-1:] != (model.nq,):
+        return
     warn_of_gap(model, q, t)
     if 6 * len(model.tree.links) > WIDEST:
         return

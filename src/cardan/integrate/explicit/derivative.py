@@ -155,23 +155,13 @@ class StepDerivatives(ExplicitKernels):
     def quantities(self) -> tuple[Quantity, ...]:
         """The parts of a run as quantities, by the numbers in their inputs, for derivatives of higher order.
 
-        They are `start`, `stage`, `finish` and `sample`. The first and the last take `q, v, tau, t` to `q, v`, a stage
-        to the rates `kq, kv`. `finish` takes `q, v, tau, t, h` and the rates `kq0, kv0, kq1, ...` of all stages to
-        `q, v` after the step.
+        They are `stage`, `finish` and `sample`. The first takes `q, v, tau, t` to the rates `kq, kv`, `finish` takes
+        `q, v, tau, t, h` and the rates `kq0, kv0, kq1, ...` of all stages to `q, v` after the step, and `sample` takes
+        `q, v, tau, t` to `q, v`.
         """
-        tableau, nv = self.tableau, self.model.nv
+        tableau, shapes = self.tableau, self._shapes
         assert not tableau.adaptive  # whose accelerations would be carried too
-        at = self._shapes | {"tau": (nv,)}
-        state = {key: at[key] for key in ("q", "v", "tau", "t")}
-        rates = {f"k{x}{i}": at[x] for i in range(tableau.stages) for x in ("q", "v")}
-
-        def mapped(of: Map) -> Written:
-            def write(graphs: Graphs, x: Inputs, given: Given) -> list[Matrix]:
-                s = replace(self._symbols()[1], q=x["q"], v=x["v"], t=x["t"])
-                after = of(graphs, s, given)
-                return [after.q, after.v]
-
-            return write
+        rates = {f"k{x}{i}": shapes[x] for i in range(tableau.stages) for x in ("q", "v")}
 
         def stage(graphs: Graphs, x: Inputs, given: Given) -> list[Matrix]:
             step = Step(x["t"], x["q"], x["v"], x["t"] * 0, [])
@@ -183,13 +173,26 @@ class StepDerivatives(ExplicitKernels):
             return [new.q, new.v]
 
         return (
-            self._quantity("start", state, mapped(self._assembled)),
-            self._quantity("stage", state, stage),
-            self._quantity("finish", state | {"h": ()} | rates, finish),
-            self._quantity("sample", state, mapped(self._sampled)),
+            self._quantity("stage", {}, stage),
+            self._quantity("finish", {"h": ()} | rates, finish),
+            self._quantity("sample", {}, self._mapped(self._sampled)),
         )
 
-    def _quantity(self, name: str, shapes: dict[str, Shape], of: Written) -> Quantity:
+    @cached_property
+    def assembly(self) -> Quantity:
+        """The start: `q, v, tau, t` near the constraints to `q, v` on them."""
+        return self._quantity("start", {}, self._mapped(self._assembled))
+
+    def _mapped(self, of: Map) -> Written:
+        def write(graphs: Graphs, x: Inputs, given: Given) -> list[Matrix]:
+            after = of(graphs, replace(self._symbols()[1], q=x["q"], v=x["v"], t=x["t"]), given)
+            return [after.q, after.v]
+
+        return write
+
+    def _quantity(self, name: str, more: dict[str, Shape], of: Written) -> Quantity:
+        shapes = {"q": (self.model.nq,), "v": (self.model.nv,), "tau": (self.model.nv,), "t": (), **more}
+
         def write(_: Model, inputs: Inputs) -> list[Matrix]:
             import casadi as ca
 
