@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
-from cardan.formulation.derivative import By
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
@@ -145,15 +144,10 @@ def _forward_by(
         quantity = tree_quantity(found, f"forward_dynamics{'_loaded' if loaded else ''}")
     else:
         from cardan.formulation.dynamics import forward_dynamics as written
-        from cardan.structure.condition import watch
         from cardan.structure.dynamics import forward_kernel
 
         quantity = written(model, found, (), loaded)  # its ports; the kernel chooses the rows
-
-        def make(wanted: By) -> Any:
-            kernel = forward_kernel(model, found, loaded, wanted)
-            watch(model, found, kernel, q, t)
-            return kernel
+        make = lambda wanted: forward_kernel(model, found, loaded, wanted)
 
     args = (q, v, tau, *loads, *time_argument(model, t))
     return with_derivatives(
