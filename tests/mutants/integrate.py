@@ -7,6 +7,7 @@ from tests.mutants.mutant import Equivalent, Mutant, changes
 
 ORDER = "identity/test_order.py"
 MOTION = "identity/test_motion_derivatives.py"
+BRIDGES = "product/test_autodiff_runs.py"
 EVENTS = "product/test_events.py product/test_simulate.py identity/test_samples_and_breaks.py"
 RUNS = "product/test_simulate.py"
 
@@ -154,5 +155,11 @@ MUTANTS: list[Mutant] = [
         "results/motion_derivatives.py", MOTION,
         ("back_q @ (phi[\"q\"] @ dq0 + phi_p)", "back_q @ (phi[\"q\"] @ dq0)", "the start does not follow the dimensions"),
         ("rate[\"v\"] @ dv0 + rate[\"q\"] @ dq + rate_p", "rate[\"v\"] @ dv0 + rate_p", "velocities at the start do not follow the positions"),
+    ),
+    *changes(
+        "results/motion_operation.py", BRIDGES,
+        ("np.add.at(total, (np.arange(B)[:, None], run.kept), each)", "total[np.arange(B)[:, None], run.kept] = each", "of the weights of samples at rest one is kept"),
+        ("to_velocity(run.q0, d[\"q0\"] / run.length, *run.p)[0]", "to_velocity(run.q0, d[\"q0\"], *run.p)[0]", "the length of a quaternion in the start is left out"),
+        ("np.clip(times - t[at], 0.0, h[at])", "h[at]", "samples of a run in steps lie at the ends of steps"),
     ),
 ]  # fmt: skip

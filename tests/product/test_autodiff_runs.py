@@ -222,6 +222,8 @@ def test_jax_runs_refuse_what_they_cannot_take(jax: Any) -> None:
         (r"v0 has shape \(2, 2\), the model needs \(..., 1\)", lambda: f(q, np.ones((2, 2)))),
         ("batch shapes do not broadcast", lambda: f(q, np.ones((3, 1)))),
         ("must be a finite number", lambda: f(q, np.nan * v)),
+        ("must be above 0, got -2 kg", lambda: f(q, v, None, [-2.0, *p[1:]])),
+        (r"the batch is empty, of shape \(0,\)", lambda: f(np.zeros((0, 1)), v[0])),
         ("no argument 'sensitivities'", lambda: cd.jax_simulate(model, 0.1, sensitivities=["q0"])),
         ("method 'alpha' has none", lambda: cd.jax_simulate(model, 0.1, method="alpha", step=0.01)),
         ("duration must be", lambda: cd.jax_simulate(model, -1.0)),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
+from cardan.formulation.derivative import By
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
@@ -147,7 +148,9 @@ def _forward_by(
         from cardan.structure.dynamics import forward_kernel
 
         quantity = written(model, found, (), loaded)  # its ports; the kernel chooses the rows
-        make = lambda wanted: forward_kernel(model, found, loaded, wanted)
+
+        def make(wanted: By) -> Any:
+            return forward_kernel(model, found, loaded, wanted)
 
     args = (q, v, tau, *loads, *time_argument(model, t))
     return with_derivatives(

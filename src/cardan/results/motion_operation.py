@@ -126,6 +126,8 @@ class Run:
     def __init__(self, motion: Motion, given: Sequence[np.ndarray]) -> None:
         self.motion, self.batch = motion, given[0].shape[:-1]
         B = int(np.prod(self.batch, dtype=int))
+        if not B:
+            raise InputError(f"{motion.owner}: the batch is empty, of shape {self.batch}; there is nothing to simulate")
         q0, v0, tau, *p = (x.reshape(B, -1) for x in given)
         self.length, self.p = _lengths(motion.model, q0), p
         self.q0 = q0 / self.length
