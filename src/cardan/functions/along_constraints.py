@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _CHOICE: Slot[None, tuple[int, ...]] = Slot("independent coordinates")
 STATE = ("q", "v", "a")  # what follows from independent numbers
 DEGENERATE = 1e8  # condition of the dependent coordinates' columns beyond which they do not determine anything
+HARMLESS = 1e3  # condition of the same columns below which derivatives lose no digits that matter
 
 
 def independent_coordinates(model: Model) -> tuple[str, ...]:
@@ -238,21 +239,22 @@ def along_constraints(
     q, v, t = given["q"], given.get("v"), given.get("t", 0.0)
     moving, magnified, J = _moving(owner, model, wanted.names, q, v, t, given.get("a"), wanted.coordinates)
     partial, along, lost = found.by, {}, 0.0
-    value = _largest(np.abs(found.value), core)
-    speed = np.maximum(_largest(np.abs(np.zeros(1) if v is None else np.asarray(v, dtype=float)), 1), 1.0)
+    doubtful = float(magnified.max(initial=1.0)) > HARMLESS
     for name in wanted.names:
         if name not in moving:
             along[name] = partial[name]
             continue
         parts = [(partial[x], d) for x, d in zip(STATE, moving[name], strict=False) if x in partial]
         total = np.sum([_product(D, d, core) for D, d in parts], axis=0)
-        # d is off by eps times its condition, which D may magnify: large parts that cancel leave few digits
-        off = EPS * magnified * sum(_largest(np.abs(D), core + 1) * _largest(np.abs(d), 2) for D, d in parts)
         total = total[..., 0] if name == "t" else total
         total = total if name in STATE else total + partial[name]
         along[name] = total.astype(partial["q"].dtype, copy=False)
-        size = np.maximum(_largest(np.abs(along[name]), core + (name != "t")), value / speed if name == "v" else value)
-        lost = max(lost, float(np.where(off > 0, off / np.maximum(size, 1e-300), 0.0).max(initial=0.0)))
+        if doubtful:
+            # d is off by eps times its condition, which D may magnify: large parts that cancel leave few digits
+            off = EPS * magnified * sum(_largest(D, core + 1) * _largest(d, 2) for D, d in parts)
+            speed = np.maximum(_largest(np.asarray(v, dtype=float), 1), 1.0) if name == "v" else 1.0
+            size = np.maximum(_largest(along[name], core + (name != "t")), _largest(found.value, core) / speed)
+            lost = max(lost, float(np.where(off > 0, off / np.maximum(size, 1e-300), 0.0).max(initial=0.0)))
     if digits(lost) < ENOUGH:
         warn_outside(
             f"{owner}: the derivative by {', '.join(map(repr, wanted.names))} along the constraints has about "
@@ -262,8 +264,8 @@ def along_constraints(
 
 
 def _largest(x: np.ndarray, axes: int) -> np.ndarray:
-    """The largest entry along the last axes."""
-    return x.max(axis=tuple(range(-axes, 0)), initial=0.0) if axes else x
+    """The largest entry along the last axes, whatever its sign."""
+    return np.abs(x).max(axis=tuple(range(-axes, 0)), initial=0.0) if axes else np.abs(x)
 
 
 def _product(D: np.ndarray, moving: np.ndarray, core: int) -> np.ndarray:
