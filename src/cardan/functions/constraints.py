@@ -29,7 +29,7 @@ from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import counted, one
 from cardan.structure.assemble import constraint_kernels
-from cardan.structure.condition import watch
+from cardan.structure.condition import look_for_gaps, watch
 from cardan.structure.dynamics import multiplier_kernel, reaction_formulation, reaction_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, time_argument
@@ -108,9 +108,8 @@ def reactions(
         found = formulation_of(model, formulation)
 
         def make(wanted: By) -> Any:
-            kernel = reaction_kernel(model, found, wanted)
-            watch(model, reaction_formulation(model, found), kernel, q, t)
-            return kernel
+            look_for_gaps(model, q, t)
+            return reaction_kernel(model, found, wanted)
 
         return with_derivatives(
             "reactions", model, by, chart, written_reactions(model, found, ()), found,

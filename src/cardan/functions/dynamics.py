@@ -104,15 +104,14 @@ def _forward_by(
         quantity = tree_quantity(found, f"forward_dynamics{'_loaded' if loaded else ''}")
     else:
         from cardan.formulation.dynamics import forward_dynamics as written
-        from cardan.structure.condition import watch
+        from cardan.structure.condition import look_for_gaps
         from cardan.structure.dynamics import forward_kernel
 
         quantity = written(model, found, (), loaded)  # its ports; the kernel chooses the rows
 
         def make(wanted: By) -> Any:
-            kernel = forward_kernel(model, found, loaded, wanted)
-            watch(model, found, kernel, q, t)
-            return kernel
+            look_for_gaps(model, q, t)
+            return forward_kernel(model, found, loaded, wanted)
 
     args = (q, v, tau, *loads, *time_argument(model, t))
     return with_derivatives(

@@ -118,20 +118,27 @@ def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -
     place = (formulation.key, id(kernel))
     if not _FIRST.first_time(model, place) or (formulation.in_tree and not model.has_rows):
         return
-    try:
-        q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
-    except (TypeError, ValueError):
-        return  # the call itself says what is wrong
-    if q.shape[-1:] != (model.nq,):
+    if not look_for_gaps(model, q, t):
         return
-    if _CLOSED.first_time(model, None):
-        _warn_of_gap(model, q, t)
     if 6 * len(model.tree.links) > WIDEST:
         return
     if _JUDGED_AT.first_time(model, formulation.key):
         warn_at(model, formulation, q, t)
     last = -2 if model.parameters else -1  # the argument for time
     kernel.watch(lambda args: warn_at(model, formulation, args[0], args[last] if model.depends_on_time else 0.0))
+
+
+def look_for_gaps(model: Model, q: Any, t: Any) -> bool:
+    """Warn of loops wide open at the first configuration that a model is asked for; False if q is no configuration."""
+    try:
+        q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
+    except (TypeError, ValueError):
+        return False  # the call itself says what is wrong
+    if q.shape[-1:] != (model.nq,):
+        return False
+    if _CLOSED.first_time(model, None):
+        _warn_of_gap(model, q, t)
+    return True
 
 
 def warn_at(model: Model, formulation: Formulation, q: Any, t: Any) -> None:
