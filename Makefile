@@ -1,6 +1,7 @@
 # Every target works on a fresh clone: it makes .venv and installs what it needs, once.
 #   make demo    two bodies, a linkage in motion, how fast          (runtime packages only)
 #   make test    lint, format, types, tests                         (with the peers: pin, mujoco)
+#   make test-bridges   all tests of JAX and torch, with torch installed beside the environment
 #   make search  the random tests with new examples: each run looks elsewhere
 #   make bench   Cardan and the peers in the same run
 #   make docs    the documentation as a site, in site/
@@ -11,6 +12,11 @@ PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
 ARGS    ?=
+# The build for the CPU, from an index that has it. TORCH=torch takes the usual one, on Linux with gigabytes of CUDA.
+TORCH   ?= torch==2.13.0+cpu
+BRIDGES := tests/product/test_autodiff.py tests/product/test_autodiff_runs.py \
+    'tests/product/test_examples.py::test_example_runs[08_learning_a_mass]' \
+    'tests/product/test_examples.py::test_example_runs[09_gradient_of_a_rollout]'
 
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -19,7 +25,7 @@ MADE    := $(VENV)/.made-$(TAG)
 RUNTIME := $(VENV)/.runtime
 TESTING := $(VENV)/.testing
 
-.PHONY: help demo test search bench bounds docs lint format clean
+.PHONY: help demo test test-bridges search bench bounds docs lint format clean
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' $(firstword $(MAKEFILE_LIST))
 
@@ -27,7 +33,11 @@ demo: $(RUNTIME)
 	$(BIN)/cardan demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not bridges" $(ARGS)
+
+test-bridges: $(TESTING)
+	test -d $(VENV)/torch || $(PIP) install --target $(VENV)/torch '$(TORCH)'
+	PYTHONPATH=$(CURDIR)/$(VENV)/torch $(BIN)/python -m pytest $(BRIDGES) $(ARGS)
 
 # What is found becomes a fixed example of its test: @example(...), with the defect mended.
 search: $(TESTING)

@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 
+import cardan as cd
 from benchmarks.compiling import first_calls
+from benchmarks.linkages import CLOSED, Linkage, linkages, one_joint
 from benchmarks.operations import counted
 from benchmarks.report import Run
 from benchmarks.robots import Robot
 from benchmarks.tables import NONE, ms, ns, table, times
 from benchmarks.throughput import SINGLE_STATES
 from benchmarks.timing import Block, Timing, calls, interleave
+from cardan.formulation.derivative import By
 from cardan.formulation.formulation import tree_rates
 from cardan.formulation.spatial import SPATIAL
+from cardan.functions.along_constraints import moving_along
 from cardan.program.graph import read
+from cardan.structure.dynamics import forward_kernel
 from cardan.structure.kernels import tree_kernel
 
 ROBOTS = ("UR5", "Panda", "ANYmal", "Talos")
@@ -49,6 +54,7 @@ DERIVATIVES = (
     ),
 )
 # fmt: on
+LOOP_GOAL, DIMENSIONS = {"Stewart platform": 20.0}, 150e-9
 COLD, CACHED = {"Panda": 1.0, "Talos": 5.0}, 0.06
 
 
@@ -132,6 +138,130 @@ def _first_row(run: Run, derivative: Derivative, name: str) -> tuple[str, ...]:
     return f"{name}, {derivative.key}", ms(first["cold"]), ms(first["cached"])
 
 
+# Closed loops.
+
+
+def _along(linkage: Linkage, q: np.ndarray, v: np.ndarray) -> Any:
+    """Directions `dq`, `dv` (states, nv, n) along the constraints, one for each independent coordinate and rate."""
+    pairs = moving_along("benchmark", linkage.model, ("q", "v"), q, v, 0.0).values()
+    both = [np.broadcast_arrays(dq, dv, np.zeros((len(q), 1, 1)))[:2] for dq, dv in pairs if dq.shape[-1]]
+    return [np.concatenate([pair[k] + np.zeros((len(q), 1, 1)) for pair in both], axis=-1) for k in range(2)]
+
+
+def _accuracy(linkage: Linkage) -> tuple[float, float, float]:
+    """Accelerations against Pinocchio's; then the derivatives along the constraints, Cardan's and Pinocchio's.
+
+    These are compared with central differences of Pinocchio's own accelerations at assembled states.
+    """
+    import pinocchio as pin
+
+    model, (q, v, tau) = linkage.model, linkage.states(8)
+    a, a_q, a_v = cd.forward_dynamics(model, q, v, tau, by=("q", "v"))
+    dq, dv = _along(linkage, q, v)
+
+    def accelerations(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        found = [np.array(pin.constraintDynamics(*call)) for call in linkage.pinocchio_calls(q, v, tau)]
+        return linkage.from_pinocchio(np.array(found))
+
+    theirs = []
+    for call in linkage.pinocchio_calls(q, v, tau):
+        pin.constraintDynamics(*call)
+        D = pin.computeConstraintDynamicsDerivatives(*call[:2], *call[5:])[:2]
+        theirs.append([linkage.from_pinocchio(linkage.from_pinocchio(np.array(x)).T).T for x in D])
+    P = [np.array(x) for x in zip(*theirs, strict=True)]
+    h, columns = 1e-5, []
+    for k in range(dq.shape[-1]):
+        ends = []
+        for step in (h, -h):
+            at = cd.assemble(model, cd.plus(model, q, step * dq[..., k]), v + step * dv[..., k], tolerance=CLOSED)
+            ends.append(accelerations(*at))
+        columns.append((ends[0] - ends[1]) / (2 * h))
+    expected = np.stack(columns, axis=-1)
+    size = np.abs(expected).max()
+    errors = [float(np.abs(x @ dq + y @ dv - expected).max() / size) for x, y in ((a_q, a_v), P)]
+    return float(np.abs(accelerations(q, v) - a).max() / np.abs(a).max()), errors[0], errors[1]
+
+
+def _loop_row(run: Run, linkage: Linkage) -> tuple[str, ...]:
+    """Forward dynamics of a closed mechanism with its Jacobians by q, v and tau."""
+    import pinocchio as pin
+
+    def calls_of(states: list[tuple[Any, ...]]) -> Block:
+        def both() -> None:
+            for state in states:
+                pin.constraintDynamics(*state)
+                pin.computeConstraintDynamicsDerivatives(*state[:2], *state[5:])
+
+        return Block(both, len(states))
+
+    states = linkage.pinocchio_calls(*linkage.states(IN_CACHE))
+    one, forward = [one_joint()] * IN_CACHE, pin.constraintDynamics
+    blocks = {
+        "cardan": _loop_batch(linkage.model, linkage.states(IN_CACHE), ("q", "v", "tau")),
+        "pin": calls_of(states), "one joint": calls_of(one),
+        "forward": calls(forward, states), "one joint forward": calls(forward, one),
+    }  # fmt: skip
+    t = interleave(blocks, rounds=run.rounds, least=run.least)
+    bare = Timing(t["pin"].seconds - t["one joint"].seconds)
+    alone = Timing(bare.seconds - t["forward"].seconds + t["one joint forward"].seconds)
+    ratio, least = t["cardan"].times_faster_than(bare), t["cardan"].least_times_faster_than(bare)
+    goal = LOOP_GOAL.get(linkage.name)
+    if goal is not None:
+        what = f"{linkage.name}, forward dynamics with Jacobians"
+        run.at_least(f"{what}: times Pinocchio's, one thread", goal, min(ratio, least), times)
+    values, ours, theirs = _accuracy(linkage)
+    return (
+        linkage.name, ns(t["cardan"].median), ns(t["cardan"].minimum), ns(t["pin"].median), ns(bare.median),
+        ns(alone.median), times(ratio), times(least), times(t["cardan"].times_faster_than(alone)),
+        NONE if goal is None else f"{goal:g}x", f"{values:.0e}", f"{ours:.0e}", f"{theirs:.0e}",
+    )  # fmt: skip
+
+
+def _loop_batch(model: cd.Model, arrays: tuple[np.ndarray, ...], names: tuple[str, ...]) -> Block:
+    kernel = forward_kernel(model, SPATIAL, False, By(names))
+    out = tuple(np.zeros_like(result) for result in kernel(*arrays))
+    return Block(lambda: kernel(*arrays, out=out, threads=1), len(arrays[0]))
+
+
+def _dimensions_row(run: Run) -> tuple[str, ...]:
+    """The four-bar by its state and the positions of all joints on both of their links."""
+    linkage = linkages()[0]
+    places = [f"{joint.name}.{end}" for joint in linkage.model.joints for end in ("at", "child_at")]
+    model = linkage.model.free(*places)
+    names = ("q", "v", "tau", "parameters")
+    t = interleave({"cardan": _loop_batch(model, linkage.states(IN_CACHE), names)}, rounds=run.rounds, least=run.least)[
+        "cardan"
+    ]
+    run.below("four-bar, forward dynamics by state and all dimensions: ns", DIMENSIONS, t.median, ns)
+    return f"{linkage.name}, {model.parameters.size} dimensions", ns(t.median), ns(t.minimum), ns(DIMENSIONS)
+
+
+def _loops(run: Run) -> str:
+    rows = []
+    for linkage in linkages():
+        with run.step(f"derivatives {linkage.name}"):
+            rows.append(_loop_row(run, linkage))
+    with run.step("derivatives by dimensions"):
+        dimensions = [_dimensions_row(run)]
+    head = (
+        "mechanism", "Cardan", "least", "both calls of Pinocchio", "less the calls", "derivatives alone", "ratio",
+        "of leasts", "to derivatives alone", "goal", "accelerations differ by", "Cardan is off by",
+        "Pinocchio is off by",
+    )  # fmt: skip
+    return (
+        "### Closed loops\n\nForward dynamics with its Jacobians by q, v and tau, "
+        f"{IN_CACHE} rows. Pinocchio needs two calls, `constraintDynamics` and then "
+        "`computeConstraintDynamicsDerivatives`, with a point contact for each cut joint; the same two on one joint "
+        "without constraint are subtracted. `off by`: derivatives along the constraints against central differences "
+        "of Pinocchio's own accelerations at assembled states, relative to the largest. Pinocchio's derivatives by q "
+        "of loops do not agree with its accelerations; it has no rows but those of points and of whole frames, and "
+        "none of its derivatives is by a dimension.\n\n"
+        + table(head, rows)
+        + "\n\nThe four-bar by q, v, tau and the positions of all joint frames on both links, three numbers each.\n\n"
+        + table(("mechanism", "Cardan", "least", "goal"), dimensions)
+    )
+
+
 def section(run: Run) -> str:
     """Batches, operations and first calls."""
     texts, first = [], []
@@ -156,7 +286,7 @@ def section(run: Run) -> str:
         "Pinocchio has no batch call for these: it is called from Python for each state, and the cost of calling is "
         "subtracted: the call on a model of one joint, and copies of three matrices. `by differentiation`: operations "
         "of automatic differentiation of the graph of inverse dynamics by q and v.\n\n"
-        + "\n\n".join(texts)
+        + "\n\n".join([*texts, _loops(run)])
         + f"\n\nFirst call of a fresh process on {FIRST_ROWS} states, ms, with the model built.\n\n"
         + table(("robot and function", "cold", "from cache"), first)
         + "\n"

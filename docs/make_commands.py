@@ -16,7 +16,10 @@ from textwrap import fill
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
-COMMANDS = ("demo", "info", "check", "simulate", "view", "equations", "textbook", "convert", "mechanisms", "bench")
+COMMANDS = (
+    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace", "view",
+    "equations", "textbook", "convert", "mechanisms", "bench",
+)  # fmt: skip
 
 INTRODUCTION = """# Commands
 
@@ -24,9 +27,10 @@ INTRODUCTION = """# Commands
 
 `cardan COMMAND --help` lists all options. A FILE is a URDF, a `.yaml` file in [the format of Cardan](format.md), an
 MJCF `.xml`, or the name of a mechanism of the catalogue. Numbers may have units: `30deg`, `500ms`, `60rpm`; without a
-unit they are in SI units. `--json` prints JSON. Exit status: 0 success, 1 a check or simulation failed, 2 wrong input,
-130 interrupted. An error is one sentence, and no file is left incomplete. `cardan --install-completion` installs
-completion of commands, options, mechanisms, formulations and methods in your shell.
+unit they are in SI units. `--json` prints JSON. Exit status: 0 success, 1 a check, simulation or search failed,
+2 wrong input, 130 interrupted. An error is one sentence, and no file is left incomplete.
+`cardan --install-completion` installs completion of commands, options, mechanisms, formulations and methods in your
+shell.
 """
 # For each command: a description, and command lines to show.
 SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -46,9 +50,43 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
             "cardan simulate four_bar --set crank=300mm --method gear --formulation points",
         ),
     ),
+    "equilibrium": (
+        "Find an [equilibrium or a steady motion](equilibrium.md) with its stability, or follow it along a parameter, "
+        "a speed or a load.",
+        (
+            "cardan equilibrium four_bar --stable",
+            "cardan equilibrium four_bar --hold A --solve-for D",
+            "cardan equilibrium slider_crank --along bearing.q --to 1,7 --out path",
+        ),
+    ),
     "view": (
         "The mechanism in the browser, at rest or moving.",
         ("cardan view four_bar --time 5 --out look.html",),
+    ),
+    "modes": (
+        "Eigenvalues, frequencies, damping and mode shapes about a state, [at rest or moving](linear.md).",
+        ("cardan modes double_pendulum --mode 1 --out second.html",),
+    ),
+    "linearise": (
+        "The linear model `A, B, C, D` about a state, with names.",
+        ("cardan linearise cart_pole --input tau.rail --output q",),
+    ),
+    "ik": (
+        "[Inverse kinematics](inverse_kinematics.md): joint coordinates that bring a frame to a pose, a position or a "
+        "direction, with loops closed and limits kept. Exit status 1 if it is out of reach; then it says how far it "
+        "got, and which limits hold it back.",
+        (
+            "cardan ik five_bar --frame 'left link' --point 0.7,0,0 --position 0.4,0.5,0 --all",
+            "cardan ik five_bar --frame 'left link' --point 0.7,0,0 --position 0.4,3,0",
+        ),
+    ),
+    "branches": (
+        "[All branches](workspace.md) of a linkage over a driven joint, its dead points, and where the output rests.",
+        ("cardan branches four_bar --joint A --output D",),
+    ),
+    "workspace": (
+        "[Where a point can be](workspace.md): its extent, and with `--plot` a picture.",
+        ("cardan workspace five_bar --frame 'left link' --point 0.7,0,0",),
     ),
     "equations": (
         "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse. With "

@@ -1,4 +1,4 @@
-"""Write the figures of docs/pictures.md: `python docs/make_pictures.py`."""
+"""Write the figures of docs/pictures.md and docs/workspace.md: `python docs/make_pictures.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def main() -> None:
     carts()
     spatial()
     particles()
+    kinematics()
     catalogue()
+    equilibria()
 
 
 def four_bar() -> None:
@@ -53,6 +55,12 @@ def spatial() -> None:
     write("stewart-platform", CATALOGUE["stewart_platform"]().build().draw())
 
 
+def kinematics() -> None:
+    """Branches of a linkage over its driven coordinate, and where a point can be."""
+    write("four-bar-branches", cd.branches(CATALOGUE["four_bar"]().build(), "D", output="A").plot())
+    write("five-bar-workspace", cd.workspace(CATALOGUE["five_bar"]().build(), "left link", point=(0.7, 0, 0)).plot())
+
+
 def particles() -> None:
     """A multi-branch mechanism with its particles."""
     example = runpy.run_path(str(FIGURES.parents[1] / "examples" / "06_attia_multibranch.py"))
@@ -77,6 +85,16 @@ def catalogue() -> None:
             picture, (corner[0] + (CELL[0] - picture.width) // 2, corner[1] + (CELL[1] - 20 - picture.height) // 2)
         )
     keep("catalogue", sheet.quantize(64))
+
+
+def equilibria() -> None:
+    """Paths of equilibria: a pendulum that turns about the vertical."""
+    page = (FIGURES.parent / "equilibrium.md").read_text(encoding="utf-8")
+    shown: dict[str, object] = {}
+    for block in page.split("```python\n")[1:]:
+        exec(block.partition("```")[0], shown)
+        if "figure" in shown:
+            return write("equilibrium-paths", shown["figure"])
 
 
 def write(name: str, figure: object) -> None:

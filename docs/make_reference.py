@@ -18,21 +18,24 @@ GROUPS = {
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols javascript check",
     "Derivatives": "Derivatives Sensitivity jvp vjp weighted_hessian independent_coordinates "
-    "compile CompiledFunction jax_function torch_function casadi_function",
+    "compile CompiledFunction jax_function jax_simulate torch_function torch_simulate casadi_function",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
     "constraint_jacobian multipliers condition Constraint RowTable RowLabel Law",
     "Planar mechanisms": "is_planar in_plane particles rod_particles Particles ParticleSystem Particle",
     "Particles in space": "particles_in_space four_particles SpatialParticles",
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
+    "Inverse kinematics and workspace": "inverse_kinematics InverseKinematics Target positions branches Branches "
+    "Branch SingularPosition manipulability Manipulability transmission_angle workspace Workspace",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
+    "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
     "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
-    "InterruptedRunError",
+    "InterruptedRunError EquilibriumError",
 }
 
 

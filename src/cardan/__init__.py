@@ -12,6 +12,7 @@ from cardan import load_time  # noqa: F401, first: it takes the time
 from cardan.algebra.plane import Particles, particles, rod_particles
 from cardan.errors import (
     CardanError,
+    EquilibriumError,
     FileError,
     InputError,
     InterruptedRunError,
@@ -49,6 +50,16 @@ from cardan.model.row import Law, RowLabel, RowTable
 
 if TYPE_CHECKING:
     from cardan import mechanisms, textbook
+    from cardan.analysis.branches import Branch, Branches, SingularPosition, branches, positions
+    from cardan.analysis.continuation import EquilibriumPath, equilibrium_path
+    from cardan.analysis.equilibrium import Equilibrium, equilibrium
+    from cardan.analysis.inverse_kinematics import InverseKinematics, inverse_kinematics
+    from cardan.analysis.linear_model import LinearModel
+    from cardan.analysis.linearise import linearise
+    from cardan.analysis.manipulability import Manipulability, manipulability, transmission_angle
+    from cardan.analysis.modes import Mode, Modes, modes
+    from cardan.analysis.targets import Target
+    from cardan.analysis.workspace import Workspace, workspace
     from cardan.formulation.formulation import Formulation
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
@@ -120,10 +131,12 @@ if TYPE_CHECKING:
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
     from cardan.results.drawing.draw import draw
+    from cardan.results.jax_simulate import jax_simulate
     from cardan.results.motion_derivatives import Sensitivity
     from cardan.results.page.page import page
     from cardan.results.page.viewer import Viewer, view
     from cardan.results.simulate import simulate
+    from cardan.results.torch_simulate import torch_simulate
     from cardan.results.trajectory.files import load_run
     from cardan.results.trajectory.store import Store
     from cardan.results.trajectory.trajectory import EventRecord, Trajectory
@@ -138,6 +151,16 @@ __version__ = "0.1.0"
 _LAZY = {
     name: module
     for module, names in {
+        "analysis.linear_model": "LinearModel",
+        "analysis.linearise": "linearise",
+        "analysis.modes": "Mode Modes modes",
+        "analysis.continuation": "EquilibriumPath equilibrium_path",
+        "analysis.equilibrium": "Equilibrium equilibrium",
+        "analysis.branches": "Branch Branches SingularPosition branches positions",
+        "analysis.inverse_kinematics": "InverseKinematics inverse_kinematics",
+        "analysis.manipulability": "Manipulability manipulability transmission_angle",
+        "analysis.targets": "Target",
+        "analysis.workspace": "Workspace workspace",
         "formulation.formulation": "Formulation",
         "formulation.registry": "add_formulation",
         "formulation.tree": "TreeFormulation",
@@ -169,10 +192,12 @@ _LAZY = {
         "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
         "results.drawing.draw": "draw",
+        "results.jax_simulate": "jax_simulate",
         "results.motion_derivatives": "Sensitivity",
         "results.page.page": "page",
         "results.page.viewer": "Viewer view",
         "results.simulate": "simulate",
+        "results.torch_simulate": "torch_simulate",
         "results.trajectory.files": "load_run",
         "results.trajectory.store": "Store",
         "results.trajectory.trajectory": "EventRecord Trajectory",
@@ -185,23 +210,26 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
-    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "CardanError", "CompiledFunction", "Constraint",
-    "Cylindrical", "Derivatives", "DormandPrince", "Event", "EventRecord", "Field", "FileError", "ForceKind",
-    "Formulation", "Free", "Gear", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "JointData",
-    "JointType", "Kind", "Law", "LoopError", "Mechanism", "Model", "ModelError", "Particle", "ParticleSystem",
-    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta",
-    "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SpatialParticles", "Spherical",
-    "State", "Store", "Symbols", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer",
-    "actuation", "add_force", "add_formulation", "add_joint", "add_method", "assemble", "bias_force",
-    "body_accelerations", "body_poses", "body_twists", "casadi_function", "center_of_mass", "centroidal_momentum",
-    "check", "compile", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw",
-    "equations", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
-    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_mass_matrix", "is_planar", "jacobian",
-    "javascript", "jax_function", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "load", "load_mechanism",
-    "load_run", "mass_matrix", "mechanisms", "momentum", "multipliers", "page", "particles", "particles_in_space",
-    "plus", "potential_energy", "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads",
-    "simulate", "subtree_kinetic_energy", "subtree_momentum", "textbook", "torch_function", "undetermined_reactions",
-    "view", "vjp", "weighted_hessian",
+    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Branch", "Branches", "CardanError", "CompiledFunction",
+    "Constraint", "Cylindrical", "Derivatives", "DormandPrince", "Equilibrium", "EquilibriumError", "EquilibriumPath",
+    "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear", "InPlane", "InputError",
+    "Instant", "Integrator", "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "Law",
+    "LinearModel", "LoopError", "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "Particle",
+    "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel",
+    "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
+    "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Target", "Trajectory",
+    "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force",
+    "add_formulation", "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses",
+    "body_twists", "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile",
+    "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations", "equilibrium",
+    "equilibrium_path", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "in_plane",
+    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix", "is_planar",
+    "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy",
+    "linearise", "load", "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes",
+    "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy",
+    "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate",
+    "subtree_kinetic_energy", "subtree_momentum", "textbook", "torch_function", "torch_simulate", "transmission_angle",
+    "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

@@ -1,6 +1,6 @@
 """The command line: `cardan COMMAND`, with a module of `cardan.commands` for each.
 
-Exit status: 0 success, 1 a check or simulation failed, 2 wrong input, 130 interrupted.
+Exit status: 0 success, 1 a check, simulation or search failed, 2 wrong input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from cardan.commands.bench import bench
 from cardan.commands.convert import convert
 from cardan.commands.describe import check, info, mechanisms
 from cardan.commands.equations import equations
+from cardan.commands.equilibrium import equilibrium
+from cardan.commands.kinematics import branches, ik, workspace
+from cardan.commands.linear import linearise, modes
 from cardan.commands.output import say_error
 from cardan.commands.simulate import simulate
 from cardan.commands.textbook import textbook
 from cardan.commands.view import view
-from cardan.errors import CardanError, SimulationError
+from cardan.errors import CardanError, EquilibriumError, SimulationError
 
 app = typer.Typer(
     name="cardan",
@@ -42,7 +45,7 @@ def main() -> None:
                 sys.stdout.flush()
     except CardanError as error:
         say_error(str(error))
-        sys.exit(1 if isinstance(error, SimulationError) else 2)
+        sys.exit(1 if isinstance(error, SimulationError | EquilibriumError) else 2)
     except MemoryError:
         say_error("not enough memory; reduce the number of states or samples")
         sys.exit(1)
@@ -81,7 +84,10 @@ def demo() -> None:
     show()
 
 
-for _command in (demo, info, check, simulate, view, equations, textbook, convert, mechanisms, bench):
+for _command in (
+    demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, view, equations, textbook,
+    convert, mechanisms, bench,
+):  # fmt: skip
     app.command()(_command)
 
 

@@ -64,6 +64,17 @@ class InterruptedRunError(SimulationError, KeyboardInterrupt):
     """A run was interrupted from the keyboard; `partial` has all that was computed until then."""
 
 
+class EquilibriumError(CardanError, RuntimeError):
+    """There is no equilibrium, or not the one that was asked for: what is left, where, and what to try.
+
+    `partial` is the `Equilibrium` of what was found.
+    """
+
+    def __init__(self, message: str, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
 class UnknownNameError(CardanError, KeyError):
     """A body, joint, frame or formulation that does not exist; the message suggests the nearest name."""
 

@@ -23,6 +23,8 @@ from cardan.model.force import FORCES
 
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative", "points")
 NAMES = sorted({*SPATIAL.quantities, *NEWTON_EULER.quantities, *_WHOLE, *CONTRACT})
 PORTS = ("q", "v", "a", "tau", "wrenches", "t")

@@ -11,6 +11,8 @@ from scipy.integrate import solve_ivp
 
 import cardan as cd
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative", "points")
 METHODS: dict[str, dict[str, Any]] = {
     "dormand_prince": {},

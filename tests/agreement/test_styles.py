@@ -12,6 +12,8 @@ import cardan as cd
 
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 sympy = pytest.importorskip("sympy")
 
 

@@ -15,6 +15,8 @@ from cardan import mechanisms
 from cardan.functions.equations import Equations
 from cardan.readable.symbols import Symbols
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 KEYS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative", "points")
 Derived = dict[str, sp.Matrix]
 

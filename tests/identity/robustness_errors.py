@@ -77,7 +77,7 @@ class Interpreted:
                 result[row] = np.array(value).reshape(port.shape)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def watch(self, look: Callable[[tuple[Any, ...]], None]) -> None:
+    def watch(self, look: Callable[[tuple[Any, ...]], None], closely: int = 0) -> None:
         """Only compiled kernels are watched."""
 
 

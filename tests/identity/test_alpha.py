@@ -22,6 +22,8 @@ from cardan.integrate.stepper import Arrival, Outcome
 from ..graphs import WAYS, join_closed
 from ..trees import add_body, random_pose
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 DURATION = 0.5
 
 

@@ -21,6 +21,8 @@ from ..formulations import ALL, parts_of
 from ..graphs import joint_coordinates, pose_of, rates_of
 from ..trees import KINDS, add_body, close, random_pose
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def skew(a: np.ndarray) -> np.ndarray:
     return np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])

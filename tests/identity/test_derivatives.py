@@ -181,10 +181,11 @@ def test_second_derivatives_are_those_of_the_moved_state() -> None:
 
 
 def functions_of_a_state() -> dict[str, Function]:
-    """The public functions of `functions` and `structure` whose first arguments are a model and its configuration."""
+    """The public functions whose first arguments are a model and its configuration; `analysis` searches and judges."""
     public = {name: getattr(cd, name) for name in cd.__all__ if inspect.isfunction(getattr(cd, name))}
-    found = {name: f for name, f in public.items() if f.__module__.split(".")[1] in ("functions", "structure")}
-    return {name: f for name, f in found.items() if [*inspect.signature(f).parameters][:2] == ["model", "q"]}
+    public = {name: f for name, f in public.items() if not f.__module__.startswith("cardan.analysis.")}
+    arguments = {name: [*inspect.signature(f).parameters][:2] for name, f in public.items()}
+    return {name: public[name] for name, first in arguments.items() if first == ["model", "q"] and name != "draw"}
 
 
 def test_no_function_of_a_state_is_without_derivatives() -> None:

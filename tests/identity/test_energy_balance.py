@@ -14,6 +14,8 @@ from cardan.formulation import elements
 from cardan.mechanisms import CATALOGUE, chain, four_bar
 from cardan.structure.projection import Projection
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 TREES = {"bdf": {}, "adams": {}}
 METHODS: dict[str, dict[str, Any]] = {
     "dormand_prince": {}, "rk4": {"step": 1e-3}, "euler": {"step": 2e-5}, "alpha": {"step": 1e-3}, "gear": {}, **TREES,

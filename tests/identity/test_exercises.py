@@ -16,6 +16,8 @@ from cardan.model.tree import GROUND
 
 from ..trees import close, random_rotation, seeds, tree_model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 few = settings(max_examples=20)
 
 

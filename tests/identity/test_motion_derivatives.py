@@ -27,6 +27,12 @@ def four_bar() -> tuple[cd.Model, np.ndarray, np.ndarray]:
     return (model, *cd.assemble(model, model.start(), np.ones(model.nv)))
 
 
+def four_bars() -> tuple[cd.Model, np.ndarray, np.ndarray]:
+    """Three at speeds of their own."""
+    model, q, _ = four_bar()
+    return (model, *cd.assemble(model, np.tile(q, (3, 1)), [[-3.0, 0, 0], [1.0, 0, 0], [3.0, 0, 0]], hold=["A"]))
+
+
 def top() -> tuple[cd.Model, np.ndarray, np.ndarray]:
     """A heavy top: its coordinates are a quaternion."""
     m = cd.Mechanism("top")
@@ -62,7 +68,7 @@ def difference(model: cd.Model, run: Callable[..., cd.Trajectory], q: Any, v: An
     weights = {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}
     each = {n: at(n) for n in (-3, -2, -1, 1, 2, 3)}
     dq, dv, dt = (sum(w * (each[n][i] - each[-n][i]) for n, w in weights.items()) / h for i in range(3))
-    centre = run(model, q, v).q
+    centre = np.nan_to_num(run(model, q, v).q)
     N = cd.equations(model).N(centre)
     return (np.linalg.pinv(N) @ dq[..., None])[..., 0], dv, dt
 
@@ -83,13 +89,14 @@ def agree(run: cd.Trajectory, tolerance: float = 1e-12) -> None:
 
 STOP = cd.Event("stop", lambda s: s.q[0] - 0.5 + 0.1 * s.t, direction=-1)
 NOTED = cd.Event("noted", lambda s: s.q[0] + 0.3 * s.v[0] - 1.5, action="record")
-RAISED = cd.Event("raised", lambda s: s.position("coupler")[1] - 0.36 + 0.01 * s.v[1])
+RAISED = cd.Event("raised", lambda s: s.position("coupler")[1] - 0.36 + 0.01 * s.v[1], direction=1)
+PASSED = cd.Event("passed", lambda s: s.q[2] - 1.555 + 0.002 * s.v[1] - 0.01 * s.t, action="record")
 CASES: dict[str, tuple[Any, float, dict[str, Any]]] = {
     "loop, samples inside steps": (four_bar, 0.5, {"method": "rk4", "step": 0.021}),
     "loop with feedback": (four_bar, 0.1, {"method": cd.SemiImplicitEuler(baumgarte=20.0), "step": 0.002}),
     "a quaternion": (top, 0.3, RK4),
     "time and a break": (pendulum, 0.5, {**RK4, "breaks": [0.2]}),
-    "stop of a loop, by dimensions of its own": (four_bar, 1.0, {**RK4, "events": [RAISED]}),
+    "stops of some loops, after another event": (four_bars, 1.0, {**RK4, "events": [PASSED, RAISED]}),
     "recorded event": (pendulum, 1.0, {**RK4, "events": [NOTED]}),
 }
 
@@ -103,13 +110,14 @@ def test_against_differences_of_the_same_steps(case: str) -> None:
         return cd.simulate(model, duration, q, v, samples=4, assemble=model.has_rows, **how, **more)
 
     found = run(model, q, v, sensitivities=NAMES)
-    assert len(found.events) == len(how.get("events", ()))
+    assert {event.name for event in found.events} == {event.name for event in how.get("events", ())}
     agree(found)
     for name in ("q0", "v0", "parameters"):
         own = found.sensitivity[name]
         wanted = difference(model, run, q, v, name, 0, 1e-4)
+        size = max(1.0, np.abs(own.v[found.valid, :, 0]).max())
         for mine, other in zip((own.q[..., 0], own.v[..., 0], own.t[..., 0]), wanted, strict=True):
-            assert np.abs(mine - other).max() <= 3e-10 * max(1.0, np.abs(own.v[..., 0]).max()), name
+            assert np.abs(mine - other)[found.valid].max() <= 1e-10 * size, name
 
 
 def test_steps_that_a_tolerance_chose_against_differences_with_the_same_steps() -> None:

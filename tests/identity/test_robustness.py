@@ -25,6 +25,8 @@ from ..high_precision import exact, exact_accelerations
 from ..trees import KINDS, floating_model, random_rotation, seeds, state
 from .robustness_errors import exact_answers, interpreted
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 EPS = 2.0**-52  # times the condition: the bound
 JOINT = cd.Revolute(axis=(0, 0, 1))
 

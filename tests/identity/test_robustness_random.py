@@ -18,6 +18,8 @@ from .robustness_errors import Comparison, interpreted
 from .robustness_mechanisms import Case, Part, linkages, rings, trees
 from .test_robustness import elastic, four_bar
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 SIX = Part("free", 0, True, 1e3, 8e3, 1225)
 FOUND = (
     # a reversed joint, kilometres away: rotations and translations differ in size

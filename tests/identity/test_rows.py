@@ -12,6 +12,8 @@ import cardan as cd
 from cardan.mechanisms import bennett, four_bar, slider_crank, stewart_platform
 from cardan.model.joint import TABLE, JointType
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 SIX = ("absolute", "absolute_body", "relative")
 KINDS = {
     "rigid": cd.Rigid(), "revolute": cd.Revolute(), "prismatic": cd.Prismatic(), "screw": cd.Screw(pitch=0.3),

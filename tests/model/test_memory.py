@@ -13,6 +13,8 @@ import pytest
 import cardan as cd
 from cardan.model.memory import KernelSlot, RecentSlot, Slot
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def sprung_chain(links: int) -> cd.Model:
     """A chain that is too long to be unrolled, with springs along its joints."""

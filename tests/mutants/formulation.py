@@ -16,6 +16,7 @@ MUTANTS: list[Mutant] = [
         ("b.c = crm(b.v) @ vJ", "b.c = crm(vJ) @ b.v", "velocity product with the wrong sign"),
         ("b.c = b.c + b.kind.bias(b.q, b.qd)", "b.c = b.c - b.kind.bias(b.q, b.qd)", "rate of the motion subspace with the wrong sign"),
         ("(R, r0 + R @ r)", "(R, r0 - R @ r)", "origins move the other way"),
+        ("p.fx = p.fx + fixed_in_link(b).T @ b.wrench", "p.fx = p.fx + b.wrench", "a wrench on a body acts at its link's frame"),
     ),
     *changes(
         "formulation/spatial_derivatives.py", "identity/test_derivative_recursions.py",
@@ -23,12 +24,23 @@ MUTANTS: list[Mutant] = [
         ("b.Psidd = b.Psidd + crm(b.v) @ by_q + by_q2", "b.Psidd = b.Psidd + by_q2", "derivative by q without the turning of a changing axis"),
         ("2 * across if b.kind.nv == 1 else across + crm(b.v) @ b.S", "2 * across", "derivative by v of a joint with several rates"),
         ("own = -(b.S.T @ turned_force)", "own = 0 * (b.S.T @ turned_force)", "a ball's own force turns with it"),
-        ("own = own + _force_change(b.kind)(b.q, b.f)", "own = own", "derivative by q: the axis on which the force acts does not change"),
-        ("b.P = -2 * b.m * u - cross(w, 2 * b.h)", "b.P = -b.m * u - cross(w, b.h)", "velocity products with half the momentum"),
+        ("own = own + force_change(b.kind)(b.q, b.f)", "own = own", "derivative by q: the axis on which the force acts does not change"),
+        ("P = -2 * m * u - cross(w, 2 * h)", "P = -m * u - cross(w, h)", "velocity products with half the momentum"),
         ("h, K = h + m * r, K + skew(r) @ skew(P)", "h, K = h + m * r, K", "velocity products carried to another origin unchanged"),
         ("y = h + m / 2 * r", "y = h + m * r", "composite inertia about another origin"),
         ("j.Psid.T @ F_B + j.Psidd.T @ F_qdd", "j.Psidd.T @ F_qdd", "derivative by q: rows beyond without velocity products"),
         ("(at.Li + at.Li.T + at.tau_q + at.tau_v).sparsity()", "(at.Li + at.Li.T).sparsity()", "columns lose entries where the mass matrix has none"),
+    ),
+    *changes(
+        "formulation/loop_derivatives.py", "identity/test_loop_derivatives.py",
+        ("g_x + g_p @ crm(v_p) - g_a @ crm(a_p)", "g_x + g_p @ crm(v_p)", "rows change without the parent's acceleration seen from a turning frame"),
+        ("True: g_c - g_a @ crm(v_c)", "True: g_c", "rows change without the child's velocity"),
+        ("w_x, w_x + crf_bar(w)", "w_x, w_x", "a cut joint's force does not move with it against the parent"),
+    ),
+    *changes(
+        "formulation/response.py", "identity/test_loop_derivatives.py",
+        ("self.G @ (self.Y.T @ right.f - right.gamma)", "self.G @ (self.Y.T @ right.f + right.gamma)", "right sides of the rows with the wrong sign"),
+        ("mirrored(self.without_rows(type(self.Li).eye(self.Li.shape[0])) - self.G @ self.Y.T)", "mirrored(self.without_rows(type(self.Li).eye(self.Li.shape[0])))", "unit forces move the tree as if it were open"),
     ),
     *changes(
         "formulation/spatial.py", TREES,
@@ -41,7 +53,6 @@ MUTANTS: list[Mutant] = [
         ("p.IC = p.IC + b.X.congruence(b.IC)  # FX(A2)", "p.IC = p.IC + b.X.inverse.congruence(b.IC)  # FX(A2)", "composite inertia carried the wrong way"),
         ("b.reaction = -(Transform(b.X.factors[:-2]).T @ b.f) if b.kind.backwards else b.f", "b.reaction = b.f", "reaction of a joint met from its child's side is that on the parent"),
         ("b.pA = b.pA - b.fx", "b.pA = b.pA + b.fx", "wrenches act backwards in forward dynamics"),
-        ("p.fx = p.fx + _fixed(b).T @ b.wrench", "p.fx = p.fx + b.wrench", "a wrench on a body acts at its link's frame"),
     ),
     *changes(
         "formulation/newton_euler.py", TREES,

@@ -22,7 +22,10 @@ from cardan.functions.check import CheckRow, Report
 pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
-COMMANDS = ("demo", "info", "check", "simulate", "view", "equations", "textbook", "convert", "mechanisms", "bench")
+COMMANDS = (
+    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace", "view",
+    "equations", "textbook", "convert", "mechanisms", "bench",
+)  # fmt: skip
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
 PIVOT = "joints:\n  A: {type: revolute, axis: [0, 1, 0], parent: ground, child: rod}\n"
@@ -215,6 +218,20 @@ def test_equations_as_text_latex_and_json(cardan: Cardan) -> None:
     assert data["symbols"]["m"] == {"meaning": "mass of rod", "value": 1.0, "unit": "kg"}
 
 
+def test_inverse_kinematics_and_workspace(cardan: Cardan, tmp_path: Path) -> None:
+    """A five-bar reaches a point in four ways; out of reach is status 1; pictures are written."""
+    frame = ("five_bar", "--frame", "left link", "--point", "700mm,0,0")
+    done = cardan("ik", *frame, "--position", "0.4,0.5,0", "--all", "--json")
+    assert done.returncode == 0 and len(done.data["solutions"]) == 4
+    far = cardan("ik", *frame, "--position", "0.4,5,0")
+    assert far.returncode == 1 and "out of reach" in far.stdout
+    assert cardan("workspace", *frame, "--samples", "100", "--plot", "reach.png").returncode == 0
+    assert cardan("branches", "five_bar", "--joint", "A").returncode == 2
+    done = cardan("branches", "five_bar", "--joint", "A", "--hold", "E", "--plot", "branches.svg", "--json")
+    assert {row["kind"] for row in done.data["singular"]} == {"type II"}
+    assert (tmp_path / "reach.png").stat().st_size and (tmp_path / "branches.svg").stat().st_size
+
+
 def test_convert_loses_nothing_to_yaml_and_says_what_to_urdf(cardan: Cardan, tmp_path: Path) -> None:
     there = cardan("convert", str(ARM), "arm.yaml")
     assert there.returncode == 0, there.stderr
@@ -367,7 +384,7 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
     assert "1024 MiB" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["info", "check", "simulate", "view", "equations", "convert"])
+@pytest.mark.parametrize("command", ["info", "check", "simulate", "view", "modes", "linearise", "equations", "convert"])
 def test_a_missing_file_is_asked_for(cardan: Cardan, command: str) -> None:
     """Some versions of typer and click together pass None instead."""
     done = cardan(command)
@@ -442,3 +459,12 @@ def test_equations_as_javascript(cardan: Cardan) -> None:
     assert done.returncode == 0 and "export function mass_matrix(q)" in done.stdout
     done = cardan("equations", "pendulum", "--javascript", "mass_matrix", "--latex")
     assert done.returncode == 2 and "--javascript takes no other option" in " ".join(done.stderr.split())
+
+
+def test_equilibrium_as_table_json_and_plot(cardan: Cardan, tmp_path: Path) -> None:
+    done = cardan("equilibrium", "pendulum", "--start", "pivot=170deg", "--json")
+    assert done.data["kind"] == "unstable" and abs(done.data["q"]["pivot"][0] - np.pi) < 1e-12
+    done = cardan("equilibrium", "pendulum", "--along", "pivot", "--to=0,9", "--out", "path")
+    assert "turning point  4.905 N m" in done.stdout and (tmp_path / "path.png").stat().st_size > 5000
+    done = cardan("equilibrium", "pendulum", "--drive", "pivot=20N*m", "--stable")
+    assert done.returncode == 1 and "along 'pivot' is left" in done.stderr and "(--hold)" in done.stderr

@@ -11,11 +11,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 EXAMPLES = [
-    path for path in sorted((ROOT / "examples").glob("*.py")) if path.stem != "06_attia_multibranch"
-]  # its page
+    pytest.param(path, id=path.stem, marks=pytest.mark.bridges if path.stem[:2] in ("08", "09") else ())
+    for path in sorted((ROOT / "examples").glob("*.py"))
+    if path.stem != "06_attia_multibranch"  # its page
+]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXAMPLES)
 def test_example_runs(path: Path) -> None:
     assert "assert " in path.read_text(encoding="utf-8")
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)

@@ -19,6 +19,8 @@ from cardan.mechanisms import cart_pole, slider_crank, two_body
 from cardan.model import force, joint
 from cardan.model.joint import JointType, reversed_kind
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 
 

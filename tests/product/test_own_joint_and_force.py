@@ -20,6 +20,8 @@ from cardan.model.joint import CYLINDRICAL, PRISMATIC, REVOLUTE, reversed_kind
 
 from ..user_kinds import CURVATURE, HARDENING, PULL, WIRE, Wire, wire
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 FORMULATIONS: list[dict[str, Any]] = [
     {"formulation": "spatial"},
     {"formulation": "newton_euler"},

@@ -236,6 +236,19 @@ def test_too_many_steps() -> None:
         cd.simulate(pendulum().build(), 1000.0, [1.0], max_steps=100)
 
 
+@pytest.mark.parametrize("method", ["rk4", "dormand_prince", "bdf"])
+def test_too_many_steps_where_samples_are_as_close_as_steps(method: str) -> None:
+    """Every interval between samples takes one step or less; the limit is for the whole run."""
+    options = {"step": 0.01} if method == "rk4" else {"max_step": 0.01}
+    run = lambda most: cd.simulate(
+        pendulum().build(), 1.0, [[1.0], [0.5]], samples=101, method=method, max_steps=most, **options
+    )
+    with pytest.raises(cd.SimulationError, match=r"50 steps were not enough; allow more with max_steps") as caught:
+        run(50)
+    assert 0 < caught.value.time < 0.52
+    assert run(100 if method == "rk4" else 1000).time[-1] == 1.0
+
+
 def test_of_a_batch_the_others_go_on() -> None:
     m = pendulum()
     m.drive("motor", "A", lambda t, q, v: ca.sqrt(1.5 - q))

@@ -10,6 +10,8 @@ import cardan
 from cardan.formulation import registry
 from cardan.model import force, joint
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python[^\n]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)

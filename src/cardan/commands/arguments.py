@@ -181,6 +181,29 @@ def start_state(model: Model, start: Sequence[str], rate: Sequence[str]) -> tupl
     return assemble(model, q, still, hold=moving)
 
 
+def by_joint(model: Model, option: str, texts: Sequence[str]) -> dict[str, np.ndarray]:
+    """Numbers of joints by name, from `joint=value,value` given to --start, --rate or --drive."""
+    found: dict[str, np.ndarray] = {}
+    for text in texts:
+        if option == "--drive":
+            joint, values = split_setting(option, text)
+            own = model.v_slice(joint)
+            units = ["N" if unit == "m/s" else "N m" for unit in model.joint(joint).kind.v_units]
+            parts = values.split(",")
+            if len(parts) != own.stop - own.start:
+                raise InputError(f"{option} {text}: joint {joint!r} takes {len(units)} numbers, got {len(parts)}")
+            numbers = [measured(f"{option} {joint}", part, unit) for part, unit in zip(parts, units, strict=True)]
+            into = np.array(numbers)
+        else:
+            whole = model.start() if option == "--start" else np.zeros(model.nv)
+            joint = _place(model, option, text, whole)
+            into = whole[model.q_slice(joint) if option == "--start" else model.v_slice(joint)]
+        if joint in found:
+            raise InputError(f"{option} gives joint {joint!r} twice")
+        found[joint] = into if len(into) > 1 else into[0]
+    return found
+
+
 def _place(model: Model, option: str, text: str, into: np.ndarray) -> str:
     """Store the numbers of `joint=value,value` in the array and return the name of the joint."""
     joint, values = split_setting(option, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +22,13 @@ T = TypeVar("T")
 OPTIONS = {
     "simulate: ": "",
     "pass overwrite=True": "give --force",
+    "equilibrium: ": "",
+    "equilibrium_path: ": "",
+    "(q=)": "(--start)",
+    "(hold=)": "(--hold)",
+    "(tau=, a spring, ": "(--drive, a spring, ",
+    "solve_for=": "--solve-for",
+    ", or allow more (iterations=)": "",
     "load: ": "",
     "simplify=False": "--plain",
     "step=1e-3 (s)": "--step 1ms",
@@ -51,6 +59,19 @@ def tracked(items: Sequence[T], what: str) -> Iterator[T]:
     from rich.progress import track
 
     yield from track(items, what, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def steps_shown(what: str) -> Iterator[Callable[[float], None]]:
+    """A function that takes how far a task is, 0 to 1, with a progress bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda done: bar.update(task, completed=max(0.0, min(1.0, done)))
 
 
 def say_error(sentence: str) -> None:

@@ -13,15 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from math import prod
+from typing import TYPE_CHECKING
 
 from cardan.algebra.matrix import Matrix, stack
 from cardan.formulation.dynamics import constraint_rows, inverse_dynamics, parts_at
-from cardan.formulation.formulation import Formulation, tree_rates
+from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape
+from cardan.formulation.recursion import Recursion
+from cardan.formulation.response import MANY, Changes, in_stages
+from cardan.formulation.spatial_products import curved_by_recursion, pulled_recursion, pushed_recursion
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
+
+if TYPE_CHECKING:
+    from cardan.program.stages import Stages
 
 CHARTS = ("tangent", "coordinates", "independent")
 PARAMETERS = "parameters"
@@ -29,10 +35,11 @@ PARAMETERS = "parameters"
 
 @dataclass(frozen=True)
 class By:
-    """What is differentiated by: names of inputs, or "parameters"; and the chart of `q`."""
+    """What is differentiated by: names of inputs, or "parameters"; the chart of `q`, and its coordinates if chosen."""
 
     names: tuple[str, ...]
     chart: str = "tangent"
+    coordinates: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -59,32 +66,131 @@ def differentiated(quantity: Quantity, by: By, model: Model) -> Quantity:
     return Quantity(f"{by.key} {quantity.name}", quantity.inputs, tuple(outputs), write=write, shapes=quantity.shapes)
 
 
+# The answer of equations of motion: the equations are differentiated, not the solving.
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The answer `y = (a, lam)` of equations of motion, and their `rest` (nv + rows,) at symbols `y0` in its place.
+
+    At the answer the rest `f - M a - J^T lam`, `gamma - J a` vanishes for every state. So its derivative at fixed `y`
+    is what the same equations give as the derivative of the answer: one solution a column, with the factors at hand,
+    and none of the solving is differentiated.
+    """
+
+    solves: tuple[TreeFormulation, tuple[int, ...]]
+    parts: Parts
+    inputs: Inputs
+    y: Matrix
+    y0: Matrix
+    rest: Matrix
+
+    def solve(self, B: Matrix) -> Matrix:
+        """`y` (nv + rows, n) for other right sides, the columns of `B`; the equations are symmetric."""
+        import casadi as ca
+
+        nv, (formulation, rows) = self.parts.model.nv, self.solves
+        return ca.vertcat(*formulation.solve_for(self.parts, rows, B[:nv, :], B[nv:, :]))
+
+    def at(self, expressions: Sequence[Matrix], z0: Matrix, z: Matrix) -> list[Matrix]:
+        """Expressions of `y0` and `z0` where these are the answer and `z`."""
+        import casadi as ca
+
+        symbols = [x for x in (*self.inputs.values(), self.y0, z0) if x.numel()]
+        values = [x for x in (*self.inputs.values(), self.y, z) if x.numel()]
+        return list(ca.Function("at", symbols, [*expressions]).call(values))
+
+
+def _answer(model: Model, solves: tuple[TreeFormulation, tuple[int, ...]], inputs: Inputs) -> _Answer:
+    import casadi as ca
+
+    formulation, rows = solves
+    parts = parts_at(model, formulation, inputs)
+    kept = parts.rows.kept(rows)
+    y0 = ca.SX.sym("y", model.nv + len(rows))
+    a0, lam0 = y0[: model.nv], y0[model.nv :]
+    rest = ca.vertcat(formulation.missing_force(parts, a0) - kept.J.T @ lam0, kept.gamma - kept.J @ a0)
+    return _Answer(solves, parts, inputs, ca.vertcat(*formulation.solve(parts, rows)), y0, rest)
+
+
 def forward_dynamics_by(
     formulation: TreeFormulation, rows: Sequence[int], quantity: Quantity, by: By, model: Model
 ) -> Quantity:
-    """Forward dynamics in the tree's coordinates, with derivatives of the equations that the answer solves.
-
-    At the answer `a`, `lam` the rest `f - M a - J^T lam`, `gamma - J a` vanishes for every state. So its derivative at
-    fixed `a`, `lam` is what the same equations give as the derivative of the answer: one solution a column, with the
-    factors at hand, and none of the solving is differentiated.
-    """
+    """Forward dynamics in the tree's coordinates, with derivatives of the equations that the answer solves."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        answer, right = changes_at(model, inputs)
+        return [answer.y[: model.nv], *formulation.solve_many(answer.parts, rows, right)]
+
+    def stages(model: Model, inputs: Inputs) -> Stages | None:
+        answer, right = changes_at(model, inputs)
+        given = formulation.factors(answer.parts, rows)
+        return None if given is None else in_stages([*inputs.values()], answer.y[: model.nv], given, right)
+
+    def changes_at(model: Model, inputs: Inputs) -> tuple[_Answer, list[Changes]]:
+        """The answer of the equations, and by each name what their rest changes by."""
         import casadi as ca
 
-        parts = parts_at(model, formulation, inputs)
-        a, lam = formulation.solve(parts, rows)
-        kept = parts.rows.kept(rows)
-        a0, lam0 = ca.SX.sym("a", model.nv), ca.SX.sym("lam", len(rows))
-        rest = ca.vertcat(formulation.missing_force(parts, a0) - kept.J.T @ lam0, kept.gamma - kept.J @ a0)
-        columns = [_derivative(model, rest, inputs, name, by.chart) for name in by.names]
-        symbols = [x for x in inputs.values() if x.numel()]
-        at = ca.Function("rest", [*symbols, a0, lam0], [ca.horzcat(*columns)])(*symbols, a, lam)
-        D = formulation.solve_many(parts, rows, at[: model.nv, :], at[model.nv :, :])
-        return [a, *ca.horzsplit(D, [0, *accumulate(column.shape[1] for column in columns)])]
+        nv, answer = model.nv, _answer(model, (formulation, tuple(rows)), inputs)
+        known = known_changes(answer)
+        left = [name for name in by.names if name not in known]
+        columns = [_derivative(model, answer.rest, inputs, name, by.chart) for name in left]
+        found = answer.at(columns, ca.SX(0, 1), ca.SX(0, 1)) if left else []
+        known |= {name: Changes(x[:nv, :], x[nv:, :]) for name, x in zip(left, found, strict=True)}
+        return answer, [known[name] for name in by.names]
+
+    def known_changes(answer: _Answer) -> dict[str, Changes]:
+        """What the formulation itself knows."""
+        wanted = {name for name in by.names if name == "v" or (name == "q" and by.chart == "tangent")}
+        a, lam = answer.y[: model.nv], answer.y[model.nv :]
+        found = formulation.equation_changes(answer.parts, rows, a, lam) if wanted else None
+        return {} if found is None else {name: x for name, x in zip("qv", found, strict=True) if name in wanted}
 
     found = differentiated(quantity, by, model)
-    return replace(found, write=write)
+    return replace(found, write=write, stages=stages if model.nv >= MANY else None)
+
+
+def _pushed_answer(model: Model, answer: _Answer, names: tuple[str, ...]) -> list[Matrix]:
+    """Accelerations and their rate along directions."""
+    import casadi as ca
+
+    rates = [ca.jtimes(answer.rest, *_direction(model, answer.inputs, name)) for name in names]
+    along = answer.at([sum(rates[1:], rates[0])], ca.SX(0, 1), ca.SX(0, 1))[0]
+    return [answer.y[: model.nv], answer.solve(along)[: model.nv]]
+
+
+def _pulled_answer(model: Model, answer: _Answer, names: tuple[str, ...]) -> list[Matrix]:
+    """Accelerations `a`, and the gradients of `w . a`: those of `z . rest` with `z` the answer for `w`."""
+    import casadi as ca
+
+    z0, z = _weights(answer)
+    found = answer.at(_gradients(model, ca.dot(z0, answer.rest), answer.inputs, names), z0, z)
+    return [answer.y[: model.nv], *found]
+
+
+def _curved_answer(model: Model, answer: _Answer, names: tuple[str, ...]) -> Matrix:
+    """Second derivatives of `w . a`: with `G` the gradients of `z . rest`, `G_x + G_y y_x + (G_y y_x)^T`.
+
+    `y_x` is the derivative of the answer. The last part is that of `z`, which solves the same equations for `w`.
+    """
+    import casadi as ca
+
+    inputs = answer.inputs
+    z0, z = _weights(answer)
+    G = ca.vertcat(*_gradients(model, ca.dot(z0, answer.rest), inputs, names))
+    columns = [_derivative(model, answer.rest, inputs, name, "tangent") for name in names]
+    G_x, G_y, rest_x = answer.at(
+        [_second(model, G, inputs, names), ca.jacobian(G, answer.y0), ca.horzcat(*columns)], z0, z
+    )
+    return G_x + 2 * G_y @ answer.solve(rest_x)  # up to the part that is not symmetric
+
+
+def _weights(answer: _Answer) -> tuple[Matrix, Matrix]:
+    """Symbols `z0`, and the answer `z` for the weights `w` of the accelerations."""
+    import casadi as ca
+
+    w = answer.inputs["w"]
+    return ca.SX.sym("z", answer.y.shape[0]), answer.solve(ca.vertcat(w, ca.SX(answer.y.shape[0] - w.shape[0], 1)))
 
 
 def rest_of_drives(model: Model, formulation: Formulation) -> Quantity:
@@ -118,54 +224,57 @@ def _derivative(model: Model, value: Matrix, inputs: Inputs, name: str, chart: s
     return D
 
 
-def tangent(model: Model, q: Matrix) -> Matrix:
-    """`N` (nq, nv) with `qdot = N(q) v`: the directions in which `q` can move."""
-    import casadi as ca
-
-    v = ca.SX.sym("v", model.nv)
-    return ca.jacobian(tree_rates(model, q, v), v)
-
-
 # Products with derivatives, without the derivative itself.
 
 
 def pushed(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity:
     """Values, then their rates `d{output}` along directions: inputs `d{name}`, for `q` rates (nv,), come last."""
-    shapes = _shapes(quantity, model)
+    shapes, solves = _shapes(quantity, model), quantity.solves
     along = {f"d{name}": (model.nv,) if name == "q" else _shape_by(shapes, name, model) for name in names}
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
 
+        if solves is not None:
+            return _pushed_answer(model, _answer(model, solves, inputs), names)
         values = quantity.graph(model, inputs)
         rates = []
         for value in values:
             x = ca.vec(value.T)
             total = type(x)(*x.shape)
             for name in names:
-                total = total + ca.jtimes(x, *_direction(model, inputs, name, inputs[f"d{name}"]))
+                total = total + ca.jtimes(x, *_direction(model, inputs, name))
             rates.append(ca.reshape(total, value.shape[1], value.shape[0]).T)
         return values + rates
 
     outputs = (*quantity.outputs, *((f"d{label}", shape) for label, shape in quantity.outputs))
-    return Quantity(
+    found = Quantity(
         f"pushed {' '.join(names)} {quantity.name}", (*quantity.inputs, *along), outputs, write=write,
         shapes=shapes | along,
     )  # fmt: skip
+    return _by_recursion(found, pushed_recursion(quantity, names))
 
 
 def pulled(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity:
     """The value, then the gradients `w_{name}` of `w . value`; the weights `w`, of the value's shape, come last."""
-    shapes = _shapes(quantity, model) | {"w": quantity.outputs[0][1](model)}
+    shapes, solves = _shapes(quantity, model) | {"w": quantity.outputs[0][1](model)}, quantity.solves
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        if solves is not None:
+            return _pulled_answer(model, _answer(model, solves, inputs), names)
         value = quantity.graph(model, inputs)[0]
-        return [value, *(_gradient(model, _weighed(value, inputs["w"]), inputs, name) for name in names)]
+        return [value, *_gradients(model, _weighed(value, inputs["w"]), inputs, names)]
 
     outputs = (quantity.outputs[0], *((f"w_{name}", _columns(quantity, model, name)) for name in names))
-    return Quantity(
+    found = Quantity(
         f"pulled {' '.join(names)} {quantity.name}", (*quantity.inputs, "w"), outputs, write=write, shapes=shapes
     )
+    return _by_recursion(found, pulled_recursion(quantity, names))
+
+
+def _by_recursion(product: Quantity, recursion: Recursion | None) -> Quantity:
+    """A product by a recursion of its own, if there is one: fewer operations, and it can be looped."""
+    return product if recursion is None else replace(product, recursion=recursion, write=None)
 
 
 def curved(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity:
@@ -175,15 +284,19 @@ def curved(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity
     that is the symmetric part of the derivative of the gradient, each along the tangent.
     """
     shapes = _shapes(quantity, model) | {"w": quantity.outputs[0][1](model)}
-    counts = [_columns(quantity, model, name)(model)[0] for name in names]
-    n = sum(counts)
+    n = sum(_columns(quantity, model, name)(model)[0] for name in names)
+    by_recursion, solves = curved_by_recursion(quantity, names), quantity.solves
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        import casadi as ca
+        if by_recursion is not None:
+            H = by_recursion(model, inputs, names)
+        elif solves is not None:
+            H = _curved_answer(model, _answer(model, solves, inputs), names)
+        else:
+            scalar = _weighed(quantity.graph(model, inputs)[0], inputs["w"])
+            import casadi as ca
 
-        scalar = _weighed(quantity.graph(model, inputs)[0], inputs["w"])
-        gradient = ca.vertcat(*(_gradient(model, scalar, inputs, name) for name in names))
-        H = ca.horzcat(*(_derivative(model, gradient, inputs, name, "tangent") for name in names))
+            H = _second(model, ca.vertcat(*_gradients(model, scalar, inputs, names)), inputs, names)
         return [(H + H.T) / 2]
 
     return Quantity(
@@ -211,8 +324,20 @@ def _gradient(model: Model, scalar: Matrix, inputs: Inputs, name: str) -> Matrix
     return tangent(model, x).T @ g if name == "q" else g
 
 
-def _direction(model: Model, inputs: Inputs, name: str, d: Matrix) -> tuple[Matrix, Matrix]:
-    """An input as a column, and the rate of its numbers along a direction."""
+def _gradients(model: Model, scalar: Matrix, inputs: Inputs, names: tuple[str, ...]) -> list[Matrix]:
+    return [_gradient(model, scalar, inputs, name) for name in names]
+
+
+def _second(model: Model, gradients: Matrix, inputs: Inputs, names: tuple[str, ...]) -> Matrix:
+    """Derivative of stacked gradients along the tangent."""
+    import casadi as ca
+
+    return ca.horzcat(*(_derivative(model, gradients, inputs, name, "tangent") for name in names))
+
+
+def _direction(model: Model, inputs: Inputs, name: str) -> tuple[Matrix, Matrix]:
+    """An input as a column, and the rate of its numbers along its direction."""
+    d = inputs[f"d{name}"]
     if name == PARAMETERS:
         return inputs["p"], d
     x = inputs[name]

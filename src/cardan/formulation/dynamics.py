@@ -6,16 +6,21 @@ contract: `rows` are the numbers of the constraint rows kept, an independent set
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from cardan.algebra.matrix import Matrix, constant, dot, segment, stack, zeros
+from cardan.algebra.matrix import Matrix, constant, dot, eye, segment, stack, zeros
 from cardan.formulation import elements
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
-from cardan.formulation.kinematics import kinematics_of_tree
+from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
+from cardan.formulation.recursion import Nodes
+from cardan.formulation.tree import TreeFormulation, stacked_drives
+from cardan.model.force import BodyPose
 from cardan.model.model import Model
 from cardan.model.plane import in_plane
+from cardan.model.tree import GROUND
 
 
 def parts_at(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
@@ -33,7 +38,8 @@ def forward_dynamics(model: Model, formulation: Formulation, rows: Sequence[int]
         parts = parts_at(model, formulation, inputs)
         return [formulation.tree_accelerations(parts, formulation.solve(parts, rows)[0])]
 
-    return Quantity("forward_dynamics", _ports(model, loaded), (("a", per_velocity),), write=write)
+    solves = (formulation, tuple(rows)) if isinstance(formulation, TreeFormulation) else None
+    return Quantity("forward_dynamics", _ports(model, loaded), (("a", per_velocity),), write=write, solves=solves)
 
 
 def motion_and_power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
@@ -269,6 +275,57 @@ def element_power(model: Model) -> Quantity:
         return [elements.element_power(kinematics_of_tree(model, inputs["q"], inputs["v"]), time_of(inputs))]
 
     return Quantity("element_power", ("q", "v", *time_port(model)), (("P", fixed()),), write=write)
+
+
+def joint_loads(model: Model) -> Quantity:
+    """Forces (nv,) of the force elements in the joints of a tree."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        q, v = inputs["q"], inputs["v"]
+        kin = Kinematics(model, Nodes([], [], None), q, v)  # of the joints alone
+        return [stacked_drives(model, elements.joint_forces(kin, time_of(inputs)), q)]
+
+    return Quantity("joint_loads", ("q", "v", *time_port(model)), (("Q", per_velocity),), write=write)
+
+
+def loaded_bodies(model: Model) -> list[int]:
+    """The bodies that force elements act between, in the order of the model."""
+    return sorted({b for force in model.forces if force.kind.on == "bodies" for b in force.on if b != GROUND})
+
+
+@dataclass(frozen=True)
+class _GivenBodies(Kinematics):
+    """Some bodies whose poses and twists are given."""
+
+    given: Mapping[int, tuple[BodyPose, Matrix]] = field(default_factory=dict)
+
+    def pose(self, b: int) -> BodyPose:
+        """As given."""
+        return self.given[b][0]
+
+    def twist(self, b: int) -> Matrix:
+        """As given."""
+        return self.given[b][1]
+
+
+def body_loads(model: Model) -> Quantity:
+    """Wrenches (k, 6) on the k bodies of `loaded_bodies` from their poses (k, 16), row by row, and twists (k, 6)."""
+    bodies = loaded_bodies(model)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        poses, twists = inputs["poses"], inputs["twists"]
+        t = inputs["t"] if "t" in inputs else zeros(1, 1, poses)
+        given = {GROUND: (BodyPose(eye(3, poses), zeros(3, None, poses)), zeros(6, None, poses))}
+        for k, b in enumerate(bodies):
+            row = poses[k, :]
+            R, r = stack(*(row[4 * i : 4 * i + 3] for i in range(3))), stack(*(row[4 * i + 3] for i in range(3)))
+            given[b] = BodyPose(R, r), twists[k, :].T
+        found = elements.body_wrenches(_GivenBodies(model, Nodes([], [], None), given=given), t)
+        return [stack(*(found[b].T for b in bodies))]
+
+    k = len(bodies)
+    shapes: dict[str, Shape] = {"poses": (k, 16), "twists": (k, 6), **{name: () for name in time_port(model)}}
+    return Quantity("body_loads", tuple(shapes), (("W", fixed(k, 6)),), write=write, shapes=shapes)
 
 
 def element_potential() -> Quantity:

@@ -296,6 +296,14 @@ def tree_rates(model: Model, q: Matrix, v: Matrix) -> Matrix:
     return stack(*parts) if parts else q
 
 
+def tangent(model: Model, q: Matrix) -> Matrix:
+    """`N` (nq, nv) with `qdot = N(q) v`: the directions in which `q` can move."""
+    import casadi as ca
+
+    v = ca.SX.sym("v", model.nv)
+    return ca.jacobian(tree_rates(model, q, v), v)
+
+
 # Reactions, from the multipliers and from the balance of what is beyond a joint.
 
 

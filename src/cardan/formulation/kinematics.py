@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, zeros
-from cardan.algebra.spatial import crm, shift_of
+from cardan.algebra.spatial import Transform, crm, shift_of, shifted, turned
 from cardan.formulation.measured_joint import MeasuredJoint, fixed_transform, frame_in_link, measure, near
 from cardan.formulation.recursion import Node, Nodes, Recursion, Sweep, run
 from cardan.model.force import BodyPose
@@ -50,6 +50,16 @@ def _moved(R: Matrix, r0: Matrix, F: Matrix) -> tuple[Matrix, Matrix]:
     """Axes and origin after a factor `[E 0; -E r x E]`, of which either E is 1 or r is 0."""
     r = shift_of(F)
     return (R @ F[:3, :3].T, r0) if r is None else (R, r0 + R @ r)
+
+
+def fixed_in_link(b: Node) -> Transform:
+    """Motion transform from a link to a body fixed in it."""
+    return Transform((turned(b.E), shifted(b.r)))
+
+
+def body_wrench(b: Node, p: Node) -> None:
+    """A wrench on a body, carried to its link."""
+    p.fx = p.fx + fixed_in_link(b).T @ b.wrench
 
 
 def motion(b: Node, p: Node) -> None:

@@ -87,13 +87,18 @@ def _left_inverse(S: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class MeasuredJoint:
-    """A joint measured between two links: its rows, and the transforms that take motion from the links to M."""
+    """A joint measured between two links: its rows, and the transforms that take motion from the links to M.
+
+    `R`, `p` are the pose of M in F.
+    """
 
     rows: JointRows
     parent: int
     child: int
     X_p: Transform
     X_c: Transform
+    R: Matrix
+    p: Matrix
 
     def on_links(self, force: Matrix) -> tuple[tuple[int, Matrix], tuple[int, Matrix]]:
         """Forces (6, k) on the child at M, and backwards on the parent, in the links' components at their origins."""
@@ -128,8 +133,8 @@ def measure(model: Model, nodes: Nodes, j: int) -> MeasuredJoint:
     R_M, r_M = c.R @ constant(M.rotation), c.r0 + c.R @ constant(M.position)
     X_c = fixed_transform(M)
     X_p = Transform((turned(R_M.T @ p.R), shifted(p.R.T @ (r_M - p.r0))))
-    rows = joint_rows(joint.kind, R_F.T @ R_M, R_F.T @ (r_M - r_F), X_c @ c.v, X_p @ p.v)
-    return MeasuredJoint(rows, ip, ic, X_p, X_c)
+    R, shift = R_F.T @ R_M, R_F.T @ (r_M - r_F)
+    return MeasuredJoint(joint_rows(joint.kind, R, shift, X_c @ c.v, X_p @ p.v), ip, ic, X_p, X_c, R, shift)
 
 
 def principal(x: Matrix, period: float = 2 * pi) -> Matrix:

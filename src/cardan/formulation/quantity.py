@@ -21,6 +21,7 @@ from cardan.model.model import Model
 from cardan.model.tree import GROUND
 
 if TYPE_CHECKING:
+    from cardan.formulation.tree import TreeFormulation
     from cardan.program.stages import Stages
 
 Shape = tuple[int, ...]
@@ -37,14 +38,20 @@ class Quantity:
     recursion: Recursion | None = None
     finish: Callable[[Model, list[Matrix]], list[Matrix]] | None = None
     write: Callable[[Model, Inputs], list[Matrix]] | None = None
-    stages: Callable[[Model, Inputs], Stages] | None = None
-    """The same as `write` in stages, for compiling, where that is better; the inputs have "p" last if there are any."""
+    stages: Callable[[Model, Inputs], Stages | None] | None = None
+    """The same as `write` in stages, for compiling, where that is better (None where it is not).
+
+    The inputs have "p" last if there are any.
+    """
     most_climbs: int | None = None
     """From how many steps of climbs on (`climbs`) it is looped or put together, though the model is not large."""
     put_together: Callable[..., tuple[np.ndarray, ...]] | None = None
     """For large models: the results from arrays, and first a function that gives the kernel of another quantity."""
     shapes: dict[str, Shape] | None = None
     """Shapes of the inputs where they are not those of `port_shape`."""
+    solves: tuple[TreeFormulation, tuple[int, ...]] | None = None
+    """Whose equations of motion it is the answer of, and the numbers of their rows, where these can be differentiated
+    in place of the answer: `formulation.derivative`."""
 
     def input_shape(self, model: Model, port: str) -> Shape:
         """Shape of an input array."""

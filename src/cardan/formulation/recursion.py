@@ -37,7 +37,10 @@ SHAPES = {
 }
 
 # Inputs of a recursion: attribute of the node, and the name of the port it comes from.
-JOINT_INPUTS = {"q": "q", "qd": "v", "qdd": "a", "tau": "tau"}
+JOINT_INPUTS = {
+    "q": "q", "qd": "v", "qdd": "a", "tau": "tau",
+    "mu": "w", "weight": "w", "dq": "dq", "dqd": "dv", "dqdd": "da", "dforce": "dtau",  # of `spatial_products`
+}  # fmt: skip
 BODY_INPUTS = {"wrench": "wrenches"}
 
 

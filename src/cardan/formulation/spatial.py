@@ -12,6 +12,7 @@ Equations: F6(2), F6(3), F6(4), F6(5), F6(6), F6(7); FX(A2), FX(B3), FX(C1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
@@ -29,10 +30,13 @@ from cardan.algebra.spatial import (
     turned,
 )
 from cardan.formulation.armature import drive_force, not_carried, own_columns, rotor_energy, with_own
-from cardan.formulation.kinematics import joint, pose, velocity
+from cardan.formulation.formulation import Parts
+from cardan.formulation.kinematics import body_wrench, fixed_in_link, joint, pose, velocity
+from cardan.formulation.loop_derivatives import equation_changes, has_only_cut_joints
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_body, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, run
-from cardan.formulation.spatial_derivatives import FORWARD, INVERSE
+from cardan.formulation.response import Changes
+from cardan.formulation.spatial_derivatives import FORWARD, INVERSE, INVERSE_LOADED, changed_motion
 from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, totals
 from cardan.model.joint import configuration_rate
 from cardan.model.model import Model
@@ -204,6 +208,18 @@ def axes(b: Node, p: Node) -> None:
     b.axes = (shifted(-b.r0) @ S).T
 
 
+def changed_axes(b: Node, p: Node) -> None:
+    """As `axes`; also by how much a unit of each coordinate changes the velocities and accelerations beyond.
+
+    These are `Psid`, `Psidd` and `Omega` of `formulation.spatial_derivatives`.
+    """
+    pose(b, p)
+    changed_motion(b, p)
+    to_ground = shifted(-b.r0) @ turned(b.R)
+    b.axes, b.Psid0 = (to_ground @ b.S).T, (to_ground @ b.Psid).T
+    b.Psidd0, b.Omega0 = (to_ground @ b.Psidd).T, (to_ground @ b.Omega).T
+
+
 def body_pose(b: Node, p: Node) -> None:
     """A body fixed to its link: homogeneous matrix."""
     import casadi as ca
@@ -214,21 +230,12 @@ def body_pose(b: Node, p: Node) -> None:
 
 def body_twist(b: Node, p: Node) -> None:
     """A body fixed to its link: its velocity in its own frame."""
-    b.v = _fixed(b) @ p.v
+    b.v = fixed_in_link(b) @ p.v
 
 
 def body_acceleration(b: Node, p: Node) -> None:
     """A body fixed to its link: its spatial acceleration in its own frame."""
-    b.a = _fixed(b) @ p.a
-
-
-def body_wrench(b: Node, p: Node) -> None:
-    """A wrench on a body, carried to its link."""
-    p.fx = p.fx + _fixed(b).T @ b.wrench
-
-
-def _fixed(b: Node) -> Transform:
-    return Transform((turned(b.E), shifted(b.r)))
+    b.a = fixed_in_link(b) @ p.a
 
 
 def acceleration_out(b: Node, p: Node) -> None:
@@ -324,6 +331,11 @@ JOINT_AXES = Recursion(
     "joint_axes", ("q",), BODY_POSES.shared, (Sweep(_OUT, axes),), (Output("axes", "axes", "joint", (6,)),),
     ground={"R": "identity"},
 )  # fmt: skip
+CHANGED_AXES = Recursion(
+    "changed_axes", ("q", "qd", "qdd"), {**BODY_POSES.shared, **_MOTION}, (Sweep(_OUT, changed_axes),),
+    (Output("axes", "axes", "joint", (6,)), Output("Psid", "Psid0", "joint", (6,)),
+     Output("Psidd", "Psidd0", "joint", (6,)), Output("Omega", "Omega0", "joint", (6,))), ground={"R": "identity"},
+)  # fmt: skip
 BODY_TWISTS = Recursion(
     "body_twists", ("q", "qd"), {"v": "vector6"},
     (Sweep(_OUT, velocity), Sweep("bodies_down", body_twist)), (Output("v", "v", "body", (6,)),),
@@ -352,6 +364,7 @@ class Spatial(TreeFormulation):
         ),
         *joint_space_quantities(INVERSE_DYNAMICS, INVERSE_DYNAMICS_LOADED, MASS_MATRIX),
         INVERSE,
+        INVERSE_LOADED,
         FORWARD,
         Quantity("coriolis_matrix", ("q", "v"), (("C", square),), CORIOLIS_MATRIX),
         *totals(
@@ -370,8 +383,20 @@ class Spatial(TreeFormulation):
         Quantity("body_poses", ("q",), (("pose", per_body(16)),), BODY_POSES),
         Quantity("body_twists", ("q", "v"), (("v", per_body(6)),), BODY_TWISTS),
         Quantity("joint_axes", ("q",), (("axes", lambda model: (model.nv, 6)),), JOINT_AXES),
+        Quantity(
+            "changed_axes", ("q", "v", "a"),
+            tuple((name, lambda model: (model.nv, 6)) for name in ("axes", "Psid", "Psidd", "Omega")), CHANGED_AXES,
+        ),
         Quantity("body_accelerations", ("q", "v", "a"), (("a", per_body(6)),), BODY_ACCELERATIONS),
     )  # fmt: skip
+
+    def equation_changes(
+        self, parts: Parts, kept: Sequence[int], a: Matrix, lam: Matrix
+    ) -> tuple[Changes, Changes] | None:
+        """By a recursion and from the two sides of each cut joint, where nothing else ties links together."""
+        if type(self) is not Spatial or not has_only_cut_joints(parts.model):
+            return None
+        return equation_changes(parts, kept, a, lam)
 
 
 SPATIAL = Spatial()

@@ -37,6 +37,7 @@ Equations: F6(2), F6(3), F6(4); FX(A2), FX(B3), FX(C1).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,7 +49,7 @@ from cardan.algebra.matrix import Matrix, eye, mirrored, stack, zeros
 from cardan.algebra.rotation import cross, skew
 from cardan.algebra.spatial import crf_bar, crm, first_moment, rigid_inertia, rotated_back, shift_of
 from cardan.formulation.armature import drive_force, not_carried, own_columns, with_own
-from cardan.formulation.kinematics import joint
+from cardan.formulation.kinematics import body_wrench, joint
 from cardan.formulation.quantity import Inputs, Quantity, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, unroll
 from cardan.model.joint import Kind, configuration_rate
@@ -63,6 +64,18 @@ if TYPE_CHECKING:
 def changes_out(b: Node, p: Node) -> None:
     """Outwards: motion of each body, its force, and how both change with its joint."""
     joint(b, p)
+    changed_motion(b, p)
+    _own_sums(b)
+
+
+def changes_out_loaded(b: Node, p: Node) -> None:
+    """As `changes_out`, with external force, which turns with the body."""
+    changes_out(b, p)
+    b.f = b.f - b.fx
+
+
+def changed_motion(b: Node, p: Node) -> None:
+    """Motion of a body, and how it changes with its joint."""
     v_p, a_p = b.X @ p.v, b.X @ p.a
     b.v = v_p + b.S @ b.qd  # FX(C1)
     across = crm(v_p) @ b.S
@@ -70,26 +83,31 @@ def changes_out(b: Node, p: Node) -> None:
     b.Psid, b.Omega = across, 2 * across if b.kind.nv == 1 else across + crm(b.v) @ b.S
     b.Psidd = crm(a_p) @ b.S
     if not b.S.is_constant():
-        by_q, by_q2, by_qd = _subspace_changes(b.kind)(b.q, b.qd, b.qdd)
+        by_q, by_q2, by_qd = subspace_changes(b.kind)(b.q, b.qd, b.qdd)
         b.Psid, b.Omega = b.Psid + by_q, b.Omega + by_qd
         b.Psidd = b.Psidd + crm(b.v) @ by_q + by_q2
     if b.kind.bias is not None:
         b.a = b.a + b.kind.bias(b.q, b.qd)  # F6(3)
     b.Psidd = b.Psidd + crm(v_p) @ b.Psid
-    _own_sums(b)
 
 
 def _own_sums(b: Node) -> None:
     """What a body adds to the sums: its force, inertia and velocity products."""
-    w, u, wd, ud = b.v[:3], b.v[3:], b.a[:3], b.a[3:]
     b.m, b.h, b.J = b.I[3, 3], first_moment(b.I), b.I[:3, :3]
-    b.K = skew(w) @ (2 * b.J - (b.J[0, 0] + b.J[1, 1] + b.J[2, 2]) * eye(3, w)) - skew(2 * b.h) @ skew(u)
-    b.P = -2 * b.m * u - cross(w, 2 * b.h)
-    n = b.J @ wd + cross(b.h, ud) + b.K @ (w / 2)
-    b.f = stack(n, b.m * ud + cross(wd, b.h) + cross(b.P, w / 2))  # I a + B v: F6(2) of a moving body
+    b.f, b.K, b.P = force_and_products(b)
 
 
-def _subspace_changes(kind: Kind) -> casadi.Function:
+def force_and_products(b: Node) -> tuple[Matrix, Matrix, Matrix]:
+    """The force (6,) that a body needs, and its velocity products `K` (3, 3) and `P` (3,)."""
+    w, u, wd, ud = b.v[:3], b.v[3:], b.a[:3], b.a[3:]
+    m, h, J = b.I[3, 3], first_moment(b.I), b.I[:3, :3]
+    K = skew(w) @ (2 * J - (J[0, 0] + J[1, 1] + J[2, 2]) * eye(3, w)) - skew(2 * h) @ skew(u)
+    P = -2 * m * u - cross(w, 2 * h)
+    n = J @ wd + cross(h, ud) + K @ (w / 2)
+    return stack(n, m * ud + cross(wd, h) + cross(P, w / 2)), K, P  # I a + B v: F6(2) of a moving body
+
+
+def subspace_changes(kind: Kind) -> casadi.Function:
     """Of a joint whose `S` depends on q: `(S qd)'`, `(S qdd + Sdot qd)'` and `d(Sdot qd)/d qd`, (6, nv) each."""
     import casadi as ca
 
@@ -99,7 +117,7 @@ def _subspace_changes(kind: Kind) -> casadi.Function:
     return ca.Function("subspace_changes", [q, qd, qdd], changes)
 
 
-def _force_change(kind: Kind) -> casadi.Function:
+def force_change(kind: Kind) -> casadi.Function:
     """Of a joint whose `S` depends on q: `(S^T f)'` (nv, nv) with the force f (6,) held."""
     import casadi as ca
 
@@ -166,7 +184,7 @@ def changed_forces(b: Node) -> tuple[Matrix, ...]:
     F_q = B2 @ b.Psid + IC @ b.Psidd + turned_force
     own = -(b.S.T @ turned_force)
     if not b.S.is_constant():
-        own = own + _force_change(b.kind)(b.q, b.f)
+        own = own + force_change(b.kind)(b.q, b.f)
     own = stack(own, zeros(6 - b.kind.nv, b.kind.nv, own))
     return F_q, B2 @ b.S + IC @ b.Omega, IC @ b.S, B2.T @ b.S, own, own_columns(b)
 
@@ -196,13 +214,20 @@ INVERSE_DYNAMICS_DERIVATIVES = Recursion(
      Output("M", "H", "matrix")),
     ground={"a": "gravity"}, regrouped=True,
 )  # fmt: skip
+INVERSE_DYNAMICS_LOADED_DERIVATIVES = replace(
+    INVERSE_DYNAMICS_DERIVATIVES, name="inverse_dynamics_loaded_derivatives", inputs=("q", "qd", "qdd", "wrench"),
+    shared={**_SUMS, "fx": "vector6"}, accumulate=("fx",),
+    passes=(
+        Sweep("bodies_up", body_wrench), Sweep("down", changes_out_loaded), *INVERSE_DYNAMICS_DERIVATIVES.passes[1:],
+    ),
+)  # fmt: skip
 _FORCE_AND_MASS = Recursion(
     "force_and_mass", ("q", "qd", "qdd"), _SUMS, (*_SWEEPS, Climb(mass_force, carry_mass_force, mass_block, ("H",))),
     (Output("tau", "tau", "joint"), Output("M", "H", "matrix")), ground={"a": "gravity"}, regrouped=True,
 )  # fmt: skip
 
 
-class _Forward(NamedTuple):
+class ForwardParts(NamedTuple):
     """Accelerations a, derivatives of inverse dynamics there, and `M^-1 = Li D^-1 Li^T` with `Li = L^-1`."""
 
     a: Matrix
@@ -218,8 +243,12 @@ class _Forward(NamedTuple):
 
         return mirrored(self.Li @ (ca.diag(self.reciprocal) @ self.Li.T))
 
+    def solved(self, B: Matrix) -> Matrix:
+        """`M^-1 B` for a matrix of columns."""
+        return _solved(self.Li, self.reciprocal, B)
 
-def _forward(model: Model, inputs: Inputs) -> _Forward:
+
+def forward_parts(model: Model, inputs: Inputs) -> ForwardParts:
     """Inverse dynamics at the accelerations that forward dynamics gives, with `M = L^T D L` factored along the tree."""
     import casadi as ca
 
@@ -230,19 +259,19 @@ def _forward(model: Model, inputs: Inputs) -> _Forward:
     a = tree_solve(factor, above, inputs["tau"] - C)
     _, tau_q, tau_v, _ = unroll(INVERSE_DYNAMICS_DERIVATIVES, model, {"q": q, "v": v, "a": a})
     tau_q, tau_v = ca.sparsify(tau_q), ca.sparsify(tau_v)  # nothing changes when a free base is shifted
-    return _Forward(a, tau_q, tau_v, tree_inverse_factor(factor, above, q), ca.vertcat(*factor.reciprocal))
+    return ForwardParts(a, tau_q, tau_v, tree_inverse_factor(factor, above, q), ca.vertcat(*factor.reciprocal))
 
 
-def _solved(Li: Matrix, minus: Matrix, B: Matrix) -> Matrix:
-    """`-M^-1 B` for a matrix of columns; `minus` is `-D^-1` (nv,)."""
+def _solved(Li: Matrix, reciprocal: Matrix, B: Matrix) -> Matrix:
+    """`M^-1 B` for a matrix of columns; `reciprocal` is `D^-1` (nv,), with the other sign for `-M^-1 B`."""
     import casadi as ca
 
-    return Li @ (ca.diag(minus) @ (Li.T @ B))
+    return Li @ (ca.diag(reciprocal) @ (Li.T @ B))
 
 
 def _write_forward(model: Model, inputs: Inputs) -> list[Matrix]:
     """`da = M^-1 (dtau - tau_q dq - tau_v dv)`."""
-    at = _forward(model, inputs)
+    at = forward_parts(model, inputs)
     a_q, a_v = (_solved(at.Li, -at.reciprocal, B) for B in (at.tau_q, at.tau_v))
     return [at.a, a_q, a_v, at.Minv]
 
@@ -253,7 +282,7 @@ def _forward_stages(model: Model, inputs: Inputs) -> Stages:
 
     from cardan.program.stages import Stage, Stages, Window
 
-    at, n, nv = _forward(model, inputs), len(inputs), model.nv
+    at, n, nv = forward_parts(model, inputs), len(inputs), model.nv
     a, a_q, a_v, a_tau, tau_q, tau_v, Li, minus = range(n, n + 8)  # the arguments: outputs, then scratch
     # zeros where one joint lies before another, beyond it, or is the same: in those rows a column has entries
     related = ca.SX((at.Li + at.Li.T + at.tau_q + at.tau_v).sparsity(), 0)
@@ -303,6 +332,10 @@ INVERSE = Quantity(
     "inverse_dynamics_derivatives", ("q", "v", "a"),
     (("tau", per_velocity), ("tau_q", square), ("tau_v", square), ("M", square)), INVERSE_DYNAMICS_DERIVATIVES,
     most_climbs=MOST_CLIMBS,
+)  # fmt: skip
+INVERSE_LOADED = Quantity(
+    "inverse_dynamics_loaded_derivatives", ("q", "v", "a", "wrenches"), INVERSE.outputs,
+    INVERSE_DYNAMICS_LOADED_DERIVATIVES, most_climbs=MOST_CLIMBS,
 )  # fmt: skip
 FORWARD = Quantity(
     "forward_dynamics_derivatives", ("q", "v", "tau"),

@@ -10,6 +10,7 @@ Source: RBDA chapter 8.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
@@ -44,6 +45,7 @@ from cardan.formulation.quantity import (
     square,
 )
 from cardan.formulation.recursion import Recursion, unroll
+from cardan.formulation.response import Changes, Factors, factors
 from cardan.formulation.rows import LinkRows
 from cardan.formulation.solve import along_tree, solve_constrained
 from cardan.model.joint import joint_transform
@@ -107,10 +109,39 @@ class TreeFormulation(Formulation):
         inputs = {"q": q, "v": v, "a": vdot, "wrenches": parts.own.wrenches}
         return stacked_drives(parts.model, parts.loads.tau, q) - unroll(self.inverse, parts.model, inputs)[0]
 
-    def solve_many(self, parts: Parts, kept: Sequence[int], f: Matrix, gamma: Matrix) -> Matrix:
-        """Accelerations for several right sides, the columns of `f` (nv, n) and `gamma` (rows, n)."""
-        lent = np.zeros(parts.model.nv) if parts.lent is None else np.diag(parts.lent)
-        return solve_constrained(along_tree(parts.model), parts.M, lent, parts.rows.kept(kept).J, f, gamma)[0]
+    def solve_for(self, parts: Parts, kept: Sequence[int], f: Matrix, gamma: Matrix) -> tuple[Matrix, Matrix]:
+        """Accelerations and multipliers for several right sides, the columns of `f` (nv, n) and `gamma` (rows, n)."""
+        return solve_constrained(along_tree(parts.model), parts.M, self._lent(parts), parts.rows.kept(kept).J, f, gamma)
+
+    def solve_many(self, parts: Parts, kept: Sequence[int], right: Sequence[Changes]) -> list[Matrix]:
+        """Accelerations (nv, n) for several right sides."""
+        import casadi as ca
+
+        given = self.factors(parts, kept)
+        if given is not None and sum(side.f.shape[1] for side in right) >= len(kept):
+            answer = given.response
+            return [answer.to_unit_forces() if side.is_unit_force else answer(side) for side in right]
+        f, gamma = (ca.horzcat(*(getattr(side, name) for side in right)) for name in ("f", "gamma"))
+        inverse, J = along_tree(parts.model), parts.rows.kept(kept).J
+        found = solve_constrained(inverse, parts.M, self._lent(parts), J, f, gamma)[0]
+        return ca.horzsplit(found, [0, *accumulate(side.f.shape[1] for side in right)])
+
+    def factors(self, parts: Parts, kept: Sequence[int]) -> Factors | None:
+        """What gives accelerations for many right sides; None with links that inertia is lent to."""
+        return factors(parts.model, parts.M, parts.rows.kept(kept).J) if parts.lent is None else None
+
+    def equation_changes(
+        self, parts: Parts, kept: Sequence[int], a: Matrix, lam: Matrix
+    ) -> tuple[Changes, Changes] | None:
+        """How `f - M a - J^T lam`, `gamma - J a` change with q along the tangent and with v, at given `a` and `lam`.
+
+        None where automatic differentiation is to find it.
+        """
+        return None
+
+    @staticmethod
+    def _lent(parts: Parts) -> np.ndarray:
+        return np.zeros(parts.model.nv) if parts.lent is None else np.diag(parts.lent)
 
     def work(self, kin: Kinematics, rows: LinkRows) -> Matrix:
         """Carried along the tree to the root, or to where two forces that balance meet."""
@@ -147,8 +178,8 @@ class TreeFormulation(Formulation):
             inputs = {"q": q, "v": v, "tau": tau, "wrenches": parts.own.wrenches}
             return unroll(self.forward, parts.model, inputs)[0], zeros(0, None, q)
         rows = parts.rows.kept(kept)
-        lent = np.zeros(parts.model.nv) if parts.lent is None else np.diag(parts.lent)
-        return solve_constrained(along_tree(parts.model), parts.M, lent, rows.J, parts.f, rows.gamma)
+        inverse, lent = along_tree(parts.model), self._lent(parts)
+        return solve_constrained(inverse, parts.M, lent, rows.J, parts.f, rows.gamma)
 
     def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:
         """They are its own."""

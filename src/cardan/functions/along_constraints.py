@@ -9,7 +9,8 @@ independent coordinate, a parameter or the time, the other independent numbers h
     J da = -(J a - gamma)_q dq - (J a - gamma)_v dv - (J a - gamma)_p dp - (J a - gamma)_t dt
 
 so that the derivative of any function of these along the constraints is `D_q dq + D_v dv + D_a da + D_p dp`. Rows that
-are redundant are consistent with the others there and do no harm.
+are redundant are consistent with the others there and do no harm. Near a dead point of the independent coordinates the
+others follow with ever larger errors: a warning says how many digits hold, and which coordinates to take instead.
 """
 
 from __future__ import annotations
@@ -20,16 +21,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import InputError
-from cardan.formulation.derivative import PARAMETERS
+from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.formulation.derivative import PARAMETERS, By
 from cardan.formulation.dynamics import constraint_state, parts_at, time_port
 from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.spatial import SPATIAL
-from cardan.functions.derivatives import with_derivatives
+from cardan.functions.derivatives import Derivatives, with_derivatives
+from cardan.machines.noise import EPS
 from cardan.model.memory import Slot
 from cardan.model.model import Model
+from cardan.model.values import counted
+from cardan.structure.digits import ENOUGH, digits
 from cardan.structure.kernels import time_argument
-from cardan.structure.rows import generic_configurations
+from cardan.structure.rounding import warn_outside
+from cardan.structure.rows import generic_configurations, row_sizes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -69,15 +74,26 @@ def independent_rates(model: Model) -> tuple[int, ...]:
 
 def moving_along(
     owner: str, model: Model, names: tuple[str, ...], q: ArrayLike, v: ArrayLike | None, t: ArrayLike,
-    a: ArrayLike | None = None,
+    a: ArrayLike | None = None, coordinates: tuple[str, ...] = (),
 ) -> dict[str, tuple[NDArray[Any], ...]]:  # fmt: skip
-    """`dq`, `dv` and, for accelerations `a`, `da` (..., nv, columns) that go with a unit of each number of a name."""
+    """`dq`, `dv` and, for accelerations `a`, `da` (..., nv, columns) that go with a unit of each number of a name.
+
+    The independent coordinates are `independent_coordinates(model)`, or `coordinates`.
+    """
+    return _moving(owner, model, names, q, v, t, a, coordinates)[0]
+
+
+def _moving(
+    owner: str, model: Model, names: tuple[str, ...], q: ArrayLike, v: ArrayLike | None, t: ArrayLike,
+    a: ArrayLike | None, coordinates: tuple[str, ...],
+) -> tuple[dict[str, tuple[NDArray[Any], ...]], NDArray[Any], NDArray[Any]]:  # fmt: skip
+    """The same, how far errors are magnified in them (...,), and the rows `J` (..., nl, nv) in units of their sizes."""
     if any(x.is_at_rate_level for x in model.constraints):
         raise InputError(
             f"{owner}: model {model.name!r} has constraints on rates only, so coordinates and rates have different "
             "freedoms; ask with chart='tangent'"
         )
-    free = list(independent_rates(model))
+    free = list(_numbers(owner, model, coordinates))
     rest = [k for k in range(model.nv) if k not in free]
     rates = np.zeros(model.nv) if v is None else np.asarray(v, dtype=float)
     by = ("q", *(name for name in names if name == PARAMETERS or (name == "t" and time_port(model))))
@@ -92,8 +108,10 @@ def moving_along(
         acceleration = with_derivatives(
             owner, model, ("v", *by), "tangent", acceleration_of_rows(model), SPATIAL, args
         ).by
-    J = rate["v"]
-    _require_good(owner, model, J[..., rest], free)
+    size = row_sizes(model)[:, None]  # in its units metres and radians weigh alike
+    J = rate["v"] / size
+    magnified = _magnified(owner, model, J, rest)
+    _require_good(owner, model, J, magnified, free)
     solve = np.linalg.pinv(J[..., rest], rcond=1e-12)
 
     def completed(given: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -101,7 +119,7 @@ def moving_along(
         shape = (*np.broadcast_shapes(given.shape[:-2], right.shape[:-2]), model.nv, right.shape[-1])
         whole = np.zeros(shape)
         whole[..., free, :] = given
-        whole[..., rest, :] = solve @ (right - J[..., free] @ given)
+        whole[..., rest, :] = solve @ (right / size - J[..., free] @ given)
         return whole
 
     found: dict[str, tuple[NDArray[Any], ...]] = {}
@@ -123,7 +141,7 @@ def moving_along(
             if own is not None:
                 right = right - (acceleration[name] if name != "t" else acceleration[name][..., None])
             found[name] = (dq, dv, Z if name == "a" else completed(np.zeros((n, dq.shape[-1])), right))
-    return found
+    return found, magnified, J
 
 
 def residual_of_rows(model: Model) -> Quantity:
@@ -159,41 +177,93 @@ def _still(model: Model, q: np.ndarray) -> tuple[Any, ...]:
     return (q, *time_argument(model, 0.0))
 
 
-def _require_good(owner: str, model: Model, dependent: np.ndarray, free: list[int]) -> None:
-    if not dependent.size:
-        return
-    if not np.isfinite(dependent).all():
+def _numbers(owner: str, model: Model, coordinates: tuple[str, ...]) -> tuple[int, ...]:
+    """Numbers among the tree's rates of the independent coordinates that a user names; the model's choice if none."""
+    if not coordinates:
+        return independent_rates(model)
+    known, count = model.coordinate_names, len(independent_rates(model))
+    for name in coordinates:
+        if name not in known:
+            raise UnknownNameError(f"{owner}: there is no coordinate {name!r}{nearest(name, known)}")
+    if len(set(coordinates)) != count:
+        raise InputError(
+            f"{owner}: model {model.name!r} has {counted(count, 'independent coordinate')}, and chart names "
+            f"{len(set(coordinates))}: {', '.join(map(repr, coordinates))}"
+        )
+    return tuple(known.index(name) for name in coordinates)
+
+
+def _magnified(owner: str, model: Model, J: np.ndarray, rest: list[int]) -> np.ndarray:
+    """Condition (...,) of the dependent coordinates' columns, in units of the mechanism's size."""
+    if not rest or not J.size:
+        return np.ones(J.shape[:-2])
+    if not np.isfinite(J).all():
         raise InputError(f"{owner}: some q or t gives constraints that are not finite; look for nan and inf")
-    s = np.linalg.svd(dependent, compute_uv=False)
-    worst = float((s[..., 0] / np.maximum(s[..., -1], 1e-300)).max())
-    if worst > DEGENERATE:
+    size = float(row_sizes(model).max())
+    sliding = [unit != "rad/s" for link in model.tree.links for unit in link.kind.v_units]
+    s = np.linalg.svd((J * np.where(sliding, size, 1.0))[..., rest], compute_uv=False)
+    return np.asarray(s[..., 0] / np.maximum(s[..., -1], 1e-300))
+
+
+def _require_good(owner: str, model: Model, J: np.ndarray, magnified: np.ndarray, free: list[int]) -> None:
+    """Refuse configurations where the dependent coordinates do not follow from the others at all."""
+    worst = float(magnified.max(initial=1.0))
+    if not worst <= DEGENERATE:
         names = ", ".join(repr(model.coordinate_names[k]) for k in free)
         raise InputError(
-            f"{owner}: at some q the coordinates {names} do not determine the others (condition {worst:.1e}): a dead "
-            "point or a bifurcation, where there is no derivative by them; ask with chart='tangent'"
+            f"{owner}: at some q the coordinates {names} do not determine the others (condition {worst:.1e}): "
+            f"{_advice(model, J, magnified)}"
         )
+
+
+def _advice(model: Model, J: np.ndarray, magnified: np.ndarray) -> str:
+    """What to ask for at the worst configuration: other coordinates where these are at a dead point."""
+    from scipy.linalg import qr
+
+    worst = int(np.argmax(magnified))
+    here = J.reshape(-1, *J.shape[-2:])[worst]
+    n = len(independent_rates(model))
+    order = qr(here, mode="r", pivoting=True)[-1].tolist()
+    others = sorted(order[model.nv - n :])
+    if _magnified("", model, here, sorted(order[: model.nv - n])) < np.sqrt(magnified.flat[worst]):
+        names = ", ".join(model.coordinate_names[k] for k in others)
+        return f"near a dead point the others turn without them; ask with chart='independent: {names}' or 'tangent'"
+    return "near a singular position, where motions branch, no coordinates do; ask beside it, or with chart='tangent'"
 
 
 def along_constraints(
-    owner: str, model: Model, wanted: tuple[str, ...], given: Mapping[str, Any],
-    partial: Mapping[str, NDArray[Any]], core: int,
-) -> dict[str, NDArray[Any]]:  # fmt: skip
+    owner: str, model: Model, wanted: By, given: Mapping[str, Any], found: Derivatives, core: int
+) -> dict[str, NDArray[Any]]:
     """Derivatives along the constraints at `given` arguments from partial ones, whose value has `core` axes."""
-    moving = moving_along(owner, model, wanted, given["q"], given.get("v"), given.get("t", 0.0), given.get("a"))
-    found = {}
-    for name in wanted:
+    q, v, t = given["q"], given.get("v"), given.get("t", 0.0)
+    moving, magnified, J = _moving(owner, model, wanted.names, q, v, t, given.get("a"), wanted.coordinates)
+    partial, along, lost = found.by, {}, 0.0
+    value = _largest(np.abs(found.value), core)
+    speed = np.maximum(_largest(np.abs(np.zeros(1) if v is None else np.asarray(v, dtype=float)), 1), 1.0)
+    for name in wanted.names:
         if name not in moving:
-            found[name] = partial[name]
+            along[name] = partial[name]
             continue
-        total: Any = sum(
-            _product(partial[by], direction, core)
-            for by, direction in zip(STATE, moving[name], strict=False)
-            if by in partial
-        )
+        parts = [(partial[x], d) for x, d in zip(STATE, moving[name], strict=False) if x in partial]
+        total = np.sum([_product(D, d, core) for D, d in parts], axis=0)
+        # d is off by eps times its condition, which D may magnify: large parts that cancel leave few digits
+        off = EPS * magnified * sum(_largest(np.abs(D), core + 1) * _largest(np.abs(d), 2) for D, d in parts)
         total = total[..., 0] if name == "t" else total
         total = total if name in STATE else total + partial[name]
-        found[name] = total.astype(partial["q"].dtype, copy=False)
-    return found
+        along[name] = total.astype(partial["q"].dtype, copy=False)
+        size = np.maximum(_largest(np.abs(along[name]), core + (name != "t")), value / speed if name == "v" else value)
+        lost = max(lost, float(np.where(off > 0, off / np.maximum(size, 1e-300), 0.0).max(initial=0.0)))
+    if digits(lost) < ENOUGH:
+        warn_outside(
+            f"{owner}: the derivative by {', '.join(map(repr, wanted.names))} along the constraints has about "
+            f"{digits(lost)} digits at some q, of its own size or the value's: {_advice(model, J, magnified)}"
+        )
+    return along
+
+
+def _largest(x: np.ndarray, axes: int) -> np.ndarray:
+    """The largest entry along the last axes."""
+    return x.max(axis=tuple(range(-axes, 0)), initial=0.0) if axes else x
 
 
 def _product(D: np.ndarray, moving: np.ndarray, core: int) -> np.ndarray:

@@ -20,19 +20,18 @@ from cardan.formulation.derivative import By, differentiated
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape
 from cardan.functions.derivatives import Derivatives, Names, by_of
-from cardan.functions.equations import equations
+from cardan.functions.equations import SOLVED, equations
 from cardan.machines.ufunc.bound import batch_of, bind
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.structure.kernels import LOOP_PAST, FreeKernel, compile_quantity, is_large
+from cardan.structure.row_sets import ChoosingKernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("compiled functions, by formulation and quantity")
-_WITH_ROWS = {"forward_dynamics": False, "forward_dynamics_loaded": True}
-"""Quantities solved with chosen constraint rows, and whether wrenches act."""
 
 
 def compile(
@@ -53,7 +52,7 @@ def compile(
         if wanted.chart == "independent":
             raise InputError(f"{owner}: chart='independent' is not one kernel; ask cd.{name} itself, with by=")
         eq.require_derivatives(owner, name)
-    if is_large(model) and quantity.recursion is None and name not in _WITH_ROWS:
+    if is_large(model) and quantity.recursion is None and name not in SOLVED:
         raise InputError(
             f"{owner}: model {model.name!r} has {len(model.tree.links)} links, and past {LOOP_PAST} only quantities "
             "with a recursion are one kernel; call the function itself"
@@ -130,10 +129,12 @@ class CompiledFunction:
 
         It returns the same result every time, `out` or arrays of its own: copy what you keep. Arrays are C-contiguous,
         all float64 or all float32, with the same batch axes or none; the function keeps them alive. It computes on the
-        calling thread and costs some 20 ns beside the computation. A result that is not finite is an InputError.
+        calling thread and costs some 20 ns beside the computation. A result that is not finite is an InputError. Where
+        the constraint rows to solve with are chosen at each state, a bound call is one of the function itself.
         """
         owner, shapes = f"bind {self.name!r}", self.outputs
-        kernel, free = _kernel_and_parameters(owner, self.kernel)
+        choosing = isinstance(self.kernel, ChoosingKernel)
+        kernel, free = (self.kernel, []) if choosing else _kernel_and_parameters(owner, self.kernel)
         if len(arrays) != len(self.inputs):
             raise InputError(f"{owner}: takes {len(self.inputs)} arrays ({', '.join(self.inputs)}), got {len(arrays)}")
         given = (out,) if isinstance(out, np.ndarray) or out is None else tuple(out)
@@ -154,7 +155,20 @@ class CompiledFunction:
         self._look(arrays)
         self.kernel(*arrays)  # once by the ordinary way, which warns of what is doubtful there
         result = self._result(outs)
+        if choosing:
+            return self._stepping(arrays, outs, result)
         return bind(kernel, self.name, [array for *_, array in inputs], outs, result)
+
+    def _stepping(self, arrays: Sequence[Any], outs: list[Any], result: Any) -> Callable[[], Any]:
+        """A bound call of a kernel whose rows are chosen at each state."""
+
+        def step() -> Any:
+            self(*arrays, out=outs if self.by else outs[0], threads=1)
+            if not np.isfinite(outs[0]).all():
+                raise InputError(f"{self.name}: the result is not finite; look at {', '.join(self.inputs)}")
+            return result
+
+        return step
 
     def _result(self, arrays: Sequence[Any]) -> Any:
         """What a call returns."""
@@ -165,7 +179,7 @@ class CompiledFunction:
     def _look(self, arrays: Sequence[Any]) -> None:
         """Warn of loops that are open and of digits lost, as the first call of a function of the state does."""
         self._seen.append(True)
-        if self.name in _WITH_ROWS and self.model.has_rows and len(arrays) == len(self.inputs):
+        if self.by is None and self.name in SOLVED and self.model.has_rows and len(arrays) == len(self.inputs):
             from cardan.structure.condition import watch
 
             watch(self.model, self.formulation, self.kernel, arrays[0], arrays[-1] if "t" in self.inputs else 0.0)
@@ -173,10 +187,10 @@ class CompiledFunction:
 
 def _kernel(model: Model, name: str, quantity: Quantity, formulation: Formulation, by: By | None) -> Any:
     """The kernel of a quantity, with its derivatives if `by` is given."""
-    if name in _WITH_ROWS and not (model.is_plain and formulation.in_tree and formulation.has_recursions):
+    if name in SOLVED and not (model.is_plain and formulation.in_tree and formulation.has_recursions):
         from cardan.structure.dynamics import forward_kernel
 
-        return forward_kernel(model, formulation, _WITH_ROWS[name], by)
+        return forward_kernel(model, formulation, SOLVED[name], by)
     whole = differentiated(quantity, by, model) if by else quantity
     facts = f"compiled {formulation.facts(model)} {by.key if by else ''}"
     return _KERNELS.find(
@@ -199,8 +213,8 @@ def _kernel_and_parameters(owner: str, kernel: Any) -> tuple[Kernel, list[np.nda
         kernel, free = kernel.kernel, [kernel.p]
     if not isinstance(kernel, Kernel):
         raise InputError(
-            f"{owner}: it is not one kernel for this model (redundant constraints are chosen at each state, or its "
-            "recursion is looped); call the function instead"
+            f"{owner}: it is not one kernel for this model (its recursion is looped, or it "
+            "is put together from several); call the function instead"
         )
     if not any(prod(port.shape) for port in kernel.program.outputs):
         raise InputError(f"{owner}: every result is empty, there is nothing to compute")

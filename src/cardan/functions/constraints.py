@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
-from cardan.formulation.derivative import By
 from cardan.formulation.dynamics import constraint_state
 from cardan.formulation.dynamics import multipliers as written_multipliers
 from cardan.formulation.dynamics import reactions as written_reactions
@@ -29,7 +28,7 @@ from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import counted, one
 from cardan.structure.assemble import constraint_kernels
-from cardan.structure.condition import look_for_gaps, watch
+from cardan.structure.condition import watch
 from cardan.structure.dynamics import multiplier_kernel, reaction_formulation, reaction_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, time_argument
@@ -106,14 +105,9 @@ def reactions(
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
     if by is not None:
         found = formulation_of(model, formulation)
-
-        def make(wanted: By) -> Any:
-            look_for_gaps(model, q, t)
-            return reaction_kernel(model, found, wanted)
-
         return with_derivatives(
             "reactions", model, by, chart, written_reactions(model, found, ()), found,
-            (q, v, tau, wrenches, *time_argument(model, t)), make=make,
+            (q, v, tau, wrenches, *time_argument(model, t)), make=lambda wanted: reaction_kernel(model, found, wanted),
             out=out,
         )  # fmt: skip
     kernel = model.memory.get((_REACTIONS, formulation))

@@ -7,6 +7,7 @@ nq), its directions and gradients (..., nv) along the tangent; everything else h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +17,23 @@ from cardan.formulation.derivative import curved, pulled, pushed
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
 from cardan.functions.derivatives import checked_names, names_of
-from cardan.functions.equations import equations
-from cardan.model.memory import KernelSlot
+from cardan.functions.equations import SOLVED, equations
+from cardan.functions.looped import is_looped_tree, warn_of_compiling
+from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.structure.digits import watch_derivatives
+from cardan.structure.dynamics import chosen_kernel
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity
-from cardan.structure.row_sets import is_settled
 from cardan.structure.rows import solving_facts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-_KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("products with derivatives, by formulation and quantity")
+_KERNELS: KernelSlot[tuple[str, str, tuple[str, ...]]] = KernelSlot("products with derivatives")
+_QUANTITIES: Slot[tuple[str, str], Quantity] = Slot("quantities whose derivatives are in products")
 Arrays = Mapping[str, "ArrayLike"]
+SWEEPS = 4  # operations of a product, by those of the quantity
 Product = Callable[[Quantity, tuple[str, ...], Model], Quantity]
 
 
@@ -87,22 +93,69 @@ def weighted_hessian(
 def _kernel(
     owner: str, model: Model, name: str, formulation: str | Formulation, product: Product, names: tuple[str, ...]
 ) -> tuple[Any, Quantity]:
-    eq = equations(model, formulation=formulation)
-    quantity = eq.quantity(name)
-    if not names:
-        raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
-    checked_names(owner, model, names, quantity)
-    eq.require_derivatives(owner, name)
-    if model.has_rows and not is_settled(model):
-        raise InputError(
-            f"{owner}: which constraints of model {model.name!r} are redundant depends on the configuration; ask for "
-            "by=, which chooses them at each state"
-        )
-    whole = product(quantity, names, model)
-    facts = solving_facts(model, eq.formulation)
-    place = (eq.formulation.key, f"{whole.name} of {' '.join(whole.inputs)}")
-    kernel = _KERNELS.find(model, place, lambda: compile_quantity(model, whole, facts, looped=False))
-    return kernel, quantity
+    """The kernel of a product, and the quantity whose derivatives are in it."""
+    found = formulation_of(model, formulation)
+    if not all(isinstance(key, str) for key in names):
+        raise InputError(f"{owner}: by must be a name or several, such as by=('q', 'v'), got {names!r:.80}")
+    quantity = _QUANTITIES.find(model, (found.key, name), lambda: equations(model, formulation=found).quantity(name))
+    place = (found.key, f"{product.__name__} {name}", names)
+
+    def with_rows(one: Model) -> Any:
+        warn_of_compiling(owner, model, name, model.nv if product is curved else SWEEPS, model.nv)
+        whole = product(equations(one, formulation=found).quantity(name), names, one)
+        return compile_quantity(one, whole, solving_facts(one, found))
+
+    def make() -> Any:
+        if not names:
+            raise InputError(f"{owner}: nothing to differentiate by; its arguments are {', '.join(quantity.inputs)}")
+        checked_names(owner, model, names, quantity)
+        equations(model, formulation=found).require_derivatives(owner, name)
+        if name in SOLVED and (model.has_rows or not found.in_tree):
+            kernel = chosen_kernel(model, (found.key, f"{product.__name__} {name} by {names}", True), with_rows)
+            watch_derivatives(owner, model, found, kernel, names, 2 if product is curved else 1)
+            return kernel
+        whole = product(quantity, names, model)
+        by_jacobians = _looped_by(model, found, name, names) if whole.recursion is None else None
+        if by_jacobians is not None and product is not curved:
+            return _FromJacobians(product, names, whole, model, by_jacobians)
+        if whole.recursion is None or model.parameters:
+            warn_of_compiling(owner, model, name, model.nv if product is curved else SWEEPS, model.nv)
+        return compile_quantity(model, whole, solving_facts(model, found))
+
+    return _KERNELS.find(model, place, make), quantity
+
+
+def _looped_by(model: Model, formulation: Formulation, name: str, names: tuple[str, ...]) -> Any:
+    """Value and derivatives of a quantity of a large tree, from looped kernels; None if there are none."""
+    if not is_looped_tree(model, formulation):
+        return None
+    from cardan.functions.looped_derivatives import looped_by  # which small models do without
+
+    return looped_by(model, name, names)
+
+
+class _FromJacobians:
+    """A product with Jacobians that are quicker to compile, in place of its kernel."""
+
+    def __init__(self, product: Product, names: tuple[str, ...], whole: Quantity, model: Model, by: Any) -> None:
+        self.pushes, self.names, self.by = product is pushed, names, by
+        self.own = whole.outputs[0][1](model)
+        self.shapes = [whole.input_shape(model, name) for name in whole.inputs]
+
+    def __call__(self, *args: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """The value, then its rate along the last arguments, or its gradients with the last one as weights."""
+        n = len(self.names) if self.pushes else 1
+        value, every = self.by(*args[:-n])
+        batch = value.shape[: value.ndim - len(self.own)]
+        J = [every[name].reshape(*batch, prod(self.own), -1) for name in self.names]
+        last = [
+            np.asarray(x).reshape(*np.shape(x)[: np.ndim(x) - len(shape)], -1)
+            for x, shape in zip(args[-n:], self.shapes[-n:], strict=True)
+        ]
+        if not self.pushes:
+            return value, *((last[0][..., None, :] @ D)[..., 0, :] for D in J)
+        rate = sum((D @ d[..., None])[..., 0] for D, d in zip(J, last, strict=True))
+        return value, np.asarray(rate).reshape(*np.shape(rate)[:-1], *self.own)
 
 
 def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ A derivative has the axes of the value, then those of what it is by. What a colu
   derivatives of the equations as they stand: loops are not imposed on the directions.
 - `chart="coordinates"`: the same by the nq numbers in `q`; `cd.equations(model).N(q)` is the map between the two.
 - `chart="independent"`: along the constraints, by `cd.independent_coordinates(model)` and their rates; parameters and
-  time move the dependent ones with them, through assembly.
+  time move the dependent ones with them, through assembly. `chart="independent: A, B"` takes these coordinates.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.derivative import CHARTS, PARAMETERS, By, differentiated
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
+from cardan.functions.looped import is_looped_tree, warn_of_compiling
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.parameter import find_parameter
@@ -76,9 +77,13 @@ def by_of(
 ) -> By:  # fmt: skip
     """Check what a user asks to differentiate by; `also` are inputs that the quantity would have if they were named."""
     names = checked_names(owner, model, by, quantity, also)
+    coordinates: tuple[str, ...] = ()
+    if isinstance(chart, str) and chart.startswith(CHOSEN):
+        coordinates = tuple(name.strip() for name in chart.removeprefix(CHOSEN).split(","))
+        chart = "independent"
     if not isinstance(chart, str) or chart not in CHARTS:
         raise UnknownNameError(f"{owner}: chart={chart!r} is unknown{nearest(chart, CHARTS)}")
-    return By(names, chart)
+    return By(names, chart, coordinates)
 
 
 def checked_names(owner: str, model: Model, by: Any, quantity: Quantity, also: Sequence[str] = ()) -> tuple[str, ...]:
@@ -113,7 +118,15 @@ def _hint(model: Model, name: str, known: Sequence[str]) -> str:
 
 
 Names = str | Sequence[str] | None
+CHOSEN = "independent:"  # before names of coordinates
 Make = Callable[[By], Any]
+
+
+def is_looped(model: Model, formulation: Formulation, by: Any, chart: Any) -> bool:
+    """Whether derivatives of a tree are put together from looped kernels, if they can be: along the tangent."""
+    names = names_of(by)
+    well_named = all(isinstance(name, str) for name in names) and 0 < len(set(names)) == len(names)
+    return is_looped_tree(model, formulation) and chart == "tangent" and well_named
 
 
 def tree_derivatives(
@@ -123,6 +136,16 @@ def tree_derivatives(
 ) -> Derivatives:  # fmt: skip
     """A quantity of the tree with its derivatives."""
     found = formulation_of(model, formulation)
+    if is_looped(model, found, by, chart):
+        from cardan.functions.looped_derivatives import BY_NAME  # which small models do without
+
+        known, put_together = BY_NAME.get(name, (frozenset(), None))
+        if put_together is not None and known >= set(names_of(by)):
+            value, every = put_together(model, names_of(by), *args)
+            own = tree_quantity(found, name).outputs[0][1](model)
+            batch = value.shape[: value.ndim - len(own)]
+            every = {key: D.reshape(*batch, *core(own), D.shape[-1]) for key, D in every.items()}
+            return chosen(name, by, value.reshape(*batch, *core(own)), every, out)
     quantity = tree_quantity(found, name)
     return with_derivatives(name, model, by, chart, quantity, found, args, core=core, out=out, threads=threads)
 
@@ -147,7 +170,14 @@ def with_derivatives(
 
     # a quantity has the same name with wrenches and without
     place = (formulation.key, f"{quantity.name} of {' '.join(quantity.inputs)}", wanted.key)
-    kernel = _KERNELS.find(model, place, own if make is None else lambda: make(wanted))
+
+    def told() -> Any:
+        whole = differentiated(quantity, wanted, model)
+        shapes = [shape(model) for _, shape in whole.outputs[len(quantity.outputs) :]]
+        warn_of_compiling(owner, model, owner, max(s[0] for s in shapes), sum(s[1] for s in shapes))
+        return own() if make is None else make(wanted)
+
+    kernel = _KERNELS.find(model, place, told)
     value, *derivatives = map(np.asarray, kernel(*args, threads=threads))
     own_shape = quantity.outputs[0][1](model)
     shape, batch = core(own_shape), value.shape[: value.ndim - len(own_shape)]
@@ -177,7 +207,7 @@ def _independent(
         owner, model, names, "tangent", quantity, formulation, args, make=make, core=core, threads=threads
     )
     axes = len(core(quantity.outputs[0][1](model)))
-    along = along_constraints(owner, model, wanted.names, given, found.by, axes)
+    along = along_constraints(owner, model, wanted, given, found, axes)
     return placed(owner, Derivatives(found.value, along), out)
 
 

@@ -57,7 +57,7 @@ def drives_by(
     partial = {name: _drives(model, found, D, () if name == "t" else D.shape[y.ndim :]) for name, D in rest.by.items()}
     if along:
         given = {"q": q, "v": v, "a": a, "t": t}
-        partial = along_constraints(OWNER, model, wanted.names, given, partial, 1)
+        partial = along_constraints(OWNER, model, wanted, given, Derivatives(tau, partial), 1)
     return placed(OWNER, Derivatives(tau, partial), out)
 
 

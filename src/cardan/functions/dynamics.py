@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
-from cardan.formulation.derivative import By
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
-from cardan.functions.derivatives import Derivatives, Names, chosen, given, names_of, tree_derivatives, with_derivatives
-from cardan.model.memory import KernelSlot
+from cardan.functions.derivatives import (
+    Derivatives,
+    Names,
+    chosen,
+    given,
+    is_looped,
+    names_of,
+    tree_derivatives,
+    with_derivatives,
+)
+from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel, tree_quantity
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 LOADS = ("wrenches",)  # inputs of kernels only where wrenches act
 _FORWARD: KernelSlot[str | Formulation] = KernelSlot("forward dynamics under drives alone, by formulation")
 _INVERSE: KernelSlot[str | Formulation] = KernelSlot("inverse dynamics of a plain tree, by formulation")
+_TOLD: Slot[str, bool] = Slot("whether long compiling was told, by function")
 _JOINT_WRENCHES: KernelSlot[str] = KernelSlot("joint wrenches of a tree with force elements, by formulation")
 
 
@@ -60,6 +69,9 @@ def forward_dynamics(
         if kernel is not None:
             return kernel(q, v, tau, out=out, threads=threads)
     found, loads = formulation_of(model, formulation), () if wrenches is None else (wrenches,)
+    if not model.is_plain and looped.is_looped_tree(model, found):
+        warn_of_tree(model, found)
+        return given("forward_dynamics", out, looped.forward_dynamics(model, q, v, tau, wrenches, t))
     if not (model.is_plain and found.in_tree and found.has_recursions):
         from cardan.structure.condition import watch
         from cardan.structure.dynamics import (
@@ -88,6 +100,28 @@ def _has_derivative_recursion(model: Model, formulation: Formulation, by: Any, c
     return plain and 0 < len(set(names)) == len(names) and set(names) <= inputs
 
 
+def _derivative_kernel(model: Model, formulation: Formulation, name: str) -> Any:
+    """The kernel of a recursion for derivatives."""
+    if model.parameters and _TOLD.first_time(model, name):
+        looped.warn_of_compiling(name, model, name, model.nv, model.nv)
+    return tree_kernel(model, f"{name}_derivatives", formulation)
+
+
+def _is_put_together(model: Model, formulation: Formulation, by: Any, chart: Any, inputs: set[str]) -> bool:
+    known = inputs | ({"t"} if model.depends_on_time else set())
+    return is_looped(model, formulation, by, chart) and set(names_of(by)) <= known
+
+
+def _with_wrench_axes(
+    model: Model, owner: str, by: Any, found: tuple[np.ndarray, dict[str, np.ndarray]], out: Any
+) -> Derivatives:
+    """Derivatives of a vector (..., nv), those by wrenches with the axes (nb, 6)."""
+    value, every = found
+    if "wrenches" in every:
+        every["wrenches"] = every["wrenches"].reshape(*value.shape, model.nb, 6)
+    return chosen(owner, by, value, every, out)
+
+
 def _forward_by(
     model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: Any, formulation: Any, by: Any, chart: Any, out: Any,
     threads: int | None,
@@ -97,22 +131,23 @@ def _forward_by(
     loads = (np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches,) if loaded else ()
     make: Any = None
     if _has_derivative_recursion(model, found, by, chart, {"q", "v", "tau"}) and wrenches is None:
-        kernel = tree_kernel(model, "forward_dynamics_derivatives", found)
+        kernel = _derivative_kernel(model, found, "forward_dynamics")
         value, *every = kernel(q, v, tau, threads=threads)
         return chosen("forward_dynamics", by, value, dict(zip(("q", "v", "tau"), every, strict=True)), out)
+    if _is_put_together(model, found, by, chart, {"q", "v", "tau", "wrenches"}):
+        from cardan.functions.looped_derivatives import forward_dynamics as put_together
+
+        load = loads[0] if loads else None
+        result = put_together(model, names_of(by), q, v, tau, load, t)
+        return _with_wrench_axes(model, "forward_dynamics", by, result, out)
     if model.is_plain and found.in_tree and found.has_recursions:
         quantity = tree_quantity(found, f"forward_dynamics{'_loaded' if loaded else ''}")
     else:
         from cardan.formulation.dynamics import forward_dynamics as written
-        from cardan.structure.condition import look_for_gaps
         from cardan.structure.dynamics import forward_kernel
 
         quantity = written(model, found, (), loaded)  # its ports; the kernel chooses the rows
-
-        def make(wanted: By) -> Any:
-            look_for_gaps(model, q, t)
-            return forward_kernel(model, found, loaded, wanted)
-
+        make = lambda wanted: forward_kernel(model, found, loaded, wanted)
     args = (q, v, tau, *loads, *time_argument(model, t))
     return with_derivatives(
         "forward_dynamics", model, by, chart, quantity, found, args, make=make, out=out, threads=threads, also=LOADS
@@ -150,6 +185,8 @@ def inverse_dynamics(
         return tree_kernel(model, "inverse_dynamics_loaded", found)(q, v, a, wrenches, out=out, threads=threads)
     if model.has_rows:
         driven = _driven(model, driven)
+    if driven is None and looped.is_looped_tree(model, found):
+        return given("inverse_dynamics", out, looped.inverse_dynamics(model, q, v, a, wrenches, t))
     from cardan.functions.constraints import drive_forces
     from cardan.structure.dynamics import inverse_kernel
 
@@ -180,9 +217,14 @@ def _inverse_by(
         return drives_by(model, q, v, a, _driven(model, driven), loads, t, found, by, chart, out, threads)
     loaded = wrenches is not None or "wrenches" in names_of(by)
     if _has_derivative_recursion(model, found, by, chart, {"q", "v", "a"}) and wrenches is None:
-        kernel = tree_kernel(model, "inverse_dynamics_derivatives", found)
+        kernel = _derivative_kernel(model, found, "inverse_dynamics")
         value, *every = kernel(q, v, a, threads=threads)
         return chosen("inverse_dynamics", by, value, dict(zip(("q", "v", "a"), every, strict=True)), out)
+    if _is_put_together(model, found, by, chart, {"q", "v", "a", "wrenches"}):
+        from cardan.functions.looped_derivatives import inverse_dynamics as put_together
+
+        result = put_together(model, names_of(by), q, v, a, wrenches, t)
+        return _with_wrench_axes(model, "inverse_dynamics", by, result, out)
     if found.has_recursions and model.is_plain:
         quantity = tree_quantity(found, f"inverse_dynamics{'_loaded' if loaded else ''}")
     else:

@@ -333,6 +333,8 @@ _WHOLE: dict[str, Choice] = {
     "joint_wrenches": _joint_wrenches,
 }
 """What the functions of these names compute, where that is more than a recursion over the tree."""
+SOLVED = {"forward_dynamics": False, "forward_dynamics_loaded": True}
+"""Those solved with chosen constraint rows, and whether wrenches act."""
 
 
 def equations(model: Model, *, formulation: str | Formulation = "spatial", **removed: Unpack[Removed]) -> Equations:

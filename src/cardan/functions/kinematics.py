@@ -15,7 +15,7 @@ from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL, frame_jacobian, frame_pose_of
 from cardan.functions import looped
-from cardan.functions.derivatives import Names, given, tree_derivatives, with_derivatives
+from cardan.functions.derivatives import Names, chosen, given, is_looped, names_of, tree_derivatives, with_derivatives
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
@@ -84,6 +84,11 @@ def frame_pose(
     _require_order("frame_pose", q)
     if by is not None:
         model.placement(frame)  # an unknown name is refused before anything is compiled
+        if is_looped(model, SPATIAL, by, chart) and names_of(by) == ("q",):
+            from cardan.functions.looped_derivatives import frame_pose as put_together  # which small models do without
+
+            value, found = put_together(model, ("q",), array("frame_pose", "q", q, model.nq), frame)
+            return chosen("frame_pose", by, value, found, out)
         quantity = replace(frame_pose_of(frame), name=f"frame_pose {_where(model, frame)}")
         shaped = lambda shape: (4, 4)
         return with_derivatives("frame_pose", model, by, chart, quantity, SPATIAL, (q,), core=shaped, out=out)

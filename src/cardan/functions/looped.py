@@ -5,14 +5,93 @@ Each does what the graph of the same name does; a test compares the two.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
+from cardan.formulation.dynamics import body_loads, joint_loads, loaded_bodies
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.spatial import SPATIAL
+from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
-from cardan.structure.kernels import tree_kernel
+from cardan.structure.kernels import LOOP_PAST, compile_quantity, is_large, time_argument, tree_kernel
+
+_LOADS: KernelSlot[str] = KernelSlot("forces of force elements on a large tree")
+
+
+OPERATIONS_OF_A_LINK = {"forward_dynamics": 600}  # unrolled, about; of others 100
+OPERATIONS_A_SECOND = 8000  # compiled, about
+LONG = 10.0  # s
+
+
+def warn_of_compiling(owner: str, model: Model, name: str, rows: int, columns: int) -> None:
+    """Tell beforehand that derivatives (rows, columns) of a large model take long to compile, as one straight line."""
+    links = len(model.tree.links)
+    seconds = OPERATIONS_OF_A_LINK.get(name, 100) * links * (1 + min(rows, columns)) / OPERATIONS_A_SECOND
+    if links <= LOOP_PAST or seconds < LONG:
+        return
+    warnings.warn(
+        f"{owner}: this derivative of model {model.name!r} is not looped over its {links} links; compiling it may take "
+        f"{_duration(seconds)}. Looped, and compiled in seconds, are for trees without free parameters, along the "
+        "tangent, in formulation 'spatial': forward_dynamics, inverse_dynamics, body_poses, frame_pose, body_twists, "
+        "body_accelerations, bias_force, gravity_force, and cd.vjp and cd.jvp of these",
+        RuntimeWarning, stacklevel=2,
+    )  # fmt: skip
+
+
+def _duration(seconds: float) -> str:
+    return f"about {seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes or more"
+
+
+def is_looped_tree(model: Model, formulation: Formulation) -> bool:
+    """Whether dynamics are put together here: a large tree with or without force elements, by `spatial`."""
+    return is_large(model) and not model.has_rows and formulation is SPATIAL
+
+
+def element_loads(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
+    """Forces (..., nv) of force elements along the coordinates, and wrenches (..., nb, 6); None if there are none."""
+    on, time = {force.kind.on for force in model.forces}, time_argument(model, t)
+    Q = load_kernel(model, "joint")(q, v, *time) if "joint" in on else None
+    if "bodies" not in on:
+        return Q, None
+    poses, twists = tree_kernel(model, "body_poses")(q), tree_kernel(model, "body_twists")(q, v)
+    bodies = loaded_bodies(model)
+    some = load_kernel(model, "bodies")(poses[..., bodies, :], twists[..., bodies, :], *time)
+    W = np.zeros((*some.shape[:-2], model.nb, 6), some.dtype)
+    W[..., bodies, :] = some
+    return Q, W
+
+
+def load_kernel(model: Model, on: str) -> Any:
+    """The kernel of the force elements in joints, or of those between bodies, from their poses and twists."""
+    write = {"joint": joint_loads, "bodies": body_loads}[on]
+    return _LOADS.find(model, on, lambda: compile_quantity(model, write(model), "tree"))
+
+
+def total(*parts: Any) -> Any:
+    """The sum of the parts that are there, None if there is none."""
+    given = [np.asarray(part) for part in parts if part is not None]
+    return sum(given[1:], given[0]) if given else None
+
+
+def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: Any) -> np.ndarray:
+    """Accelerations of a large tree with force elements."""
+    Q, W = element_loads(model, q, v, t)
+    force, W = total(tau, Q), total(wrenches, W)
+    if W is None:
+        return tree_kernel(model, "forward_dynamics")(q, v, force)
+    return tree_kernel(model, "forward_dynamics_loaded")(q, v, force, W)
+
+
+def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, wrenches: Any, t: Any) -> np.ndarray:
+    """Joint forces of a large tree with force elements."""
+    Q, W = element_loads(model, q, v, t)
+    W = total(wrenches, W)
+    loaded = () if W is None else (W,)
+    tau = tree_kernel(model, f"inverse_dynamics{'_loaded' if loaded else ''}")(q, v, a, *loaded)
+    return tau if Q is None else tau - Q
 
 
 def inverse_mass_matrix(model: Model, q: Any, formulation: Formulation) -> np.ndarray:

@@ -6,13 +6,16 @@ transposed rule and of the differential, so that derivatives of any order exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
+
+import numpy as np
 
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
-from cardan.functions.differentiable import Rule, arguments_of, rule_of
+from cardan.formulation.quantity import Shape
+from cardan.functions.differentiable import InSteps, Operation, arguments_of, rule_of
 from cardan.model.model import Model
 
 
@@ -28,34 +31,96 @@ def torch_function(model: Model, name: str, *, formulation: str | Formulation = 
     `torch.func.vmap`, `grad`, `jvp`, `jacrev` and `jacfwd` work.
     """
     owner = f"torch_function {name!r}"
-    try:
-        import torch
-    except ImportError:
-        raise InputError(f"{owner}: torch is not installed; pip install 'cardan[torch]'") from None
-    rule, function = rule_of(owner, model, name, formulation), _function()
+    require_torch(owner)
+    rule = rule_of(owner, model, name, formulation)
 
     def call(*given: Any) -> Any:
-        arrays = arguments_of(owner, rule, model, given)
-        for label, x in zip(rule.arguments, given, strict=False):
-            if not isinstance(x, torch.Tensor):
-                raise InputError(f"{owner}: {label} is a {type(x).__name__}; give torch tensors")
-            if x.device.type != "cpu":
-                raise InputError(f"{owner}: {label} is on {x.device}; Cardan computes on the CPU: give {label}.cpu()")
-            if x.dtype not in (torch.float64, torch.float32):
-                raise InputError(f"{owner}: {label} has dtype {x.dtype}; give float64 or float32")
-            if x.dtype != given[0].dtype:
-                raise InputError(
-                    f"{owner}: {rule.arguments[0]} is {given[0].dtype} and {label} {x.dtype}; give tensors of one dtype"
-                )
-        arrays[len(given) :] = [torch.as_tensor(x, dtype=given[0].dtype) for x in arrays[len(given) :]]
-        batch = rule.batch(owner, [x.shape for x in arrays])
-        whole = [x.expand(batch + rule.shapes[key]) for key, x in zip(rule.arguments, arrays, strict=True)]
-        found = function.apply(rule, *whole)
+        found = applied(owner, rule, arguments_of(owner, rule, model, given), rule.arguments[len(given) :])
         return found if len(found) > 1 else found[0]
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"{name}({', '.join(rule.arguments)}) of model {model.name!r}, for torch."
     return call
+
+
+def require_torch(owner: str) -> None:
+    """Reject that torch is missing."""
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise InputError(f"{owner}: torch is not installed; pip install 'cardan[torch]'") from None
+
+
+def applied(owner: str, rule: Operation, arrays: Sequence[Any], filled: Sequence[str] = ()) -> tuple[Any, ...]:
+    """The results of an operation at tensors whose batch axes broadcast; what it cannot take is an InputError.
+
+    The arguments `filled` are numbers that the caller left out.
+    """
+    import torch
+
+    whole, first = [], arrays[0]
+    for label, x in zip(rule.arguments, arrays, strict=True):
+        if label in filled:
+            whole.append(torch.as_tensor(x, dtype=first.dtype))
+            continue
+        if not isinstance(x, torch.Tensor):
+            raise InputError(f"{owner}: {label} is a {type(x).__name__}; give torch tensors")
+        if x.device.type != "cpu":
+            raise InputError(f"{owner}: {label} is on {x.device}; Cardan computes on the CPU: give {label}.cpu()")
+        if x.dtype not in (torch.float64, torch.float32):
+            raise InputError(f"{owner}: {label} has dtype {x.dtype}; give float64 or float32")
+        if x.dtype != first.dtype:
+            raise InputError(
+                f"{owner}: {rule.arguments[0]} is {first.dtype} and {label} {x.dtype}; give tensors of one dtype"
+            )
+        whole.append(x)
+    return _bound(rule.batch(owner, [tuple(x.shape) for x in whole]), rule, whole)
+
+
+def _bound(batch: Shape, rule: Operation, tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """The results at tensors that broadcast to a batch."""
+    whole = [x.expand(batch + rule.shapes[key]) for key, x in zip(rule.arguments, tensors, strict=True)]
+    return tuple(_function().apply(rule, *whole))
+
+
+class _Torch:
+    """Torch as a `Library`."""
+
+    def rollout(self, steps: InSteps) -> Callable[..., Any]:
+        import torch
+
+        def run(q: Any, v: Any, tau: Any, *p: Any) -> tuple[Any, ...]:
+            batch, many = q.shape[:-1], (len(steps.at), *q.shape[:-1])
+
+            def number(x: np.ndarray) -> Any:
+                return torch.as_tensor(x, dtype=q.dtype)
+
+            def each(x: np.ndarray) -> Any:
+                return number(x).reshape(-1, *([1] * len(batch)))
+
+            one, all_of = partial(_bound, batch), partial(_bound, many)
+            state = one(steps.start, [q, v, tau, number(steps.when[0]), *p])
+            before = []
+            for t, h in zip(number(steps.t), number(steps.h), strict=True):
+                before.append(state)
+                state = steps.step(one, state, tau, t, h, p)
+            near = [torch.stack([x[i] for x in before])[steps.at] for i in (0, 1)]
+            there = steps.step(all_of, near, tau, each(steps.t[steps.at]), each(steps.part), p)
+            found = all_of(steps.sample, [*there, tau, each(steps.when), *p])
+            return tuple(x.movedim(0, -2) for x in found)
+
+        return run
+
+    def jvp(self, function: Callable[..., Any], x: Sequence[Any], dx: Sequence[Any]) -> Any:
+        import torch
+
+        whole = [tuple(y.contiguous() for y in each) for each in (x, dx)]  # a dual number is refused expanded tensors
+        return torch.func.jvp(function, *whole)[1]
+
+    def vjp(self, function: Callable[..., Any], x: Sequence[Any], w: Sequence[Any]) -> Any:
+        import torch
+
+        return torch.func.vjp(function, *x)[1](tuple(w))
 
 
 @cache
@@ -67,7 +132,7 @@ def _function() -> Any:
         generate_vmap_rule = False
 
         @staticmethod
-        def forward(rule: Rule, *tensors: Any) -> Any:
+        def forward(rule: Operation, *tensors: Any) -> Any:
             return tuple(torch.from_numpy(x) for x in rule(*(x.numpy(force=True) for x in tensors)))
 
         @staticmethod
@@ -79,6 +144,10 @@ def _function() -> Any:
         @staticmethod
         def backward(ctx: Any, *weights: Any) -> Any:
             rule, needed = ctx.rule, ctx.needs_input_grad[1:]
+            written = rule.written(_Torch())
+            if written is not None:
+                found = _Torch().vjp(written, ctx.saved_tensors, weights)
+                return None, *(x if is_needed else None for x, is_needed in zip(found, needed, strict=True))
             t = rule.transposed([name for name, is_needed in zip(rule.arguments, needed, strict=True) if is_needed])
             found = iter(Evaluation.apply(t, *t.arranged(ctx.saved_tensors, weights)))
             return None, *(next(found) if is_needed else None for is_needed in needed)
@@ -87,11 +156,22 @@ def _function() -> Any:
         def jvp(ctx: Any, _: Any, *rates: Any) -> Any:
             rule = ctx.rule
             moved = [(name, rate) for name, rate in zip(rule.arguments, rates, strict=True) if rate is not None]
+            if rule.linear.issuperset(name for name, _ in moved):
+                known = zip(rule.arguments, ctx.saved_tensors, rates, strict=True)
+                return Evaluation.apply(rule, *(
+                    (torch.zeros_like(x) if rate is None else rate) if name in rule.linear else x
+                    for name, x, rate in known
+                ))  # fmt: skip
+            written = rule.written(_Torch())
+            if written is not None:
+                x = ctx.saved_tensors
+                dx = [torch.zeros_like(y) if rate is None else rate for y, rate in zip(x, rates, strict=True)]
+                return _Torch().jvp(written, x, dx)
             d = rule.differential([name for name, _ in moved])
             return Evaluation.apply(d, *d.arranged(ctx.saved_tensors, [rate for _, rate in moved]))
 
         @staticmethod
-        def vmap(info: Any, axes: Any, rule: Rule, *tensors: Any) -> Any:
+        def vmap(info: Any, axes: Any, rule: Operation, *tensors: Any) -> Any:
             moved = [
                 x.expand((info.batch_size, *x.shape)) if axis is None else x.movedim(axis, 0)
                 for x, axis in zip(tensors, axes[1:], strict=True)

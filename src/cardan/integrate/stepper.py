@@ -289,20 +289,23 @@ class BatchStepper:
         """Call the kernel until every system has arrived, stopped or failed; return the new state."""
         while True:
             began = perf_counter()
+            s = self._less_spent(s, end)
             limit = np.asarray(float(self.limit if self.max_steps is None else self._limited(s)))
             s = self._pass(s, end, data, limit)
-            running = (s["t"] < end) & (s["outcome"] == 0)
-            if self.max_steps is not None and running.any():
-                spent = running & (s["steps"] >= self.max_steps)
-                s["outcome"] = np.where(spent, Outcome.TOO_MANY_STEPS, s["outcome"])
-                running &= ~spent
-            if not running.any():
+            if not ((s["t"] < end) & (s["outcome"] == 0)).any():
                 return s
             seconds = perf_counter() - began  # the next call should take about as long as Ctrl-C may wait
             if seconds < LONGEST_CALL / 2:
                 self.limit *= 2
             elif seconds > LONGEST_CALL:
                 self.limit = max(self.limit // 2, 1)
+
+    def _less_spent(self, s: States, end: np.ndarray) -> States:
+        """The states, those that would need more than `max_steps` to arrive marked as failed."""
+        if self.max_steps is None:
+            return s
+        spent = (s["t"] < end) & (s["outcome"] == 0) & (s["steps"] >= self.max_steps)
+        return {**s, "outcome": np.where(spent, Outcome.TOO_MANY_STEPS, s["outcome"])} if spent.any() else s
 
     def _pass(self, s: States, end: np.ndarray, data: Sequence[np.ndarray], limit: np.ndarray) -> States:
         """The state after one call of the kernel, of at most `limit` steps."""

@@ -259,7 +259,8 @@ class Force:
 class Coupling:
     """An equation `sum c_j q_j = g` between one-coordinate joints; `g` is `offset`, or a function of time (s).
 
-    A prescribed motion is a coupling of one joint with coefficient 1.
+    A prescribed motion is a coupling of one joint with coefficient 1. `added` are numbers, free where motions are
+    inputs, that are added to the value, rate and acceleration of `g`.
     """
 
     name: str
@@ -268,6 +269,7 @@ class Coupling:
     coefficients: np.ndarray
     offset: float = 0.0
     function: Any = None
+    added: Any = None
 
     @property
     def owner(self) -> str:
@@ -290,12 +292,16 @@ class Coupling:
         import casadi as ca
 
         if self.function is None:
-            return ca.SX(self.offset), ca.SX(1, 1), ca.SX(1, 1)
-        s = ca.SX.sym("s")
-        g = self.function(s)
-        gdot = ca.jacobian(g, s)
-        at_t: Any = ca.Function("g", [s], [g, gdot, ca.jacobian(gdot, s)])
-        value, rate, acceleration = at_t(t)
+            found = (ca.SX(self.offset), ca.SX(1, 1), ca.SX(1, 1))
+        else:
+            s = ca.SX.sym("s")
+            g = self.function(s)
+            gdot = ca.jacobian(g, s)
+            at_t: Any = ca.Function("g", [s], [g, gdot, ca.jacobian(gdot, s)])
+            found = at_t(t)
+        if self.added is not None:
+            found = tuple(x + expression(more) for x, more in zip(found, self.added, strict=True))
+        value, rate, acceleration = found
         return value, rate, acceleration
 
     def traced(self) -> Coupling:

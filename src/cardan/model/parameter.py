@@ -248,13 +248,26 @@ def _parameter(model: Model, name: str, sort: str, index: int, owner: Any, what:
     return Parameter(name, unit, nominal.shape, nominal, declared.rule, (sort, index, what), declared.letter or what)
 
 
+def with_motion_inputs(model: Model, couplings: Sequence[int]) -> Model:
+    """The model at nominal values, with three more free numbers, nominally 0, for each of some motions and couplings.
+
+    They are added to the value, rate and acceleration that it prescribes. It is for derivatives: a run has no use for
+    a rate that is not that of the value.
+    """
+    more = [
+        Parameter(f"{model.couplings[k].name}.added", "", (3,), np.zeros(3), ANY, ("coupling", k, "added"))
+        for k in couplings
+    ]
+    return replace(model.unbound, parameters=Parameters((*model.parameters, *more)))
+
+
 # Replacing the numbers.
 
 
 def with_numbers(model: Model, p: np.ndarray) -> Model:
     """The model with its free numbers replaced by `p` (size,), floats or `FreeNumber`s, and a tree built from them."""
     bodies, joints, forces = list(model.bodies), list(model.joints), list(model.forces)
-    gravity = model.gravity
+    couplings, gravity = list(model.couplings), model.gravity
     for parameter in model.parameters:
         sort, k, what = parameter.place
         value = p[model.parameters.slice_of(parameter.name)]
@@ -266,6 +279,8 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
             pose = getattr(joints[k], what)
             changed: dict[str, Any] = {what: Pose(value, pose.rotation)}
             joints[k] = replace(joints[k], **changed)
+        elif sort == "coupling":
+            couplings[k] = replace(couplings[k], added=value)
         else:
             own = forces[k].numbers
             forces[k] = replace(forces[k], numbers={**own, what: value.reshape(own[what].shape)})
@@ -273,7 +288,7 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
     tree = grow_tree(bodies, joints, kept, model.snapping, model.merge)
     return replace(
         model, gravity=gravity, bodies=tuple(bodies), joints=tuple(joints), forces=tuple(forces), tree=tree,
-        parameters=NONE, values=None,
+        couplings=tuple(couplings), parameters=NONE, values=None,
     )  # fmt: skip
 
 

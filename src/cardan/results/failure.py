@@ -13,7 +13,7 @@ from cardan.functions.dynamics import forward_dynamics
 from cardan.integrate.integrators import Integrator, Request
 from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
-from cardan.structure.assemble import constraint_kernels
+from cardan.structure.assemble import constraint_kernels, flipped
 from cardan.structure.condition import take_as_closed
 from cardan.structure.kernels import equations_at, time_argument, tree_kernel
 from cardan.structure.rounding import warn_outside
@@ -52,6 +52,11 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
         raise InputError(
             f"simulate: the start does not close {model.rows[row].owner}: a gap of {np.abs(phi[worst, row]):.3g} "
             f"(m or rad){_which(len(q), worst)}; {help}"
+        )
+    over = flipped(model, q, t)
+    if over is not None:
+        raise InputError(
+            f"simulate: the start closes {over} with its directions opposite, turned by half a turn; {help}"
         )
     J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
     missing = np.abs((J @ v[..., None])[..., 0] - beta)

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.formulation.derivative import PARAMETERS, tangent
+from cardan.formulation.derivative import PARAMETERS
+from cardan.formulation.formulation import tangent
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.along_constraints import rate_of_rows, residual_of_rows
 from cardan.functions.derivatives import Derivatives, with_derivatives
@@ -76,20 +77,46 @@ class RunDerivatives:
                 f"simulate: sensitivities of {B} systems at {samples} times by {m} numbers take {size / 1e9:.1f} GB; "
                 "take fewer samples or systems, or run.gradient, which needs none of this"
             )
-        Q, V = np.full((2, B, samples, m, nv), np.nan)
-        T = np.full((B, samples, m), np.nan)
-        for lo, sweep in self._sweeps(samples, m):
-            at = slice(lo, lo + sweep.systems)
-            for mask, numbers, along in sweep.forward(self._started(sweep, names, columns, at)):
-                rows = np.flatnonzero(mask)
-                Q[lo + rows, numbers[rows]], V[lo + rows, numbers[rows]] = along["q"][rows], along["v"][rows]
-                T[lo + rows, numbers[rows]] = along["t"][rows]
+        Q, V, T = self._carried(samples, m, lambda sweep, at: self._started(sweep, names, columns, at))
         found, first = {}, 0
         for name, count in zip(names, columns, strict=True):
             own = slice(first, first + count)
             found[name] = Sensitivity(np.swapaxes(Q[:, :, own], 2, 3), np.swapaxes(V[:, :, own], 2, 3), T[:, :, own])
             first += count
         return found
+
+    def rates(self, along: Moving, samples: int) -> Moving:
+        """Rates `q`, `v` (B, n, nv), `t` (B, n) of all samples, where the start and what is given move `along`.
+
+        That has `q0`, `v0`, `tau` (B, nv) and, with parameters, `parameters` (B, size).
+        """
+
+        def started(sweep: Sweep, at: slice) -> Moving:
+            d = {name: x[at] for name, x in along.items()}
+            none = np.zeros((sweep.systems, 0))
+            found = {"q": d["q0"], "v": d["v0"], "tau": d["tau"], "p": d.get(PARAMETERS, none)}
+            start = self._start(at)
+            if start is not None:
+                moved = [[(D @ d[name][..., None])[..., 0] for D in start[name]] for name in d if name != "tau"]
+                found["q"], found["v"] = (np.sum(x, axis=0) for x in zip(*moved, strict=True))
+            return {name: x[:, None, :] for name, x in found.items()}
+
+        Q, V, T = self._carried(samples, 1, started)
+        return {"q": Q[:, :, 0], "v": V[:, :, 0], "t": T[:, :, 0]}
+
+    def _carried(
+        self, samples: int, m: int, started: Callable[[Sweep, slice], Moving]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Carry m directions from the start to all samples: `q`, `v` (B, n, m, nv) and `t` (B, n, m)."""
+        B, nv = len(self.run.q), self.run.model.nv
+        Q, V = np.full((2, B, samples, m, nv), np.nan)
+        T = np.full((B, samples, m), np.nan)
+        for lo, sweep in self._sweeps(samples, m):
+            for mask, numbers, along in sweep.forward(started(sweep, slice(lo, lo + sweep.systems))):
+                rows = np.flatnonzero(mask)
+                Q[lo + rows, numbers[rows]], V[lo + rows, numbers[rows]] = along["q"][rows], along["v"][rows]
+                T[lo + rows, numbers[rows]] = along["t"][rows]
+        return Q, V, T
 
     def gradient(self, weights: Moving) -> dict[str, np.ndarray]:
         """The sum of all samples' numbers times `weights` `q`, `v` (B, n, nv), `t` (B, n), differentiated by all."""
@@ -119,11 +146,7 @@ class RunDerivatives:
         """Take the run again, some systems at a time; the first of each, and what carries derivatives along it."""
         model = self.run.model
         require_derivatives(self.run.integrator)
-        if not is_settled(model):
-            raise InputError(
-                f"derivatives of a run: which constraints of model {model.name!r} are redundant depends on the "
-                "configuration, so that the equations change from step to step; there are no derivatives of such runs"
-            )
+        require_settled(model)
         each = 8 * (self.run.steps * (model.nq + 2 * model.nv + 3) + samples * (model.nq + 4 * model.nv + 20))
         size = int(np.clip(MEMORY // (each * directions), 1, CHUNK * (self.run.request.threads or get_threads())))
         for lo in range(0, len(self.run.q), size):
@@ -199,6 +222,15 @@ def require_derivatives(integrator: Integrator) -> None:
         )
 
 
+def require_settled(model: Model) -> None:
+    """Reject a model whose equations change from step to step."""
+    if not is_settled(model):
+        raise InputError(
+            f"derivatives of a run: which constraints of model {model.name!r} are redundant depends on the "
+            "configuration, so that the equations change from step to step; there are no derivatives of such runs"
+        )
+
+
 def require_names(model: Model, names: tuple[str, ...]) -> None:
     """Reject names of which a run has no sensitivities."""
     for name in names:
@@ -226,13 +258,13 @@ def _against(D: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 def sensitivities_of(run: Trajectory, names: tuple[str, ...]) -> dict[str, Sensitivity]:
     """Sensitivities of all samples of a run."""
-    found = RunDerivatives(_replay_of(run, "sensitivities")).sensitivities(names, run.q.shape[-2])
+    found = RunDerivatives(replay_of(run, "sensitivities")).sensitivities(names, run.q.shape[-2])
     return {name: Sensitivity(*(x.reshape(*run.batch, *x.shape[1:]) for x in own)) for name, own in found.items()}
 
 
 def vjp_of(run: Trajectory, dq: Any, dv: Any, dt: Any) -> dict[str, np.ndarray]:
     """Gradients of a loss from its derivatives by the samples."""
-    replay = _replay_of(run, "vjp")
+    replay = replay_of(run, "vjp")
     shape, nv = run.valid.shape, run.v.shape[-1]
     weights = {}
     for name, given, own in (("q", dq, (*shape, nv)), ("v", dv, (*shape, nv)), ("t", dt, shape)):
@@ -256,7 +288,7 @@ def gradient_of(run: Trajectory, loss: Any, over: str) -> Derivatives:
     """Value and gradient of a loss that is a function of an instant."""
     if over not in ("samples", "end"):
         raise InputError(f"run.gradient: over must be 'samples' or 'end', got {over!r}")
-    _replay_of(run, "gradient")
+    replay_of(run, "gradient")
     model, kept = run.model, run.valid
     if over == "end":
         kept = kept & (np.cumsum(kept, axis=-1) == kept.sum(axis=-1, keepdims=True))
@@ -297,7 +329,7 @@ def _loss_kernel(model: Model, loss: Any) -> Kernel:
     return compile_program(Program("loss", inputs, outputs, key, lambda: function))
 
 
-def _replay_of(run: Trajectory, what: str) -> Replay:
+def replay_of(run: Trajectory, what: str) -> Replay:
     """The steps of a run; reject one that cannot be taken again."""
     if run._replay is None:
         raise InputError(

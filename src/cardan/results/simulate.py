@@ -116,6 +116,42 @@ def simulate(
 
     """
     _reject_removed(removed, method)
+    if failures not in ("raise", "keep"):
+        raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
+    job = plan(
+        model, duration, formulation=formulation, method=method, step=step, rtol=rtol, atol=atol, max_step=max_step,
+        max_steps=max_steps, samples=samples, start=start, breaks=breaks, events=events, threads=threads,
+        keep=failures == "keep",
+    )  # fmt: skip
+    wanted = (sensitivities,) if isinstance(sensitivities, str) else tuple(_listed("sensitivities", sensitivities))
+    if wanted:
+        _require_sensitivities(model, job.integrator, wanted, store)
+    job, states = job.started(q0, v0, tau, assemble)
+    with _progress(progress, model.name, float(job.times[0]), float(job.times[-1]), len(states.q)) as report:
+        if store is not None:
+            return _stored(job, states, store, overwrite, report)
+        size = 8 * len(states.q) * len(job.times) * (model.nq + model.nv)
+        if size > MEMORY:
+            raise InputError(
+                f"simulate: {len(states.q)} systems at {len(job.times)} times take {size / 1e9:.1f} GB; take fewer "
+                "samples, or give store='run.nc' to write them to a file"
+            )
+        run, balance = job.run(states, report)
+    if wanted:
+        from cardan.results.motion_derivatives import sensitivities_of
+
+        run.sensitivity = sensitivities_of(run, wanted)
+    return warn_of_energy(run, balance, job.integrator, job.request)
+
+
+def plan(
+    model: Model, duration: float, *, formulation: str | Formulation = "spatial",
+    method: str | Integrator = "dormand_prince", step: float | None = None, rtol: float = 1e-8, atol: float = 1e-10,
+    max_step: float = np.inf, max_steps: int | None = None, samples: int | Sequence[float] | np.ndarray = 501,
+    start: float = 0.0, breaks: Sequence[float] = (), events: Sequence[Event] = (), threads: int | None = None,
+    keep: bool = False,
+) -> Job:  # fmt: skip
+    """A run without its start: the arguments of `simulate` that do not depend on it, checked."""
     integrator = find_integrator(method)
     require_step(integrator, step)
     start = number("simulate", "start", start, "of seconds")
@@ -127,45 +163,19 @@ def simulate(
     _require_steps(integrator, step, max_step, start, duration)
     found = formulation_of(model, formulation)
     prepare(model, found)
-    if failures not in ("raise", "keep"):
-        raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
     require_smooth_motions(model, start, start + duration)
     if model.has_rows:
         require_motion(model.unbound, (start, start + duration))
     warn_of_condition(model, found)
-    take_as_closed(model)  # the start is checked below, and rejected if a loop is open
+    take_as_closed(model)  # the start is checked later, and rejected if a loop is open
     if events:
         require_functions(model, events)
-    wanted = (sensitivities,) if isinstance(sensitivities, str) else tuple(_listed("sensitivities", sensitivities))
-    if wanted:
-        _require_sensitivities(model, integrator, wanted, store)
-    systems, states = _states(model, q0, v0, tau, start, assemble)
     settings = {**integrator.options, "rtol": rtol, "atol": atol, "start": start, "duration": duration}
     for name, value in (("step", step), ("max_step", max_step), ("max_steps", max_steps), ("breaks", list(breaks))):
         if value not in (None, np.inf, []):
             settings[name] = value
-    if systems:
-        rows: dict[str, Any] = {"q0": q0, "v0": v0, "tau": tau}
-        settings["batch"] = ", ".join(
-            [k for k, a in rows.items() if np.ndim(a) > 1] + ["parameters"] * bool(model.batch)
-        )
     about = {"method": integrator.name, "formulation": found.name, "settings": settings}
-    job = _Job(model, integrator, found, request, systems, times, breaks, about, failures == "keep")
-    with _progress(progress, model.name, start, float(times[-1]), len(states.q)) as report:
-        if store is not None:
-            return _stored(job, states, store, overwrite, report)
-        size = 8 * len(states.q) * len(times) * (model.nq + model.nv)
-        if size > MEMORY:
-            raise InputError(
-                f"simulate: {len(states.q)} systems at {len(times)} times take {size / 1e9:.1f} GB; take fewer "
-                "samples, or give store='run.nc' to write them to a file"
-            )
-        run, balance = job.run(states, report)
-    if wanted:
-        from cardan.results.motion_derivatives import sensitivities_of
-
-        run.sensitivity = sensitivities_of(run, wanted)
-    return warn_of_energy(run, balance, integrator, request)
+    return Job(model, integrator, found, request, (), times, breaks, about, keep)
 
 
 @dataclass(frozen=True)
@@ -184,7 +194,7 @@ class _States:
 
 
 @dataclass(frozen=True)
-class _Job:
+class Job:
     """A run to be computed."""
 
     model: Model
@@ -196,6 +206,16 @@ class _Job:
     breaks: tuple[float, ...]
     about: dict[str, Any]
     keep: bool
+
+    def started(self, q0: Any, v0: Any, tau: Any, assemble: bool) -> tuple[Job, _States]:
+        """The run of systems from their start, all of one batch shape, and that start, checked."""
+        systems, states = _states(self.model, q0, v0, tau, float(self.times[0]), assemble)
+        if not systems:
+            return self, states
+        rows: dict[str, Any] = {"q0": q0, "v0": v0, "tau": tau}
+        batch = [k for k, a in rows.items() if np.ndim(a) > 1] + ["parameters"] * bool(self.model.batch)
+        settings = {**self.about["settings"], "batch": ", ".join(batch)}
+        return replace(self, batch=systems, about={**self.about, "settings": settings}), states
 
     def run(self, states: _States, report: Report) -> tuple[Trajectory, EnergyBalance]:
         """Run all systems, a chunk at a time, in memory; also return the energy balance."""
@@ -307,7 +327,7 @@ class _Failures:
                 self.outcome, self.message = Outcome(kept.outcome[i]), kept.message
 
 
-def _stored(job: _Job, states: _States, path: Any, overwrite: bool, report: Report) -> Trajectory:
+def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Report) -> Trajectory:
     """Run all systems, a chunk at a time, to a file; after Ctrl-C the file has what was computed until then."""
     count, events = len(states.q), job.request.events
     p = states.parameters

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-12
 ITERATIONS = 200
 LONGEST_STEP = 0.5  # rad or m, of the whole tree together
+STEEP = 1e3  # times a row: a steeper residual is that of directions that are opposite
+ASIDE = 0.3  # rad or m, of each coordinate: where to begin again beside a joint that is turned over
 OPENED = 1e-6  # m or rad: a larger gap of a state that was projected means that a loop has opened
 
 _CONSTRAINTS: KernelSlot[str] = KernelSlot("residual and rows of the constraints in the tree's coordinates")
@@ -120,12 +122,44 @@ def _names(hold: Any) -> Sequence[str]:
     return list(hold)
 
 
+def flipped(model: Model, q: np.ndarray, t: Any = 0.0) -> str | None:
+    """A joint that some closed configurations (..., nq) close with its directions opposite, turned by half a turn.
+
+    There the sines vanish in its rows like where it is closed, but the slope of the residual is beyond all measure.
+    """
+    residual, rows = constraint_kernels(model)
+    at = time_argument(model, t)
+    slope, J = np.asarray(residual(q, *at)[1]), np.asarray(rows(q, *at)[0])
+    far = np.abs(slope - J).max(axis=-1, initial=0.0) > STEEP * np.abs(J).max(axis=-1, initial=1.0)
+    found = np.flatnonzero(far.any(axis=tuple(range(far.ndim - 1))))
+    return model.rows[int(found[0])].owner if len(found) else None
+
+
 def _place(
     model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: float, row: tuple[int, ...]
 ) -> np.ndarray:
-    """Close one configuration, that of a row of the batch."""
+    """Close one configuration, that of a row of the batch; from beside it if it closes with a joint turned over."""
     if not model.has_rows:
         return q
+    found = _closed(model, q, free, t, tolerance, row)
+    if flipped(model, found, t) is None:
+        return found
+    aside = np.where(free, np.random.default_rng(1).uniform(-ASIDE, ASIDE, model.nv), 0.0)
+    found = _closed(model, np.asarray(tree_kernel(model, "plus")(q, aside)), free, t, tolerance, row)
+    owner = flipped(model, found, t)
+    if owner is not None:
+        where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
+        raise ModelError(
+            f"model {model.name!r} cannot be assembled{where}: {owner} closes only with its directions opposite, "
+            "turned by half a turn; turn its frame on one body, or give joints a better `start`"
+        )
+    return found
+
+
+def _closed(
+    model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: float, row: tuple[int, ...]
+) -> np.ndarray:
+    """A configuration with every gap below the tolerance."""
     evaluate, _ = constraint_kernels(model)
     plus = tree_kernel(model, "plus")
     at = time_argument(model, t)
@@ -207,10 +241,10 @@ def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarr
     from cardan.structure.rows import real_rows  # which assembles
 
     if not model.has_rows:
-        return np.array(v)
+        return np.array(v, order="C")
     J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
     missing = beta - (J @ v[..., None])[..., 0]
-    moved = np.array(v)
+    moved = np.array(v, order="C")
     moved[..., free] += (np.linalg.pinv(real_rows(model, J[..., free]), rcond=1e-10) @ missing[..., None])[..., 0]
     left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(axis=-1, initial=0.0)
     what = "with the held joints' rates as given" if not free.all() else "with its prescribed motions"

@@ -20,7 +20,7 @@ from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import array
-from cardan.structure.assemble import assemble, constraint_kernels
+from cardan.structure.assemble import assemble, constraint_kernels, flipped
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
 from cardan.structure.magnification import States, is_recursive, magnified, states_at
@@ -106,7 +106,7 @@ def warn_of_condition(model: Model, formulation: Formulation) -> None:
     elif JUDGED.first_time(model, formulation.key) and 6 * len(model.tree.links) <= WIDEST:
         for one in some_values(model):
             at = _some_configurations(one, formulation)
-            if at and not min(_screened(one, formulation, q, 0.0) for q in at) < DOUBTFUL:
+            if at and not min(matrix_condition(one, formulation, q, 0.0) for q in at) < DOUBTFUL:
                 say(model, formulation, measured_at(one, formulation, np.array(at), 0.0))
 
 
@@ -118,27 +118,19 @@ def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -
     place = (formulation.key, id(kernel))
     if not _FIRST.first_time(model, place) or (formulation.in_tree and not model.has_rows):
         return
-    if not look_for_gaps(model, q, t):
+    try:
+        q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
+    except (TypeError, ValueError):
+        return  # the call itself says what is wrong
+    if q.shape[-1:] != (model.nq,):
         return
+    warn_of_gap(model, q, t)
     if 6 * len(model.tree.links) > WIDEST:
         return
     if _JUDGED_AT.first_time(model, formulation.key):
         warn_at(model, formulation, q, t)
     last = -2 if model.parameters else -1  # the argument for time
     kernel.watch(lambda args: warn_at(model, formulation, args[0], args[last] if model.depends_on_time else 0.0))
-
-
-def look_for_gaps(model: Model, q: Any, t: Any) -> bool:
-    """Warn of loops wide open at the first configuration that a model is asked for; False if q is no configuration."""
-    try:
-        q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
-    except (TypeError, ValueError):
-        return False  # the call itself says what is wrong
-    if q.shape[-1:] != (model.nq,):
-        return False
-    if _CLOSED.first_time(model, None):
-        _warn_of_gap(model, q, t)
-    return True
 
 
 def warn_at(model: Model, formulation: Formulation, q: Any, t: Any) -> None:
@@ -150,7 +142,7 @@ def warn_at(model: Model, formulation: Formulation, q: Any, t: Any) -> None:
         return  # the call itself says what is wrong
     for k, row in at:
         worst = _WORST.find(model, formulation.key, lambda: DOUBTFUL / 10)
-        screened = _screened(one, formulation, row, t[k if k < len(t) else 0]) if np.isfinite(row).all() else 1.0
+        screened = matrix_condition(one, formulation, row, t[k if k < len(t) else 0]) if np.isfinite(row).all() else 1.0
         if worst < TOO_LARGE and not screened < 10 * worst:
             _WORST.put(model, formulation.key, screened)
             found = measured_at(one, formulation, row, t[k if k < len(t) else 0])
@@ -169,8 +161,9 @@ def take_as_closed(model: Model) -> None:
     _CLOSED.first_time(model, None)
 
 
-def _warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
-    if not model.has_rows:
+def warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
+    """Warn of loops wide open at configurations (..., nq): only the first time that one asks for a model."""
+    if not _CLOSED.first_time(model, None) or not model.has_rows:
         return
     phi = constraint_kernels(model)[0](q, *time_argument(model, t))[0]
     gap = float(np.nanmax(np.abs(phi), initial=0.0))
@@ -179,6 +172,11 @@ def _warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
             f"model {model.name!r}: loops or couplings are open by {gap:.3g} (m or rad) at the q given, so what is "
             "computed is that of the equations there, in each formulation its own; close them with cd.assemble, look "
             "with cd.constraint_residual (only a model's first call looks)"
+        )
+    elif np.isfinite(q).all() and (over := flipped(model, q, t)) is not None:
+        warn_outside(
+            f"model {model.name!r}: the q given closes {over} with its directions opposite, turned by half a turn; "
+            "close it with cd.assemble"
         )
 
 
@@ -200,7 +198,7 @@ def measured_at(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -
     return float(measured(model, formulation, states_at(model, q, still, still, t)[0], generic=True).max(axis=1).min())
 
 
-def _screened(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> float:
+def matrix_condition(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> float:
     """The condition of matrices at one configuration."""
     model = with_good_rows(model, q, t)
     prepare(model, formulation)

@@ -18,6 +18,7 @@ from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.plane import plane_digest
 from cardan.structure.condition import warn_of_condition
+from cardan.structure.digits import watch_derivatives
 from cardan.structure.kernels import compile_quantity
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
@@ -26,6 +27,7 @@ from cardan.structure.rows import kept_rows
 
 _KERNELS: KernelSlot[tuple[str, str, bool]] = KernelSlot("dynamics by formulation, what, and whether wrenches act")
 _ONE_CHOICE: KernelSlot[tuple[str, str, bool]] = KernelSlot("the same with one choice of rows")
+_CALLED = {"forward": "forward_dynamics"}  # the function that a kernel is for, where it has another name
 _OPEN: Slot[str, bool] = Slot("whether a planar formulation leaves reactions open, by its key")
 
 
@@ -100,7 +102,7 @@ def _with_rows(
 
     With `by` it has derivatives too; if it `answers` the equations of motion, from these equations.
     """
-    way = solved_by or formulation
+    way, owner = solved_by or formulation, _CALLED.get(what, what)
     what = f"{what} {by.key}" if by else what
 
     def with_rows(one: Model) -> Any:
@@ -117,9 +119,19 @@ def _with_rows(
         prepare(model, formulation)
         require_motion(model)
         warn_of_condition(model, way)
-        if is_settled(model):
-            return with_rows(model.unbound)
-        place = (formulation.key, what, loaded)
-        return ChoosingKernel(model.unbound, lambda one: _ONE_CHOICE.find(one, place, lambda: with_rows(one)))
+        kernel = chosen_kernel(model, (formulation.key, what, loaded), with_rows)
+        if by:
+            watch_derivatives(owner, model, way, kernel, by.names)
+        return kernel
 
     return _KERNELS.find(model, (formulation.key, what, loaded), make)
+
+
+def chosen_kernel(model: Model, place: tuple[str, str, bool], kernel_of: Callable[[Model], Any]) -> Any:
+    """The kernel that solves with constraint rows: `kernel_of` the model, or of models with rows chosen at each state.
+
+    `place` identifies it: formulation, what, and whether wrenches act.
+    """
+    if is_settled(model):
+        return kernel_of(model.unbound)
+    return ChoosingKernel(model.unbound, lambda one: _ONE_CHOICE.find(one, place, lambda: kernel_of(one)))

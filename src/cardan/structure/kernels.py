@@ -140,9 +140,9 @@ class FreeKernel:
         single = single and all(getattr(a, "dtype", None) == np.float32 for a in args)
         return self.kernel(*args, self._single if single else self.p, out=out, threads=threads)
 
-    def watch(self, look: Callable[[tuple[Any, ...]], None]) -> None:
+    def watch(self, look: Callable[[tuple[Any, ...]], None], closely: int = 0) -> None:
         """Let `look` see the arguments of some calls; see `Kernel.watch`."""
-        self.kernel.watch(look)
+        self.kernel.watch(look, closely)
 
     def at_values(self, p: np.ndarray) -> FreeKernel:
         """The same kernel with other values (..., size)."""
@@ -191,10 +191,12 @@ def _kernel(
 
 def _unrolled(model: Model, q: Quantity) -> Any:
     """What is compiled of a quantity, unrolled: its stages, if it has any, or its function."""
-    if q.stages is None or model.nv == 0:
-        return function_of(model, q)
-    written, symbols, free = _symbols(model, q)
-    return q.stages(written, symbols | free)
+    if q.stages is not None and model.nv:
+        written, symbols, free = _symbols(model, q)
+        found = q.stages(written, symbols | free)
+        if found is not None:
+            return found
+    return function_of(model, q)
 
 
 def _symbols(model: Model, q: Quantity) -> tuple[Model, dict[str, Any], dict[str, Any]]:

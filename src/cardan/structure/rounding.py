@@ -73,9 +73,10 @@ def say(model: Model, formulation: Formulation, found: float, where: str = "") -
     """Warn where the user called, if a condition is too large."""
     if not found < TOO_LARGE:
         wrong, near = min(found * 2.0**-52, 1.0), ", or loops are near a dead point" * bool(where)
+        much = f"{found:.1g} times" if found < np.inf else "without bound"
         warn_outside(
             f"model {model.name!r}: in formulation {formulation.name!r} accelerations or reactions may be wrong by "
-            f"{100 * wrong:.2g} percent{where}: its equations magnify rounding {found:.1g} times (cd.condition); "
+            f"{100 * wrong:.2g} percent{where}: its equations magnify rounding {much} (cd.condition); "
             f"masses or lengths differ too much along a chain of joints{near}"
             f"{'' if formulation.in_tree else '; spatial may do better'}"
         )

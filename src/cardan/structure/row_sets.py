@@ -189,7 +189,7 @@ def _quality_kernel(model: Model) -> Any:
 class ChoosingKernel:
     """A kernel that solves with constraint rows, called with rows that are good at each state.
 
-    `kernel_of` makes the kernel of a model with one choice of rows. The first argument is `q`; time is the last one.
+    `kernel_of` makes the kernel of a model with one choice of rows. The first argument is `q`.
     """
 
     def __init__(self, model: Model, kernel_of: Callable[[Model], Any]) -> None:
@@ -201,10 +201,11 @@ class ChoosingKernel:
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """Evaluate like any kernel: with the first choice of rows, and again where that is not good."""
-        kernel, p = self._kernel(0), parameter_arguments(self.model)
+        kernel, p = self.first, parameter_arguments(self.model)
         result = kernel(*args, *p, out=out, threads=threads)
         arrays = [np.asarray(x) for x in (*args, *p)]
-        when = (arrays[len(args) - 1],) if self.model.depends_on_time else ()
+        place = [port.name for port in kernel.program.inputs].index("t") if self.model.depends_on_time else 0
+        when = (arrays[place],) if self.model.depends_on_time else ()
         with np.errstate(all="ignore"):
             independent, missing = _quality_kernel(self.model)(arrays[0], *when, threads=threads)
         if np.all((independent >= INDEPENDENT) & (missing <= SPANNED)):
@@ -214,7 +215,7 @@ class ChoosingKernel:
         batch = results[0].shape[: results[0].ndim - len(ways[0])]
         flat = [np.broadcast_to(x, batch + own).reshape(-1, *own) for x, own in zip(arrays, ends, strict=True)]
         model = self.model.unbound._bound(flat[-1]) if p else self.model
-        chosen = row_sets(self.model).choose(model, flat[0], flat[len(args) - 1] if when else 0.0)
+        chosen = row_sets(self.model).choose(model, flat[0], flat[place] if when else 0.0)
         found = [x.reshape(-1, *end).copy() for x, end in zip(results, ways, strict=True)]
         for k in set(chosen.tolist()) - {0}:
             again = self._kernel(k)(*(x[chosen == k] for x in flat), threads=threads)
@@ -226,9 +227,14 @@ class ChoosingKernel:
         out[...] = shaped[0]
         return out
 
-    def watch(self, look: Callable[[tuple[Any, ...]], None]) -> None:
+    @property
+    def first(self) -> Any:
+        """The kernel with the first choice of rows, which takes the free parameters as its last argument."""
+        return self._kernel(0)
+
+    def watch(self, look: Callable[[tuple[Any, ...]], None], closely: int = 0) -> None:
         """Look at the arguments of some calls, as `Kernel.watch` does."""
-        self._kernel(0).watch(look)
+        self.first.watch(look, closely)
 
     def _kernel(self, k: int) -> Any:
         """The kernel of one choice, which takes the free parameters as its last argument."""

@@ -13,13 +13,15 @@ A kernel takes one direction; many of them are rows of a batch.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from cardan.algebra.matrix import Matrix, where
+from cardan.algebra.matrix import Matrix, mirrored, where
 from cardan.formulation.coordinates import velocity_of_rates
+from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.integrate.events import Event
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.step import CONTROL, ExplicitEquations, ExplicitState, Graphs, Step
@@ -29,6 +31,7 @@ from cardan.integrate.kernel import Given
 from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
+from cardan.model.model import Model
 from cardan.program.march import March
 from cardan.program.program import Port
 from cardan.structure.kernels import function_of
@@ -148,7 +151,79 @@ class StepDerivatives(ExplicitKernels):
 
         return self._kernel("event_rates", (*self._ports("t", "q", "v"), *p), tuple(outputs), record)
 
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """The parts of a run as quantities, by the numbers in their inputs, for derivatives of higher order.
+
+        They are `stage`, `finish` and `sample`. The first takes `q, v, tau, t` to the rates `kq, kv`, `finish` takes
+        `q, v, tau, t, h` and the rates `kq0, kv0, kq1, ...` of all stages to `q, v` after the step, and `sample` takes
+        `q, v, tau, t` to `q, v`.
+        """
+        tableau, shapes = self.tableau, self._shapes
+        assert not tableau.adaptive  # whose accelerations would be carried too
+        rates = {f"k{x}{i}": shapes[x] for i in range(tableau.stages) for x in ("q", "v")}
+
+        def stage(graphs: Graphs, x: Inputs, given: Given) -> list[Matrix]:
+            step = Step(x["t"], x["q"], x["v"], x["t"] * 0, [])
+            return [*text.stage(graphs, tableau, step, 0, given)[:2]]
+
+        def finish(graphs: Graphs, x: Inputs, given: Given) -> list[Matrix]:
+            K = [(x[f"kq{i}"], x[f"kv{i}"], x["t"]) for i in range(tableau.stages)]
+            new = text.result(graphs, tableau, Step(x["t"], x["q"], x["v"], x["h"], K), given)
+            return [new.q, new.v]
+
+        return (
+            self._quantity("stage", {}, stage),
+            self._quantity("finish", {"h": ()} | rates, finish),
+            self._quantity("sample", {}, self._mapped(self._sampled)),
+        )
+
+    @cached_property
+    def assembly(self) -> Quantity:
+        """The start: `q, v, tau, t` near the constraints to `q, v` on them."""
+        return self._quantity("start", {}, self._mapped(self._assembled))
+
+    def _mapped(self, of: Map) -> Written:
+        def write(graphs: Graphs, x: Inputs, given: Given) -> list[Matrix]:
+            after = of(graphs, replace(self._symbols()[1], q=x["q"], v=x["v"], t=x["t"]), given)
+            return [after.q, after.v]
+
+        return write
+
+    def _quantity(self, name: str, more: dict[str, Shape], of: Written) -> Quantity:
+        shapes = {"q": (self.model.nq,), "v": (self.model.nv,), "tau": (self.model.nv,), "t": (), **more}
+
+        def write(_: Model, inputs: Inputs) -> list[Matrix]:
+            import casadi as ca
+
+            given = Given(inputs["tau"], [inputs["p"]] if self.parameters else [])
+            return [ca.densify(x) for x in of(self._graphs, inputs, given)]
+
+        outputs = (("q", fixed(self.model.nq)), ("v", fixed(self.model.nv)))
+        digest = hashlib.sha256(repr(self.facts).encode()).hexdigest()[:16]
+        return Quantity(f"{name} of {digest}", tuple(shapes), outputs, write=write, shapes=shapes)
+
     # The maps, of symbols.
+
+    def _assembled(self, graphs: Graphs, s: ExplicitState, given: Given) -> ExplicitState:
+        """The start, as assembly moves it: steps of Newton's method with the smallest change of coordinates."""
+        import casadi as ca
+
+        q, v, projection = graphs.normalised(s.q), s.v, graphs.projection
+        if projection is None or not projection.rows:
+            return replace(s, q=q, v=v)
+        time = (s.t,) if self.model.depends_on_time else ()
+        positions = [row for row in projection.rows if self.model.rows[row].level == "position"]
+        x, d = ca.SX.sym("x", self.model.nq), ca.SX.sym("d", self.model.nv)
+        phi = projection.state(x, *time, *given.parameters)[0][positions, 0]
+        G = ca.jacobian(phi, x) @ ca.jacobian(graphs.rates(x, d, given), d)
+        moved = graphs.plus(x, -_smallest(G, phi), given)
+        newton = ca.Function("newton", [x, *time, *given.parameters], [moved])
+        for _ in range(SAMPLE_NEWTON_STEPS):
+            q = newton(q, *time, *given.parameters)
+        _, J, beta = projection.state(q, *time, *given.parameters)
+        rows = list(projection.rows)
+        return replace(s, q=q, v=v - _smallest(J[rows, :], J[rows, :] @ v - beta[rows, 0]))
 
     def _stepped(self, graphs: Graphs, s: ExplicitState, given: Given) -> ExplicitState:
         first = int(self.tableau.adaptive)
@@ -287,7 +362,15 @@ class StepDerivatives(ExplicitKernels):
         return function_of(self.model, velocity_of_rates(self.model))
 
 
+def _smallest(J: Matrix, b: Matrix) -> Matrix:
+    """The smallest `x` with `J x = b`, for independent rows."""
+    import casadi as ca
+
+    return J.T @ ca.ldl_solve(b, *ca.ldl(mirrored(J @ J.T), True))
+
+
 Map = Callable[[Graphs, ExplicitState, Given], ExplicitState]
+Written = Callable[[Graphs, Inputs, Given], list[Matrix]]
 
 
 def _transposed(linear: Callable[[Matrix], Matrix], columns: int, w: Matrix) -> Matrix:

@@ -168,6 +168,7 @@ class SolverRun:
     """Base of the runs of one system by a SUNDIALS solver; `given` are its drives and free parameters."""
 
     progress: SolverProgress
+    solver: Solver
 
     def __init__(self, owner: SerialStepper, given: Sequence[np.ndarray], at: SystemArrival) -> None:
         self.owner, self.parameters = owner, given[1:]
@@ -176,7 +177,10 @@ class SolverRun:
         self.work, self.speed = at.work, max(at.speed, float(at.v @ at.v))
 
     def _noted(self, at: SystemArrival, y: np.ndarray) -> SystemArrival:
-        """The arrival with the work in the solver's state `y`, and the largest speed so far."""
+        """The arrival with the work in the solver's state `y`, and the largest speed so far; too many steps fail."""
+        if at.outcome == Outcome.ARRIVED and self._steps > self.owner.max_steps:
+            self.solver.fail(Outcome.TOO_MANY_STEPS, "")
+            at = replace(at, outcome=Outcome.TOO_MANY_STEPS)
         self.work = float(y[-1])
         self._see(at.v)
         return replace(at, work=self.work, speed=self.speed)
@@ -231,7 +235,7 @@ class SerialStepper:
             "max_order": max_order,
             "max_step": 0.0 if np.isinf(asked.max_step) else float(asked.max_step),
             "first_step": float(min(asked.step or 0.0, asked.max_step)),
-            "max_num_steps": PAUSE,
+            "max_num_steps": min(PAUSE, self.max_steps),
             "linsolver": "dense",
         }
         if self.pattern.shape[0] > DENSE:

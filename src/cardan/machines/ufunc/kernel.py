@@ -84,7 +84,7 @@ class Kernel:
         self._floor = self._limit = 0
         self._arity = len(program.inputs)  # NumPy would take one argument more as `out`
         self._look: Callable[[tuple[Any, ...]], None] | None = None
-        self._calls = 0
+        self._calls = self._closely = 0
 
     def __repr__(self) -> str:
         """The name and the signature."""
@@ -95,9 +95,12 @@ class Kernel:
         """How many of each operation one evaluation, or one step of a march, takes; records the program if need be."""
         return self._builder.operations()
 
-    def watch(self, look: Callable[[tuple[Any, ...]], None]) -> None:
-        """Let `look` see the arguments of the 2nd, 4th, 8th ... call, those of large batches without end."""
-        self._look, self._fast, self._limit = look, None, 0
+    def watch(self, look: Callable[[tuple[Any, ...]], None], closely: int = 0) -> None:
+        """Let `look` see the arguments of the 2nd, 4th, 8th ... call, those of large batches without end.
+
+        Of the first `closely` calls it sees all.
+        """
+        self._look, self._closely, self._fast, self._limit = look, closely, None, 0
         for variant in self._variants.values():
             if variant.dtype is _FLOAT64 and variant.ufunc is not None and not self._has_empty_ports:
                 self._open_fast_path(variant)
@@ -105,7 +108,7 @@ class Kernel:
     def _counted(self, args: tuple[Any, ...]) -> None:
         """Count a call of a watched kernel, and let its arguments be seen at the powers of two."""
         self._calls += 1
-        if self._look is not None and self._calls & (self._calls - 1) == 0:
+        if self._look is not None and (self._calls <= self._closely or self._calls & (self._calls - 1) == 0):
             self._look(args)
 
     def prepare(self, dtype: Any = _FLOAT64) -> Kernel:

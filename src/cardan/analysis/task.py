@@ -1,0 +1,245 @@
+"""What users give for an equilibrium: joints, drives, rates and unknowns by name, as a `Task` of arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cardan.analysis.balance import Change, Task
+from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.formulation.formulation import Formulation
+from cardan.model.model import Model
+from cardan.model.values import batch, number, shown
+from cardan.structure.formulation import formulation_of
+
+NUMBERED = re.compile(r"(.*)\[(\d+)\]")
+
+
+def coordinates_of(owner: str, what: str, model: Model, name: Any) -> list[int]:
+    """Numbers of the rates that a joint, or a coordinate such as "P[1]", has in the tree."""
+    if not isinstance(name, str):
+        raise InputError(f"{owner}: {what} takes names of joints, got {shown(name)}")
+    if name in model.coordinate_names:
+        return [model.coordinate_names.index(name)]
+    own = [k for k, other in enumerate(model.coordinate_names) if other.rpartition("[")[0] == name]
+    if own:
+        return own
+    if name in model.joint_names:
+        raise InputError(
+            f"{owner}: {what}: joint {name!r} has no coordinate of its own in the tree: it closes a loop or is rigid; "
+            f"name one of {', '.join(map(repr, model.coordinate_names[:8]))}"
+        )
+    known = dict.fromkeys((*model.coordinate_names, *model.joint_names))
+    raise UnknownNameError(f"{owner}: {what}: {name!r} is not a joint{nearest(name, known)}")
+
+
+def names_of(owner: str, what: str, given: Any) -> list[Any]:
+    """A list of names: one, several, or none."""
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise InputError(f"{owner}: {what} must be a list of names, got {shown(given)}")
+    names = list(given)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"{owner}: {what} names {twice[0]!r} twice")
+    return names
+
+
+def start_of(owner: str, model: Model, q: Any) -> np.ndarray:
+    """Configurations (..., nq) to begin with: an array, coordinates by joint, or the model's own start."""
+    if q is None:
+        return model.start()
+    if not isinstance(q, Mapping):
+        found = batch(owner, "q", q, model.nq)
+        for at in model.quaternions:
+            length = np.linalg.norm(found[..., at], axis=-1)
+            if (np.abs(length - 1) > 1e-3).any():
+                raise InputError(
+                    f"{owner}: q has a quaternion of length {length.flat[0]:g} at {at.start}; it must be 1"
+                )
+            found[..., at] /= length[..., None]
+        return found
+    parts = {}
+    for joint, value in q.items():
+        if not isinstance(joint, str):
+            raise InputError(f"{owner}: q takes names of joints, got {shown(joint)}")
+        at = model.q_slice(joint)
+        size = at.stop - at.start
+        given = batch(owner, f"q of {joint!r}", value)
+        parts[joint] = at, given[..., None] if size == 1 and given.shape[-1:] != (1,) else given
+        if parts[joint][1].shape[-1:] != (size,):
+            raise InputError(f"{owner}: q of {joint!r} must be {size} numbers, got shape {given.shape}")
+    shape = _broadcast(owner, {f"q of {joint!r}": given.shape[:-1] for joint, (_, given) in parts.items()})
+    found = np.array(np.broadcast_to(model.start(), (*shape, model.nq)))
+    for at, given in parts.values():
+        found[..., at] = given
+    return start_of(owner, model, found)
+
+
+def along_rates(owner: str, what: str, model: Model, given: Any) -> tuple[np.ndarray, list[int]]:
+    """Numbers (..., nv) along the tree's rates, from an array or by name; and the rates that are named."""
+    if given is None:
+        return np.zeros(model.nv), []
+    if not isinstance(given, Mapping):
+        return batch(owner, what, given, model.nv), []
+    parts: dict[int, np.ndarray] = {}
+    for name, value in given.items():
+        own = coordinates_of(owner, what, model, name)
+        numbers = batch(owner, f"{what} of {name!r}", value)
+        if len(own) > 1 and numbers.shape[-1:] != (len(own),):
+            raise InputError(f"{owner}: {what} of {name!r} must be {len(own)} numbers, got shape {numbers.shape}")
+        for k, at in enumerate(own):
+            if at in parts:
+                raise InputError(f"{owner}: {what} gives {model.coordinate_names[at]!r} twice")
+            parts[at] = numbers[..., k] if len(own) > 1 else numbers
+    shape = _broadcast(owner, {f"{what} of {model.coordinate_names[k]!r}": x.shape for k, x in parts.items()})
+    found = np.zeros((*shape, model.nv))
+    for at, numbers in parts.items():
+        found[..., at] = numbers
+    return found, sorted(parts)
+
+
+def change_of(owner: str, what: str, model: Model, name: Any) -> list[Change]:
+    """What a name may mean as an unknown: a free parameter, `JOINT.rate`, `JOINT.q`, or the drive of a joint."""
+    if not isinstance(name, str):
+        raise InputError(f"{owner}: {what} takes names, got {shown(name)}")
+    numbered = NUMBERED.fullmatch(name)
+    for parameter, index in ((name, None), *([(numbered[1], int(numbered[2]))] if numbered else [])):
+        if parameter in model.parameters.names:
+            return _parameter_changes(owner, what, model, parameter, index)
+    joint, _, sort = name.rpartition(".")
+    unit = np.eye(model.nv)
+    if sort in SORTS and joint:
+        own = coordinates_of(owner, what, model, joint)
+    elif name in (*model.coordinate_names, *model.joint_names):
+        own, sort = coordinates_of(owner, what, model, name), "tau"
+    else:
+        raise _unknown(owner, what, model, name)
+
+    def change(k: int) -> Change:
+        v, q, tau = (unit[k] if sort == each else np.zeros(model.nv) for each in ("rate", "q", "tau"))
+        none = np.zeros(model.parameters.size)
+        return Change(f"{model.coordinate_names[k]}.{sort}", SORTS[sort][_is_angle(model, k)], none, v, q, tau)
+
+    return [change(k) for k in own]
+
+
+SORTS = {"rate": ("m/s", "rad/s"), "q": ("m", "rad"), "tau": ("N", "N m")}
+"""What may be asked of a joint, with units for a length and for an angle."""
+
+
+def _is_angle(model: Model, k: int) -> bool:
+    units = [unit for link in model.tree.links for unit in link.kind.v_units]
+    return units[k] != "m/s"
+
+
+def _parameter_changes(owner: str, what: str, model: Model, name: str, index: int | None) -> list[Change]:
+    parameter, at = model.parameters[name], model.parameters.slice_of(name)
+    if index is not None and index >= parameter.size:
+        raise InputError(f"{owner}: {what}: parameter {name!r} has {parameter.size} numbers, there is no [{index}]")
+    found = []
+    for k in range(parameter.size) if index is None else [index]:
+        p = np.zeros(model.parameters.size)
+        p[at.start + k] = 1.0
+        nominal = abs(float(parameter.nominal.flat[k]))
+        label = name if parameter.size == 1 else f"{name}[{k}]"
+        none = np.zeros(model.nv)
+        units = parameter.unit.split(", ")  # of a wrench: those of moment and force
+        unit = units[2 * k // parameter.size] if len(units) == 2 else parameter.unit
+        found.append(Change(label, unit, p, none, none, none, nominal or 1.0))
+    return found
+
+
+def _unknown(owner: str, what: str, model: Model, name: str) -> Exception:
+    from cardan.errors import CardanError
+    from cardan.model.parameter import find_parameter
+
+    try:
+        find_parameter(model, name.partition("[")[0])
+    except CardanError:
+        known = [*model.parameters.names, *model.coordinate_names]
+        known += [f"{joint}.{sort}" for joint in model.coordinate_names for sort in SORTS]
+        return UnknownNameError(
+            f"{owner}: {what}: {name!r} is neither a free parameter nor a joint; a joint's drive is asked for by its "
+            f"name, its rate by JOINT.rate{nearest(name, known)}"
+        )
+    return InputError(
+        f"{owner}: {what}: {name!r} is a constant of model {model.name!r}; free it first: "
+        f"model.free({name.partition('[')[0]!r})"
+    )
+
+
+def read_task(
+    owner: str, model: Model, q: Any, tau: Any, rates: Any, hold: Any, solve_for: Any, wrenches: Any, t: Any,
+    formulation: str | Formulation,
+) -> tuple[Task, np.ndarray, tuple[int, ...]]:  # fmt: skip
+    """The task, configurations (n, nq) to begin with, and the batch shape whose product is n."""
+    if not isinstance(model, Model):
+        raise InputError(
+            f"{owner}: the first argument is a model, got {shown(model)}; a Mechanism is built with build()"
+        )
+    found = formulation_of(model, formulation)
+    start = start_of(owner, model, q)
+    drives, _ = along_rates(owner, "tau", model, tau)
+    given, moving = along_rates(owner, "rates", model, rates)
+    if rates is not None and not isinstance(rates, Mapping):
+        raise InputError(f"{owner}: rates must name the joints that turn or slide, such as rates={{'spin': 10.0}}, got "
+                         f"{shown(rates)}")  # fmt: skip
+    held = {k for name in names_of(owner, "hold", hold) for k in coordinates_of(owner, "hold", model, name)}
+    _require_whole_quaternions(owner, model, held)
+    changes = [
+        c for name in names_of(owner, "solve_for", solve_for) for c in change_of(owner, "solve_for", model, name)
+    ]
+    drives_asked = {int(np.flatnonzero(c.tau)[0]) for c in changes if c.tau.any()}
+    rates_asked = {int(np.flatnonzero(c.v)[0]) for c in changes if c.v.any()}
+    if any(c.q.any() for c in changes):
+        raise InputError(
+            f"{owner}: solve_for: coordinates are unknown unless they are held; leave the joint out of hold instead"
+        )
+    others = tuple(c for c in changes if not c.tau.any())
+    driven = drives_asked | (set(moving) - rates_asked) | (held if solve_for is None else set())
+    held |= set(moving) | rates_asked
+    loads = np.zeros((model.nb, 6)) if wrenches is None else batch(owner, "wrenches", wrenches, model.nb, 6)
+    values = model.parameters.nominal if model.values is None else model.values
+    shapes = {"q": start.shape[:-1], "tau": drives.shape[:-1], "rates": given.shape[:-1],
+              "wrenches": loads.shape[:-2], "values of parameters": model.batch}  # fmt: skip
+    shape = _broadcast(owner, shapes)
+
+    def flat(x: np.ndarray, own: int) -> np.ndarray:
+        core = x.shape[x.ndim - own :]
+        return np.array(np.broadcast_to(x, shape + core)).reshape(int(np.prod(shape)), *core)
+
+    motions = any(x.depends_on_time for x in model.couplings) or any(x.depends_on_time for x in model.constraints)
+    drives = flat(drives, 1)
+    drives[:, sorted(driven)] = 0.0
+    task = Task(
+        owner, model.unbound, found, number(owner, "t", t, "of seconds"), tuple(sorted(held)), tuple(sorted(driven)),
+        others, bool(moving or rates_asked or motions), drives, flat(given, 1), flat(loads, 2), flat(values, 1),
+    )  # fmt: skip
+    return task, flat(start, 1), shape
+
+
+def _require_whole_quaternions(owner: str, model: Model, held: set[int]) -> None:
+    for link in model.tree.links:
+        if link.kind.nq != link.kind.nv:
+            turning = {link.v.start + k for k, unit in enumerate(link.kind.v_units) if unit != "m/s"}
+            if held & turning and not turning <= held:
+                name = model.joints[link.joint].name
+                raise InputError(
+                    f"{owner}: hold names some of the turns of joint {name!r}, which turns about any axis; hold all of "
+                    "them or none"
+                )
+
+
+def _broadcast(owner: str, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        told = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        raise InputError(f"{owner}: the batches do not fit together: {told}") from None

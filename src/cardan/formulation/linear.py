@@ -1,0 +1,320 @@
+"""Linearised motion of any mechanism along its constraints, in independent coordinates and rates.
+
+The state of the linear model is `delta`, the change of the independent coordinates, and `u`, that of the independent
+rates. All others follow from the rows `phi(q, p, t) = 0` and `J v = beta`, so that a change of the state or of an input
+moves the tree with
+
+    J dq = -phi_p dp                                    of rows at position level, `dq` given in `coordinates`
+    J dv = -(J v - beta)_q dq - (J v - beta)_p dp       of all rows, `dv` given in `rates`
+
+The accelerations solve `M a + J^T lam = f`, `J a = gamma`. What is left of these vanishes along the constraints, so
+that its derivative at fixed `a`, `lam` is the right side of the same equations for `da`. All curvature of the
+constraints is in `dv` and `gamma`.
+
+Rates need not be rates of coordinates: with `qdot = N(q) v` the change `dq`, `q` moving as `plus(q, dq)`, has the rate
+
+    dq' = dv + N^+ ((N v)_q N dq - N' dq)
+
+where the last term is that of turning axes, zero where `N` is constant or the mechanism at rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cardan.algebra.matrix import Matrix, mirrored
+from cardan.formulation.derivative import PARAMETERS
+from cardan.formulation.dynamics import parts_at, time_port
+from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rates
+from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity
+from cardan.formulation.rows import Rows
+from cardan.formulation.solve import regularisation, semidefinite
+from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.tree import TreeFormulation
+from cardan.model.model import Model
+
+REFINEMENTS = 2
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a linear model is by: numbers of independent coordinates and rates, then of the inputs.
+
+    Coordinates, rates and `tau` are numbers among the tree's rates, `wrenches` among the (nb, 6) row by row,
+    `parameters` among the free numbers.
+    """
+
+    coordinates: tuple[int, ...]
+    rates: tuple[int, ...]
+    tau: tuple[int, ...] = ()
+    wrenches: tuple[int, ...] = ()
+    parameters: tuple[int, ...] = ()
+    loaded: bool = False
+    """Whether wrenches act."""
+
+    @property
+    def states(self) -> int:
+        """How many states."""
+        return len(self.coordinates) + len(self.rates)
+
+    @property
+    def count(self) -> int:
+        """How many columns, states first."""
+        return self.states + len(self.tau) + len(self.wrenches) + len(self.parameters)
+
+    @property
+    def key(self) -> str:
+        """Text that identifies it."""
+        numbers = (self.coordinates, self.rates, self.tau, self.wrenches, self.parameters)
+        return f"{numbers} loaded {self.loaded} linearise"
+
+
+def linear_motion(
+    model: Model, formulation: Formulation, rows: Sequence[int], tree_rows: Sequence[int], columns: Columns
+) -> Quantity:
+    """The linear model at a state, `rows` those kept in the formulation, `tree_rows` those in the tree's coordinates.
+
+    `a` (nv,) accelerations; `AB` (states, columns); `dq`, `dv`, `da` (nv, columns) of all the tree's coordinates;
+    `M` (rates, rates) inertia of the independent rates; `quality` (3,): the smallest pivot of the dependent
+    coordinates, the square of a sine, and the largest residual of all rows in position and rate.
+    """
+    nv, k, nx = model.nv, columns.count, columns.states
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        tree = parts_at(model, SPATIAL, inputs)
+        moved = _moved(model, inputs, tree, tree_rows, columns)
+        a, da = _accelerations(model, formulation, rows, inputs, moved.directions, tree)
+        dq, dv = moved.directions["q"], moved.directions["v"]
+        Z = dv[:, len(columns.coordinates) : nx]
+        rest = tree.rows.J @ inputs["v"] - tree.rows.beta
+        quality = ca.vertcat(moved.pivot, _largest(tree.rows.phi), _largest(rest))
+        AB = ca.vertcat((dv + turning(model, inputs, dq))[list(columns.coordinates), :], da[list(columns.rates), :])
+        return [a, AB, dq, dv, da, mirrored(Z.T @ tree.M @ Z), quality]
+
+    n = len(columns.rates)
+    outputs = (
+        ("a", per_velocity), ("AB", fixed(nx, k)), ("dq", fixed(nv, k)), ("dv", fixed(nv, k)), ("da", fixed(nv, k)),
+        ("M", fixed(n, n)), ("quality", fixed(3)),
+    )  # fmt: skip
+    return Quantity(columns.key, _ports(model, columns), outputs, write=write)
+
+
+def state_matrix(
+    model: Model, formulation: Formulation, rows: Sequence[int], tree_rows: Sequence[int], columns: Columns
+) -> Quantity:
+    """`A` (states, states) alone, for its derivatives."""
+    alone = Columns(columns.coordinates, columns.rates, loaded=columns.loaded)
+    whole = linear_motion(model, formulation, rows, tree_rows, alone)
+    write = lambda model, inputs: whole.graph(model, inputs)[1:2]
+    return Quantity(f"state matrix {alone.key}", whole.inputs, whole.outputs[1:2], write=write)
+
+
+def descriptor(model: Model, formulation: TreeFormulation, rows: Sequence[int], columns: Columns) -> Quantity:
+    """The same without elimination: `E x' = A x + B u`, `x` all coordinates, rates, and multipliers of the rows kept.
+
+    With `left = f - M a - J^T lam` and the rows as they stand: those at position level by `dq`, the others by `dv`.
+
+        dq' = dv + turning        M dv' = left_q dq + left_v dv - J^T dlam + left_u du        0 = phi_q dq + phi_p dp
+
+    `columns` has all coordinates and rates. `a` (nv,); `E` (nx, nx); `AB` (nx, nx and inputs); `quality` (3,) as above,
+    its first number that of the rows.
+    """
+    nv, nl = model.nv, len(rows)
+    nx = 2 * nv + nl
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        parts = parts_at(model, formulation, inputs)
+        kept, given = parts.rows.kept(rows), _given(model, inputs, columns)
+        a, lam = formulation.solve(parts, rows)
+        force = _left(model, formulation, parts, kept, inputs, given, a, lam)[:nv, :]
+        at_position = ca.SX([float(label.level == "position") for label in kept.labels])
+        with_p = {name: D for name, D in given.items() if name == PARAMETERS}
+        position = kept.J @ given["q"] + _wide(along(model, kept.phi, inputs, with_p), given["q"])
+        moving = kept.J @ inputs["v"] - kept.beta
+        rate = kept.J @ given["v"] + along(model, moving, inputs, {"q": given["q"], **with_p})
+        held = ca.diag(at_position) @ position + ca.diag(1 - at_position) @ rate
+        change = given["v"] + turning(model, inputs, given["q"])
+        AB = ca.vertcat(change, force, held)
+        AB = ca.horzcat(AB[:, : 2 * nv], ca.vertcat(ca.SX(nv, nl), -kept.J.T, ca.SX(nl, nl)), AB[:, 2 * nv :])
+        E = ca.diagcat(ca.SX.eye(nv), parts.M, ca.SX(nl, nl))
+        pivot = _square(kept.J)[1] if nl else ca.SX(1)
+        rest = parts.rows.J @ inputs["v"] - parts.rows.beta
+        return [a, E, AB, ca.vertcat(pivot, _largest(parts.rows.phi), _largest(rest))]
+
+    k = nx + columns.count - columns.states
+    outputs = (("a", per_velocity), ("E", fixed(nx, nx)), ("AB", fixed(nx, k)), ("quality", fixed(3)))
+    return Quantity(f"descriptor {columns.key}", _ports(model, columns), outputs, write=write)
+
+
+def along(model: Model, value: Matrix, inputs: Inputs, directions: Mapping[str, Matrix]) -> Matrix:
+    """Rate (n, columns) of a column of values when the inputs named move with these rates (size, columns).
+
+    For `q` they are rates (nv, columns) of the tree.
+    """
+    import casadi as ca
+
+    total = type(value)(value.shape[0], next(iter(directions.values())).shape[1] if directions else 1)
+    for name, D in directions.items():
+        x = inputs["p"] if name == PARAMETERS else ca.vec(inputs[name].T)
+        D = tangent(model, x) @ D if name == "q" else D
+        moving = [k for k in range(D.shape[1]) if D[:, k].nnz()]
+        if not moving or not value.numel():
+            continue
+        if len(moving) < D.shape[0]:
+            total[:, moving] = total[:, moving] + ca.jtimes(value, x, ca.densify(D[:, moving]))
+        else:
+            total = total + ca.jacobian(value, x) @ D
+    return total
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """Rates of the inputs, by name, that go with each column, and the smallest pivot of the dependent coordinates."""
+
+    directions: dict[str, Matrix]
+    pivot: Matrix
+
+
+def _moved(model: Model, inputs: Inputs, tree: Parts, tree_rows: Sequence[int], columns: Columns) -> _Moved:
+    """Along the constraints."""
+    import casadi as ca
+
+    kept = tree.rows.kept(tree_rows)
+    at_position = [k for k, label in enumerate(kept.labels) if label.level == "position"]
+    given = _given(model, inputs, columns)
+    with_p = {name: D for name, D in given.items() if name == PARAMETERS}
+    phi, J = kept.phi[at_position, 0], kept.J[at_position, :]
+    dq, first = _completed(J, columns.coordinates, given["q"], along(model, phi, inputs, with_p))
+    rate = kept.J @ inputs["v"] - kept.beta
+    dv, second = _completed(kept.J, columns.rates, given["v"], along(model, rate, inputs, {"q": dq, **with_p}))
+    return _Moved({**given, "q": dq, "v": dv}, ca.fmin(first, second))
+
+
+def _given(model: Model, inputs: Inputs, columns: Columns) -> dict[str, Matrix]:
+    """Rates of the independent coordinates and rates and of the inputs: a unit in every column."""
+    like = inputs["q"]
+    sizes = {
+        "q": (columns.coordinates, model.nv),
+        "v": (columns.rates, model.nv),
+        "tau": (columns.tau, model.nv),
+        "wrenches": (columns.wrenches, 6 * model.nb),
+        PARAMETERS: (columns.parameters, inputs["p"].numel() if "p" in inputs else 0),
+    }
+    found, first = {}, 0
+    for name, (numbers, size) in sizes.items():
+        D = type(like)(size, columns.count)
+        for k, number in enumerate(numbers):
+            D[number, first + k] = 1
+        first += len(numbers)
+        if numbers or name in ("q", "v"):
+            found[name] = D
+    return found
+
+
+def _completed(J: Matrix, free: Sequence[int], given: Matrix, rest: Matrix) -> tuple[Matrix, Matrix]:
+    """Rates (nv, columns) with `J d + rest = 0` that are `given` in the free ones; and the smallest pivot."""
+    import casadi as ca
+
+    dependent = [k for k in range(J.shape[1]) if k not in free]
+    if not dependent:
+        return given, ca.SX(1)
+    A = J[:, dependent]
+    right = -_wide(rest, given) - J @ given
+    solve, pivot = _square(A)
+    whole = type(given)(given)
+    whole[dependent, :] = solve(right)
+    return whole, pivot
+
+
+def _wide(x: Matrix, like: Matrix) -> Matrix:
+    """A rate along no direction, of as many columns as the others."""
+    return x if x.shape[1] == like.shape[1] else type(like)(x.shape[0], like.shape[1])
+
+
+def _square(A: Matrix) -> tuple[Callable[[Matrix], Matrix], Matrix]:
+    """Solve `A x = b` for a square matrix without pivoting, by `A A^T` and refinement; and its smallest pivot.
+
+    A pivot is the square of the sine of a row's angle with the rows before it.
+    """
+    import casadi as ca
+
+    S = mirrored(A @ A.T)
+    inverse = semidefinite(S)
+    D, _, order = ca.ldl(S + ca.diag(regularisation(S)), True)
+    own = ca.diag(S)[order]
+    pivots = ca.vec(D) / ca.if_else(own > 0, own, 1) * (own > 0)
+
+    def solve(b: Matrix) -> Matrix:
+        x = A.T @ inverse(b)
+        for _ in range(REFINEMENTS):
+            x = x + A.T @ inverse(b - A @ x)
+        return x
+
+    return solve, ca.mmin(pivots)
+
+
+def _accelerations(
+    model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs, directions: Mapping[str, Matrix],
+    tree: Parts,
+) -> tuple[Matrix, Matrix]:  # fmt: skip
+    """Accelerations (nv,) of the tree, and their rates (nv, columns) along the directions."""
+    parts = tree if formulation is SPATIAL else parts_at(model, formulation, inputs)
+    a, lam = formulation.solve(parts, rows)
+    if not isinstance(formulation, TreeFormulation):
+        a = formulation.tree_accelerations(parts, a)
+        return a, along(model, a, inputs, directions)
+    at = _left(model, formulation, parts, parts.rows.kept(rows), inputs, directions, a, lam)
+    return a, formulation.solve_for(parts, rows, at[: model.nv, :], at[model.nv :, :])[0]
+
+
+def _left(
+    model: Model, formulation: TreeFormulation, parts: Parts, kept: Rows, inputs: Inputs,
+    directions: Mapping[str, Matrix], a: Matrix, lam: Matrix,
+) -> Matrix:  # fmt: skip
+    """Rate (nv and rows, columns) of what is left, `f - M a - J^T lam` and `gamma - J a`, at fixed `a` and `lam`."""
+    import casadi as ca
+
+    a0, lam0 = ca.SX.sym("a", model.nv), ca.SX.sym("lam", len(kept))
+    free = {name: _symbols(name, D) for name, D in directions.items()}
+    left = ca.vertcat(formulation.missing_force(parts, a0) - kept.J.T @ lam0, kept.gamma - kept.J @ a0)
+    symbols = [x for x in inputs.values() if x.numel()]
+    ports = [*symbols, a0, lam0, *free.values()]
+    rate: Matrix = ca.Function("left", ports, [along(model, left, inputs, free)])(
+        *symbols, a, lam, *directions.values()
+    )
+    return rate
+
+
+def _symbols(name: str, D: Matrix) -> Matrix:
+    """Symbols in the places where a matrix has entries."""
+    import casadi as ca
+
+    return ca.SX.sym(f"d{name}", D.sparsity())
+
+
+def turning(model: Model, inputs: Inputs, dq: Matrix) -> Matrix:
+    """What axes that turn add to the rate of `dq`."""
+    import casadi as ca
+
+    q, v = inputs["q"], inputs["v"]
+    N = tangent(model, q)
+    if not ca.jacobian(ca.vec(N), q).nnz():
+        return type(dq)(*dq.shape)
+    qdot = tree_rates(model, q, v)
+    rate = ca.reshape(ca.jtimes(ca.vec(N), q, qdot), *N.shape)
+    return ca.solve(N.T @ N, N.T @ (along(model, qdot, inputs, {"q": dq}) - rate @ dq))
+
+
+def _largest(x: Matrix) -> Matrix:
+    import casadi as ca
+
+    return ca.mmax(ca.fabs(x)) if x.numel() else ca.SX(0)
+
+
+def _ports(model: Model, columns: Columns) -> tuple[str, ...]:
+    return ("q", "v", "tau", *(("wrenches",) if columns.loaded else ()), *time_port(model))

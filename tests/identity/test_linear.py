@@ -1,0 +1,95 @@
+"""Linear models against what else is known of them: sensitivities of runs, the descriptor form, differences."""
+
+import numpy as np
+import pytest
+
+import cardan as cd
+from cardan import mechanisms
+
+X, Y, Z = np.eye(3)
+
+
+def spinning_body() -> tuple[cd.Model, np.ndarray, np.ndarray]:
+    m = cd.Mechanism("top")
+    m.body("top", mass=1.0, com=(0.1, 0.2, -0.5), inertia=(0.1, 0.2, 0.15))
+    m.joint("ball", cd.Spherical(), "ground", "top")
+    model = m.build()
+    return model, *model.random_state(np.random.default_rng(3))
+
+
+def test_sensitivities_of_a_run_solve_the_linear_equations() -> None:
+    """`S' = A S` along a motion: the turning axes of a ball joint are in `A`."""
+    model, q, v = spinning_body()
+    n, h = 9, 1e-3
+    run = cd.simulate(model, h * (n - 1), q, v, samples=n, method="rk4", step=h / 4, sensitivities=["v0"])
+    linear = cd.linearise(model, run)
+    free = [model.coordinate_names.index(name[2:]) for name in linear.states[: len(linear.states) // 2]]
+    S = np.concatenate([np.concatenate([s.q[:, free], s.v[:, free]], axis=1) for s in run.sensitivity.values()], axis=2)
+    weights = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280]) / h
+    rate = np.einsum("k,kij->ij", weights, S)
+    assert np.allclose(rate, linear.A[4] @ S[4], rtol=0, atol=1e-11 * np.abs(rate).max())
+    assert np.array_equal(linear[4].A, linear.A[4])
+
+
+def held_four_bar() -> tuple[cd.Model, np.ndarray, np.ndarray, np.ndarray]:
+    """With a spring, held by its crank."""
+    m = mechanisms.four_bar()
+    m.spring(
+        "spring", "ground", "coupler", stiffness=30.0, length=0.2, damping=0.7, at1=(0.5, 1.0, 0.0), at2=(0.3, 0.1, 0.0)
+    )
+    model = m.build()
+    q, v = cd.assemble(model)
+    return model, q, v, cd.inverse_dynamics(model, q, v, np.zeros(model.nv), driven=["A"])
+
+
+def test_both_forms_have_one_transfer_function() -> None:
+    """Of drives, wrenches and the spring's length, to everything that can be asked for."""
+    model, q, v, tau = held_four_bar()
+    model = model.free("spring.length")
+    outputs = {"top": lambda s: s.acceleration("coupler", (0.2, 0.1, 0))}
+    names = ("q", "v", "a", "position.coupler", "velocity.rocker", "rotation.coupler", "energy", "force.spring")
+    outputs |= {name: name for name in (*names, "reactions.C")}
+    options = {"inputs": ["A", "wrench.coupler.force x", "spring.length"], "outputs": outputs}
+    linear = cd.linearise(model, (q, v, tau), **options)
+    whole = cd.linearise(model, (q, v, tau), form="descriptor", **options)
+    assert linear.inputs == ("tau.A", "wrench.coupler.force x", "spring.length")
+    s = np.array([0.3j, 5j, 1 + 2j])
+    wanted = linear.transfer(s)
+    assert np.allclose(whole.transfer(s), wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+    assert np.allclose(whole.eigenvalues, linear.eigenvalues, rtol=1e-6)
+    assert np.array_equal(linear.response([1.0])[0], linear.transfer(2j * np.pi))
+    statics = linear.select(inputs="tau.A", outputs="reactions.C.force x")
+    assert statics.D.shape == (1, 1)
+
+
+def test_eigenvalues_are_differentiated_through_assembly() -> None:
+    """By a length and a mass of a loop that is held: against differences with the loop closed again."""
+    model, q, _, tau = held_four_bar()
+    free = model.free("B.at", "coupler.mass")
+    state = {"q": q, "tau": tau}
+    found = cd.modes(free, state, coordinates=["A"])
+    exact = found.derivatives()
+
+    def at(step: float, k: int) -> np.ndarray:
+        p = free.parameters.nominal + step * np.eye(4)[k]
+        moved = free.at({"B.at": p[:3], "coupler.mass": p[3]})
+        closed = cd.assemble(moved, q, hold=["A"])[0]
+        with pytest.warns(UserWarning, match="not in equilibrium"):
+            return cd.modes(moved, {"q": closed, "tau": tau}, coordinates=["A"]).eigenvalues
+
+    for k in (0, 3):
+        h = 1e-3
+        rate = sum(w * (at(n * h, k) - at(-n * h, k)) for n, w in {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}.items()) / h
+        assert np.allclose(exact[:, k], rate, rtol=0, atol=1e-8 * np.abs(rate).max())
+
+
+def test_a_moving_loop_in_several_formulations() -> None:
+    """Redundant in space. `A` is the derivative along the constraints, whose curvature is in it."""
+    model = mechanisms.four_bar().build()
+    q, v = cd.assemble(model, model.start(), 2 * np.ones(model.nv))
+    a = cd.forward_dynamics(model, q, v, by=("q", "v"), chart="independent")
+    free = [model.coordinate_names.index(name) for name in cd.independent_coordinates(model)]
+    wanted = np.concatenate([a["q"][free], a["v"][free]], axis=1)
+    for formulation in ("spatial", "points"):
+        found = cd.linearise(model, (q, v), inputs=(), formulation=formulation)
+        assert np.allclose(found.A, np.vstack([[0, 1], wanted]), rtol=1e-12)
