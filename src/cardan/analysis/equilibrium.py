@@ -176,7 +176,7 @@ class Equilibrium:
         for k, name in enumerate(model.coordinate_names):
             if self.v[k]:
                 rows.append((f"rate of {name}", f"{self.v[k]:.9g}"))
-            if self.tau[k]:
+            if self.tau[k] and f"{name}.tau" not in self.unknowns:
                 rows.append((f"drive of {name}", f"{self.tau[k]:.9g}"))
         rows += [("residual", f"{float(self.residual):.1e}"), ("iterations", f"{int(self.iterations)}")]
         return rows

@@ -153,6 +153,8 @@ def _column_scale(point: Point) -> np.ndarray:
 def _downhill_step(point: Point, radius: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Along the forces; and which systems (n,) are kicked because they rest at an unstable equilibrium."""
     H = np.nan_to_num(point.A)
+    if not H.shape[-1]:
+        return np.zeros(H.shape[:2]), np.zeros(len(H), dtype=bool)
     h, E = np.linalg.eigh((H + np.swapaxes(H, 1, 2)) / 2)
     most = np.abs(h).max(axis=-1, initial=0.0)[:, None]
     c = np.einsum("nij,ni->nj", E, point.F)
