@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.analysis.balance import CLOSED, Point, Task, closed, part_of, point_at
-from cardan.analysis.newton import FOUND, RAN_AWAY, STUCK, Search, search
+from cardan.analysis.newton import FOUND, RAN_AWAY, STUCK, Search, elsewhere, search
 from cardan.analysis.stability import Stability, stability
 from cardan.analysis.task import SORTS, coordinates_of, read_task
 from cardan.errors import CardanError, EquilibriumError, InputError, ModelError, UnknownNameError, nearest
@@ -207,7 +207,7 @@ def equilibrium(
     rates: Mapping[str, Any] | None = None, hold: str | Iterable[str] = (),
     solve_for: str | Iterable[str] | None = None, wrenches: ArrayLike | None = None, t: float = 0.0,
     stable: bool = False, formulation: str | Formulation = "spatial", tolerance: float = TOLERANCE,
-    iterations: int = ITERATIONS, strict: bool = True,
+    iterations: int = ITERATIONS, starts: int = 1, strict: bool = True,
 ) -> Equilibrium:  # fmt: skip
     """Find the equilibrium or steady motion near a start, with its stability: `cd.Equilibrium`.
 
@@ -231,6 +231,7 @@ def equilibrium(
         formulation: whose equations of motion are used.
         tolerance: largest force left, relative to those that act; then it is refined to rounding.
         iterations: most of Newton's method.
+        starts: how many starts to try: after q, others near it, the same ones at every call.
         strict: raise `cd.EquilibriumError` where one is not found; False: see `found` and `why`.
 
     """
@@ -243,7 +244,24 @@ def equilibrium(
     start = assembled(task, start)
     x = np.zeros((len(start), len(task.changes)))
     found = search(task, start, x, tolerance, most, bool(stable))
+    for again in range(1, whole(owner, "starts", starts)):
+        left = np.flatnonzero(~_is_good(task, found, bool(stable)))
+        if not len(left):
+            break
+        part = task.part(left)
+        new = search(part, elsewhere(part, start[left], x[left], again), x[left], tolerance, most, bool(stable))
+        good = _is_good(part, new, bool(stable))
+        found.put(left[good], new, good)
     return finished(task, found, shape, bool(stable), strict)
+
+
+def _is_good(task: Task, found: Search, stable: bool) -> np.ndarray:
+    """Which systems (n,) were found, and are stable if that is asked for."""
+    good = found.outcome == FOUND
+    if stable and good.any():
+        which = np.flatnonzero(good)
+        good[which] = stability(point_at(task.part(which), found.q[which], found.x[which])).unstable == 0
+    return np.asarray(good)
 
 
 def assembled(task: Task, q: np.ndarray) -> np.ndarray:
@@ -338,8 +356,8 @@ def _judged(point: Point | None, n: int, is_found: np.ndarray) -> Stability:
 
 
 def _left(point: Any) -> np.ndarray:
-    """What is left of the forces (n, nv) along the tree's rates, constraints and unknown drives taken off."""
-    return np.asarray(np.einsum("nij,nj->ni", point.Y, point.F))
+    """Forces (n, nv) along the tree's rates that nothing balances, neither constraints nor unknown drives."""
+    return -np.einsum("nij,nj->ni", point.Y, point.F)
 
 
 def _drift(point: Any) -> np.ndarray:

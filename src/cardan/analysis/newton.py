@@ -39,6 +39,11 @@ class Search:
     iterations: np.ndarray
     outcome: np.ndarray
 
+    def put(self, where: np.ndarray, other: Search, which: np.ndarray) -> None:
+        """Replace some systems by some of another search."""
+        for name, mine in vars(self).items():
+            mine[where] = getattr(other, name)[which]
+
 
 def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int, downhill: bool) -> Search:
     """Search from configurations (n, nq) that are closed, and unknowns (n, changes).
@@ -63,7 +68,9 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
         rest[active], size[active] = np.linalg.norm(point.F, axis=-1), np.maximum(size[active], point.size)
         small = rest[active] <= tolerance * size[active]
         down = descends[active]
-        step, kicked = _root_step(point, radius[active]), np.zeros(len(active), dtype=bool)
+        step, kicked = np.zeros((len(active), point.A.shape[-1])), np.zeros(len(active), dtype=bool)
+        if not down.all():
+            step = _root_step(point, radius[active])
         if down.any():
             along, kicked = _downhill_step(point, radius[active], small)
             step = np.where(down[:, None], along, step)
@@ -112,6 +119,14 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
             active = active[left]
             point = point_at(task.part(active), q[active], x[active]) if len(active) else None
     return Search(q, x, rest, size, iterations, outcome)
+
+
+def elsewhere(task: Task, q: np.ndarray, x: np.ndarray, seed: int) -> np.ndarray:
+    """Other closed configurations (n, nq) to begin with, a radian or a metre away and more, the larger the seed."""
+    point = point_at(task, q, x)
+    z = np.sqrt(seed) * np.random.default_rng(seed).normal(size=point.W.shape[::2])
+    other, _, gap = moved(task, q, x, np.einsum("nij,nj->ni", point.W, z), np.zeros_like(x))
+    return np.where((gap <= CLOSED)[:, None], other, q)
 
 
 def _root_step(point: Point, radius: np.ndarray) -> np.ndarray:
