@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.analysis.balance import CLOSED, Change, Point, Task, moved, point_at
-from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished
+from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished, model_found
 from cardan.analysis.newton import FOUND, Search, search
 from cardan.analysis.stability import SYMMETRIC, Stability, stability
 from cardan.analysis.task import along_rates, change_of, coordinates_of, names_of, read_task, start_of
@@ -307,6 +307,8 @@ class Walk:
                     end = f"the path cannot be followed beyond {self.value(node.s):.6g} {self.unit}".rstrip()
                     break
                 continue
+            for why in model_found(self.task, new.point.x, ())[1].values():
+                return self._result(nodes, special, why.partition(": ")[2])
             out = new.s > 1.0 + 1e-12 or new.s < -1.0
             if not (branching and len(nodes) == 1):
                 special += self._between(node, new, h, len(nodes))
