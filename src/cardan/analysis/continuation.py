@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.analysis.balance import CLOSED, Change, Point, Task, moved, point_at
-from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished
+from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished, model_found
 from cardan.analysis.newton import FOUND, Search, search
 from cardan.analysis.stability import SYMMETRIC, Stability, stability
 from cardan.analysis.task import along_rates, change_of, coordinates_of, names_of, read_task, start_of
@@ -296,7 +296,7 @@ class Walk:
     def followed(self, node: Node, branching: bool = False) -> EquilibriumPath:
         """Follow the path from a node until it leaves the range."""
         nodes, special = [node], []
-        h, end = min(FIRST, self.max_step), f"{self.points} points were followed; points= allows more"
+        h, end = min(FIRST, self._longest(node)), f"{self.points} points were followed; points= allows more"
         while len(nodes) < self.points:
             new, count = self.stepped(node, h)
             # where a branch leaves, the tangent turns at once
@@ -307,13 +307,15 @@ class Walk:
                     end = f"the path cannot be followed beyond {self.value(node.s):.6g} {self.unit}".rstrip()
                     break
                 continue
+            for why in model_found(self.task, new.point.x, ())[1].values():
+                return self._result(nodes, special, why.partition(": ")[2])
             out = new.s > 1.0 + 1e-12 or new.s < -1.0
             if not (branching and len(nodes) == 1):
                 special += self._between(node, new, h, len(nodes))
             if out:
                 bound = 1.0 if new.s > 0.0 else -1.0
                 new = self.landed(node, bound) or new
-            elif len(nodes) > 3 and self._closes(nodes, new, h):
+            elif len(nodes) > 3 and self._closes(nodes, new):
                 end = "it has come back to its start"
                 nodes.append(new)
                 break
@@ -324,20 +326,26 @@ class Walk:
             if out:
                 end = f"the end of the range, {self.value(node.s):.6g} {self.unit}".rstrip()
                 break
-            h = min(self.max_step, h * (1.5 if count <= 3 else 1.0 if count <= 5 else 0.5))
+            h = min(self._longest(node), h * (1.5 if count <= 3 else 1.0 if count <= 5 else 0.5))
         return self._result(nodes, special, end)
+
+    def _longest(self, node: Node) -> float:
+        """The longest step from a node, so that no coordinate moves by more than `max_step`, rad and m."""
+        tangent = node.tangent * np.concatenate([np.ones(node.point.n_directions), self.scale])
+        return self.max_step / max(1.0, float(np.abs(node.point.moves[0] @ tangent).max(initial=0.0)))
 
     def _turn(self, node: Node, new: Node) -> float:
         return float(self.carried(node.point, node.tangent, new.point) @ new.tangent)
 
-    def _closes(self, nodes: list[Node], new: Node, h: float) -> bool:
+    def _closes(self, nodes: list[Node], new: Node) -> bool:
         """Whether it is back at the first node, full turns not counted, and goes the same way."""
         first, units = nodes[0].point, [unit for link in self.task.model.tree.links for unit in link.kind.q_units]
         gap = new.point.q[0] - first.q[0]
         turns = np.array([unit == "rad" for unit in units], dtype=bool)
         gap[turns] -= 2 * np.pi * np.round(gap[turns] / (2 * np.pi))
         away = float(np.linalg.norm(np.concatenate([gap, (new.point.x[0] - first.x[0]) / self.scale])))
-        return len(nodes) > 10 and away < 0.6 * h and float(nodes[0].tangent @ new.tangent) > 0
+        same_way = float(self.carried(first, nodes[0].tangent, new.point) @ new.tangent) > 0
+        return len(nodes) > 10 and away < 0.6 * self._longest(nodes[0]) and same_way
 
     def _between(self, before: Node, after: Node, h: float, number_: int) -> list[SpecialPoint]:
         """Points where stability changes, between two nodes that are a step `h` apart."""
@@ -482,7 +490,7 @@ def equilibrium_path(
         stable: begin at a stable equilibrium.
         formulation: whose equations of motion are used.
         points: most points of the path.
-        max_step: longest step, of coordinates (rad and m) and of the range (1) together.
+        max_step: longest step: of coordinates, rad and m, and of the range as a part of it.
         tolerance: as in `cd.equilibrium`.
         progress: called with where in the range (0 to 1) the path is.
 
@@ -500,7 +508,6 @@ def equilibrium_path(
     joint = along.rpartition(".")[0]
     if varied.q.any():
         holding = [*holding, *([joint] if joint not in holding else [])]
-        solve_for = solve_for if solve_for is None else [*names_of(owner, "solve_for", solve_for), joint]
         if model.q_slice(joint).stop - model.q_slice(joint).start != 1:
             raise InputError(
                 f"{owner}: along={along!r}: joint {joint!r} has several coordinates; vary a joint with one"

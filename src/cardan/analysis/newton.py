@@ -39,6 +39,11 @@ class Search:
     iterations: np.ndarray
     outcome: np.ndarray
 
+    def put(self, where: np.ndarray, other: Search, which: np.ndarray) -> None:
+        """Replace some systems by some of another search."""
+        for name, mine in vars(self).items():
+            mine[where] = getattr(other, name)[which]
+
 
 def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int, downhill: bool) -> Search:
     """Search from configurations (n, nq) that are closed, and unknowns (n, changes).
@@ -63,7 +68,9 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
         rest[active], size[active] = np.linalg.norm(point.F, axis=-1), np.maximum(size[active], point.size)
         small = rest[active] <= tolerance * size[active]
         down = descends[active]
-        step, kicked = _root_step(point, radius[active]), np.zeros(len(active), dtype=bool)
+        step, kicked = np.zeros((len(active), point.A.shape[-1])), np.zeros(len(active), dtype=bool)
+        if not down.all():
+            step = _root_step(point, radius[active])
         if down.any():
             along, kicked = _downhill_step(point, radius[active], small)
             step = np.where(down[:, None], along, step)
@@ -114,6 +121,14 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
     return Search(q, x, rest, size, iterations, outcome)
 
 
+def elsewhere(task: Task, q: np.ndarray, x: np.ndarray, seed: int) -> np.ndarray:
+    """Other closed configurations (n, nq) to begin with, a radian or a metre away and more, the larger the seed."""
+    point = point_at(task, q, x)
+    z = np.sqrt(seed) * np.random.default_rng(seed).normal(size=point.W.shape[::2])
+    other, _, gap = moved(task, q, x, np.einsum("nij,nj->ni", point.W, z), np.zeros_like(x))
+    return np.where((gap <= CLOSED)[:, None], other, q)
+
+
 def _root_step(point: Point, radius: np.ndarray) -> np.ndarray:
     """The step (n, columns) of Levenberg and Marquardt, at most as long as the radius (n,)."""
     scale = _column_scale(point)
@@ -153,6 +168,8 @@ def _column_scale(point: Point) -> np.ndarray:
 def _downhill_step(point: Point, radius: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Along the forces; and which systems (n,) are kicked because they rest at an unstable equilibrium."""
     H = np.nan_to_num(point.A)
+    if not H.shape[-1]:
+        return np.zeros(H.shape[:2]), np.zeros(len(H), dtype=bool)
     h, E = np.linalg.eigh((H + np.swapaxes(H, 1, 2)) / 2)
     most = np.abs(h).max(axis=-1, initial=0.0)[:, None]
     c = np.einsum("nij,ni->nj", E, point.F)
