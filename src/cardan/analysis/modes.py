@@ -354,7 +354,7 @@ class Modes:
         Args:
             mode: number of the mode, of `found[mode]`.
             amplitude: change of the coordinate that moves most, rad or m; by default what moves some point of a body
-                by a fifth of the mechanism's size.
+                by a seventh of the mechanism's size.
             periods: how many oscillations; a mode that does not oscillate is shown moving to and fro once a second.
             samples: how many states.
 
