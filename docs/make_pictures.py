@@ -58,7 +58,9 @@ def spatial() -> None:
 
 def kinematics() -> None:
     """Branches of a linkage over its driven coordinate, and where a point can be."""
-    write("four-bar-branches", cd.branches(CATALOGUE["four_bar"]().build(), "D", output="A").plot())
+    found = cd.branches(CATALOGUE["four_bar"]().build(), "D", output="A")
+    write("four-bar-branches", found.plot())
+    write("four-bar-dead-points", found.draw(0, size=(4.0, 3.2)))
     write("five-bar-workspace", cd.workspace(CATALOGUE["five_bar"]().build(), "left link", point=(0.7, 0, 0)).plot())
 
 

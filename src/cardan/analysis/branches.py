@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.analysis.damped_least_squares import size_of
-from cardan.analysis.inverse_kinematics import Search
+from cardan.analysis.inverse_kinematics import Search, held_rates
 from cardan.errors import InputError, ModelError
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number, whole
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
+
+    from cardan.results.trajectory.trajectory import Trajectory
 
 LONGEST_STEP, SHORTEST_STEP = 0.06, 1e-7  # of arc length: rad, and m by the size of the mechanism
 BEND = 0.15  # rad: the curve may turn so far in a step
@@ -66,9 +68,21 @@ class SingularPosition:
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """A curve of configurations (n, nq); `closed` if it returns to its start."""
+    """A curve of configurations.
+
+    Args:
+        q: configurations (n, nq), angles without leaps.
+        v: rates (n, nv) for unit speed along the curve.
+        length: arc length (n,): rad, and metres by the size of the mechanism.
+        input: driven coordinate (n,), rad or m.
+        output: output coordinate (n,), rad or m; NaN if no output was named.
+        closed: whether it returns to its start.
+
+    """
 
     q: np.ndarray
+    v: np.ndarray
+    length: np.ndarray
     input: np.ndarray
     output: np.ndarray
     closed: bool
@@ -106,6 +120,25 @@ class Branches:
             of = f", {self.output} = {s.output:.6g}" if self.output else ""
             lines.append(f"  {s.kind:12} on branch {s.branch}: {self.joint} = {s.input:.6g}{of}")
         return "\n".join(lines)
+
+    def motion(self, branch: int = 0, duration: float = 5.0) -> Trajectory:
+        """A branch as a run of that duration (s) at constant speed along it, to be drawn, plotted or put on a page."""
+        from cardan.results.trajectory.trajectory import Trajectory
+
+        if branch not in range(len(self.branches)):
+            raise InputError(f"motion: there is no branch {branch!r}; there are {len(self.branches)}, from 0 on")
+        found, duration = self.branches[branch], number("motion", "duration", duration, "of seconds", above=0.0)
+        speed = float(found.length[-1]) / duration
+        return Trajectory(self.model, found.length / speed, found.q, speed * found.v, method="branches")
+
+    def draw(
+        self, branch: int | None = None, *, size: tuple[float, float] | None = None,
+        path: str | os.PathLike[str] | None = None, overwrite: bool = False,
+    ) -> Figure:  # fmt: skip
+        """Draw the mechanism at its singular positions, of one branch or of all, in one picture."""
+        from cardan.analysis.plots import draw_singular
+
+        return draw_singular(self, branch, size, path, overwrite)
 
     def plot(
         self, *, size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None,
@@ -193,8 +226,9 @@ def branches(
     out = None if output is None else _coordinate(owner, model, output)
     samples, t = whole(owner, "samples", samples, least=2), number(owner, "t", t, "of seconds")
     low, high, turns = _range(owner, model, joint, lower, upper)
-    hold = (hold,) if isinstance(hold, str) else hold
-    held = frozenset(k for name in hold for k in range(*model.v_slice(name).indices(model.nv)))
+    held = held_rates(owner, model, hold)
+    if output == joint:
+        raise InputError(f"{owner}: joint {joint!r} is both driven and the output; name another output, or none")
     if rate in held:
         raise InputError(f"{owner}: joint {joint!r} is driven and held at once; hold others")
     curve = _Curve(model, held, t)
@@ -217,7 +251,9 @@ def branches(
                 singular.append(
                     SingularPosition(kind, x, float(x[place]), float(x[out[0]]) if out else np.nan, len(found))
                 )
-        found.append(Branch(at, at[:, place], y, closed))
+        v = np.array([p.tangent for p in points]) * curve.scale
+        steps = [np.linalg.norm(curve.difference(b.q, a.q)) for a, b in pairwise(points)]
+        found.append(Branch(at, v, np.concatenate([[0.0], np.cumsum(steps)]), at[:, place], y, closed))
     return Branches(model, joint, output, found, _unique(curve, singular), (low, high))
 
 
@@ -342,10 +378,12 @@ class _Curve:
                     return points, False
                 new = crossing
             if not turns and not low <= new.q[place] <= high:
-                end = self._until(p, h, lambda x: x.q[place] - (low if x.q[place] < low else high))
+                bound = low if new.q[place] < low else high
+                end = self._until(p, h, lambda x, bound=bound: float(x.q[place] - bound))  # type: ignore[misc]
                 return [*points, end], False
             if watch and gone > 3 * LONGEST_STEP and self._between(p, new, start):
-                return [*points, start], True
+                turns_taken = np.where(self.turning, np.round((new.q - start.q) / (2 * np.pi)) * 2 * np.pi, 0.0)
+                return [*points, _Point(start.q + turns_taken, start.tangent, start.sign)], True
             points.append(new)
             gone += h
             h = min(LONGEST_STEP, 1.6 * h) if bend < BEND / 3 else h

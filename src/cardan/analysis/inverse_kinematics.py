@@ -146,9 +146,7 @@ def inverse_kinematics(
     if prefer is not None and prefer not in OBJECTIVES:
         raise InputError(f"{owner}: prefer must be one of {', '.join(map(repr, OBJECTIVES))}, got {shown(prefer)}")
     lower, upper = read_limits(owner, model, limits)
-    if hold and isinstance(hold, str):
-        hold = (hold,)
-    fixed = frozenset(k for joint in hold for k in range(*model.v_slice(joint).indices(model.nv)))
+    fixed = held_rates(owner, model, hold)
     given = None if q0 is None else batch(owner, "q0", q0, model.nq)
     shapes = {f"target of {aim.frame!r}": x.shape[:-1] for aim in aims for x in aim.data}
     shapes |= {"q0": () if given is None else given.shape[:-1], "values of parameters": model.batch}
@@ -170,6 +168,14 @@ def inverse_kinematics(
 def _flat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """An array (*shape, n) with one batch axis."""
     return np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1])).reshape((-1, x.shape[-1])))
+
+
+def held_rates(owner: str, model: Model, hold: Any) -> frozenset[int]:
+    """Numbers of the rates of joints that stay where they are, from their names."""
+    names = (hold,) if isinstance(hold, str) else hold
+    if not isinstance(names, list | tuple | set | frozenset) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{owner}: hold must be a list of joint names, got {shown(hold)}")
+    return frozenset(k for name in names for k in range(*model.v_slice(name).indices(model.nv)))
 
 
 def read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -410,7 +416,7 @@ class Search:
         self, problem: Problem, s: dict[str, np.ndarray], arrays: list[np.ndarray], p: list[np.ndarray], B: int
     ) -> dict[str, np.ndarray]:
         """Where no start reached the targets, the best of them goes on as far as it can; the others drop out."""
-        miss, least = s["miss"].reshape(B, -1), s["least"].reshape(B, -1)
+        miss, least = s["miss"].reshape(B, self.starts), s["least"].reshape(B, self.starts)
         none = ~(miss <= 1).any(axis=1)
         if not none.any():
             return s

@@ -66,6 +66,13 @@ class Workspace:
             lines.append(f"  {self.extent:.4g} {unit} in reach, on a grid of {self.cell:.3g} m")
         return "\n".join(lines)
 
+    def page(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the mechanism with the cloud of points around it as one HTML file that any browser opens offline."""
+        from cardan.results.page.page import page
+
+        points = np.concatenate([self.boundary, self.points])
+        page(self.model, path, q=self.q[0], points=points, overwrite=overwrite)
+
     def plot(
         self, *, size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
