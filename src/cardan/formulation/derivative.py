@@ -86,19 +86,19 @@ def forward_dynamics_by(
         """The equations, their answer, and by each name what the rest changes by."""
         parts = parts_at(model, formulation, inputs)
         a, lam = formulation.solve(parts, rows)
-        known = _known_changes(parts, a, lam)
+        known = known_changes(parts, a, lam)
         left = [name for name in by.names if name not in known]
         if left:
-            known |= _differentiated_changes(model, parts, inputs, left, a, lam)
+            known |= differentiated_changes(model, parts, inputs, left, a, lam)
         return parts, a, [known[name] for name in by.names]
 
-    def _known_changes(parts: Parts, a: Matrix, lam: Matrix) -> dict[str, Changes]:
+    def known_changes(parts: Parts, a: Matrix, lam: Matrix) -> dict[str, Changes]:
         """What the formulation itself knows."""
         wanted = {name for name in by.names if name == "v" or (name == "q" and by.chart == "tangent")}
         found = formulation.equation_changes(parts, rows, a, lam) if wanted else None
         return {} if found is None else {name: x for name, x in zip("qv", found, strict=True) if name in wanted}
 
-    def _differentiated_changes(
+    def differentiated_changes(
         model: Model, parts: Parts, inputs: Inputs, names: list[str], a: Matrix, lam: Matrix
     ) -> dict[str, Changes]:
         """The rest of the equations differentiated at fixed `a`, `lam`."""
@@ -113,7 +113,8 @@ def forward_dynamics_by(
         return {name: Changes(x[: model.nv, :], x[model.nv :, :]) for name, x in zip(names, found, strict=True)}
 
     found = differentiated(quantity, by, model)
-    return replace(found, write=write, stages=stages if model.nv >= MANY else None)
+    columns = sum(shape(model)[1] for _, shape in found.outputs[1:])
+    return replace(found, write=write, stages=stages if model.nv >= MANY and columns >= len(rows) else None)
 
 
 def _derivative(model: Model, value: Matrix, inputs: Inputs, name: str, chart: str) -> Matrix:
