@@ -125,18 +125,20 @@ class LinearModel:
         There a dot separates systems from signals, so that the dots and spaces in names become underscores.
         """
         one = self._one("control")
+        matrices = one.explicit()
         try:
             import control
         except ImportError:
             raise InputError("control: python-control is not installed; pip install 'cardan[control]'") from None
         names = {what: [_plain(name) for name in getattr(one, what)] for what in ("states", "inputs", "outputs")}
-        return control.ss(*one.explicit(), **names, name=_plain(one.model.name))
+        return control.ss(*matrices, **names, name=_plain(one.model.name))
 
     def scipy(self) -> Any:
         """The model as a `scipy.signal.StateSpace`, of a single system."""
+        matrices = self._one("scipy").explicit()
         from scipy.signal import StateSpace
 
-        return StateSpace(*self._one("scipy").explicit())
+        return StateSpace(*matrices)
 
     def explicit(self) -> tuple[NDArray[Any], ...]:
         """`A, B, C, D`; a descriptor form has none."""
