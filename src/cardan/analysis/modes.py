@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.eigenvalues import Eigen, eigen
+from cardan.analysis.eigenvalues import Eigen, eigen, eigenvalue_rates
 from cardan.analysis.linearise import TangentModel, tangent_model
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 STEADY = 1e-6  # of the accelerations that forces of this size give: below it a state is steady
 NEUTRAL = 1e-7  # of the largest eigenvalue: smaller real parts are zero; a double one is known to half the digits
-CLOSE = 1e-7  # of the largest eigenvalue: eigenvalues that are closer belong together
-DEFECTIVE = 1e-9  # of unit vectors: a left and a right eigenvector that are this close to orthogonal
 
 
 def modes(
@@ -273,11 +271,11 @@ class Modes:
 
     # Derivatives.
 
-    def derivatives(self, *, follow: bool = False) -> NDArray[Any]:
+    def derivatives(self, *, of: Sequence[int] | None = None, follow: bool = False) -> NDArray[Any]:
         """Exact derivatives (..., nx, numbers) of the eigenvalues by all free parameters, in the order of `p`.
 
         Independent coordinates and rates are held; the dependent ones follow through assembly. With `follow=True` the
-        equilibrium moves with the parameters: they change so that it stays one.
+        equilibrium moves with the parameters: they change so that it stays one. `of` are numbers of some eigenvalues.
         """
         model, found = self.model, self._linear
         if not model.parameters:
@@ -296,7 +294,12 @@ class Modes:
             dx = self._following(by_p)
             dq, dv = dq + by_p.dq[..., :nx] @ dx, dv + by_p.dv[..., :nx] @ dx
         dA = self._state_matrix_rate(dq, dv)
-        return self._eigenvalue_rates(dA)
+        rates = eigenvalue_rates(found.A, self.eigenvalues, self._vectors, dA)
+        wanted = list(range(nx)) if of is None else [whole("modes", "of", k, least=0) for k in of]
+        if max(wanted, default=-1) >= nx:
+            raise InputError(f"modes: of={list(wanted)} names an eigenvalue past the last, {nx - 1}")
+        self._require_derivatives(rates, wanted)
+        return rates[..., wanted, :]
 
     def _following(self, by_p: TangentModel) -> NDArray[Any]:
         """Changes (..., nx, numbers) of the state with which the equilibrium stays one: `A dx + B dp = 0`."""
@@ -322,29 +325,17 @@ class Modes:
         along = (np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in (dq, dv))
         return np.asarray(kernel(*args, *along, np.eye(model.parameters.size))[1])
 
-    def _eigenvalue_rates(self, dA: NDArray[Any]) -> NDArray[Any]:
-        """`w dA v / w v`, and of equal eigenvalues those of the block that belongs to them."""
-        values, V = self._eigen.values, self._vectors
-        V = V / np.linalg.norm(V, axis=-2, keepdims=True)
-        with np.errstate(all="ignore"):
-            try:
-                W = np.linalg.inv(V)
-            except np.linalg.LinAlgError:
-                W = np.full(V.shape, np.nan)
-        lengths = np.linalg.norm(W, axis=-1)
-        if not (lengths < 1 / DEFECTIVE).all():
+    def _require_derivatives(self, rates: NDArray[Any], of: list[int]) -> None:
+        """Refuse eigenvalues whose vectors fall together."""
+        bad = np.isnan(rates[..., of, :]).any(axis=-1)
+        if bad.any():
+            numbers = sorted({of[k] for k in np.nonzero(bad)[-1]})
+            rest = [k for k in range(rates.shape[-2]) if not np.isnan(rates[..., k, :]).any()]
+            hint = f"; the others are had with of={rest}" if rest else "; go beside it"
             raise InputError(
-                f"modes: model {self.model.name!r} has eigenvalues that fall together with their vectors (a rigid-body "
-                "motion, critical damping), where they have no derivative; go beside it"
+                f"modes: eigenvalues {', '.join(map(str, numbers))} of model {self.model.name!r} fall together with "
+                f"their vectors (a rigid-body motion, critical damping), where they have no derivative{hint}"
             )
-        rates = W[..., None, :, :] @ dA @ V[..., None, :, :]
-        found = np.einsum("...pkk->...kp", rates).copy()
-        scale = np.abs(values).max(axis=-1, keepdims=True)
-        for index in np.ndindex(*values.shape[:-1]):
-            for block in _clusters(values[index], CLOSE * float(scale[index][0])):
-                for p in range(dA.shape[-3]):
-                    found[index][block, p] = np.linalg.eigvals(rates[index][p][np.ix_(block, block)])
-        return found
 
     # Pictures.
 
@@ -432,18 +423,4 @@ def _inner_links(model: Model) -> NDArray[Any]:
         parent = GROUND if link == GROUND else apart.tree.links[link].parent
         if parent != GROUND:
             found[b, body_of[parent]] = 1.0
-    return found
-
-
-def _clusters(values: NDArray[Any], bound: float) -> list[list[int]]:
-    """Groups of eigenvalues that are closer than `bound`, those of more than one."""
-    left, found = list(range(len(values))), []
-    while left:
-        group = [left.pop(0)]
-        for k in list(left):
-            if min(abs(values[k] - values[g]) for g in group) <= bound:
-                group.append(k)
-                left.remove(k)
-        if len(group) > 1:
-            found.append(group)
     return found
