@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SYMMETRIC = 1e-10  # of the largest stiffness
 CLOSE = 1e-7  # of the largest: eigenvalues that are closer belong together
 DEFECTIVE = 1e-9  # of unit vectors: left and right ones that are this close to orthogonal
+LIGHT = 1e-14  # of the largest inertia: without inertia in some direction the symmetric problem has no solution
 ZERO = 1e-13  # of the largest lambda^2: smaller ones are those of rigid-body motions
 
 
@@ -157,6 +158,8 @@ def _symmetric(A: NDArray[Any], M: NDArray[Any] | None, K: NDArray[Any] | None) 
         return still, np.zeros((*still.shape, n, n))
     K = -M @ A[..., n:, :n] if K is None else K
     still &= ~A[..., :n, :n].any(axis=(-1, -2)) & (A[..., :n, n:] == np.eye(n)).all(axis=(-1, -2))
+    light = np.linalg.eigvalsh(M) if n > 1 else M[..., 0]
+    still &= light[..., 0] > LIGHT * light[..., -1]
     skew = np.abs(K - np.swapaxes(K, -1, -2)).max(axis=(-1, -2))
     return still & (skew <= SYMMETRIC * np.abs(K).max(axis=(-1, -2))), (K + np.swapaxes(K, -1, -2)) / 2
 
