@@ -69,7 +69,10 @@ class LinearModel:
         """One system of a batch, or part of it: `linear[3]`."""
         if not self.batch:
             raise InputError("linear model: it is a single one and has no batch to take part of")
-        parts = {name: getattr(self, name)[index] for name in (*MATRICES, "drift")}
+        try:
+            parts = {name: getattr(self, name)[index] for name in (*MATRICES, "drift")}
+        except IndexError:
+            raise InputError(f"linear model: {index!r} is no place in a batch of shape {self.batch}") from None
         E = None if self.E is None else self.E[index]
         return replace(self, **parts, E=E, point=self.point.part(index))
 

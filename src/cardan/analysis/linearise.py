@@ -115,6 +115,17 @@ class TangentModel:
     """Stiffness in the independent coordinates, where it is known without `M^-1`."""
     E: np.ndarray | None = None
 
+    def part(self, index: Any) -> TangentModel:
+        """One system of a batch, or part of it."""
+        try:
+            arrays: dict[str, Any] = {name: None if x is None else x[index] for name, x in self._arrays().items()}
+        except IndexError:
+            raise InputError(f"{self.owner}: {index!r} is no place in a batch of shape {self.A.shape[:-2]}") from None
+        return replace(self, point=self.point.part(index), **arrays)
+
+    def _arrays(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("a", "AB", "dq", "dv", "da", "M", "K", "E")}
+
     @property
     def nx(self) -> int:
         """How many states."""

@@ -246,8 +246,13 @@ class Modes:
         """How many modes: real eigenvalues and conjugate pairs; of a batch, systems along its first axis."""
         return self.batch[0] if self.batch else len(self._numbers)
 
-    def __getitem__(self, k: int) -> Mode:
-        """A mode of a single system, the slowest first."""
+    def __getitem__(self, k: Any) -> Any:
+        """A mode of a single system, the slowest first: `cd.Mode`; of a batch, one system or part of it: `cd.Modes`."""
+        if self.batch:
+            return Modes(self._linear.part(k))
+        return self._mode(k)
+
+    def _mode(self, k: Any) -> Mode:
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
             raise InputError(f"modes: a mode is chosen by its number, got {k!r}")
         if not -len(self._numbers) <= k < len(self._numbers):
@@ -258,15 +263,15 @@ class Modes:
             self.participation[:, n],
         )  # fmt: skip
 
-    def __iter__(self) -> Iterator[Mode]:
-        """The modes of a single system."""
-        return (self[k] for k in range(len(self._numbers)))
+    def __iter__(self) -> Iterator[Any]:
+        """The modes of a single system; of a batch, its systems along the first axis."""
+        return (self[k] for k in range(len(self)))
 
     def _require_one(self, what: str) -> None:
         if self.batch:
             raise InputError(
-                f"modes: {what} is for a single system, and this is a batch of shape {self.batch}; take part of the "
-                "arrays, or call cd.modes for one"
+                f"modes: {what} is for a single system, and this is a batch of shape {self.batch}; take one of it, as "
+                "found[0]"
             )
 
     # Derivatives.
@@ -354,7 +359,7 @@ class Modes:
 
         amplitude = None if amplitude is None else number("modes", "amplitude", amplitude, above=0)
         counts = whole("modes", "periods", periods), whole("modes", "samples", samples, least=2)
-        return motion_of(self, self[mode], amplitude, *counts)
+        return motion_of(self, self._mode(mode), amplitude, *counts)
 
     def page(self, path: str | os.PathLike[str], mode: int = 0, *, overwrite: bool = False, **options: Any) -> None:
         """Write the motion of one mode as an HTML page that moves; `options` are those of `run`."""
@@ -366,7 +371,7 @@ class Modes:
         """Draw one mode: the mechanism at the state, and at the ends of its swing; `options` are those of `cd.draw`."""
         from cardan.analysis.mode_motion import drawing_of
 
-        return drawing_of(self, self[mode], **options)
+        return drawing_of(self, self._mode(mode), **options)
 
     def root_locus(self, values: Any = None, **options: Any) -> Figure:
         """Draw the eigenvalues of a batch in the complex plane, coloured by `values` along its first axis."""
