@@ -69,6 +69,8 @@ def test_a_mode_is_a_run_with_closed_loops() -> None:
     assert run.time[-1] == 1.0 and max(run.residuals.position.max(), run.residuals.velocity.max()) < 1e-12
     assert np.allclose(np.abs(run.q - q).max(), 0.1, rtol=0.1)
     assert np.allclose(run.q[2], q, atol=1e-12)
+    two = cd.modes(PENDULUM, np.zeros((2, 2)))
+    assert len(two) == 2 and [mode.frequency for mode in two[1]] == list(two.natural_frequencies[1])
 
 
 def test_commands_print_modes_and_matrices(

@@ -45,7 +45,7 @@ class LinearModel:
     units: dict[str, str]
     """Unit of every state, input and output, by name."""
     drift: NDArray[Any]
-    """Rate (..., nx) of the states at the point itself, less that of the motion it is part of: zero in equilibrium."""
+    """Rates (..., nx) of the states at the point itself, from its rates and accelerations: zero at rest in equilibrium."""
     point: OperatingPoint
     """Where it was linearised."""
     E: NDArray[Any] | None = None
