@@ -45,7 +45,7 @@ class LinearModel:
     units: dict[str, str]
     """Unit of every state, input and output, by name."""
     drift: NDArray[Any]
-    """Rates (..., nx) of the states at the point itself, from its rates and accelerations: zero at rest in equilibrium."""
+    """Rates (..., nx) of the states at the point itself; zero at rest in equilibrium."""
     point: OperatingPoint
     """Where it was linearised."""
     E: NDArray[Any] | None = None
