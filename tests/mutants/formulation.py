@@ -31,13 +31,6 @@ MUTANTS: list[Mutant] = [
         ("(at.Li + at.Li.T + at.tau_q + at.tau_v).sparsity()", "(at.Li + at.Li.T).sparsity()", "columns lose entries where the mass matrix has none"),
     ),
     *changes(
-        "formulation/linear.py", "identity/test_linear.py closed_form/test_linear.py",
-        ("rest = along(model, rate, inputs, {\"q\": dq, **with_p})", "rest = along(model, rate, inputs, with_p)", "dependent rates do not follow the coordinates"),
-        ("dv[:, n : 2 * n] = dv[:, n : 2 * n] + dq[:, :n]", "dv[:, n : 2 * n] = dv[:, n : 2 * n] - dq[:, :n]", "unit rates move the mechanism backwards"),
-        ("- rate @ dq))", "))", "changes of coordinates do not turn with their axes"),
-        ("kept.gamma - kept.J @ a0)", "kept.gamma)", "rows do not turn with the mechanism"),
-    ),
-    *changes(
         "formulation/spatial.py", TREES,
         ("b.a = b.X @ p.a + b.S @ b.qdd + b.c\n    b.f", "b.a = b.X @ p.a + b.S @ b.qdd\n    b.f", "inverse dynamics without velocity products"),
         ("p.f = p.f + b.X.T @ b.f\n\n\n# Forward", "p.f = b.X.T @ b.f\n\n\n# Forward", "inverse dynamics: a branch replaces its parent's force"),
@@ -62,6 +55,13 @@ MUTANTS: list[Mutant] = [
         ("dot(b.vO, cross(b.w, b.mc)) + rotor_energy(b)", "rotor_energy(b)", "kinetic energy without its mixed term"),
         ("p.hn = p.hn + b.turn.T @ b.hn + cross(b.shift, h)", "p.hn = p.hn + b.turn.T @ b.hn", "angular momentum without the lever of the linear"),
         ("b.f, b.n = b.f - b.fx, b.n - b.nx", "b.f, b.n = b.f - b.fx, b.n", "moments of wrenches left out"),
+    ),
+    *changes(
+        "formulation/linear.py", "identity/test_linear.py closed_form/test_linear.py",
+        ("rest = along(model, rate, inputs, {\"q\": dq, **with_p})", "rest = along(model, rate, inputs, with_p)", "dependent rates do not follow the coordinates"),
+        ("dv[:, n : 2 * n] = dv[:, n : 2 * n] + dq[:, :n]", "dv[:, n : 2 * n] = dv[:, n : 2 * n] - dq[:, :n]", "unit rates move the mechanism backwards"),
+        ("- rate @ dq))", "))", "changes of coordinates do not turn with their axes"),
+        ("kept.gamma - kept.J @ a0)", "kept.gamma)", "rows do not turn with the mechanism"),
     ),
     *changes(
         "formulation/points/rows.py", "closed_form/test_symbols.py::test_pendulum_as_points",
