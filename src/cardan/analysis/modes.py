@@ -40,7 +40,7 @@ NEUTRAL = 1e-7  # of the largest eigenvalue: smaller real parts are zero; a doub
 
 
 def modes(
-    model: Model, at: Any = None, *, tau: Any = None, wrenches: Any = None, t: Any = None,
+    model: Model, at: Any = None, v: Any = None, tau: Any = None, *, wrenches: Any = None, t: Any = None,
     coordinates: Sequence[str] | None = None, formulation: str | Formulation = "spatial",
 ) -> Modes:  # fmt: skip
     """Eigenvalues and modes of a mechanism about an equilibrium or a steady motion, batched.
@@ -49,7 +49,8 @@ def modes(
         model: the mechanism; values of free parameters (`Model.at`) are a batch like that of the state: root loci.
         at: the state, as for `cd.linearise`; the assembled start at rest by default. About a state that is not steady
             the eigenvalues are those of a moment, and a warning says so.
-        tau: drives (..., nv), N m and N, at the state.
+        v: rates (..., nv) at the state, rad/s and m/s; before those of `at`.
+        tau: drives (..., nv), N m and N, at the state; before those of `at`.
         wrenches: (..., nb, 6) on the bodies, N m and N, in body axes, at the state.
         t: time (...), s.
         coordinates: names of the independent coordinates, chosen by default.
@@ -59,7 +60,8 @@ def modes(
         `cd.Modes`; of a single system `found[0]` is its slowest mode, and `print(found)` a table.
 
     """
-    found = tangent_model("modes", model, at, (), tau, wrenches, t, coordinates, "independent", formulation)
+    beside = {"v": v, "tau": tau, "wrenches": wrenches, "t": t}
+    found = tangent_model("modes", model, at, beside, (), coordinates, "independent", formulation)
     _warn_if_moving(found)
     return Modes(found)
 
@@ -289,10 +291,8 @@ class Modes:
             )
         names = [model.coordinate_names[k] for k in found.columns.coordinates]
         point = found.point
-        at = {"q": point.q, "v": point.v, "tau": point.tau, "t": point.t}
-        by_p = tangent_model(
-            "modes", model, at, ("parameters",), None, point.wrenches, None, names, "independent", found.formulation
-        )
+        at = {"q": point.q, "v": point.v, "tau": point.tau, "t": point.t, "wrenches": point.wrenches}
+        by_p = tangent_model("modes", model, at, {}, ("parameters",), names, "independent", found.formulation)
         nx = found.nx
         dq, dv = by_p.dq[..., nx:], by_p.dv[..., nx:]
         if follow:
