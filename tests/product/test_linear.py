@@ -102,3 +102,16 @@ def test_python_control_has_the_same_response_and_names() -> None:
     f = np.array([0.1, 3.0])
     H = control.frequency_response(theirs, 2 * np.pi * f).complex
     assert np.allclose(np.moveaxis(H, -1, 0), linear.response(f), rtol=1e-12)
+
+
+def test_plots_show_the_response() -> None:
+    linear = cd.linearise(PENDULUM, inputs="tau.pivot", outputs=["q.elbow"])
+    f = np.array([0.1, 0.3, 2.0])
+    H = linear.response(f)[:, 0, 0]
+    top, bottom = linear.bode(f).axes
+    assert np.allclose(top.lines[0].get_ydata(), 20 * np.log10(np.abs(H)))
+    assert np.allclose(np.exp(1j * np.radians(bottom.lines[0].get_ydata())), H / np.abs(H))
+    assert np.allclose(linear.nyquist(f).axes[0].lines[0].get_xdata(), H.real)
+    found = cd.modes(PENDULUM, np.zeros((2, 2)))
+    shown = found.root_locus([1.0, 2.0]).axes[0].collections[0].get_offsets()
+    assert np.allclose(shown, np.stack([found.eigenvalues.real.ravel(), found.eigenvalues.imag.ravel()], axis=1))
