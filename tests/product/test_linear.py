@@ -27,8 +27,8 @@ STRETCHED = np.array([0.0, 0.0, 0.7])
         (lambda: cd.linearise(PENDULUM, {"q": [0, 0], "speed": 1}), "'speed' is not part of a state"),
         (lambda: cd.linearise(PENDULUM, "home"), "no state 'home'"),
         (lambda: cd.linearise(PENDULUM, object()), "`at` must be q, (q, v)"),
-        (lambda: cd.linearise(LOOP, [0.1, 0.2, 0.3]), "leaves loops or constraints open by 0.363"),
-        (lambda: cd.linearise(LOOP, (cd.assemble(LOOP)[0], np.ones(3))), "rates that break loops"),
+        (lambda: cd.linearise(LOOP, [0.1, 0.2, 0.3], inputs=()), "leaves loops or constraints open by 0.363"),
+        (lambda: cd.linearise(LOOP, (cd.assemble(LOOP)[0], np.ones(3)), inputs=()), "rates that break loops"),
         (lambda: cd.linearise(LOOP, inputs=["tau.C"]), "'C' is not known to 'tau'"),
         (lambda: cd.linearise(LOOP, inputs=["crank.mass"]), "free it with model.free('crank.mass')"),
         (lambda: cd.linearise(LOOP, inputs=["A", "tau.A"]), "name 'tau.A' twice"),
@@ -37,7 +37,7 @@ STRETCHED = np.array([0.0, 0.0, 0.7])
         (lambda: cd.linearise(LOOP, outputs={"x": lambda s: s.speed}), "failed on symbols: AttributeError"),
         (lambda: cd.linearise(LOOP, coordinates=["A", "B"]), "has 1 independent coordinate"),
         (lambda: cd.linearise(LOOP, form="full"), "form='full' is not one"),
-        (lambda: cd.linearise(SLIDER, STRETCHED, coordinates=["guide"]), "a dead point of model 'slider_crank'; 'pin'"),
+        (lambda: cd.linearise(SLIDER, STRETCHED, coordinates=["guide"], inputs=()), "a dead point of model 'slider_crank'; 'pin'"),
         (lambda: cd.modes(FLAT), "singular position: its constraints have rank 1 there and 2 elsewhere"),
         (lambda: cd.modes(PENDULUM).derivatives(), "no free parameter"),
         (lambda: cd.modes(PENDULUM)[5], "a number from 0 to 1, got 5"),
@@ -56,7 +56,7 @@ def test_wrong_input_is_one_sentence(call, words: str) -> None:
 
 def test_other_coordinates_are_chosen_at_a_dead_point() -> None:
     """Where the crank is stretched the guide does not determine it; the model's own choice is another."""
-    assert cd.linearise(SLIDER, STRETCHED).states == ("q.pin", "v.pin")
+    assert cd.linearise(SLIDER, STRETCHED, inputs=()).states == ("q.pin", "v.pin")
     with pytest.warns(UserWarning, match="not in equilibrium or steady motion"):
         cd.modes(LOOP)
 
