@@ -181,6 +181,13 @@ class Directions:
         return cls(null, inverse)
 
 
+def _moving(directions: Directions, held: tuple[int, ...], nl: int) -> np.ndarray:
+    """The pseudo-inverse (n, nv, nl) of constraint rows, after which held ones come: these do not move at all."""
+    inverse = np.array(directions.inverse[:, :, :nl])
+    inverse[:, list(held)] = 0.0
+    return inverse
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
     """The balance of `n` systems at configurations `q` and unknowns `x`, and how it changes.
@@ -253,11 +260,11 @@ def point_at(task: Task, q: np.ndarray, x: np.ndarray) -> Point:
     parts = _parts(task, model, q, v, a, lam)
     J = parts.J / scale
     along = Directions.of(np.concatenate([J, held], axis=1))
-    P = along.inverse[:, :, :nl] / scale[:, 0]
+    P = _moving(along, task.held, nl) / scale[:, 0]
     G, turned = P, along
     if task.has_rate_rows:
         turned = Directions.of(np.concatenate([parts.of(1, "q") / scale, held], axis=1))
-        G = turned.inverse[:, :, :nl] / scale[:, 0]
+        G = _moving(turned, task.held, nl) / scale[:, 0]
     test = along if task.is_symmetric else Directions.of(np.concatenate([J, driven], axis=1))
     tau = task.given_drives(x)
     r = parts.value[:, : model.nv] - tau
@@ -310,7 +317,7 @@ def _rates(task: Task, model: Model, q: np.ndarray, x: np.ndarray, scale: np.nda
     if not len(model.rows):
         return v
     J, beta = constraint_kernels(model)[1](q, *time_argument(model, task.t))
-    P = Directions.of(np.concatenate([J / scale, held], axis=1)).inverse[:, :, : len(model.rows)]
+    P = _moving(Directions.of(np.concatenate([J / scale, held], axis=1)), task.held, len(model.rows))
     return np.asarray(v + _times(P, (beta - _times(J, v)) / scale[:, 0]))
 
 
@@ -367,7 +374,7 @@ def closed(task: Task, q: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.nda
         if not len(left):
             break
         held = np.broadcast_to(np.eye(model.nv)[list(task.held)], (len(left), len(task.held), model.nv))
-        inverse = Directions.of(np.concatenate([rows / scale[:, None], held], axis=1)).inverse[:, :, :nl]
+        inverse = _moving(Directions.of(np.concatenate([rows / scale[:, None], held], axis=1)), task.held, nl)
         q[left] = tree_kernel(task.model, "plus")(q[left], -_times(inverse, phi / scale))
     return q, np.where(np.isfinite(gap), gap, np.inf)
 
