@@ -272,7 +272,7 @@ def _is_good(task: Task, found: Search, stable: bool) -> np.ndarray:
 def assembled(task: Task, q: np.ndarray) -> np.ndarray:
     """Configurations (n, nq) with their loops closed, held coordinates kept."""
     none = np.zeros((len(q), len(task.changes)))
-    if not task.model.has_rows or not len(q):
+    if not len(task.model.rows) or not len(q):
         return q
     joints = [task.model.joints[link.joint].name for link in task.model.tree.links
               if link.kind.nv and set(range(link.v.start, link.v.stop)) <= set(task.held)]  # fmt: skip
