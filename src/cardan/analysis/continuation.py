@@ -295,7 +295,8 @@ class Walk:
 
     def followed(self, node: Node, branching: bool = False) -> EquilibriumPath:
         """Follow the path from a node until it leaves the range."""
-        nodes, special = [node], list[SpecialPoint]()
+        nodes: list[Node] = [node]
+        special: list[Any] = []
         h, end = min(FIRST, self._longest(node)), f"{self.points} points were followed; points= allows more"
         while len(nodes) < self.points:
             new, count = self.stepped(node, h)
