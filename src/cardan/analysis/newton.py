@@ -19,7 +19,7 @@ import numpy as np
 from cardan.analysis.balance import CLOSED, Point, Task, moved, part_of, point_at
 
 RADIUS, LONGEST = 0.5, 1e3  # rad and m: the first trust radius, and the largest
-KICK = 1e-2  # rad and m: away from an unstable equilibrium
+KICK = 1e-2  # rad and m, at the first radius: away from an unstable equilibrium
 TURN = 0.7  # rad: the largest turn of a joint in one step, so that no equilibrium is passed over
 AWAY, TURNED = 1e4, 60.0  # m, and rad: who has gone that far has no equilibrium
 SOFT = 1e-10  # of the largest stiffness: less is none
@@ -97,7 +97,7 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
         length = np.linalg.norm(step, axis=-1)
         grown = np.where(down, downwards, gain > 0.75) & (length > 0.5 * radius[active])
         shrunk = ~accept | (~down & (gain < 0.25))
-        radius[active] *= np.where(shrunk & ~small, 0.25, np.where(grown, 2.0, 1.0))
+        radius[active] *= np.where(shrunk & (~small | kicked), 0.25, np.where(grown, 2.0, 1.0))
         radius[active] = np.minimum(radius[active], LONGEST)
         q[active] = np.where(accept[:, None], q_new, q[active])
         x[active] = np.where(accept[:, None], x_new, x[active])
@@ -178,4 +178,4 @@ def _downhill_step(point: Point, radius: np.ndarray, small: np.ndarray) -> tuple
     length = np.linalg.norm(step, axis=-1)
     step *= np.minimum(1.0, radius / np.maximum(length, 1e-300))[:, None]
     kicked = small & ((h < -SOFT * most).any(axis=-1))
-    return np.where(kicked[:, None], KICK * E[:, :, 0], step), kicked
+    return np.where(kicked[:, None], KICK * (radius / RADIUS)[:, None] * E[:, :, 0], step), kicked
