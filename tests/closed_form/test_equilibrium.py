@@ -44,6 +44,16 @@ def truss(height: float) -> cd.Model:
     return _truss().at(dict.fromkeys(("left.length", "right.length"), np.hypot(1, height)))
 
 
+def small_truss(span: float) -> cd.Model:
+    """The shallow one with another half span, m, its node on a rail."""
+    m = cd.Mechanism("small truss", gravity=(0, 0, 0))
+    m.body("node", mass=1.0, inertia=NONE)
+    m.joint("y", cd.Prismatic(axis=(0, 1, 0)), m.ground, "node", start=0.2 * span)
+    for name, side in (("left", -span), ("right", span)):
+        m.spring(name, "ground", "node", stiffness=1000.0, length=np.hypot(1, 0.2) * span, at1=(side, 0, 0))
+    return m.build()
+
+
 def column(links: int, axes: str = "ground", first: float = 2.0, masses: tuple[float, ...] = (1.0, 1.0)) -> cd.Model:
     """A cantilever of 1 m as a chain of links with springs of EI/l, point masses at their ends, a load at the tip."""
     m, at, before, length = cd.Mechanism("column", gravity=(0, 0, 0)), (0.0, 0.0, 0.0), "ground", 1.0 / links
@@ -131,6 +141,8 @@ def test_a_shallow_truss_snaps_through_at_its_limit_loads() -> None:
     assert {first.kind, second.kind} == {"turning point"}
     assert abs(first.value - limit) < 1e-12 * 20 and abs(second.value + limit) < 1e-12 * 20
     assert abs(first.q[1] - y) < 1e-8 and abs(path.values[-1] + 20.0) < 1e-12 and path.coordinate("y")[-1] < -0.2
+    micro = cd.equilibrium_path(small_truss(1e-6), "y", (0.0, -2e-5))  # a mechanism of micrometres
+    assert np.allclose([p.value for p in micro.special], 1e-6 * limit * np.array([1, -1]), rtol=1e-11, atol=0)
     at_rest = path.at(0.0)
     assert [round(float(e.coordinate("y")), 12) for e in at_rest] == [0.2, 0.0, -0.2]
     assert [str(e.kind) for e in at_rest] == ["stable", "unstable", "stable"]

@@ -9,11 +9,12 @@ TESTS = "closed_form/test_equilibrium.py agreement/test_equilibrium.py product/t
 MUTANTS: list[Mutant] = [
     *changes(
         "analysis/balance.py", TESTS,
+        ("return np.array([length_of(model) if unit == \"m/s\" else 1.0 for unit in units])", "return np.ones(model.nv)", "metres and radians weigh alike, however small the mechanism is"),
         ("a = -_times(P, parts.value[:, parts.rows(3)])", "a = 0 * a", "accelerations that loops ask for are left out"),
         ("r = r + J.T @ given[\"lam\"]", "r = r + J.T @ (0 * given[\"lam\"])", "the curvature of constraints is left out of the stiffness"),
         ("return np.asarray(v + _times(P, (beta - _times(J, v)) / scale[:, 0]))", "return v", "dependent rates do not follow"),
         ("dq = dq - G @ (parts.of(1, \"q\") @ dq + by_parameters(1))", "dq = dq", "a held coordinate that varies leaves the loop open", Equivalent("loops are closed again after every step; only the prediction is worse")),
-        ("return _times(np.linalg.pinv(open_ @ np.swapaxes(driven, 1, 2), rcond=RANK), _times(open_, r))", "return _times(driven, r)", "drives do not bear what other joints of a loop need"),
+        ("return _times(np.linalg.pinv(open_[:, :, list(driven)], rcond=RANK), _times(open_, r))", "return r[:, list(driven)]", "drives do not bear what other joints of a loop need"),
     ),
     *changes(
         "analysis/newton.py", TESTS,
@@ -22,7 +23,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "analysis/stability.py", TESTS,
-        ("C = np.swapaxes(W, 1, 2) @ _turning(point) @ W", "C = 0 * np.swapaxes(W, 1, 2) @ W", "axes that turn with a body are taken as fixed"),
+        ("C = np.swapaxes(W / D2, 1, 2) @ _turning(point) @ W", "C = 0 * np.swapaxes(W / D2, 1, 2) @ W", "axes that turn with a body are taken as fixed"),
         ("return M, parts.of(0, \"v\") - M @ point.P @ parts.of(3, \"v\")", "return M, 0 * M", "gyroscopic forces are left out"),
         ("unstable = np.where(conservative, (own < -soft).sum(axis=1), unstable)", "unstable = (own < -soft).sum(axis=1)", "follower forces are judged by stiffness alone"),
     ),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Change, Point, Task, moved, point_at
+from cardan.analysis.balance import CLOSED, Change, Point, Task, displacement_sizes, length_of, moved, point_at
 from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished, model_found
 from cardan.analysis.newton import FOUND, Search, search
 from cardan.analysis.stability import SYMMETRIC, Stability, stability
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-FIRST, LEAST = 0.01, 1e-9  # steps of arclength, of coordinates (rad, m) and of the range (1) together
+FIRST, LEAST = 0.01, 1e-9  # steps of arclength: of angles, lengths over the mechanism's, and the range together
 STRAIGHT = 0.9  # cosine between tangents of neighbouring points
 CORRECTIONS = 10
 TURNING, BIFURCATION, FLUTTER = "turning point", "bifurcation", "flutter"
@@ -240,7 +240,7 @@ class Walk:
         """A direction at one point, in the columns of a point nearby."""
         k, dx = new.n_directions, tangent[old.n_directions :] * self.scale
         ambient = old.moves[0] @ np.concatenate([tangent[: old.n_directions], dx])
-        z = new.W[0].T @ (ambient - new.moves[0][:, k:] @ dx)
+        z = new.W[0].T @ ((ambient - new.moves[0][:, k:] @ dx) / displacement_sizes(self.task.model) ** 2)
         return np.concatenate([z, tangent[old.n_directions :]])
 
     def moved(self, point: Point, step: np.ndarray) -> Point | None:
@@ -331,9 +331,10 @@ class Walk:
         return self._result(nodes, special, end)
 
     def _longest(self, node: Node) -> float:
-        """The longest step from a node, so that no coordinate moves by more than `max_step`, rad and m."""
+        """The longest step from a node, so that no coordinate moves by more than `max_step`, rad and lengths."""
         tangent = node.tangent * np.concatenate([np.ones(node.point.n_directions), self.scale])
-        return self.max_step / max(1.0, float(np.abs(node.point.moves[0] @ tangent).max(initial=0.0)))
+        moves = node.point.moves[0] @ tangent / displacement_sizes(self.task.model)
+        return self.max_step / max(1.0, float(np.abs(moves).max(initial=0.0)))
 
     def _turn(self, node: Node, new: Node) -> float:
         return float(self.carried(node.point, node.tangent, new.point) @ new.tangent)
@@ -344,6 +345,7 @@ class Walk:
         gap = new.point.q[0] - first.q[0]
         turns = np.array([unit == "rad" for unit in units], dtype=bool)
         gap[turns] -= 2 * np.pi * np.round(gap[turns] / (2 * np.pi))
+        gap[[unit == "m" for unit in units]] /= length_of(self.task.model)
         away = float(np.linalg.norm(np.concatenate([gap, (new.point.x[0] - first.x[0]) / self.scale])))
         same_way = float(self.carried(first, nodes[0].tangent, new.point) @ new.tangent) > 0
         return len(nodes) > 10 and away < 0.6 * self._longest(nodes[0]) and same_way
@@ -491,7 +493,7 @@ def equilibrium_path(
         stable: begin at a stable equilibrium.
         formulation: whose equations of motion are used.
         points: most points of the path.
-        max_step: longest step: of coordinates, rad and m, and of the range as a part of it.
+        max_step: longest step: of angles (rad), of lengths over the largest of the mechanism, of the range (1).
         tolerance: as in `cd.equilibrium`.
         progress: called with where in the range (0 to 1) the path is.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Point, Task, closed, part_of, point_at
+from cardan.analysis.balance import CLOSED, Point, Task, closed, displacement_sizes, part_of, point_at
 from cardan.analysis.newton import FOUND, RAN_AWAY, STUCK, Search, elsewhere, search
 from cardan.analysis.stability import Stability, stability
 from cardan.analysis.task import SORTS, coordinates_of, read_task
@@ -55,7 +55,7 @@ class Equilibrium:
         neutral: (...) how many directions are neutral.
         eigenvalues: (..., n) of small disturbances `exp(s t)`, 1/s, complex; largest real part first.
         is_steady: (...) bool: the balance lasts while the mechanism moves on, and nothing accelerates; so at rest.
-        drift: (...), N m/s or N/s: how fast the balance is lost as the mechanism moves on.
+        drift: (...), N m/s: how fast the balance is lost as the mechanism moves on.
 
     """
 
@@ -363,7 +363,7 @@ def _judged(point: Point | None, n: int, is_found: np.ndarray) -> Stability:
 
 def _left(point: Any) -> np.ndarray:
     """Forces (n, nv) along the tree's rates that nothing balances, neither constraints nor unknown drives."""
-    return -np.einsum("nij,nj->ni", point.Y, point.F)
+    return -np.einsum("nij,nj->ni", point.Y, point.F) / displacement_sizes(point.task.model) ** 2
 
 
 def _drift(point: Any) -> np.ndarray:
