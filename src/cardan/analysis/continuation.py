@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Change, Point, Task, moved, point_at
+from cardan.analysis.balance import CLOSED, Change, Point, Task, displacement_sizes, length_of, moved, point_at
 from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished, model_found
 from cardan.analysis.newton import FOUND, Search, search
 from cardan.analysis.stability import SYMMETRIC, Stability, stability
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-FIRST, LEAST = 0.01, 1e-9  # steps of arclength, of coordinates (rad, m) and of the range (1) together
+FIRST, LEAST = 0.01, 1e-9  # steps of arclength: of angles, lengths over the mechanism's, and the range together
 STRAIGHT = 0.9  # cosine between tangents of neighbouring points
+FARTHEST = 0.3  # of a step: the correction after it
+STIFFENING = 0.5  # of the largest stiffness so far: the change between neighbouring points
 CORRECTIONS = 10
 TURNING, BIFURCATION, FLUTTER = "turning point", "bifurcation", "flutter"
 
@@ -240,7 +242,7 @@ class Walk:
         """A direction at one point, in the columns of a point nearby."""
         k, dx = new.n_directions, tangent[old.n_directions :] * self.scale
         ambient = old.moves[0] @ np.concatenate([tangent[: old.n_directions], dx])
-        z = new.W[0].T @ (ambient - new.moves[0][:, k:] @ dx)
+        z = new.W[0].T @ ((ambient - new.moves[0][:, k:] @ dx) / displacement_sizes(self.task.model) ** 2)
         return np.concatenate([z, tangent[old.n_directions :]])
 
     def moved(self, point: Point, step: np.ndarray) -> Point | None:
@@ -252,19 +254,26 @@ class Walk:
             return None
         return point_at(self.task, q, x)
 
-    def corrected(self, point: Point | None, across: Callable[[Point], np.ndarray]) -> tuple[Point | None, int]:
-        """Newton's method onto the path, with no step along `across`; and the number of steps."""
-        rest = np.inf
+    def corrected(
+        self, point: Point | None, across: Callable[[Point], np.ndarray], farthest: float
+    ) -> tuple[Point | None, int]:
+        """Newton's method onto the path, no farther and with no step along `across`; and the steps to the tolerance.
+
+        It goes on to rounding.
+        """
+        rest, length, needed = np.inf, 0.0, 0
         for k in range(CORRECTIONS):
             if point is None or not np.isfinite(point.F).all():
                 return None, k
             now = float(np.linalg.norm(point.F))
             if now <= self.tolerance * point.size[0] and (now == 0.0 or now > 0.3 * rest):
-                return point, k
+                return point, needed
+            needed += now > self.tolerance * point.size[0]
             rest = now
             A = np.vstack([self.columns(point), across(point)])
             step = -np.linalg.pinv(A, rcond=1e-13) @ np.concatenate([point.F[0], [0.0]])
-            if np.linalg.norm(step) > 1.0:
+            length += float(np.linalg.norm(step))
+            if length > farthest:
                 return None, k
             point = self.moved(point, step)
         return (point if point is not None and rest <= self.tolerance * point.size[0] else None), CORRECTIONS
@@ -273,7 +282,7 @@ class Walk:
         """The node at arclength `h` further, and the corrections it took."""
         start = node.point
         direction = lambda point: self.carried(start, node.tangent, point)
-        point, count = self.corrected(self.moved(start, h * node.tangent), direction)
+        point, count = self.corrected(self.moved(start, h * node.tangent), direction, max(FARTHEST * h, LEAST))
         if point is None:
             return None, count
         return self.node(point, self.carried(start, node.tangent, point)), count
@@ -290,19 +299,21 @@ class Walk:
             x[0, -1] = s
             point = point_at(self.task, point.q, x)
         unit = lambda point: np.concatenate([np.zeros(point.n_directions + len(self.scale) - 1), [1.0]])
-        point, _ = self.corrected(point, unit)
+        point, _ = self.corrected(point, unit, 1.0)
         return None if point is None else self.node(point, self.carried(node.point, node.tangent, point))
 
     def followed(self, node: Node, branching: bool = False) -> EquilibriumPath:
         """Follow the path from a node until it leaves the range."""
         nodes: list[Node] = [node]
         special: list[Any] = []
+        largest = 0.0
         h, end = min(FIRST, self._longest(node)), f"{self.points} points were followed; points= allows more"
         while len(nodes) < self.points:
             new, count = self.stepped(node, h)
             # where a branch leaves, the tangent turns at once
             turned = new is not None and not (branching and len(nodes) == 1) and self._turn(node, new) < STRAIGHT
-            if new is None or (turned and h > 1e-6):
+            largest = max(largest, float(np.abs(self._stiffness(node)).max(initial=0.0)))
+            if new is None or ((turned or self._stiffens(node, new, largest)) and h > 1e-6):
                 h /= 2
                 if h < LEAST:
                     end = f"the path cannot be followed beyond {self.value(node.s):.6g} {self.unit}".rstrip()
@@ -316,7 +327,7 @@ class Walk:
             if out:
                 bound = 1.0 if new.s > 0.0 else -1.0
                 new = self.landed(node, bound) or new
-            elif len(nodes) > 3 and self._closes(nodes, new):
+            elif len(nodes) > 3 and self._closes(nodes, new, h):
                 end = "it has come back to its start"
                 nodes.append(new)
                 break
@@ -331,22 +342,31 @@ class Walk:
         return self._result(nodes, special, end)
 
     def _longest(self, node: Node) -> float:
-        """The longest step from a node, so that no coordinate moves by more than `max_step`, rad and m."""
+        """The longest step from a node, so that no coordinate moves by more than `max_step`, rad and lengths."""
         tangent = node.tangent * np.concatenate([np.ones(node.point.n_directions), self.scale])
-        return self.max_step / max(1.0, float(np.abs(node.point.moves[0] @ tangent).max(initial=0.0)))
+        moves = node.point.moves[0] @ tangent / displacement_sizes(self.task.model)
+        return self.max_step / max(1.0, float(np.abs(moves).max(initial=0.0)))
+
+    def _stiffens(self, node: Node, new: Node, largest: float) -> bool:
+        """Whether the stiffness changes so much that a turn of the path may have been passed over."""
+        before, after = self._stiffness(node), self._stiffness(new)
+        if before.shape != after.shape:
+            return False
+        return float(np.abs(after - before).max(initial=0.0)) > STIFFENING * largest > 0.0
 
     def _turn(self, node: Node, new: Node) -> float:
         return float(self.carried(node.point, node.tangent, new.point) @ new.tangent)
 
-    def _closes(self, nodes: list[Node], new: Node) -> bool:
+    def _closes(self, nodes: list[Node], new: Node, h: float) -> bool:
         """Whether it is back at the first node, full turns not counted, and goes the same way."""
         first, units = nodes[0].point, [unit for link in self.task.model.tree.links for unit in link.kind.q_units]
         gap = new.point.q[0] - first.q[0]
         turns = np.array([unit == "rad" for unit in units], dtype=bool)
         gap[turns] -= 2 * np.pi * np.round(gap[turns] / (2 * np.pi))
+        gap[[unit == "m" for unit in units]] /= length_of(self.task.model)
         away = float(np.linalg.norm(np.concatenate([gap, (new.point.x[0] - first.x[0]) / self.scale])))
         same_way = float(self.carried(first, nodes[0].tangent, new.point) @ new.tangent) > 0
-        return len(nodes) > 10 and away < 0.6 * self._longest(nodes[0]) and same_way
+        return len(nodes) > 10 and away < 0.6 * h and same_way
 
     def _between(self, before: Node, after: Node, h: float, number_: int) -> list[SpecialPoint]:
         """Points where stability changes, between two nodes that are a step `h` apart."""
@@ -396,7 +416,7 @@ class Walk:
     @staticmethod
     def _stiffness(node: Node) -> np.ndarray:
         A = node.point.A[0][:, : node.point.n_directions]
-        return np.asarray(np.linalg.eigvalsh((A + A.T) / 2))
+        return np.asarray(np.linalg.eigvalsh((A + A.T) / 2)) if A.shape[0] == A.shape[1] else np.zeros(0)
 
     @staticmethod
     def _oriented(before: Node, node: Node) -> float:
@@ -491,7 +511,7 @@ def equilibrium_path(
         stable: begin at a stable equilibrium.
         formulation: whose equations of motion are used.
         points: most points of the path.
-        max_step: longest step: of coordinates, rad and m, and of the range as a part of it.
+        max_step: longest step: of angles (rad), of lengths over the largest of the mechanism, of the range (1).
         tolerance: as in `cd.equilibrium`.
         progress: called with where in the range (0 to 1) the path is.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Point, Task, closed, part_of, point_at
+from cardan.analysis.balance import CLOSED, Point, Task, closed, displacement_sizes, part_of, point_at
 from cardan.analysis.newton import FOUND, RAN_AWAY, STUCK, Search, elsewhere, search
 from cardan.analysis.stability import Stability, stability
 from cardan.analysis.task import SORTS, coordinates_of, read_task
@@ -55,7 +55,7 @@ class Equilibrium:
         neutral: (...) how many directions are neutral.
         eigenvalues: (..., n) of small disturbances `exp(s t)`, 1/s, complex; largest real part first.
         is_steady: (...) bool: the balance lasts while the mechanism moves on, and nothing accelerates; so at rest.
-        drift: (...), N m/s or N/s: how fast the balance is lost as the mechanism moves on.
+        drift: (...), N m/s: how fast the balance is lost as the mechanism moves on.
 
     """
 
@@ -272,7 +272,7 @@ def _is_good(task: Task, found: Search, stable: bool) -> np.ndarray:
 def assembled(task: Task, q: np.ndarray) -> np.ndarray:
     """Configurations (n, nq) with their loops closed, held coordinates kept."""
     none = np.zeros((len(q), len(task.changes)))
-    if not task.model.has_rows or not len(q):
+    if not len(task.model.rows) or not len(q):
         return q
     joints = [task.model.joints[link.joint].name for link in task.model.tree.links
               if link.kind.nv and set(range(link.v.start, link.v.stop)) <= set(task.held)]  # fmt: skip
@@ -363,7 +363,7 @@ def _judged(point: Point | None, n: int, is_found: np.ndarray) -> Stability:
 
 def _left(point: Any) -> np.ndarray:
     """Forces (n, nv) along the tree's rates that nothing balances, neither constraints nor unknown drives."""
-    return -np.einsum("nij,nj->ni", point.Y, point.F)
+    return -np.einsum("nij,nj->ni", point.Y, point.F) / displacement_sizes(point.task.model) ** 2
 
 
 def _drift(point: Any) -> np.ndarray:
