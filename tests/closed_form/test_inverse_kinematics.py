@@ -50,6 +50,13 @@ def test_two_link_arm_has_both_elbows_and_stops_at_the_circles() -> None:
     assert np.allclose(cd.frame_pose(arm(2), far.q, "tip")[:, :2, 3], [[1.02, 1.36], [0.18, 0.24]], atol=1e-6)
     assert "out of reach" in far.why(0) and "0 of 2 targets" in str(far)
 
+    # a batch of points to look at beside one position: the second link points along the line to them
+    points = np.array([[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [2.0, 2.0, 0.0]])
+    eye = cd.Target("link1", look_at=points, axis=[1, 0, 0], weight=2.0)
+    seen = cd.inverse_kinematics(arm(2), [eye, cd.Target("link1", position=[0.6, 0.8, 0.0])])
+    way = points - [0.6, 0.8, 0.0]
+    assert seen.reached.all() and np.allclose(seen.q.sum(axis=1), np.arctan2(way[:, 1], way[:, 0]))
+
 
 def test_priorities_limits_and_what_is_preferred() -> None:
     """A target never yields to a later one; a limit holds back and is named; freedom left is used as asked."""

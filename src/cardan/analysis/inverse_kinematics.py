@@ -26,7 +26,7 @@ from cardan.analysis.targets import Aim, Target, read_targets
 from cardan.errors import InputError
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.joint import Kind
-from cardan.model.memory import RecentSlot
+from cardan.model.memory import RecentSlot, Slot
 from cardan.model.model import Model
 from cardan.model.values import array, batch, counted, number, shown, whole
 from cardan.program.program import Port, Program
@@ -45,6 +45,7 @@ CLOSED = 1e-9  # m and rad by the size of the mechanism: loops that are open far
 ALIKE = 1e-4  # rad, or m by the size: configurations that differ less are one
 
 _PROBLEMS: RecentSlot[str, Problem] = RecentSlot("problems of inverse kinematics", 64)
+_TURNING: Slot[None, np.ndarray] = Slot("angles whose turns nothing counts")
 _ERRORS: RecentSlot[str, Kernel] = RecentSlot("errors of targets", 64)
 
 
@@ -148,12 +149,12 @@ def inverse_kinematics(
     lower, upper = read_limits(owner, model, limits)
     fixed = held_rates(owner, model, hold)
     given = None if q0 is None else batch(owner, "q0", q0, model.nq)
-    shapes = {f"target of {aim.frame!r}": x.shape[:-1] for aim in aims for x in aim.data}
-    shapes |= {"q0": () if given is None else given.shape[:-1], "values of parameters": model.batch}
+    shapes = [(f"target of {aim.frame!r}", x.shape[:-1]) for aim in aims for x in aim.data]
+    shapes += [("q0", () if given is None else given.shape[:-1]), ("values of parameters", model.batch)]
     try:
-        shape = np.broadcast_shapes(*shapes.values())
+        shape = np.broadcast_shapes(*(size for _, size in shapes))
     except ValueError:
-        text = ", ".join(f"{name} {size}" for name, size in shapes.items())
+        text = ", ".join(f"{name} {size}" for name, size in shapes)
         raise InputError(f"{owner}: the batches do not fit together: {text}") from None
     search = Search(
         model, tuple(aims), starts, (lower, upper), fixed, prefer, all, tolerance, t, threads
@@ -204,6 +205,16 @@ def read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.n
         k = int(np.argmax(~(lower <= upper)))
         raise InputError(f"{owner}: limits of coordinate {k}: lower {lower[k]:g} is not below upper {upper[k]:g}")
     return lower, upper
+
+
+def _turning(model: Model) -> np.ndarray:
+    """Coordinates (nq,) that are angles, where a whole turn changes nothing, and no coupling counts them."""
+    counted = {j for coupling in model.couplings for j in coupling.joints}
+    found = np.zeros(model.nq, dtype=bool)
+    for link in model.tree.links:
+        if link.joint not in counted and not model.constraints and link.kind.nq == link.kind.nv:
+            found[link.q] = [_is_periodic(link.kind, k) for k in range(link.kind.nq)]
+    return found
 
 
 def _is_periodic(kind: Kind, k: int) -> bool:
@@ -561,13 +572,8 @@ class Search:
 
     def turning(self) -> np.ndarray:
         """Coordinates (nq,) that are angles without limits, where a whole turn changes nothing."""
-        model, (lower, upper) = self.model, self.limits
-        counted = {j for coupling in model.couplings for j in coupling.joints}
-        found = np.zeros(model.nq, dtype=bool)
-        for link in model.tree.links:
-            if link.joint not in counted and not model.constraints and link.kind.nq == link.kind.nv:
-                found[link.q] = [_is_periodic(link.kind, k) for k in range(link.kind.nq)]
-        return found & ~np.isfinite(lower) & ~np.isfinite(upper)
+        lower, upper = self.limits
+        return _TURNING.find(self.model, None, lambda: _turning(self.model)) & np.isneginf(lower) & np.isposinf(upper)
 
     def _unwound(self, q: np.ndarray, kept: int | None = None) -> np.ndarray:
         """The same configurations without whole turns, but for one coordinate."""
