@@ -98,6 +98,8 @@ class Branches:
     branches: list[Branch]
     singular: list[SingularPosition]
     range: tuple[float, float]
+    loose: tuple[np.ndarray, ...] = ()
+    """Configurations (nq,) found with more than one freedom, on no curve: a mechanism that folds onto itself."""
 
     def __len__(self) -> int:
         """Number of branches."""
@@ -119,6 +121,8 @@ class Branches:
         for s in self.singular:
             of = f", {self.output} = {s.output:.6g}" if self.output else ""
             lines.append(f"  {s.kind:12} on branch {s.branch}: {self.joint} = {s.input:.6g}{of}")
+        if self.loose:
+            lines.append(f"  {counted(len(self.loose), 'position')} with more than one freedom left out")
         return "\n".join(lines)
 
     def motion(self, branch: int = 0, duration: float = 5.0) -> Trajectory:
@@ -225,20 +229,21 @@ def branches(
     place, rate = _coordinate(owner, model, joint)
     out = None if output is None else _coordinate(owner, model, output)
     samples, t = whole(owner, "samples", samples, least=2), number(owner, "t", t, "of seconds")
-    low, high, turns = _range(owner, model, joint, lower, upper)
     held = held_rates(owner, model, hold)
     if output == joint:
         raise InputError(f"{owner}: joint {joint!r} is both driven and the output; name another output, or none")
     if rate in held:
         raise InputError(f"{owner}: joint {joint!r} is driven and held at once; hold others")
     curve = _Curve(model, held, t)
+    low, high, turns = _range(owner, model, joint, lower, upper, bool(curve.turning[place]))
     curve.require_one_freedom(owner)
     search = Search.closing(owner, model, whole(owner, "starts", starts), False, held | {rate}, t, threads)
     values = np.linspace(low, high, samples, endpoint=not turns)
     seeds = search.assemblies(_start(model, t), place, values)
     found: list[Branch] = []
     singular: list[SingularPosition] = []
-    left = [(value, q) for value, some in zip(values, seeds, strict=True) for q in some]
+    every = [(value, q) for value, some in zip(values, seeds, strict=True) for q in some]
+    left = [(value, q) for value, q in every if not curve.loses_rank(q)]
     while left:
         _, q = left[len(left) // 2]  # a branch that turns back is met from the middle first
         points, closed = curve.follow(q, place, (low, high, turns))
@@ -254,13 +259,14 @@ def branches(
         v = np.array([p.tangent for p in points]) * curve.scale
         steps = [np.linalg.norm(curve.difference(b.q, a.q)) for a, b in pairwise(points)]
         found.append(Branch(at, v, np.concatenate([[0.0], np.cumsum(steps)]), at[:, place], y, closed))
-    return Branches(model, joint, output, found, _unique(curve, singular), (low, high))
+    loose = tuple(q for _, q in every if curve.loses_rank(q))
+    return Branches(model, joint, output, found, _unique(curve, singular), (low, high), loose)
 
 
-def _range(owner: str, model: Model, joint: str, lower: Any, upper: Any) -> tuple[float, float, bool]:
+def _range(owner: str, model: Model, joint: str, lower: Any, upper: Any, turning: bool) -> tuple[float, float, bool]:
     """Least and largest value of the driven coordinate, and whether it goes round without end."""
     data, unit = model.joint(joint).data, model.joint(joint).kind.q_units[0]
-    whole_turn = unit == "rad" and all(x is None for x in (lower, upper, data.lower, data.upper))
+    whole_turn = turning and all(x is None for x in (lower, upper, data.lower, data.upper))
     if whole_turn:
         return -np.pi, np.pi, True
     reach = np.pi if unit == "rad" else 2 * size_of(model)
@@ -384,6 +390,8 @@ class _Curve:
             if watch and gone > 3 * LONGEST_STEP and self._between(p, new, start):
                 turns_taken = np.where(self.turning, np.round((new.q - start.q) / (2 * np.pi)) * 2 * np.pi, 0.0)
                 return [*points, _Point(start.q + turns_taken, start.tangent, start.sign)], True
+            if self.loses_rank(p.q) and self.loses_rank(new.q):
+                return points, False  # it is no curve any more
             points.append(new)
             gone += h
             h = min(LONGEST_STEP, 1.6 * h) if bend < BEND / 3 else h
@@ -400,7 +408,7 @@ class _Curve:
             return None
         return self.step(p, 5e-3)
 
-    def _loses_rank(self, q: np.ndarray) -> bool:
+    def loses_rank(self, q: np.ndarray) -> bool:
         """Whether the constraints, all of them, leave more than one freedom."""
         s = np.linalg.svd(self.constraints(q)[1][:, self.free], compute_uv=False)
         return bool(s[int(self.free.sum()) - 2] < 1e-5 * s[0])
@@ -471,7 +479,7 @@ class _Curve:
                 continue
             if a.sign * b.sign < 0:
                 at = self._until(a, h, lambda x: x.sign)
-                if self._loses_rank(at.q):  # else only the chosen rows do
+                if self.loses_rank(at.q):  # else only the chosen rows do
                     found.append(("branch point", at.q))
                     continue
             for k, kind in ((rate, "type II"), (out, "type I")):
