@@ -67,7 +67,7 @@ def test_slider_crank_and_parallelogram() -> None:
     model = four_bar(crank=0.4, coupler=1.0, rocker=0.4).build()
     found = cd.branches(model, "A", output="D", samples=5, starts=8)
     assert len(found) == 2 and {s.kind for s in found.singular} == {"branch point"}
-    assert np.allclose(np.cos(sorted(s.input for s in found.singular)), [1, -1], atol=1e-9)
+    assert np.allclose(sorted(np.cos(s.input) for s in found.singular), [-1, 1], atol=1e-9)
     straight = min(found.branches, key=lambda b: np.abs(np.exp(1j * (b.input - b.output)) - 1).max())
     assert np.abs(np.exp(1j * (straight.input - straight.output)) - 1).max() < 1e-9  # the parallel one of the two
 

@@ -180,12 +180,11 @@ def positions(
     if values.ndim != 1:
         raise InputError(f"{owner}: values must be a list of numbers, got the shape {values.shape}")
     starts, t = whole(owner, "starts", starts), number(owner, "t", t, "of seconds")
-    fixed = frozenset(range(*model.v_slice(joint).indices(model.nv)))
     if not model.has_rows:
         raise InputError(
             f"{owner}: model {model.name!r} has no loops or constraints, so nothing follows from {joint!r}"
         )
-    search = Search.closing(owner, model, starts, limits, fixed, t, threads)
+    search = Search.closing(owner, model, starts, limits, frozenset(), t, threads)
     return search.assemblies(_start(model, t), place, values)
 
 
@@ -237,7 +236,7 @@ def branches(
     curve = _Curve(model, held, t)
     low, high, turns = _range(owner, model, joint, lower, upper, bool(curve.turning[place]))
     curve.require_one_freedom(owner)
-    search = Search.closing(owner, model, whole(owner, "starts", starts), False, held | {rate}, t, threads)
+    search = Search.closing(owner, model, whole(owner, "starts", starts), False, held, t, threads)
     values = np.linspace(low, high, samples, endpoint=not turns)
     seeds = search.assemblies(_start(model, t), place, values)
     found: list[Branch] = []
@@ -251,7 +250,7 @@ def branches(
         at = np.array([p.q for p in points])
         y = at[:, out[0]] if out else np.full(len(at), np.nan)
         for kind, x in curve.singular(points, rate, None if out is None else out[1]):
-            x = np.where(curve.turning, (x + np.pi) % (2 * np.pi) - np.pi, x)
+            x = np.where(curve.turning, np.pi - (np.pi - x) % (2 * np.pi), x)
             if turns or low - SAME <= x[place] <= high + SAME:
                 singular.append(
                     SingularPosition(kind, x, float(x[place]), float(x[out[0]]) if out else np.nan, len(found))
@@ -423,29 +422,28 @@ class _Curve:
         )
 
     def difference(self, q: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """`q - other` (nv,) as scaled rates, turns left out; quaternions by their vector part."""
-        found = np.zeros(self.model.nv)
+        """`q - other` (..., nv) as scaled rates, turns left out; quaternions by their vector part."""
+        d = q - other
+        d = np.where(self.turning, (d + np.pi) % (2 * np.pi) - np.pi, d)
+        found = np.zeros((*d.shape[:-1], self.model.nv))
         for link in self.model.tree.links:
-            a, b = q[link.q], other[link.q]
             if link.kind.nq == link.kind.nv:
-                d = a - b
-                turning = self.turning[link.q]
-                found[link.v] = np.where(turning, (d + np.pi) % (2 * np.pi) - np.pi, d)
-            else:
-                n = link.kind.nq - 4
-                sign = np.sign(a[n:] @ b[n:]) or 1.0
-                w, v = b[n], b[n + 1 :]
-                part = 2 * sign * (w * a[n + 1 :] - a[n] * v - np.cross(v, a[n + 1 :]))
-                found[link.v] = np.concatenate([part, (a - b)[:n]])
+                found[..., link.v] = d[..., link.q]
+                continue
+            n = link.q.stop - 4
+            a, b = np.broadcast_arrays(q[..., n : n + 4], other[..., n : n + 4])
+            a = a * np.where((a * b).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
+            part = 2 * (b[..., :1] * a[..., 1:] - a[..., :1] * b[..., 1:] - np.cross(b[..., 1:], a[..., 1:]))
+            found[..., link.v] = np.concatenate([part, d[..., link.q.start : n]], axis=-1)
         return found / self.scale
 
-    def distance(self, q: np.ndarray, other: np.ndarray) -> float:
-        """How far configurations are apart: the largest difference."""
-        return float(np.abs(self.difference(q, other)).max(initial=0.0))
+    def distance(self, q: np.ndarray, other: np.ndarray) -> Any:
+        """How far configurations (..., nq) are apart: the largest difference."""
+        return np.abs(self.difference(q, other)).max(axis=-1, initial=0.0)
 
     def passes(self, points: list[_Point], q: np.ndarray) -> bool:
         """Whether a curve goes through a configuration."""
-        far = [self.distance(p.q, q) for p in points]
+        far = self.distance(np.array([p.q for p in points]), q)
         for k in np.argsort(far)[:2]:
             p = points[k]
             if far[k] < SAME:

@@ -296,13 +296,18 @@ class Search:
 
     def _assemble(self, q: np.ndarray, number: np.ndarray | None, place: int | None) -> _Found:
         """Loops closed from each configuration, or from the start of that number; coordinate `place` stays."""
-        limited = bool(np.isfinite(self.limits).any())
-        problem = Problem(self.model.unbound, (), (), None, self.fixed, limited, closing=True)
+        problem = Problem(self.model.unbound, (), (), None, self.fixed, limited=True, closing=True)
         problem = _PROBLEMS.find(self.model, problem.key, lambda: problem)
-        q = np.clip(q, *self.limits)
+        q, columns = np.clip(q, *self.limits), problem.moving[0]
+        ranges = [*self.limits, *self._spread()]
+        if place is not None:  # limits keep a coordinate where it is, so that one kernel serves every joint
+            ranges = [np.tile(x, (len(q), 1)) for x in ranges]
+            for x in ranges:
+                x[:, place] = q[:, place]
+            columns = [c for c in columns if coordinate_of_rate(self.model)[c] != place]
         p = [np.tile(a.reshape(-1, a.shape[-1])[:1], (len(q), 1)) for a in parameter_arguments(self.model)]
-        s = self._solve(problem, q, [], p, number=number)
-        q = self._closed(self.model, self._unwound(s["best"], place), problem.moving[0])
+        s = self._solve(problem, q, [], p, number=number, ranges=ranges)
+        q = self._closed(self.model, self._unwound(s["best"], place), columns)
         phi = np.asarray(constraint_kernels(self.model)[0](q, *time_argument(self.model, self.t))[0])
         reached = np.asarray(np.abs(phi / row_sizes(self.model)).max(axis=-1, initial=0.0) <= CLOSED)
         none = np.zeros(0)
@@ -441,8 +446,12 @@ class Search:
     def _solve(
         self, problem: Problem, q: np.ndarray, arrays: list[np.ndarray], p: list[np.ndarray], *, starts: int = 1,
         number: np.ndarray | None = None, effort: tuple[float, float, float] = QUICK,
+        ranges: Sequence[np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:  # fmt: skip
-        """Run the kernel until every lane is done. With `number` each lane has the one start of that number."""
+        """Run the kernel until every lane is done. With `number` each lane has the one start of that number.
+
+        `ranges` are limits and the range of starts where they are not the search's own, (nq,) or (B, nq).
+        """
         B, names = len(q), [port.name for port in problem.ports[0]]
         s = {name: np.full(B, UNREACHED) for name in ("cost", "gap", "least", "miss")}
         s |= {name: np.zeros(B) for name in ("steps", "start", "outcome", "total")}
@@ -461,7 +470,7 @@ class Search:
         ready = list(arrays)
         if problem.model.depends_on_time:
             ready.append(np.asarray(self.t))
-        data = [q, *self.limits, *self._spread(), last, *steps, *ready, *p]
+        data = [q, *(ranges or (*self.limits, *self._spread())), last, *steps, *ready, *p]
         lanes = np.arange(B)
         left = s
         with np.errstate(all="ignore"):
@@ -474,7 +483,7 @@ class Search:
                 if busy.mean() < 0.75:  # what is done leaves its lane to others
                     for name in names:
                         s[name][lanes[~busy]] = left[name][~busy]
-                    data = [x if k in SHARED or x.ndim == 0 else x[busy] for k, x in enumerate(data)]
+                    data = [x if x.ndim == 0 or (k in SHARED and x.ndim == 1) else x[busy] for k, x in enumerate(data)]
                     lanes, left = lanes[busy], {name: x[busy] for name, x in left.items()}
         return s
 
@@ -601,4 +610,4 @@ class Search:
         return np.reshape(kept, (-1, self.model.nq))
 
 
-SHARED = range(1, 5)  # among the data: limits and the range of starts, which all lanes share
+SHARED = range(1, 5)  # among the data: limits and the range of starts, which all lanes may share
