@@ -129,6 +129,7 @@ def test_a_limit_inside_a_loop() -> None:
         (cd.Target("tip"), {}, "nothing is asked"),
         (cd.Target("tip", orientation=2 * np.eye(3)), {}, "orthonormal"),
         (cd.Target("tip", direction=[0, 0, 0]), {}, "zero"),
+        (cd.Target("tip", look_at=[1e200, 0, 0]), {}, "in metres"),
         (cd.Target("ground", position=[0, 0, 0]), {}, "cannot move"),
         (cd.Target("tip", position=[1, 0, 0], along="xw"), {}, "ground axes"),
         ({"tip": [1, 0, 0]}, {"limits": {"joint0": (1, -1)}}, "not below"),
