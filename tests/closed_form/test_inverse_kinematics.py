@@ -79,6 +79,10 @@ def test_priorities_limits_and_what_is_preferred() -> None:
     J = cd.jacobian(model, near.q, "tip", axes="ground")[3:5]
     along = np.linalg.svd(J)[2][2]
     assert near.reached and abs(along @ (near.q - q0)) < 1e-4
+    narrow = cd.inverse_kinematics(
+        model, cd.Target("tip", position=[1.2, 0.6, 0.0]), q0, prefer="near", starts=6, tolerance=1e-12
+    )
+    assert narrow.reached and np.abs(narrow.q - near.q).max() < 1e-4
     sampled = cd.inverse_kinematics(model, {"tip": [1.2, 0.6, 0.0]}, all=True, starts=50)
     assert sampled.solutions is not None
     turns = (sampled.solutions[0] - q0 + np.pi) % (2 * np.pi) - np.pi

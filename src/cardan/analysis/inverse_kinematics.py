@@ -426,7 +426,16 @@ class Search:
         if self.all:
             every = self._judged(q, {"start": number, "total": total, "pressed": pressed}, data, p, None)
             solutions = [self._distinct(every, slice(k * S, (k + 1) * S)) for k in range(B)]
-        return self._judged(q[best], s, *few, solutions)
+        found = self._judged(q[best], s, *few, solutions)
+        levels = len({aim.priority for aim in self.aims})
+        kept = (np.array(costs[:levels])[:, best] == 0).all(axis=0)
+        off = np.flatnonzero(kept & ~found.reached)
+        if len(off):  # what was held has moved by more than a narrow tolerance
+            arrays, own = [x[off] for one in few[0] for x in one], [x[off] for x in few[1]]
+            again = self._solve(self.problem(range(len(self.aims))), found.q[off], arrays, own)
+            q[best[off]] = again["best"]
+            found = self._judged(q[best], s, *few, solutions)
+        return found
 
     def _persist(
         self, problem: Problem, s: dict[str, np.ndarray], arrays: list[np.ndarray], p: list[np.ndarray], B: int

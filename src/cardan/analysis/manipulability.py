@@ -166,14 +166,15 @@ def transmission_angle(model: Model, q: ArrayLike, coupler: str, output: str) ->
     measured so that its sine is the part of the bar's force along the motion of the point where it acts.
 
     Args:
-        model: a linkage.
+        model: a linkage, at one value of its free parameters.
         q: configurations (..., nq), with loops closed.
         coupler: the body that transmits the force, with two joints.
         output: the body that is driven, on a hinge or a slide.
 
     """
     owner = "transmission_angle"
-    q = array(owner, "q", q, model.nq)
+    model.require_one(owner)
+    q, model = array(owner, "q", q, model.nq), model.settled()
     a, c = model.body_index(coupler), model.body_index(output)
     between = [j for j in model.joints if {j.parent, j.child} == {a, c}]
     if len(between) != 1:
