@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 ORTHONORMAL = 1e-6  # deviation of a rotation matrix that is rounding
+FARTHEST = 1e15  # m
 ALONG = "xyz"
 
 
@@ -112,7 +113,8 @@ class Aim:
             b = R.T @ b / distance
             turn = w + skew(b) @ u / distance if self.turns == "look_at" else w
             across = constant(rotation_to_axis(self.axis)[:, :2].T)  # two axes across the one that points
-            e = across @ _turn_onto(constant(self.axis), b, constant(rotation_to_axis(self.axis)[:, 0]))
+            spare = rotation_to_axis(self.axis)[:, :2] @ [0.8, 0.6]  # about no axis that a mechanism may lack
+            e = across @ _turn_onto(constant(self.axis), b, constant(spare))
             rotation = dot(e, e)
             errors.append(e)
             rows.append(across @ turn)
@@ -135,10 +137,13 @@ class AimRows:
 
 
 def _turn_onto(a: Matrix, b: Matrix, spare: Matrix) -> Matrix:
-    """Rotation vector that turns unit vector a onto b the short way; about `spare` where they are opposite."""
+    """Rotation vector that turns unit vector a onto b the short way; about `spare` where they are opposite.
+
+    A vector b of no length, that to a point which the frame is at, is a right angle away.
+    """
     n = cross(a, b)
     s = sqrt(dot(n, n) + TINY)
-    opposite = (s < 1e-9) * (dot(a, b) < 0)
+    opposite = (s < 1e-9) * (dot(a, b) < 0.5)
     return arctan2(s, dot(a, b)) * vector(*(where(opposite, spare[k], n[k] / s) for k in range(3)))
 
 
@@ -198,7 +203,7 @@ def _read(owner: str, model: Model, target: Target) -> Aim:
     data = [_rotation_data(owner, turns, turning[turns])] if turns else []
     along = _read_along(owner, target.along) if position is not None else ()
     if position is not None:
-        data.append(batch(owner, "position", position, 3))
+        data.append(_points(owner, "position", position))
     return Aim(
         target.frame, turns, along, unit_axis(owner, "axis", target.axis), one(owner, "point", target.point, 3),
         number(owner, "weight", target.weight, above=0.0), whole(owner, "priority", target.priority), tuple(data),
@@ -211,10 +216,18 @@ def _read_along(owner: str, along: Any) -> tuple[int, ...]:
     return tuple(sorted(ALONG.index(letter) for letter in along))
 
 
+def _points(owner: str, what: str, value: Any) -> np.ndarray:
+    """Positions (..., 3), m, whose squares are numbers too."""
+    found = batch(owner, what, value, 3)
+    if np.abs(found).max(initial=0.0) > FARTHEST:
+        raise InputError(f"{owner}: {what} has {np.abs(found).max():.3g} m; is it in metres? At most {FARTHEST:g} m")
+    return found
+
+
 def _rotation_data(owner: str, turns: str, value: Any) -> np.ndarray:
     """Rotation matrices (..., 9), unit vectors (..., 3) or points (..., 3)."""
     if turns == "look_at":
-        return batch(owner, turns, value, 3)
+        return _points(owner, turns, value)
     if turns == "direction":
         found = batch(owner, turns, value, 3)
         length = np.linalg.norm(found, axis=-1, keepdims=True)

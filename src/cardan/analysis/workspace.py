@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 MARGIN = 0.06  # of its extent, by which the grid is larger than the cloud
-CELLS = {2: 40, 3: 14}  # along the longest side of the grid, by the dimension of the workspace
+CELLS = {2: 40, 3: 20}  # along the longest side of the grid, by the dimension of the workspace
 KINDS = {1: "a curve", 2: "an area", 3: "a volume"}
 
 

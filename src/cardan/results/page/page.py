@@ -74,16 +74,16 @@ def html(
     samples = sampled(run, names, moves=live or len(run.time) > 1)
     scene = scene_3d(run.model, samples.poses)
     layers = {layer: layer in SHOWN for layer in LAYERS}
-    if points is not None:
-        cloud = batch("page", "points", points, 3).reshape(-1, 3)
-        add_cloud(scene, cloud[:: max(1, -(-len(cloud) // MOST_POINTS))])
+    cloud = np.zeros((0, 3)) if points is None else batch("page", "points", points, 3).reshape(-1, 3)
+    if len(cloud):
+        add_cloud(scene, cloud[:: -(-len(cloud) // MOST_POINTS)])
         layers |= {"points": True}
     about = {
         "name": run.model.name,
         "live": live,
         "bodies": list(run.model.body_names),
         "points": _points(run.model, scene.geometry),
-        "view": _view(run.model, scene.geometry, samples.poses),
+        "view": _view(run.model, scene.geometry, samples.poses, cloud),
         "layers": layers,
         "reactions": _reactions(scene.geometry, samples),
         "plots": [{"title": p.title, "unit": p.unit, "curves": p.curves} for p in samples.plots],
@@ -205,14 +205,14 @@ def _end(p: BodyPoint) -> dict[str, Any]:
     return {"body": p.body, "point": np.asarray(p.position).tolist()}
 
 
-def _view(model: Model, geometry: Geometry, poses: np.ndarray) -> dict[str, Any]:
+def _view(model: Model, geometry: Geometry, poses: np.ndarray, cloud: np.ndarray) -> dict[str, Any]:
     """Default view: bounds and radius of the scene, the plane of a planar mechanism, and the upward direction."""
     ground = [joint.at.position for joint in geometry.joints if joint.parent == GROUND and joint.holds]
     spots = [place(poses, c.body, c.position) for c in geometry.centres]
     spots += [place(poses, joint.child, joint.child_at.position) for joint in geometry.joints]
     spots += [place(poses, end.body, end.position) for element in geometry.elements for end in element.ends]
     spots += [place(poses, plate.body, plate.corners) for plate in geometry.plates]
-    every = np.vstack([np.reshape(spot, (-1, 3)) for spot in (*ground, *spots)] or [np.zeros((1, 3))])
+    every = np.vstack([np.reshape(spot, (-1, 3)) for spot in (*ground, *spots, cloud)] or [np.zeros((1, 3))])
     low, high = every.min(axis=0), every.max(axis=0)
     radius, plane = max(float(np.linalg.norm(high - low)) / 2, 4 * geometry.size), geometry.plane
     up = (upwards(model) if plane is None else plane[1]).tolist()
