@@ -88,6 +88,8 @@ def test_commands_print_modes_and_matrices(
     found = cd.modes(PENDULUM)
     told = json.loads(run("modes", "double_pendulum", "--json"))
     assert np.allclose([m["frequency"] for m in told["modes"]], found.natural_frequencies)
+    told = json.loads(run("modes", "double_pendulum", "--start", "pivot=0.3", "--equilibrium", "--json"))
+    assert np.allclose([m["frequency"] for m in told["modes"]], found.natural_frequencies)
     linear = cd.linearise(PENDULUM, inputs="pivot", outputs=["elbow"])
     told = json.loads(run("linearise", "double_pendulum", "--json", "-i", "pivot", "--output", "elbow"))
     assert np.array_equal(told["A"], linear.A) and np.array_equal(told["C"], linear.C)
