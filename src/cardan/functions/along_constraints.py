@@ -186,10 +186,12 @@ def _numbers(owner: str, model: Model, coordinates: tuple[str, ...]) -> tuple[in
     for name in coordinates:
         if name not in known:
             raise UnknownNameError(f"{owner}: there is no coordinate {name!r}{nearest(name, known)}")
-    if len(set(coordinates)) != count:
+    if len(set(coordinates)) < len(coordinates):
+        raise InputError(f"{owner}: chart names a coordinate twice: {', '.join(map(repr, coordinates))}")
+    if len(coordinates) != count:
         raise InputError(
             f"{owner}: model {model.name!r} has {counted(count, 'independent coordinate')}, and chart names "
-            f"{len(set(coordinates))}: {', '.join(map(repr, coordinates))}"
+            f"{len(coordinates)}: {', '.join(map(repr, coordinates))}"
         )
     return tuple(known.index(name) for name in coordinates)
 
