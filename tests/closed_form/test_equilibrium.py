@@ -85,6 +85,9 @@ def test_a_rotating_pendulum_leaves_the_vertical_at_the_square_root_of_g_over_l(
     for branch in sides:
         assert np.abs(np.cos(branch.coordinate("swing")) - (critical / branch.values) ** 2).max() < 1e-12
         assert branch.is_stable.all() and abs(branch.values[-1] - 8.0) < 1e-12
+    back = cd.equilibrium_path(model, "spin.rate", (8.0, 4.0), {"swing": 1.0}, max_step=0.3)  # along the branch
+    assert [p.kind for p in back.special] == ["bifurcation"] and abs(back.special[0].value - critical) < 1e-10
+    assert np.abs(back.branch(sign=1, points=5).coordinate("swing")).max() < 1e-6  # on to the vertical
     assert abs(sides[0].coordinate("swing")[-1] + sides[1].coordinate("swing")[-1]) < 1e-12
 
 

@@ -31,7 +31,7 @@ MUTANTS: list[Mutant] = [
         "analysis/continuation.py", TESTS,
         ("tangent = Vt[rank:].T @ along", "tangent = -Vt[rank:].T @ along", "the path is followed backward"),
         ("return (TURNING if abs(U[:, -1] @ last) > 1e-5 * weight else BIFURCATION), critical", "return TURNING, critical", "bifurcations are called turning points"),
-        ("direction -= node.tangent * (direction @ node.tangent)", "direction = node.tangent * 1.0", "a branch is the path itself"),
+        ("others = null - np.outer(null @ node.tangent, node.tangent)", "others = np.outer(null @ node.tangent, node.tangent)", "a branch is the path itself"),
         ("new = self.landed(node, bound) or new", "new = new", "a path ends beyond its range"),
     ),
 ]  # fmt: skip

@@ -39,7 +39,8 @@ FIRST, LEAST = 0.01, 1e-9  # steps of arclength: of angles, lengths over the mec
 STRAIGHT = 0.9  # cosine between tangents of neighbouring points
 FARTHEST = 0.3  # of a step: the correction after it
 STIFFENING = 0.5  # of the largest stiffness so far: the change between neighbouring points
-CORRECTIONS = 10
+NEAR = 1e-3  # of a test's values at both ends of a step, where branches cross
+CORRECTIONS = 50  # where branches cross, each halves the distance
 TURNING, BIFURCATION, FLUTTER = "turning point", "bifurcation", "flutter"
 
 
@@ -212,6 +213,8 @@ class Walk:
     points: int
     max_step: float
     tolerance: float
+    size: float
+    """The largest force that acts at the start: where branches cross, all forces may vanish."""
     progress: Callable[[float], None] | None = None
 
     def value(self, s: float) -> float:
@@ -265,10 +268,12 @@ class Walk:
         for k in range(CORRECTIONS):
             if point is None or not np.isfinite(point.F).all():
                 return None, k
-            now = float(np.linalg.norm(point.F))
-            if now <= self.tolerance * point.size[0] and (now == 0.0 or now > 0.3 * rest):
+            now, small = float(np.linalg.norm(point.F)), self.tolerance * max(self.size, float(point.size[0]))
+            if now <= small and (now == 0.0 or now > 0.3 * rest):
                 return point, needed
-            needed += now > self.tolerance * point.size[0]
+            if now > small and k > 4 and now > 0.7 * rest:
+                return None, k
+            needed += now > small
             rest = now
             A = np.vstack([self.columns(point), across(point)])
             step = -np.linalg.pinv(A, rcond=1e-13) @ np.concatenate([point.F[0], [0.0]])
@@ -276,7 +281,7 @@ class Walk:
             if length > farthest:
                 return None, k
             point = self.moved(point, step)
-        return (point if point is not None and rest <= self.tolerance * point.size[0] else None), CORRECTIONS
+        return (point if point is not None and rest <= small else None), CORRECTIONS
 
     def stepped(self, node: Node, h: float) -> tuple[Node | None, int]:
         """The node at arclength `h` further, and the corrections it took."""
@@ -306,7 +311,7 @@ class Walk:
         """Follow the path from a node until it leaves the range."""
         nodes: list[Node] = [node]
         special: list[Any] = []
-        largest = 0.0
+        largest = self.size if branching else 0.0  # where a branch begins, the stiffness vanishes
         h, end = min(FIRST, self._longest(node)), f"{self.points} points were followed; points= allows more"
         while len(nodes) < self.points:
             new, count = self.stepped(node, h)
@@ -372,18 +377,21 @@ class Walk:
         """Points where stability changes, between two nodes that are a step `h` apart."""
         found: list[tuple[float, SpecialPoint]] = []
 
-        def add(test: Callable[[Node], float], flutters: bool) -> None:
-            located = self._located(before, after, h, test)
+        def add(test: Callable[[Node], float], kind: str = "") -> None:
+            located = self._located(before, after, h, test, crossing=kind == BIFURCATION)
             if located is None or not -1.0 <= located[1].s <= 1.0:
                 return
             node = located[1]
-            kind, critical = (FLUTTER, np.zeros(self.task.model.nv)) if flutters else self._kind(node)
-            found.append((located[0], SpecialPoint(kind, self.value(node.s), node.point.q[0], number_, node, critical)))
+            own, critical = self._kind(node)
+            special = SpecialPoint(kind or own, self.value(node.s), node.point.q[0], number_, node, critical)
+            found.append((located[0], special))
 
         for test in self._tests(before, after):
-            add(test, False)
+            add(test)
+        if not found and before.tangent[-1] * after.tangent[-1] < 0:  # it turns though the stiffness keeps its sign
+            add(lambda node: float(node.tangent[-1]), BIFURCATION)
         if not found and before.unstable != after.unstable:
-            add(lambda node: 0.5 if node.unstable == before.unstable else -0.5, True)
+            add(lambda node: 0.5 if node.unstable == before.unstable else -0.5, FLUTTER)
         return [special for _, special in sorted(found, key=lambda pair: pair[0])]
 
     def _tests(self, before: Node, after: Node) -> list[Callable[[Node], float]]:
@@ -424,8 +432,13 @@ class Walk:
         turn = np.linalg.det(before.point.W[0].T @ node.point.W[0])
         return float(np.sign(turn * np.linalg.det(before.point.Y[0].T @ node.point.Y[0])))
 
-    def _located(self, before: Node, after: Node, h: float, test: Callable[[Node], float]) -> tuple[float, Node] | None:
-        """The step and the node between two others, `h` apart, where a test changes sign."""
+    def _located(
+        self, before: Node, after: Node, h: float, test: Callable[[Node], float], crossing: bool = False
+    ) -> tuple[float, Node] | None:
+        """The step and the node between two others, `h` apart, where a test changes sign.
+
+        At a crossing, where the search may leave the path for the other branch, the nearest node on it.
+        """
         from scipy.optimize import brentq
 
         nodes: dict[float, Node] = {0.0: before, h: after}
@@ -433,18 +446,24 @@ class Walk:
         def at(step: float) -> float:
             if step not in nodes:
                 made = self.stepped(before, step)[0]
-                if made is None:
+                if made is None or (crossing and self._turn(before, made) < STRAIGHT):
                     raise ArithmeticError
                 nodes[step] = made
             return test(nodes[step])
 
-        if at(0.0) == 0.0 or at(0.0) * at(h) > 0:  # at the start of the step it was found before
+        start, end = at(0.0), at(h)
+        if start == 0.0 or start * end > 0:  # at the start of the step it was found before
             return None
         try:
             found = float(brentq(at, 0.0, h, xtol=1e-15, rtol=1e-14, maxiter=100))
             at(found)
         except (ArithmeticError, ValueError, RuntimeError):
-            return None
+            if not crossing:
+                return None
+        if crossing:
+            found = min(nodes, key=lambda step: abs(test(nodes[step])))
+            if abs(test(nodes[found])) > NEAR * max(abs(start), abs(end)):
+                return None
         return found, nodes[found]
 
     def _kind(self, node: Node) -> tuple[str, np.ndarray]:
@@ -460,10 +479,9 @@ class Walk:
 
     def across(self, node: Node) -> np.ndarray:
         """The direction of the other branch at a bifurcation, in the columns there: across the path's own."""
-        A = self.columns(node.point)
-        Vt = np.linalg.svd(A[:, :-1])[2]
-        direction = np.concatenate([Vt[-1], [0.0]])
-        direction -= node.tangent * (direction @ node.tangent)
+        null = np.linalg.svd(self.columns(node.point))[2][-2:]  # where branches cross, two directions
+        others = null - np.outer(null @ node.tangent, node.tangent)
+        direction = others[int(np.argmax(np.linalg.norm(others, axis=1)))]
         return np.asarray(direction / np.linalg.norm(direction))
 
     def equilibrium(self, node: Node) -> Equilibrium:
@@ -553,7 +571,7 @@ def equilibrium_path(
     walk = Walk(
         replace(task, changes=(*task.changes, varied)), float(ends[0]) if scalar else 0.0,
         float(ends[1]) if scalar else 1.0, varied.unit, whole(owner, "points", points, least=2),
-        number(owner, "max_step", max_step, above=0), tolerance, progress,
+        number(owner, "max_step", max_step, above=0), tolerance, float(begin.size[0]), progress,
     )  # fmt: skip
     point = point_at(walk.task, begin.q, np.concatenate([begin.x, np.zeros((1, 1))], axis=1))
     ahead = np.zeros(point.A.shape[-1])

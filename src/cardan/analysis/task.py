@@ -203,7 +203,7 @@ def read_task(
         raise InputError(
             f"{owner}: solve_for: coordinates are unknown unless they are held; leave the joint out of hold instead"
         )
-    usual = np.abs(given).reshape(-1, model.nv).max(axis=0, initial=1.0)
+    usual = np.abs(given).max(axis=tuple(range(given.ndim - 1)), initial=1.0)
     others = tuple(replace(c, size=float(usual[c.v > 0][0])) if c.v.any() else c for c in changes if not c.tau.any())
     driven = drives_asked | (set(moving) - rates_asked) | (held if solve_for is None else set())
     held |= set(moving) | rates_asked
