@@ -1,7 +1,7 @@
 """What inverse kinematics asks of a frame: a pose, a position, an orientation, or where one of its axes points.
 
 Notation: `R`, `p` axes and point of the frame; `w`, `u` its angular velocity and that of the point, as rows of
-Jacobians; all in ground components. A target's error `e` is what remains to be done, so that `e` changes by `-J dq`. For
+Jacobians; all in ground components. A target's error `e` is what remains to be done: it changes by `-J dq`. For
 rotations it is the rotation vector from where the frame is to where it should be; then `J^T e` is the exact descent
 direction of `|e|^2 / 2`, though `J` leaves out the derivative of the logarithm.
 """
@@ -135,7 +135,7 @@ class AimRows:
 
 
 def _moving(model: Model, q: Matrix, frame: str, c: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-    """Axes `R` of a frame, its point `p` at c in it, and the Jacobians `w`, `u` (3, nv) of both, in ground components."""
+    """Axes `R` of a frame, its point `p` at c in it, and the Jacobians `w`, `u` (3, nv) of both, in ground axes."""
     i, at = model.placement(frame)
     links = run(BODY_POSES, model, {"q": q}).links
     R = links[i].R @ constant(at.rotation)
