@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 # most steps of a start; progress of a step, and descent by its largest possible size, below which it gives up
-QUICK, PATIENT, PREFERRED = (40.0, 0.03, 1e-4), (500.0, 1e-13, 1e-10), (200.0, 1e-12, 1e-6)
-PIECE, MANY = 16, 100  # steps of all lanes between two looks at which are done; with few lanes so many more steps
+QUICK, LONGER, PATIENT = (40.0, 0.03, 1e-4), (100.0, 1e-3, 1e-5), (500.0, 1e-13, 1e-10)
+PREFERRED = (200.0, 1e-12, 1e-6)
+PIECE, MANY = 16, 200  # steps of all lanes between two looks at which are done; with few lanes so many more steps
 LANES = 100_000  # at most so many at once: memory
 CLOSED = 1e-9  # m and rad by the size of the mechanism: loops that are open farther were not closed
 ALIKE = 1e-4  # rad, or m by the size: configurations that differ less are one
@@ -374,13 +375,27 @@ class Search:
         arrays = [x for own in data for x in own]
         s = self._solve(problem, q0, arrays, p, starts=self.starts)
         left = np.flatnonzero(s["miss"] > 1)
-        if len(left):  # how far can it get?
-            few = ([x[left] for x in arrays], [x[left] for x in p])
-            patient = self._solve(problem, s["best"][left], *few, effort=PATIENT)
+        if len(left):
+            few = [*(x[left] for x in arrays)], [x[left] for x in p]
+            patient = self._patient(problem, s["best"][left], *few)
             for name in ("best", "pressed", "miss", "least"):
                 s[name][left] = patient[name]
             s["total"][left] += patient["total"]
+            s["start"][left] = np.where(patient["start"] > 0, patient["start"], s["start"][left])
         return self._judged(s["best"], s, data, p, None)
+
+    def _patient(
+        self, problem: Problem, q: np.ndarray, arrays: list[np.ndarray], p: list[np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """How far targets can be reached that were not: the best of all starts, to its end; start 0 is `q`."""
+        B, S = len(q), min(self.starts, max(1, LANES // max(len(q), 1)))
+        every = ([np.repeat(x, S, axis=0) for x in arrays], [np.repeat(x, S, axis=0) for x in p])
+        number = np.tile(np.arange(S), B)
+        s = self._solve(problem, np.repeat(q, S, axis=0), *every, number=number, effort=LONGER)
+        best = s["least"].reshape(B, S).argmin(axis=1) + S * np.arange(B)
+        last = self._solve(problem, s["best"][best], arrays, p, effort=PATIENT)
+        last["total"] += s["total"].reshape(B, S).sum(axis=1)
+        return last | {"start": number[best].astype(float)}
 
     def _levels(self, q0: np.ndarray, data: list[list[np.ndarray]], p: list[np.ndarray]) -> _Found:
         """All starts side by side, one priority after the other, then what is preferred; the best start of each."""
