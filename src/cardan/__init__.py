@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from cardan.analysis.continuation import EquilibriumPath, equilibrium_path
     from cardan.analysis.equilibrium import Equilibrium, equilibrium
     from cardan.analysis.identification.base_parameters import BaseParameters, base_parameters
+    from cardan.analysis.identification.estimate import Identification, identify
     from cardan.analysis.identification.regressor import Regressor, regressor
     from cardan.analysis.inverse_kinematics import InverseKinematics, inverse_kinematics
     from cardan.analysis.linear_model import LinearModel
@@ -160,6 +161,7 @@ _LAZY = {
         "analysis.equilibrium": "Equilibrium equilibrium",
         "analysis.branches": "Branch Branches SingularPosition branches positions",
         "analysis.identification.base_parameters": "BaseParameters base_parameters",
+        "analysis.identification.estimate": "Identification identify",
         "analysis.identification.regressor": "Regressor regressor",
         "analysis.inverse_kinematics": "InverseKinematics inverse_kinematics",
         "analysis.manipulability": "Manipulability manipulability transmission_angle",

@@ -201,7 +201,7 @@ def _rounded(K: NDArray[Any]) -> NDArray[Any]:
 
 
 class _Dimensions:
-    """Names of coefficients that are a dimension of the mechanism, or a product of two."""
+    """Names of coefficients that are a dimension of the mechanism, a product or a ratio of two."""
 
     def __init__(self, model: Model) -> None:
         single: dict[str, float] = {}
@@ -213,7 +213,9 @@ class _Dimensions:
         names = list(single)[:24]
         products = {f"{a}^2": single[a] ** 2 for a in names}
         products |= {f"{a} {b}": single[a] * single[b] for k, a in enumerate(names) for b in names[k + 1 :]}
-        self.tables = (single, products)
+        ratios = {f"{a}/{b}": single[a] / single[b] for a in names for b in names if a != b}
+        ratios |= {f"{a}^2/{b}": single[a] ** 2 / single[b] for a in names for b in names if a != b}
+        self.tables = (single, products, ratios)
 
     def word(self, x: float) -> str | None:
         """A name for a positive coefficient, if one and only one dimension explains it."""

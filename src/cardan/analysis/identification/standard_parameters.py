@@ -140,6 +140,18 @@ def central_of(theta: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([m, c, theta[..., 4:] - m * _steiner(c)], axis=-1)
 
 
+def derivative_of_central(theta: NDArray[Any]) -> NDArray[Any]:
+    """Derivatives (10, 10) of `m, c, I_C` by `m, m c, I_O` (10,): `c = h / m`, `I_C = I_O - (h . h 1 - h h^T) / m`."""
+    m, h = theta[0], theta[1:4]
+    D = np.eye(10)
+    D[1:4, 0], D[1:4, 1:4] = -h / m**2, np.eye(3) / m
+    D[4:, 0] = _steiner(h) / m**2
+    for k in range(3):
+        e = np.eye(3)[k]
+        D[4:, 1 + k] = -(_steiner(h + e) - _steiner(h) - _steiner(e)) / m
+    return D
+
+
 def _steiner(c: NDArray[Any]) -> NDArray[Any]:
     """`c . c 1 - c c^T` as (..., 6) entries."""
     whole = (c * c).sum(-1)[..., None, None] * np.eye(3) - c[..., :, None] * c[..., None, :]
