@@ -22,6 +22,7 @@ import numpy as np
 from cardan.analysis.identification.random_motions import random_motions
 from cardan.analysis.identification.regressor import regressor
 from cardan.analysis.identification.standard_parameters import OF_BODY, StandardParameters, standard_parameters
+from cardan.analysis.identification.tall_qr import triangle
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.model.memory import Slot
@@ -158,6 +159,7 @@ def base_of(
     model: Model, standard: StandardParameters, W: NDArray[Any], tolerance: float = DEPENDENT
 ) -> BaseParameters:
     """Base parameters of a stacked regressor (rows, parameters)."""
+    W = triangle(W)  # the same columns, turned
     sizes = np.linalg.norm(W, axis=0)
     basis: list[NDArray[Any]] = []
     kept: list[int] = []

@@ -27,6 +27,7 @@ from cardan.analysis.identification.standard_parameters import (
     derivative_of_central,
     standard_parameters,
 )
+from cardan.analysis.identification.tall_qr import least_squares
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
 from cardan.functions.dynamics import forward_dynamics
@@ -260,7 +261,7 @@ class _Task:
         spread = np.ones(len(names))
         for _ in range(3 if estimated else 1):
             row = np.tile(1 / spread, len(d.q))
-            beta, C = _least_squares(columns * row[:, None], target * row)
+            beta, C = least_squares(columns * row[:, None], target * row)
             left = (target - columns @ beta).reshape(len(d.q), -1)
             if estimated:
                 spread = self._spread_of(left, R, len(base))
@@ -331,7 +332,7 @@ class _Task:
                 freedom = max(1 - len(base) / left.size, 1 / left.size)
                 found = np.sqrt((left**2).mean(axis=0) / freedom)
                 sigma = np.maximum(found, 1e-12 * max(1e-300, float(np.abs(d.a).max())))
-        C = _least_squares(D / np.tile(sigma, len(d.q))[:, None], left.ravel())[1]
+        C = least_squares(D / np.tile(sigma, len(d.q))[:, None], left.ravel())[1]
         theta = self._completed(base, beta, C)
         left = self._motion_residual(theta)[0] if self._has_masses(theta) else left
         return self._result(base, beta, C, theta, left, sigma, model.coordinate_names)
@@ -345,7 +346,7 @@ class _Task:
         cost = float(((left / sigma) ** 2).sum())
         for _ in range(50):
             columns = D[:, list(base.columns)]
-            step = _least_squares(columns * weights[:, None], -left.ravel() * weights)[0]
+            step = least_squares(columns * weights[:, None], -left.ravel() * weights)[0]
             length = 1.0
             while length > 1e-4:
                 there = beta + length * step
@@ -489,14 +490,6 @@ class _Task:
 
 def _rows(W: NDArray[Any]) -> NDArray[Any]:
     return W.reshape(-1, W.shape[-1])
-
-
-def _least_squares(A: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """`x` with the least `|A x - b|`, and its covariance for units of noise, with scaled columns."""
-    size = np.linalg.norm(A, axis=0)
-    Q, R = np.linalg.qr(A / size)
-    inverse = np.linalg.inv(R)
-    return inverse @ (Q.T @ b) / size, inverse @ inverse.T / np.outer(size, size)
 
 
 def _scales(standard: StandardParameters, theta: NDArray[Any]) -> NDArray[Any]:
