@@ -1,8 +1,8 @@
 """Numbers of a model that the user has freed by name.
 
 A name is `element.field`, or `gravity`. Bodies have `mass`, `com`, `inertia`; joints `at` and `child_at`, the positions
-of their two frames, and `armature` where they have one; a force element the numbers that its kind declares. All the freed numbers, one after the other,
-are the vector `p`.
+of their two frames, and `armature` where they have one; a force element the numbers that its kind declares. All the
+freed numbers, one after the other, are the vector `p`.
 """
 
 from __future__ import annotations

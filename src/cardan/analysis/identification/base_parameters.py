@@ -39,7 +39,7 @@ NOTHING = 1e-12  # a column smaller than this part of the largest is none
 DEPENDENT = 1e-9  # what may be left of a dependent column, of its size
 CLEAR = 1e3  # least ratio between what is left of independent and of dependent columns
 
-_BASE: Slot[Any, "BaseParameters"] = Slot("base parameters")
+_BASE: Slot[Any, BaseParameters] = Slot("base parameters")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,14 @@ def base_parameters(
     whole("base_parameters", "seed", seed, least=0)
     if model.batch:
         raise InputError("base_parameters: values of free parameters are a batch; take one with model.one_of(index)")
-    key = (of, str(driven), standard.names, str(formulation), seed, None if model.values is None else model.values.tobytes())
+    key = (
+        of,
+        str(driven),
+        standard.names,
+        str(formulation),
+        seed,
+        None if model.values is None else model.values.tobytes(),
+    )
 
     def find() -> BaseParameters:
         rng = np.random.default_rng(seed)
@@ -135,8 +142,7 @@ def base_parameters(
         found = base_of(model, standard, W.reshape(-1, W.shape[-1]))
         if found.gap < CLEAR:
             warn_outside(
-                f"base_parameters: in model {model.name!r} dependent columns of the regressor are told from independent "
-                f"ones by a factor of {found.gap:.1e} only; very different masses or lengths? try another seed"
+                f"base_parameters: in model {model.name!r} dependent columns of the regressor are told from others by a factor of {found.gap:.1e} only; very different masses or lengths? try another seed"
             )
         return found
 

@@ -5,8 +5,8 @@ they are found by weighted least squares, with the covariance `C = (W_1^T W_1)^-
 the parameters with this `beta` those nearest to the nominal ones are taken. If no mass distribution has them, the
 ones that are and fit best are found: the least `|C^-1/2 (B theta - beta)|` with positive pseudo-inertias.
 
-Motions. With `fit="motion"` forces are known and accelerations are measured with noise. `a - forward_dynamics(theta)` is
-not linear; `beta` is found by Gauss-Newton steps with exact derivatives, the rest is the same.
+Motions. With `fit="motion"` forces are known and accelerations are measured with noise. `a - forward_dynamics(theta)`
+is not linear; `beta` is found by Gauss-Newton steps with exact derivatives, the rest is the same.
 """
 
 from __future__ import annotations
@@ -296,7 +296,11 @@ class _Task:
         nv, active = self.model.nv, self.data.active
         if noise is None:
             return np.ones(nv)
-        given = batch("identify", "noise", noise) if np.ndim(noise) == 0 else batch("identify", "noise", noise, np.shape(noise)[-1])
+        given = (
+            batch("identify", "noise", noise)
+            if np.ndim(noise) == 0
+            else batch("identify", "noise", noise, np.shape(noise)[-1])
+        )
         if given.ndim > 1 or given.shape not in ((), (nv,), (int(active.sum()),)):
             raise InputError(
                 f"identify: noise must be one number or one for each of {int(active.sum())} measured coordinates, got "
@@ -314,7 +318,9 @@ class _Task:
         if R.motions is not None and rows != int(self.data.active.sum()):
             left = np.broadcast_to(np.sqrt((left**2).mean(axis=1, keepdims=True)), left.shape)
         freedom = max(1 - count / (n * rows), 1.0 / (n * rows))
-        return np.maximum(np.sqrt((left**2).mean(axis=0) / freedom), 1e-12 * max(float(np.abs(self.data.tau).max()), 1e-300))
+        return np.maximum(
+            np.sqrt((left**2).mean(axis=0) / freedom), 1e-12 * max(float(np.abs(self.data.tau).max()), 1e-300)
+        )
 
     # Motions.
 
@@ -368,7 +374,7 @@ class _Task:
         B, s = base.combinations, self.scale
         theta = self.nominal + s * (np.linalg.pinv(B * s) @ (beta - base.of(self.nominal)))
         if not self._has_masses(theta):
-            theta = self._nearest_physical(base, theta, 1e-6 * np.diag((B**2 @ s**2)))
+            theta = self._nearest_physical(base, theta, 1e-6 * np.diag(B**2 @ s**2))
         return np.asarray(theta)
 
     def _has_masses(self, theta: NDArray[Any]) -> bool:
@@ -402,7 +408,9 @@ class _Task:
         if not len(found):
             raise InputError("identify: the data depend on none of the parameters; does the mechanism move?")
         if W.shape[0] < len(found):
-            raise InputError(f"identify: {W.shape[0]} equations are too few for {len(found)} base parameters; measure more")
+            raise InputError(
+                f"identify: {W.shape[0]} equations are too few for {len(found)} base parameters; measure more"
+            )
         return found
 
     def _completed(self, base: BaseParameters, beta: NDArray[Any], C: NDArray[Any]) -> NDArray[Any]:
@@ -502,5 +510,3 @@ def _scales(standard: StandardParameters, theta: NDArray[Any]) -> NDArray[Any]:
     rest = found[10 * len(standard.bodies) :]
     rest[rest == 0] = max(float(rest.max(initial=0.0)), 1.0)
     return found
-
-

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.analysis.identification.motions import Motions, free_motions
-from cardan.analysis.identification.standard_parameters import StandardParameters, standard_parameters
+from cardan.analysis.identification.standard_parameters import standard_parameters
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.dynamics import inverse_dynamics as written_inverse_dynamics
 from cardan.formulation.formulation import Formulation

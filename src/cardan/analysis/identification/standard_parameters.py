@@ -22,7 +22,7 @@ from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.model.parameter import ENTRIES, BODY_FIELDS, free_fields
+from cardan.model.parameter import BODY_FIELDS, ENTRIES, free_fields
 from cardan.model.values import shown
 
 if TYPE_CHECKING:
@@ -176,9 +176,7 @@ def standard_parameters(owner: str, model: Model, parameters: Sequence[str] | No
 
 def _find(owner: str, model: Model, names: tuple[str, ...] | None) -> StandardParameters:
     elements: list[Any] = [*model.joints, *model.forces]
-    linear = {
-        f"{x.name}.{what}": x for x in elements for what, declared in free_fields(x).items() if declared.linear
-    }
+    linear = {f"{x.name}.{what}": x for x in elements for what, declared in free_fields(x).items() if declared.linear}
     if names is None:
         bodies = [b for b, body in enumerate(model.bodies) if body.mass > 0]
         numbers = [name for name, x in linear.items() if np.any(_number(x, name.rpartition(".")[2]))]

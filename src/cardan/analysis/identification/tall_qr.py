@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 def triangle(A: NDArray[Any]) -> NDArray[Any]:
     """`R` (columns, columns) of `A = Q R` (rows, columns); `A` itself where it has no more rows than columns."""
-    rows, columns = A.shape
+    columns = A.shape[1]
     block = 4 * max(columns, 16)
     while A.shape[0] > columns:
         if A.shape[0] <= block:
-            return np.linalg.qr(A, mode="r")
+            return np.asarray(np.linalg.qr(A, mode="r"))
         whole = A.shape[0] // block
-        parts = np.linalg.qr(A[: whole * block].reshape(whole, block, columns), mode="r")
+        parts = np.asarray(np.linalg.qr(A[: whole * block].reshape(whole, block, columns), mode="r"))
         A = np.concatenate([parts.reshape(-1, columns), A[whole * block :]])
     return A
 
