@@ -67,7 +67,8 @@ class BaseParameters:
     @property
     def without_influence(self) -> tuple[str, ...]:
         """Parameters that no combination holds."""
-        return tuple(n for n, used in zip(self.parameters, self.combinations.any(axis=0), strict=True) if not used)
+        used = np.abs(self.combinations).sum(axis=0)
+        return tuple(name for name, x in zip(self.parameters, used, strict=True) if x == 0)
 
     @property
     def alone(self) -> tuple[str, ...]:
@@ -142,7 +143,8 @@ def base_parameters(
         found = base_of(model, standard, W.reshape(-1, W.shape[-1]))
         if found.gap < CLEAR:
             warn_outside(
-                f"base_parameters: in model {model.name!r} dependent columns of the regressor are told from others by a factor of {found.gap:.1e} only; very different masses or lengths? try another seed"
+                f"base_parameters: in model {model.name!r} dependent columns of the regressor are told from others "
+                f"by a factor of {found.gap:.1e} only; very different masses or lengths? try another seed"
             )
         return found
 
@@ -200,12 +202,11 @@ def base_of(
 
 
 def _rounded(K: NDArray[Any]) -> NDArray[Any]:
-    """Coefficients rounded to ten digits where the eleventh to thirteenth say nothing."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unit = np.where(K == 0, 1.0, 10.0 ** (9 - np.floor(np.log10(np.abs(np.where(K == 0, 1.0, K))))))
+    """Coefficients, those that agree with a number of seven digits, as someone wrote it down, as that number."""
+    size = np.where(K == 0, 1.0, np.abs(K))
+    unit = 10.0 ** (6 - np.floor(np.log10(size)))
     short = np.round(K * unit) / unit
-    nice = np.round(K * unit / 1e3) * 1e3 / unit  # seven digits: a number that someone wrote down
-    return np.where(np.abs(K - nice) <= 2e-10 * np.abs(K), nice, short)
+    return np.where(np.abs(K - short) <= 2e-10 * size, short, K)
 
 
 class _Dimensions:
@@ -242,7 +243,7 @@ class _Dimensions:
 
 def _combination(names: Sequence[str], row: NDArray[Any], first: int, words: _Dimensions) -> str:
     text = names[first]
-    for k in np.flatnonzero(row):
+    for k in np.flatnonzero(row).tolist():
         if k == first:
             continue
         x = float(row[k])

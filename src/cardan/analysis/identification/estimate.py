@@ -232,7 +232,7 @@ def _data(
             f"{owner}: tau is up to {idle:g} along joints that are not driven; name them as driven, or leave it out"
         )
     loads = None if loads is None else np.broadcast_to(loads, (*shape, model.nb, 6)).reshape(n, model.nb, 6)
-    return _Data(*flat, loads, np.broadcast_to(times, shape).reshape(n), active)
+    return _Data(flat[0], flat[1], flat[2], flat[3], loads, np.broadcast_to(times, shape).reshape(n), active)
 
 
 class _Task:
