@@ -255,16 +255,17 @@ class _Task:
         y = R.project(d.tau) - R.rest
         weights, names = self._whitened(R, noise)
         W, target = _rows(weights @ R.matrix), (weights @ y[..., None]).reshape(-1)
-        base = self._told_apart(W)
+        base = self._told_apart(W, noise is None)
         columns = W[:, list(base.columns)]
         estimated = noise is None
+        size = max(float(np.abs(target).max()), float(np.abs(W * self.nominal).max()))
         spread = np.ones(len(names))
         for _ in range(3 if estimated else 1):
             row = np.tile(1 / spread, len(d.q))
             beta, C = least_squares(columns * row[:, None], target * row)
             left = (target - columns @ beta).reshape(len(d.q), -1)
             if estimated:
-                spread = self._spread_of(left, R, len(base))
+                spread = self._spread_of(left, R, len(base), size)
         theta = self._completed(base, beta, C)
         left = y - np.einsum("nrp,p->nr", R.matrix, theta)
         sigma = np.median(1 / np.maximum(np.abs(np.einsum("nrr->nr", weights)), 1e-300), axis=0) * spread
@@ -312,15 +313,13 @@ class _Task:
         found[active if given.shape != (nv,) else slice(None)] = given
         return found
 
-    def _spread_of(self, left: NDArray[Any], R: Regressor, count: int) -> NDArray[Any]:
-        """Noise of the rows in their units, from what is left (n, rows)."""
+    def _spread_of(self, left: NDArray[Any], R: Regressor, count: int, size: float) -> NDArray[Any]:
+        """Noise of the rows in their units, from what is left (n, rows); at least rounding of forces of this size."""
         n, rows = left.shape
         if R.motions is not None and rows != int(self.data.active.sum()):
             left = np.broadcast_to(np.sqrt((left**2).mean(axis=1, keepdims=True)), left.shape)
-        freedom = max(1 - count / (n * rows), 1.0 / (n * rows))
-        return np.maximum(
-            np.sqrt((left**2).mean(axis=0) / freedom), 1e-12 * max(float(np.abs(self.data.tau).max()), 1e-300)
-        )
+        freedom = 1 - count / (n * rows)
+        return np.maximum(np.sqrt((left**2).mean(axis=0) / freedom), 1e-12 * max(size, 1e-100))
 
     # Motions.
 
@@ -330,12 +329,12 @@ class _Task:
         first = forward_dynamics(
             model, d.q, d.v, d.tau, wrenches=d.wrenches, t=d.t, formulation=self.formulation
         )  # fmt: skip
-        base = self._told_apart(_rows(self._regressor(first).matrix))
+        base = self._told_apart(_rows(self._regressor(first).matrix), noise is None)
         beta = base.of(self.nominal)
         for _ in range(3 if noise is None else 1):
             beta, left, D = self._gauss_newton(base, beta, sigma)
             if noise is None:
-                freedom = max(1 - len(base) / left.size, 1 / left.size)
+                freedom = 1 - len(base) / left.size
                 found = np.sqrt((left**2).mean(axis=0) / freedom)
                 sigma = np.maximum(found, 1e-12 * max(1e-300, float(np.abs(d.a).max())))
         C = least_squares(D / np.tile(sigma, len(d.q))[:, None], left.ravel())[1]
@@ -402,14 +401,15 @@ class _Task:
 
     # Both.
 
-    def _told_apart(self, W: NDArray[Any]) -> BaseParameters:
+    def _told_apart(self, W: NDArray[Any], estimated: bool) -> BaseParameters:
         """Base parameters of the data."""
         found = base_of(self.model, self.standard, W, TOLD_APART)
         if not len(found):
             raise InputError("identify: the data depend on none of the parameters; does the mechanism move?")
-        if W.shape[0] < len(found):
+        if W.shape[0] <= len(found) and estimated:
             raise InputError(
-                f"identify: {W.shape[0]} equations are too few for {len(found)} base parameters; measure more"
+                f"identify: {counted(W.shape[0], 'equation')} for {counted(len(found), 'base parameter')} leave nothing to "
+                "see the noise by; they are too few: measure more, or give noise="
             )
         return found
 
