@@ -408,8 +408,8 @@ class _Task:
             raise InputError("identify: the data depend on none of the parameters; does the mechanism move?")
         if W.shape[0] <= len(found) and estimated:
             raise InputError(
-                f"identify: {counted(W.shape[0], 'equation')} for {counted(len(found), 'base parameter')} leave nothing to "
-                "see the noise by; they are too few: measure more, or give noise="
+                f"identify: {counted(W.shape[0], 'equation')} for {counted(len(found), 'base parameter')} are too few: "
+                "nothing is left to see the noise by; measure more, or give noise="
             )
         return found
 

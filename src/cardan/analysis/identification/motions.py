@@ -13,8 +13,8 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.functions.along_constraints import DEGENERATE
+from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.model.values import counted
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import time_argument
 from cardan.structure.rows import generic_configurations, row_sizes
@@ -22,6 +22,7 @@ from cardan.structure.rows import generic_configurations, row_sizes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_CHOICE: Slot[None, list[int]] = Slot("independent rates")
 SMALL = 1e-9  # a singular value of the scaled rows below this part of the largest is none
 
 
@@ -53,11 +54,9 @@ def free_motions(
 ) -> Motions:
     """The motions at `q` (..., nq), written with the driven coordinates if these are as many as the freedoms."""
     J = scaled_constraints(model, q, t)
-    size = float(row_sizes(model).max(initial=1.0))
-    units = [unit for link in model.tree.links for unit in link.kind.v_units]
-    column = np.where([unit == "m/s" for unit in units], size, 1.0)
+    column = _units(model)
     chosen = driven_rates(owner, model, driven) if driven is not None else []
-    usual = _independent(model, column)
+    usual = _independent(model)
     free = chosen if len(chosen) == len(usual) else usual
     rest = [k for k in range(model.nv) if k not in free]
     if not rest:
@@ -85,22 +84,27 @@ def scaled_constraints(model: Model, q: NDArray[Any], t: Any) -> NDArray[Any]:
     return J / row_sizes(model)[:, None]
 
 
-def _independent(model: Model, column: NDArray[Any]) -> list[int]:
+def _independent(model: Model) -> list[int]:
     """Coordinates that determine the others at a configuration that nothing singles out."""
     from scipy.linalg import qr
 
-    J = scaled_constraints(model.unbound, np.asarray(generic_configurations(model.unbound)[0]), 0.0) * column
-    triangle, order = qr(J, mode="r", pivoting=True)[-2:]
-    size = np.abs(np.diag(triangle))
-    rank = int((size > SMALL * size.max(initial=0.0)).sum())
-    return sorted(order[rank:].tolist())
+    def choose() -> list[int]:
+        here = np.asarray(generic_configurations(model.unbound)[0])
+        J = scaled_constraints(model.unbound, here, 0.0) * _units(model)
+        parts, order = qr(J, mode="r", pivoting=True)[-2:]
+        size = np.abs(np.diag(parts))
+        rank = int((size > SMALL * size.max(initial=0.0)).sum())
+        return sorted(order[rank:].tolist())
+
+    return _CHOICE.find(model.unbound, None, choose)
+
+
+def _units(model: Model) -> NDArray[Any]:
+    """The mechanism's size (nv,) for rates in m/s, 1 for rad/s: in these units lengths and angles weigh alike."""
+    size = float(row_sizes(model).max(initial=1.0))
+    return np.where([unit == "m/s" for link in model.tree.links for unit in link.kind.v_units], size, 1.0)
 
 
 def freedoms(model: Model) -> int:
     """Number of rates that constraints leave free."""
-    return len(_independent(model, np.ones(model.nv))) if model.has_rows else model.nv
-
-
-def described(model: Model) -> str:
-    """The freedoms in words."""
-    return counted(freedoms(model), "freedom")
+    return len(_independent(model)) if model.has_rows else model.nv
