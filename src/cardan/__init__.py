@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from cardan.analysis.linearise import linearise
     from cardan.analysis.manipulability import Manipulability, manipulability, transmission_angle
     from cardan.analysis.modes import Mode, Modes, modes
+    from cardan.analysis.synthesis.synthesise import Synthesis, SynthesisSolution, synthesise
     from cardan.analysis.targets import Target
     from cardan.analysis.workspace import Workspace, workspace
     from cardan.formulation.formulation import Formulation
@@ -159,6 +160,7 @@ _LAZY = {
         "analysis.branches": "Branch Branches SingularPosition branches positions",
         "analysis.inverse_kinematics": "InverseKinematics inverse_kinematics",
         "analysis.manipulability": "Manipulability manipulability transmission_angle",
+        "analysis.synthesis.synthesise": "Synthesis SynthesisSolution synthesise",
         "analysis.targets": "Target",
         "analysis.workspace": "Workspace workspace",
         "formulation.formulation": "Formulation",
@@ -217,7 +219,7 @@ __all__ = [
     "LinearModel", "LoopError", "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "Particle",
     "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Revolute", "Rigid", "RowLabel",
     "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
-    "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Target", "Trajectory",
+    "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory",
     "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force",
     "add_formulation", "add_joint", "add_method", "assemble", "bias_force", "body_accelerations", "body_poses",
     "body_twists", "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile",
@@ -228,7 +230,7 @@ __all__ = [
     "linearise", "load", "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes",
     "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy",
     "power", "rates", "reactions", "redundancy", "rod_particles", "save", "set_threads", "simulate",
-    "subtree_kinetic_energy", "subtree_momentum", "textbook", "torch_function", "torch_simulate", "transmission_angle",
+    "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook", "torch_function", "torch_simulate", "transmission_angle",
     "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
