@@ -375,8 +375,10 @@ def _minus(x: Expression, y: np.ndarray) -> Expression:
 def _padded(x: Expression, positions: int) -> Expression:
     """With zeros at the positions at which nothing is asked."""
     more = positions - x.value.shape[1]
-    widen = lambda a: np.concatenate([a, np.zeros((a.shape[0], more, *a.shape[2:]))], axis=1) if more else a
-    return Expression(widen(x.value), widen(x.q), widen(x.u))
+    if not more:
+        return x
+    wide = [np.concatenate([a, np.zeros((a.shape[0], more, *a.shape[2:]))], axis=1) for a in (x.value, x.q, x.u)]
+    return Expression(wide[0], wide[1], wide[2])
 
 
 def _quantity(model: Model, frames: list[str]) -> Quantity:

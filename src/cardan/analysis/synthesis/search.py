@@ -114,14 +114,14 @@ def _swept(problem: LinkageProblem, u: np.ndarray, q0: np.ndarray, sweep: tuple[
     driven = problem.at([0])
     assert driven.input is not None
     for value in values:
-        one = _with_input(driven, np.array([value]))
+        one = with_input(driven, np.array([value]))
         at = found[-1].copy()
         at[..., driven.input.q] = value
         found.append(closed(one, u, at, 6)[0])
     return np.concatenate(found[1:], axis=1)
 
 
-def _with_input(problem: LinkageProblem, values: np.ndarray) -> LinkageProblem:
+def with_input(problem: LinkageProblem, values: np.ndarray) -> LinkageProblem:
     """The input at given values, without an unknown offset."""
     assert problem.input is not None
     return replace(problem, input=replace(problem.input, values=values, column=None))
@@ -274,24 +274,22 @@ def _violation(rows: LinkageRows) -> np.ndarray:
 
 
 def follow_motion(problem: LinkageProblem, u: np.ndarray, q: np.ndarray, to: np.ndarray, longest: float) -> np.ndarray:
-    """Whether turning the input leads from configurations `q` (S, nq) to others `to` (S, nq) with loops closed.
+    """Whether (S, ways) turning the input leads from configurations `q` (S, ways, nq) to others `to`, loops closed.
 
     The input goes in steps of at most `longest` (rad, or the size of the mechanism) the way its coordinate tells.
     """
     given = problem.input
     assert given is not None
-    first, last = q[:, given.q], to[:, given.q]
-    way = last - first
+    first = q[..., given.q]
+    way = to[..., given.q] - first
     n = max(1, int(np.ceil(np.abs(way / given.unit).max(initial=0.0) / longest)))
-    at, fine = q[:, None], np.ones(len(u), dtype=bool)
-    one = problem.at([0])
+    at, fine = q, np.ones(q.shape[:-1], dtype=bool)
     for k in range(1, n + 1):
         at = at.copy()
-        at[:, 0, given.q] = first + way * k / n
-        held = _with_input(one, at[:, :, given.q])
-        at, gap = closed(held, u, at, 8)
-        fine &= gap[:, 0] <= CLOSED
-    apart = np.abs(_wrapped(problem, at[:, 0] - to)).max(axis=-1, initial=0.0)
+        at[..., given.q] = first + way * k / n
+        at, gap = closed(with_input(problem, at[..., given.q]), u, at, 8)
+        fine &= gap <= CLOSED
+    apart = np.abs(_wrapped(problem, at - to)).max(axis=-1, initial=0.0)
     return np.asarray(fine & (apart < 1e-5))
 
 
@@ -302,9 +300,9 @@ def _wrapped(problem: LinkageProblem, d: np.ndarray) -> np.ndarray:
         for k, unit in enumerate(link.kind.q_units):
             at = link.q.start + k
             if unit == "rad":
-                d[:, at] = (d[:, at] + np.pi) % (2 * np.pi) - np.pi
+                d[..., at] = (d[..., at] + np.pi) % (2 * np.pi) - np.pi
             elif unit == "m":
-                d[:, at] /= problem.length
+                d[..., at] /= problem.length
             else:
-                d[:, at] = 0.0  # a quaternion: its link follows from the others
+                d[..., at] = 0.0  # a quaternion: its link follows from the others
     return d

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from cardan.analysis.inverse_kinematics import Search
 from cardan.analysis.manipulability import transmitting_joints
 from cardan.analysis.synthesis.linkage_problem import Coordinate, LinkageProblem, Place, Transmission
 from cardan.analysis.synthesis.search import (
-    CLOSED,
     VIOLATED,
     Report,
     Starts,
@@ -26,6 +25,7 @@ from cardan.analysis.synthesis.search import (
 from cardan.analysis.targets import Aim, read_targets
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.functions.kinematics import body_poses, frame_pose
+from cardan.model.body import Joint
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number, one, shown, whole
 from cardan.structure.assemble import assemble
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 SAME = 1e-4  # of the mechanism's size: joints of two solutions that are nearer are the same
-FAR = 20.0  # times the mechanism's size: where an unknown without bounds ends
+FAR = 6.0  # times the mechanism's size: where an unknown without bounds ends
 TURN = 36  # positions over a whole turn
 STRIDE = 0.05  # rad, or the size of the mechanism: steps of the input between positions
 SHORTEST = {"crank-rocker": 0, "double-rocker": 1, "rocker-crank": 2, "double-crank": 3}
@@ -76,6 +76,8 @@ class SynthesisSolution:
     converged: bool
     defect: str
     found: int
+    unknowns: np.ndarray = field(repr=False)
+    """The unknowns of the search, in its units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +98,7 @@ class Synthesis:
     starts: int
     unknowns: int
     equations: int
-    problem: LinkageProblem
+    problem: LinkageProblem = field(repr=False)
 
     @property
     def best(self) -> SynthesisSolution:
@@ -459,9 +461,9 @@ class _Task:
         S = np.asarray(guide.kind.S(np.asarray(guide.kind.neutral)), dtype=float)[:, 0]
         side = "at" if guide.parent == c else "child_at"
         R = np.asarray(getattr(guide, side).matrix, dtype=float)[:3, :3]
-        place = lambda joint, body: (model.joints.index(joint), "at" if joint.parent == body else "child_at")
         return Transmission(
-            *pair, place(between, a), place(end, a), place(guide, c), R @ S[:3], R @ S[3:], least
+            *pair, _place(model, between, a), _place(model, end, a), _place(model, guide, c), R @ S[:3], R @ S[3:],
+            least,
         )  # fmt: skip
 
     def _grashof(self, kind: Any, joint: str | None) -> tuple[tuple[Place, Place], ...]:
@@ -471,21 +473,28 @@ class _Task:
             raise InputError(f"{owner}: grashof must be one of {', '.join(map(repr, SHORTEST))}, got {shown(kind)}")
         driver = model.joint(joint) if joint is not None else None
         hinges = [j for j in model.joints if j.kind.name == "revolute"]
-        on = lambda body: [j for j in model.joints if body in (j.parent, j.child)]
-        plain = len(model.joints) == 4 == len(hinges) and all(len(on(b)) == 2 for b in (-1, 0, 1, 2))
+        plain = len(model.joints) == 4 == len(hinges) and all(len(_joints_on(model, b)) == 2 for b in (-1, 0, 1, 2))
         if not plain or driver is None or -1 not in (driver.parent, driver.child):
             raise InputError(
                 f"{owner}: Grashof's rule is for four bars and four hinges, driven at the ground, and model "
                 f"{model.name!r} is another linkage; ask for motion='turn' instead"
             )
         first = max(driver.parent, driver.child)
-        last = next(max(j.parent, j.child) for j in on(-1) if j is not driver)
+        last = next(max(j.parent, j.child) for j in _joints_on(model, -1) if j is not driver)
         order = [first, 3 - first - last, last, -1]
-        place = lambda joint, body: (model.joints.index(joint), "at" if joint.parent == body else "child_at")
-        links = [tuple(place(j, body) for j in on(body)) for body in order]
+        links = [tuple(_place(model, j, body) for j in _joints_on(model, body)) for body in order]
         shortest = SHORTEST[kind]
         found = [links[shortest], *(x for k, x in enumerate(links) if k != shortest)]
         return tuple((a, b) for a, b in found)
+
+
+def _place(model: Model, joint: Joint, body: int) -> Place:
+    """Where a joint is on one of its bodies."""
+    return model.joints.index(joint), "at" if joint.parent == body else "child_at"
+
+
+def _joints_on(model: Model, body: int) -> list[Joint]:
+    return [j for j in model.joints if body in (j.parent, j.child)]
 
 
 def _first_unknowns(problem: LinkageProblem, task: _Task, starts: int, spread: float, seed: int) -> np.ndarray:
@@ -536,8 +545,8 @@ def _result(owner: str, problem: LinkageProblem, task: _Task, found: Starts) -> 
         nearest_gap = found.gap.max(axis=-1, initial=0.0).min()
         raise ModelError(
             f"{owner}: none of {counted(len(found.u), 'start')} gave a linkage of model {problem.model.name!r} "
-            f"({told}; the best leaves loops open by {nearest_gap:.2g} of their size); ask for less, widen bounds, or give a "
-            "better start in the model or q="
+            f"({told}; the best leaves loops open by {nearest_gap:.2g} of their size); ask for less, widen bounds, or "
+            "give a better start in the model or q="
         )
     order = [k for k in np.argsort(found.cost, kind="stable") if usable[k]]
     groups: list[list[int]] = []
@@ -586,28 +595,23 @@ def _joints_in_ground(problem: LinkageProblem, found: Starts) -> np.ndarray:
 def _defects(problem: LinkageProblem, u: np.ndarray, q: np.ndarray) -> list[str]:
     """Why linkages cannot run from position to position; empty where they can."""
     told = [""] * len(u)
-    if problem.input is None or not problem.model.has_rows:
+    if problem.input is None or not problem.model.has_rows or not len(u):
         return told
-    K, place, turns = q.shape[1], problem.input.q, problem.input.unit == 1.0
-    steps = [(k, k + 1) for k in range(problem.count - 1)]
-    if problem.count < K:
-        steps += [(problem.count + k, problem.count + k + 1) for k in range(K - problem.count - 1)]
-    for a, b in steps:
-        to = q[:, b].copy()
-        if turns:  # the short way round
-            to[:, place] = q[:, a, place] + (to[:, place] - q[:, a, place] + np.pi) % (2 * np.pi) - np.pi
-        fine = follow_motion(problem, u, q[:, a], to, STRIDE)
-        if turns and not fine.all():
-            way = to[:, place] - q[:, a, place]
-            other = to.copy()
-            other[:, place] -= np.where(way >= 0, 2 * np.pi, -2 * np.pi)
-            bad = ~fine
-            fine[bad] = follow_motion(problem, u[bad], q[bad, a], other[bad], STRIDE)
-        where = "over the motion" if a >= problem.count else f"from position {a} to {b}"
-        for k in np.flatnonzero(~fine):
-            told[k] = (
-                told[k] or f"turning {problem.input.joint!r} does not lead {where}: another branch or a dead point"
-            )
+    K, n, place, turns = q.shape[1], problem.count, problem.input.q, problem.input.unit == 1.0
+    first = [*range(n - 1), *range(n, K - 1)]
+    start, to = q[:, first], q[:, [k + 1 for k in first]].copy()
+    if turns:  # the short way round
+        to[..., place] = start[..., place] + (to[..., place] - start[..., place] + np.pi) % (2 * np.pi) - np.pi
+    fine = follow_motion(problem, u, start, to, STRIDE)
+    again = np.flatnonzero(~fine.all(axis=1))
+    if turns and len(again):  # or the long one
+        way = (to - start)[again, :, place]
+        to[again, :, place] -= np.where(fine[again], 0.0, np.where(way >= 0, 2 * np.pi, -2 * np.pi))
+        fine[again] |= follow_motion(problem, u[again], start[again], to[again], 2 * STRIDE)
+    for k in again:
+        for i in np.flatnonzero(~fine[k])[:1]:
+            where = "over the motion" if first[i] >= n else f"from position {first[i]} to {first[i] + 1}"
+            told[k] = f"turning {problem.input.joint!r} does not lead {where}: another branch or a dead point"
     return told
 
 
@@ -618,9 +622,9 @@ def _solution(
     q, p = found.q[k, :n], problem.parameters(u)[0]
     values = {x.name: p[model.parameters.slice_of(x.name)] for x in model.parameters}
     points = np.array([aim.point for aim in problem.aims]).reshape(-1, 3)
-    for aim, columns in enumerate(problem.points):
+    for k_aim, columns in enumerate(problem.points):
         for column, axis in columns:
-            points[aim, axis] = u[0, column] * problem.length
+            points[k_aim, axis] = u[0, column] * problem.length
     offsets = {}
     given = [problem.input] if problem.input is not None else []
     for x in (*given, *problem.functions):
@@ -645,8 +649,5 @@ def _solution(
     settled = replace(settled, joints=tuple(joints))
     rms = float(np.sqrt(found.cost[k] / max(n, 1)))
     return SynthesisSolution(
-        settled, values, points, offsets, q, position, angle, rms, bool(found.converged[k]), defect, count
+        settled, values, points, offsets, q, position, angle, rms, bool(found.converged[k]), defect, count, u[0]
     )  # fmt: skip
-
-
-__all__ = ["CLOSED", "Synthesis", "SynthesisSolution", "synthesise"]
