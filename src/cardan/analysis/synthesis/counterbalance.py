@@ -297,11 +297,11 @@ class _BalanceTask:
 
         self._require_unchanged_loops(q)
         vary = self._moving(q) & (self.low < self.high)
-        if not vary.any():
-            raise InputError(
-                f"{self.owner}: no unknown number has an effect on what is asked ({', '.join(self.kinds)})"
-            )
         rows = _RowsOver(self, q)
+        if not (np.abs(rows.at(self.x)[1][:, vary]) * self.scale[vary] > 1e-12).any():
+            raise InputError(
+                f"{self.owner}: none of the unknown numbers has an effect on what is asked ({', '.join(self.kinds)})"
+            )
 
         def whole_x(z: np.ndarray) -> np.ndarray:
             x = self.x.copy()

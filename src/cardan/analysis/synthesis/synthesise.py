@@ -55,9 +55,8 @@ class SynthesisSolution:
         points: the point of each target's frame (targets, 3), m.
         offsets: unknown offsets of joint coordinates by joint, rad or m.
         q: configurations (positions, nq), loops closed.
-        position_error: distance (positions,) from where frames should be, m; the largest of the targets.
-        angle_error: angle (positions,) by which frames and outputs are off, rad; slides count in m by the mechanism's
-            size.
+        position_error: distance (positions,) by which frames and outputs that slide are off, m; the largest of them.
+        angle_error: angle (positions,) by which frames and outputs that turn are off, rad; the largest of them.
         rms: root mean square of all errors, angles in rad and lengths by the mechanism's size.
         converged: whether the search ended by itself.
         defect: why the linkage cannot run through the positions, although it can be assembled in each; or empty.
@@ -191,6 +190,9 @@ def synthesise(
     starts, iterations = whole(owner, "starts", starts), whole(owner, "iterations", iterations)
     seed = whole(owner, "seed", seed, least=0)
     spread = number(owner, "spread", spread, above=0.0)
+    for what, x in (("output", output), ("along", along), ("bounds", bounds), ("transmission", transmission)):
+        if x is not None and not isinstance(x, Mapping):
+            raise InputError(f"{owner}: {what} must be a dict by name, got {shown(x)}")
     task = _Task(owner, model)
     aims = () if targets is None else tuple(read_targets(owner, model, targets))
     problem, sweep = task.problem(
@@ -640,8 +642,11 @@ def _solution(
         first += turning
         off = np.linalg.norm(e[:, first : first + len(aim.along)], axis=-1) / aim.weight * problem.length
         position, first = np.maximum(position, off), first + len(aim.along)
-    for row in e[:, first:].T:
-        angle = np.maximum(angle, np.abs(row))
+    for x, row in zip(problem.functions, e[:, first:].T, strict=True):
+        if x.unit == 1.0:
+            angle = np.maximum(angle, np.abs(row))
+        else:
+            position = np.maximum(position, np.abs(row) * x.unit)
     settled = model._bound(p).settled()
     joints = list(settled.joints)
     for link in model.tree.links:
