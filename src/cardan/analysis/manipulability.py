@@ -16,6 +16,7 @@ import numpy as np
 from cardan.analysis.damped_least_squares import size_of
 from cardan.errors import InputError
 from cardan.functions.kinematics import body_poses, frame_pose, jacobian
+from cardan.model.body import Joint
 from cardan.model.model import Model
 from cardan.model.values import array, number, one, shown
 from cardan.structure.assemble import constraint_kernels
@@ -175,23 +176,12 @@ def transmission_angle(model: Model, q: ArrayLike, coupler: str, output: str) ->
     owner = "transmission_angle"
     model.require_one(owner)
     q, model = array(owner, "q", q, model.nq), model.settled()
+    between, end, guide_joint = transmitting_joints(owner, model, coupler, output)
     a, c = model.body_index(coupler), model.body_index(output)
-    between = [j for j in model.joints if {j.parent, j.child} == {a, c}]
-    if len(between) != 1:
-        raise InputError(f"{owner}: {coupler!r} and {output!r} share {len(between)} joints; they must share one")
-    ends = [j for j in model.joints if a in (j.parent, j.child) and j is not between[0]]
-    if len(ends) != 1:
-        names = ", ".join(repr(j.name) for j in ends) or "none"
-        raise InputError(f"{owner}: coupler {coupler!r} must have one other joint, it has {names}")
-    guides = [j for j in model.joints if c in (j.parent, j.child) and j is not between[0]]
-    guides = [j for j in guides if j.kind.nv == 1]
-    if len(guides) != 1:
-        names = ", ".join(repr(j.name) for j in guides) or "none"
-        raise InputError(f"{owner}: output {output!r} must turn or slide on one joint of one freedom, it has {names}")
     poses = np.asarray(body_poses(model, q))
-    P, far = _joint_pose(poses, between[0], a)[..., :3, 3], _joint_pose(poses, ends[0], a)[..., :3, 3]
-    guide = _joint_pose(poses, guides[0], c)
-    S = np.asarray(guides[0].kind.S(np.asarray(guides[0].kind.neutral)), dtype=float)[:, 0]
+    P, far = _joint_pose(poses, between, a)[..., :3, 3], _joint_pose(poses, end, a)[..., :3, 3]
+    guide = _joint_pose(poses, guide_joint, c)
+    S = np.asarray(guide_joint.kind.S(np.asarray(guide_joint.kind.neutral)), dtype=float)[:, 0]
     w, v = guide[..., :3, :3] @ S[:3], guide[..., :3, :3] @ S[3:]
     arm = P - guide[..., :3, 3]
     along = v + np.cross(w, arm)  # velocity of P for a unit rate of the output
@@ -206,6 +196,24 @@ def transmission_angle(model: Model, q: ArrayLike, coupler: str, output: str) ->
     flat = np.abs(sine**2 + cosine**2 - 1) < 1e-9
     rest = np.copysign(np.sqrt(np.clip(1 - sine**2, 0, 1)), cosine)
     return np.arctan2(sine, np.where(flat, cosine, rest))[()]
+
+
+def transmitting_joints(owner: str, model: Model, coupler: str, output: str) -> tuple[Joint, Joint, Joint]:
+    """The joint between coupler and output, the one at the coupler's other end, and that on which the output moves."""
+    a, c = model.body_index(coupler), model.body_index(output)
+    between = [j for j in model.joints if {j.parent, j.child} == {a, c}]
+    if len(between) != 1:
+        raise InputError(f"{owner}: {coupler!r} and {output!r} share {len(between)} joints; they must share one")
+    ends = [j for j in model.joints if a in (j.parent, j.child) and j is not between[0]]
+    if len(ends) != 1:
+        names = ", ".join(repr(j.name) for j in ends) or "none"
+        raise InputError(f"{owner}: coupler {coupler!r} must have one other joint, it has {names}")
+    guides = [j for j in model.joints if c in (j.parent, j.child) and j is not between[0]]
+    guides = [j for j in guides if j.kind.nv == 1]
+    if len(guides) != 1:
+        names = ", ".join(repr(j.name) for j in guides) or "none"
+        raise InputError(f"{owner}: output {output!r} must turn or slide on one joint of one freedom, it has {names}")
+    return between[0], ends[0], guides[0]
 
 
 def _joint_pose(poses: np.ndarray, joint: Any, body: int) -> np.ndarray:
