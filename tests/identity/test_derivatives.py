@@ -250,7 +250,9 @@ REFUSED: dict[str, tuple[Callable[[cd.Model, dict[str, Any]], Any], str]] = {
     "complex rates": (
         lambda m, x: cd.jvp(m, "mass_matrix", {"q": x["q"]}, {"q": 1j * x["v"]}), "array of real numbers",
     ),
-    "no weights": (lambda m, x: cd.vjp(m, "mass_matrix", {"q": x["q"]}, None, by="q"), "array of real numbers, got None"),
+    "no weights": (
+        lambda m, x: cd.vjp(m, "mass_matrix", {"q": x["q"]}, None, by="q"), "array of real numbers, got None",
+    ),
     "a coordinate twice": (
         lambda m, x: cd.forward_dynamics(m, **x, by="q", chart="independent: {0}, {0}".format(m.joint_names[0])),
         "chart names a coordinate twice",
