@@ -111,7 +111,9 @@ class CompiledFunction:
             return found
         arrays = (None,) * len(found) if out is None else out
         if not isinstance(arrays, tuple | list | Derivatives) or len(arrays) != len(found):
-            raise InputError(f"{self.name}: with by=, out must be {len(found)} arrays, the value's first, got {out!r:.80}")
+            raise InputError(
+                f"{self.name}: with by=, out must be {len(found)} arrays, the value's first, got {out!r:.80}"
+            )
         results = []
         shapes = self.outputs
         batch = found[0].shape[: found[0].ndim - len(next(iter(shapes.values())))]
