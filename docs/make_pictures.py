@@ -1,4 +1,4 @@
-"""Write the figures of docs/pictures.md and docs/workspace.md: `python docs/make_pictures.py`."""
+"""Write the figures of docs/pictures.md and of some other pages: `python docs/make_pictures.py`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def main() -> None:
     kinematics()
     catalogue()
     equilibria()
+    identification()
 
 
 def four_bar() -> None:
@@ -59,6 +60,16 @@ def kinematics() -> None:
     """Branches of a linkage over its driven coordinate, and where a point can be."""
     write("four-bar-branches", cd.branches(CATALOGUE["four_bar"]().build(), "D", output="A").plot())
     write("five-bar-workspace", cd.workspace(CATALOGUE["five_bar"]().build(), "left link", point=(0.7, 0, 0)).plot())
+
+
+def identification() -> None:
+    """Estimates with their intervals and the truth, and the motion that they came from."""
+    page = (FIGURES.parent / "identification.md").read_text(encoding="utf-8")
+    shown: dict[str, object] = {}
+    for block in page.split("```python\n")[1:]:
+        exec(block.partition("```")[0], shown)
+        if "figure" in shown:
+            return write("identification", shown["figure"])
 
 
 def particles() -> None:

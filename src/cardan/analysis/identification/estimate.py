@@ -20,6 +20,7 @@ import numpy as np
 from cardan.analysis.identification.base_parameters import BaseParameters, base_of, base_parameters
 from cardan.analysis.identification.motions import driven_rates
 from cardan.analysis.identification.nearest_physical import nearest_physical
+from cardan.analysis.identification.plots import plot_estimates
 from cardan.analysis.identification.pseudo_inertia import is_consistent
 from cardan.analysis.identification.regressor import Regressor, regressor
 from cardan.analysis.identification.standard_parameters import (
@@ -35,6 +36,7 @@ from cardan.model.model import Model
 from cardan.model.values import batch, counted, number
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
 TOLD_APART = 1e-7  # least part of a column of the data that others do not explain
@@ -104,6 +106,16 @@ class Identification:
 
         half = float(norm.ppf(0.5 + level / 2)) * self.base_std
         return np.stack([self.base_values - half, self.base_values + half], axis=-1)
+
+    def plot(
+        self, path: Any = None, *, truth: ArrayLike | None = None, size: Any = None, overwrite: bool = False
+    ) -> Figure:
+        """Draw base parameters with intervals of 95 %, nominal values, and with `truth` (parameters,) the true ones.
+
+        Each is divided by its largest value in the figure. With `path` the figure is written there.
+        """
+        true = None if truth is None else self.base.of(batch("plot", "truth", truth, len(self.names)))
+        return plot_estimates(self, true, size, path, overwrite)
 
     def _place(self, name: str) -> int:
         if name not in self.names:
