@@ -16,13 +16,15 @@ from benchmarks.robots import Robot
 from benchmarks.tables import NONE, ms, ns, table, times
 from benchmarks.throughput import SINGLE_STATES
 from benchmarks.timing import Block, Timing, calls, interleave
-from cardan.formulation.derivative import By
+from cardan import mechanisms
+from cardan.formulation.derivative import By, curved, pulled, pushed
 from cardan.formulation.formulation import tree_rates
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.along_constraints import moving_along
 from cardan.program.graph import read
 from cardan.structure.dynamics import forward_kernel
-from cardan.structure.kernels import tree_kernel
+from cardan.structure.kernels import compile_quantity, tree_kernel
+from cardan.structure.rows import solving_facts
 
 ROBOTS = ("UR5", "Panda", "ANYmal", "Talos")
 IN_CACHE, LARGE = 64, 4096  # rows: results that stay in a core's cache, and results that go to memory
@@ -136,6 +138,74 @@ def _first_row(run: Run, derivative: Derivative, name: str) -> tuple[str, ...]:
         run.below(f"{what}, cold, ms", COLD[name], first["cold"], ms)
         run.below(f"{what}, from the cache, ms", CACHED, first["cached"], ms)
     return f"{name}, {derivative.key}", ms(first["cold"]), ms(first["cached"])
+
+
+# Products with derivatives of forward dynamics, by q, v and tau.
+
+PRODUCTS = ("double pendulum", "four-bar", "Panda", "ANYmal")
+PRODUCT_ROWS = 1024
+VJP, HESSIAN = 3.0, 5e-6  # times forward dynamics; s, of Panda
+HESSIANS = ("double pendulum", "four-bar", "Panda")
+
+
+def _model(run: Run, name: str) -> cd.Model:
+    made = {"double pendulum": mechanisms.double_pendulum, "four-bar": mechanisms.four_bar}
+    return made[name]().build() if name in made else run.robots[name].model
+
+
+def _product_row(run: Run, name: str) -> tuple[str, ...]:
+    """Forward dynamics, its products, its Jacobians and its second derivatives, in one run."""
+    model, rows, by = _model(run, name), PRODUCT_ROWS, ("q", "v", "tau")
+    rng = np.random.default_rng(0)
+    q, v = model.random_state(rng, rows)
+    if model.has_rows:
+        q = np.tile(cd.assemble(model, model.start())[0], (rows, 1))
+    tau, w, *along = rng.standard_normal((5, rows, model.nv))
+    equations = cd.equations(model)
+    quantity, facts = equations.quantity("forward_dynamics"), solving_facts(model, equations.formulation)
+    products = {"vjp": (pulled, [w]), "jvp": (pushed, along)}
+    if name in HESSIANS:
+        products["hessian"] = (curved, [w])
+    blocks, operations = {}, {}
+    for key, whole, more in (
+        ("value", quantity, []), *((key, product(quantity, by, model), x) for key, (product, x) in products.items())
+    ):  # fmt: skip
+        kernel = compile_quantity(model, whole, facts)
+        blocks[key], operations[key] = _block(kernel, [q, v, tau, *more], rows), _total(counted(kernel))
+    jacobians = lambda: cd.forward_dynamics(model, q, v, tau, by=by, threads=1)
+    blocks["jacobians"] = Block(jacobians, rows)
+    t = interleave(blocks, rounds=run.rounds, least=run.least)
+    ratio = t["value"].times_faster_than(t["vjp"])
+    run.below(f"{name}, vjp of forward dynamics: times forward dynamics", VJP, ratio, times)
+    if name == "Panda":
+        run.below(f"{name}, weighted second derivatives of forward dynamics: ns", HESSIAN, t["hessian"].median, ns)
+    return (
+        name, ns(t["value"].median), ns(t["vjp"].median), f"{ratio:.2f}", ns(t["jvp"].median),
+        f"{t['value'].times_faster_than(t['jvp']):.2f}", ns(t["jacobians"].median),
+        ns(t["hessian"].median) if name in HESSIANS else NONE,
+        *(f"{operations[key]:,}" if key in operations else NONE for key in ("value", "vjp", "jvp", "hessian")),
+    )  # fmt: skip
+
+
+def _block(kernel: Any, arrays: list[np.ndarray], rows: int) -> Block:
+    found = kernel(*arrays, threads=1)
+    out = tuple(np.zeros_like(x) for x in found) if isinstance(found, tuple) else np.zeros_like(found)
+    return Block(lambda: kernel(*arrays, out=out, threads=1), rows)
+
+
+def _products(run: Run) -> str:
+    rows = []
+    for name in PRODUCTS:
+        with run.step(f"products {name}"):
+            rows.append(_product_row(run, name))
+    head = (
+        "mechanism", "forward dynamics", "vjp", "ratio", "jvp", "ratio", "Jacobians", "weighted Hessian",
+        "operations", "of vjp", "of jvp", "of the Hessian",
+    )  # fmt: skip
+    return (
+        f"### Products with derivatives of forward dynamics\n\nBy q, v and tau, {PRODUCT_ROWS} states, one thread, ns "
+        "for each state; the ratios are by the time of forward dynamics in the same round.\n\n" + table(head, rows)
+    )
 
 
 # Closed loops.
@@ -289,5 +359,5 @@ def section(run: Run) -> str:
         + "\n\n".join([*texts, _loops(run)])
         + f"\n\nFirst call of a fresh process on {FIRST_ROWS} states, ms, with the model built.\n\n"
         + table(("robot and function", "cold", "from cache"), first)
-        + "\n"
+        + f"\n\n{_products(run)}\n"
     )

@@ -19,6 +19,7 @@ GROUPS = {
     "coriolis_matrix joint_wrenches equations Symbols javascript check",
     "Derivatives": "Derivatives Sensitivity jvp vjp weighted_hessian independent_coordinates "
     "compile CompiledFunction jax_function jax_simulate torch_function torch_simulate casadi_function",
+    "Linear models": "linearise LinearModel modes Modes Mode",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
     "constraint_jacobian multipliers condition Constraint RowTable RowLabel Law",
     "Planar mechanisms": "is_planar in_plane particles rod_particles Particles ParticleSystem Particle",
@@ -30,6 +31,7 @@ GROUPS = {
     "subtree_kinetic_energy subtree_momentum",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
     "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
+    "Identification": "regressor Regressor base_parameters BaseParameters excitation Excitation identify Identification",
     "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",

@@ -62,6 +62,15 @@ if TYPE_CHECKING:
     from cardan.analysis.linearise import linearise
     from cardan.analysis.manipulability import Manipulability, manipulability, transmission_angle
     from cardan.analysis.modes import Mode, Modes, modes
+    from cardan.analysis.synthesis.counterbalance import (
+        Balance,
+        Counterweight,
+        balance,
+        shaking_wrench,
+        steady_motion,
+    )
+    from cardan.analysis.synthesis.parameter_studies import MonteCarlo, SobolIndices, monte_carlo, sobol_indices
+    from cardan.analysis.synthesis.synthesise import Synthesis, SynthesisSolution, synthesise
     from cardan.analysis.targets import Target
     from cardan.analysis.workspace import Workspace, workspace
     from cardan.formulation.formulation import Formulation
@@ -167,6 +176,9 @@ _LAZY = {
         "analysis.identification.regressor": "Regressor regressor",
         "analysis.inverse_kinematics": "InverseKinematics inverse_kinematics",
         "analysis.manipulability": "Manipulability manipulability transmission_angle",
+        "analysis.synthesis.counterbalance": "Balance Counterweight balance shaking_wrench steady_motion",
+        "analysis.synthesis.parameter_studies": "MonteCarlo SobolIndices monte_carlo sobol_indices",
+        "analysis.synthesis.synthesise": "Synthesis SynthesisSolution synthesise",
         "analysis.targets": "Target",
         "analysis.workspace": "Workspace workspace",
         "formulation.formulation": "Formulation",
@@ -218,27 +230,29 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
-    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "BaseParameters", "Branch", "Branches", "CardanError",
-    "CompiledFunction", "Constraint", "Cylindrical", "Derivatives", "DormandPrince", "Equilibrium", "EquilibriumError",
-    "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free",
-    "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError",
-    "InverseKinematics", "JointData", "JointType", "Kind", "Law", "LinearModel", "LoopError", "Manipulability",
-    "Mechanism", "Mode", "Model", "ModelError", "Modes", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
-    "Prismatic", "Redundancy", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw",
-    "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition", "SpatialParticles",
-    "Spherical", "State", "Store", "Symbols", "Target", "Trajectory", "TreeFormulation", "Universal",
-    "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
-    "assemble", "base_parameters", "bias_force", "body_accelerations", "body_poses", "body_twists", "branches",
-    "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition", "constraint_jacobian",
-    "constraint_residual", "coriolis_matrix", "draw", "equations", "equilibrium", "equilibrium_path", "excitation",
-    "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "identify", "in_plane",
-    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix", "is_planar",
-    "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy",
-    "linearise", "load", "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes",
-    "momentum", "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy",
-    "power", "rates", "reactions", "redundancy", "regressor", "rod_particles", "save", "set_threads", "simulate",
-    "subtree_kinetic_energy", "subtree_momentum", "textbook", "torch_function", "torch_simulate", "transmission_angle",
-    "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
+    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
+    "CardanError", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives", "DormandPrince",
+    "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError",
+    "ForceKind", "Formulation", "Free", "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator",
+    "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "Law", "LinearModel", "LoopError",
+    "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem",
+    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable",
+    "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition",
+    "SobolIndices", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Synthesis", "SynthesisSolution",
+    "Target", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation",
+    "add_force", "add_formulation", "add_joint", "add_method", "assemble", "balance", "base_parameters", "bias_force",
+    "body_accelerations", "body_poses", "body_twists", "branches", "casadi_function", "center_of_mass",
+    "centroidal_momentum", "check", "compile", "condition", "constraint_jacobian", "constraint_residual",
+    "coriolis_matrix", "draw", "equations", "equilibrium", "equilibrium_path", "excitation", "forward_dynamics",
+    "four_particles", "frame_pose", "get_threads", "gravity_force", "identify", "in_plane", "independent_coordinates",
+    "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript",
+    "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load",
+    "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo",
+    "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates",
+    "reactions", "redundancy", "regressor", "rod_particles", "save", "set_threads", "shaking_wrench", "simulate",
+    "sobol_indices", "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook",
+    "torch_function", "torch_simulate", "transmission_angle", "undetermined_reactions", "view", "vjp",
+    "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

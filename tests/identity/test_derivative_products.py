@@ -155,6 +155,10 @@ def test_a_sprung_chain_of_200_is_differentiated_in_seconds() -> None:
         close(found[name] @ along, (ahead - behind) / (2 * h), 1e-5)
     gradient = cd.vjp(model, "forward_dynamics", at, w, by="q")[1]
     close(gradient["q"], w @ found["q"], 1e-9)
+    with pytest.raises(cd.InputError, match=r"vjp of 'forward_dynamics': w must have the shape \(..., 200\), got"):
+        cd.vjp(model, "forward_dynamics", at, w[:-1], by="q")
+    with pytest.raises(cd.InputError, match=r"forward_dynamics: q must have the shape \(..., 200\), got"):
+        cd.forward_dynamics(model, q[:-1], v, tau, by="q")
 
 
 def test_products_of_a_plain_chain_of_200_are_looped() -> None:

@@ -19,6 +19,23 @@ MUTANTS: list[Mutant] = [
         ("p.fx = p.fx + fixed_in_link(b).T @ b.wrench", "p.fx = p.fx + b.wrench", "a wrench on a body acts at its link's frame"),
     ),
     *changes(
+        "formulation/spatial_products.py", "identity/test_derivative_products.py",
+        ("b.Psiw = b.Psiw + subspace_changes(b.kind)(b.q, b.mu, b.mu)[0]", "pass", "gradient by q without the change of the axis that weights act along"),
+        ("K.T @ b.w[:3] + cross(b.w[3:], P)", "K.T @ b.w[:3] - cross(b.w[3:], P)", "couple of the velocity products with the wrong sign"),
+        ("b.S.T @ (b.e - crf_bar(b.f) @ b.s)", "b.S.T @ b.e", "rate of a joint force without the turning of the joint"),
+        ("b.left = carried_force(b, p, b.dforce - b.dtau)", "b.left = carried_force(b, p, b.dforce + b.dtau)", "rate of accelerations with the wrong sign of inverse dynamics"),
+        ("G_qq + 2 * G_qa @ a_x[\"q\"]", "G_qq + G_qa @ a_x[\"q\"]", "second derivatives without the change of the weights"),
+    ),
+    *changes(
+        "formulation/derivative.py", "identity/test_derivative_products.py",
+        ("G_x + 2 * G_y @ answer.solve(rest_x)", "G_x + G_y @ answer.solve(rest_x)", "second derivatives with loops without the change of the weights"),
+    ),
+    *changes(
+        "functions/looped_derivatives.py", "identity/test_derivative_products.py",
+        ("{\"q\": Psidd - _crossed(twists, Psid)", "{\"q\": Psidd", "accelerations of large trees by q in axes that do not move"),
+        ("W_p @ poses_q + W_t @ twists_q", "W_p @ poses_q", "dampers of large trees do not notice changed twists"),
+    ),
+    *changes(
         "formulation/spatial_derivatives.py", "identity/test_derivative_recursions.py",
         ("b.Psidd = b.Psidd + crm(v_p) @ b.Psid", "b.Psidd = b.Psidd + crm(b.v) @ b.Psid", "derivative by q with the joint's own velocity", ),
         ("b.Psidd = b.Psidd + crm(b.v) @ by_q + by_q2", "b.Psidd = b.Psidd + by_q2", "derivative by q without the turning of a changing axis"),
@@ -66,6 +83,13 @@ MUTANTS: list[Mutant] = [
         ("dot(b.vO, cross(b.w, b.mc)) + rotor_energy(b)", "rotor_energy(b)", "kinetic energy without its mixed term"),
         ("p.hn = p.hn + b.turn.T @ b.hn + cross(b.shift, h)", "p.hn = p.hn + b.turn.T @ b.hn", "angular momentum without the lever of the linear"),
         ("b.f, b.n = b.f - b.fx, b.n - b.nx", "b.f, b.n = b.f - b.fx, b.n", "moments of wrenches left out"),
+    ),
+    *changes(
+        "formulation/linear.py", "identity/test_linear.py closed_form/test_linear.py",
+        ("rest = along(model, rate, inputs, {\"q\": dq, **with_p})", "rest = along(model, rate, inputs, with_p)", "dependent rates do not follow the coordinates"),
+        ("dv[:, n : 2 * n] = dv[:, n : 2 * n] + dq[:, :n]", "dv[:, n : 2 * n] = dv[:, n : 2 * n] - dq[:, :n]", "unit rates move the mechanism backwards"),
+        ("- rate @ dq))", "))", "changes of coordinates do not turn with their axes"),
+        ("kept.gamma - kept.J @ a0)", "kept.gamma)", "rows do not turn with the mechanism"),
     ),
     *changes(
         "formulation/points/rows.py", "closed_form/test_symbols.py::test_pendulum_as_points",

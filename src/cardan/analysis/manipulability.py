@@ -15,9 +15,10 @@ import numpy as np
 
 from cardan.analysis.damped_least_squares import size_of
 from cardan.errors import InputError
-from cardan.functions.kinematics import body_poses, jacobian
+from cardan.functions.kinematics import body_poses, frame_pose, jacobian
+from cardan.model.body import Joint
 from cardan.model.model import Model
-from cardan.model.values import array, number, shown
+from cardan.model.values import array, number, one, shown
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import time_argument
 from cardan.structure.planarity import find_plane, is_planar
@@ -26,8 +27,9 @@ from cardan.structure.rows import independent_rows, real_rows, row_sizes
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+NEARLY = 1e-9  # of the size of the Jacobian: a smaller semi-axis is none
 LOST = 1e-9  # of the largest singular value: driven joints that lose control of the rest
-ZERO = 1e-14  # of the largest semi-axis: rounding
+ZERO = 1e-14  # of the size of the Jacobian: rounding
 MOTIONS = ("position", "rotation", "both")
 
 
@@ -39,13 +41,26 @@ class Manipulability:
         radii: semi-axes (..., m), the largest first: m/s, or rad/s, for unit rates; infinite where driven joints do not
             control the mechanism.
         axes: their directions (..., m, 3) in ground axes; (..., m, 6) as (angular, linear) for "both".
+        size: norm (...,) of the Jacobian, with which small semi-axes are compared.
         yoshikawa: product (...,) of the semi-axes; zero at singular configurations.
         condition: largest by smallest semi-axis (...,); infinite at singular configurations, 1 where isotropic.
+        singular: (...,) the type of a singular configuration, or "".
 
     """
 
     radii: np.ndarray
     axes: np.ndarray
+    size: np.ndarray
+
+    @property
+    def singular(self) -> np.ndarray:
+        """Which configurations (...,) are singular, by Gosselin and Angeles: "", "type I", "type II" or "type III".
+
+        Type I: the frame cannot move in some direction. Type II: the driven joints do not control it. III: both.
+        """
+        lost, stuck = np.isinf(self.radii[..., 0]), self.radii[..., -1] <= NEARLY * self.size
+        names = np.array(["", "type I", "type II", "type III"])
+        return np.asarray(names[stuck + 2 * lost])
 
     @property
     def yoshikawa(self) -> np.ndarray:
@@ -62,7 +77,7 @@ class Manipulability:
 
 def manipulability(
     model: Model, q: ArrayLike, frame: str, *, motion: str = "position", joints: Sequence[str] | None = None,
-    length: float | None = None, t: float = 0.0,
+    point: ArrayLike = (0.0, 0.0, 0.0), length: float | None = None, t: float = 0.0,
 ) -> Manipulability:  # fmt: skip
     """Manipulability of a body or frame: how far unit rates of the joints move it, and in which directions.
 
@@ -74,6 +89,7 @@ def manipulability(
         frame: a body or named frame.
         motion: "position" of its origin, its "rotation", or "both", positions by `length`.
         joints: driven joints, whose rates have together the size 1; by default all rates of the tree have.
+        point: point (3,) of the frame in its own components, m, whose position is meant.
         length: length (m) by which positions are divided for "both"; by default the size of the mechanism.
         t: time, s, for prescribed motions.
 
@@ -84,18 +100,23 @@ def manipulability(
         raise InputError(f"{owner}: motion must be one of {', '.join(map(repr, MOTIONS))}, got {shown(motion)}")
     length = size_of(model) if length is None else number(owner, "length", length, "of metres", above=0.0)
     J = np.asarray(jacobian(model, q, frame, axes="ground"))
+    arm = np.asarray(frame_pose(model, q, frame))[..., :3, :3] @ one(owner, "point", point, 3)
+    J = np.concatenate([J[..., :3, :], J[..., 3:, :] - np.cross(arm[..., :, None], J[..., :3, :], axis=-2)], axis=-2)
     P = _seen(model, motion)
     weights = np.array([1.0] * 3 + [1 / length if motion == "both" else 1.0] * 3)
     N, control = _motions(owner, model, q, joints, t)
-    U, s, _ = np.linalg.svd(P @ (weights[:, None] * J) @ N)
+    seen = P @ (weights[:, None] * J)
+    size = np.linalg.norm(seen, axis=(-2, -1))
+    U, s, _ = np.linalg.svd(seen @ N)
     m = P.shape[0]
     radii = np.zeros((*s.shape[:-1], m))
-    s = np.where(s > ZERO * s[..., :1], s, 0.0)
+    s = np.where(s > ZERO * size[..., None], s, 0.0)
     radii[..., : s.shape[-1]] = s[..., :m]
-    radii[..., :1] = np.where(control[..., None], radii[..., :1], np.inf)
+    lost = np.concatenate([np.full_like(radii[..., :1], np.inf), radii[..., :-1]], axis=-1)
+    radii = np.where(control[..., None], radii, lost)
     axes = np.swapaxes(U, -1, -2) @ P
     keep = {"position": slice(3, 6), "rotation": slice(0, 3), "both": slice(0, 6)}[motion]
-    return Manipulability(radii, axes[..., keep])
+    return Manipulability(radii, axes[..., keep], np.asarray(size))
 
 
 def _seen(model: Model, motion: str) -> np.ndarray:
@@ -124,8 +145,7 @@ def _motions(
     Na = N[..., driven, :]
     s = np.linalg.svd(Na, compute_uv=False)
     control = s[..., -1] > LOST * np.maximum(s[..., 0], 1e-300)
-    safe = np.where(control[..., None, None], Na, np.eye(len(driven)))
-    return N @ np.linalg.inv(safe), control
+    return N @ np.linalg.pinv(Na, rcond=LOST), control
 
 
 def free_motions(model: Model, q: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -147,31 +167,21 @@ def transmission_angle(model: Model, q: ArrayLike, coupler: str, output: str) ->
     measured so that its sine is the part of the bar's force along the motion of the point where it acts.
 
     Args:
-        model: a linkage.
+        model: a linkage, at one value of its free parameters.
         q: configurations (..., nq), with loops closed.
         coupler: the body that transmits the force, with two joints.
         output: the body that is driven, on a hinge or a slide.
 
     """
     owner = "transmission_angle"
-    q = array(owner, "q", q, model.nq)
+    model.require_one(owner)
+    q, model = array(owner, "q", q, model.nq), model.settled()
+    between, end, guide_joint = transmitting_joints(owner, model, coupler, output)
     a, c = model.body_index(coupler), model.body_index(output)
-    between = [j for j in model.joints if {j.parent, j.child} == {a, c}]
-    if len(between) != 1:
-        raise InputError(f"{owner}: {coupler!r} and {output!r} share {len(between)} joints; they must share one")
-    ends = [j for j in model.joints if a in (j.parent, j.child) and j is not between[0]]
-    if len(ends) != 1:
-        names = ", ".join(repr(j.name) for j in ends) or "none"
-        raise InputError(f"{owner}: coupler {coupler!r} must have one other joint, it has {names}")
-    guides = [j for j in model.joints if c in (j.parent, j.child) and j is not between[0]]
-    guides = [j for j in guides if j.kind.nv == 1]
-    if len(guides) != 1:
-        names = ", ".join(repr(j.name) for j in guides) or "none"
-        raise InputError(f"{owner}: output {output!r} must turn or slide on one joint of one freedom, it has {names}")
     poses = np.asarray(body_poses(model, q))
-    P, far = _joint_pose(poses, between[0], a)[..., :3, 3], _joint_pose(poses, ends[0], a)[..., :3, 3]
-    guide = _joint_pose(poses, guides[0], c)
-    S = np.asarray(guides[0].kind.S(np.asarray(guides[0].kind.neutral)), dtype=float)[:, 0]
+    P, far = _joint_pose(poses, between, a)[..., :3, 3], _joint_pose(poses, end, a)[..., :3, 3]
+    guide = _joint_pose(poses, guide_joint, c)
+    S = np.asarray(guide_joint.kind.S(np.asarray(guide_joint.kind.neutral)), dtype=float)[:, 0]
     w, v = guide[..., :3, :3] @ S[:3], guide[..., :3, :3] @ S[3:]
     arm = P - guide[..., :3, 3]
     along = v + np.cross(w, arm)  # velocity of P for a unit rate of the output
@@ -186,6 +196,24 @@ def transmission_angle(model: Model, q: ArrayLike, coupler: str, output: str) ->
     flat = np.abs(sine**2 + cosine**2 - 1) < 1e-9
     rest = np.copysign(np.sqrt(np.clip(1 - sine**2, 0, 1)), cosine)
     return np.arctan2(sine, np.where(flat, cosine, rest))[()]
+
+
+def transmitting_joints(owner: str, model: Model, coupler: str, output: str) -> tuple[Joint, Joint, Joint]:
+    """The joint between coupler and output, the one at the coupler's other end, and that on which the output moves."""
+    a, c = model.body_index(coupler), model.body_index(output)
+    between = [j for j in model.joints if {j.parent, j.child} == {a, c}]
+    if len(between) != 1:
+        raise InputError(f"{owner}: {coupler!r} and {output!r} share {len(between)} joints; they must share one")
+    ends = [j for j in model.joints if a in (j.parent, j.child) and j is not between[0]]
+    if len(ends) != 1:
+        names = ", ".join(repr(j.name) for j in ends) or "none"
+        raise InputError(f"{owner}: coupler {coupler!r} must have one other joint, it has {names}")
+    guides = [j for j in model.joints if c in (j.parent, j.child) and j is not between[0]]
+    guides = [j for j in guides if j.kind.nv == 1]
+    if len(guides) != 1:
+        names = ", ".join(repr(j.name) for j in guides) or "none"
+        raise InputError(f"{owner}: output {output!r} must turn or slide on one joint of one freedom, it has {names}")
+    return between[0], ends[0], guides[0]
 
 
 def _joint_pose(poses: np.ndarray, joint: Any, body: int) -> np.ndarray:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _CHOICE: Slot[None, tuple[int, ...]] = Slot("independent coordinates")
 STATE = ("q", "v", "a")  # what follows from independent numbers
 DEGENERATE = 1e8  # condition of the dependent coordinates' columns beyond which they do not determine anything
+CONFLICT = 1e-6  # part of what a parameter opens that stays open, beyond which rows conflict
+HARMLESS = 1e3  # condition of the same columns below which derivatives lose no digits that matter
 
 
 def independent_coordinates(model: Model) -> tuple[str, ...]:
@@ -133,6 +135,8 @@ def _moving(
             own, own_rate = (x[name] if name != "t" else x[name][..., None] for x in (phi, rate))
             dq = completed(np.zeros((n, own.shape[-1])), -own)
             dv = completed(np.zeros((n, own.shape[-1])), -own_rate - rate["q"] @ dq)
+            if name == PARAMETERS:
+                _watch_conflicts(owner, model, J @ dq, own / size)
         else:
             continue
         found[name] = (dq, dv)
@@ -142,6 +146,27 @@ def _moving(
                 right = right - (acceleration[name] if name != "t" else acceleration[name][..., None])
             found[name] = (dq, dv, Z if name == "a" else completed(np.zeros((n, dq.shape[-1])), right))
     return found, magnified, J
+
+
+def _watch_conflicts(owner: str, model: Model, closing: np.ndarray, opened: np.ndarray) -> None:
+    """Warn of parameters that open rows by `opened` (..., nl, np), which the motion `closing` does not close again.
+
+    Only redundant rows can conflict. What opens rows that nothing can close, as a shift out of the plane of a linkage,
+    moves nothing and is not told.
+    """
+    whole, left = np.abs(opened).max(axis=-2, initial=0.0), np.abs(opened + closing).max(axis=-2, initial=0.0)
+    moved = np.abs(closing).max(axis=-2, initial=0.0)
+    conflicting = ((left > CONFLICT * whole) & (moved > CONFLICT * whole)).reshape(-1, opened.shape[-1]).any(axis=0)
+    if conflicting.any():
+        entries = [
+            f"{p.name}{list(index) if index else ''}" for p in model.parameters for index in np.ndindex(*p.shape)
+        ]
+        names = ", ".join(name for name, is_one in zip(entries, conflicting, strict=True) if is_one)
+        warn_outside(
+            f"{owner}: no closed position of model {model.name!r} follows a change of {names} alone: redundant "
+            "constraints would conflict. Derivatives along the constraints are those of least squares, and right "
+            "together with other changes that keep the loops closed"
+        )
 
 
 def residual_of_rows(model: Model) -> Quantity:
@@ -185,10 +210,12 @@ def _numbers(owner: str, model: Model, coordinates: tuple[str, ...]) -> tuple[in
     for name in coordinates:
         if name not in known:
             raise UnknownNameError(f"{owner}: there is no coordinate {name!r}{nearest(name, known)}")
-    if len(set(coordinates)) != count:
+    if len(set(coordinates)) < len(coordinates):
+        raise InputError(f"{owner}: chart names a coordinate twice: {', '.join(map(repr, coordinates))}")
+    if len(coordinates) != count:
         raise InputError(
             f"{owner}: model {model.name!r} has {counted(count, 'independent coordinate')}, and chart names "
-            f"{len(set(coordinates))}: {', '.join(map(repr, coordinates))}"
+            f"{len(coordinates)}: {', '.join(map(repr, coordinates))}"
         )
     return tuple(known.index(name) for name in coordinates)
 
@@ -238,21 +265,22 @@ def along_constraints(
     q, v, t = given["q"], given.get("v"), given.get("t", 0.0)
     moving, magnified, J = _moving(owner, model, wanted.names, q, v, t, given.get("a"), wanted.coordinates)
     partial, along, lost = found.by, {}, 0.0
-    value = _largest(np.abs(found.value), core)
-    speed = np.maximum(_largest(np.abs(np.zeros(1) if v is None else np.asarray(v, dtype=float)), 1), 1.0)
+    doubtful = float(magnified.max(initial=1.0)) > HARMLESS
     for name in wanted.names:
         if name not in moving:
             along[name] = partial[name]
             continue
         parts = [(partial[x], d) for x, d in zip(STATE, moving[name], strict=False) if x in partial]
         total = np.sum([_product(D, d, core) for D, d in parts], axis=0)
-        # d is off by eps times its condition, which D may magnify: large parts that cancel leave few digits
-        off = EPS * magnified * sum(_largest(np.abs(D), core + 1) * _largest(np.abs(d), 2) for D, d in parts)
         total = total[..., 0] if name == "t" else total
         total = total if name in STATE else total + partial[name]
         along[name] = total.astype(partial["q"].dtype, copy=False)
-        size = np.maximum(_largest(np.abs(along[name]), core + (name != "t")), value / speed if name == "v" else value)
-        lost = max(lost, float(np.where(off > 0, off / np.maximum(size, 1e-300), 0.0).max(initial=0.0)))
+        if doubtful:
+            # d is off by eps times its condition, which D may magnify: large parts that cancel leave few digits
+            off = EPS * magnified * sum(_largest(D, core + 1) * _largest(d, 2) for D, d in parts)
+            speed = np.maximum(_largest(np.asarray(v, dtype=float), 1), 1.0) if name == "v" else 1.0
+            size = np.maximum(_largest(along[name], core + (name != "t")), _largest(found.value, core) / speed)
+            lost = max(lost, float(np.where(off > 0, off / np.maximum(size, 1e-300), 0.0).max(initial=0.0)))
     if digits(lost) < ENOUGH:
         warn_outside(
             f"{owner}: the derivative by {', '.join(map(repr, wanted.names))} along the constraints has about "
@@ -262,8 +290,8 @@ def along_constraints(
 
 
 def _largest(x: np.ndarray, axes: int) -> np.ndarray:
-    """The largest entry along the last axes."""
-    return x.max(axis=tuple(range(-axes, 0)), initial=0.0) if axes else x
+    """The largest entry along the last axes, whatever its sign."""
+    return np.abs(x).max(axis=tuple(range(-axes, 0)), initial=0.0) if axes else np.abs(x)
 
 
 def _product(D: np.ndarray, moving: np.ndarray, core: int) -> np.ndarray:

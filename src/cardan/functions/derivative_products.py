@@ -21,6 +21,7 @@ from cardan.functions.equations import SOLVED, equations
 from cardan.functions.looped import is_looped_tree, warn_of_compiling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.model.values import array
 from cardan.structure.digits import watch_derivatives
 from cardan.structure.dynamics import chosen_kernel
 from cardan.structure.formulation import formulation_of
@@ -117,7 +118,7 @@ def _kernel(
         whole = product(quantity, names, model)
         by_jacobians = _looped_by(model, found, name, names) if whole.recursion is None else None
         if by_jacobians is not None and product is not curved:
-            return _FromJacobians(product, names, whole, model, by_jacobians)
+            return _FromJacobians(owner, product, names, whole, model, by_jacobians)
         if whole.recursion is None or model.parameters:
             warn_of_compiling(owner, model, name, model.nv if product is curved else SWEEPS, model.nv)
         return compile_quantity(model, whole, solving_facts(model, found))
@@ -137,7 +138,10 @@ def _looped_by(model: Model, formulation: Formulation, name: str, names: tuple[s
 class _FromJacobians:
     """A product with Jacobians that are quicker to compile, in place of its kernel."""
 
-    def __init__(self, product: Product, names: tuple[str, ...], whole: Quantity, model: Model, by: Any) -> None:
+    def __init__(
+        self, owner: str, product: Product, names: tuple[str, ...], whole: Quantity, model: Model, by: Any
+    ) -> None:
+        self.owner, self.ports = owner, whole.inputs
         self.pushes, self.names, self.by = product is pushed, names, by
         self.own = whole.outputs[0][1](model)
         self.shapes = [whole.input_shape(model, name) for name in whole.inputs]
@@ -149,8 +153,8 @@ class _FromJacobians:
         batch = value.shape[: value.ndim - len(self.own)]
         J = [every[name].reshape(*batch, prod(self.own), -1) for name in self.names]
         last = [
-            np.asarray(x).reshape(*np.shape(x)[: np.ndim(x) - len(shape)], -1)
-            for x, shape in zip(args[-n:], self.shapes[-n:], strict=True)
+            array(self.owner, port, x, *shape).reshape(*np.shape(x)[: np.ndim(x) - len(shape)], -1)
+            for port, x, shape in zip(self.ports[-n:], args[-n:], self.shapes[-n:], strict=True)
         ]
         if not self.pushes:
             return value, *((last[0][..., None, :] @ D)[..., 0, :] for D in J)
@@ -172,7 +176,11 @@ def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list
 
 
 def _numbers(owner: str, name: str, x: Any) -> np.ndarray:
+    """Real numbers as float64, whatever a user gave."""
     try:
-        return np.asarray(x, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{owner}: {name} must be an array of numbers, got {x!r:.80}") from None
+        numbers = np.asarray(x)
+    except (TypeError, ValueError):  # ragged lists
+        numbers = np.asarray(None)
+    if numbers.dtype.kind not in "fiub":
+        raise InputError(f"{owner}: {name} must be an array of real numbers, got {x!r:.80}")
+    return numbers.astype(float, copy=False)

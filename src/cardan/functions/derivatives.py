@@ -23,7 +23,7 @@ from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.derivative import CHARTS, PARAMETERS, By, differentiated
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
-from cardan.functions.looped import is_looped_tree, warn_of_compiling
+from cardan.functions.looped import is_looped_tree, require_shapes, warn_of_compiling
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.parameter import find_parameter
@@ -69,6 +69,7 @@ class Derivatives:
 
 def names_of(by: Any) -> tuple[Any, ...]:
     """What a user gave for `by`, as a tuple, whatever it is."""
+    by = by.tolist() if isinstance(by, np.ndarray) else by
     return tuple(by) if isinstance(by, Sequence) and not isinstance(by, str) else (by,)
 
 
@@ -141,6 +142,7 @@ def tree_derivatives(
 
         known, put_together = BY_NAME.get(name, (frozenset(), None))
         if put_together is not None and known >= set(names_of(by)):
+            require_shapes(name, model, **dict(zip(tree_quantity(found, name).inputs, args, strict=True)))
             value, every = put_together(model, names_of(by), *args)
             own = tree_quantity(found, name).outputs[0][1](model)
             batch = value.shape[: value.ndim - len(own)]

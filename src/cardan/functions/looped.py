@@ -16,6 +16,7 @@ from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
+from cardan.model.values import array
 from cardan.structure.kernels import LOOP_PAST, compile_quantity, is_large, time_argument, tree_kernel
 
 _LOADS: KernelSlot[str] = KernelSlot("forces of force elements on a large tree")
@@ -70,6 +71,14 @@ def load_kernel(model: Model, on: str) -> Any:
     return _LOADS.find(model, on, lambda: compile_quantity(model, write(model), "tree"))
 
 
+def require_shapes(owner: str, model: Model, **arrays: Any) -> None:
+    """Refuse wrong arrays in the name of the function that was called, not of a kernel that it is put together from."""
+    sizes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "tau": (model.nv,), "wrenches": (model.nb, 6)}
+    for name, x in arrays.items():
+        if x is not None:
+            array(owner, name, x, *sizes.get(name, ()))
+
+
 def total(*parts: Any) -> Any:
     """The sum of the parts that are there, None if there is none."""
     given = [np.asarray(part) for part in parts if part is not None]
@@ -78,6 +87,7 @@ def total(*parts: Any) -> Any:
 
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: Any) -> np.ndarray:
     """Accelerations of a large tree with force elements."""
+    require_shapes("forward_dynamics", model, q=q, v=v, tau=tau, wrenches=wrenches, t=t)
     Q, W = element_loads(model, q, v, t)
     force, W = total(tau, Q), total(wrenches, W)
     if W is None:
@@ -87,6 +97,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: A
 
 def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, wrenches: Any, t: Any) -> np.ndarray:
     """Joint forces of a large tree with force elements."""
+    require_shapes("inverse_dynamics", model, q=q, v=v, a=a, wrenches=wrenches, t=t)
     Q, W = element_loads(model, q, v, t)
     W = total(wrenches, W)
     loaded = () if W is None else (W,)

@@ -15,7 +15,7 @@ import numpy as np
 
 from cardan.formulation.derivative import By, differentiated
 from cardan.formulation.dynamics import body_loads, joint_loads, loaded_bodies
-from cardan.functions.looped import element_loads, total
+from cardan.functions.looped import element_loads, require_shapes, total
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
@@ -110,7 +110,7 @@ def body_twists(model: Model, names: Sequence[str], q: Any, v: Any) -> tuple[np.
     A, Psid, _, _ = _changed_axes(model, q, v)
     poses, moves = _poses(model, q), beyond(model)
     found = {"q": _in_bodies(poses, Psid, moves), "v": _in_bodies(poses, A, moves)}
-    return tree_kernel(model, "body_twists")(q, v), found
+    return _for_every(tree_kernel(model, "body_twists")(q, v), found, 2)
 
 
 def body_accelerations(model: Model, names: Sequence[str], q: Any, v: Any, a: Any) -> tuple[np.ndarray, Found]:
@@ -118,7 +118,17 @@ def body_accelerations(model: Model, names: Sequence[str], q: Any, v: Any, a: An
     A, Psid, Psidd, Omega = (_in_bodies(_poses(model, q), x, beyond(model)) for x in _changed_axes(model, q, v, a))
     twists = tree_kernel(model, "body_twists")(q, v)
     found = {"q": Psidd - _crossed(twists, Psid), "v": Omega - _crossed(twists, A), "a": A}
-    return tree_kernel(model, "body_accelerations")(q, v, a), found
+    return _for_every(tree_kernel(model, "body_accelerations")(q, v, a), found, 2)
+
+
+def _for_every(value: np.ndarray, found: Found, axes: int) -> tuple[np.ndarray, Found]:
+    """The value, whose last `axes` axes are its own, and derivatives for its whole batch; by t they have no columns."""
+    batch = value.shape[: value.ndim - axes]
+    full = {}
+    for name, D in found.items():
+        own = D.shape[D.ndim - axes - (name != "t") :]
+        full[name] = np.ascontiguousarray(np.broadcast_to(D, (*batch, *own)))
+    return value, full
 
 
 # Forces.
@@ -183,6 +193,7 @@ def inverse_dynamics(
     model: Model, names: Sequence[str], q: Any, v: Any, a: Any, wrenches: Any, t: Any
 ) -> tuple[np.ndarray, Found]:
     """Joint forces (..., nv) by q, v, a, wrenches (flat) and t."""
+    require_shapes("inverse_dynamics", model, q=q, v=v, a=a, wrenches=wrenches, t=t)
     Q, W, by = _loads(model, q, v, wrenches, t)
     tau, tau_q, tau_v, M = _inverse(model, q, v, a, W)
     found = {"q": tau_q - by["q"], "v": tau_v - by["v"], "a": M}
@@ -190,24 +201,27 @@ def inverse_dynamics(
         found["wrenches"] = -_unit_wrenches(model, q)
     if "t" in by:
         found["t"] = -by["t"][..., 0]
-    return tau if Q is None else tau - Q, found
+    return _for_every(tau if Q is None else tau - Q, found, 1)
 
 
 def forward_dynamics(
     model: Model, names: Sequence[str], q: Any, v: Any, tau: Any, wrenches: Any, t: Any
 ) -> tuple[np.ndarray, Found]:
     """Accelerations (..., nv) by q, v, tau, wrenches (flat) and t: `M^-1` of the change of all forces."""
+    require_shapes("forward_dynamics", model, q=q, v=v, tau=tau, wrenches=wrenches, t=t)
     Q, W, by = _loads(model, q, v, wrenches, t)
     force = total(tau, Q)
     a = tree_kernel(model, f"forward_dynamics{'' if W is None else '_loaded'}")(
         q, v, force, *(() if W is None else (W,))
     )
     _, tau_q, tau_v, M = _inverse(model, q, v, a, W)
-    right = {"q": by["q"] - tau_q, "v": by["v"] - tau_v, "tau": np.broadcast_to(np.eye(model.nv), M.shape)}
+    right = {"q": by["q"] - tau_q, "v": by["v"] - tau_v, "tau": np.eye(model.nv)}
     right |= {name: by[name] for name in ("t",) if name in by}
     if "wrenches" in names:
-        right["wrenches"] = np.broadcast_to(_unit_wrenches(model, q), (*M.shape[:-1], 6 * model.nb))
-    solved = np.linalg.solve(M, np.concatenate([right[name] for name in names], axis=-1))
+        right["wrenches"] = _unit_wrenches(model, q)
+    batch = M.shape[:-1]
+    columns = [np.broadcast_to(right[name], (*batch, right[name].shape[-1])) for name in names]
+    solved = np.linalg.solve(M, np.concatenate(columns, axis=-1))
     ends = np.cumsum([right[name].shape[-1] for name in names])[:-1]
     found = dict(zip(names, np.split(solved, ends, axis=-1), strict=True))
     if "t" in found:

@@ -141,11 +141,11 @@ def _place(
     """Close one configuration, that of a row of the batch; from beside it if it closes with a joint turned over."""
     if not model.has_rows:
         return q
-    found = _closed(model, q, free, t, tolerance, row)
-    if flipped(model, found, t) is None:
+    found, slope = _closed(model, q, free, t, tolerance, row)
+    if slope <= STEEP or flipped(model, found, t) is None:
         return found
     aside = np.where(free, np.random.default_rng(1).uniform(-ASIDE, ASIDE, model.nv), 0.0)
-    found = _closed(model, np.asarray(tree_kernel(model, "plus")(q, aside)), free, t, tolerance, row)
+    found, _ = _closed(model, np.asarray(tree_kernel(model, "plus")(q, aside)), free, t, tolerance, row)
     owner = flipped(model, found, t)
     if owner is not None:
         where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
@@ -158,8 +158,8 @@ def _place(
 
 def _closed(
     model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: float, row: tuple[int, ...]
-) -> np.ndarray:
-    """A configuration with every gap below the tolerance."""
+) -> tuple[np.ndarray, float]:
+    """A configuration with every gap below the tolerance, and the steepest slope of a residual there."""
     evaluate, _ = constraint_kernels(model)
     plus = tree_kernel(model, "plus")
     at = time_argument(model, t)
@@ -168,7 +168,7 @@ def _closed(
     for _ in range(ITERATIONS):
         gap = float(np.linalg.norm(phi))
         if np.abs(phi).max(initial=0.0) <= tolerance:
-            return _polished(model, q, phi, G, free, at)
+            return _polished(model, q, phi, G, free, at), float(np.abs(G).max(initial=0.0))
         J = G[:, free]
         step = np.zeros(model.nv)
         # damping in proportion to the gap: off the closed positions an over-constrained loop has full rank, with a tiny
@@ -185,7 +185,7 @@ def _closed(
         else:
             weight *= 4
     if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance * max(1.0, _reach(model)):
-        return q  # as far as rounding allows
+        return q, float(np.abs(G).max(initial=0.0))  # as far as rounding allows
     raise _cannot(model, phi, row)
 
 

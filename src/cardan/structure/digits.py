@@ -22,6 +22,7 @@ from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.program.graph import read
 from cardan.program.program import Port
+from cardan.structure import rounding
 from cardan.structure.condition import WIDEST, matrix_condition, warn_at, warn_of_gap
 from cardan.structure.kernels import FreeKernel
 from cardan.structure.magnification import LESS, SIGMAS, Judged
@@ -59,8 +60,10 @@ def watch_derivatives(
             one = home._bound(row["p"]) if "p" in row else home
             if not seen:
                 warn_of_gap(one, q, np.asarray(t))
-            if not matrix_condition(one, formulation, q, t) < DOUBTFUL[order]:
+            size = matrix_condition(one, formulation, q, t)
+            if not size < rounding.DOUBTFUL:
                 warn_at(one, formulation, q, t)
+            if not size < DOUBTFUL[order]:
                 member = with_good_rows(one, q, t)
                 solved = kernel.kernel_of(member.unbound) if isinstance(kernel, ChoosingKernel) else kernel
                 worst = max(worst, _error(home, _plain(solved), row))
