@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
+from cardan.lazy import cached_property
 from cardan.model.body import Body
 from cardan.model.memory import Slot
 from cardan.model.model import Model
