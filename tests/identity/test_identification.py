@@ -8,6 +8,7 @@ import pytest
 import cardan as cd
 from cardan.analysis.identification.pseudo_inertia import is_consistent, parameters_of, pseudo_inertia
 from cardan.analysis.identification.random_motions import random_motions
+from cardan.analysis.identification.standard_parameters import central_of, derivative_of_central, standard_of
 from cardan.mechanisms import four_bar, slider_crank
 
 from ..trees import tree_model
@@ -184,6 +185,10 @@ def test_pseudo_inertia_is_the_distribution_of_mass() -> None:
     assert np.allclose(pseudo_inertia(theta), ones.T @ ones)
     assert np.allclose(parameters_of(pseudo_inertia(theta)), theta)
     assert is_consistent(theta)
+    assert np.allclose(standard_of(central_of(theta)), theta)
+    steps = 1e-5 * np.eye(10)
+    differences = (central_of(theta + steps) - central_of(theta - steps)).T / 2e-5
+    assert np.allclose(derivative_of_central(theta), differences, atol=1e-8)
     theta[4] += theta[5] + theta[6]
     assert not is_consistent(theta)
 
