@@ -229,3 +229,20 @@ def test_bad_input_is_refused_with_a_sentence() -> None:
         cd.regressor(model, q, v[:3], a)
     with pytest.raises(cd.InputError, match="1 freedom, and 2 driven"):
         cd.excitation(model, driven=["bearing", "pin"])
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_numbers_of_a_users_force_are_parameters_if_they_are_linear(power: int) -> None:
+    kind = cd.ForceKind(
+        f"cubic {power}", "joint", lambda f, t, q, v: [-(f["k"] ** power) * q[0] ** 3],
+        fields={"k": cd.Field("N m", "stiffness", linear=True)},
+    )  # fmt: skip
+    m = cd.Mechanism("own", gravity=(0, 0, 0))
+    m.body("wheel", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    m.joint("axle", cd.Revolute(axis=(0, 0, 1)), m.ground, "wheel")
+    m.force("cubic", kind, "axle", k=2.0)
+    if power == 1:
+        assert np.isclose(cd.regressor(m.build(), [2.0]).matrix[0, -1], 8.0)
+    else:
+        with pytest.raises(cd.InputError, match=r"cubic\.k is declared linear"):
+            cd.regressor(m.build(), [2.0])

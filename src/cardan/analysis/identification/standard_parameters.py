@@ -99,6 +99,25 @@ class StandardParameters:
         p[..., self.columns[: 10 * len(self.bodies)]] = np.tile(REFERENCE, len(self.bodies))
         return self.model._bound(p)
 
+    @cached_property
+    def declared(self) -> list[int]:
+        """Places among the parameters of numbers whose kind of element a user declared, and called linear."""
+        kinds = {force.name: force.kind for force in self.model.forces}
+        found: list[int] = []
+        k = 10 * len(self.bodies)
+        for name in self.numbers:
+            size, kind = self.model.parameters[name].size, kinds.get(name.rpartition(".")[0])
+            found += range(k, k + size) if kind is not None and not kind.is_own else ()
+            k += size
+        return found
+
+    def doubled(self, at: Model) -> Model:
+        """A model as from `reference`, with these numbers twice as large, and one more."""
+        assert at.values is not None
+        p, own = np.array(at.values), [self.columns[k] for k in self.declared]
+        p[..., own] = 2 * p[..., own] + 1
+        return self.model._bound(p)
+
     def standard_at_reference(self, model: Model) -> NDArray[Any]:
         """The standard parameters (..., size) of that model."""
         p = np.array(self._values(model)[..., self.columns])
