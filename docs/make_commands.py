@@ -17,8 +17,8 @@ from textwrap import fill
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
 COMMANDS = (
-    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace", "view",
-    "equations", "textbook", "convert", "mechanisms", "bench",
+    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace",
+    "identify", "view", "equations", "textbook", "convert", "mechanisms", "bench",
 )  # fmt: skip
 
 INTRODUCTION = """# Commands
@@ -87,6 +87,13 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "workspace": (
         "[Where a point can be](workspace.md): its extent, and with `--plot` a picture.",
         ("cardan workspace five_bar --frame 'left link' --point 0.7,0,0",),
+    ),
+    "identify": (
+        "Masses, inertias, stiffness, damping and friction [from measurements](identification.md), with confidence "
+        "intervals; `cardan identify MODEL DATA.csv --out identified.yaml`. DATA.csv has the columns `time`, "
+        "`q.JOINT`, `v.JOINT`, `a.JOINT` and, of driven joints, `tau.JOINT`, in SI units. Missing rates and "
+        "accelerations come from splines over `time`; with loops the coordinates of the driven joints are enough.",
+        (),
     ),
     "equations": (
         "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse. With "

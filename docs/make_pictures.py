@@ -1,4 +1,4 @@
-"""Write the figures of docs/pictures.md and docs/workspace.md: `python docs/make_pictures.py`."""
+"""Write the figures of docs/pictures.md and of some other pages: `python docs/make_pictures.py`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def main() -> None:
     linear()
     catalogue()
     equilibria()
+    identification()
 
 
 def four_bar() -> None:
@@ -62,6 +63,16 @@ def kinematics() -> None:
     write("four-bar-branches", found.plot())
     write("four-bar-dead-points", found.draw(0, size=(4.0, 3.2)))
     write("five-bar-workspace", cd.workspace(CATALOGUE["five_bar"]().build(), "left link", point=(0.7, 0, 0)).plot())
+
+
+def identification() -> None:
+    """Estimates with their intervals and the truth, and the motion that they came from."""
+    page = (FIGURES.parent / "identification.md").read_text(encoding="utf-8")
+    shown: dict[str, object] = {}
+    for block in page.split("```python\n")[1:]:
+        exec(block.partition("```")[0], shown)
+        if "figure" in shown:
+            return write("identification", shown["figure"])
 
 
 def particles() -> None:

@@ -16,6 +16,7 @@ from cardan.commands.convert import convert
 from cardan.commands.describe import check, info, mechanisms
 from cardan.commands.equations import equations
 from cardan.commands.equilibrium import equilibrium
+from cardan.commands.identify import identify
 from cardan.commands.kinematics import branches, ik, workspace
 from cardan.commands.linear import linearise, modes
 from cardan.commands.output import say_error
@@ -85,8 +86,8 @@ def demo() -> None:
 
 
 for _command in (
-    demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, view, equations, textbook,
-    convert, mechanisms, bench,
+    demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, identify, view, equations,
+    textbook, convert, mechanisms, bench,
 ):  # fmt: skip
     app.command()(_command)
 

@@ -31,6 +31,17 @@ def test_two_link_arm_has_khalils_base_parameters() -> None:
     assert found.gap > 1e10
 
 
+def test_a_dimension_that_is_negative_keeps_its_sign() -> None:
+    m = cd.Mechanism("2R", gravity=(0, -9.81, 0))
+    m.body("one", mass=1.0, com=(0.3, 0, 0), inertia=(0.01, 0.02, 0.02))
+    m.body("two", mass=1.0, com=(0.3, 0, 0), inertia=(0.01, 0.02, 0.02))
+    m.joint("shoulder", cd.Revolute(axis=(0, 0, 1)), m.ground, "one")
+    m.joint("elbow", cd.Revolute(axis=(0, 0, 1)), "one", "two", at=(-0.6, 0, 0))
+    found = cd.base_parameters(m.build())
+    assert found.names[0] == "one.mx + elbow.at.x two.mass"
+    assert found.combinations[0, found.parameters.index("two.mass")] == -0.6
+
+
 def test_without_gravity_the_first_moments_of_the_first_link_are_lost() -> None:
     m = cd.Mechanism("2R", gravity=(0, 0, 0))
     m.body("one", mass=1.0, com=(0.3, 0, 0), inertia=(0.01, 0.02, 0.02))

@@ -6,7 +6,36 @@ from __future__ import annotations
 from tests.mutants.mutant import Equivalent, Mutant, changes
 
 TESTS = "closed_form/test_equilibrium.py agreement/test_equilibrium.py product/test_equilibrium.py"
+IDENTIFIED = "identity/test_identification.py closed_form/test_base_parameters.py"
 MUTANTS: list[Mutant] = [
+    *changes(
+        "analysis/identification/standard_parameters.py", IDENTIFIED,
+        ("return np.concatenate([m, m * c, I_C + m * _steiner(c)], axis=-1)", "return np.concatenate([m, m * c, I_C], axis=-1)", "inertias are not about the body's origin"),
+        ("D[4:, 0] = _steiner(h) / m**2", "D[4:, 0] = -_steiner(h) / m**2", "the derivative by mass has a wrong sign"),
+    ),
+    *changes(
+        "analysis/identification/regressor.py", IDENTIFIED,
+        ("rest = value - np.einsum(\"...rp,...p->...r\", W, reference)", "rest = 0 * value", "known wrenches are lost"),
+        ("return np.einsum(\"...vr,...v->...r\", self.motions, forces)", "return forces[..., : self.motions.shape[-1]]", "drives of dependent joints are lost"),
+    ),
+    *changes(
+        "analysis/identification/base_parameters.py", IDENTIFIED,
+        ("sign = \"\" if table[found[0]] > 0 else \"-\"", "sign = \"\"", "a negative dimension has a wrong sign in the name"),
+        ("K * sizes[dropped] / sizes[kept][:, None]", "K", "coefficients are in units of the columns"),
+    ),
+    *changes(
+        "analysis/identification/nearest_physical.py", IDENTIFIED,
+        ("g[k] = -1 / (theta[k] - lower[k])", "g[k] = 1 / (theta[k] - lower[k])", "bounds of friction attract"),
+    ),
+    *changes(
+        "analysis/identification/estimate.py", IDENTIFIED,
+        ("return float(\"inf\")\n        return float(np.sqrt(max(weights", "pass\n        return float(np.sqrt(max(weights", "parameters told in combination only get an interval"),
+        ("row = np.tile(1 / spread, len(d.q))", "row = np.tile(0.5 / spread, len(d.q))", "intervals are too wide"),
+    ),
+    *changes(
+        "analysis/identification/excitation.py", IDENTIFIED,
+        ("most = np.minimum(most, limits.acceleration / np.abs(a).max(axis=1))", "most = most * 3", "limits of rates and accelerations are not kept"),
+    ),
     *changes(
         "analysis/balance.py", TESTS,
         ("return np.array([length_of(model) if unit == \"m/s\" else 1.0 for unit in units])", "return np.ones(model.nv)", "metres and radians weigh alike, however small the mechanism is"),

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
 COMMANDS = (
-    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace", "view",
-    "equations", "textbook", "convert", "mechanisms", "bench",
+    "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace",
+    "identify", "view", "equations", "textbook", "convert", "mechanisms", "bench",
 )  # fmt: skip
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
@@ -227,6 +227,31 @@ def test_inverse_kinematics_and_workspace(cardan: Cardan) -> None:
     assert far.returncode == 1 and "out of reach" in far.stdout
     assert cardan("workspace", *frame, "--samples", "100", "--plot", "reach.gif").returncode == 2
     assert "hold" in cardan("branches", "five_bar", "--joint", "A").stderr
+
+
+def test_identification_from_a_table(cardan: Cardan, tmp_path: Path) -> None:
+    """A pendulum twice as heavy as its model, from angles and torques over time; bad tables are told."""
+    t = np.linspace(0, 4, 400)
+    q = 0.8 * np.sin(2 * t) + 0.3 * np.cos(5 * t)
+    a = -3.2 * np.sin(2 * t) - 7.5 * np.cos(5 * t)
+    tau = 2 / 3 * a + 9.81 * np.sin(q)  # a rod of 2 kg and 1 m
+    rows = [f"{x},{y},{z}" for x, y, z in zip(t, q, tau, strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join(["time,q.A,tau.A", *rows]))
+    (tmp_path / "m.yaml").write_text(HEAD.replace("bodies", "gravity: [0, 0, -9.81]\nbodies") + PIVOT)
+    done = cardan("identify", "m.yaml", "data.csv", "--out", "found.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    found = {row["name"]: row["estimate"] for row in done.data["base"]}
+    assert np.allclose([found["rod.mz"], found["rod.Iyy"], found["rod.mx"]], [-1.0, 2 / 3, 0.0], atol=1e-5)
+    assert done.data["physical"] and "cardan" in (tmp_path / "found.yaml").read_text()
+    for text, words in (
+        ("time,q.A\n1,2", "there is no column of forces; name them tau.JOINT, such as tau.A"),
+        ("q.A,tau.A\n1,2\n2,x", "line 3, column tau.A: 'x' is not a number"),
+        ("q.A,tau.A\n1,2\n2,3", "the column time must rise over at least 6 samples"),
+        ("tau.A\n1", "there is no column q.A"),
+    ):
+        (tmp_path / "bad.csv").write_text(text)
+        done = cardan("identify", "m.yaml", "bad.csv")
+        assert done.returncode == 2 and words in " ".join(done.stderr.split()), done.stderr
 
 
 def test_convert_loses_nothing_to_yaml_and_says_what_to_urdf(cardan: Cardan, tmp_path: Path) -> None:

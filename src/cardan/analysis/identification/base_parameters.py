@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.analysis.identification.motions import freedoms
 from cardan.analysis.identification.random_motions import random_motions
 from cardan.analysis.identification.regressor import regressor
 from cardan.analysis.identification.standard_parameters import OF_BODY, StandardParameters, standard_parameters
@@ -153,7 +154,7 @@ def base_parameters(
 
 def _count(model: Model, standard: StandardParameters, of: str) -> int:
     """Number of states: some three equations for each parameter."""
-    rows = 1 if model.has_rows or "energy" in of else max(model.nv, 1)
+    rows = 1 if "energy" in of else max(freedoms(model), 1)
     return max(3 * standard.size // rows, 20)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from cardan.analysis.identification.base_parameters import BaseParameters, base_of, base_parameters
 from cardan.analysis.identification.motions import driven_rates
 from cardan.analysis.identification.nearest_physical import nearest_physical
+from cardan.analysis.identification.plots import plot_estimates
 from cardan.analysis.identification.pseudo_inertia import is_consistent
 from cardan.analysis.identification.regressor import Regressor, regressor
 from cardan.analysis.identification.standard_parameters import (
@@ -35,6 +36,7 @@ from cardan.model.model import Model
 from cardan.model.values import batch, counted, number
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
 TOLD_APART = 1e-7  # least part of a column of the data that others do not explain
@@ -104,6 +106,16 @@ class Identification:
 
         half = float(norm.ppf(0.5 + level / 2)) * self.base_std
         return np.stack([self.base_values - half, self.base_values + half], axis=-1)
+
+    def plot(
+        self, path: Any = None, *, truth: ArrayLike | None = None, size: Any = None, overwrite: bool = False
+    ) -> Figure:
+        """Draw base parameters with intervals of 95 %, nominal values, and with `truth` (parameters,) the true ones.
+
+        Each is divided by its largest value in the figure. With `path` the figure is written there.
+        """
+        true = None if truth is None else self.base.of(batch("plot", "truth", truth, len(self.names)))
+        return plot_estimates(self, true, size, path, overwrite)
 
     def _place(self, name: str) -> int:
         if name not in self.names:
@@ -297,11 +309,7 @@ class _Task:
         nv, active = self.model.nv, self.data.active
         if noise is None:
             return np.ones(nv)
-        given = (
-            batch("identify", "noise", noise)
-            if np.ndim(noise) == 0
-            else batch("identify", "noise", noise, np.shape(noise)[-1])
-        )
+        given = batch("identify", "noise", noise)
         if given.ndim > 1 or given.shape not in ((), (nv,), (int(active.sum()),)):
             raise InputError(
                 f"identify: noise must be one number or one for each of {int(active.sum())} measured coordinates, got "
@@ -380,10 +388,11 @@ class _Task:
         return bool((theta[: 10 * len(self.standard.bodies) : 10] > 0).all())
 
     def _noise_of_motion(self, noise: Any) -> NDArray[Any]:
+        """Standard deviations (nv,) of the accelerations; ones if they are to be found."""
         if noise is None:
             return np.ones(self.model.nv)
-        given = np.asarray(noise, dtype=float)
-        if given.shape not in ((), (self.model.nv,)) or not np.isfinite(given).all() or not (given > 0).all():
+        given = batch("identify", "noise", noise)
+        if given.shape not in ((), (self.model.nv,)) or not (given > 0).all():
             raise InputError(f"identify: noise of accelerations must be above 0, one or {self.model.nv} of them")
         return np.broadcast_to(given, self.model.nv)
 
@@ -452,7 +461,7 @@ class _Task:
         self, base: BaseParameters, beta: NDArray[Any], C: NDArray[Any], theta: NDArray[Any], left: NDArray[Any],
         sigma: NDArray[Any], rows: tuple[str, ...],
     ) -> Identification:  # fmt: skip
-        told = self._sentences(base)
+        told = (*self._unphysical(base, beta, C, theta), *self._sentences(base))
         bodies = theta[: 10 * len(self.standard.bodies)].reshape(-1, 10)
         consistent = bool(np.all(is_consistent(bodies)))
         covariance = None
@@ -468,32 +477,44 @@ class _Task:
         )  # fmt: skip
 
     def _sentences(self, base: BaseParameters) -> tuple[str, ...]:
-        """What the data do not say that the mechanism could."""
+        """What the data do not say, first that which another motion would."""
         names = (*(self.model.bodies[b].name for b in self.standard.bodies), *self.standard.numbers)
         whole = base_parameters(self.model, driven=self.driven, parameters=names, formulation=self.formulation)
         told = []
-        lost = [name for name in whole.independent if name in base.without_influence]
-        if lost:
-            told.append(
-                f"the data do not depend on {', '.join(lost)}: the motion does not excite them; measure another one "
-                "(cd.excitation)"
-            )
-        mixed = [
-            text
-            for text, row in zip(base.names, base.combinations, strict=True)
-            if np.linalg.norm(row - whole.combinations.T @ np.linalg.lstsq(whole.combinations.T, row, rcond=None)[0])
-            > 1e-6 * np.linalg.norm(row)
-            or (len(base) + len(lost) < len(whole) and np.count_nonzero(row[list(whole.columns)]) > 1)
-        ]
-        if len(base) + len(lost) < len(whole) and mixed:
-            told.append(f"the data cannot tell these apart, only their combinations: {'; '.join(mixed)}")
+        if len(base) < len(whole):
+            parts = base.combinations[:, list(whole.columns)]  # the data's combinations of the mechanism's
+            used = np.abs(parts) > 1e-6 * np.abs(parts).max()
+            lost = [name for name, some in zip(whole.names, used.any(axis=0), strict=True) if not some]
+            if lost:
+                told.append(
+                    f"the data do not depend on {'; '.join(lost)}: the motion does not excite them; measure another "
+                    "one (cd.excitation)"
+                )
+            mixed = [text for text, row in zip(base.names, used, strict=True) if row.sum() > 1]
+            if mixed:
+                told.append(
+                    f"the data cannot tell these apart, only their combinations: {'; '.join(mixed)}; measure a motion "
+                    "that does (cd.excitation)"
+                )
         if base.only_in_combination:
             told.append(
-                f"of the mechanism itself, forces tell only in combination: {', '.join(base.only_in_combination)}"
+                f"of the mechanism itself, forces tell only in combination: {', '.join(whole.only_in_combination)}"
             )
         if whole.without_influence:
             told.append(f"without influence: {', '.join(whole.without_influence)}")
         return tuple(told)
+
+    def _unphysical(self, base: BaseParameters, beta: NDArray[Any], C: NDArray[Any], theta: NDArray[Any]) -> list[str]:
+        """A sentence where the data ask for parameters that no mass distribution has."""
+        off, std = np.abs(base.of(theta) - beta), np.sqrt(np.diag(C))
+        size = np.abs(base.combinations) @ self.scale
+        if self.prior is not None or not ((off > 4 * std) & (off > 1e-6 * size)).any():
+            return []
+        k = int(np.argmax(off / np.maximum(std, 1e-12 * size)))
+        return [
+            f"no mass distribution fits the data: they ask for {base.names[k]} = {beta[k]:.4g} +- {2 * std[k]:.2g}, "
+            f"the nearest physical value is {base.of(theta)[k]:.4g}; check signs, units and what else acts"
+        ]
 
 
 def _rows(W: NDArray[Any]) -> NDArray[Any]:

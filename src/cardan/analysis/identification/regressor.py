@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.analysis.identification.motions import Motions, free_motions
-from cardan.analysis.identification.standard_parameters import standard_parameters
+from cardan.analysis.identification.standard_parameters import StandardParameters, standard_parameters
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.dynamics import inverse_dynamics as written_inverse_dynamics
 from cardan.formulation.formulation import Formulation
@@ -124,6 +124,9 @@ def regressor(
     at = standard.reference(model)
     found = QUANTITIES[of](at, state, formulation_of(at, formulation), threads)
     W, value = found["parameters"][..., standard.columns], found.value
+    if standard.declared:
+        again = QUANTITIES[of](standard.doubled(at), state, formulation_of(at, formulation), threads)
+        _require_linear(standard, W, again["parameters"][..., standard.columns])
     if of in SCALARS:
         W, value = W[..., None, :], value[..., None]
     rows, motions = ROWS[of](model), None
@@ -139,6 +142,18 @@ def regressor(
 
 
 EPS = float(np.finfo(float).eps)
+
+
+def _require_linear(standard: StandardParameters, W: NDArray[Any], again: NDArray[Any]) -> None:
+    """Refuse a user's number that is called linear and is not: its column depends on its value."""
+    off = np.abs(W - again)
+    bad = off > 1e-9 * np.maximum(np.abs(W), np.abs(again)) + 1e-12
+    if bad.any():
+        k = next(k for k in standard.declared if bad[..., k].any())
+        raise InputError(
+            f"regressor: {standard.names[k]} is declared linear (cd.Field), but its column depends on its own value; "
+            "declare it without linear=True"
+        )
 
 
 def _require_batch(model: Model, state: dict[str, NDArray[Any]]) -> None:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
+from cardan.lazy import cached_property
 from cardan.model.body import Body
 from cardan.model.memory import Slot
 from cardan.model.model import Model
@@ -97,6 +97,25 @@ class StandardParameters:
         """The free model where derivatives by its parameters are those by the standard ones."""
         p = np.array(self._values(model))
         p[..., self.columns[: 10 * len(self.bodies)]] = np.tile(REFERENCE, len(self.bodies))
+        return self.model._bound(p)
+
+    @cached_property
+    def declared(self) -> list[int]:
+        """Places among the parameters of numbers whose kind of element a user declared, and called linear."""
+        kinds = {force.name: force.kind for force in self.model.forces}
+        found: list[int] = []
+        k = 10 * len(self.bodies)
+        for name in self.numbers:
+            size, kind = self.model.parameters[name].size, kinds.get(name.rpartition(".")[0])
+            found += range(k, k + size) if kind is not None and not kind.is_own else ()
+            k += size
+        return found
+
+    def doubled(self, at: Model) -> Model:
+        """A model as from `reference`, with these numbers twice as large, and one more."""
+        assert at.values is not None
+        p, own = np.array(at.values), [self.columns[k] for k in self.declared]
+        p[..., own] = 2 * p[..., own] + 1
         return self.model._bound(p)
 
     def standard_at_reference(self, model: Model) -> NDArray[Any]:
