@@ -1,4 +1,4 @@
-"""Write the figures of docs/pictures.md and docs/workspace.md: `python docs/make_pictures.py`."""
+"""Write the figures of docs/pictures.md, docs/workspace.md and docs/synthesis.md: `python docs/make_pictures.py`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def main() -> None:
     kinematics()
     catalogue()
     equilibria()
+    synthesis()
 
 
 def four_bar() -> None:
@@ -59,6 +60,20 @@ def kinematics() -> None:
     """Branches of a linkage over its driven coordinate, and where a point can be."""
     write("four-bar-branches", cd.branches(CATALOGUE["four_bar"]().build(), "D", output="A").plot())
     write("five-bar-workspace", cd.workspace(CATALOGUE["five_bar"]().build(), "left link", point=(0.7, 0, 0)).plot())
+
+
+def synthesis() -> None:
+    """A coupler curve through nine points."""
+    angles = np.linspace(0, 2 * np.pi, 9, endpoint=False)
+    points = np.stack([0.1 + 0.25 * np.cos(angles), 0.6 + 0.12 * np.sin(angles), 0 * angles], axis=-1)
+    names = ("B.at", "C.at", "C.child_at", "D.at")
+    found = cd.synthesise(
+        CATALOGUE["four_bar"]().build().free("A.at", *names), cd.Target("coupler", position=points, along="xy"),
+        input="A", free_point=True, along={"B.at": "x", "C.at": "x", "C.child_at": "x"}, motion="turn",
+        transmission={("coupler", "rocker"): np.radians(35)}, starts=48,
+        bounds={"B.at": (0.1, 2), "C.at": (0.1, 2), "C.child_at": (0.1, 2), "A.at": (-1, 1), "D.at": (-2, 2)},
+    )  # fmt: skip
+    write("coupler-curve", found.plot())
 
 
 def particles() -> None:

@@ -20,6 +20,7 @@ from cardan.commands.kinematics import branches, ik, workspace
 from cardan.commands.linear import linearise, modes
 from cardan.commands.output import say_error
 from cardan.commands.simulate import simulate
+from cardan.commands.synthesis import balance, synthesise
 from cardan.commands.textbook import textbook
 from cardan.commands.view import view
 from cardan.errors import CardanError, EquilibriumError, SimulationError
@@ -85,8 +86,8 @@ def demo() -> None:
 
 
 for _command in (
-    demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, view, equations, textbook,
-    convert, mechanisms, bench,
+    demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, synthesise, balance, view,
+    equations, textbook, convert, mechanisms, bench,
 ):  # fmt: skip
     app.command()(_command)
 
