@@ -112,8 +112,8 @@ def synthesise(
         return
     rows = [
         {"values": {name: x.tolist() for name, x in s.values.items()}, "points": s.points.tolist(),
-         "offsets": s.offsets, "rms": s.rms, "position_error": s.position_error.tolist(), "angle_error": s.angle_error.tolist(),
-         "converged": s.converged, "defect": s.defect, "q": s.q.tolist()}
+         "offsets": s.offsets, "rms": s.rms, "position_error": s.position_error.tolist(),
+         "angle_error": s.angle_error.tolist(), "converged": s.converged, "defect": s.defect, "q": s.q.tolist()}
         for s in found.solutions
     ]  # fmt: skip
     facts = {"model": model.name, "starts": found.starts, "failures": found.failures, "solutions": rows}
