@@ -24,6 +24,7 @@ def main() -> None:
     spatial()
     particles()
     kinematics()
+    linear()
     catalogue()
     equilibria()
     synthesis()
@@ -58,7 +59,9 @@ def spatial() -> None:
 
 def kinematics() -> None:
     """Branches of a linkage over its driven coordinate, and where a point can be."""
-    write("four-bar-branches", cd.branches(CATALOGUE["four_bar"]().build(), "D", output="A").plot())
+    found = cd.branches(CATALOGUE["four_bar"]().build(), "D", output="A")
+    write("four-bar-branches", found.plot())
+    write("four-bar-dead-points", found.draw(0, size=(4.0, 3.2)))
     write("five-bar-workspace", cd.workspace(CATALOGUE["five_bar"]().build(), "left link", point=(0.7, 0, 0)).plot())
 
 
@@ -82,6 +85,21 @@ def particles() -> None:
     write(
         "particles", example["multibranch"]().build(cut=example["CUT"]).draw(particles=True, names=True, centres=False)
     )
+
+
+def linear() -> None:
+    """A mode shape, and eigenvalues over a speed; of docs/linear.md."""
+    example = runpy.run_path(str(FIGURES.parents[1] / "examples" / "11_modes_of_a_beam.py"))
+    write("mode-beam", cd.modes(example["cantilever"](8)).draw(1, centres=False, scale=False))
+    m = cd.Mechanism("governor")
+    m.body("arm", mass=1.0, inertia=(1, 1, 1))
+    m.body("bob", mass=1.0, com=(0, 0, -0.5))
+    m.joint("spin", cd.Revolute(axis=(0, 0, 1)), "ground", "arm")
+    m.joint("tilt", cd.Revolute(axis=(0, 1, 0)), "arm", "bob")
+    m.friction("hinge", "tilt", viscous=0.2)
+    speeds = np.linspace(0, 8, 81)
+    governor = cd.modes(m.build(), (np.zeros(2), np.stack([speeds, 0 * speeds], axis=1)))
+    write("root-locus", governor.root_locus(speeds, label="speed [rad/s]"))
 
 
 def catalogue() -> None:

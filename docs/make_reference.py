@@ -19,6 +19,7 @@ GROUPS = {
     "coriolis_matrix joint_wrenches equations Symbols javascript check",
     "Derivatives": "Derivatives Sensitivity jvp vjp weighted_hessian independent_coordinates "
     "compile CompiledFunction jax_function jax_simulate torch_function torch_simulate casadi_function",
+    "Linear models": "linearise LinearModel modes Modes Mode",
     "Loops": "assemble reactions undetermined_reactions redundancy Redundancy actuation Actuation constraint_residual "
     "constraint_jacobian multipliers condition Constraint RowTable RowLabel Law",
     "Planar mechanisms": "is_planar in_plane particles rod_particles Particles ParticleSystem Particle",

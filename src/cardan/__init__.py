@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from cardan.analysis.branches import Branch, Branches, SingularPosition, branches, positions
     from cardan.analysis.continuation import EquilibriumPath, equilibrium_path
     from cardan.analysis.equilibrium import Equilibrium, equilibrium
+    from cardan.analysis.identification.base_parameters import BaseParameters, base_parameters
+    from cardan.analysis.identification.estimate import Identification, identify
+    from cardan.analysis.identification.excitation import Excitation, excitation
+    from cardan.analysis.identification.regressor import Regressor, regressor
     from cardan.analysis.inverse_kinematics import InverseKinematics, inverse_kinematics
     from cardan.analysis.linear_model import LinearModel
     from cardan.analysis.linearise import linearise
@@ -166,6 +170,10 @@ _LAZY = {
         "analysis.continuation": "EquilibriumPath equilibrium_path",
         "analysis.equilibrium": "Equilibrium equilibrium",
         "analysis.branches": "Branch Branches SingularPosition branches positions",
+        "analysis.identification.base_parameters": "BaseParameters base_parameters",
+        "analysis.identification.estimate": "Identification identify",
+        "analysis.identification.excitation": "Excitation excitation",
+        "analysis.identification.regressor": "Regressor regressor",
         "analysis.inverse_kinematics": "InverseKinematics inverse_kinematics",
         "analysis.manipulability": "Manipulability manipulability transmission_angle",
         "analysis.synthesis.counterbalance": "Balance Counterweight balance shaking_wrench steady_motion",
@@ -222,28 +230,29 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
-    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "Branch", "Branches", "CardanError",
-    "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives", "DormandPrince", "Equilibrium",
-    "EquilibriumError", "EquilibriumPath", "Event", "EventRecord", "Field", "FileError", "ForceKind", "Formulation",
-    "Free", "Gear", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "InverseKinematics",
-    "JointData", "JointType", "Kind", "Law", "LinearModel", "LoopError", "Manipulability", "Mechanism", "Mode", "Model",
-    "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic",
-    "Redundancy", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler",
-    "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition", "SobolIndices", "SpatialParticles",
-    "Spherical", "State", "Store", "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory",
-    "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force",
-    "add_formulation", "add_joint", "add_method", "assemble", "balance", "bias_force", "body_accelerations",
-    "body_poses", "body_twists", "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check",
-    "compile", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations",
-    "equilibrium", "equilibrium_path", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
-    "gravity_force", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics", "inverse_kinematics",
-    "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes",
-    "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load", "load_mechanism", "load_run", "manipulability",
-    "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo", "multipliers", "page", "particles",
-    "particles_in_space", "plus", "positions", "potential_energy", "power", "rates", "reactions", "redundancy",
-    "rod_particles", "save", "set_threads", "shaking_wrench", "simulate", "sobol_indices", "steady_motion",
-    "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook", "torch_function", "torch_simulate",
-    "transmission_angle", "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
+    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
+    "CardanError", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives", "DormandPrince",
+    "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError",
+    "ForceKind", "Formulation", "Free", "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator",
+    "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "Law", "LinearModel", "LoopError",
+    "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem",
+    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable",
+    "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition",
+    "SobolIndices", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Synthesis", "SynthesisSolution",
+    "Target", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation",
+    "add_force", "add_formulation", "add_joint", "add_method", "assemble", "balance", "base_parameters", "bias_force",
+    "body_accelerations", "body_poses", "body_twists", "branches", "casadi_function", "center_of_mass",
+    "centroidal_momentum", "check", "compile", "condition", "constraint_jacobian", "constraint_residual",
+    "coriolis_matrix", "draw", "equations", "equilibrium", "equilibrium_path", "excitation", "forward_dynamics",
+    "four_particles", "frame_pose", "get_threads", "gravity_force", "identify", "in_plane", "independent_coordinates",
+    "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript",
+    "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load",
+    "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo",
+    "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates",
+    "reactions", "redundancy", "regressor", "rod_particles", "save", "set_threads", "shaking_wrench", "simulate",
+    "sobol_indices", "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook",
+    "torch_function", "torch_simulate", "transmission_angle", "undetermined_reactions", "view", "vjp",
+    "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

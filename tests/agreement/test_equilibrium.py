@@ -24,6 +24,7 @@ def test_formulations_agree_on_a_redundant_linkage_with_a_spring_and_on_its_stea
     rest, turning = found["spatial"]
     assert rest.is_stable and not rest.neutral and rest.residual < 1e-12
     assert np.abs(cd.forward_dynamics(model, rest.q, rest.v)).max() < 1e-11
+    assert np.abs(cd.constraint_jacobian(model, turning.q) @ turning.v).max() < 1e-13 and turning.v[0] == 2.0
     assert np.abs(cd.forward_dynamics(model, turning.q, turning.v, turning.tau) - turning.a).max() < 1e-10
     for rest_too, turning_too in found.values():
         assert np.abs(rest_too.q - rest.q).max() < 1e-12

@@ -50,6 +50,13 @@ def test_two_link_arm_has_both_elbows_and_stops_at_the_circles() -> None:
     assert np.allclose(cd.frame_pose(arm(2), far.q, "tip")[:, :2, 3], [[1.02, 1.36], [0.18, 0.24]], atol=1e-6)
     assert "out of reach" in far.why(0) and "0 of 2 targets" in str(far)
 
+    # a batch of points to look at beside one position: the second link points along the line to them
+    points = np.array([[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [2.0, 2.0, 0.0]])
+    eye = cd.Target("link1", look_at=points, axis=[1, 0, 0], weight=2.0)
+    seen = cd.inverse_kinematics(arm(2), [eye, cd.Target("link1", position=[0.6, 0.8, 0.0])])
+    way = points - [0.6, 0.8, 0.0]
+    assert seen.reached.all() and np.allclose(seen.q.sum(axis=1), np.arctan2(way[:, 1], way[:, 0]))
+
 
 def test_priorities_limits_and_what_is_preferred() -> None:
     """A target never yields to a later one; a limit holds back and is named; freedom left is used as asked."""
@@ -72,6 +79,10 @@ def test_priorities_limits_and_what_is_preferred() -> None:
     J = cd.jacobian(model, near.q, "tip", axes="ground")[3:5]
     along = np.linalg.svd(J)[2][2]
     assert near.reached and abs(along @ (near.q - q0)) < 1e-4
+    narrow = cd.inverse_kinematics(
+        model, cd.Target("tip", position=[1.2, 0.6, 0.0]), q0, prefer="near", starts=6, tolerance=1e-12
+    )
+    assert narrow.reached and np.abs(narrow.q - near.q).max() < 1e-4
     sampled = cd.inverse_kinematics(model, {"tip": [1.2, 0.6, 0.0]}, all=True, starts=50)
     assert sampled.solutions is not None
     turns = (sampled.solutions[0] - q0 + np.pi) % (2 * np.pi) - np.pi
@@ -122,6 +133,7 @@ def test_a_limit_inside_a_loop() -> None:
         (cd.Target("tip"), {}, "nothing is asked"),
         (cd.Target("tip", orientation=2 * np.eye(3)), {}, "orthonormal"),
         (cd.Target("tip", direction=[0, 0, 0]), {}, "zero"),
+        (cd.Target("tip", look_at=[1e200, 0, 0]), {}, "in metres"),
         (cd.Target("ground", position=[0, 0, 0]), {}, "cannot move"),
         (cd.Target("tip", position=[1, 0, 0], along="xw"), {}, "ground axes"),
         ({"tip": [1, 0, 0]}, {"limits": {"joint0": (1, -1)}}, "not below"),

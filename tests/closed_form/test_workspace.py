@@ -52,8 +52,21 @@ def test_branches_of_a_crank_rocker() -> None:
     assert np.abs(radii[:, 0] - np.abs(slope)).max() < 1e-10
     with pytest.raises(cd.InputError, match="3 driven rates for 1 freedom"):
         cd.manipulability(model, q, "rocker", joints=["A", "B", "D"])
+
+
+def test_singular_positions_of_a_five_bar() -> None:
+    """Links in line: type II, the cranks lose control of C. Cranks in line with links: type I, C cannot move."""
+    model = five_bar().build()  # base 0.8, cranks 0.5, links 0.7
+    a = np.arccos(-0.6)  # 0.8 - 2 * 0.5 cos(a) = 2 * 0.7
+    inline = cd.assemble(model, [a, np.pi - a, -a, a], hold=["A", "E"])[0]
+    reach = np.arccos((0.8**2 + 1.2**2 - 1.2**2) / (2 * 0.8 * 1.2))  # both sides straight: an isosceles triangle
+    folded = cd.assemble(model, [reach, np.pi - reach, 0.0, 0.0], hold=["A", "E"])[0]
+    q = np.stack([cd.assemble(model)[0], inline, folded])
+    found = cd.manipulability(model, q, "left link", joints=["A", "E"], point=(0.7, 0, 0))
+    assert found.singular.tolist() == ["", "type II", "type I"]
+    assert np.isinf(found.radii[1, 0]) and np.allclose(found.radii[2], 0.0, atol=1e-7)
     with pytest.raises(cd.InputError, match="has 2 freedoms, not one; hold"):
-        cd.branches(five_bar().build(), "A")
+        cd.branches(model, "A")
 
 
 def test_slider_crank_and_parallelogram() -> None:
@@ -67,7 +80,7 @@ def test_slider_crank_and_parallelogram() -> None:
     model = four_bar(crank=0.4, coupler=1.0, rocker=0.4).build()
     found = cd.branches(model, "A", output="D", samples=5, starts=8)
     assert len(found) == 2 and {s.kind for s in found.singular} == {"branch point"}
-    assert np.allclose(np.cos(sorted(s.input for s in found.singular)), [1, -1], atol=1e-9)
+    assert np.allclose(sorted(np.cos(s.input) for s in found.singular), [-1, 1], atol=1e-9)
     straight = min(found.branches, key=lambda b: np.abs(np.exp(1j * (b.input - b.output)) - 1).max())
     assert np.abs(np.exp(1j * (straight.input - straight.output)) - 1).max() < 1e-9  # the parallel one of the two
 

@@ -247,6 +247,17 @@ REFUSED: dict[str, tuple[Callable[[cd.Model, dict[str, Any]], Any], str]] = {
     "a number that is not free": (
         lambda m, x: cd.forward_dynamics(m, **x, by="rod.mass"), r"not free: ask model.free\('rod.mass'\)",
     ),
+    "complex rates": (
+        lambda m, x: cd.jvp(m, "mass_matrix", {"q": x["q"]}, {"q": 1j * x["v"]}), "array of real numbers",
+    ),
+    "no weights": (lambda m, x: cd.vjp(m, "mass_matrix", {"q": x["q"]}, None, by="q"), "array of real numbers, got None"),
+    "a coordinate twice": (
+        lambda m, x: cd.forward_dynamics(m, **x, by="q", chart="independent: {0}, {0}".format(m.joint_names[0])),
+        "chart names a coordinate twice",
+    ),
+    "an array of unknown names": (
+        lambda m, x: cd.forward_dynamics(m, **x, by=np.array(["q", "w"])), "by='w' is not one of its inputs",
+    ),
     "a set": (lambda m, x: cd.forward_dynamics(m, **x, by={"q"}), "by must be a name or several"),
     "an array that is read only": (
         lambda m, x: cd.forward_dynamics(m, **x, by="q", out=(None, np.broadcast_to(0.0, (2, 2)))), "cannot be written",
@@ -383,6 +394,20 @@ def test_by_dimensions_through_assembly() -> None:
             closed = cd.assemble(other, q, hold=[*cd.independent_coordinates(model)], tolerance=1e-14)[0]
             ends.append(cd.body_poses(other, closed))
         close(found["parameters"][..., k], (ends[0] - ends[1]) / (2 * h), 1e-7)
+
+
+def test_a_length_that_redundant_rows_do_not_allow_is_told() -> None:
+    """Three equal cranks: another length of one locks them, of all three does not."""
+    free = mechanisms.parallelogram().build().free("B1.at", "B2.at", "B3.at")
+    q, p, h = cd.assemble(free, tolerance=1e-14)[0], free.parameters.nominal, 1e-5
+    with pytest.warns(RuntimeWarning, match=r"follows a change of B1.at\[0\], B2.at\[0\], B3.at\[0\] alone: redundant"):
+        found = cd.body_poses(free, q, by="parameters", chart="independent")
+    ends = []
+    for s in (1, -1):
+        other = free._bound(p + s * h * np.tile([1.0, 0, 0], 3))
+        closed = cd.assemble(other, q, hold=[*cd.independent_coordinates(free)], tolerance=1e-14)[0]
+        ends.append(cd.body_poses(other, closed))
+    close(found["parameters"][..., ::3].sum(axis=-1), (ends[0] - ends[1]) / (2 * h), 1e-7)
 
 
 def test_a_dead_point_has_no_derivative_by_what_does_not_determine_it() -> None:

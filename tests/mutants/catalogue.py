@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.mutants import algebra, formulation, functions, integrate, machines, model, structure, textbook
+from tests.mutants import algebra, analysis, formulation, functions, integrate, machines, model, structure, textbook
 from tests.mutants.mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
 MUTANTS: list[Mutant] = [
     mutant
-    for room in (algebra, formulation, structure, functions, integrate, machines, model, textbook)
+    for room in (algebra, formulation, structure, functions, integrate, machines, model, textbook, analysis)
     for mutant in room.MUTANTS
 ]  # fmt: skip
 

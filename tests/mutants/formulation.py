@@ -85,6 +85,13 @@ MUTANTS: list[Mutant] = [
         ("b.f, b.n = b.f - b.fx, b.n - b.nx", "b.f, b.n = b.f - b.fx, b.n", "moments of wrenches left out"),
     ),
     *changes(
+        "formulation/linear.py", "identity/test_linear.py closed_form/test_linear.py",
+        ("rest = along(model, rate, inputs, {\"q\": dq, **with_p})", "rest = along(model, rate, inputs, with_p)", "dependent rates do not follow the coordinates"),
+        ("dv[:, n : 2 * n] = dv[:, n : 2 * n] + dq[:, :n]", "dv[:, n : 2 * n] = dv[:, n : 2 * n] - dq[:, :n]", "unit rates move the mechanism backwards"),
+        ("- rate @ dq))", "))", "changes of coordinates do not turn with their axes"),
+        ("kept.gamma - kept.J @ a0)", "kept.gamma)", "rows do not turn with the mechanism"),
+    ),
+    *changes(
         "formulation/points/rows.py", "closed_form/test_symbols.py::test_pendulum_as_points",
         ("link.inertia / link.line.length**2 * d.T @ d", "link.inertia / link.line.length * d.T @ d", "mass matrix of points: inertia over the length, not its square"),
     ),

@@ -200,6 +200,7 @@ def test_torch_derivatives_are_those_of_the_kernels(torch: Any) -> None:
             np.testing.assert_allclose(mine.detach(), theirs, rtol=1e-11, atol=1e-11)
     assert torch.autograd.gradcheck(f, x, check_forward_ad=True)
     assert torch.autograd.gradgradcheck(f, x)  # double backward
+    assert torch.autograd.gradcheck(cd.torch_function(model, "kinetic_energy"), (x[0], x[1], x[3]))  # a scalar
 
 
 def test_torch_vmap_is_a_batch(torch: Any) -> None:

@@ -218,18 +218,15 @@ def test_equations_as_text_latex_and_json(cardan: Cardan) -> None:
     assert data["symbols"]["m"] == {"meaning": "mass of rod", "value": 1.0, "unit": "kg"}
 
 
-def test_inverse_kinematics_and_workspace(cardan: Cardan, tmp_path: Path) -> None:
-    """A five-bar reaches a point in four ways; out of reach is status 1; pictures are written."""
+def test_inverse_kinematics_and_workspace(cardan: Cardan) -> None:
+    """A five-bar reaches a point in four ways; out of reach is status 1; wrong input is a sentence."""
     frame = ("five_bar", "--frame", "left link", "--point", "700mm,0,0")
     done = cardan("ik", *frame, "--position", "0.4,0.5,0", "--all", "--json")
     assert done.returncode == 0 and len(done.data["solutions"]) == 4
     far = cardan("ik", *frame, "--position", "0.4,5,0")
     assert far.returncode == 1 and "out of reach" in far.stdout
-    assert cardan("workspace", *frame, "--samples", "100", "--plot", "reach.png").returncode == 0
-    assert cardan("branches", "five_bar", "--joint", "A").returncode == 2
-    done = cardan("branches", "five_bar", "--joint", "A", "--hold", "E", "--plot", "branches.svg", "--json")
-    assert {row["kind"] for row in done.data["singular"]} == {"type II"}
-    assert (tmp_path / "reach.png").stat().st_size and (tmp_path / "branches.svg").stat().st_size
+    assert cardan("workspace", *frame, "--samples", "100", "--plot", "reach.gif").returncode == 2
+    assert "hold" in cardan("branches", "five_bar", "--joint", "A").stderr
 
 
 def test_synthesis_and_balance(cardan: Cardan, tmp_path: Path) -> None:

@@ -142,6 +142,14 @@ def test_aliases_and_wrong_requests_are_told() -> None:
         f.bind(q, v)
     with pytest.raises(cd.UnknownNameError, match="forward_dynamics"):
         cd.compile(model, "forward_dynamic")
+    by = cd.compile(model, "forward_dynamics", by="q")
+    for out, message in [
+        (5, "with by=, out must be 2 arrays, the value's first, got 5"),
+        ((None, np.zeros((3, 3), int)), "forward_dynamics, a_q: out has dtype int64, which cannot hold float64"),
+        ((frozen, None), r"forward_dynamics, a: out must be an array of shape \(3,\) that can be written to"),
+    ]:
+        with pytest.raises(cd.InputError, match=message):
+            by(q, v, np.zeros(3), out=out)
     with pytest.raises(cd.InputError, match="chart='independent' is not one kernel"):
         cd.compile(model, "forward_dynamics", by="q", chart="independent")
 

@@ -10,7 +10,8 @@ the accelerations are those that the constraints ask for, nothing else accelerat
 
 Constraint rows may be redundant: directions and multipliers come from a singular value decomposition of all rows.
 `W` are the directions in which coordinates that are not held can move, `Y` those in which neither constraints nor
-unknown drives do work. Both are orthonormal, so that `F = Y^T r` is what is left of the forces, whatever the basis.
+unknown drives do work. Both are orthonormal where lengths are measured by the mechanism's own (`D`, 1 for angles), so
+that `F = Y^T r`, in N m, is what is left of the forces, whatever the basis and the unit of length.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.algebra.free_number import nominal
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.derivative import PARAMETERS
 from cardan.formulation.dynamics import inverse_dynamics, parts_at, time_of, time_port
@@ -27,6 +29,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity, port_shape
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.derivatives import with_derivatives
+from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import time_argument, tree_kernel
@@ -35,6 +38,7 @@ from cardan.structure.rows import row_sizes
 RANK = 1e-9  # of the largest singular value of the rows: smaller ones are zero
 CLOSED, ROUNDING = 1e-11, 3e-15  # gaps relative to the mechanism's size: a step is refused, a loop is closed
 CLOSING_STEPS = 12
+_LENGTH: Slot[None, float] = Slot("the mechanism's length")
 
 
 def balance(model: Model, formulation: Formulation, moving: bool) -> Quantity:
@@ -156,20 +160,46 @@ def _sum(x: np.ndarray, units: list[np.ndarray], size: int) -> np.ndarray:
     return x @ np.array(units).reshape(len(units), size)
 
 
+def length_of(model: Model) -> float:
+    """The largest length that a mechanism has in its parts, m; 1 where it has none."""
+
+    def measure() -> float:
+        home, lengths = model.unbound, [0.0]
+        for link in home.tree.links:
+            lengths += [float(np.linalg.norm(nominal(x))) for x in (link.r, link.com)]
+        for joint in home.joints:
+            lengths += [float(np.linalg.norm(nominal(at.position))) for at in (joint.at, joint.child_at)]
+        for force in home.forces:
+            own = [force.numbers[name] for name, number in force.kind.fields.items() if number.unit == "m"]
+            lengths += [float(np.linalg.norm(nominal(x))) for x in own if x.size in (1, 3)]
+        return max(lengths) or 1.0
+
+    return _LENGTH.find(model, None, measure)
+
+
+def displacement_sizes(model: Model) -> np.ndarray:
+    """`D` (nv,): 1 for angles, the mechanism's length, m, for lengths."""
+    units = [unit for link in model.tree.links for unit in link.kind.v_units]
+    return np.array([length_of(model) if unit == "m/s" else 1.0 for unit in units])
+
+
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Null space and pseudo-inverse of rows (n, m, nv): `null` (n, nv, k), zero columns where a system has fewer."""
+    """Null space and pseudo-inverse of rows (n, m, nv): `null` (n, nv, k), zero columns where a system has fewer.
+
+    Both are by displacements measured by `D` (nv,): `null / D` is orthonormal, `inverse` gives the smallest of them.
+    """
 
     null: np.ndarray
     inverse: np.ndarray
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> Directions:
+    def of(cls, rows: np.ndarray, D: np.ndarray) -> Directions:
         """Decompose the rows."""
         count, m, nv = rows.shape
         if m == 0 or nv == 0:
-            return cls(np.broadcast_to(np.eye(nv), (count, nv, nv)), np.zeros((count, nv, m)))
-        U, s, Vt = np.linalg.svd(np.nan_to_num(rows, posinf=0.0, neginf=0.0))
+            return cls(np.broadcast_to(np.diag(D), (count, nv, nv)), np.zeros((count, nv, m)))
+        U, s, Vt = np.linalg.svd(np.nan_to_num(rows * D, posinf=0.0, neginf=0.0))
         padded = np.zeros((count, nv))
         padded[:, : s.shape[1]] = s
         is_null = padded <= RANK * np.maximum(s[:, :1], 1e-300)
@@ -178,7 +208,14 @@ class Directions:
         r = s.shape[1]
         scaled = np.where(is_null[:, :r], 0.0, 1.0 / np.where(is_null[:, :r], 1.0, s))
         inverse = np.swapaxes(Vt[:, :r], 1, 2) * scaled[:, None, :] @ np.swapaxes(U[:, :, :r], 1, 2)
-        return cls(null, inverse)
+        return cls(D[:, None] * null, D[:, None] * inverse)
+
+
+def _moving(directions: Directions, held: tuple[int, ...], nl: int) -> np.ndarray:
+    """The pseudo-inverse (n, nv, nl) of constraint rows, after which held ones come: these do not move at all."""
+    inverse = np.array(directions.inverse[:, :, :nl])
+    inverse[:, list(held)] = 0.0
+    return inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,27 +283,29 @@ def point_at(task: Task, q: np.ndarray, x: np.ndarray) -> Point:
     """The balance at closed configurations `q` (n, nq) and unknowns `x` (n, changes)."""
     model, n, nl = task.model_at(x), len(q), len(task.model.rows)
     v, a, lam = np.zeros((n, model.nv)), np.zeros((n, model.nv)), np.zeros((n, nl))
-    scale = row_sizes(model)[:, None]
-    held, driven = (np.broadcast_to(np.eye(model.nv)[list(k)], (n, len(k), model.nv)) for k in (task.held, task.driven))
+    scale, D = row_sizes(model)[:, None], displacement_sizes(model)
+    held, driven = (
+        np.broadcast_to((np.eye(model.nv) / D)[list(k)], (n, len(k), model.nv)) for k in (task.held, task.driven)
+    )
     if task.moving:
         v = _rates(task, model, q, x, scale, held)
     parts = _parts(task, model, q, v, a, lam)
     J = parts.J / scale
-    along = Directions.of(np.concatenate([J, held], axis=1))
-    P = along.inverse[:, :, :nl] / scale[:, 0]
+    along = Directions.of(np.concatenate([J, held], axis=1), D)
+    P = _moving(along, task.held, nl) / scale[:, 0]
     G, turned = P, along
     if task.has_rate_rows:
-        turned = Directions.of(np.concatenate([parts.of(1, "q") / scale, held], axis=1))
-        G = turned.inverse[:, :, :nl] / scale[:, 0]
-    test = along if task.is_symmetric else Directions.of(np.concatenate([J, driven], axis=1))
+        turned = Directions.of(np.concatenate([parts.of(1, "q") / scale, held], axis=1), D)
+        G = _moving(turned, task.held, nl) / scale[:, 0]
+    test = along if task.is_symmetric else Directions.of(np.concatenate([J, driven], axis=1), D)
     tau = task.given_drives(x)
     r = parts.value[:, : model.nv] - tau
     if task.moving:
         a = -_times(P, parts.value[:, parts.rows(3)])
         r = r + _times(parts.of(0, "a"), a)
     drives = np.zeros_like(tau)
-    drives[:, list(task.driven)] = _smallest_drives(J, driven, r)
-    bearing = test if not task.driven else Directions.of(J)
+    bearing = test if not task.driven else Directions.of(J, D)
+    drives[:, list(task.driven)] = _smallest_drives(bearing, task.driven, r)
     lam = -_times(np.swapaxes(bearing.inverse, 1, 2), r - drives)[:, :nl] / scale[:, 0]
     if nl:
         parts = _parts(task, model, q, v, a, lam)
@@ -281,7 +320,8 @@ def point_at(task: Task, q: np.ndarray, x: np.ndarray) -> Point:
         *(np.concatenate([np.zeros((c.shape[0], len(zero))), c], axis=-1) if task.changes else None
           for c in changes[1:]),
     )  # fmt: skip
-    sizes = [np.abs(part).max(axis=tuple(range(1, part.ndim)), initial=0.0) for part in (r, force, tau, drives, dv)]
+    acting = (r * D, force * D, tau * D, drives * D, dv * D[:, None])
+    sizes = [np.abs(part).max(axis=tuple(range(1, part.ndim)), initial=0.0) for part in acting]
     return Point(
         task, q, x, v, a, lam, tau + drives, force, F, Y @ dv, dq, W, test.null, P, np.max(sizes, axis=0), parts
     )  # fmt: skip
@@ -296,12 +336,12 @@ def part_of(point: Point, which: np.ndarray) -> Point:
     return Point(**{**own, **arrays, "task": point.task.part(which), "parts": parts})
 
 
-def _smallest_drives(J: np.ndarray, driven: np.ndarray, r: np.ndarray) -> np.ndarray:
+def _smallest_drives(bearing: Directions, driven: tuple[int, ...], r: np.ndarray) -> np.ndarray:
     """Drives (n, driven), the smallest that with constraint forces bear `r` (n, nv) as far as they can."""
-    if not driven.shape[1]:
+    if not driven:
         return np.zeros((len(r), 0))
-    open_ = np.swapaxes(Directions.of(J).null, 1, 2)  # directions in which constraints do no work
-    return _times(np.linalg.pinv(open_ @ np.swapaxes(driven, 1, 2), rcond=RANK), _times(open_, r))
+    open_ = np.swapaxes(bearing.null, 1, 2)  # directions in which constraints do no work
+    return _times(np.linalg.pinv(open_[:, :, list(driven)], rcond=RANK), _times(open_, r))
 
 
 def _rates(task: Task, model: Model, q: np.ndarray, x: np.ndarray, scale: np.ndarray, held: np.ndarray) -> np.ndarray:
@@ -310,7 +350,8 @@ def _rates(task: Task, model: Model, q: np.ndarray, x: np.ndarray, scale: np.nda
     if not len(model.rows):
         return v
     J, beta = constraint_kernels(model)[1](q, *time_argument(model, task.t))
-    P = Directions.of(np.concatenate([J / scale, held], axis=1)).inverse[:, :, : len(model.rows)]
+    D = displacement_sizes(model)
+    P = _moving(Directions.of(np.concatenate([J / scale, held], axis=1), D), task.held, len(model.rows))
     return np.asarray(v + _times(P, (beta - _times(J, v)) / scale[:, 0]))
 
 
@@ -354,7 +395,7 @@ def closed(task: Task, q: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.nda
     nl = len(task.model.rows)
     if not nl:
         return q, np.zeros(len(q))
-    scale, at = row_sizes(task.model), time_argument(task.model, task.t)
+    scale, at, D = row_sizes(task.model), time_argument(task.model, task.t), displacement_sizes(task.model)
     q, gap = np.array(q), np.zeros(len(q))
     left = np.arange(len(q))
     for _ in range(CLOSING_STEPS):
@@ -366,8 +407,8 @@ def closed(task: Task, q: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.nda
         left, phi, rows = left[wide], phi[wide], rows[wide]
         if not len(left):
             break
-        held = np.broadcast_to(np.eye(model.nv)[list(task.held)], (len(left), len(task.held), model.nv))
-        inverse = Directions.of(np.concatenate([rows / scale[:, None], held], axis=1)).inverse[:, :, :nl]
+        held = np.broadcast_to((np.eye(model.nv) / D)[list(task.held)], (len(left), len(task.held), model.nv))
+        inverse = _moving(Directions.of(np.concatenate([rows / scale[:, None], held], axis=1), D), task.held, nl)
         q[left] = tree_kernel(task.model, "plus")(q[left], -_times(inverse, phi / scale))
     return q, np.where(np.isfinite(gap), gap, np.inf)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.analysis.damped_least_squares import size_of
-from cardan.analysis.inverse_kinematics import Search
+from cardan.analysis.inverse_kinematics import Search, held_rates
 from cardan.errors import InputError, ModelError
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number, whole
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
+
+    from cardan.results.trajectory.trajectory import Trajectory
 
 LONGEST_STEP, SHORTEST_STEP = 0.06, 1e-7  # of arc length: rad, and m by the size of the mechanism
 BEND = 0.15  # rad: the curve may turn so far in a step
@@ -66,9 +68,21 @@ class SingularPosition:
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """A curve of configurations (n, nq); `closed` if it returns to its start."""
+    """A curve of configurations.
+
+    Args:
+        q: configurations (n, nq), angles without leaps.
+        v: rates (n, nv) for unit speed along the curve.
+        length: arc length (n,): rad, and metres by the size of the mechanism.
+        input: driven coordinate (n,), rad or m.
+        output: output coordinate (n,), rad or m; NaN if no output was named.
+        closed: whether it returns to its start.
+
+    """
 
     q: np.ndarray
+    v: np.ndarray
+    length: np.ndarray
     input: np.ndarray
     output: np.ndarray
     closed: bool
@@ -84,6 +98,8 @@ class Branches:
     branches: list[Branch]
     singular: list[SingularPosition]
     range: tuple[float, float]
+    loose: tuple[np.ndarray, ...] = ()
+    """Configurations (nq,) found with more than one freedom, on no curve: a mechanism that folds onto itself."""
 
     def __len__(self) -> int:
         """Number of branches."""
@@ -105,7 +121,28 @@ class Branches:
         for s in self.singular:
             of = f", {self.output} = {s.output:.6g}" if self.output else ""
             lines.append(f"  {s.kind:12} on branch {s.branch}: {self.joint} = {s.input:.6g}{of}")
+        if self.loose:
+            lines.append(f"  {counted(len(self.loose), 'position')} with more than one freedom left out")
         return "\n".join(lines)
+
+    def motion(self, branch: int = 0, duration: float = 5.0) -> Trajectory:
+        """A branch as a run of that duration (s) at constant speed along it, to be drawn, plotted or put on a page."""
+        from cardan.results.trajectory.trajectory import Trajectory
+
+        if branch not in range(len(self.branches)):
+            raise InputError(f"motion: there is no branch {branch!r}; there are {len(self.branches)}, from 0 on")
+        found, duration = self.branches[branch], number("motion", "duration", duration, "of seconds", above=0.0)
+        speed = float(found.length[-1]) / duration
+        return Trajectory(self.model, found.length / speed, found.q, speed * found.v, method="branches")
+
+    def draw(
+        self, branch: int | None = None, *, size: tuple[float, float] | None = None,
+        path: str | os.PathLike[str] | None = None, overwrite: bool = False,
+    ) -> Figure:  # fmt: skip
+        """Draw the mechanism at its singular positions, of one branch or of all, in one picture."""
+        from cardan.analysis.plots import draw_singular
+
+        return draw_singular(self, branch, size, path, overwrite)
 
     def plot(
         self, *, size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None,
@@ -143,12 +180,11 @@ def positions(
     if values.ndim != 1:
         raise InputError(f"{owner}: values must be a list of numbers, got the shape {values.shape}")
     starts, t = whole(owner, "starts", starts), number(owner, "t", t, "of seconds")
-    fixed = frozenset(range(*model.v_slice(joint).indices(model.nv)))
     if not model.has_rows:
         raise InputError(
             f"{owner}: model {model.name!r} has no loops or constraints, so nothing follows from {joint!r}"
         )
-    search = Search.closing(owner, model, starts, limits, fixed, t, threads)
+    search = Search.closing(owner, model, starts, limits, frozenset(), t, threads)
     return search.assemblies(_start(model, t), place, values)
 
 
@@ -192,19 +228,21 @@ def branches(
     place, rate = _coordinate(owner, model, joint)
     out = None if output is None else _coordinate(owner, model, output)
     samples, t = whole(owner, "samples", samples, least=2), number(owner, "t", t, "of seconds")
-    low, high, turns = _range(owner, model, joint, lower, upper)
-    hold = (hold,) if isinstance(hold, str) else hold
-    held = frozenset(k for name in hold for k in range(*model.v_slice(name).indices(model.nv)))
+    held = held_rates(owner, model, hold)
+    if output == joint:
+        raise InputError(f"{owner}: joint {joint!r} is both driven and the output; name another output, or none")
     if rate in held:
         raise InputError(f"{owner}: joint {joint!r} is driven and held at once; hold others")
     curve = _Curve(model, held, t)
+    low, high, turns = _range(owner, model, joint, lower, upper, bool(curve.turning[place]))
     curve.require_one_freedom(owner)
-    search = Search.closing(owner, model, whole(owner, "starts", starts), False, held | {rate}, t, threads)
+    search = Search.closing(owner, model, whole(owner, "starts", starts), False, held, t, threads)
     values = np.linspace(low, high, samples, endpoint=not turns)
     seeds = search.assemblies(_start(model, t), place, values)
     found: list[Branch] = []
     singular: list[SingularPosition] = []
-    left = [(value, q) for value, some in zip(values, seeds, strict=True) for q in some]
+    every = [(value, q) for value, some in zip(values, seeds, strict=True) for q in some]
+    left = [(value, q) for value, q in every if not curve.loses_rank(q)]
     while left:
         _, q = left[len(left) // 2]  # a branch that turns back is met from the middle first
         points, closed = curve.follow(q, place, (low, high, turns))
@@ -212,19 +250,22 @@ def branches(
         at = np.array([p.q for p in points])
         y = at[:, out[0]] if out else np.full(len(at), np.nan)
         for kind, x in curve.singular(points, rate, None if out is None else out[1]):
-            x = np.where(curve.turning, (x + np.pi) % (2 * np.pi) - np.pi, x)
+            x = np.where(curve.turning, np.pi - (np.pi - x) % (2 * np.pi), x)
             if turns or low - SAME <= x[place] <= high + SAME:
                 singular.append(
                     SingularPosition(kind, x, float(x[place]), float(x[out[0]]) if out else np.nan, len(found))
                 )
-        found.append(Branch(at, at[:, place], y, closed))
-    return Branches(model, joint, output, found, _unique(curve, singular), (low, high))
+        v = np.array([p.tangent for p in points]) * curve.scale
+        steps = [np.linalg.norm(curve.difference(b.q, a.q)) for a, b in pairwise(points)]
+        found.append(Branch(at, v, np.concatenate([[0.0], np.cumsum(steps)]), at[:, place], y, closed))
+    loose = tuple(q for _, q in every if curve.loses_rank(q))
+    return Branches(model, joint, output, found, _unique(curve, singular), (low, high), loose)
 
 
-def _range(owner: str, model: Model, joint: str, lower: Any, upper: Any) -> tuple[float, float, bool]:
+def _range(owner: str, model: Model, joint: str, lower: Any, upper: Any, turning: bool) -> tuple[float, float, bool]:
     """Least and largest value of the driven coordinate, and whether it goes round without end."""
     data, unit = model.joint(joint).data, model.joint(joint).kind.q_units[0]
-    whole_turn = unit == "rad" and all(x is None for x in (lower, upper, data.lower, data.upper))
+    whole_turn = turning and all(x is None for x in (lower, upper, data.lower, data.upper))
     if whole_turn:
         return -np.pi, np.pi, True
     reach = np.pi if unit == "rad" else 2 * size_of(model)
@@ -342,10 +383,14 @@ class _Curve:
                     return points, False
                 new = crossing
             if not turns and not low <= new.q[place] <= high:
-                end = self._until(p, h, lambda x: x.q[place] - (low if x.q[place] < low else high))
+                bound = low if new.q[place] < low else high
+                end = self._until(p, h, lambda x, bound=bound: float(x.q[place] - bound))  # type: ignore[misc]
                 return [*points, end], False
             if watch and gone > 3 * LONGEST_STEP and self._between(p, new, start):
-                return [*points, start], True
+                turns_taken = np.where(self.turning, np.round((new.q - start.q) / (2 * np.pi)) * 2 * np.pi, 0.0)
+                return [*points, _Point(start.q + turns_taken, start.tangent, start.sign)], True
+            if self.loses_rank(p.q) and self.loses_rank(new.q):
+                return points, False  # it is no curve any more
             points.append(new)
             gone += h
             h = min(LONGEST_STEP, 1.6 * h) if bend < BEND / 3 else h
@@ -362,7 +407,7 @@ class _Curve:
             return None
         return self.step(p, 5e-3)
 
-    def _loses_rank(self, q: np.ndarray) -> bool:
+    def loses_rank(self, q: np.ndarray) -> bool:
         """Whether the constraints, all of them, leave more than one freedom."""
         s = np.linalg.svd(self.constraints(q)[1][:, self.free], compute_uv=False)
         return bool(s[int(self.free.sum()) - 2] < 1e-5 * s[0])
@@ -377,29 +422,28 @@ class _Curve:
         )
 
     def difference(self, q: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """`q - other` (nv,) as scaled rates, turns left out; quaternions by their vector part."""
-        found = np.zeros(self.model.nv)
+        """`q - other` (..., nv) as scaled rates, turns left out; quaternions by their vector part."""
+        d = q - other
+        d = np.where(self.turning, (d + np.pi) % (2 * np.pi) - np.pi, d)
+        found = np.zeros((*d.shape[:-1], self.model.nv))
         for link in self.model.tree.links:
-            a, b = q[link.q], other[link.q]
             if link.kind.nq == link.kind.nv:
-                d = a - b
-                turning = self.turning[link.q]
-                found[link.v] = np.where(turning, (d + np.pi) % (2 * np.pi) - np.pi, d)
-            else:
-                n = link.kind.nq - 4
-                sign = np.sign(a[n:] @ b[n:]) or 1.0
-                w, v = b[n], b[n + 1 :]
-                part = 2 * sign * (w * a[n + 1 :] - a[n] * v - np.cross(v, a[n + 1 :]))
-                found[link.v] = np.concatenate([part, (a - b)[:n]])
+                found[..., link.v] = d[..., link.q]
+                continue
+            n = link.q.stop - 4
+            a, b = np.broadcast_arrays(q[..., n : n + 4], other[..., n : n + 4])
+            a = a * np.where((a * b).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
+            part = 2 * (b[..., :1] * a[..., 1:] - a[..., :1] * b[..., 1:] - np.cross(b[..., 1:], a[..., 1:]))
+            found[..., link.v] = np.concatenate([part, d[..., link.q.start : n]], axis=-1)
         return found / self.scale
 
-    def distance(self, q: np.ndarray, other: np.ndarray) -> float:
-        """How far configurations are apart: the largest difference."""
-        return float(np.abs(self.difference(q, other)).max(initial=0.0))
+    def distance(self, q: np.ndarray, other: np.ndarray) -> Any:
+        """How far configurations (..., nq) are apart: the largest difference."""
+        return np.abs(self.difference(q, other)).max(axis=-1, initial=0.0)
 
     def passes(self, points: list[_Point], q: np.ndarray) -> bool:
         """Whether a curve goes through a configuration."""
-        far = [self.distance(p.q, q) for p in points]
+        far = self.distance(np.array([p.q for p in points]), q)
         for k in np.argsort(far)[:2]:
             p = points[k]
             if far[k] < SAME:
@@ -433,7 +477,7 @@ class _Curve:
                 continue
             if a.sign * b.sign < 0:
                 at = self._until(a, h, lambda x: x.sign)
-                if self._loses_rank(at.q):  # else only the chosen rows do
+                if self.loses_rank(at.q):  # else only the chosen rows do
                     found.append(("branch point", at.q))
                     continue
             for k, kind in ((rate, "type II"), (out, "type I")):

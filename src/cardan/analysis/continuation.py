@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Change, Point, Task, moved, point_at
-from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished
+from cardan.analysis.balance import CLOSED, Change, Point, Task, displacement_sizes, length_of, moved, point_at
+from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished, model_found
 from cardan.analysis.newton import FOUND, Search, search
 from cardan.analysis.stability import SYMMETRIC, Stability, stability
 from cardan.analysis.task import along_rates, change_of, coordinates_of, names_of, read_task, start_of
@@ -35,9 +35,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-FIRST, LEAST = 0.01, 1e-9  # steps of arclength, of coordinates (rad, m) and of the range (1) together
+FIRST, LEAST = 0.01, 1e-9  # steps of arclength: of angles, lengths over the mechanism's, and the range together
 STRAIGHT = 0.9  # cosine between tangents of neighbouring points
-CORRECTIONS = 10
+FARTHEST = 0.3  # of a step: the correction after it
+STIFFENING = 0.5  # of the largest stiffness so far: the change between neighbouring points
+NEAR = 1e-3  # of a test's values at both ends of a step, where branches cross
+CORRECTIONS = 50  # where branches cross, each halves the distance
 TURNING, BIFURCATION, FLUTTER = "turning point", "bifurcation", "flutter"
 
 
@@ -210,6 +213,8 @@ class Walk:
     points: int
     max_step: float
     tolerance: float
+    size: float
+    """The largest force that acts at the start: where branches cross, all forces may vanish."""
     progress: Callable[[float], None] | None = None
 
     def value(self, s: float) -> float:
@@ -240,7 +245,7 @@ class Walk:
         """A direction at one point, in the columns of a point nearby."""
         k, dx = new.n_directions, tangent[old.n_directions :] * self.scale
         ambient = old.moves[0] @ np.concatenate([tangent[: old.n_directions], dx])
-        z = new.W[0].T @ (ambient - new.moves[0][:, k:] @ dx)
+        z = new.W[0].T @ ((ambient - new.moves[0][:, k:] @ dx) / displacement_sizes(self.task.model) ** 2)
         return np.concatenate([z, tangent[old.n_directions :]])
 
     def moved(self, point: Point, step: np.ndarray) -> Point | None:
@@ -252,28 +257,37 @@ class Walk:
             return None
         return point_at(self.task, q, x)
 
-    def corrected(self, point: Point | None, across: Callable[[Point], np.ndarray]) -> tuple[Point | None, int]:
-        """Newton's method onto the path, with no step along `across`; and the number of steps."""
-        rest = np.inf
+    def corrected(
+        self, point: Point | None, across: Callable[[Point], np.ndarray], farthest: float
+    ) -> tuple[Point | None, int]:
+        """Newton's method onto the path, no farther and with no step along `across`; and the steps to the tolerance.
+
+        It goes on to rounding.
+        """
+        rest, length, needed = np.inf, 0.0, 0
         for k in range(CORRECTIONS):
             if point is None or not np.isfinite(point.F).all():
                 return None, k
-            now = float(np.linalg.norm(point.F))
-            if now <= self.tolerance * point.size[0] and (now == 0.0 or now > 0.3 * rest):
-                return point, k
+            now, small = float(np.linalg.norm(point.F)), self.tolerance * max(self.size, float(point.size[0]))
+            if now <= small and (now == 0.0 or now > 0.3 * rest):
+                return point, needed
+            if now > small and k > 4 and now > 0.7 * rest:
+                return None, k
+            needed += now > small
             rest = now
             A = np.vstack([self.columns(point), across(point)])
             step = -np.linalg.pinv(A, rcond=1e-13) @ np.concatenate([point.F[0], [0.0]])
-            if np.linalg.norm(step) > 1.0:
+            length += float(np.linalg.norm(step))
+            if length > farthest:
                 return None, k
             point = self.moved(point, step)
-        return (point if point is not None and rest <= self.tolerance * point.size[0] else None), CORRECTIONS
+        return (point if point is not None and rest <= small else None), CORRECTIONS
 
     def stepped(self, node: Node, h: float) -> tuple[Node | None, int]:
         """The node at arclength `h` further, and the corrections it took."""
         start = node.point
         direction = lambda point: self.carried(start, node.tangent, point)
-        point, count = self.corrected(self.moved(start, h * node.tangent), direction)
+        point, count = self.corrected(self.moved(start, h * node.tangent), direction, max(FARTHEST * h, LEAST))
         if point is None:
             return None, count
         return self.node(point, self.carried(start, node.tangent, point)), count
@@ -290,23 +304,28 @@ class Walk:
             x[0, -1] = s
             point = point_at(self.task, point.q, x)
         unit = lambda point: np.concatenate([np.zeros(point.n_directions + len(self.scale) - 1), [1.0]])
-        point, _ = self.corrected(point, unit)
+        point, _ = self.corrected(point, unit, 1.0)
         return None if point is None else self.node(point, self.carried(node.point, node.tangent, point))
 
     def followed(self, node: Node, branching: bool = False) -> EquilibriumPath:
         """Follow the path from a node until it leaves the range."""
-        nodes, special = [node], []
-        h, end = min(FIRST, self.max_step), f"{self.points} points were followed; points= allows more"
+        nodes: list[Node] = [node]
+        special: list[Any] = []
+        largest = self.size if branching else 0.0  # where a branch begins, the stiffness vanishes
+        h, end = min(FIRST, self._longest(node)), f"{self.points} points were followed; points= allows more"
         while len(nodes) < self.points:
             new, count = self.stepped(node, h)
             # where a branch leaves, the tangent turns at once
             turned = new is not None and not (branching and len(nodes) == 1) and self._turn(node, new) < STRAIGHT
-            if new is None or (turned and h > 1e-6):
+            largest = max(largest, float(np.abs(self._stiffness(node)).max(initial=0.0)))
+            if new is None or ((turned or self._stiffens(node, new, largest)) and h > 1e-6):
                 h /= 2
                 if h < LEAST:
                     end = f"the path cannot be followed beyond {self.value(node.s):.6g} {self.unit}".rstrip()
                     break
                 continue
+            for why in model_found(self.task, new.point.x, ())[1].values():
+                return self._result(nodes, special, why.partition(": ")[2])
             out = new.s > 1.0 + 1e-12 or new.s < -1.0
             if not (branching and len(nodes) == 1):
                 special += self._between(node, new, h, len(nodes))
@@ -324,8 +343,21 @@ class Walk:
             if out:
                 end = f"the end of the range, {self.value(node.s):.6g} {self.unit}".rstrip()
                 break
-            h = min(self.max_step, h * (1.5 if count <= 3 else 1.0 if count <= 5 else 0.5))
+            h = min(self._longest(node), h * (1.5 if count <= 3 else 1.0 if count <= 5 else 0.5))
         return self._result(nodes, special, end)
+
+    def _longest(self, node: Node) -> float:
+        """The longest step from a node, so that no coordinate moves by more than `max_step`, rad and lengths."""
+        tangent = node.tangent * np.concatenate([np.ones(node.point.n_directions), self.scale])
+        moves = node.point.moves[0] @ tangent / displacement_sizes(self.task.model)
+        return self.max_step / max(1.0, float(np.abs(moves).max(initial=0.0)))
+
+    def _stiffens(self, node: Node, new: Node, largest: float) -> bool:
+        """Whether the stiffness changes so much that a turn of the path may have been passed over."""
+        before, after = self._stiffness(node), self._stiffness(new)
+        if before.shape != after.shape:
+            return False
+        return float(np.abs(after - before).max(initial=0.0)) > STIFFENING * largest > 0.0
 
     def _turn(self, node: Node, new: Node) -> float:
         return float(self.carried(node.point, node.tangent, new.point) @ new.tangent)
@@ -336,25 +368,30 @@ class Walk:
         gap = new.point.q[0] - first.q[0]
         turns = np.array([unit == "rad" for unit in units], dtype=bool)
         gap[turns] -= 2 * np.pi * np.round(gap[turns] / (2 * np.pi))
+        gap[[unit == "m" for unit in units]] /= length_of(self.task.model)
         away = float(np.linalg.norm(np.concatenate([gap, (new.point.x[0] - first.x[0]) / self.scale])))
-        return len(nodes) > 10 and away < 0.6 * h and float(nodes[0].tangent @ new.tangent) > 0
+        same_way = float(self.carried(first, nodes[0].tangent, new.point) @ new.tangent) > 0
+        return len(nodes) > 10 and away < 0.6 * h and same_way
 
     def _between(self, before: Node, after: Node, h: float, number_: int) -> list[SpecialPoint]:
         """Points where stability changes, between two nodes that are a step `h` apart."""
         found: list[tuple[float, SpecialPoint]] = []
 
-        def add(test: Callable[[Node], float], flutters: bool) -> None:
-            located = self._located(before, after, h, test)
+        def add(test: Callable[[Node], float], kind: str = "") -> None:
+            located = self._located(before, after, h, test, crossing=kind == BIFURCATION)
             if located is None or not -1.0 <= located[1].s <= 1.0:
                 return
             node = located[1]
-            kind, critical = (FLUTTER, np.zeros(self.task.model.nv)) if flutters else self._kind(node)
-            found.append((located[0], SpecialPoint(kind, self.value(node.s), node.point.q[0], number_, node, critical)))
+            own, critical = self._kind(node)
+            special = SpecialPoint(kind or own, self.value(node.s), node.point.q[0], number_, node, critical)
+            found.append((located[0], special))
 
         for test in self._tests(before, after):
-            add(test, False)
+            add(test)
+        if not found and before.tangent[-1] * after.tangent[-1] < 0:  # it turns though the stiffness keeps its sign
+            add(lambda node: float(node.tangent[-1]), BIFURCATION)
         if not found and before.unstable != after.unstable:
-            add(lambda node: 0.5 if node.unstable == before.unstable else -0.5, True)
+            add(lambda node: 0.5 if node.unstable == before.unstable else -0.5, FLUTTER)
         return [special for _, special in sorted(found, key=lambda pair: pair[0])]
 
     def _tests(self, before: Node, after: Node) -> list[Callable[[Node], float]]:
@@ -387,7 +424,7 @@ class Walk:
     @staticmethod
     def _stiffness(node: Node) -> np.ndarray:
         A = node.point.A[0][:, : node.point.n_directions]
-        return np.asarray(np.linalg.eigvalsh((A + A.T) / 2))
+        return np.asarray(np.linalg.eigvalsh((A + A.T) / 2)) if A.shape[0] == A.shape[1] else np.zeros(0)
 
     @staticmethod
     def _oriented(before: Node, node: Node) -> float:
@@ -395,8 +432,13 @@ class Walk:
         turn = np.linalg.det(before.point.W[0].T @ node.point.W[0])
         return float(np.sign(turn * np.linalg.det(before.point.Y[0].T @ node.point.Y[0])))
 
-    def _located(self, before: Node, after: Node, h: float, test: Callable[[Node], float]) -> tuple[float, Node] | None:
-        """The step and the node between two others, `h` apart, where a test changes sign."""
+    def _located(
+        self, before: Node, after: Node, h: float, test: Callable[[Node], float], crossing: bool = False
+    ) -> tuple[float, Node] | None:
+        """The step and the node between two others, `h` apart, where a test changes sign.
+
+        At a crossing, where the search may leave the path for the other branch, the nearest node on it.
+        """
         from scipy.optimize import brentq
 
         nodes: dict[float, Node] = {0.0: before, h: after}
@@ -404,18 +446,24 @@ class Walk:
         def at(step: float) -> float:
             if step not in nodes:
                 made = self.stepped(before, step)[0]
-                if made is None:
+                if made is None or (crossing and self._turn(before, made) < STRAIGHT):
                     raise ArithmeticError
                 nodes[step] = made
             return test(nodes[step])
 
-        if at(0.0) == 0.0 or at(0.0) * at(h) > 0:  # at the start of the step it was found before
+        start, end = at(0.0), at(h)
+        if start == 0.0 or start * end > 0:  # at the start of the step it was found before
             return None
         try:
             found = float(brentq(at, 0.0, h, xtol=1e-15, rtol=1e-14, maxiter=100))
             at(found)
         except (ArithmeticError, ValueError, RuntimeError):
-            return None
+            if not crossing:
+                return None
+        if crossing:
+            found = min(nodes, key=lambda step: abs(test(nodes[step])))
+            if abs(test(nodes[found])) > NEAR * max(abs(start), abs(end)):
+                return None
         return found, nodes[found]
 
     def _kind(self, node: Node) -> tuple[str, np.ndarray]:
@@ -431,10 +479,9 @@ class Walk:
 
     def across(self, node: Node) -> np.ndarray:
         """The direction of the other branch at a bifurcation, in the columns there: across the path's own."""
-        A = self.columns(node.point)
-        Vt = np.linalg.svd(A[:, :-1])[2]
-        direction = np.concatenate([Vt[-1], [0.0]])
-        direction -= node.tangent * (direction @ node.tangent)
+        null = np.linalg.svd(self.columns(node.point))[2][-2:]  # where branches cross, two directions
+        others = null - np.outer(null @ node.tangent, node.tangent)
+        direction = others[int(np.argmax(np.linalg.norm(others, axis=1)))]
         return np.asarray(direction / np.linalg.norm(direction))
 
     def equilibrium(self, node: Node) -> Equilibrium:
@@ -482,7 +529,7 @@ def equilibrium_path(
         stable: begin at a stable equilibrium.
         formulation: whose equations of motion are used.
         points: most points of the path.
-        max_step: longest step, of coordinates (rad and m) and of the range (1) together.
+        max_step: longest step: of angles (rad), of lengths over the largest of the mechanism, of the range (1).
         tolerance: as in `cd.equilibrium`.
         progress: called with where in the range (0 to 1) the path is.
 
@@ -500,7 +547,6 @@ def equilibrium_path(
     joint = along.rpartition(".")[0]
     if varied.q.any():
         holding = [*holding, *([joint] if joint not in holding else [])]
-        solve_for = solve_for if solve_for is None else [*names_of(owner, "solve_for", solve_for), joint]
         if model.q_slice(joint).stop - model.q_slice(joint).start != 1:
             raise InputError(
                 f"{owner}: along={along!r}: joint {joint!r} has several coordinates; vary a joint with one"
@@ -525,7 +571,7 @@ def equilibrium_path(
     walk = Walk(
         replace(task, changes=(*task.changes, varied)), float(ends[0]) if scalar else 0.0,
         float(ends[1]) if scalar else 1.0, varied.unit, whole(owner, "points", points, least=2),
-        number(owner, "max_step", max_step, above=0), tolerance, progress,
+        number(owner, "max_step", max_step, above=0), tolerance, float(begin.size[0]), progress,
     )  # fmt: skip
     point = point_at(walk.task, begin.q, np.concatenate([begin.x, np.zeros((1, 1))], axis=1))
     ahead = np.zeros(point.A.shape[-1])

@@ -227,7 +227,8 @@ class Problem:
         better = where(s["gap"] > OPEN, gap < s["gap"], ca.logic_or((both < s["cost"]) * (gap <= OPEN), closer))
         fresh = s["fresh"] > 0
         polished = s["miss"] <= 1  # what was accepted is within the tolerance: this was the last step
-        accepted = ca.logic_or(fresh, better)
+        busy = s["outcome"] == BUSY  # a lane that is done accepts and begins nothing: so it stays as it is
+        accepted = busy * ca.logic_or(fresh, better)
         slow = better * (s["gap"] <= CLOSED) * (gap <= CLOSED) * (both > (1 - d["progress"]) * s["cost"])
         damping = where(better, ca.fmax(s["damping"] / 3, LEAST_DAMPING), s["damping"] * 8)
         damping = where(fresh, s["damping"], damping)
@@ -256,8 +257,8 @@ class Problem:
         stuck = stuck * ca.logic_not(accepted * close * (miss <= 1))
         more = s["start"] + 1 < d["starts"]
         outcome = where(there, REACHED, where(stuck * ca.logic_not(more), STOPPED, BUSY))
-        again = stuck * more * ca.logic_not(there)
-        new = {
+        again = busy * stuck * more * ca.logic_not(there)
+        return {
             "x": _choose(again, self._start(model, s["start"] + 1, d), _choose(accepted, moved, s["q"])),
             "q": _choose(accepted, x, s["q"]),
             "best": _choose(record, x, s["best"]),
@@ -266,15 +267,13 @@ class Problem:
             "gap": where(accepted, gap, s["gap"]),
             "least": where(record, cost, s["least"]),
             "miss": where(again, UNREACHED, where(accepted * close, miss, s["miss"])),
-            "damping": where(again, FIRST_DAMPING, damping),
+            "damping": where(again, FIRST_DAMPING, where(busy, damping, FIRST_DAMPING)),
             "steps": where(again, 0, steps),
             "start": where(again, s["start"] + 1, s["start"]),
-            "outcome": outcome,
+            "outcome": where(busy, outcome, s["outcome"]),
             "fresh": ca.logic_or(again, ca.logic_not(accepted)),
-            "total": s["total"] + 1,
+            "total": s["total"] + busy,
         }
-        done = s["outcome"] != BUSY
-        return {name: _choose(done, s[name], value) for name, value in new.items()}
 
     def _to_first_limit(
         self, x: Matrix, dq: Matrix, d: dict[str, Any], place: list[int | None], low: Matrix, high: Matrix

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from cardan.analysis.linear_model import LinearModel
 
 SYMMETRIC = 1e-10  # of the largest stiffness
+CLOSE = 1e-7  # of the largest: eigenvalues that are closer belong together
+DEFECTIVE = 1e-9  # of unit vectors: left and right ones that are this close to orthogonal
+LIGHT = 1e-14  # of the largest inertia: without inertia in some direction the symmetric problem has no solution
 ZERO = 1e-13  # of the largest lambda^2: smaller ones are those of rigid-body motions
 
 
@@ -76,6 +79,70 @@ def finite_eigenvalues(linear: LinearModel) -> NDArray[Any]:
     return _sorted(found, np.eye(len(found), dtype=complex))[0]
 
 
+# Derivatives.
+
+
+def eigenvalue_rates(A: NDArray[Any], values: NDArray[Any], V: NDArray[Any], dA: NDArray[Any]) -> NDArray[Any]:
+    """Rates (..., nx, p) `w dA v / w v` of the eigenvalues of `A` (..., nx, nx) for its rates `dA` (..., p, nx, nx).
+
+    Equal eigenvalues have those of the block that belongs to them. NaN where vectors fall together.
+    """
+    V = V / np.linalg.norm(V, axis=-2, keepdims=True)
+    with np.errstate(all="ignore"):
+        try:
+            W = np.linalg.inv(V)
+        except np.linalg.LinAlgError:  # of some in the batch
+            W = np.full(V.shape, np.nan)
+        good = np.asarray(np.abs(W).max(axis=(-1, -2), initial=0.0) < 1 / DEFECTIVE)
+        rates = W[..., None, :, :] @ dA @ V[..., None, :, :]
+    found = np.einsum("...pkk->...kp", rates).copy()
+    for index in np.ndindex(*values.shape[:-1]):
+        if not good[index]:
+            found[index] = _rates_of_one(A[index], values[index], dA[index])
+            continue
+        for block in _groups(values[index]):
+            if len(block) > 1:
+                for p in range(dA.shape[-3]):
+                    found[index][block, p] = np.linalg.eigvals(rates[index][p][np.ix_(block, block)])
+    return found
+
+
+def _rates_of_one(A: NDArray[Any], values: NDArray[Any], dA: NDArray[Any]) -> NDArray[Any]:
+    """The same (nx, p) of a matrix some of whose vectors fall together, with left and right ones apart."""
+    from scipy.linalg import eig
+
+    own, left, right = eig(A, left=True, right=True)
+    places, open_places = [], list(range(len(own)))
+    for value in values:
+        places.append(min(open_places, key=lambda k: abs(own[k] - value)))
+        open_places.remove(places[-1])
+    U, V = left[:, places].conj().T, right[:, places]
+    found = np.full((len(values), len(dA)), np.nan + 0j)
+    for block in _groups(values):
+        G = U[block] @ V[:, block]
+        if np.linalg.svd(G, compute_uv=False)[-1] > np.sqrt(DEFECTIVE):
+            for p, rate in enumerate(dA):
+                found[block, p] = np.linalg.eigvals(np.linalg.solve(G, U[block] @ rate @ V[:, block]))
+    return found
+
+
+def _groups(values: NDArray[Any]) -> list[list[int]]:
+    """Numbers of eigenvalues that are equal, or nearly so."""
+    bound = CLOSE * float(np.abs(values).max(initial=0.0))
+    left, found = list(range(len(values))), []
+    while left:
+        group = [left.pop(0)]
+        for k in list(left):
+            if min(abs(values[k] - values[g]) for g in group) <= bound:
+                group.append(k)
+                left.remove(k)
+        found.append(group)
+    return found
+
+
+# By ways that fit.
+
+
 def _none(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.empty(A.shape[:-1], complex), np.empty(A.shape, complex)
 
@@ -91,6 +158,8 @@ def _symmetric(A: NDArray[Any], M: NDArray[Any] | None, K: NDArray[Any] | None) 
         return still, np.zeros((*still.shape, n, n))
     K = -M @ A[..., n:, :n] if K is None else K
     still &= ~A[..., :n, :n].any(axis=(-1, -2)) & (A[..., :n, n:] == np.eye(n)).all(axis=(-1, -2))
+    light = np.linalg.eigvalsh(M) if n > 1 else M[..., 0]
+    still &= light[..., 0] > LIGHT * light[..., -1]
     skew = np.abs(K - np.swapaxes(K, -1, -2)).max(axis=(-1, -2))
     return still & (skew <= SYMMETRIC * np.abs(K).max(axis=(-1, -2))), (K + np.swapaxes(K, -1, -2)) / 2
 

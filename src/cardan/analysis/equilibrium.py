@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Point, Task, closed, part_of, point_at
-from cardan.analysis.newton import FOUND, RAN_AWAY, STUCK, Search, search
+from cardan.analysis.balance import CLOSED, Point, Task, closed, displacement_sizes, part_of, point_at
+from cardan.analysis.newton import FOUND, RAN_AWAY, STUCK, Search, elsewhere, search
 from cardan.analysis.stability import Stability, stability
 from cardan.analysis.task import SORTS, coordinates_of, read_task
 from cardan.errors import CardanError, EquilibriumError, InputError, ModelError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
-from cardan.functions.constraints import multipliers, reactions
+from cardan.functions.constraints import reactions
 from cardan.functions.energy import potential_energy
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
@@ -23,6 +23,8 @@ from cardan.model.values import counted, number, whole
 from cardan.structure.assemble import assemble
 
 if TYPE_CHECKING:
+    import os
+
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
@@ -42,6 +44,7 @@ class Equilibrium:
         a: accelerations (..., nv) that constraints ask for in steady motion; zero at rest.
         tau: drives (..., nv), given and found.
         t: time, s.
+        multipliers: (..., nl) of the constraint rows `model.rows`; where these are redundant, the smallest.
         unknowns: what was asked for in `solve_for`, by name, each (...).
         held: names of the coordinates that were held.
         residual: largest force (...), N m or N, that is left in a direction that is open.
@@ -52,7 +55,7 @@ class Equilibrium:
         neutral: (...) how many directions are neutral.
         eigenvalues: (..., n) of small disturbances `exp(s t)`, 1/s, complex; largest real part first.
         is_steady: (...) bool: the balance lasts while the mechanism moves on, and nothing accelerates; so at rest.
-        drift: (...), N m/s or N/s: how fast the balance is lost as the mechanism moves on.
+        drift: (...), N m/s: how fast the balance is lost as the mechanism moves on.
 
     """
 
@@ -64,6 +67,7 @@ class Equilibrium:
     tau: np.ndarray
     t: float
     wrenches: np.ndarray
+    multipliers: np.ndarray
     unknowns: dict[str, np.ndarray]
     held: tuple[str, ...]
     residual: np.ndarray
@@ -86,11 +90,6 @@ class Equilibrium:
         """What it is (...): "stable", "neutral", "unstable", or "none"."""
         kinds = np.where(self.unstable > 0, "unstable", np.where(self.neutral > 0, "neutral", "stable"))
         return np.asarray(np.where(self.unstable < 0, "none", kinds))
-
-    @cached_property
-    def multipliers(self) -> np.ndarray:
-        """Multipliers (..., nl) of the constraint rows `cd.equations(model, formulation=...).rows`."""
-        return np.asarray(multipliers(self.model, self.q, self.v, self.tau, t=self.t, formulation=self.formulation))
 
     @cached_property
     def reactions(self) -> np.ndarray:
@@ -139,8 +138,8 @@ class Equilibrium:
         chosen = np.arange(int(np.prod(self.shape))).reshape(self.shape)[index]
         flat = {
             name: _of_batch(getattr(self, name), len(self.shape))[chosen]
-            for name in ("q", "v", "a", "tau", "wrenches", "residual", "iterations", "found", "why", "unstable",
-                         "neutral", "eigenvalues", "is_steady", "drift")
+            for name in ("q", "v", "a", "tau", "wrenches", "multipliers", "residual", "iterations", "found", "why",
+                         "unstable", "neutral", "eigenvalues", "is_steady", "drift")
         }  # fmt: skip
         unknowns = {name: x.reshape(-1)[chosen] for name, x in self.unknowns.items()}
         model = self.model
@@ -154,6 +153,12 @@ class Equilibrium:
         if self.shape:
             raise InputError("equilibrium: draw one of the batch, for example found[0].draw()")
         return self.model.draw(self.q, **options)
+
+    def page(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the mechanism there as an HTML file to look at; see `cd.page`. Of a batch, choose one first."""
+        if self.shape:
+            raise InputError("equilibrium: write one of the batch, for example found[0].page(...)")
+        self.model.page(path, self.q, overwrite=overwrite)
 
     def rows(self) -> list[tuple[str, str]]:
         """The result of one system as a table of names and values."""
@@ -176,7 +181,7 @@ class Equilibrium:
         for k, name in enumerate(model.coordinate_names):
             if self.v[k]:
                 rows.append((f"rate of {name}", f"{self.v[k]:.9g}"))
-            if self.tau[k]:
+            if self.tau[k] and f"{name}.tau" not in self.unknowns:
                 rows.append((f"drive of {name}", f"{self.tau[k]:.9g}"))
         rows += [("residual", f"{float(self.residual):.1e}"), ("iterations", f"{int(self.iterations)}")]
         return rows
@@ -207,7 +212,7 @@ def equilibrium(
     rates: Mapping[str, Any] | None = None, hold: str | Iterable[str] = (),
     solve_for: str | Iterable[str] | None = None, wrenches: ArrayLike | None = None, t: float = 0.0,
     stable: bool = False, formulation: str | Formulation = "spatial", tolerance: float = TOLERANCE,
-    iterations: int = ITERATIONS, strict: bool = True,
+    iterations: int = ITERATIONS, starts: int = 1, strict: bool = True,
 ) -> Equilibrium:  # fmt: skip
     """Find the equilibrium or steady motion near a start, with its stability: `cd.Equilibrium`.
 
@@ -231,6 +236,7 @@ def equilibrium(
         formulation: whose equations of motion are used.
         tolerance: largest force left, relative to those that act; then it is refined to rounding.
         iterations: most of Newton's method.
+        starts: how many starts to try: after q, others near it, the same ones at every call.
         strict: raise `cd.EquilibriumError` where one is not found; False: see `found` and `why`.
 
     """
@@ -243,13 +249,30 @@ def equilibrium(
     start = assembled(task, start)
     x = np.zeros((len(start), len(task.changes)))
     found = search(task, start, x, tolerance, most, bool(stable))
+    for again in range(1, whole(owner, "starts", starts)):
+        left = np.flatnonzero(~_is_good(task, found, bool(stable)))
+        if not len(left):
+            break
+        part = task.part(left)
+        new = search(part, elsewhere(part, start[left], x[left], again), x[left], tolerance, most, bool(stable))
+        good = _is_good(part, new, bool(stable))
+        found.put(left[good], new, good)
     return finished(task, found, shape, bool(stable), strict)
+
+
+def _is_good(task: Task, found: Search, stable: bool) -> np.ndarray:
+    """Which systems (n,) were found, and are stable if that is asked for."""
+    good = found.outcome == FOUND
+    if stable and good.any():
+        which = np.flatnonzero(good)
+        good[which] = stability(point_at(task.part(which), found.q[which], found.x[which])).unstable == 0
+    return np.asarray(good)
 
 
 def assembled(task: Task, q: np.ndarray) -> np.ndarray:
     """Configurations (n, nq) with their loops closed, held coordinates kept."""
     none = np.zeros((len(q), len(task.changes)))
-    if not task.model.has_rows or not len(q):
+    if not len(task.model.rows) or not len(q):
         return q
     joints = [task.model.joints[link.joint].name for link in task.model.tree.links
               if link.kind.nv and set(range(link.v.start, link.v.stop)) <= set(task.held)]  # fmt: skip
@@ -287,7 +310,7 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
         for i in np.flatnonzero(is_found & (unstable > 0)):
             why[i] = _unstable(task, found.q[i], int(unstable[i]), judged.eigenvalues[i])
         is_found &= unstable == 0
-    model, bad = _model_found(task, found.x, shape)
+    model, bad = model_found(task, found.x, shape)
     for k, sentence in bad.items():
         why[k], is_found[k] = sentence, False
     names = [c.name for c in task.changes]
@@ -304,13 +327,14 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     drift = np.zeros(n) if point is None or not task.moving else _drift(point)
     fastest = np.abs(v).max(axis=-1, initial=0.0)
     steady = (drift <= STEADY * found.size * fastest) & (np.abs(a).max(axis=-1, initial=0.0) <= STEADY * fastest**2)
-    q, v, a, tau, loads, rest, counts, ok, said, unstable, neutral, eigenvalues, steady, drift = (
+    lam = np.zeros((0, len(task.model.rows))) if point is None else point.lam
+    q, v, a, tau, loads, lam, rest, counts, ok, said, unstable, neutral, eigenvalues, steady, drift = (
         _shaped(y, shape)
-        for y in (found.q, v, a, tau, task.wrenches, rest, found.iterations, is_found, why, unstable, neutral,
+        for y in (found.q, v, a, tau, task.wrenches, lam, rest, found.iterations, is_found, why, unstable, neutral,
                   judged.eigenvalues, steady, drift)
     )  # fmt: skip
     result = Equilibrium(
-        model, task.formulation, q, v, a, tau, task.t, loads, unknowns,
+        model, task.formulation, q, v, a, tau, task.t, loads, lam, unknowns,
         tuple(task.model.coordinate_names[k] for k in task.held), rest, counts, ok, said, unstable, neutral,
         eigenvalues, steady, drift,
     )  # fmt: skip
@@ -338,8 +362,8 @@ def _judged(point: Point | None, n: int, is_found: np.ndarray) -> Stability:
 
 
 def _left(point: Any) -> np.ndarray:
-    """What is left of the forces (n, nv) along the tree's rates, constraints and unknown drives taken off."""
-    return np.asarray(np.einsum("nij,nj->ni", point.Y, point.F))
+    """Forces (n, nv) along the tree's rates that nothing balances, neither constraints nor unknown drives."""
+    return -np.einsum("nij,nj->ni", point.Y, point.F) / displacement_sizes(point.task.model) ** 2
 
 
 def _drift(point: Any) -> np.ndarray:
@@ -356,7 +380,7 @@ def _given(task: Task, change: Any) -> np.ndarray:
     return np.asarray(task.p @ change.p + task.v @ change.v)
 
 
-def _model_found(task: Task, x: np.ndarray, shape: tuple[int, ...]) -> tuple[Model, dict[int, str]]:
+def model_found(task: Task, x: np.ndarray, shape: tuple[int, ...]) -> tuple[Model, dict[int, str]]:
     """The model at the values found; and for systems with a value that breaks a rule a sentence."""
     if not task.model.parameters:
         return task.model, {}

@@ -26,7 +26,7 @@ from cardan.analysis.targets import Aim, Target, read_targets
 from cardan.errors import InputError
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.joint import Kind
-from cardan.model.memory import RecentSlot
+from cardan.model.memory import RecentSlot, Slot
 from cardan.model.model import Model
 from cardan.model.values import array, batch, counted, number, shown, whole
 from cardan.program.program import Port, Program
@@ -38,13 +38,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 # most steps of a start; progress of a step, and descent by its largest possible size, below which it gives up
-QUICK, PATIENT, PREFERRED = (40.0, 0.03, 1e-4), (500.0, 1e-13, 1e-10), (200.0, 1e-12, 1e-6)
-PIECE, MANY = 16, 100  # steps of all lanes between two looks at which are done; with few lanes so many more steps
+QUICK, LONGER, PATIENT = (40.0, 0.03, 1e-4), (100.0, 1e-3, 1e-5), (500.0, 1e-13, 1e-10)
+PREFERRED = (200.0, 1e-12, 1e-6)
+PIECE, MANY = 16, 200  # steps of all lanes between two looks at which are done; with few lanes so many more steps
 LANES = 100_000  # at most so many at once: memory
 CLOSED = 1e-9  # m and rad by the size of the mechanism: loops that are open farther were not closed
 ALIKE = 1e-4  # rad, or m by the size: configurations that differ less are one
 
 _PROBLEMS: RecentSlot[str, Problem] = RecentSlot("problems of inverse kinematics", 64)
+_TURNING: Slot[None, np.ndarray] = Slot("angles whose turns nothing counts")
 _ERRORS: RecentSlot[str, Kernel] = RecentSlot("errors of targets", 64)
 
 
@@ -146,16 +148,14 @@ def inverse_kinematics(
     if prefer is not None and prefer not in OBJECTIVES:
         raise InputError(f"{owner}: prefer must be one of {', '.join(map(repr, OBJECTIVES))}, got {shown(prefer)}")
     lower, upper = read_limits(owner, model, limits)
-    if hold and isinstance(hold, str):
-        hold = (hold,)
-    fixed = frozenset(k for joint in hold for k in range(*model.v_slice(joint).indices(model.nv)))
+    fixed = held_rates(owner, model, hold)
     given = None if q0 is None else batch(owner, "q0", q0, model.nq)
-    shapes = {f"target of {aim.frame!r}": x.shape[:-1] for aim in aims for x in aim.data}
-    shapes |= {"q0": () if given is None else given.shape[:-1], "values of parameters": model.batch}
+    shapes = [(f"target of {aim.frame!r}", x.shape[:-1]) for aim in aims for x in aim.data]
+    shapes += [("q0", () if given is None else given.shape[:-1]), ("values of parameters", model.batch)]
     try:
-        shape = np.broadcast_shapes(*shapes.values())
+        shape = np.broadcast_shapes(*(size for _, size in shapes))
     except ValueError:
-        text = ", ".join(f"{name} {size}" for name, size in shapes.items())
+        text = ", ".join(f"{name} {size}" for name, size in shapes)
         raise InputError(f"{owner}: the batches do not fit together: {text}") from None
     search = Search(
         model, tuple(aims), starts, (lower, upper), fixed, prefer, all, tolerance, t, threads
@@ -170,6 +170,14 @@ def inverse_kinematics(
 def _flat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """An array (*shape, n) with one batch axis."""
     return np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1])).reshape((-1, x.shape[-1])))
+
+
+def held_rates(owner: str, model: Model, hold: Any) -> frozenset[int]:
+    """Numbers of the rates of joints that stay where they are, from their names."""
+    names = (hold,) if isinstance(hold, str) else hold
+    if not isinstance(names, list | tuple | set | frozenset) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{owner}: hold must be a list of joint names, got {shown(hold)}")
+    return frozenset(k for name in names for k in range(*model.v_slice(name).indices(model.nv)))
 
 
 def read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -198,6 +206,16 @@ def read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.n
         k = int(np.argmax(~(lower <= upper)))
         raise InputError(f"{owner}: limits of coordinate {k}: lower {lower[k]:g} is not below upper {upper[k]:g}")
     return lower, upper
+
+
+def _turning(model: Model) -> np.ndarray:
+    """Coordinates (nq,) that are angles, where a whole turn changes nothing, and no coupling counts them."""
+    counted = {j for coupling in model.couplings for j in coupling.joints}
+    found = np.zeros(model.nq, dtype=bool)
+    for link in model.tree.links:
+        if link.joint not in counted and not model.constraints and link.kind.nq == link.kind.nv:
+            found[link.q] = [_is_periodic(link.kind, k) for k in range(link.kind.nq)]
+    return found
 
 
 def _is_periodic(kind: Kind, k: int) -> bool:
@@ -279,13 +297,18 @@ class Search:
 
     def _assemble(self, q: np.ndarray, number: np.ndarray | None, place: int | None) -> _Found:
         """Loops closed from each configuration, or from the start of that number; coordinate `place` stays."""
-        limited = bool(np.isfinite(self.limits).any())
-        problem = Problem(self.model.unbound, (), (), None, self.fixed, limited, closing=True)
+        problem = Problem(self.model.unbound, (), (), None, self.fixed, limited=True, closing=True)
         problem = _PROBLEMS.find(self.model, problem.key, lambda: problem)
-        q = np.clip(q, *self.limits)
+        q, columns = np.clip(q, *self.limits), problem.moving[0]
+        ranges = [*self.limits, *self._spread()]
+        if place is not None:  # limits keep a coordinate where it is, so that one kernel serves every joint
+            ranges = [np.tile(x, (len(q), 1)) for x in ranges]
+            for x in ranges:
+                x[:, place] = q[:, place]
+            columns = [c for c in columns if coordinate_of_rate(self.model)[c] != place]
         p = [np.tile(a.reshape(-1, a.shape[-1])[:1], (len(q), 1)) for a in parameter_arguments(self.model)]
-        s = self._solve(problem, q, [], p, number=number)
-        q = self._closed(self.model, self._unwound(s["best"], place), problem.moving[0])
+        s = self._solve(problem, q, [], p, number=number, ranges=ranges)
+        q = self._closed(self.model, self._unwound(s["best"], place), columns)
         phi = np.asarray(constraint_kernels(self.model)[0](q, *time_argument(self.model, self.t))[0])
         reached = np.asarray(np.abs(phi / row_sizes(self.model)).max(axis=-1, initial=0.0) <= CLOSED)
         none = np.zeros(0)
@@ -352,13 +375,27 @@ class Search:
         arrays = [x for own in data for x in own]
         s = self._solve(problem, q0, arrays, p, starts=self.starts)
         left = np.flatnonzero(s["miss"] > 1)
-        if len(left):  # how far can it get?
-            few = ([x[left] for x in arrays], [x[left] for x in p])
-            patient = self._solve(problem, s["best"][left], *few, effort=PATIENT)
+        if len(left):
+            few = [*(x[left] for x in arrays)], [x[left] for x in p]
+            patient = self._patient(problem, s["best"][left], *few)
             for name in ("best", "pressed", "miss", "least"):
                 s[name][left] = patient[name]
             s["total"][left] += patient["total"]
+            s["start"][left] = np.where(patient["start"] > 0, patient["start"], s["start"][left])
         return self._judged(s["best"], s, data, p, None)
+
+    def _patient(
+        self, problem: Problem, q: np.ndarray, arrays: list[np.ndarray], p: list[np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """How far targets can be reached that were not: the best of all starts, to its end; start 0 is `q`."""
+        B, S = len(q), min(self.starts, max(1, LANES // max(len(q), 1)))
+        every = ([np.repeat(x, S, axis=0) for x in arrays], [np.repeat(x, S, axis=0) for x in p])
+        number = np.tile(np.arange(S), B)
+        s = self._solve(problem, np.repeat(q, S, axis=0), *every, number=number, effort=LONGER)
+        best = s["least"].reshape(B, S).argmin(axis=1) + S * np.arange(B)
+        last = self._solve(problem, s["best"][best], arrays, p, effort=PATIENT)
+        last["total"] += s["total"].reshape(B, S).sum(axis=1)
+        return last | {"start": number[best].astype(float)}
 
     def _levels(self, q0: np.ndarray, data: list[list[np.ndarray]], p: list[np.ndarray]) -> _Found:
         """All starts side by side, one priority after the other, then what is preferred; the best start of each."""
@@ -404,13 +441,22 @@ class Search:
         if self.all:
             every = self._judged(q, {"start": number, "total": total, "pressed": pressed}, data, p, None)
             solutions = [self._distinct(every, slice(k * S, (k + 1) * S)) for k in range(B)]
-        return self._judged(q[best], s, *few, solutions)
+        found = self._judged(q[best], s, *few, solutions)
+        levels = len({aim.priority for aim in self.aims})
+        kept = (np.array(costs[:levels])[:, best] == 0).all(axis=0)
+        off = np.flatnonzero(kept & ~found.reached)
+        if len(off):  # what was held has moved by more than a narrow tolerance
+            arrays, own = [x[off] for one in few[0] for x in one], [x[off] for x in few[1]]
+            again = self._solve(self.problem(range(len(self.aims))), found.q[off], arrays, own)
+            q[best[off]] = again["best"]
+            found = self._judged(q[best], s, *few, solutions)
+        return found
 
     def _persist(
         self, problem: Problem, s: dict[str, np.ndarray], arrays: list[np.ndarray], p: list[np.ndarray], B: int
     ) -> dict[str, np.ndarray]:
         """Where no start reached the targets, the best of them goes on as far as it can; the others drop out."""
-        miss, least = s["miss"].reshape(B, -1), s["least"].reshape(B, -1)
+        miss, least = s["miss"].reshape(B, self.starts), s["least"].reshape(B, self.starts)
         none = ~(miss <= 1).any(axis=1)
         if not none.any():
             return s
@@ -424,8 +470,12 @@ class Search:
     def _solve(
         self, problem: Problem, q: np.ndarray, arrays: list[np.ndarray], p: list[np.ndarray], *, starts: int = 1,
         number: np.ndarray | None = None, effort: tuple[float, float, float] = QUICK,
+        ranges: Sequence[np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:  # fmt: skip
-        """Run the kernel until every lane is done. With `number` each lane has the one start of that number."""
+        """Run the kernel until every lane is done. With `number` each lane has the one start of that number.
+
+        `ranges` are limits and the range of starts where they are not the search's own, (nq,) or (B, nq).
+        """
         B, names = len(q), [port.name for port in problem.ports[0]]
         s = {name: np.full(B, UNREACHED) for name in ("cost", "gap", "least", "miss")}
         s |= {name: np.zeros(B) for name in ("steps", "start", "outcome", "total")}
@@ -444,7 +494,7 @@ class Search:
         ready = list(arrays)
         if problem.model.depends_on_time:
             ready.append(np.asarray(self.t))
-        data = [q, *self.limits, *self._spread(), last, *steps, *ready, *p]
+        data = [q, *(ranges or (*self.limits, *self._spread())), last, *steps, *ready, *p]
         lanes = np.arange(B)
         left = s
         with np.errstate(all="ignore"):
@@ -457,7 +507,7 @@ class Search:
                 if busy.mean() < 0.75:  # what is done leaves its lane to others
                     for name in names:
                         s[name][lanes[~busy]] = left[name][~busy]
-                    data = [x if k in SHARED or x.ndim == 0 else x[busy] for k, x in enumerate(data)]
+                    data = [x if x.ndim == 0 or (k in SHARED and x.ndim == 1) else x[busy] for k, x in enumerate(data)]
                     lanes, left = lanes[busy], {name: x[busy] for name, x in left.items()}
         return s
 
@@ -555,13 +605,8 @@ class Search:
 
     def turning(self) -> np.ndarray:
         """Coordinates (nq,) that are angles without limits, where a whole turn changes nothing."""
-        model, (lower, upper) = self.model, self.limits
-        counted = {j for coupling in model.couplings for j in coupling.joints}
-        found = np.zeros(model.nq, dtype=bool)
-        for link in model.tree.links:
-            if link.joint not in counted and not model.constraints and link.kind.nq == link.kind.nv:
-                found[link.q] = [_is_periodic(link.kind, k) for k in range(link.kind.nq)]
-        return found & ~np.isfinite(lower) & ~np.isfinite(upper)
+        lower, upper = self.limits
+        return _TURNING.find(self.model, None, lambda: _turning(self.model)) & np.isneginf(lower) & np.isposinf(upper)
 
     def _unwound(self, q: np.ndarray, kept: int | None = None) -> np.ndarray:
         """The same configurations without whole turns, but for one coordinate."""
@@ -589,4 +634,4 @@ class Search:
         return np.reshape(kept, (-1, self.model.nq))
 
 
-SHARED = range(1, 5)  # among the data: limits and the range of starts, which all lanes share
+SHARED = range(1, 5)  # among the data: limits and the range of starts, which all lanes may share

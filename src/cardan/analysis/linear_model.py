@@ -45,7 +45,7 @@ class LinearModel:
     units: dict[str, str]
     """Unit of every state, input and output, by name."""
     drift: NDArray[Any]
-    """Rate (..., nx) of the states at the point itself, less that of the motion it is part of: zero in equilibrium."""
+    """Rates (..., nx) of the states at the point itself; zero at rest in equilibrium."""
     point: OperatingPoint
     """Where it was linearised."""
     E: NDArray[Any] | None = None
@@ -69,7 +69,10 @@ class LinearModel:
         """One system of a batch, or part of it: `linear[3]`."""
         if not self.batch:
             raise InputError("linear model: it is a single one and has no batch to take part of")
-        parts = {name: getattr(self, name)[index] for name in (*MATRICES, "drift")}
+        try:
+            parts = {name: getattr(self, name)[index] for name in (*MATRICES, "drift")}
+        except IndexError:
+            raise InputError(f"linear model: {index!r} is no place in a batch of shape {self.batch}") from None
         E = None if self.E is None else self.E[index]
         return replace(self, **parts, E=E, point=self.point.part(index))
 
@@ -125,18 +128,20 @@ class LinearModel:
         There a dot separates systems from signals, so that the dots and spaces in names become underscores.
         """
         one = self._one("control")
+        matrices = one.explicit()
         try:
             import control
         except ImportError:
             raise InputError("control: python-control is not installed; pip install 'cardan[control]'") from None
         names = {what: [_plain(name) for name in getattr(one, what)] for what in ("states", "inputs", "outputs")}
-        return control.ss(*one.explicit(), **names, name=_plain(one.model.name))
+        return control.ss(*matrices, **names, name=_plain(one.model.name))
 
     def scipy(self) -> Any:
         """The model as a `scipy.signal.StateSpace`, of a single system."""
+        matrices = self._one("scipy").explicit()
         from scipy.signal import StateSpace
 
-        return StateSpace(*self._one("scipy").explicit())
+        return StateSpace(*matrices)
 
     def explicit(self) -> tuple[NDArray[Any], ...]:
         """`A, B, C, D`; a descriptor form has none."""

@@ -6,7 +6,7 @@ compute them, along the motions that the kernel gives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,8 +54,8 @@ _RATES: Slot[None, tuple[int, ...]] = Slot("independent rates where constraints 
 
 
 def linearise(
-    model: Model, at: Any = None, *, inputs: Names = None, outputs: Any = None, tau: Any = None, wrenches: Any = None,
-    t: Any = None, coordinates: Sequence[str] | None = None, form: str = "independent",
+    model: Model, at: Any = None, v: Any = None, tau: Any = None, *, inputs: Names = None, outputs: Any = None,
+    wrenches: Any = None, t: Any = None, coordinates: Sequence[str] | None = None, form: str = "independent",
     formulation: str | Formulation = "spatial",
 ) -> LinearModel:  # fmt: skip
     """Linear model `x' = A x + B u`, `y = C x + D u` of a mechanism about a state, exact, with names, batched.
@@ -72,6 +72,7 @@ def linearise(
             `force.element`, `reactions.joint`, `multipliers`, ...; or a dict of names of your own, each with one of
             these or with a function of an instant `s` that returns an expression of `s.t`, `s.q`, `s.v`, `s.a`,
             `s.position(body, point)`, ...
+        v: rates (..., nv) at the state, rad/s and m/s; before those of `at`.
         tau: drives (..., nv), N m and N, at the state; before those of `at`.
         wrenches: (..., nb, 6) on the bodies, N m and N, in body axes, at the state.
         t: time (...), s.
@@ -87,7 +88,8 @@ def linearise(
     """
     if form not in FORMS:
         raise UnknownNameError(f"linearise: form={form!r} is not one{nearest(form, FORMS)}")
-    found = tangent_model("linearise", model, at, inputs, tau, wrenches, t, coordinates, form, formulation)
+    beside = {"v": v, "tau": tau, "wrenches": wrenches, "t": t}
+    found = tangent_model("linearise", model, at, beside, inputs, coordinates, form, formulation)
     return found.with_outputs(outputs)
 
 
@@ -114,6 +116,17 @@ class TangentModel:
     K: np.ndarray | None = None
     """Stiffness in the independent coordinates, where it is known without `M^-1`."""
     E: np.ndarray | None = None
+
+    def part(self, index: Any) -> TangentModel:
+        """One system of a batch, or part of it."""
+        try:
+            arrays: dict[str, Any] = {name: None if x is None else x[index] for name, x in self._arrays().items()}
+        except IndexError:
+            raise InputError(f"{self.owner}: {index!r} is no place in a batch of shape {self.A.shape[:-2]}") from None
+        return replace(self, point=self.point.part(index), **arrays)
+
+    def _arrays(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("a", "AB", "dq", "dv", "da", "M", "K", "E")}
 
     @property
     def nx(self) -> int:
@@ -171,11 +184,11 @@ class TangentModel:
 
 
 def tangent_model(
-    owner: str, model: Model, at: Any, inputs: Any, tau: Any, wrenches: Any, t: Any, coordinates: Any, form: str,
+    owner: str, model: Model, at: Any, beside: Mapping[str, Any], inputs: Any, coordinates: Any, form: str,
     formulation: str | Formulation,
 ) -> TangentModel:  # fmt: skip
     """Linearise at a state, outputs left to be asked for."""
-    point = operating_point(owner, model, at, tau, wrenches, t)
+    point = operating_point(owner, model, at, beside)
     signals = read_inputs(owner, model, inputs)
     point, of = _numbered(point, signals)
     groups = {name: tuple(sorted({n for kind, n in of if kind == name})) for name in ("tau", "wrenches", "parameters")}

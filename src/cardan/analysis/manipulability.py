@@ -15,10 +15,10 @@ import numpy as np
 
 from cardan.analysis.damped_least_squares import size_of
 from cardan.errors import InputError
-from cardan.functions.kinematics import body_poses, jacobian
+from cardan.functions.kinematics import body_poses, frame_pose, jacobian
 from cardan.model.body import Joint
 from cardan.model.model import Model
-from cardan.model.values import array, number, shown
+from cardan.model.values import array, number, one, shown
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import time_argument
 from cardan.structure.planarity import find_plane, is_planar
@@ -27,8 +27,9 @@ from cardan.structure.rows import independent_rows, real_rows, row_sizes
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+NEARLY = 1e-9  # of the size of the Jacobian: a smaller semi-axis is none
 LOST = 1e-9  # of the largest singular value: driven joints that lose control of the rest
-ZERO = 1e-14  # of the largest semi-axis: rounding
+ZERO = 1e-14  # of the size of the Jacobian: rounding
 MOTIONS = ("position", "rotation", "both")
 
 
@@ -40,13 +41,26 @@ class Manipulability:
         radii: semi-axes (..., m), the largest first: m/s, or rad/s, for unit rates; infinite where driven joints do not
             control the mechanism.
         axes: their directions (..., m, 3) in ground axes; (..., m, 6) as (angular, linear) for "both".
+        size: norm (...,) of the Jacobian, with which small semi-axes are compared.
         yoshikawa: product (...,) of the semi-axes; zero at singular configurations.
         condition: largest by smallest semi-axis (...,); infinite at singular configurations, 1 where isotropic.
+        singular: (...,) the type of a singular configuration, or "".
 
     """
 
     radii: np.ndarray
     axes: np.ndarray
+    size: np.ndarray
+
+    @property
+    def singular(self) -> np.ndarray:
+        """Which configurations (...,) are singular, by Gosselin and Angeles: "", "type I", "type II" or "type III".
+
+        Type I: the frame cannot move in some direction. Type II: the driven joints do not control it. III: both.
+        """
+        lost, stuck = np.isinf(self.radii[..., 0]), self.radii[..., -1] <= NEARLY * self.size
+        names = np.array(["", "type I", "type II", "type III"])
+        return np.asarray(names[stuck + 2 * lost])
 
     @property
     def yoshikawa(self) -> np.ndarray:
@@ -63,7 +77,7 @@ class Manipulability:
 
 def manipulability(
     model: Model, q: ArrayLike, frame: str, *, motion: str = "position", joints: Sequence[str] | None = None,
-    length: float | None = None, t: float = 0.0,
+    point: ArrayLike = (0.0, 0.0, 0.0), length: float | None = None, t: float = 0.0,
 ) -> Manipulability:  # fmt: skip
     """Manipulability of a body or frame: how far unit rates of the joints move it, and in which directions.
 
@@ -75,6 +89,7 @@ def manipulability(
         frame: a body or named frame.
         motion: "position" of its origin, its "rotation", or "both", positions by `length`.
         joints: driven joints, whose rates have together the size 1; by default all rates of the tree have.
+        point: point (3,) of the frame in its own components, m, whose position is meant.
         length: length (m) by which positions are divided for "both"; by default the size of the mechanism.
         t: time, s, for prescribed motions.
 
@@ -85,18 +100,23 @@ def manipulability(
         raise InputError(f"{owner}: motion must be one of {', '.join(map(repr, MOTIONS))}, got {shown(motion)}")
     length = size_of(model) if length is None else number(owner, "length", length, "of metres", above=0.0)
     J = np.asarray(jacobian(model, q, frame, axes="ground"))
+    arm = np.asarray(frame_pose(model, q, frame))[..., :3, :3] @ one(owner, "point", point, 3)
+    J = np.concatenate([J[..., :3, :], J[..., 3:, :] - np.cross(arm[..., :, None], J[..., :3, :], axis=-2)], axis=-2)
     P = _seen(model, motion)
     weights = np.array([1.0] * 3 + [1 / length if motion == "both" else 1.0] * 3)
     N, control = _motions(owner, model, q, joints, t)
-    U, s, _ = np.linalg.svd(P @ (weights[:, None] * J) @ N)
+    seen = P @ (weights[:, None] * J)
+    size = np.linalg.norm(seen, axis=(-2, -1))
+    U, s, _ = np.linalg.svd(seen @ N)
     m = P.shape[0]
     radii = np.zeros((*s.shape[:-1], m))
-    s = np.where(s > ZERO * s[..., :1], s, 0.0)
+    s = np.where(s > ZERO * size[..., None], s, 0.0)
     radii[..., : s.shape[-1]] = s[..., :m]
-    radii[..., :1] = np.where(control[..., None], radii[..., :1], np.inf)
+    lost = np.concatenate([np.full_like(radii[..., :1], np.inf), radii[..., :-1]], axis=-1)
+    radii = np.where(control[..., None], radii, lost)
     axes = np.swapaxes(U, -1, -2) @ P
     keep = {"position": slice(3, 6), "rotation": slice(0, 3), "both": slice(0, 6)}[motion]
-    return Manipulability(radii, axes[..., keep])
+    return Manipulability(radii, axes[..., keep], np.asarray(size))
 
 
 def _seen(model: Model, motion: str) -> np.ndarray:
@@ -125,8 +145,7 @@ def _motions(
     Na = N[..., driven, :]
     s = np.linalg.svd(Na, compute_uv=False)
     control = s[..., -1] > LOST * np.maximum(s[..., 0], 1e-300)
-    safe = np.where(control[..., None, None], Na, np.eye(len(driven)))
-    return N @ np.linalg.inv(safe), control
+    return N @ np.linalg.pinv(Na, rcond=LOST), control
 
 
 def free_motions(model: Model, q: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -148,14 +167,15 @@ def transmission_angle(model: Model, q: ArrayLike, coupler: str, output: str) ->
     measured so that its sine is the part of the bar's force along the motion of the point where it acts.
 
     Args:
-        model: a linkage.
+        model: a linkage, at one value of its free parameters.
         q: configurations (..., nq), with loops closed.
         coupler: the body that transmits the force, with two joints.
         output: the body that is driven, on a hinge or a slide.
 
     """
     owner = "transmission_angle"
-    q = array(owner, "q", q, model.nq)
+    model.require_one(owner)
+    q, model = array(owner, "q", q, model.nq), model.settled()
     between, end, guide_joint = transmitting_joints(owner, model, coupler, output)
     a, c = model.body_index(coupler), model.body_index(output)
     poses = np.asarray(body_poses(model, q))

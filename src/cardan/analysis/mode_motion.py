@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.functions.dynamics import plus
+from cardan.functions.kinematics import body_poses
 from cardan.model.model import Model
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import assemble
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from cardan.analysis.modes import Mode, Modes
 
-SWING = 0.2  # of the mechanism's size: how far a point moves
+SWING = 0.15  # of the mechanism's size: how far a point moves
 LARGEST_TURN = 0.4  # rad
 EIGHTHS = (0, 4, 1, 3, 2)  # of a period: what is drawn, the position between the ends last and in full
 
@@ -51,10 +52,12 @@ def _usual_amplitude(modes: Modes, mode: Mode) -> float:
     """What moves some point by a part of the mechanism's size, and turns no body too far."""
     from cardan.analysis.modes import reach
 
-    size, moved = reach(modes.model), np.abs(modes.body_shapes()[..., mode.number])
+    point, near = modes._linear.point, reach(modes.model)
+    moved = np.abs(modes.body_shapes()[..., mode.number])
     turn, shift = (float(x.max(initial=0.0)) for x in (moved[:, :3], moved[:, 3:]))
-    far = max(shift, turn * size, 1e-300)
-    return min(SWING * size / far, LARGEST_TURN / max(turn, 1e-300))
+    places = np.asarray(body_poses(point.model, point.q))[..., :3, 3]
+    size = max(near, float(np.linalg.norm(np.ptp(places, axis=0))) if len(places) else 0.0)
+    return min(SWING * size / max(shift, turn * near, 1e-300), LARGEST_TURN / max(turn, 1e-300))
 
 
 def _frozen(model: Model, t: float) -> Model:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.eigenvalues import Eigen, eigen
+from cardan.analysis.eigenvalues import Eigen, eigen, eigenvalue_rates
 from cardan.analysis.linearise import TangentModel, tangent_model
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
@@ -37,12 +37,10 @@ if TYPE_CHECKING:
 
 STEADY = 1e-6  # of the accelerations that forces of this size give: below it a state is steady
 NEUTRAL = 1e-7  # of the largest eigenvalue: smaller real parts are zero; a double one is known to half the digits
-CLOSE = 1e-7  # of the largest eigenvalue: eigenvalues that are closer belong together
-DEFECTIVE = 1e-9  # of unit vectors: a left and a right eigenvector that are this close to orthogonal
 
 
 def modes(
-    model: Model, at: Any = None, *, tau: Any = None, wrenches: Any = None, t: Any = None,
+    model: Model, at: Any = None, v: Any = None, tau: Any = None, *, wrenches: Any = None, t: Any = None,
     coordinates: Sequence[str] | None = None, formulation: str | Formulation = "spatial",
 ) -> Modes:  # fmt: skip
     """Eigenvalues and modes of a mechanism about an equilibrium or a steady motion, batched.
@@ -51,7 +49,8 @@ def modes(
         model: the mechanism; values of free parameters (`Model.at`) are a batch like that of the state: root loci.
         at: the state, as for `cd.linearise`; the assembled start at rest by default. About a state that is not steady
             the eigenvalues are those of a moment, and a warning says so.
-        tau: drives (..., nv), N m and N, at the state.
+        v: rates (..., nv) at the state, rad/s and m/s; before those of `at`.
+        tau: drives (..., nv), N m and N, at the state; before those of `at`.
         wrenches: (..., nb, 6) on the bodies, N m and N, in body axes, at the state.
         t: time (...), s.
         coordinates: names of the independent coordinates, chosen by default.
@@ -61,7 +60,8 @@ def modes(
         `cd.Modes`; of a single system `found[0]` is its slowest mode, and `print(found)` a table.
 
     """
-    found = tangent_model("modes", model, at, (), tau, wrenches, t, coordinates, "independent", formulation)
+    beside = {"v": v, "tau": tau, "wrenches": wrenches, "t": t}
+    found = tangent_model("modes", model, at, beside, (), coordinates, "independent", formulation)
     _warn_if_moving(found)
     return Modes(found)
 
@@ -248,8 +248,13 @@ class Modes:
         """How many modes: real eigenvalues and conjugate pairs; of a batch, systems along its first axis."""
         return self.batch[0] if self.batch else len(self._numbers)
 
-    def __getitem__(self, k: int) -> Mode:
-        """A mode of a single system, the slowest first."""
+    def __getitem__(self, k: Any) -> Any:
+        """A mode of a single system, the slowest first: `cd.Mode`; of a batch, one system or part of it: `cd.Modes`."""
+        if self.batch:
+            return Modes(self._linear.part(k))
+        return self._mode(k)
+
+    def _mode(self, k: Any) -> Mode:
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
             raise InputError(f"modes: a mode is chosen by its number, got {k!r}")
         if not -len(self._numbers) <= k < len(self._numbers):
@@ -260,24 +265,24 @@ class Modes:
             self.participation[:, n],
         )  # fmt: skip
 
-    def __iter__(self) -> Iterator[Mode]:
-        """The modes of a single system."""
-        return (self[k] for k in range(len(self._numbers)))
+    def __iter__(self) -> Iterator[Any]:
+        """The modes of a single system; of a batch, its systems along the first axis."""
+        return (self[k] for k in range(len(self)))
 
     def _require_one(self, what: str) -> None:
         if self.batch:
             raise InputError(
-                f"modes: {what} is for a single system, and this is a batch of shape {self.batch}; take part of the "
-                "arrays, or call cd.modes for one"
+                f"modes: {what} is for a single system, and this is a batch of shape {self.batch}; take one of it, as "
+                "found[0]"
             )
 
     # Derivatives.
 
-    def derivatives(self, *, follow: bool = False) -> NDArray[Any]:
+    def derivatives(self, *, of: Sequence[int] | None = None, follow: bool = False) -> NDArray[Any]:
         """Exact derivatives (..., nx, numbers) of the eigenvalues by all free parameters, in the order of `p`.
 
         Independent coordinates and rates are held; the dependent ones follow through assembly. With `follow=True` the
-        equilibrium moves with the parameters: they change so that it stays one.
+        equilibrium moves with the parameters: they change so that it stays one. `of` are numbers of some eigenvalues.
         """
         model, found = self.model, self._linear
         if not model.parameters:
@@ -286,17 +291,20 @@ class Modes:
             )
         names = [model.coordinate_names[k] for k in found.columns.coordinates]
         point = found.point
-        at = {"q": point.q, "v": point.v, "tau": point.tau, "t": point.t}
-        by_p = tangent_model(
-            "modes", model, at, ("parameters",), None, point.wrenches, None, names, "independent", found.formulation
-        )
+        at = {"q": point.q, "v": point.v, "tau": point.tau, "t": point.t, "wrenches": point.wrenches}
+        by_p = tangent_model("modes", model, at, {}, ("parameters",), names, "independent", found.formulation)
         nx = found.nx
         dq, dv = by_p.dq[..., nx:], by_p.dv[..., nx:]
         if follow:
             dx = self._following(by_p)
             dq, dv = dq + by_p.dq[..., :nx] @ dx, dv + by_p.dv[..., :nx] @ dx
         dA = self._state_matrix_rate(dq, dv)
-        return self._eigenvalue_rates(dA)
+        rates = eigenvalue_rates(found.A, self.eigenvalues, self._vectors, dA)
+        wanted = list(range(nx)) if of is None else [whole("modes", "of", k, least=0) for k in of]
+        if max(wanted, default=-1) >= nx:
+            raise InputError(f"modes: of={list(wanted)} names an eigenvalue past the last, {nx - 1}")
+        self._require_derivatives(rates, wanted)
+        return rates[..., wanted, :]
 
     def _following(self, by_p: TangentModel) -> NDArray[Any]:
         """Changes (..., nx, numbers) of the state with which the equilibrium stays one: `A dx + B dp = 0`."""
@@ -322,29 +330,17 @@ class Modes:
         along = (np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in (dq, dv))
         return np.asarray(kernel(*args, *along, np.eye(model.parameters.size))[1])
 
-    def _eigenvalue_rates(self, dA: NDArray[Any]) -> NDArray[Any]:
-        """`w dA v / w v`, and of equal eigenvalues those of the block that belongs to them."""
-        values, V = self._eigen.values, self._vectors
-        V = V / np.linalg.norm(V, axis=-2, keepdims=True)
-        with np.errstate(all="ignore"):
-            try:
-                W = np.linalg.inv(V)
-            except np.linalg.LinAlgError:
-                W = np.full(V.shape, np.nan)
-        lengths = np.linalg.norm(W, axis=-1)
-        if not (lengths < 1 / DEFECTIVE).all():
+    def _require_derivatives(self, rates: NDArray[Any], of: list[int]) -> None:
+        """Refuse eigenvalues whose vectors fall together."""
+        bad = np.isnan(rates[..., of, :]).any(axis=-1)
+        if bad.any():
+            numbers = sorted({of[k] for k in np.nonzero(bad)[-1]})
+            rest = [k for k in range(rates.shape[-2]) if not np.isnan(rates[..., k, :]).any()]
+            hint = f"; the others are had with of={rest}" if rest else "; go beside it"
             raise InputError(
-                f"modes: model {self.model.name!r} has eigenvalues that fall together with their vectors (a rigid-body "
-                "motion, critical damping), where they have no derivative; go beside it"
+                f"modes: eigenvalues {', '.join(map(str, numbers))} of model {self.model.name!r} fall together with "
+                f"their vectors (a rigid-body motion, critical damping), where they have no derivative{hint}"
             )
-        rates = W[..., None, :, :] @ dA @ V[..., None, :, :]
-        found = np.einsum("...pkk->...kp", rates).copy()
-        scale = np.abs(values).max(axis=-1, keepdims=True)
-        for index in np.ndindex(*values.shape[:-1]):
-            for block in _clusters(values[index], CLOSE * float(scale[index][0])):
-                for p in range(dA.shape[-3]):
-                    found[index][block, p] = np.linalg.eigvals(rates[index][p][np.ix_(block, block)])
-        return found
 
     # Pictures.
 
@@ -354,7 +350,7 @@ class Modes:
         Args:
             mode: number of the mode, of `found[mode]`.
             amplitude: change of the coordinate that moves most, rad or m; by default what moves some point of a body
-                by a fifth of the mechanism's size.
+                by a seventh of the mechanism's size.
             periods: how many oscillations; a mode that does not oscillate is shown moving to and fro once a second.
             samples: how many states.
 
@@ -363,7 +359,7 @@ class Modes:
 
         amplitude = None if amplitude is None else number("modes", "amplitude", amplitude, above=0)
         counts = whole("modes", "periods", periods), whole("modes", "samples", samples, least=2)
-        return motion_of(self, self[mode], amplitude, *counts)
+        return motion_of(self, self._mode(mode), amplitude, *counts)
 
     def page(self, path: str | os.PathLike[str], mode: int = 0, *, overwrite: bool = False, **options: Any) -> None:
         """Write the motion of one mode as an HTML page that moves; `options` are those of `run`."""
@@ -375,7 +371,7 @@ class Modes:
         """Draw one mode: the mechanism at the state, and at the ends of its swing; `options` are those of `cd.draw`."""
         from cardan.analysis.mode_motion import drawing_of
 
-        return drawing_of(self, self[mode], **options)
+        return drawing_of(self, self._mode(mode), **options)
 
     def root_locus(self, values: Any = None, **options: Any) -> Figure:
         """Draw the eigenvalues of a batch in the complex plane, coloured by `values` along its first axis."""
@@ -432,18 +428,4 @@ def _inner_links(model: Model) -> NDArray[Any]:
         parent = GROUND if link == GROUND else apart.tree.links[link].parent
         if parent != GROUND:
             found[b, body_of[parent]] = 1.0
-    return found
-
-
-def _clusters(values: NDArray[Any], bound: float) -> list[list[int]]:
-    """Groups of eigenvalues that are closer than `bound`, those of more than one."""
-    left, found = list(range(len(values))), []
-    while left:
-        group = [left.pop(0)]
-        for k in list(left):
-            if min(abs(values[k] - values[g]) for g in group) <= bound:
-                group.append(k)
-                left.remove(k)
-        if len(group) > 1:
-            found.append(group)
     return found

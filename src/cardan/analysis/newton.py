@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Point, Task, moved, part_of, point_at
+from cardan.analysis.balance import CLOSED, Point, Task, displacement_sizes, moved, part_of, point_at
 
-RADIUS, LONGEST = 0.5, 1e3  # rad and m: the first trust radius, and the largest
-KICK = 1e-2  # rad and m: away from an unstable equilibrium
+RADIUS, LONGEST = 0.5, 1e3  # rad and lengths of the mechanism: the first trust radius, and the largest
+KICK = 1e-2  # rad and lengths, at the first radius: away from an unstable equilibrium
 TURN = 0.7  # rad: the largest turn of a joint in one step, so that no equilibrium is passed over
-AWAY, TURNED = 1e4, 60.0  # m, and rad: who has gone that far has no equilibrium
+AWAY, TURNED = 1e4, 60.0  # lengths of the mechanism, and rad: who has gone that far has no equilibrium
 SOFT = 1e-10  # of the largest stiffness: less is none
 SETTLED = 0.3  # at rounding the rest does not fall below this part of itself
 
@@ -39,6 +39,11 @@ class Search:
     iterations: np.ndarray
     outcome: np.ndarray
 
+    def put(self, where: np.ndarray, other: Search, which: np.ndarray) -> None:
+        """Replace some systems by some of another search."""
+        for name, mine in vars(self).items():
+            mine[where] = getattr(other, name)[which]
+
 
 def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int, downhill: bool) -> Search:
     """Search from configurations (n, nq) that are closed, and unknowns (n, changes).
@@ -54,7 +59,7 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
     descends = np.full(n, downhill and may_descend)
     radius, away = np.full(n, RADIUS), np.zeros(n)
     angles = np.array([unit != "m/s" for link in task.model.tree.links for unit in link.kind.v_units], dtype=bool)
-    far_away = np.where(angles, TURNED, AWAY)
+    far_away = np.where(angles, TURNED, AWAY * displacement_sizes(task.model))
     active = np.arange(n)
     point = point_at(task, q, x) if n else None
     for _ in range(most):
@@ -63,7 +68,9 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
         rest[active], size[active] = np.linalg.norm(point.F, axis=-1), np.maximum(size[active], point.size)
         small = rest[active] <= tolerance * size[active]
         down = descends[active]
-        step, kicked = _root_step(point, radius[active]), np.zeros(len(active), dtype=bool)
+        step, kicked = np.zeros((len(active), point.A.shape[-1])), np.zeros(len(active), dtype=bool)
+        if not down.all():
+            step = _root_step(point, radius[active])
         if down.any():
             along, kicked = _downhill_step(point, radius[active], small)
             step = np.where(down[:, None], along, step)
@@ -79,7 +86,8 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
         rest_new = np.where(gap <= CLOSED, np.linalg.norm(trial.F, axis=-1), np.inf)
         rest_new = np.where(np.isfinite(rest_new), rest_new, np.inf)
         predicted = np.linalg.norm(point.F + np.einsum("nij,nj->ni", point.A, step), axis=-1)
-        gain = (rest[active] - rest_new) / np.maximum(rest[active] - predicted, 1e-300)
+        with np.errstate(over="ignore"):
+            gain = (rest[active] - rest_new) / np.maximum(rest[active] - predicted, 1e-300)
         better = (rest_new < rest[active]) & (gain > 1e-3)
         slope, slope_new = (np.einsum("ni,ni->n", dq, p.force) for p in (point, trial))
         downwards = (slope_new <= 0.5 * np.abs(slope)) & np.isfinite(rest_new)
@@ -90,7 +98,7 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
         length = np.linalg.norm(step, axis=-1)
         grown = np.where(down, downwards, gain > 0.75) & (length > 0.5 * radius[active])
         shrunk = ~accept | (~down & (gain < 0.25))
-        radius[active] *= np.where(shrunk & ~small, 0.25, np.where(grown, 2.0, 1.0))
+        radius[active] *= np.where(shrunk & (~small | kicked), 0.25, np.where(grown, 2.0, 1.0))
         radius[active] = np.minimum(radius[active], LONGEST)
         q[active] = np.where(accept[:, None], q_new, q[active])
         x[active] = np.where(accept[:, None], x_new, x[active])
@@ -112,6 +120,14 @@ def search(task: Task, q: np.ndarray, x: np.ndarray, tolerance: float, most: int
             active = active[left]
             point = point_at(task.part(active), q[active], x[active]) if len(active) else None
     return Search(q, x, rest, size, iterations, outcome)
+
+
+def elsewhere(task: Task, q: np.ndarray, x: np.ndarray, seed: int) -> np.ndarray:
+    """Other closed configurations (n, nq) to begin with, a radian or a metre away and more, the larger the seed."""
+    point = point_at(task, q, x)
+    z = np.sqrt(seed) * np.random.default_rng(seed).normal(size=point.W.shape[::2])
+    other, _, gap = moved(task, q, x, np.einsum("nij,nj->ni", point.W, z), np.zeros_like(x))
+    return np.where((gap <= CLOSED)[:, None], other, q)
 
 
 def _root_step(point: Point, radius: np.ndarray) -> np.ndarray:
@@ -153,6 +169,8 @@ def _column_scale(point: Point) -> np.ndarray:
 def _downhill_step(point: Point, radius: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Along the forces; and which systems (n,) are kicked because they rest at an unstable equilibrium."""
     H = np.nan_to_num(point.A)
+    if not H.shape[-1]:
+        return np.zeros(H.shape[:2]), np.zeros(len(H), dtype=bool)
     h, E = np.linalg.eigh((H + np.swapaxes(H, 1, 2)) / 2)
     most = np.abs(h).max(axis=-1, initial=0.0)[:, None]
     c = np.einsum("nij,ni->nj", E, point.F)
@@ -161,4 +179,4 @@ def _downhill_step(point: Point, radius: np.ndarray, small: np.ndarray) -> tuple
     length = np.linalg.norm(step, axis=-1)
     step *= np.minimum(1.0, radius / np.maximum(length, 1e-300))[:, None]
     kicked = small & ((h < -SOFT * most).any(axis=-1))
-    return np.where(kicked[:, None], KICK * E[:, :, 0], step), kicked
+    return np.where(kicked[:, None], KICK * (radius / RADIUS)[:, None] * E[:, :, 0], step), kicked

@@ -54,8 +54,8 @@ class OperatingPoint:
         return OperatingPoint(model, own(self.q, 1), own(self.v, 1), own(self.tau, 1), wrenches, own(self.t, 0))
 
 
-def operating_point(owner: str, model: Model, at: Any, tau: Any, wrenches: Any, t: Any) -> OperatingPoint:
-    """Read a state: None is the assembled start at rest; `tau`, `wrenches` and `t` go before those of `at`."""
+def operating_point(owner: str, model: Model, at: Any, beside: Mapping[str, Any]) -> OperatingPoint:
+    """Read a state: None is the assembled start at rest; what `beside` has of v, tau, wrenches and t goes before."""
     if not isinstance(model, Model):
         raise InputError(f"{owner}: model must be a cd.Model, got {type(model).__name__}; use build() first")
     model = _with_values_of(model, at)
@@ -63,10 +63,9 @@ def operating_point(owner: str, model: Model, at: Any, tau: Any, wrenches: Any, 
         model, found = _of_run(owner, model, at)
     else:
         found = _parts(owner, model, at)
-    given = {"tau": tau, "wrenches": wrenches, "t": t}
-    found |= {name: x for name, x in given.items() if x is not None}
+    found |= {name: x for name, x in beside.items() if x is not None}
     if found.get("q") is None:
-        found["q"], found["v"] = assemble(model, t=float(np.asarray(found.get("t", 0.0))))
+        found["q"], found["v"] = assemble(model, None, found.get("v"), t=found.get("t", 0.0))
     q = batch(owner, "q", found["q"], model.nq)
     _require_unit(owner, model, q)
     loads = found.get("wrenches")

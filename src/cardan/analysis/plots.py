@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.errors import InputError
+from cardan.functions.kinematics import body_poses
+from cardan.results.drawing.draw import overlaid
 from cardan.results.figure import COLOURS, GREY, INK, FigureOutput, new_figure, style
 
 if TYPE_CHECKING:
@@ -40,6 +43,15 @@ def plot_branches(found: Branches, size: Any, path: Any, overwrite: bool) -> Fig
         at.set_ylabel(f"{shown} ({_unit(units[1])})")
         at.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return output.write(figure)
+
+
+def draw_singular(found: Branches, branch: int | None, size: Any, path: Any, overwrite: bool) -> Figure:
+    """The mechanism at its singular positions."""
+    some = [s.q for s in found.singular if branch is None or s.branch == branch]
+    if not some:
+        raise InputError(f"draw: {found.model.name!r} has no singular position over {found.joint!r} on this branch")
+    poses = np.asarray(body_poses(found.model, np.array(some)))
+    return overlaid(found.model, poses, poses, (), None, False, False, True, FigureOutput(size, path, overwrite))
 
 
 def _other(found: Branches) -> str:

@@ -143,7 +143,9 @@ INPUTS: dict[str, InputKind] = {
 
 def read_inputs(owner: str, model: Model, names: Any) -> list[InputSignal]:
     """Inputs by name; None are all drives of the tree."""
-    names = ("tau",) if names is None else (names,) if isinstance(names, str) else names
+    if names is None:
+        return [signal for name in model.coordinate_names for signal in _tau(model, name)]
+    names = (names,) if isinstance(names, str) else names
     if not isinstance(names, Iterable) or isinstance(names, bytes):
         raise InputError(f"{owner}: inputs must be names, such as ['tau.{_any(_coordinates(model))}'], got {names!r}")
     found: list[InputSignal] = []

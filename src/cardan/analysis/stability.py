@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cardan.algebra.free_number import nominal
-from cardan.analysis.balance import Point, point_at, resistance
+from cardan.analysis.balance import Point, displacement_sizes, point_at, resistance
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import RATES
 from cardan.functions.derivatives import with_derivatives
@@ -85,11 +85,12 @@ def judged(point: Point) -> Stability:
     W, Y, K, n = point.W, point.Y, point.A[..., : point.n_directions], len(point.q)
     Yt = np.swapaxes(Y, 1, 2)
     M, D = (Yt @ part @ Y for part in _inertia_and_damping(point))
-    C = np.swapaxes(W, 1, 2) @ _turning(point) @ W
+    D2 = displacement_sizes(point.task.model)[:, None] ** 2
+    C = np.swapaxes(W / D2, 1, 2) @ _turning(point) @ W
     # the rate of motions that weight and forces of inertia cause: also where their parts of the stiffness cancel
     model, speed = point.task.model, np.abs(point.v).max(axis=-1, initial=0.0)
     reach = np.max([np.linalg.norm(nominal(x)) for link in model.tree.links for x in (link.r, link.com)], initial=0.0)
-    rate = np.sqrt(speed**2 + np.linalg.norm(model.gravity) / max(reach, 1e-9))
+    rate = np.sqrt(speed**2 + np.linalg.norm(model.gravity) / (reach or 1.0))
     at_rest = np.abs(point.v).max(axis=-1, initial=0.0) == 0.0
     k = K.shape[-1]
     found = Stability(
@@ -105,7 +106,7 @@ def judged(point: Point) -> Stability:
         w, y = np.flatnonzero(pattern[:k]), np.flatnonzero(pattern[k:])
         blocks = ((M, y, y), (D, y, y), (K, y, w), (C, w, w))
         own = tuple(B[which][:, rows][:, :, columns] for B, rows, columns in blocks)
-        _judge(found, which, at_rest[which], rate[which], own, Yt[which][:, y] @ W[which][:, :, w])
+        _judge(found, which, at_rest[which], rate[which], own, Yt[which][:, y] @ (W / D2)[which][:, :, w])
     return found
 
 

@@ -1,9 +1,9 @@
 """What inverse kinematics asks of a frame: a pose, a position, an orientation, or where one of its axes points.
 
-Notation: `R`, `p` axes and origin of the frame in ground components; `w`, `u` its angular velocity and that of the
-point, as rows of Jacobians. A target's error `e` is what remains to be done, so that `e` changes by `-J dq`. For
-rotations it is the rotation vector from where the frame is to where it should be, in the frame's own axes; then
-`J^T e` is the exact descent direction of `|e|^2 / 2`, though `J` leaves out the derivative of the logarithm.
+Notation: `R`, `p` axes and point of the frame; `w`, `u` its angular velocity and that of the point, as rows of
+Jacobians; all in ground components. A target's error `e` is what remains to be done: it changes by `-J dq`. For
+rotations it is the rotation vector from where the frame is to where it should be; then `J^T e` is the exact descent
+direction of `|e|^2 / 2`, though `J` leaves out the derivative of the logarithm.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ import numpy as np
 from cardan.algebra.matrix import Matrix, arctan2, constant, dot, sqrt, stack, vector, where
 from cardan.algebra.rotation import TINY, cross, rotation_log, rotation_of_quaternion, rotation_to_axis, skew
 from cardan.errors import InputError
-from cardan.formulation.spatial import frame_jacobian, frame_pose_of
+from cardan.formulation.recursion import run
+from cardan.formulation.spatial import BODY_POSES
 from cardan.model.model import Model
 from cardan.model.pose import Pose, unit_axis
+from cardan.model.tree import GROUND
 from cardan.model.values import batch, number, one, shown, whole
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 ORTHONORMAL = 1e-6  # deviation of a rotation matrix that is rounding
+FARTHEST = 1e15  # m
 ALONG = "xyz"
 
 
@@ -92,15 +95,11 @@ class Aim:
         import casadi as ca
 
         data = list(data)
-        pose = frame_pose_of(self.frame).graph(model, {"q": q})[0]
-        J = frame_jacobian(self.frame).graph(model, {"q": q})[0]
-        R, w = pose[:3, :3], J[:3, :]
-        c = constant(self.point)
-        p, u = pose[:3, 3] + R @ c, J[3:, :] - skew(c) @ w
+        R, p, w, u = _moving(model, q, self.frame, constant(self.point))
         errors, rows = [], []
         position = rotation = ca.SX(0)
         if self.turns == "orientation":
-            e = rotation_log(R.T @ ca.reshape(data.pop(0), 3, 3).T)
+            e = rotation_log(ca.reshape(data.pop(0), 3, 3).T @ R.T)
             rotation = dot(e, e)
             errors.append(e)
             rows.append(w)
@@ -109,18 +108,19 @@ class Aim:
             if self.turns == "look_at":
                 b = b - p
             distance = sqrt(dot(b, b) + TINY)
-            b = R.T @ b / distance
+            b = b / distance
             turn = w + skew(b) @ u / distance if self.turns == "look_at" else w
-            across = constant(rotation_to_axis(self.axis)[:, :2].T)  # two axes across the one that points
-            e = across @ _turn_onto(constant(self.axis), b, constant(rotation_to_axis(self.axis)[:, 0]))
+            across = R @ constant(rotation_to_axis(self.axis)[:, :2])  # two axes across the one that points
+            spare = across @ constant(np.array([0.8, 0.6]))  # about no axis that a mechanism may lack
+            e = across.T @ _turn_onto(R @ constant(self.axis), b, spare)
             rotation = dot(e, e)
             errors.append(e)
-            rows.append(across @ turn)
+            rows.append(across.T @ turn)
         if self.along:
             e = (data.pop(0) - p)[list(self.along), 0]
             position = dot(e, e)
             errors.append(e / length)
-            rows.append((R @ u)[list(self.along), :] / length)
+            rows.append(u[list(self.along), :] / length)
         return AimRows(self.weight * stack(*errors), self.weight * stack(*rows), position, rotation)
 
 
@@ -134,11 +134,30 @@ class AimRows:
     rotation: Matrix
 
 
+def _moving(model: Model, q: Matrix, frame: str, c: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """Axes `R` of a frame, its point `p` at c in it, and the Jacobians `w`, `u` (3, nv) of both, in ground axes."""
+    i, at = model.placement(frame)
+    links = run(BODY_POSES, model, {"q": q}).links
+    R = links[i].R @ constant(at.rotation)
+    p = links[i].r0 + links[i].R @ constant(at.position) + R @ c
+    w, u = type(q)(3, model.nv), type(q)(3, model.nv)
+    while i != GROUND:
+        b, v = links[i], model.tree.links[i].v
+        turning = b.R @ b.S[:3, :]
+        w[:, v] = turning
+        u[:, v] = b.R @ b.S[3:, :] - skew(p - b.r0) @ turning  # the point moves with w x r
+        i = model.tree.links[i].parent
+    return R, p, w, u
+
+
 def _turn_onto(a: Matrix, b: Matrix, spare: Matrix) -> Matrix:
-    """Rotation vector that turns unit vector a onto b the short way; about `spare` where they are opposite."""
+    """Rotation vector that turns unit vector a onto b the short way; about `spare` where they are opposite.
+
+    A vector b of no length, that to a point which the frame is at, is a right angle away.
+    """
     n = cross(a, b)
     s = sqrt(dot(n, n) + TINY)
-    opposite = (s < 1e-9) * (dot(a, b) < 0)
+    opposite = (s < 1e-9) * (dot(a, b) < 0.5)
     return arctan2(s, dot(a, b)) * vector(*(where(opposite, spare[k], n[k] / s) for k in range(3)))
 
 
@@ -198,7 +217,7 @@ def _read(owner: str, model: Model, target: Target) -> Aim:
     data = [_rotation_data(owner, turns, turning[turns])] if turns else []
     along = _read_along(owner, target.along) if position is not None else ()
     if position is not None:
-        data.append(batch(owner, "position", position, 3))
+        data.append(_points(owner, "position", position))
     return Aim(
         target.frame, turns, along, unit_axis(owner, "axis", target.axis), one(owner, "point", target.point, 3),
         number(owner, "weight", target.weight, above=0.0), whole(owner, "priority", target.priority), tuple(data),
@@ -211,10 +230,18 @@ def _read_along(owner: str, along: Any) -> tuple[int, ...]:
     return tuple(sorted(ALONG.index(letter) for letter in along))
 
 
+def _points(owner: str, what: str, value: Any) -> np.ndarray:
+    """Positions (..., 3), m, whose squares are numbers too."""
+    found = batch(owner, what, value, 3)
+    if np.abs(found).max(initial=0.0) > FARTHEST:
+        raise InputError(f"{owner}: {what} has {np.abs(found).max():.3g} m; is it in metres? At most {FARTHEST:g} m")
+    return found
+
+
 def _rotation_data(owner: str, turns: str, value: Any) -> np.ndarray:
     """Rotation matrices (..., 9), unit vectors (..., 3) or points (..., 3)."""
     if turns == "look_at":
-        return batch(owner, turns, value, 3)
+        return _points(owner, turns, value)
     if turns == "direction":
         found = batch(owner, turns, value, 3)
         length = np.linalg.norm(found, axis=-1, keepdims=True)

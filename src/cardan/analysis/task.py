@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -202,7 +203,8 @@ def read_task(
         raise InputError(
             f"{owner}: solve_for: coordinates are unknown unless they are held; leave the joint out of hold instead"
         )
-    others = tuple(c for c in changes if not c.tau.any())
+    usual = np.abs(given).max(axis=tuple(range(given.ndim - 1)), initial=1.0)
+    others = tuple(replace(c, size=float(usual[c.v > 0][0])) if c.v.any() else c for c in changes if not c.tau.any())
     driven = drives_asked | (set(moving) - rates_asked) | (held if solve_for is None else set())
     held |= set(moving) | rates_asked
     loads = np.zeros((model.nb, 6)) if wrenches is None else batch(owner, "wrenches", wrenches, model.nb, 6)

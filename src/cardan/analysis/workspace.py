@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 MARGIN = 0.06  # of its extent, by which the grid is larger than the cloud
-CELLS = {2: 40, 3: 14}  # along the longest side of the grid, by the dimension of the workspace
+CELLS = {2: 40, 3: 20}  # along the longest side of the grid, by the dimension of the workspace
 KINDS = {1: "a curve", 2: "an area", 3: "a volume"}
 
 
@@ -65,6 +65,13 @@ class Workspace:
             unit = "m^2" if self.dimension == 2 else "m^3"
             lines.append(f"  {self.extent:.4g} {unit} in reach, on a grid of {self.cell:.3g} m")
         return "\n".join(lines)
+
+    def page(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the mechanism with the cloud of points around it as one HTML file that any browser opens offline."""
+        from cardan.results.page.page import page
+
+        points = np.concatenate([self.boundary, self.points])
+        page(self.model, path, q=self.q[0], points=points, overwrite=overwrite)
 
     def plot(
         self, *, size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None,

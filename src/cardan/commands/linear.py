@@ -19,6 +19,7 @@ from cardan.commands.arguments import (
     Rate,
     Root,
     Start,
+    by_joint,
     read_model,
     start_state,
 )
@@ -26,15 +27,24 @@ from cardan.commands.output import plain_table, require_writable, say_error, scr
 from cardan.errors import FileError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cardan.analysis.linear_model import LinearModel
+    from cardan.model.model import Model
 
 PICTURES = (".png", ".svg", ".pdf")
+Balance = Annotated[
+    bool,
+    typer.Option("--equilibrium", "-e", metavar="",
+                 help="Go from the start to an equilibrium, with --rate to a steady motion."),
+]  # fmt: skip
 
 
 def modes(
     file: File,
     start: Start = None,
     rate: Rate = None,
+    balance: Balance = False,
     mode: Annotated[int, typer.Option("--mode", "-m", metavar="NUMBER", help="Mode to show with --out.")] = 0,
     out: Annotated[
         Path | None,
@@ -49,21 +59,22 @@ def modes(
 ) -> None:  # fmt: skip
     """Print the modes of a mechanism: eigenvalues, frequencies, damping and what moves.
 
-    They are those about a state, at rest by default; the state should be an equilibrium or a steady motion.
+    They are those about a state, at rest by default; --equilibrium goes to an equilibrium or a steady motion first.
 
-    Example: [bold]cardan modes double_pendulum --mode 1 --out second.html[/bold]
+    Examples: [bold]cardan modes four_bar --equilibrium[/bold],
+    [bold]cardan modes double_pendulum --mode 1 --out second.html[/bold]
     """
     if out is not None:
         if out.suffix.lower() not in (".html", *PICTURES):
             raise FileError(f"{out}: a mode is written to a .html, .png, .svg or .pdf file")
         require_writable(out, force)
     model = read_model(file, root, changes)
-    q, v = start_state(model, start or (), rate or ())
+    at = _state(model, start or (), rate or (), balance, formulation)
     import cardan as cd
 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        found = cd.modes(model, None if q is None else (q, v), formulation=formulation)
+        found = cd.modes(model, at, formulation=formulation)
         listed = list(found)
     for warning in told:
         say_error(str(warning.message))
@@ -92,6 +103,7 @@ def linearise(
     file: File,
     start: Start = None,
     rate: Rate = None,
+    balance: Balance = False,
     inputs: Annotated[
         list[str] | None,
         typer.Option("--input", "-i", metavar="NAME", show_default=False,
@@ -123,12 +135,10 @@ def linearise(
             raise FileError(f"{bode}: a plot is a .png, .svg or .pdf file")
         require_writable(bode, force)
     model = read_model(file, root, changes)
-    q, v = start_state(model, start or (), rate or ())
+    at = _state(model, start or (), rate or (), balance, formulation)
     import cardan as cd
 
-    linear = cd.linearise(
-        model, None if q is None else (q, v), inputs=inputs or None, outputs=outputs or None, formulation=formulation
-    )
+    linear = cd.linearise(model, at, inputs=inputs or None, outputs=outputs or None, formulation=formulation)
     if as_json:
         facts: dict[str, Any] = {name: x.tolist() for name, x in zip("ABCD", linear, strict=True)}
         facts |= {what: list(getattr(linear, what)) for what in ("states", "inputs", "outputs")}
@@ -139,6 +149,17 @@ def linearise(
         linear.bode(path=bode, overwrite=force)
         if not as_json:
             print(bode)
+
+
+def _state(model: Model, start: Sequence[str], rate: Sequence[str], balance: bool, formulation: str) -> Any:
+    """The state to linearise about; None for the model's own start at rest."""
+    import cardan as cd
+
+    if balance:
+        near, rates = by_joint(model, "--start", start) or None, by_joint(model, "--rate", rate) or None
+        return cd.equilibrium(model, near, rates=rates, formulation=formulation)
+    q, v = start_state(model, start, rate)
+    return None if q is None else (q, v)
 
 
 def _show(linear: LinearModel) -> None:

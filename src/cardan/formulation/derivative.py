@@ -147,7 +147,8 @@ def forward_dynamics_by(
         return {} if found is None else {name: x for name, x in zip("qv", found, strict=True) if name in wanted}
 
     found = differentiated(quantity, by, model)
-    return replace(found, write=write, stages=stages if model.nv >= MANY else None)
+    columns = sum(shape(model)[1] for _, shape in found.outputs[1:])
+    return replace(found, write=write, stages=stages if model.nv >= MANY and columns >= len(rows) else None)
 
 
 def _pushed_answer(model: Model, answer: _Answer, names: tuple[str, ...]) -> list[Matrix]:

@@ -57,7 +57,7 @@ def _mobilities(tree: Tree) -> list[np.ndarray]:
         q = link.kind.plus(np.array(link.kind.neutral), rng.uniform(-1, 1, link.kind.nv))
         X = joint_transform(link.kind, q, link.E, nominal(link.r))
         S = link.kind.S(q)[:, : 0 if i in weightless_links(tree) else None]  # a joint that moves nothing is held
-        A = np.zeros(S.shape[1]) if link.armature is None else link.armature[: S.shape[1]]
+        A = np.zeros(S.shape[1]) if link.armature is None else nominal(link.armature)[: S.shape[1]]
         D, U = S.T @ IA[i] @ S + np.diag(A), IA[i] @ S
         steps.append((i, X, S, D, U))
         if link.parent != GROUND:

@@ -20,8 +20,9 @@ where the last term is that of turning axes, zero where `N` is constant or the m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cardan.algebra.matrix import Matrix, mirrored
 from cardan.formulation.derivative import PARAMETERS
@@ -29,12 +30,12 @@ from cardan.formulation.dynamics import parts_at, time_port
 from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity
 from cardan.formulation.rows import Rows
-from cardan.formulation.solve import regularisation, semidefinite
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
 
 REFINEMENTS = 2
+TINY = 1e-15  # of a diagonal: what keeps pivots from being zero
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def descriptor(model: Model, formulation: TreeFormulation, rows: Sequence[int], 
         AB = ca.vertcat(change, force, held)
         AB = ca.horzcat(AB[:, : 2 * nv], ca.vertcat(ca.SX(nv, nl), -kept.J.T, ca.SX(nl, nl)), AB[:, 2 * nv :])
         E = ca.diagcat(ca.SX.eye(nv), parts.M, ca.SX(nl, nl))
-        pivot = _square(kept.J)[1] if nl else ca.SX(1)
+        pivot = smallest_pivot(kept.J)[0] if nl else ca.SX(1)
         rest = parts.rows.J @ inputs["v"] - parts.rows.beta
         return [a, E, AB, ca.vertcat(pivot, _largest(parts.rows.phi), _largest(rest))]
 
@@ -189,10 +190,18 @@ def _moved(model: Model, inputs: Inputs, tree: Parts, tree_rows: Sequence[int], 
     given = _given(model, inputs, columns)
     with_p = {name: D for name, D in given.items() if name == PARAMETERS}
     phi, J = kept.phi[at_position, 0], kept.J[at_position, :]
-    dq, first = _completed(J, columns.coordinates, given["q"], along(model, phi, inputs, with_p))
+    positions = _Dependent(J, columns.coordinates)
+    one = len(at_position) == len(kept) and columns.coordinates == columns.rates
+    rates = positions if one else _Dependent(kept.J, columns.rates)
+    dq = positions.completed(given["q"], along(model, phi, inputs, with_p))
     rate = kept.J @ inputs["v"] - kept.beta
-    dv, second = _completed(kept.J, columns.rates, given["v"], along(model, rate, inputs, {"q": dq, **with_p}))
-    return _Moved({**given, "q": dq, "v": dv}, ca.fmin(first, second))
+    rest = along(model, rate, inputs, {"q": dq, **with_p})
+    if not one:
+        return _Moved({**given, "q": dq, "v": rates.completed(given["v"], rest)}, ca.fmin(positions.pivot, rates.pivot))
+    n = len(columns.coordinates)
+    dv = rates.completed(type(rest)(*given["v"].shape), rest)
+    dv[:, n : 2 * n] = dv[:, n : 2 * n] + dq[:, :n]  # unit rates move the mechanism as unit changes do
+    return _Moved({**given, "q": dq, "v": dv}, positions.pivot)
 
 
 def _given(model: Model, inputs: Inputs, columns: Columns) -> dict[str, Matrix]:
@@ -216,46 +225,54 @@ def _given(model: Model, inputs: Inputs, columns: Columns) -> dict[str, Matrix]:
     return found
 
 
-def _completed(J: Matrix, free: Sequence[int], given: Matrix, rest: Matrix) -> tuple[Matrix, Matrix]:
-    """Rates (nv, columns) with `J d + rest = 0` that are `given` in the free ones; and the smallest pivot."""
+class _Dependent:
+    """The rates that follow from others by rows `J`: solved by `A A^T` and refinement, without pivoting.
+
+    `A` are the columns of the dependent rates, as many as rows. `pivot` is the smallest, the square of the sine of a
+    row's angle with the rows before it.
+    """
+
+    def __init__(self, J: Matrix, free: Sequence[int]) -> None:
+        import casadi as ca
+
+        self.J, self.numbers = J, [k for k in range(J.shape[1]) if k not in free]
+        self.A = J[:, self.numbers]
+        found: tuple[Matrix, Any] = smallest_pivot(self.A) if self.numbers else (ca.SX(1), None)
+        self.pivot, self._factor = found
+
+    def completed(self, given: Matrix, rest: Matrix) -> Matrix:
+        """Rates (nv, columns) with `J d + rest = 0` that are `given` in the free ones."""
+        import casadi as ca
+
+        whole = type(given)(given)
+        if not self.numbers:
+            return whole
+        right = -_wide(rest, given) - self.J @ given
+        columns = [k for k in range(right.shape[1]) if right[:, k].nnz()]
+        if not columns:
+            return whole
+        A, b = self.A, ca.densify(right[:, columns])
+        x = A.T @ ca.ldl_solve(b, *self._factor)
+        for _ in range(REFINEMENTS):
+            x = x + A.T @ ca.ldl_solve(b - A @ x, *self._factor)
+        whole[self.numbers, columns] = x
+        return whole
+
+
+def smallest_pivot(A: Matrix) -> tuple[Matrix, Any]:
+    """The smallest pivot of the rows of `A`, and the factors of `A A^T`."""
     import casadi as ca
 
-    dependent = [k for k in range(J.shape[1]) if k not in free]
-    if not dependent:
-        return given, ca.SX(1)
-    A = J[:, dependent]
-    right = -_wide(rest, given) - J @ given
-    solve, pivot = _square(A)
-    whole = type(given)(given)
-    whole[dependent, :] = solve(right)
-    return whole, pivot
+    S = mirrored(A @ A.T)
+    size = ca.diag(S)
+    D, LT, order = ca.ldl(S + ca.diag(TINY * size + (size == 0)), True)
+    own = size[order]
+    return ca.mmin(ca.vec(D) / ca.if_else(own > 0, own, 1) * (own > 0)), (D, LT, order)
 
 
 def _wide(x: Matrix, like: Matrix) -> Matrix:
     """A rate along no direction, of as many columns as the others."""
     return x if x.shape[1] == like.shape[1] else type(like)(x.shape[0], like.shape[1])
-
-
-def _square(A: Matrix) -> tuple[Callable[[Matrix], Matrix], Matrix]:
-    """Solve `A x = b` for a square matrix without pivoting, by `A A^T` and refinement; and its smallest pivot.
-
-    A pivot is the square of the sine of a row's angle with the rows before it.
-    """
-    import casadi as ca
-
-    S = mirrored(A @ A.T)
-    inverse = semidefinite(S)
-    D, _, order = ca.ldl(S + ca.diag(regularisation(S)), True)
-    own = ca.diag(S)[order]
-    pivots = ca.vec(D) / ca.if_else(own > 0, own, 1) * (own > 0)
-
-    def solve(b: Matrix) -> Matrix:
-        x = A.T @ inverse(b)
-        for _ in range(REFINEMENTS):
-            x = x + A.T @ inverse(b - A @ x)
-        return x
-
-    return solve, ca.mmin(pivots)
 
 
 def _accelerations(

@@ -25,7 +25,7 @@ When i is before the parent, the parent moves and M does not:
 A unit of the rate of i changes the velocity of all beyond it by `S_i`, and their acceleration by `Omega_i - v x S_i`.
 A joint before both moves both alike, and nothing of this changes.
 
-Source: as `spatial_derivatives`; KJ(1)-(3) and KJ(5)-(10) for the rows. Equations: KJ(1), KJ(2), KJ(3), KJ(5)-(10).
+Source: as `spatial_derivatives`; the rows are those of `measured_joint`.
 """
 
 from __future__ import annotations
@@ -131,15 +131,11 @@ def _columns(model: Model, nodes: Nodes, i: int, found: dict[int, _Columns]) -> 
 
 @dataclass(frozen=True)
 class _Side:
-    """The joints before one of the two links that a cut joint connects, seen at M; `own` are not before both.
-
-    The acceleration of the link changes by `sign` times what `M` says.
-    """
+    """The joints before one of the two links of a cut joint, seen at M; the first `shared` are before both."""
 
     columns: _Columns
     shared: int
     is_child: bool
-    v: Matrix
 
     @property
     def all(self) -> list[int]:
@@ -166,8 +162,8 @@ class _Cut:
         self.g_a = g_a
         self.w_x, self.moved = w_x, w_x + crf_bar(w)
         self.by_velocity = {True: g_c - g_a @ crm(v_c), False: g_p + g_a @ crm(v_p)}
-        self.child = _Side(_columns(model, nodes, m.child, found).seen(m.X_c), shared, True, v_c)
-        self.parent = _Side(_columns(model, nodes, m.parent, found).seen(m.X_p), shared, False, v_p)
+        self.child = _Side(_columns(model, nodes, m.child, found).seen(m.X_c), shared, True)
+        self.parent = _Side(_columns(model, nodes, m.parent, found).seen(m.X_p), shared, False)
 
     def row_changes(self, side: _Side) -> tuple[Matrix, Matrix]:
         """How `g` changes with q and v of the joints before one of its links."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cardan.program.stages import Stages
 
 MANY = 9
-"""Coordinates from which on columns are solved one after the other; measured (docs/decisions/0034)."""
+"""Coordinates from which on columns are solved one after the other; measured (docs/decisions/0037)."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Factors:
 
     @property
     def response(self) -> Response:
-        """The response, for which `A` is divided by."""
+        """The response to right sides."""
         return Response(self.Li, self.reciprocal, self.Y, divided(self.Y, self.A))
 
 

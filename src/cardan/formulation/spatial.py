@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, constant, eye, mirrored, segment
@@ -32,15 +33,16 @@ from cardan.algebra.spatial import (
 from cardan.formulation.armature import drive_force, not_carried, own_columns, rotor_energy, with_own
 from cardan.formulation.formulation import Parts
 from cardan.formulation.kinematics import body_wrench, fixed_in_link, joint, pose, velocity
-from cardan.formulation.loop_derivatives import equation_changes, has_only_cut_joints
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_body, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, run
-from cardan.formulation.response import Changes
 from cardan.formulation.spatial_derivatives import FORWARD, INVERSE, INVERSE_LOADED, changed_motion
 from cardan.formulation.tree import TreeFormulation, joint_space_quantities, quantity_table, totals
 from cardan.model.joint import configuration_rate
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
+
+if TYPE_CHECKING:
+    from cardan.formulation.response import Changes
 
 
 def newton_euler_out(b: Node, p: Node) -> None:
@@ -394,6 +396,11 @@ class Spatial(TreeFormulation):
         self, parts: Parts, kept: Sequence[int], a: Matrix, lam: Matrix
     ) -> tuple[Changes, Changes] | None:
         """By a recursion and from the two sides of each cut joint, where nothing else ties links together."""
+        from cardan.formulation.loop_derivatives import (  # which trees do without
+            equation_changes,
+            has_only_cut_joints,
+        )
+
         if type(self) is not Spatial or not has_only_cut_joints(parts.model):
             return None
         return equation_changes(parts, kept, a, lam)

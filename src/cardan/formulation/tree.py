@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -45,12 +45,14 @@ from cardan.formulation.quantity import (
     square,
 )
 from cardan.formulation.recursion import Recursion, unroll
-from cardan.formulation.response import Changes, Factors, factors
 from cardan.formulation.rows import LinkRows
 from cardan.formulation.solve import along_tree, solve_constrained
 from cardan.model.joint import joint_transform
 from cardan.model.model import Model
 from cardan.model.tree import GROUND, Tree
+
+if TYPE_CHECKING:
+    from cardan.formulation.response import Changes, Factors
 
 Finish = Callable[[Model, list[Matrix]], list[Matrix]]
 
@@ -128,6 +130,8 @@ class TreeFormulation(Formulation):
 
     def factors(self, parts: Parts, kept: Sequence[int]) -> Factors | None:
         """What gives accelerations for many right sides; None with links that inertia is lent to."""
+        from cardan.formulation.response import factors  # which trees do without
+
         return factors(parts.model, parts.M, parts.rows.kept(kept).J) if parts.lent is None else None
 
     def equation_changes(

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _CHOICE: Slot[None, tuple[int, ...]] = Slot("independent coordinates")
 STATE = ("q", "v", "a")  # what follows from independent numbers
 DEGENERATE = 1e8  # condition of the dependent coordinates' columns beyond which they do not determine anything
+CONFLICT = 1e-6  # part of what a parameter opens that stays open, beyond which rows conflict
 HARMLESS = 1e3  # condition of the same columns below which derivatives lose no digits that matter
 
 
@@ -134,6 +135,8 @@ def _moving(
             own, own_rate = (x[name] if name != "t" else x[name][..., None] for x in (phi, rate))
             dq = completed(np.zeros((n, own.shape[-1])), -own)
             dv = completed(np.zeros((n, own.shape[-1])), -own_rate - rate["q"] @ dq)
+            if name == PARAMETERS:
+                _watch_conflicts(owner, model, J @ dq, own / size)
         else:
             continue
         found[name] = (dq, dv)
@@ -143,6 +146,27 @@ def _moving(
                 right = right - (acceleration[name] if name != "t" else acceleration[name][..., None])
             found[name] = (dq, dv, Z if name == "a" else completed(np.zeros((n, dq.shape[-1])), right))
     return found, magnified, J
+
+
+def _watch_conflicts(owner: str, model: Model, closing: np.ndarray, opened: np.ndarray) -> None:
+    """Warn of parameters that open rows by `opened` (..., nl, np), which the motion `closing` does not close again.
+
+    Only redundant rows can conflict. What opens rows that nothing can close, as a shift out of the plane of a linkage,
+    moves nothing and is not told.
+    """
+    whole, left = np.abs(opened).max(axis=-2, initial=0.0), np.abs(opened + closing).max(axis=-2, initial=0.0)
+    moved = np.abs(closing).max(axis=-2, initial=0.0)
+    conflicting = ((left > CONFLICT * whole) & (moved > CONFLICT * whole)).reshape(-1, opened.shape[-1]).any(axis=0)
+    if conflicting.any():
+        entries = [
+            f"{p.name}{list(index) if index else ''}" for p in model.parameters for index in np.ndindex(*p.shape)
+        ]
+        names = ", ".join(name for name, is_one in zip(entries, conflicting, strict=True) if is_one)
+        warn_outside(
+            f"{owner}: no closed position of model {model.name!r} follows a change of {names} alone: redundant "
+            "constraints would conflict. Derivatives along the constraints are those of least squares, and right "
+            "together with other changes that keep the loops closed"
+        )
 
 
 def residual_of_rows(model: Model) -> Quantity:
@@ -186,10 +210,12 @@ def _numbers(owner: str, model: Model, coordinates: tuple[str, ...]) -> tuple[in
     for name in coordinates:
         if name not in known:
             raise UnknownNameError(f"{owner}: there is no coordinate {name!r}{nearest(name, known)}")
-    if len(set(coordinates)) != count:
+    if len(set(coordinates)) < len(coordinates):
+        raise InputError(f"{owner}: chart names a coordinate twice: {', '.join(map(repr, coordinates))}")
+    if len(coordinates) != count:
         raise InputError(
             f"{owner}: model {model.name!r} has {counted(count, 'independent coordinate')}, and chart names "
-            f"{len(set(coordinates))}: {', '.join(map(repr, coordinates))}"
+            f"{len(coordinates)}: {', '.join(map(repr, coordinates))}"
         )
     return tuple(known.index(name) for name in coordinates)
 

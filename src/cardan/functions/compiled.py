@@ -19,7 +19,7 @@ from cardan.errors import InputError
 from cardan.formulation.derivative import By, differentiated
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape
-from cardan.functions.derivatives import Derivatives, Names, by_of
+from cardan.functions.derivatives import Derivatives, Names, by_of, given
 from cardan.functions.equations import SOLVED, equations
 from cardan.machines.ufunc.bound import batch_of, bind
 from cardan.machines.ufunc.kernel import Kernel
@@ -109,19 +109,17 @@ class CompiledFunction:
         found = self.kernel(*args, out=None if self.by else out, threads=threads)
         if self.by is None:
             return found
-        given = (None,) * len(found) if out is None else tuple(out)
-        if len(given) != len(found):
-            raise InputError(f"{self.name}: out must be {len(found)} arrays, the value's first, got {len(given)}")
+        arrays = (None,) * len(found) if out is None else out
+        if not isinstance(arrays, tuple | list | Derivatives) or len(arrays) != len(found):
+            raise InputError(
+                f"{self.name}: with by=, out must be {len(found)} arrays, the value's first, got {out!r:.80}"
+            )
         results = []
         shapes = self.outputs
         batch = found[0].shape[: found[0].ndim - len(next(iter(shapes.values())))]
-        for (label, shape), mine, yours in zip(shapes.items(), found, given, strict=True):
+        for (label, shape), mine, yours in zip(shapes.items(), found, arrays, strict=True):
             result = mine.reshape((*batch, *shape))
-            if yours is not None:
-                if not isinstance(yours, np.ndarray) or yours.shape != result.shape:
-                    raise InputError(f"{self.name}: out for {label} must be an array {result.shape}")
-                yours[...] = result
-            results.append(result if yours is None else yours)
+            results.append(given(f"{self.name}, {label}", yours, result))
         return self._result(results)
 
     def bind(self, *arrays: NDArray[Any], out: Any = None) -> Callable[[], Any]:
@@ -137,20 +135,20 @@ class CompiledFunction:
         kernel, free = (self.kernel, []) if choosing else _kernel_and_parameters(owner, self.kernel)
         if len(arrays) != len(self.inputs):
             raise InputError(f"{owner}: takes {len(self.inputs)} arrays ({', '.join(self.inputs)}), got {len(arrays)}")
-        given = (out,) if isinstance(out, np.ndarray) or out is None else tuple(out)
-        given = given * len(shapes) if out is None else given
-        if len(given) != len(shapes):
-            raise InputError(f"{owner}: out must be {len(shapes)} arrays ({', '.join(shapes)}), got {len(given)}")
+        several = isinstance(out, tuple | list | Derivatives)
+        places = (None,) * len(shapes) if out is None else tuple(out) if several else (out,)
+        if len(places) != len(shapes):
+            raise InputError(f"{owner}: out must be {len(shapes)} arrays ({', '.join(shapes)}), got {len(places)}")
         inputs = [
             (name, self.quantity.input_shape(self.model, name), array)
             for name, array in zip(self.inputs, arrays, strict=True)
         ]
         kind = getattr(arrays[0], "dtype", np.dtype(float)) if arrays else np.dtype(float)
         inputs += [("p", p.shape[-1:], np.ascontiguousarray(p, kind if kind.kind == "f" else None)) for p in free]
-        batch, dtype = batch_of(owner, inputs, [(n, s, a) for (n, s), a in zip(shapes.items(), given, strict=True)])
+        batch, dtype = batch_of(owner, inputs, [(n, s, a) for (n, s), a in zip(shapes.items(), places, strict=True)])
         outs = [
             np.empty(batch + shape, dtype) if array is None else array
-            for shape, array in zip(shapes.values(), given, strict=True)
+            for shape, array in zip(shapes.values(), places, strict=True)
         ]
         self._look(arrays)
         self.kernel(*arrays)  # once by the ordinary way, which warns of what is doubtful there

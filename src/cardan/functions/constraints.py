@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
-from cardan.formulation.derivative import By
 from cardan.formulation.dynamics import constraint_state
 from cardan.formulation.dynamics import multipliers as written_multipliers
 from cardan.formulation.dynamics import reactions as written_reactions
@@ -106,13 +105,9 @@ def reactions(
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
     if by is not None:
         found = formulation_of(model, formulation)
-
-        def make(wanted: By) -> Any:
-            return reaction_kernel(model, found, wanted)
-
         return with_derivatives(
             "reactions", model, by, chart, written_reactions(model, found, ()), found,
-            (q, v, tau, wrenches, *time_argument(model, t)), make=make,
+            (q, v, tau, wrenches, *time_argument(model, t)), make=lambda wanted: reaction_kernel(model, found, wanted),
             out=out,
         )  # fmt: skip
     kernel = model.memory.get((_REACTIONS, formulation))

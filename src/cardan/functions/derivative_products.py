@@ -176,7 +176,11 @@ def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list
 
 
 def _numbers(owner: str, name: str, x: Any) -> np.ndarray:
+    """Real numbers as float64, whatever a user gave."""
     try:
-        return np.asarray(x, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{owner}: {name} must be an array of numbers, got {x!r:.80}") from None
+        numbers = np.asarray(x)
+    except (TypeError, ValueError):  # ragged lists
+        numbers = np.asarray(None)
+    if numbers.dtype.kind not in "fiub":
+        raise InputError(f"{owner}: {name} must be an array of real numbers, got {x!r:.80}")
+    return numbers.astype(float, copy=False)

@@ -69,6 +69,7 @@ class Derivatives:
 
 def names_of(by: Any) -> tuple[Any, ...]:
     """What a user gave for `by`, as a tuple, whatever it is."""
+    by = by.tolist() if isinstance(by, np.ndarray) else by
     return tuple(by) if isinstance(by, Sequence) and not isinstance(by, str) else (by,)
 
 

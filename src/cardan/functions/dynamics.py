@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cardan.errors import InputError, Removed, no_such_argument
-from cardan.formulation.derivative import By
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
@@ -148,10 +147,7 @@ def _forward_by(
         from cardan.structure.dynamics import forward_kernel
 
         quantity = written(model, found, (), loaded)  # its ports; the kernel chooses the rows
-
-        def make(wanted: By) -> Any:
-            return forward_kernel(model, found, loaded, wanted)
-
+        make = lambda wanted: forward_kernel(model, found, loaded, wanted)
     args = (q, v, tau, *loads, *time_argument(model, t))
     return with_derivatives(
         "forward_dynamics", model, by, chart, quantity, found, args, make=make, out=out, threads=threads, also=LOADS

@@ -133,7 +133,7 @@ def _function() -> Any:
 
         @staticmethod
         def forward(rule: Operation, *tensors: Any) -> Any:
-            return tuple(torch.from_numpy(x) for x in rule(*(x.numpy(force=True) for x in tensors)))
+            return tuple(torch.from_numpy(np.asarray(x)) for x in rule(*(x.numpy(force=True) for x in tensors)))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -50,6 +50,7 @@ class Field:
         free: whether `model.free` may name it.
         column: of an axis, the canonical axis of the joint that it gives: 0, 1, 2 for x, y, z.
         data: entry of the joint's data that it makes act, such as "damping"; none by default.
+        linear: whether forces and energy are linear in it, so that `cd.regressor` has a column for it.
 
     """
 
@@ -62,6 +63,7 @@ class Field:
     free: bool = True
     column: int = 2
     data: str = ""
+    linear: bool = False
 
     @property
     def needed(self) -> bool:

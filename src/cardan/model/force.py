@@ -475,24 +475,28 @@ ON_BODY2 = Field("m", "point on body2, m", VECTOR, default=0.0, letter="b")
 SPRING = ForceKind(
     "spring", "bodies", _spring, _spring_energy, bodies=2, mark="spring", power=_spring_power,
     fields={
-        "stiffness": Field("N/m", "N/m", rule=NOT_NEGATIVE, letter="k"),
+        "stiffness": Field("N/m", "N/m", rule=NOT_NEGATIVE, letter="k", linear=True),
         "length": Field("m", "m, at which it is slack", rule=NOT_NEGATIVE, letter="l0"),
-        "damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, default=0.0, letter="d"),
+        "damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, default=0.0, letter="d", linear=True),
         "at1": ON_BODY1, "at2": ON_BODY2,
     },
 )  # fmt: skip
 DAMPER = ForceKind(
     "damper", "bodies", _damper, bodies=2, mark="damper",
-    fields={"damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, letter="d"), "at1": ON_BODY1, "at2": ON_BODY2},
+    fields={
+        "damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, letter="d", linear=True),
+        "at1": ON_BODY1, "at2": ON_BODY2,
+    },
 )  # fmt: skip
 BUSHING = ForceKind(
     "bushing", "bodies", _bushing, _bushing_energy, bodies=2, mark="bushing",
     fields={
         "stiffness": Field(
-            "N m/rad, N/m", "a number, six, or six rows; angular part first", SIX_AXES, STIFFNESS, letter="k"
+            "N m/rad, N/m", "a number, six, or six rows; angular part first", SIX_AXES, STIFFNESS, letter="k",
+            linear=True,
         ),
         "damping": Field(
-            "N m s/rad, N s/m", "the same on the rates", SIX_AXES, STIFFNESS, default=0.0, letter="d"
+            "N m s/rad, N s/m", "the same on the rates", SIX_AXES, STIFFNESS, default=0.0, letter="d", linear=True
         ),
         "at1": Field("m", "frame on body1", POSE, default=(0.0, 0.0, 0.0), letter="a"),
         "at2": Field("m", "frame on body2", POSE, default=(0.0, 0.0, 0.0), letter="b"),
@@ -501,7 +505,7 @@ BUSHING = ForceKind(
 WRENCH = ForceKind(
     "wrench", "bodies", _wrench, bodies=1, mark="wrench",
     fields={
-        "value": Field("N m, N", "moment and force", MOMENT_AND_FORCE, default=0.0, letter="w"),
+        "value": Field("N m, N", "moment and force", MOMENT_AND_FORCE, default=0.0, letter="w", linear=True),
         "at": Field("m", "point of the body, m", VECTOR, default=0.0, letter="l"),
         "axes": Field(
             "1", "ground: it keeps its direction; body: it follows", AXES, default="ground", free=False
@@ -515,10 +519,11 @@ USER_FORCE = ForceKind(
 TORSION = ForceKind(
     "torsion", "joint", _torsion, _torsion_energy, mark="torsion", power=_torsion_power,
     fields={
-        "stiffness": Field("N m/rad|N/m", "N m/rad or N/m", EACH, NOT_NEGATIVE, default=0.0, letter="k"),
+        "stiffness": Field("N m/rad|N/m", "N m/rad or N/m", EACH, NOT_NEGATIVE, default=0.0, letter="k", linear=True),
         "rest": Field("rad|m", "rad or m, where it is slack", EACH, default=0.0, letter="q0"),
         "damping": Field(
-            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping"
+            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping",
+            linear=True,
         ),
     },
 )  # fmt: skip
@@ -526,9 +531,12 @@ FRICTION = ForceKind(
     "friction", "joint", _friction, mark="friction",
     fields={
         "viscous": Field(
-            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping"
+            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping",
+            linear=True,
         ),
-        "coulomb": Field("N m|N", "N m or N", EACH, NOT_NEGATIVE, default=0.0, letter="F_c", data="friction"),
+        "coulomb": Field(
+            "N m|N", "N m or N", EACH, NOT_NEGATIVE, default=0.0, letter="F_c", data="friction", linear=True
+        ),
         "smoothing": Field(
             "rad/s|m/s",
             "speed over which Coulomb friction changes sign, rad/s or m/s; it creeps where it should stick",

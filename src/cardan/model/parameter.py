@@ -1,8 +1,8 @@
 """Numbers of a model that the user has freed by name.
 
 A name is `element.field`, or `gravity`. Bodies have `mass`, `com`, `inertia`; joints `at` and `child_at`, the positions
-of their two frames; a force element the numbers that its kind declares. All the freed numbers, one after the other,
-are the vector `p`.
+of their two frames, and `armature` where they have one; a force element the numbers that its kind declares. All the
+freed numbers, one after the other, are the vector `p`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ BODY_FIELDS = {
     "inertia": Field("kg m^2", rule=INERTIA, letter="I"),
 }
 JOINT_FIELDS = {"at": Field("m", form=VECTOR, letter="l"), "child_at": Field("m", form=VECTOR, letter="l")}
+ARMATURE = {"armature": Field("kg m^2|kg", rule=NOT_NEGATIVE, letter="A", linear=True)}
 
 
 def free_fields(owner: Body | Joint | Force) -> dict[str, Field]:
     """The numbers of an element that can be freed, by name."""
     if isinstance(owner, Force):
         return owner.kind.free_fields
-    return BODY_FIELDS if isinstance(owner, Body) else JOINT_FIELDS
+    if isinstance(owner, Body):
+        return BODY_FIELDS
+    return JOINT_FIELDS if owner.armature is None else JOINT_FIELDS | ARMATURE
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,15 +237,15 @@ def _parameter(model: Model, name: str, sort: str, index: int, owner: Any, what:
                 "equations are written without it; give it a nominal mass"
             )
         nominal = owner.inertia[ENTRIES] if what == "inertia" else np.array(getattr(owner, what), dtype=float)
-    elif sort == "joint":
+    elif sort == "joint" and what in JOINT_FIELDS:
         nominal = getattr(owner, what).position
     else:
-        nominal = owner.numbers[what]
+        nominal = owner.armature if sort == "joint" else owner.numbers[what]
         nominal = nominal.reshape(()) if nominal.size == 1 else nominal
         if "|" in unit:
-            along = dict.fromkeys(model.joints[owner.on[0]].kind.v_units)
+            joint = owner if sort == "joint" else model.joints[owner.on[0]]
             turning, shifting = unit.split("|")
-            unit = " or ".join(shifting if each == "m/s" else turning for each in along)
+            unit = " or ".join(shifting if each == "m/s" else turning for each in dict.fromkeys(joint.kind.v_units))
     nominal = np.array(nominal)
     nominal.flags.writeable = False
     return Parameter(name, unit, nominal.shape, nominal, declared.rule, (sort, index, what), declared.letter or what)
@@ -275,6 +278,8 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
             gravity = value
         elif sort == "body":
             bodies[k] = replace(bodies[k], **{what: _body_field(what, value)})
+        elif sort == "joint" and what in ARMATURE:
+            joints[k] = replace(joints[k], armature=value)
         elif sort == "joint":
             pose = getattr(joints[k], what)
             changed: dict[str, Any] = {what: Pose(value, pose.rotation)}

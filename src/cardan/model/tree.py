@@ -251,7 +251,7 @@ def judge_mobility(tree: Tree, seed: int = 0) -> tuple[dict[int, str], float]:
         link = tree.links[i]
         q = link.kind.plus(np.array(link.kind.neutral), rng.uniform(-1, 1, link.kind.nv))
         S = link.kind.S(q)
-        A = np.zeros(link.kind.nv) if link.armature is None else link.armature
+        A = np.zeros(link.kind.nv) if link.armature is None else nominal(link.armature)
         D = S.T @ IA[i] @ S + np.diag(A)
         if link.kind.nv and not (A > 0).all() and not _moves_inertia(S, D, IC[i]):
             found[i] = "has no mass" if not IC[i].any() else "has no inertia along a motion of that joint"

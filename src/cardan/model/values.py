@@ -74,8 +74,8 @@ def batch(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
     """An array (..., *shape) of finite numbers."""
     found = array(owner, what, value, *shape)
     if not np.isfinite(found).all():
-        at = tuple(int(k[0]) for k in np.nonzero(~np.isfinite(found)))
-        raise InputError(f"{owner}: {what}{list(at)} is {found[at]}; every entry must be a finite number")
+        at = tuple(int(k) for k in np.argwhere(~np.isfinite(found))[0])
+        raise InputError(f"{owner}: {what}{list(at) if at else ''} is {found[at]}; every entry must be a finite number")
     return found
 
 

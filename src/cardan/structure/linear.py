@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cardan.errors import InputError
 from cardan.formulation.derivative import PARAMETERS, pushed
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.linear import Columns, descriptor, linear_motion, state_matrix
@@ -40,6 +41,11 @@ def descriptor_kernel(model: Model, formulation: TreeFormulation, columns: Colum
 
 def state_matrix_rate_kernel(model: Model, formulation: Formulation, columns: Columns) -> Any:
     """`A` and its rate when `q`, `v` and the free parameters move with rates that come last: (nv,), (nv,), (size,)."""
+    if model.depends_on_time and not is_settled(model):
+        raise InputError(
+            f"modes: model {model.name!r} depends on time and on which of its constraints are redundant at each "
+            "configuration; derivatives of its eigenvalues are not known"
+        )
 
     def write(one: Model, way: Formulation, rows: list[int], tree: list[int]) -> Quantity:
         return pushed(state_matrix(one, way, rows, tree, columns), ("q", "v", PARAMETERS), one)

@@ -217,7 +217,7 @@ def descend(problem: LinkageProblem, u: np.ndarray, q: np.ndarray, steps: int, r
             E_q = (np.concatenate([part.e.q, broken * part.g.q], axis=-2) * unit)[:, :asked]
             E_u = np.concatenate([part.e.u, broken * part.g.u], axis=-2)[:, :asked]
             J = part.phi.q[:, :asked] * unit
-            along = Directions.of(J.reshape(-1, *J.shape[-2:]))
+            along = Directions.of(J.reshape(-1, *J.shape[-2:]), np.ones(J.shape[-1]))
             Z, inverse = (x.reshape(*J.shape[:2], *x.shape[-2:]) for x in (along.null, along.inverse))
             follow = -inverse @ part.phi.u[:, :asked]  # coordinates by unknowns, through assembly
             A, B = E_u + E_q @ follow, E_q @ Z

@@ -85,18 +85,29 @@ def strobe(
     if np.size(t) == 0:
         raise InputError("draw: t has no time; give one or several times, s, or leave it out")
     poses = body_poses(model, np.atleast_2d(run.at(np.atleast_1d(t))[0]))
-    geometry = geometry_of(model)
     if not isinstance(trace, Sequence):
         raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {trace!r}")
     paths = [run.position(*_traced(point)) for point in ((trace,) if isinstance(trace, str) else trace)]
-    canvas = diagram.begin(model, geometry, np.concatenate([poses, run.poses]), view)
+    return overlaid(model, poses, run.poses, paths, view, names, centres, scale, output)
+
+
+def overlaid(
+    model: Model, poses: np.ndarray, swept: np.ndarray, paths: Sequence[np.ndarray], view: Any, names: bool,
+    centres: bool, scale: bool, output: FigureOutput,
+) -> Figure:  # fmt: skip
+    """Draw several positions (n, nb, 4, 4) in one picture, the last one in full, with paths (k, 3) of points.
+
+    `swept` (m, nb, 4, 4) are positions for which there must be room.
+    """
+    geometry = geometry_of(model)
+    canvas = diagram.begin(model, geometry, np.concatenate([poses, swept]), view)
     for k, earlier in enumerate(poses[:-1]):
         canvas.ghost, canvas.opacity = True, 0.18 + 0.3 * k / max(len(poses) - 1, 1)
         diagram.add_bodies(canvas, geometry, earlier)
     canvas.ghost, canvas.opacity = False, 1.0
     for k, points in enumerate(paths):
         canvas.line(points, COLOURS[(k + 1) % len(COLOURS)], 0.9, "trace")
-    diagram.add_all(canvas, model, geometry, poses[-1], run.poses, centres)
+    diagram.add_all(canvas, model, geometry, poses[-1], swept, centres)
     return _figure(canvas, model, geometry, poses[-1], names, scale, output)
 
 

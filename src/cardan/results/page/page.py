@@ -21,9 +21,9 @@ from cardan.atomic_file import whole_file
 from cardan.errors import FileError, InputError
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
-from cardan.model.values import one
+from cardan.model.values import batch, one
 from cardan.results.geometry import BodyPoint, Geometry, place, pose_of, upwards
-from cardan.results.page.scene_3d import FORCE, MOMENT, Part, Scene3D, Solid, arrow, joined, scene_3d
+from cardan.results.page.scene_3d import FORCE, MOMENT, Part, Scene3D, Solid, add_cloud, arrow, joined, scene_3d
 from cardan.results.trajectory.files import table
 from cardan.results.trajectory.quantities import QUANTITIES, STATES
 from cardan.results.trajectory.trajectory import Trajectory
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
 MOST_SAMPLES = 2000  # longer runs are thinned; the page interpolates between samples
 CURVES = ("q", "v", "energy")  # plotted by default
 LAYERS = ("bodies", "plates", "ground", "force elements", "joint axes", "frames", "centres of mass")
+MOST_POINTS = 3000  # of a cloud
 SHOWN = ("bodies", "plates", "ground", "force elements")
 
 
 def page(
     thing: Trajectory | Model, path: str | os.PathLike[str], *names: str, q: ArrayLike | None = None,
-    overwrite: bool = False,
+    points: ArrayLike | None = None, overwrite: bool = False,
 ) -> None:  # fmt: skip
     """Write a run, or a model at rest, as one HTML file that any browser opens offline.
 
@@ -49,15 +50,18 @@ def page(
         path: file to write; it appears only when it is complete.
         names: quantities to plot below the scene, `"q"`, `"v"` and `"energy"` by default; see `Trajectory.quantity`.
         q: configuration (nq,) of a model, rad and m; by default its start, assembled.
+        points: positions (n, 3) in ground axes, m, to show as a cloud, such as a workspace; at most 3000 of them.
         overwrite: whether an existing file may be replaced.
 
     """
-    text = html(thing, names, q=q)
+    text = html(thing, names, q=q, points=points)
     with whole_file(path, overwrite) as part:
         part.write_text(text, encoding="utf-8")
 
 
-def html(thing: Trajectory | Model, names: Sequence[str] = (), *, q: Any = None, live: bool = False) -> str:
+def html(
+    thing: Trajectory | Model, names: Sequence[str] = (), *, q: Any = None, points: Any = None, live: bool = False
+) -> str:
     """The text of the page; a `live` page receives further samples from its server."""
     if isinstance(thing, Model):
         run = _still(thing, q)
@@ -69,13 +73,18 @@ def html(thing: Trajectory | Model, names: Sequence[str] = (), *, q: Any = None,
         run = thing
     samples = sampled(run, names, moves=live or len(run.time) > 1)
     scene = scene_3d(run.model, samples.poses)
+    layers = {layer: layer in SHOWN for layer in LAYERS}
+    cloud = np.zeros((0, 3)) if points is None else batch("page", "points", points, 3).reshape(-1, 3)
+    if len(cloud):
+        add_cloud(scene, cloud[:: -(-len(cloud) // MOST_POINTS)])
+        layers |= {"points": True}
     about = {
         "name": run.model.name,
         "live": live,
         "bodies": list(run.model.body_names),
         "points": _points(run.model, scene.geometry),
-        "view": _view(run.model, scene.geometry, samples.poses),
-        "layers": {layer: layer in SHOWN for layer in LAYERS},
+        "view": _view(run.model, scene.geometry, samples.poses, cloud),
+        "layers": layers,
         "reactions": _reactions(scene.geometry, samples),
         "plots": [{"title": p.title, "unit": p.unit, "curves": p.curves} for p in samples.plots],
         "data": encoded(samples),
@@ -196,14 +205,14 @@ def _end(p: BodyPoint) -> dict[str, Any]:
     return {"body": p.body, "point": np.asarray(p.position).tolist()}
 
 
-def _view(model: Model, geometry: Geometry, poses: np.ndarray) -> dict[str, Any]:
+def _view(model: Model, geometry: Geometry, poses: np.ndarray, cloud: np.ndarray) -> dict[str, Any]:
     """Default view: bounds and radius of the scene, the plane of a planar mechanism, and the upward direction."""
     ground = [joint.at.position for joint in geometry.joints if joint.parent == GROUND and joint.holds]
     spots = [place(poses, c.body, c.position) for c in geometry.centres]
     spots += [place(poses, joint.child, joint.child_at.position) for joint in geometry.joints]
     spots += [place(poses, end.body, end.position) for element in geometry.elements for end in element.ends]
     spots += [place(poses, plate.body, plate.corners) for plate in geometry.plates]
-    every = np.vstack([np.reshape(spot, (-1, 3)) for spot in (*ground, *spots)] or [np.zeros((1, 3))])
+    every = np.vstack([np.reshape(spot, (-1, 3)) for spot in (*ground, *spots, cloud)] or [np.zeros((1, 3))])
     low, high = every.min(axis=0), every.max(axis=0)
     radius, plane = max(float(np.linalg.norm(high - low)) / 2, 4 * geometry.size), geometry.plane
     up = (upwards(model) if plane is None else plane[1]).tolist()

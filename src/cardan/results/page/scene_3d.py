@@ -199,6 +199,12 @@ def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
     return scene
 
 
+def add_cloud(scene: Scene3D, points: np.ndarray) -> None:
+    """Show positions (n, 3) in ground axes, m, as small cubes in a layer of their own."""
+    cube = box([0.08 * scene.geometry.size] * 3)
+    scene.add("points", GROUND, BODIES[4], *(cube.moved(point) for point in points))
+
+
 def colour_of(body: int) -> int:
     """Colour of a body; the ground is grey."""
     return GROUND_GREY if body == GROUND else BODIES[body % len(BODIES)]

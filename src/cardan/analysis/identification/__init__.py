@@ -1,0 +1,1 @@
+"""Identification: regressors, base parameters, excitation, estimates with their uncertainty."""
