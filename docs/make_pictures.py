@@ -73,8 +73,11 @@ def synthesis() -> None:
     found = cd.synthesise(
         CATALOGUE["four_bar"]().build().free("A.at", *names), cd.Target("coupler", position=points, along="xy"),
         input="A", free_point=True, along={"B.at": "x", "C.at": "x", "C.child_at": "x"}, motion="turn",
-        transmission={("coupler", "rocker"): np.radians(35)}, starts=48,
-        bounds={"B.at": (0.1, 2), "C.at": (0.1, 2), "C.child_at": (0.1, 2), "A.at": (-1, 1), "D.at": (-2, 2)},
+        transmission={("coupler", "rocker"): np.radians(35)}, starts=32,
+        bounds={
+            "B.at": (0.05, 2), "C.at": (0.1, 2), "C.child_at": (0.1, 2), "A.at": (-1, 1), "D.at": (-2, 2),
+            "point": (-1.5, 1.5),
+        },
     )  # fmt: skip
     write("coupler-curve", found.plot())
 

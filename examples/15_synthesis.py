@@ -22,7 +22,7 @@ print(f"line of {np.ptp(points[:, 0]):.3f} m, straight to {np.ptp(height):.1e} m
 found = cd.synthesise(
     free, cd.Target("coupler", position=points, point=(0.5, 0.02, 0), along="xy"), input="A", at=angles,
     free_point=True, along=dict.fromkeys(hoecken, "x"), bounds=dict.fromkeys(hoecken, (0.05, 0.5)), motion="turn",
-    grashof="crank-rocker", starts=8,
+    grashof="crank-rocker", starts=4,
 )  # fmt: skip
 print(found)
 assert np.allclose([found.values[name][0] for name in hoecken], list(hoecken.values()), atol=1e-9)

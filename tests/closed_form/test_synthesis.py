@@ -29,7 +29,7 @@ def test_freudenstein_s_three_points():
     crank, rocker = 1 / K[0], 1 / K[1]
     coupler = np.sqrt(crank**2 + rocker**2 + 1 - 2 * crank * rocker * K[2])
     held = {"D.at": ([1, 0, 0], [1, 0, 0])}
-    found = cd.synthesise(FREE, output={"D": psi}, input="A", at=phi, along=LENGTHS, bounds=held, starts=12)
+    found = cd.synthesise(FREE, output={"D": psi}, input="A", at=phi, along=LENGTHS, bounds=held, starts=6)
     lengths = [abs(found.values[name][0]) for name in ("B.at", "C.at", "C.child_at")]
     np.testing.assert_allclose(lengths, [abs(crank), coupler, abs(rocker)], rtol=1e-9)
     assert not found.best.defect and found.best.angle_error.max() < 1e-12
@@ -64,7 +64,7 @@ def test_five_poses_of_burmester():
     poses = cd.frame_pose(true, _turned(true, np.linspace(0.3, 5.5, 5)), "coupler")
     pivots = BAR.free("A.at", "B.at", "B.child_at", "C.at", "C.child_at", "D.at")
     found = cd.synthesise(
-        pivots, cd.Target("coupler", pose=poses), input="A", along={"B.at": "x", "C.child_at": "x"}, starts=12
+        pivots, cd.Target("coupler", pose=poses), input="A", along={"B.at": "x", "C.child_at": "x"}, starts=5
     )
     assert found.unknowns == found.equations == 15
     assert min(s.rms for s in found.solutions) < 1e-12
@@ -79,8 +79,8 @@ def test_force_balance_of_a_four_bar_is_berkof_s_and_lowen_s():
         weight = found.counterweights[body]
         np.testing.assert_allclose(weight.mass * weight.position, [-moment, 0, 0], atol=1e-12)
     v, a = cd.steady_motion(found.model, found.q, "A", 10.0)
-    force, before = (np.abs(cd.shaking_wrench(m, found.q, v, a)[:, 3:]).max() for m in (found.model, BAR))
-    assert before > 10 and force < 1e-12 * before
+    force = np.abs(cd.shaking_wrench(found.model, found.q, v, a)[:, 3:]).max()
+    assert found.before["force"] > 0.5 and force < 1e-10  # 190 N without
 
 
 def test_a_spring_without_free_length_bears_an_arm():

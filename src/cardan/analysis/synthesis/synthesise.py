@@ -17,6 +17,7 @@ from cardan.analysis.synthesis.search import (
     VIOLATED,
     Report,
     Starts,
+    better,
     bring_together,
     descend,
     follow_motion,
@@ -212,7 +213,12 @@ def synthesise(
     q0 = _first_configurations(owner, model, q, starts)
     with shown_progress(progress, "synthesis") as report:
         laid = lay_out(problem, u, q0, sweep)
-        u, laid = bring_together(problem, u, laid, min(60, iterations), lambda x: report(0.3 * x))
+        rounds = 3 if problem.has_free_input else 1  # with better dimensions other inputs are nearest
+        for turn in range(rounds):
+            part = lambda x, turn=turn: report(0.3 * (turn + x) / rounds)
+            u, laid = bring_together(problem, u, laid, min(60, iterations), part)
+            if turn < rounds - 1:
+                laid = better(problem, u, laid, lay_out(problem, u, laid[:, 0], sweep))
         found = descend(problem, u, laid, iterations, lambda x: report(0.3 + 0.7 * x))
     return _result(owner, problem, task, found)
 
