@@ -57,6 +57,25 @@ def test_a_coupler_curve_is_recovered_within_limits():
     assert 59.8 < away < 60.3 and found.best.rms > 1e-3
     lengths = np.array([found.values[name][0] for name in LENGTHS])
     assert lengths[0] + lengths[1:].max() <= lengths[1:].sum() - lengths[1:].max() + 1e-6
+    _require_derivatives(found)
+
+
+def _require_derivatives(found: cd.Synthesis) -> None:
+    """The rows of the search against differences, by unknowns and by coordinates."""
+    problem, u, q = found.problem.at(list(range(9))), found.best.unknowns[None], found.best.q[None]
+    rows, h = problem.evaluate(u, q), 1e-5
+    values = lambda r: [r.phi.value, r.e.value, r.g.value]
+    for k in range(u.shape[-1]):
+        step = h * np.eye(u.shape[-1])[k]
+        high, low = problem.evaluate(u + step, q), problem.evaluate(u - step, q)
+        for own, a, b in zip((rows.phi, rows.e, rows.g), values(high), values(low), strict=True):
+            np.testing.assert_allclose(own.u[..., k], (a - b) / (2 * h), atol=2e-8)
+        np.testing.assert_allclose(rows.g0_u[..., k], (high.g0 - low.g0) / (2 * h), atol=1e-9)
+    for k in range(q.shape[-1]):
+        step = h * np.eye(q.shape[-1])[k]
+        high, low = problem.evaluate(u, q + step), problem.evaluate(u, q - step)
+        for own, a, b in zip((rows.phi, rows.e, rows.g), values(high), values(low), strict=True):
+            np.testing.assert_allclose(own.q[..., k], (a - b) / (2 * h), atol=2e-8)
 
 
 def test_five_poses_of_burmester():
