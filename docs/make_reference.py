@@ -33,6 +33,8 @@ GROUPS = {
     "subtree_kinetic_energy subtree_momentum",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
     "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
+    "Identification": "regressor Regressor base_parameters BaseParameters excitation Excitation identify "
+    "Identification",
     "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
