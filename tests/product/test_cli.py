@@ -229,7 +229,6 @@ def test_inverse_kinematics_and_workspace(cardan: Cardan) -> None:
     assert "hold" in cardan("branches", "five_bar", "--joint", "A").stderr
 
 
-<<<<<<< HEAD
 def test_identification_from_a_table(cardan: Cardan, tmp_path: Path) -> None:
     """A pendulum twice as heavy as its model, from angles and torques over time; bad tables are told."""
     t = np.linspace(0, 4, 400)
@@ -253,7 +252,6 @@ def test_identification_from_a_table(cardan: Cardan, tmp_path: Path) -> None:
         (tmp_path / "bad.csv").write_text(text)
         done = cardan("identify", "m.yaml", "bad.csv")
         assert done.returncode == 2 and words in " ".join(done.stderr.split()), done.stderr
-=======
 def test_synthesis_and_balance(cardan: Cardan, tmp_path: Path) -> None:
     """A slider-crank for three positions, saved as a model; counterweights; wrong input is status 2."""
     task = ("slider_crank", "--free", "pin.at:x", "--free", "wrist.child_at:x", "--input", "bearing", "--starts", "2")
@@ -267,7 +265,6 @@ def test_synthesis_and_balance(cardan: Cardan, tmp_path: Path) -> None:
         "balance", "slider_crank", "--shaking", "force", "--counterweight", "crank", "--counterweight", "rod", "--json"
     )
     assert done.data["after"]["force"] < 1e-12 < done.data["before"]["force"]
->>>>>>> synthesis
 
 
 def test_convert_loses_nothing_to_yaml_and_says_what_to_urdf(cardan: Cardan, tmp_path: Path) -> None:
