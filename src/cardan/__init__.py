@@ -50,18 +50,20 @@ from cardan.model.row import Law, RowLabel, RowTable
 
 if TYPE_CHECKING:
     from cardan import mechanisms, textbook
-    from cardan.analysis.branches import Branch, Branches, SingularPosition, branches, positions
-    from cardan.analysis.continuation import EquilibriumPath, equilibrium_path
-    from cardan.analysis.equilibrium import Equilibrium, equilibrium
     from cardan.analysis.identification.base_parameters import BaseParameters, base_parameters
     from cardan.analysis.identification.estimate import Identification, identify
     from cardan.analysis.identification.excitation import Excitation, excitation
     from cardan.analysis.identification.regressor import Regressor, regressor
-    from cardan.analysis.inverse_kinematics import InverseKinematics, inverse_kinematics
-    from cardan.analysis.linear_model import LinearModel
-    from cardan.analysis.linearise import linearise
-    from cardan.analysis.manipulability import Manipulability, manipulability, transmission_angle
-    from cardan.analysis.modes import Mode, Modes, modes
+    from cardan.analysis.kinematics.branches import Branch, Branches, SingularPosition, branches, positions
+    from cardan.analysis.kinematics.inverse_kinematics import InverseKinematics, inverse_kinematics
+    from cardan.analysis.kinematics.manipulability import Manipulability, manipulability, transmission_angle
+    from cardan.analysis.kinematics.targets import Target
+    from cardan.analysis.kinematics.workspace import Workspace, workspace
+    from cardan.analysis.linear.linear_model import LinearModel
+    from cardan.analysis.linear.linearise import linearise
+    from cardan.analysis.linear.modes import Mode, Modes, modes
+    from cardan.analysis.statics.continuation import EquilibriumPath, equilibrium_path
+    from cardan.analysis.statics.equilibrium import Equilibrium, equilibrium
     from cardan.analysis.synthesis.counterbalance import (
         Balance,
         Counterweight,
@@ -71,8 +73,6 @@ if TYPE_CHECKING:
     )
     from cardan.analysis.synthesis.parameter_studies import MonteCarlo, SobolIndices, monte_carlo, sobol_indices
     from cardan.analysis.synthesis.synthesise import Synthesis, SynthesisSolution, synthesise
-    from cardan.analysis.targets import Target
-    from cardan.analysis.workspace import Workspace, workspace
     from cardan.formulation.formulation import Formulation
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
@@ -164,23 +164,23 @@ __version__ = "0.1.0"
 _LAZY = {
     name: module
     for module, names in {
-        "analysis.linear_model": "LinearModel",
-        "analysis.linearise": "linearise",
-        "analysis.modes": "Mode Modes modes",
-        "analysis.continuation": "EquilibriumPath equilibrium_path",
-        "analysis.equilibrium": "Equilibrium equilibrium",
-        "analysis.branches": "Branch Branches SingularPosition branches positions",
+        "analysis.linear.linear_model": "LinearModel",
+        "analysis.linear.linearise": "linearise",
+        "analysis.linear.modes": "Mode Modes modes",
+        "analysis.statics.continuation": "EquilibriumPath equilibrium_path",
+        "analysis.statics.equilibrium": "Equilibrium equilibrium",
+        "analysis.kinematics.branches": "Branch Branches SingularPosition branches positions",
         "analysis.identification.base_parameters": "BaseParameters base_parameters",
         "analysis.identification.estimate": "Identification identify",
         "analysis.identification.excitation": "Excitation excitation",
         "analysis.identification.regressor": "Regressor regressor",
-        "analysis.inverse_kinematics": "InverseKinematics inverse_kinematics",
-        "analysis.manipulability": "Manipulability manipulability transmission_angle",
+        "analysis.kinematics.inverse_kinematics": "InverseKinematics inverse_kinematics",
+        "analysis.kinematics.manipulability": "Manipulability manipulability transmission_angle",
         "analysis.synthesis.counterbalance": "Balance Counterweight balance shaking_wrench steady_motion",
         "analysis.synthesis.parameter_studies": "MonteCarlo SobolIndices monte_carlo sobol_indices",
         "analysis.synthesis.synthesise": "Synthesis SynthesisSolution synthesise",
-        "analysis.targets": "Target",
-        "analysis.workspace": "Workspace workspace",
+        "analysis.kinematics.targets": "Target",
+        "analysis.kinematics.workspace": "Workspace workspace",
         "formulation.formulation": "Formulation",
         "formulation.registry": "add_formulation",
         "formulation.tree": "TreeFormulation",

@@ -37,7 +37,7 @@ MUTANTS: list[Mutant] = [
         ("most = np.minimum(most, limits.acceleration / np.abs(a).max(axis=1))", "most = most * 3", "limits of rates and accelerations are not kept"),
     ),
     *changes(
-        "analysis/balance.py", TESTS,
+        "analysis/statics/balance.py", TESTS,
         ("return np.array([length_of(model) if unit == \"m/s\" else 1.0 for unit in units])", "return np.ones(model.nv)", "metres and radians weigh alike, however small the mechanism is"),
         ("a = -_times(P, parts.value[:, parts.rows(3)])", "a = 0 * a", "accelerations that loops ask for are left out"),
         ("r = r + J.T @ given[\"lam\"]", "r = r + J.T @ (0 * given[\"lam\"])", "the curvature of constraints is left out of the stiffness"),
@@ -46,18 +46,18 @@ MUTANTS: list[Mutant] = [
         ("return _times(np.linalg.pinv(open_[:, :, list(driven)], rcond=RANK), _times(open_, r))", "return r[:, list(driven)]", "drives do not bear what other joints of a loop need"),
     ),
     *changes(
-        "analysis/newton.py", TESTS,
+        "analysis/statics/newton.py", TESTS,
         ("kicked = small & ((h < -SOFT * most).any(axis=-1))", "kicked = small & False", "a search for a stable equilibrium rests at an unstable one"),
         ("descends[active[turns]], radius[active[turns]] = True, RADIUS", "descends[active[turns]], radius[active[turns]] = False, RADIUS", "a search that is stuck does not go along the forces"),
     ),
     *changes(
-        "analysis/stability.py", TESTS,
+        "analysis/statics/stability.py", TESTS,
         ("C = np.swapaxes(W / D2, 1, 2) @ _turning(point) @ W", "C = 0 * np.swapaxes(W / D2, 1, 2) @ W", "axes that turn with a body are taken as fixed"),
         ("return M, parts.of(0, \"v\") - M @ point.P @ parts.of(3, \"v\")", "return M, 0 * M", "gyroscopic forces are left out"),
         ("unstable = np.where(conservative, (own < -soft).sum(axis=1), unstable)", "unstable = (own < -soft).sum(axis=1)", "follower forces are judged by stiffness alone"),
     ),
     *changes(
-        "analysis/continuation.py", TESTS,
+        "analysis/statics/continuation.py", TESTS,
         ("tangent = Vt[rank:].T @ along", "tangent = -Vt[rank:].T @ along", "the path is followed backward"),
         ("return (TURNING if abs(U[:, -1] @ last) > 1e-5 * weight else BIFURCATION), critical", "return TURNING, critical", "bifurcations are called turning points"),
         ("others = null - np.outer(null @ node.tangent, node.tangent)", "others = np.outer(null @ node.tangent, node.tangent)", "a branch is the path itself"),

@@ -25,8 +25,8 @@ from cardan.commands.output import plain_table, planned, screen, steps_shown
 from cardan.errors import InputError
 
 if TYPE_CHECKING:
-    from cardan.analysis.continuation import EquilibriumPath
-    from cardan.analysis.equilibrium import Equilibrium
+    from cardan.analysis.statics.continuation import EquilibriumPath
+    from cardan.analysis.statics.equilibrium import Equilibrium
     from cardan.model.model import Model
 
 Names = list[str] | None

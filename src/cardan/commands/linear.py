@@ -29,7 +29,7 @@ from cardan.errors import FileError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cardan.analysis.linear_model import LinearModel
+    from cardan.analysis.linear.linear_model import LinearModel
     from cardan.model.model import Model
 
 PICTURES = (".png", ".svg", ".pdf")

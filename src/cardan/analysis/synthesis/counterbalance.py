@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.damped_least_squares import size_of
-from cardan.analysis.inverse_kinematics import Search
-from cardan.analysis.manipulability import free_motions
+from cardan.analysis.kinematics.damped_least_squares import size_of
+from cardan.analysis.kinematics.inverse_kinematics import Search
+from cardan.analysis.kinematics.manipulability import free_motions
 from cardan.errors import InputError, ModelError
 from cardan.formulation.derivative import PARAMETERS
 from cardan.formulation.spatial import SPATIAL

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.targets import Aim
+from cardan.analysis.kinematics.targets import Aim
 from cardan.formulation.derivative import PARAMETERS
 from cardan.formulation.dynamics import constraint_state, time_port
 from cardan.formulation.quantity import Inputs, Quantity, fixed

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cardan.analysis.balance import Directions
+from cardan.analysis.statics.balance import Directions
 from cardan.analysis.synthesis.damped_steps import damped_step, gradient, held_at_bounds
 from cardan.analysis.synthesis.linkage_problem import LinkageProblem, LinkageRows
 from cardan.structure.kernels import tree_kernel

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.damped_least_squares import size_of
-from cardan.analysis.inverse_kinematics import Search
-from cardan.analysis.manipulability import free_motions, transmitting_joints
+from cardan.analysis.kinematics.damped_least_squares import size_of
+from cardan.analysis.kinematics.inverse_kinematics import Search
+from cardan.analysis.kinematics.manipulability import free_motions, transmitting_joints
+from cardan.analysis.kinematics.targets import Aim, read_targets
 from cardan.analysis.synthesis.linkage_problem import Coordinate, LinkageProblem, Place, Transmission
 from cardan.analysis.synthesis.search import (
     VIOLATED,
@@ -23,7 +24,6 @@ from cardan.analysis.synthesis.search import (
     follow_motion,
     lay_out,
 )
-from cardan.analysis.targets import Aim, read_targets
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.functions.kinematics import body_poses, frame_pose
 from cardan.model.body import Joint

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.task import SORTS, coordinates_of
+from cardan.analysis.statics.task import SORTS, coordinates_of
 from cardan.results.figure import COLOURS, WIDTH, FigureOutput, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cardan.analysis.continuation import EquilibriumPath, SpecialPoint
+    from cardan.analysis.statics.continuation import EquilibriumPath, SpecialPoint
     from cardan.model.model import Model
 
 MARKS = {"turning point": "o", "bifurcation": "s", "flutter": "^"}

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-    from cardan.analysis.linear_model import LinearModel
-    from cardan.analysis.modes import Modes
+    from cardan.analysis.linear.linear_model import LinearModel
+    from cardan.analysis.linear.modes import Modes
 
 POINTS = 600
 LEGEND = 8  # curves

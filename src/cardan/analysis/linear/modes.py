@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.eigenvalues import Eigen, eigen, eigenvalue_rates
-from cardan.analysis.linearise import TangentModel, tangent_model
+from cardan.analysis.linear.eigenvalues import Eigen, eigen, eigenvalue_rates
+from cardan.analysis.linear.linearise import TangentModel, tangent_model
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.functions.energy import subtree_kinetic_energy
@@ -355,7 +355,7 @@ class Modes:
             samples: how many states.
 
         """
-        from cardan.analysis.mode_motion import motion_of
+        from cardan.analysis.linear.mode_motion import motion_of
 
         amplitude = None if amplitude is None else number("modes", "amplitude", amplitude, above=0)
         counts = whole("modes", "periods", periods), whole("modes", "samples", samples, least=2)
@@ -369,13 +369,13 @@ class Modes:
 
     def draw(self, mode: int = 0, **options: Any) -> Figure:
         """Draw one mode: the mechanism at the state, and at the ends of its swing; `options` are those of `cd.draw`."""
-        from cardan.analysis.mode_motion import drawing_of
+        from cardan.analysis.linear.mode_motion import drawing_of
 
         return drawing_of(self, self._mode(mode), **options)
 
     def root_locus(self, values: Any = None, **options: Any) -> Figure:
         """Draw the eigenvalues of a batch in the complex plane, coloured by `values` along its first axis."""
-        from cardan.analysis.response_plots import root_locus
+        from cardan.analysis.linear.response_plots import root_locus
 
         return root_locus(self, values, **options)
 

@@ -17,7 +17,7 @@ from cardan.structure.assemble import assemble
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cardan.analysis.modes import Mode, Modes
+    from cardan.analysis.linear.modes import Mode, Modes
 
 SWING = 0.15  # of the mechanism's size: how far a point moves
 LARGEST_TURN = 0.4  # rad
@@ -50,7 +50,7 @@ def drawing_of(modes: Modes, mode: Mode, *, amplitude: float | None = None, **op
 
 def _usual_amplitude(modes: Modes, mode: Mode) -> float:
     """What moves some point by a part of the mechanism's size, and turns no body too far."""
-    from cardan.analysis.modes import reach
+    from cardan.analysis.linear.modes import reach
 
     point, near = modes._linear.point, reach(modes.model)
     moved = np.abs(modes.body_shapes()[..., mode.number])

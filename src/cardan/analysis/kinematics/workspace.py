@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.damped_least_squares import size_of
-from cardan.analysis.inverse_kinematics import Search, inverse_kinematics
-from cardan.analysis.manipulability import free_motions
-from cardan.analysis.targets import Target
+from cardan.analysis.kinematics.damped_least_squares import size_of
+from cardan.analysis.kinematics.inverse_kinematics import Search, inverse_kinematics
+from cardan.analysis.kinematics.manipulability import free_motions
+from cardan.analysis.kinematics.targets import Target
 from cardan.errors import InputError
 from cardan.functions.kinematics import frame_pose, jacobian
 from cardan.model.model import Model
@@ -78,7 +78,7 @@ class Workspace:
         overwrite: bool = False,
     ) -> Figure:  # fmt: skip
         """The points and the boundary, in the plane or in three views; a `matplotlib.figure.Figure`."""
-        from cardan.analysis.plots import plot_workspace
+        from cardan.analysis.kinematics.plots import plot_workspace
 
         return plot_workspace(self, size, path, overwrite)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cardan.algebra.free_number import nominal
-from cardan.analysis.balance import Point, displacement_sizes, point_at, resistance
+from cardan.analysis.statics.balance import Point, displacement_sizes, point_at, resistance
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import RATES
 from cardan.functions.derivatives import with_derivatives

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Point, Task, displacement_sizes, moved, part_of, point_at
+from cardan.analysis.statics.balance import CLOSED, Point, Task, displacement_sizes, moved, part_of, point_at
 
 RADIUS, LONGEST = 0.5, 1e3  # rad and lengths of the mechanism: the first trust radius, and the largest
 KICK = 1e-2  # rad and lengths, at the first radius: away from an unstable equilibrium

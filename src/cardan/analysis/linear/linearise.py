@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.large_trees import is_large_tree, linear_tree
-from cardan.analysis.linear_model import LinearModel
-from cardan.analysis.operating_point import OperatingPoint, operating_point
-from cardan.analysis.signals import (
+from cardan.analysis.linear.large_trees import is_large_tree, linear_tree
+from cardan.analysis.linear.linear_model import LinearModel
+from cardan.analysis.linear.operating_point import OperatingPoint, operating_point
+from cardan.analysis.linear.signals import (
     InputSignal,
     Names,
     OutputSignal,

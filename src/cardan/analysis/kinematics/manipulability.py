@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.damped_least_squares import size_of
+from cardan.analysis.kinematics.damped_least_squares import size_of
 from cardan.errors import InputError
 from cardan.functions.kinematics import body_poses, frame_pose, jacobian
 from cardan.model.body import Joint

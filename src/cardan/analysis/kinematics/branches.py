@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.damped_least_squares import size_of
-from cardan.analysis.inverse_kinematics import Search, held_rates
+from cardan.analysis.kinematics.damped_least_squares import size_of
+from cardan.analysis.kinematics.inverse_kinematics import Search, held_rates
 from cardan.errors import InputError, ModelError
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number, whole
@@ -140,7 +140,7 @@ class Branches:
         path: str | os.PathLike[str] | None = None, overwrite: bool = False,
     ) -> Figure:  # fmt: skip
         """Draw the mechanism at its singular positions, of one branch or of all, in one picture."""
-        from cardan.analysis.plots import draw_singular
+        from cardan.analysis.kinematics.plots import draw_singular
 
         return draw_singular(self, branch, size, path, overwrite)
 
@@ -149,7 +149,7 @@ class Branches:
         overwrite: bool = False,
     ) -> Figure:  # fmt: skip
         """Output over input of all branches with the singular positions; a `matplotlib.figure.Figure`."""
-        from cardan.analysis.plots import plot_branches
+        from cardan.analysis.kinematics.plots import plot_branches
 
         return plot_branches(self, size, path, overwrite)
 

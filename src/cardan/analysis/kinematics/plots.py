@@ -14,8 +14,8 @@ from cardan.results.figure import COLOURS, GREY, INK, FigureOutput, new_figure, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cardan.analysis.branches import Branches
-    from cardan.analysis.workspace import Workspace
+    from cardan.analysis.kinematics.branches import Branches
+    from cardan.analysis.kinematics.workspace import Workspace
 
 MARKS = {"type I": "s", "type II": "o", "type III": "D", "branch point": "X"}
 

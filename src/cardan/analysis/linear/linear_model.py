@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.operating_point import OperatingPoint
+from cardan.analysis.linear.operating_point import OperatingPoint
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.model.html import html_table
 from cardan.model.model import Model
@@ -82,7 +82,7 @@ class LinearModel:
 
         Of the descriptor form those that are finite: (n,), of a single system.
         """
-        from cardan.analysis.eigenvalues import eigenvalues_of, finite_eigenvalues
+        from cardan.analysis.linear.eigenvalues import eigenvalues_of, finite_eigenvalues
 
         return eigenvalues_of(self.A) if self.E is None else finite_eigenvalues(self._one("eigenvalues"))
 
@@ -153,13 +153,13 @@ class LinearModel:
 
     def bode(self, frequencies: ArrayLike | None = None, **options: Any) -> Figure:
         """Magnitude and phase of every output by every input over frequency; see `analysis.response_plots.bode`."""
-        from cardan.analysis.response_plots import bode
+        from cardan.analysis.linear.response_plots import bode
 
         return bode(self._one("bode"), frequencies, **options)
 
     def nyquist(self, frequencies: ArrayLike | None = None, **options: Any) -> Figure:
         """Curves of the frequency response in the complex plane; see `analysis.response_plots.nyquist`."""
-        from cardan.analysis.response_plots import nyquist
+        from cardan.analysis.linear.response_plots import nyquist
 
         return nyquist(self._one("nyquist"), frequencies, **options)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Point, Task, closed, displacement_sizes, part_of, point_at
-from cardan.analysis.newton import FOUND, RAN_AWAY, STUCK, Search, elsewhere, search
-from cardan.analysis.stability import Stability, stability
-from cardan.analysis.task import SORTS, coordinates_of, read_task
+from cardan.analysis.statics.balance import CLOSED, Point, Task, closed, displacement_sizes, part_of, point_at
+from cardan.analysis.statics.newton import FOUND, RAN_AWAY, STUCK, Search, elsewhere, search
+from cardan.analysis.statics.stability import Stability, stability
+from cardan.analysis.statics.task import SORTS, coordinates_of, read_task
 from cardan.errors import CardanError, EquilibriumError, InputError, ModelError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
 from cardan.functions.constraints import reactions

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.balance import CLOSED, Change, Point, Task, displacement_sizes, length_of, moved, point_at
-from cardan.analysis.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished, model_found
-from cardan.analysis.newton import FOUND, Search, search
-from cardan.analysis.stability import SYMMETRIC, Stability, stability
-from cardan.analysis.task import along_rates, change_of, coordinates_of, names_of, read_task, start_of
+from cardan.analysis.statics.balance import CLOSED, Change, Point, Task, displacement_sizes, length_of, moved, point_at
+from cardan.analysis.statics.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished, model_found
+from cardan.analysis.statics.newton import FOUND, Search, search
+from cardan.analysis.statics.stability import SYMMETRIC, Stability, stability
+from cardan.analysis.statics.task import along_rates, change_of, coordinates_of, names_of, read_task, start_of
 from cardan.errors import EquilibriumError, InputError
 from cardan.formulation.formulation import Formulation
 from cardan.model.html import html_table
@@ -197,7 +197,7 @@ class EquilibriumPath:
 
         `others` are drawn too, for example branches. `size` is width and height, inches; `path` writes a file.
         """
-        from cardan.analysis.path_plot import plot_paths
+        from cardan.analysis.statics.path_plot import plot_paths
 
         return plot_paths([self, *others], joint, load, size, path, overwrite)
 

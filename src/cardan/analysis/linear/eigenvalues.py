@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cardan.analysis.linear_model import LinearModel
+    from cardan.analysis.linear.linear_model import LinearModel
 
 SYMMETRIC = 1e-10  # of the largest stiffness
 CLOSE = 1e-7  # of the largest: eigenvalues that are closer belong together

@@ -36,7 +36,7 @@ from cardan.structure.kernels import function_of, tree_quantity
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cardan.analysis.operating_point import OperatingPoint
+    from cardan.analysis.linear.operating_point import OperatingPoint
 
 Names = str | Sequence[str] | None
 WRENCH_UNITS = ("N m",) * 3 + ("N",) * 3

@@ -29,7 +29,7 @@ from cardan.algebra.free_number import nominal
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, constant, cos, dot, segment, sin, sqrt, stack, vector, where
 from cardan.algebra.rotation import quaternion_log, quaternion_product, rotation_of_quaternion
-from cardan.analysis.targets import Aim
+from cardan.analysis.kinematics.targets import Aim
 from cardan.formulation.dynamics import constraint_residual
 from cardan.formulation.formulation import tree_rates
 from cardan.formulation.tree import PLUS

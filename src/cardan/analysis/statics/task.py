@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.balance import Change, Task
+from cardan.analysis.statics.balance import Change, Task
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
 from cardan.model.model import Model

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.algebra.matrix import sqrt
-from cardan.analysis.damped_least_squares import (
+from cardan.analysis.kinematics.damped_least_squares import (
     BUSY,
     FIRST_DAMPING,
     LARGEST_DAMPING,
@@ -22,7 +22,7 @@ from cardan.analysis.damped_least_squares import (
     rows_of,
     size_of,
 )
-from cardan.analysis.targets import Aim, Target, read_targets
+from cardan.analysis.kinematics.targets import Aim, Target, read_targets
 from cardan.errors import InputError
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.joint import Kind

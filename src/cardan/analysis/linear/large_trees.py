@@ -30,7 +30,7 @@ from cardan.model.tree import GROUND
 from cardan.structure.kernels import compile_quantity, tree_kernel
 
 if TYPE_CHECKING:
-    from cardan.analysis.operating_point import OperatingPoint
+    from cardan.analysis.linear.operating_point import OperatingPoint
 
 MOST_CLIMBS = 60  # a chain of 10: from there on one graph of everything takes seconds to compile
 

@@ -1,0 +1,1 @@
+"""Positions: inverse kinematics, branches and dead points of linkages, manipulability, workspace."""

@@ -1,0 +1,1 @@
+"""Equilibria and steady motions: where forces balance, their stability, and paths of them along a parameter."""
