@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
 COMMANDS = (
     "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace",
-    "identify", "view", "equations", "textbook", "convert", "mechanisms", "bench",
+    "identify", "synthesise", "balance", "view", "equations", "textbook", "convert", "mechanisms", "bench",
 )  # fmt: skip
 
 INTRODUCTION = """# Commands
@@ -94,6 +94,17 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
         "`q.JOINT`, `v.JOINT`, `a.JOINT` and, of driven joints, `tau.JOINT`, in SI units. Missing rates and "
         "accelerations come from splines over `time`; with loops the coordinates of the driven joints are enough.",
         (),
+    ),
+    "synthesise": (
+        "[Dimensions of a linkage](synthesis.md) for a path or a function; `--save` writes the new model.",
+        (
+            "cardan synthesise slider_crank --free pin.at:x --free wrist.child_at:x --input bearing "
+            "--at 30deg,60deg,90deg --output guide=0.8m,0.7m,0.55m --starts 8",
+        ),
+    ),
+    "balance": (
+        "[Counterweights and springs](synthesis.md#balancing) that balance a mechanism.",
+        ("cardan balance four_bar --shaking force --counterweight crank=2kg --counterweight rocker=3kg",),
     ),
     "equations": (
         "The equations of motion in symbols, as text, as LaTeX, or as JSON with entries that SymPy can parse. With "

@@ -28,6 +28,7 @@ def main() -> None:
     catalogue()
     equilibria()
     identification()
+    synthesis()
 
 
 def four_bar() -> None:
@@ -73,6 +74,23 @@ def identification() -> None:
         exec(block.partition("```")[0], shown)
         if "figure" in shown:
             return write("identification", shown["figure"])
+
+
+def synthesis() -> None:
+    """A coupler curve through nine points."""
+    angles = np.linspace(0, 2 * np.pi, 9, endpoint=False)
+    points = np.stack([0.1 + 0.25 * np.cos(angles), 0.6 + 0.12 * np.sin(angles), 0 * angles], axis=-1)
+    names = ("B.at", "C.at", "C.child_at", "D.at")
+    found = cd.synthesise(
+        CATALOGUE["four_bar"]().build().free("A.at", *names), cd.Target("coupler", position=points, along="xy"),
+        input="A", free_point=True, along={"B.at": "x", "C.at": "x", "C.child_at": "x"}, motion="turn",
+        transmission={("coupler", "rocker"): np.radians(35)}, starts=32,
+        bounds={
+            "B.at": (0.05, 2), "C.at": (0.1, 2), "C.child_at": (0.1, 2), "A.at": (-1, 1), "D.at": (-2, 2),
+            "point": (-1.5, 1.5),
+        },
+    )  # fmt: skip
+    write("coupler-curve", found.plot())
 
 
 def particles() -> None:

@@ -27,6 +27,8 @@ GROUPS = {
     "Kinematics": "body_poses body_twists body_accelerations frame_pose jacobian joint_axes plus rates",
     "Inverse kinematics and workspace": "inverse_kinematics InverseKinematics Target positions branches Branches "
     "Branch SingularPosition manipulability Manipulability transmission_angle workspace Workspace",
+    "Synthesis, balancing, sensitivities": "synthesise Synthesis SynthesisSolution balance Balance Counterweight "
+    "steady_motion shaking_wrench monte_carlo MonteCarlo sobol_indices SobolIndices",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",

@@ -21,6 +21,7 @@ from cardan.commands.kinematics import branches, ik, workspace
 from cardan.commands.linear import linearise, modes
 from cardan.commands.output import say_error
 from cardan.commands.simulate import simulate
+from cardan.commands.synthesis import balance, synthesise
 from cardan.commands.textbook import textbook
 from cardan.commands.view import view
 from cardan.errors import CardanError, EquilibriumError, SimulationError
@@ -86,8 +87,8 @@ def demo() -> None:
 
 
 for _command in (
-    demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, identify, view, equations,
-    textbook, convert, mechanisms, bench,
+    demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, identify, synthesise,
+    balance, view, equations, textbook, convert, mechanisms, bench,
 ):  # fmt: skip
     app.command()(_command)
 

@@ -15,10 +15,10 @@ def _turned(model: cd.Model, angles: np.ndarray) -> np.ndarray:
     """Configurations of a four-bar at crank angles, on one branch."""
     q = cd.assemble(model)[0]
     found = []
-    for angle in (*np.linspace(q[0], angles[0], 8), *np.linspace(angles[0], angles[-1], 8 * len(angles) - 7)):
+    for angle in (*np.linspace(q[0], angles[0], 3), *np.linspace(angles[0], angles[-1], 3 * len(angles) - 2)):
         q = cd.assemble(model, [angle, *q[1:]], hold="A")[0]
         found.append(q)
-    return np.array(found[8::8])
+    return np.array(found[3::3])
 
 
 def test_freudenstein_s_three_points():
@@ -44,7 +44,7 @@ def test_a_coupler_curve_is_recovered_within_limits():
     point = np.array([0.5, 0.3, 0])
     target = cd.Target("coupler", position=pose[:, :3, 3] + pose[:, :3, :3] @ point, along="xy")
     asked = {
-        "input": "A", "at": angles, "free_point": True, "along": LENGTHS, "motion": "turn", "starts": 4,
+        "input": "A", "at": angles, "free_point": True, "along": LENGTHS, "motion": "turn", "starts": 2,
         "bounds": dict.fromkeys(LENGTHS, (0.1, 2.0)), "grashof": "crank-rocker",
     }  # fmt: skip
     found = cd.synthesise(FREE, target, transmission={("coupler", "rocker"): np.radians(30)}, **asked)
@@ -52,11 +52,30 @@ def test_a_coupler_curve_is_recovered_within_limits():
     np.testing.assert_allclose(found.best.points[0], point, atol=1e-9)
     # a limit that the true linkage breaks is kept, and is active
     found = cd.synthesise(FREE, target, transmission={("coupler", "rocker"): np.radians(60)}, **asked)
-    angle = cd.transmission_angle(found.model, _turned(found.model, np.linspace(0.0, 6.28, 37)), "coupler", "rocker")
+    angle = cd.transmission_angle(found.model, _turned(found.model, np.linspace(0.0, 6.28, 19)), "coupler", "rocker")
     away = np.degrees(np.minimum(angle, np.pi - angle).min())
     assert 59.8 < away < 60.3 and found.best.rms > 1e-3
     lengths = np.array([found.values[name][0] for name in LENGTHS])
     assert lengths[0] + lengths[1:].max() <= lengths[1:].sum() - lengths[1:].max() + 1e-6
+    _require_derivatives(found)
+
+
+def _require_derivatives(found: cd.Synthesis) -> None:
+    """The rows of the search against differences, by unknowns and by coordinates."""
+    problem, u, q = found.problem.at(list(range(9))), found.best.unknowns[None], found.best.q[None]
+    rows, h = problem.evaluate(u, q), 1e-5
+    values = lambda r: [r.phi.value, r.e.value, r.g.value]
+    for k in range(u.shape[-1]):
+        step = h * np.eye(u.shape[-1])[k]
+        high, low = problem.evaluate(u + step, q), problem.evaluate(u - step, q)
+        for own, a, b in zip((rows.phi, rows.e, rows.g), values(high), values(low), strict=True):
+            np.testing.assert_allclose(own.u[..., k], (a - b) / (2 * h), atol=2e-8)
+        np.testing.assert_allclose(rows.g0_u[..., k], (high.g0 - low.g0) / (2 * h), atol=1e-9)
+    for k in range(q.shape[-1]):
+        step = h * np.eye(q.shape[-1])[k]
+        high, low = problem.evaluate(u, q + step), problem.evaluate(u, q - step)
+        for own, a, b in zip((rows.phi, rows.e, rows.g), values(high), values(low), strict=True):
+            np.testing.assert_allclose(own.q[..., k], (a - b) / (2 * h), atol=2e-8)
 
 
 def test_five_poses_of_burmester():
@@ -64,7 +83,7 @@ def test_five_poses_of_burmester():
     poses = cd.frame_pose(true, _turned(true, np.linspace(0.3, 5.5, 5)), "coupler")
     pivots = BAR.free("A.at", "B.at", "B.child_at", "C.at", "C.child_at", "D.at")
     found = cd.synthesise(
-        pivots, cd.Target("coupler", pose=poses), input="A", along={"B.at": "x", "C.child_at": "x"}, starts=12
+        pivots, cd.Target("coupler", pose=poses), input="A", along={"B.at": "x", "C.child_at": "x"}, starts=5
     )
     assert found.unknowns == found.equations == 15
     assert min(s.rms for s in found.solutions) < 1e-12
@@ -79,8 +98,8 @@ def test_force_balance_of_a_four_bar_is_berkof_s_and_lowen_s():
         weight = found.counterweights[body]
         np.testing.assert_allclose(weight.mass * weight.position, [-moment, 0, 0], atol=1e-12)
     v, a = cd.steady_motion(found.model, found.q, "A", 10.0)
-    force, before = (np.abs(cd.shaking_wrench(m, found.q, v, a)[:, 3:]).max() for m in (found.model, BAR))
-    assert before > 10 and force < 1e-12 * before
+    force = np.abs(cd.shaking_wrench(found.model, found.q, v, a)[:, 3:]).max()
+    assert found.before["force"] > 0.5 and force < 1e-10  # 190 N without
 
 
 def test_a_spring_without_free_length_bears_an_arm():

@@ -247,12 +247,10 @@ REFUSED: dict[str, tuple[Callable[[cd.Model, dict[str, Any]], Any], str]] = {
     "a number that is not free": (
         lambda m, x: cd.forward_dynamics(m, **x, by="rod.mass"), r"not free: ask model.free\('rod.mass'\)",
     ),
-    "complex rates": (
-        lambda m, x: cd.jvp(m, "mass_matrix", {"q": x["q"]}, {"q": 1j * x["v"]}), "array of real numbers",
-    ),
-    "no weights": (lambda m, x: cd.vjp(m, "mass_matrix", {"q": x["q"]}, None, by="q"), "array of real numbers, got None"),
+    "complex rates": (lambda m, x: cd.jvp(m, "mass_matrix", {"q": x["q"]}, {"q": 1j * x["v"]}), "of real numbers"),
+    "no weights": (lambda m, x: cd.vjp(m, "mass_matrix", {"q": x["q"]}, None, by="q"), "real numbers, got None"),
     "a coordinate twice": (
-        lambda m, x: cd.forward_dynamics(m, **x, by="q", chart="independent: {0}, {0}".format(m.joint_names[0])),
+        lambda m, x: cd.forward_dynamics(m, **x, by="q", chart=f"independent: {m.joint_names[0]}, {m.joint_names[0]}"),
         "chart names a coordinate twice",
     ),
     "an array of unknown names": (

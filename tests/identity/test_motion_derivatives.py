@@ -264,7 +264,7 @@ def test_what_has_no_derivative_is_refused() -> None:
         ("must be numbers", lambda: run.vjp("up")),
         ("finite", lambda: run.vjp(np.nan)),
         ("function of an instant", lambda: run.gradient(3.0)),
-        ("loss", lambda: run.gradient(lambda s: s.q * np.ones(2))),
+        ("run.gradient: the loss must be a scalar", lambda: run.gradient(lambda s: s.q * np.ones(2))),
         ("'samples' or 'end'", lambda: run.gradient(lambda s: s.q[0], over="last")),
         ("at t = 0.* passes a singular position", lambda: cd.simulate(kite, 0.6, *start, samples=2).vjp(1.0)),
         ("depends on the configuration", lambda: cd.simulate(parallel, 0.1, samples=2).vjp(1.0)),

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
 COMMANDS = (
     "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace",
-    "identify", "view", "equations", "textbook", "convert", "mechanisms", "bench",
+    "identify", "synthesise", "balance", "view", "equations", "textbook", "convert", "mechanisms", "bench",
 )  # fmt: skip
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
@@ -252,6 +252,19 @@ def test_identification_from_a_table(cardan: Cardan, tmp_path: Path) -> None:
         (tmp_path / "bad.csv").write_text(text)
         done = cardan("identify", "m.yaml", "bad.csv")
         assert done.returncode == 2 and words in " ".join(done.stderr.split()), done.stderr
+def test_synthesis_and_balance(cardan: Cardan, tmp_path: Path) -> None:
+    """A slider-crank for three positions, saved as a model; counterweights; wrong input is status 2."""
+    task = ("slider_crank", "--free", "pin.at:x", "--free", "wrist.child_at:x", "--input", "bearing", "--starts", "2")
+    wanted = 0.25 * np.cos([0.5, 1.0, 1.5]) + np.sqrt(0.36 - (0.25 * np.sin([0.5, 1.0, 1.5])) ** 2)
+    ask = ("--at", "0.5,1.0,1.5", "--output", "guide=" + ",".join(map(repr, wanted.tolist())))
+    done = cardan("synthesise", *task, *ask, "--json", "--save", "new.yaml", "--plot", "new.png")
+    assert abs(done.data["solutions"][0]["values"]["pin.at"][0] - 0.25) < 1e-9, done.stderr
+    assert (tmp_path / "new.yaml").stat().st_size and (tmp_path / "new.png").stat().st_size
+    assert cardan("synthesise", *task, "--at", "0.5", "--output", "guide=0.8").returncode == 2
+    done = cardan(
+        "balance", "slider_crank", "--shaking", "force", "--counterweight", "crank", "--counterweight", "rod", "--json"
+    )
+    assert done.data["after"]["force"] < 1e-12 < done.data["before"]["force"]
 
 
 def test_convert_loses_nothing_to_yaml_and_says_what_to_urdf(cardan: Cardan, tmp_path: Path) -> None:

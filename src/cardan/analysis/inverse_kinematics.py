@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 # most steps of a start; progress of a step, and descent by its largest possible size, below which it gives up
-QUICK, LONGER, PATIENT = (40.0, 0.03, 1e-4), (100.0, 1e-3, 1e-5), (500.0, 1e-13, 1e-10)
+QUICK, LONGER, PATIENT = (40.0, 0.03, 1e-4), (100.0, 1e-3, 1e-5), (500.0, 0.0, 1e-10)
 PREFERRED = (200.0, 1e-12, 1e-6)
 PIECE, MANY = 16, 200  # steps of all lanes between two looks at which are done; with few lanes so many more steps
 LANES = 100_000  # at most so many at once: memory

@@ -43,6 +43,7 @@ _CHOICE: Slot[None, tuple[int, ...]] = Slot("independent coordinates")
 STATE = ("q", "v", "a")  # what follows from independent numbers
 DEGENERATE = 1e8  # condition of the dependent coordinates' columns beyond which they do not determine anything
 CONFLICT = 1e-6  # part of what a parameter opens that stays open, beyond which rows conflict
+SHOWN = 6  # names in a message
 HARMLESS = 1e3  # condition of the same columns below which derivatives lose no digits that matter
 
 
@@ -154,14 +155,15 @@ def _watch_conflicts(owner: str, model: Model, closing: np.ndarray, opened: np.n
     Only redundant rows can conflict. What opens rows that nothing can close, as a shift out of the plane of a linkage,
     moves nothing and is not told.
     """
-    whole, left = np.abs(opened).max(axis=-2, initial=0.0), np.abs(opened + closing).max(axis=-2, initial=0.0)
-    moved = np.abs(closing).max(axis=-2, initial=0.0)
+    whole = _largest(opened, 2)[..., None]  # of all parameters: one that moves nothing has only rounding
+    left, moved = (np.abs(x).max(axis=-2, initial=0.0) for x in (opened + closing, closing))
     conflicting = ((left > CONFLICT * whole) & (moved > CONFLICT * whole)).reshape(-1, opened.shape[-1]).any(axis=0)
     if conflicting.any():
         entries = [
             f"{p.name}{list(index) if index else ''}" for p in model.parameters for index in np.ndindex(*p.shape)
         ]
-        names = ", ".join(name for name, is_one in zip(entries, conflicting, strict=True) if is_one)
+        these = [name for name, is_one in zip(entries, conflicting, strict=True) if is_one]
+        names = ", ".join(these[:SHOWN]) + (f" and {len(these) - SHOWN} more" if len(these) > SHOWN else "")
         warn_outside(
             f"{owner}: no closed position of model {model.name!r} follows a change of {names} alone: redundant "
             "constraints would conflict. Derivatives along the constraints are those of least squares, and right "

@@ -312,7 +312,10 @@ def _loss_kernel(model: Model, loss: Any) -> Kernel:
         )
     import casadi as ca
 
-    traced = trace_events(model.unbound, [Event("loss", loss)])
+    try:
+        traced = trace_events(model.unbound, [Event("loss", loss)])  # a scalar of an instant, as events are
+    except InputError as error:
+        raise InputError(str(error).replace("event 'loss': its expression", "run.gradient: the loss")) from None
     size = model.parameters.size
     t, q, v, p = (ca.SX.sym(name, n) for name, n in (("t", 1), ("q", model.nq), ("v", model.nv), ("p", size)))
     x = [t, q, v, *([p] if size else [])]

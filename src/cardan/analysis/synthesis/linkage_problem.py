@@ -211,6 +211,11 @@ class LinkageProblem:
         given = None if self.input is None else replace(self.input, values=self.input.values[positions])
         return replace(self, aims=aims, functions=functions, input=given, count=len(asked))
 
+    @property
+    def has_free_input(self) -> bool:
+        """Whether the input is free at some positions."""
+        return self.input is None or bool(np.isnan(self.input.values).any())
+
     def parameters(self, u: np.ndarray) -> np.ndarray:
         """Free numbers `p` (starts, size) at unknowns `u`."""
         p = np.tile(self.model.parameters.nominal, (len(u), 1))

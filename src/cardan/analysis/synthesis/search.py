@@ -82,7 +82,11 @@ def closed(problem: LinkageProblem, u: np.ndarray, q: np.ndarray, steps: int = 1
 
 
 def lay_out(problem: LinkageProblem, u: np.ndarray, q0: np.ndarray, sweep: tuple[float, float] | None) -> np.ndarray:
-    """First configurations (S, positions, nq), each from the one before; free inputs from the nearest of a sweep."""
+    """First configurations (S, positions, nq), each from the one before.
+
+    Where the input is free, those of a sweep: the nearest to each target, or for every other start some that follow one
+    another evenly.
+    """
     S, given = len(u), problem.input
     K = problem.count if given is None else len(given.values)
     q, at = np.empty((S, K, problem.model.nq)), q0[:, None]
@@ -97,12 +101,28 @@ def lay_out(problem: LinkageProblem, u: np.ndarray, q0: np.ndarray, sweep: tuple
         at = np.where((gap < 1e-3)[..., None], q[:, k : k + 1], at)  # a configuration that is open leads nowhere
     if free.any():
         tried = _swept(problem, u, q0, sweep)
-        for k in np.flatnonzero(free):
-            one = problem.at([int(k)])
-            rows = _repeated(one, tried.shape[1]).evaluate(u, tried)
-            nearest = ((rows.e.value**2).sum(-1) + OPEN_WEIGHT**2 * (rows.phi.value**2).sum(-1)).argmin(axis=1)
-            q[:, k] = tried[np.arange(S), nearest]
+        asked = np.flatnonzero(free)
+        cost = np.empty((S, len(asked), tried.shape[1]))
+        for i, k in enumerate(asked):
+            rows = _repeated(problem.at([int(k)]), tried.shape[1]).evaluate(u, tried)
+            cost[:, i] = (rows.e.value**2).sum(-1) + OPEN_WEIGHT**2 * (rows.phi.value**2).sum(-1)
+        chosen = cost.argmin(axis=-1)
+        chosen[1::2] = _in_order(cost[1::2])
+        q[:, asked] = np.take_along_axis(tried, chosen[..., None], axis=1)
     return q
+
+
+def _in_order(cost: np.ndarray) -> np.ndarray:
+    """For each start numbers (S, positions) of a sweep that follow one another evenly, at the smallest cost.
+
+    Either way round, over a whole turn, half or a quarter of it.
+    """
+    _, n, m = cost.shape
+    first = np.arange(m)[:, None]
+    spans = [np.arange(n) * m / n, np.arange(n) * m / (2 * max(n - 1, 1)), np.arange(n) * m / (4 * max(n - 1, 1))]
+    ways = np.concatenate([(first + way * np.rint(span).astype(int)) % m for span in spans for way in (1, -1)])
+    total = cost[:, np.arange(n), ways].sum(axis=-1)
+    return np.asarray(ways[total.argmin(axis=-1)])
 
 
 def _swept(problem: LinkageProblem, u: np.ndarray, q0: np.ndarray, sweep: tuple[float, float] | None) -> np.ndarray:
@@ -166,6 +186,12 @@ def bring_together(
         _put(rows, yes, tried, good)
         busy[some[ended]] = False
     return u, q
+
+
+def better(problem: LinkageProblem, u: np.ndarray, q: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Of two configurations at each position the one with the smaller errors and gaps."""
+    cost = [(_open_rows(problem.evaluate(u, x))[0] ** 2).sum(axis=-1) for x in (q, other)]
+    return np.where((cost[1] < cost[0])[..., None], other, q)
 
 
 def _open_rows(rows: LinkageRows) -> tuple[np.ndarray, np.ndarray]:

@@ -11,12 +11,13 @@ import numpy as np
 
 from cardan.analysis.damped_least_squares import size_of
 from cardan.analysis.inverse_kinematics import Search
-from cardan.analysis.manipulability import transmitting_joints
+from cardan.analysis.manipulability import free_motions, transmitting_joints
 from cardan.analysis.synthesis.linkage_problem import Coordinate, LinkageProblem, Place, Transmission
 from cardan.analysis.synthesis.search import (
     VIOLATED,
     Report,
     Starts,
+    better,
     bring_together,
     descend,
     follow_motion,
@@ -59,7 +60,8 @@ class SynthesisSolution:
         angle_error: angle (positions,) by which frames and outputs that turn are off, rad; the largest of them.
         rms: root mean square of all errors, angles in rad and lengths by the mechanism's size.
         converged: whether the search ended by itself.
-        defect: why the linkage cannot run through the positions, although it can be assembled in each; or empty.
+        defect: why a linkage of one freedom cannot run through the positions, although it can be assembled in each; or
+            empty.
         found: how many starts led to it.
 
     """
@@ -121,7 +123,7 @@ class Synthesis:
         )
         lines = [f"{head}; {counted(self.unknowns, 'unknown')}, {counted(self.equations, 'equation')}"]
         if self.equations < self.unknowns:
-            lines.append("  fewer equations than unknowns: each linkage is one of a family")
+            lines.append("  fewer equations than unknowns: each linkage may be one of a family")
         for k, s in enumerate(self.solutions[:8]):
             errors = f"rms {s.rms:.3g}, at most {s.position_error.max(initial=0.0):.3g} m"
             if s.angle_error.any() or not s.position_error.any():
@@ -212,7 +214,12 @@ def synthesise(
     q0 = _first_configurations(owner, model, q, starts)
     with shown_progress(progress, "synthesis") as report:
         laid = lay_out(problem, u, q0, sweep)
-        u, laid = bring_together(problem, u, laid, min(60, iterations), lambda x: report(0.3 * x))
+        rounds = 3 if problem.has_free_input else 1  # with better dimensions other inputs are nearest
+        for turn in range(rounds):
+            part = lambda x, turn=turn: report(0.3 * (turn + x) / rounds)
+            u, laid = bring_together(problem, u, laid, min(60, iterations), part)
+            if turn < rounds - 1:
+                laid = better(problem, u, laid, lay_out(problem, u, laid[:, 0], sweep))
         found = descend(problem, u, laid, iterations, lambda x: report(0.3 + 0.7 * x))
     return _result(owner, problem, task, found)
 
@@ -313,7 +320,9 @@ class _Task:
                 raise InputError(f"{owner}: output {name!r} must have the shape (n,), got {x.shape}")
             counts[f"output {name!r}"] = len(x)
         if at is not None:
-            counts["at"] = len(one(owner, "at", at, *np.shape(at))) if np.ndim(at) == 1 else 0
+            if np.ndim(at) != 1:
+                raise InputError(f"{owner}: at must be the input's values (n,), one for each position, got {shown(at)}")
+            counts["at"] = len(at)
         if len(set(counts.values())) > 1:
             told = ", ".join(f"{n} in {what}" for what, n in counts.items())
             raise InputError(f"{owner}: numbers of positions differ: {told}")
@@ -572,10 +581,16 @@ def _result(owner: str, problem: LinkageProblem, task: _Task, found: Starts) -> 
     rotations = sum(6 for aim in problem.aims if aim.turns == "orientation") * problem.count
     planar = is_planar(problem.model)
     equations = live - rotations if not planar else live - _planar_surplus(problem)
-    free = 0 if problem.input is None else int(np.isnan(problem.input.values).sum())
+    given = 0 if problem.input is None else int((~np.isnan(problem.input.values[: problem.count])).sum())
+    free = problem.count * _freedoms(problem, found.q[first[0], :1]) - given
     return Synthesis(
-        solutions, failures, len(found.u), found.u.shape[-1] + free, max(equations, 0), problem
+        solutions, failures, len(found.u), found.u.shape[-1] + max(free, 0), max(equations, 0), problem
     )  # fmt: skip
+
+
+def _freedoms(problem: LinkageProblem, q: np.ndarray) -> int:
+    """In how many ways the linkage can move."""
+    return int(free_motions(problem.model.unbound, q).shape[-1])
 
 
 def _planar_surplus(problem: LinkageProblem) -> int:
@@ -597,7 +612,7 @@ def _joints_in_ground(problem: LinkageProblem, found: Starts) -> np.ndarray:
 def _defects(problem: LinkageProblem, u: np.ndarray, q: np.ndarray) -> list[str]:
     """Why linkages cannot run from position to position; empty where they can."""
     told = [""] * len(u)
-    if problem.input is None or not problem.model.has_rows or not len(u):
+    if problem.input is None or not problem.model.has_rows or _freedoms(problem, q[0, :1]) != 1:
         return told
     K, n, place, turns = q.shape[1], problem.count, problem.input.q, problem.input.unit == 1.0
     first = [*range(n - 1), *range(n, K - 1)]
