@@ -252,6 +252,8 @@ def test_identification_from_a_table(cardan: Cardan, tmp_path: Path) -> None:
         (tmp_path / "bad.csv").write_text(text)
         done = cardan("identify", "m.yaml", "bad.csv")
         assert done.returncode == 2 and words in " ".join(done.stderr.split()), done.stderr
+
+
 def test_synthesis_and_balance(cardan: Cardan, tmp_path: Path) -> None:
     """A slider-crank for three positions, saved as a model; counterweights; wrong input is status 2."""
     task = ("slider_crank", "--free", "pin.at:x", "--free", "wrist.child_at:x", "--input", "bearing", "--starts", "2")
