@@ -64,7 +64,7 @@ def closed(problem: LinkageProblem, u: np.ndarray, q: np.ndarray, steps: int = 1
     unit = problem.rate_units
     gap = np.zeros(q.shape[:-1])
     for step in range(steps + 1):
-        phi = problem.evaluate(u, q, closing=True).phi
+        phi = problem.gaps(u, q)
         gap = np.abs(phi.value).max(axis=-1, initial=0.0)
         if step == steps or not (gap > NEGLIGIBLE * 4).any():
             break
