@@ -19,12 +19,12 @@ import numpy as np
 
 from cardan.analysis.kinematics.targets import Aim
 from cardan.formulation.derivative import PARAMETERS
-from cardan.formulation.dynamics import constraint_state, time_port
+from cardan.formulation.dynamics import constraint_state
 from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.spatial import SPATIAL, frame_pose_of
 from cardan.functions.derivatives import with_derivatives
 from cardan.model.model import Model
-from cardan.structure.kernels import time_argument
+from cardan.structure.assemble import constraint_kernels
 from cardan.structure.rows import row_sizes
 
 CHORD = 1 / np.sqrt(2)  # of rotation matrices: times their difference it is the angle, where that is small
@@ -232,28 +232,33 @@ class LinkageProblem:
         units = [unit for link in self.model.tree.links for unit in link.kind.v_units]
         return np.array([1.0 if unit == "rad/s" else self.length for unit in units])
 
-    def evaluate(self, u: np.ndarray, q: np.ndarray, *, closing: bool = False) -> LinkageRows:
+    def gaps(self, u: np.ndarray, q: np.ndarray) -> Expression:
+        """`phi` alone, at unknowns `u` (starts, n) and configurations `q` (starts, positions, nq); by rates only."""
+        size, n = row_sizes(self.model), u.shape[-1]
+        if len(size):
+            phi, phi_q = map(np.asarray, constraint_kernels(self.model_at(u))[0](q))
+        else:
+            phi, phi_q = np.zeros((*q.shape[:-1], 0)), np.zeros((*q.shape[:-1], 0, self.model.nv))
+        loops = Expression(phi / size, phi_q / size[:, None], np.zeros((*phi.shape, n)))
+        return stacked([loops, self._input_row(u, q)])
+
+    def evaluate(self, u: np.ndarray, q: np.ndarray) -> LinkageRows:
         """All rows at unknowns `u` (starts, n) and configurations `q` (starts, positions, nq).
 
-        With `closing` only `phi` is right. There are errors at the first `count` positions, zero at the others.
+        There are errors at the first `count` positions, zero at the others.
         """
         model, nl, nv = self.model, len(self.model.rows), self.model.nv
-        frames = [] if closing else self._frames()
-        by = ("q", PARAMETERS)
+        frames = self._frames()
         found = with_derivatives(
-            "synthesise", self.model_at(u), by, "tangent", _quantity(model, frames), SPATIAL,
-            (q, *time_argument(model, 0.0)),
-        )  # fmt: skip
+            "synthesise", self.model_at(u), ("q", PARAMETERS), "tangent", _quantity(model, frames), SPATIAL, (q,)
+        )
         D_u = np.zeros((*found.value.shape, u.shape[-1]))
         D_u[..., : len(self.chosen)] = found[PARAMETERS][..., self.chosen] * self.length
         whole = Expression(found.value, found["q"], D_u)
         size = row_sizes(model)
-        phi = whole.rows(slice(0, nl))
+        phi, none = whole.rows(slice(0, nl)), whole.rows(slice(0, 0))
         phi = Expression(phi.value / size, phi.q / size[:, None], phi.u / size[:, None])
         phi = stacked([phi, self._input_row(u, q)])
-        none = whole.rows(slice(0, 0))
-        if closing:
-            return LinkageRows(phi, none, none, np.zeros((len(u), 0)), np.zeros((len(u), 0, u.shape[-1])))
         poses = {}
         for k, frame in enumerate(frames):
             first = nl + 12 * k
@@ -400,4 +405,4 @@ def _quantity(model: Model, frames: list[str]) -> Quantity:
     places = [(link, at.matrix.tobytes()) for link, at in map(model.placement, frames)]
     name = f"linkage rows {hashlib.sha256(repr(places).encode()).hexdigest()[:16]}"
     outputs = (("rows", fixed(len(model.rows) + 12 * len(frames))),)
-    return Quantity(name, ("q", *time_port(model)), outputs, write=write)
+    return Quantity(name, ("q",), outputs, write=write)

@@ -64,7 +64,7 @@ def closed(problem: LinkageProblem, u: np.ndarray, q: np.ndarray, steps: int = 1
     unit = problem.rate_units
     gap = np.zeros(q.shape[:-1])
     for step in range(steps + 1):
-        phi = problem.evaluate(u, q, closing=True).phi
+        phi = problem.gaps(u, q)
         gap = np.abs(phi.value).max(axis=-1, initial=0.0)
         if step == steps or not (gap > NEGLIGIBLE * 4).any():
             break
@@ -81,11 +81,14 @@ def closed(problem: LinkageProblem, u: np.ndarray, q: np.ndarray, steps: int = 1
     return q, gap
 
 
-def lay_out(problem: LinkageProblem, u: np.ndarray, q0: np.ndarray, sweep: tuple[float, float] | None) -> np.ndarray:
+def lay_out(
+    problem: LinkageProblem, u: np.ndarray, q0: np.ndarray, sweep: tuple[float, float] | None,
+    others: tuple[np.ndarray, ...] = (),
+) -> np.ndarray:  # fmt: skip
     """First configurations (S, positions, nq), each from the one before.
 
     Where the input is free, those of a sweep: the nearest to each target, or for every other start some that follow one
-    another evenly.
+    another evenly, from `q0` or `others` (S, nq), whichever comes nearer.
     """
     S, given = len(u), problem.input
     K = problem.count if given is None else len(given.values)
@@ -100,16 +103,28 @@ def lay_out(problem: LinkageProblem, u: np.ndarray, q0: np.ndarray, sweep: tuple
         q[:, k : k + 1], gap = closed(one, u, at, 15)
         at = np.where((gap < 1e-3)[..., None], q[:, k : k + 1], at)  # a configuration that is open leads nowhere
     if free.any():
-        tried = _swept(problem, u, q0, sweep)
         asked = np.flatnonzero(free)
-        cost = np.empty((S, len(asked), tried.shape[1]))
-        for i, k in enumerate(asked):
-            rows = _repeated(problem.at([int(k)]), tried.shape[1]).evaluate(u, tried)
-            cost[:, i] = (rows.e.value**2).sum(-1) + OPEN_WEIGHT**2 * (rows.phi.value**2).sum(-1)
-        chosen = cost.argmin(axis=-1)
-        chosen[1::2] = _in_order(cost[1::2])
-        q[:, asked] = np.take_along_axis(tried, chosen[..., None], axis=1)
+        least = np.full(S, np.inf)
+        for guess in (q0, *others):
+            laid, total = _nearest_of_sweep(problem, u, asked, _swept(problem, u, guess, sweep))
+            less = total < least
+            q[np.ix_(less, asked)] = laid[less]
+            least = np.minimum(least, total)
     return q
+
+
+def _nearest_of_sweep(
+    problem: LinkageProblem, u: np.ndarray, asked: np.ndarray, tried: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of configurations (S, m, nq) those to begin with at positions `asked`, and the sum of their costs (S,)."""
+    cost = np.empty((len(u), len(asked), tried.shape[1]))
+    for i, k in enumerate(asked):
+        rows = _repeated(problem.at([int(k)]), tried.shape[1]).evaluate(u, tried)
+        cost[:, i] = (rows.e.value**2).sum(-1) + OPEN_WEIGHT**2 * (rows.phi.value**2).sum(-1)
+    chosen = cost.argmin(axis=-1)
+    chosen[1::2] = _in_order(cost[1::2])
+    total = np.take_along_axis(cost, chosen[..., None], axis=-1).sum(axis=(1, 2))
+    return np.take_along_axis(tried, chosen[..., None], axis=1), total
 
 
 def _in_order(cost: np.ndarray) -> np.ndarray:
@@ -130,15 +145,17 @@ def _swept(problem: LinkageProblem, u: np.ndarray, q0: np.ndarray, sweep: tuple[
     if problem.input is None or sweep is None:
         return q0[:, None]
     values = np.linspace(*sweep, SWEEP, endpoint=False)
-    found = [q0[:, None]]
+    found, last = [], q0[:, None]
     driven = problem.at([0])
     assert driven.input is not None
     for value in values:
         one = with_input(driven, np.array([value]))
-        at = found[-1].copy()
+        at = last.copy()
         at[..., driven.input.q] = value
-        found.append(closed(one, u, at, 6)[0])
-    return np.concatenate(found[1:], axis=1)
+        new, gap = closed(one, u, at, 6)
+        found.append(new)
+        last = np.where((gap < 1e-3)[..., None], new, last)  # a configuration that is open leads nowhere
+    return np.concatenate(found, axis=1)
 
 
 def with_input(problem: LinkageProblem, values: np.ndarray) -> LinkageProblem:

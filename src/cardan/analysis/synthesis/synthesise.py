@@ -211,9 +211,9 @@ def synthesise(
         grashof,
     )
     u = _first_unknowns(problem, task, starts, spread, seed)
-    q0 = _first_configurations(owner, model, q, starts)
+    q0, others = _first_configurations(owner, model, q, starts)
     with shown_progress(progress, "synthesis") as report:
-        laid = lay_out(problem, u, q0, sweep)
+        laid = lay_out(problem, u, q0, sweep, (others, np.roll(others, 1, axis=0)))
         rounds = 3 if problem.has_free_input else 1  # with better dimensions other inputs are nearest
         for turn in range(rounds):
             part = lambda x, turn=turn: report(0.3 * (turn + x) / rounds)
@@ -527,17 +527,18 @@ def _first_unknowns(problem: LinkageProblem, task: _Task, starts: int, spread: f
     return np.concatenate([np.clip(own, problem.low, problem.high)[None], low + more * (high - low)])
 
 
-def _first_configurations(owner: str, model: Model, q: Any, starts: int) -> np.ndarray:
-    """Guesses (starts, nq): the model's own configuration, and for every other start one that is spread evenly."""
+def _first_configurations(owner: str, model: Model, q: Any, starts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Guesses (starts, nq): the model's own configuration, for every other start one spread evenly; and spread ones."""
     home = model.unbound
     own = home.start() if q is None else one(owner, "q", q, model.nq)
     with suppress(ModelError):  # the dimensions that it begins with may be wrong ones
         own = assemble(home, own)[0]
     found = np.tile(own, (starts, 1))
-    if q is None and model.has_rows and starts > 2:
-        others = Search.closing(owner, home, 1, False, frozenset(), 0.0, None).spread(starts)
-        found[2::2] = others[2::2]
-    return found
+    if q is not None or not model.has_rows:
+        return found, found
+    others = Search.closing(owner, home, 1, False, frozenset(), 0.0, None).spread(starts)
+    found[2::2] = others[2::2]
+    return found, others
 
 
 def _result(owner: str, problem: LinkageProblem, task: _Task, found: Starts) -> Synthesis:
