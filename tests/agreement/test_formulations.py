@@ -42,7 +42,7 @@ QUANTITIES: dict[str, Callable[..., np.ndarray]] = {
 }
 SPATIAL_ONLY = {
     "coriolis_matrix", "joint_axes", "body_accelerations", "subtrees", "inverse_dynamics_derivatives",
-    "forward_dynamics_derivatives",
+    "inverse_dynamics_loaded_derivatives", "forward_dynamics_derivatives", "changed_axes",
 }  # fmt: skip
 SHARED = {"plus", "rates", "project"}  # one text for both
 

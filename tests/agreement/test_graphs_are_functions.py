@@ -63,7 +63,10 @@ ONE_FORM = {"body_accelerations", "joint_axes", "coriolis_matrix", "plus", "rate
 METHODS = {"system", "lift", "project", "rates", "plus", "momentum_equations"}
 # each result of `subtrees` is a function, `cd.subtree_kinetic_energy` and `cd.subtree_momentum`; the derivatives have
 # tests of their own
-SPLIT = {"subtrees", "inverse_dynamics_derivatives", "forward_dynamics_derivatives"}
+SPLIT = {
+    "subtrees", "inverse_dynamics_derivatives", "inverse_dynamics_loaded_derivatives", "forward_dynamics_derivatives",
+    "changed_axes",
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
