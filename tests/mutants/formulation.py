@@ -89,6 +89,9 @@ MUTANTS: list[Mutant] = [
         ("rest = along(model, rate, inputs, {\"q\": dq, **with_p})", "rest = along(model, rate, inputs, with_p)", "dependent rates do not follow the coordinates"),
         ("dv[:, n : 2 * n] = dv[:, n : 2 * n] + dq[:, :n]", "dv[:, n : 2 * n] = dv[:, n : 2 * n] - dq[:, :n]", "unit rates move the mechanism backwards"),
         ("- rate @ dq))", "))", "changes of coordinates do not turn with their axes"),
+    ),
+    *changes(
+        "formulation/derivative.py", "identity/test_linear.py closed_form/test_linear.py",
         ("kept.gamma - kept.J @ a0)", "kept.gamma)", "rows do not turn with the mechanism"),
     ),
     *changes(

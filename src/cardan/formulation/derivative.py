@@ -70,7 +70,7 @@ def differentiated(quantity: Quantity, by: By, model: Model) -> Quantity:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class Answer:
     """The answer `y = (a, lam)` of equations of motion, and their `rest` (nv + rows,) at symbols `y0` in its place.
 
     At the answer the rest `f - M a - J^T lam`, `gamma - J a` vanishes for every state. So its derivative at fixed `y`
@@ -92,25 +92,28 @@ class _Answer:
         nv, (formulation, rows) = self.parts.model.nv, self.solves
         return ca.vertcat(*formulation.solve_for(self.parts, rows, B[:nv, :], B[nv:, :]))
 
-    def at(self, expressions: Sequence[Matrix], z0: Matrix, z: Matrix) -> list[Matrix]:
-        """Expressions of `y0` and `z0` where these are the answer and `z`."""
+    def at(self, expressions: Sequence[Matrix], *given: tuple[Matrix, Matrix]) -> list[Matrix]:
+        """Expressions of `y0` where it is the answer, and of other symbols where they are what is `given` with each."""
         import casadi as ca
 
-        symbols = [x for x in (*self.inputs.values(), self.y0, z0) if x.numel()]
-        values = [x for x in (*self.inputs.values(), self.y, z) if x.numel()]
-        return list(ca.Function("at", symbols, [*expressions]).call(values))
+        pairs = [*((x, x) for x in self.inputs.values()), (self.y0, self.y), *given]
+        symbols, values = zip(*((x, value) for x, value in pairs if x.numel()), strict=True)
+        return list(ca.Function("at", [*symbols], [*expressions]).call([*values]))
 
 
-def _answer(model: Model, solves: tuple[TreeFormulation, tuple[int, ...]], inputs: Inputs) -> _Answer:
+def answer_of(
+    model: Model, solves: tuple[TreeFormulation, tuple[int, ...]], inputs: Inputs, parts: Parts | None = None
+) -> Answer:
+    """The answer of the equations of motion of a formulation with these rows; `parts` if they are written already."""
     import casadi as ca
 
     formulation, rows = solves
-    parts = parts_at(model, formulation, inputs)
+    parts = parts_at(model, formulation, inputs) if parts is None else parts
     kept = parts.rows.kept(rows)
     y0 = ca.SX.sym("y", model.nv + len(rows))
     a0, lam0 = y0[: model.nv], y0[model.nv :]
     rest = ca.vertcat(formulation.missing_force(parts, a0) - kept.J.T @ lam0, kept.gamma - kept.J @ a0)
-    return _Answer(solves, parts, inputs, ca.vertcat(*formulation.solve(parts, rows)), y0, rest)
+    return Answer(solves, parts, inputs, ca.vertcat(*formulation.solve(parts, rows)), y0, rest)
 
 
 def forward_dynamics_by(
@@ -127,19 +130,17 @@ def forward_dynamics_by(
         given = formulation.factors(answer.parts, rows)
         return None if given is None else in_stages([*inputs.values()], answer.y[: model.nv], given, right)
 
-    def changes_at(model: Model, inputs: Inputs) -> tuple[_Answer, list[Changes]]:
+    def changes_at(model: Model, inputs: Inputs) -> tuple[Answer, list[Changes]]:
         """The answer of the equations, and by each name what their rest changes by."""
-        import casadi as ca
-
-        nv, answer = model.nv, _answer(model, (formulation, tuple(rows)), inputs)
+        nv, answer = model.nv, answer_of(model, (formulation, tuple(rows)), inputs)
         known = known_changes(answer)
         left = [name for name in by.names if name not in known]
         columns = [_derivative(model, answer.rest, inputs, name, by.chart) for name in left]
-        found = answer.at(columns, ca.SX(0, 1), ca.SX(0, 1)) if left else []
+        found = answer.at(columns) if left else []
         known |= {name: Changes(x[:nv, :], x[nv:, :]) for name, x in zip(left, found, strict=True)}
         return answer, [known[name] for name in by.names]
 
-    def known_changes(answer: _Answer) -> dict[str, Changes]:
+    def known_changes(answer: Answer) -> dict[str, Changes]:
         """What the formulation itself knows."""
         wanted = {name for name in by.names if name == "v" or (name == "q" and by.chart == "tangent")}
         a, lam = answer.y[: model.nv], answer.y[model.nv :]
@@ -151,25 +152,25 @@ def forward_dynamics_by(
     return replace(found, write=write, stages=stages if model.nv >= MANY and columns >= len(rows) else None)
 
 
-def _pushed_answer(model: Model, answer: _Answer, names: tuple[str, ...]) -> list[Matrix]:
+def _pushed_answer(model: Model, answer: Answer, names: tuple[str, ...]) -> list[Matrix]:
     """Accelerations and their rate along directions."""
     import casadi as ca
 
     rates = [ca.jtimes(answer.rest, *_direction(model, answer.inputs, name)) for name in names]
-    along = answer.at([sum(rates[1:], rates[0])], ca.SX(0, 1), ca.SX(0, 1))[0]
+    along = answer.at([sum(rates[1:], rates[0])])[0]
     return [answer.y[: model.nv], answer.solve(along)[: model.nv]]
 
 
-def _pulled_answer(model: Model, answer: _Answer, names: tuple[str, ...]) -> list[Matrix]:
+def _pulled_answer(model: Model, answer: Answer, names: tuple[str, ...]) -> list[Matrix]:
     """Accelerations `a`, and the gradients of `w . a`: those of `z . rest` with `z` the answer for `w`."""
     import casadi as ca
 
     z0, z = _weights(answer)
-    found = answer.at(_gradients(model, ca.dot(z0, answer.rest), answer.inputs, names), z0, z)
+    found = answer.at(_gradients(model, ca.dot(z0, answer.rest), answer.inputs, names), (z0, z))
     return [answer.y[: model.nv], *found]
 
 
-def _curved_answer(model: Model, answer: _Answer, names: tuple[str, ...]) -> Matrix:
+def _curved_answer(model: Model, answer: Answer, names: tuple[str, ...]) -> Matrix:
     """Second derivatives of `w . a`: with `G` the gradients of `z . rest`, `G_x + G_y y_x + (G_y y_x)^T`.
 
     `y_x` is the derivative of the answer. The last part is that of `z`, which solves the same equations for `w`.
@@ -181,12 +182,12 @@ def _curved_answer(model: Model, answer: _Answer, names: tuple[str, ...]) -> Mat
     G = ca.vertcat(*_gradients(model, ca.dot(z0, answer.rest), inputs, names))
     columns = [_derivative(model, answer.rest, inputs, name, "tangent") for name in names]
     G_x, G_y, rest_x = answer.at(
-        [_second(model, G, inputs, names), ca.jacobian(G, answer.y0), ca.horzcat(*columns)], z0, z
+        [_second(model, G, inputs, names), ca.jacobian(G, answer.y0), ca.horzcat(*columns)], (z0, z)
     )
     return G_x + 2 * G_y @ answer.solve(rest_x)  # up to the part that is not symmetric
 
 
-def _weights(answer: _Answer) -> tuple[Matrix, Matrix]:
+def _weights(answer: Answer) -> tuple[Matrix, Matrix]:
     """Symbols `z0`, and the answer `z` for the weights `w` of the accelerations."""
     import casadi as ca
 
@@ -237,7 +238,7 @@ def pushed(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity
         import casadi as ca
 
         if solves is not None:
-            return _pushed_answer(model, _answer(model, solves, inputs), names)
+            return _pushed_answer(model, answer_of(model, solves, inputs), names)
         values = quantity.graph(model, inputs)
         rates = []
         for value in values:
@@ -262,7 +263,7 @@ def pulled(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         if solves is not None:
-            return _pulled_answer(model, _answer(model, solves, inputs), names)
+            return _pulled_answer(model, answer_of(model, solves, inputs), names)
         value = quantity.graph(model, inputs)[0]
         return [value, *_gradients(model, _weighed(value, inputs["w"]), inputs, names)]
 
@@ -292,7 +293,7 @@ def curved(quantity: Quantity, names: tuple[str, ...], model: Model) -> Quantity
         if by_recursion is not None:
             H = by_recursion(model, inputs, names)
         elif solves is not None:
-            H = _curved_answer(model, _answer(model, solves, inputs), names)
+            H = _curved_answer(model, answer_of(model, solves, inputs), names)
         else:
             scalar = _weighed(quantity.graph(model, inputs)[0], inputs["w"])
             import casadi as ca

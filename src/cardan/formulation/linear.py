@@ -25,11 +25,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, mirrored
-from cardan.formulation.derivative import PARAMETERS
+from cardan.formulation.derivative import PARAMETERS, Answer, answer_of
 from cardan.formulation.dynamics import parts_at, time_port
 from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity
-from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
@@ -129,10 +128,10 @@ def descriptor(model: Model, formulation: TreeFormulation, rows: Sequence[int], 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
 
-        parts = parts_at(model, formulation, inputs)
-        kept, given = parts.rows.kept(rows), _given(model, inputs, columns)
-        a, lam = formulation.solve(parts, rows)
-        force = _left(model, formulation, parts, kept, inputs, given, a, lam)[:nv, :]
+        answer = answer_of(model, (formulation, tuple(rows)), inputs)
+        parts, given = answer.parts, _given(model, inputs, columns)
+        kept, a = parts.rows.kept(rows), answer.y[:nv]
+        force = _rates_of_rest(answer, given)[:nv, :]
         at_position = ca.SX([float(label.level == "position") for label in kept.labels])
         with_p = {name: D for name, D in given.items() if name == PARAMETERS}
         position = kept.J @ given["q"] + _wide(along(model, kept.phi, inputs, with_p), given["q"])
@@ -280,31 +279,19 @@ def _accelerations(
     tree: Parts,
 ) -> tuple[Matrix, Matrix]:  # fmt: skip
     """Accelerations (nv,) of the tree, and their rates (nv, columns) along the directions."""
-    parts = tree if formulation is SPATIAL else parts_at(model, formulation, inputs)
-    a, lam = formulation.solve(parts, rows)
     if not isinstance(formulation, TreeFormulation):
-        a = formulation.tree_accelerations(parts, a)
+        parts = parts_at(model, formulation, inputs)
+        a = formulation.tree_accelerations(parts, formulation.solve(parts, rows)[0])
         return a, along(model, a, inputs, directions)
-    at = _left(model, formulation, parts, parts.rows.kept(rows), inputs, directions, a, lam)
-    return a, formulation.solve_for(parts, rows, at[: model.nv, :], at[model.nv :, :])[0]
+    answer = answer_of(model, (formulation, tuple(rows)), inputs, tree if formulation is SPATIAL else None)
+    return answer.y[: model.nv], answer.solve(_rates_of_rest(answer, directions))[: model.nv, :]
 
 
-def _left(
-    model: Model, formulation: TreeFormulation, parts: Parts, kept: Rows, inputs: Inputs,
-    directions: Mapping[str, Matrix], a: Matrix, lam: Matrix,
-) -> Matrix:  # fmt: skip
-    """Rate (nv and rows, columns) of what is left, `f - M a - J^T lam` and `gamma - J a`, at fixed `a` and `lam`."""
-    import casadi as ca
-
-    a0, lam0 = ca.SX.sym("a", model.nv), ca.SX.sym("lam", len(kept))
+def _rates_of_rest(answer: Answer, directions: Mapping[str, Matrix]) -> Matrix:
+    """Rates (nv and rows, columns) of the rest of the equations along the directions, at fixed `a` and `lam`."""
     free = {name: _symbols(name, D) for name, D in directions.items()}
-    left = ca.vertcat(formulation.missing_force(parts, a0) - kept.J.T @ lam0, kept.gamma - kept.J @ a0)
-    symbols = [x for x in inputs.values() if x.numel()]
-    ports = [*symbols, a0, lam0, *free.values()]
-    rate: Matrix = ca.Function("left", ports, [along(model, left, inputs, free)])(
-        *symbols, a, lam, *directions.values()
-    )
-    return rate
+    rates = along(answer.parts.model, answer.rest, answer.inputs, free)
+    return answer.at([rates], *((free[name], D) for name, D in directions.items()))[0]
 
 
 def _symbols(name: str, D: Matrix) -> Matrix:
