@@ -383,6 +383,8 @@ class Walk:
                 return
             node = located[1]
             own, critical = self._kind(node)
+            if own == TURNING and before.tangent[-1] * after.tangent[-1] > 0:  # found on the branch that crosses
+                own, node = BIFURCATION, self._along(before, node)
             special = SpecialPoint(kind or own, self.value(node.s), node.point.q[0], number_, node, critical)
             found.append((located[0], special))
 
@@ -393,6 +395,12 @@ class Walk:
         if not found and before.unstable != after.unstable:
             add(lambda node: 0.5 if node.unstable == before.unstable else -0.5, FLUTTER)
         return [special for _, special in sorted(found, key=lambda pair: pair[0])]
+
+    def _along(self, before: Node, node: Node) -> Node:
+        """A node beside a crossing with the tangent of the path that comes from `before`, not of the other branch."""
+        null = np.linalg.svd(self.columns(node.point))[2][-2:]
+        tangent = null.T @ (null @ self.carried(before.point, before.tangent, node.point))
+        return replace(node, tangent=tangent / np.linalg.norm(tangent))
 
     def _tests(self, before: Node, after: Node) -> list[Callable[[Node], float]]:
         """Functions that change sign between two nodes where the stiffness is singular."""
@@ -458,8 +466,7 @@ class Walk:
             found = float(brentq(at, 0.0, h, xtol=1e-15, rtol=1e-14, maxiter=100))
             at(found)
         except (ArithmeticError, ValueError, RuntimeError):
-            if not crossing:
-                return None
+            crossing = True  # the equations are singular there: the nearest node has to do
         if crossing:
             found = min(nodes, key=lambda step: abs(test(nodes[step])))
             if abs(test(nodes[found])) > NEAR * max(abs(start), abs(end)):
