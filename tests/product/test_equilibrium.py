@@ -117,7 +117,8 @@ def test_a_path_in_print_and_as_a_plot(pendulum: cd.Model, tmp_path: Path) -> No
     expected = path.values + 9.81 * np.cos(path.values)
     assert np.abs(path.drive("pivot") - expected).max() < 1e-12
     assert abs(path[-1].drive("pivot") - expected[-1]) < 1e-12
-    figure = path.plot(load="pivot", path=tmp_path / "path.png")
+    assert "stable while drives hold pivot" in repr(path[0])
+    figure = path.plot(path=tmp_path / "path.png")  # the drive, since the coordinate over itself is a straight line
     assert (tmp_path / "path.png").stat().st_size > 5000 and figure.axes[0].get_ylabel() == "drive of pivot (N m)"
     with pytest.raises(cd.InputError, match="this path has 0 bifurcations"):
         path.branch()

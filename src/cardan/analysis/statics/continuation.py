@@ -195,6 +195,7 @@ class EquilibriumPath:
     ) -> Figure:  # fmt: skip
         """Plot a joint's coordinate over what was varied, or with `load` the drive of a joint; unstable parts dashed.
 
+        By default that is the coordinate that moves most, of a path along "JOINT.q" the drive that holds the joint.
         `others` are drawn too, for example branches. `size` is width and height, inches; `path` writes a file.
         """
         from cardan.analysis.statics.path_plot import plot_paths

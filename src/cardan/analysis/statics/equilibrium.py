@@ -195,7 +195,9 @@ class Equilibrium:
             moving = "balanced at this instant only"
         counts = [(int(self.unstable), "unstable"), (int(self.neutral), "neutral")]
         told = [f"{n} {what} direction{'s' * (n > 1)}" for n, what in counts if n]
-        return f"{moving}, {', '.join(told) or 'stable'}"
+        held = [name for name in self.held if f"{name}.tau" in self.unknowns]
+        kept = f" while drives hold {', '.join(held[:6])}{', ...' * (len(held) > 6)}" if held else ""
+        return f"{moving}, {', '.join(told) or 'stable'}{kept}"
 
     def __repr__(self) -> str:
         """A table."""
