@@ -130,6 +130,9 @@ def test_held_loops_and_over_actuation_agree_with_inverse_dynamics() -> None:
         found = cd.equilibrium(model, hold="A", solve_for=drives)
         wanted = cd.inverse_dynamics(model, found.q, found.v, found.a, driven=drives)
         assert np.abs(found.tau - wanted).max() < 1e-12
+    for given in ({"rates": {"A": 5.0, "B": 3.0}}, {"rates": {"A": 5.0}, "hold": "D"}):
+        with pytest.raises(cd.EquilibriumError, match="the rates given and held contradict each other \\(A = 5, "):
+            cd.equilibrium(model, **given)
     arm = double_pendulum().build()
     held = cd.equilibrium(arm, [0.4, 0.7], hold=arm.joint_names)
     assert np.abs(held.tau - cd.gravity_force(arm, [0.4, 0.7])).max() < 1e-13

@@ -21,6 +21,7 @@ from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import counted, number, whole
 from cardan.structure.assemble import assemble
+from cardan.structure.rows import row_sizes
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-10
 ITERATIONS = 200
+CONTRADICTION = 1e-7  # of the largest rate: constraints that are broken faster are not kept
 STEADY = 1e-8  # of the forces that act, times the largest rate: less drift is rounding
 
 
@@ -306,6 +308,9 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     why = np.full(n, "", dtype=object)
     for i in np.flatnonzero(~is_found):
         why[i] = _failure(task, found, point, int(i))
+    if point is not None and task.moving and len(task.model.rows):
+        for i, sentence in _contradictions(point):
+            why[i], is_found[i] = sentence, False
     judged = _judged(point, n, is_found)
     unstable, neutral = (np.where(is_found, x, -1) for x in (judged.unstable, judged.neutral))
     if stable:
@@ -425,6 +430,23 @@ def _failure(task: Task, found: Search, point: Any, i: int) -> str:
         if undriven:
             hint += f"; the held {', '.join(map(repr, undriven))} have no drive unless solve_for names them"
     return f"{task.owner}: model {model.name!r} has no equilibrium there: {where} is left, and {reason}; {hint}"
+
+
+def _contradictions(point: Point) -> list[tuple[int, str]]:
+    """Systems whose given rates no motion along the constraints has, each with a sentence."""
+    task, names = point.task, point.task.model.coordinate_names
+    broken = np.abs(point.parts.value[:, point.parts.rows(2)]) / row_sizes(task.model)
+    most = CONTRADICTION * np.abs(point.v).max(axis=-1, initial=0.0)
+    found = []
+    for i in np.flatnonzero(broken.max(axis=-1, initial=0.0) > most):
+        row, given = int(np.argmax(broken[i])), ", ".join(f"{names[k]} = {point.v[i, k]:.4g}" for k in task.held)
+        found.append((
+            int(i),
+            f"{task.owner}: model {task.model.name!r}: the rates given and held contradict each other ({given}): "
+            f"constraint {task.model.rows[row].name!r} is broken by {broken[i, row] * row_sizes(task.model)[row]:.3g} "
+            "m/s or rad/s; give or hold fewer, or move away from a dead point (q=)",
+        ))  # fmt: skip
+    return found
 
 
 def _largest(model: Model, left: np.ndarray) -> str:
