@@ -130,6 +130,9 @@ def test_held_loops_and_over_actuation_agree_with_inverse_dynamics() -> None:
         found = cd.equilibrium(model, hold="A", solve_for=drives)
         wanted = cd.inverse_dynamics(model, found.q, found.v, found.a, driven=drives)
         assert np.abs(found.tau - wanted).max() < 1e-12
+    lengths = model.free("B.at").at({"B.at": [[0.4, 0, 0], [5.0, 0, 0]]})
+    some = cd.equilibrium(lengths, strict=False)  # no crank of 5 m
+    assert some.found.tolist() == [True, False] and "cannot be assembled: joint 'C' stays open" in some.why[1]
     for given in ({"rates": {"A": 5.0, "B": 3.0}}, {"rates": {"A": 5.0}, "hold": "D"}):
         with pytest.raises(cd.EquilibriumError, match="the rates given and held contradict each other \\(A = 5, "):
             cd.equilibrium(model, **given)

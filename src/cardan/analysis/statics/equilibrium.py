@@ -250,7 +250,8 @@ def equilibrium(
     task, start, shape = read_task(owner, model, q, tau, rates, hold, solve_for, wrenches, t, formulation)
     tolerance = number(owner, "tolerance", tolerance, above=0)
     most = whole(owner, "iterations", iterations)
-    start = assembled(task, start)
+    unassembled: dict[int, str] = {}
+    start = assembled(task, start, None if strict else unassembled)
     x = np.zeros((len(start), len(task.changes)))
     found = search(task, start, x, tolerance, most, bool(stable))
     for again in range(1, whole(owner, "starts", starts)):
@@ -261,7 +262,7 @@ def equilibrium(
         new = search(part, elsewhere(part, start[left], x[left], again), x[left], tolerance, most, bool(stable))
         good = _is_good(part, new, bool(stable))
         found.put(left[good], new, good)
-    return finished(task, found, shape, bool(stable), strict)
+    return finished(task, found, shape, bool(stable), strict, unassembled)
 
 
 def _is_good(task: Task, found: Search, stable: bool) -> np.ndarray:
@@ -273,8 +274,11 @@ def _is_good(task: Task, found: Search, stable: bool) -> np.ndarray:
     return np.asarray(good)
 
 
-def assembled(task: Task, q: np.ndarray) -> np.ndarray:
-    """Configurations (n, nq) with their loops closed, held coordinates kept."""
+def assembled(task: Task, q: np.ndarray, failed: dict[int, str] | None = None) -> np.ndarray:
+    """Configurations (n, nq) with their loops closed, held coordinates kept.
+
+    Sentences on systems that cannot be assembled are written to `failed`; without it the first is an error.
+    """
     none = np.zeros((len(q), len(task.changes)))
     if not len(task.model.rows) or not len(q):
         return q
@@ -289,17 +293,28 @@ def assembled(task: Task, q: np.ndarray) -> np.ndarray:
         phi = np.asarray(constraint_kernels(model)[0](q, *time_argument(model, task.t))[0])
         open_ = np.flatnonzero(np.abs(phi).max(axis=-1) > CLOSED)
         for i in open_:
-            q[i] = assemble(model.one_of((int(i),)), q[i], hold=joints, t=task.t)[0]
+            try:
+                q[i] = assemble(model.one_of((int(i),)), q[i], hold=joints, t=task.t)[0]
+            except ModelError as error:
+                if failed is None:
+                    raise
+                failed[int(i)] = f"{task.owner}: {error}"
     q, gap = closed(task, q, none)
-    if (gap > 1e-8).any():
-        raise ModelError(
+    for i in np.flatnonzero(gap > 1e-8):
+        sentence = (
             f"{task.owner}: model {task.model.name!r} cannot be assembled with the held coordinates as given: a loop "
-            f"stays open by {gap.max():.3g} (m and rad together); hold fewer joints, or give a better q"
+            f"stays open by {gap[i]:.3g} (m and rad together); hold fewer joints, or give a better q"
         )
+        if failed is None:
+            raise ModelError(sentence)
+        failed.setdefault(int(i), sentence)
     return q
 
 
-def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, strict: bool) -> Equilibrium:
+def finished(
+    task: Task, found: Search, shape: tuple[int, ...], stable: bool, strict: bool,
+    unassembled: Mapping[int, str] | None = None,
+) -> Equilibrium:  # fmt: skip
     """The result: stability, residuals, and sentences on failures."""
     n = len(found.q)
     point = point_at(task, found.q, found.x) if n else None
@@ -309,8 +324,10 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     for i in np.flatnonzero(~is_found):
         why[i] = _failure(task, found, point, int(i))
     if point is not None and task.moving and len(task.model.rows):
-        for i, sentence in _contradictions(point):
-            why[i], is_found[i] = sentence, False
+        for k, sentence in _contradictions(point):
+            why[k], is_found[k] = sentence, False
+    for k, sentence in (unassembled or {}).items():
+        why[k], is_found[k] = sentence, False
     judged = _judged(point, n, is_found)
     unstable, neutral = (np.where(is_found, x, -1) for x in (judged.unstable, judged.neutral))
     if stable:
