@@ -164,6 +164,13 @@ def test_a_tall_truss_goes_sideways_before_its_limit_load() -> None:
     assert abs(path.special[0].value - load) < 1e-10 * abs(load)
     branch = path.branch(points=20)
     assert np.abs(branch.coordinate("x")[-1]) > 0.1 and not branch.is_stable[1:].any()
+    inner = brentq(lambda length: 1 - rest / length + rest / length**3, 1.1, np.sqrt(3), xtol=1e-14)
+    load = 2000 * np.sqrt(inner**2 - 1) * (rest / inner - 1)
+    for first in (2208.0, 2252.0):  # the search for the point leaves the path, and fails
+        crossed = cd.equilibrium_path(truss(3.0), "y", (first, first + 600), {"y": -0.3 * first / 1240}, points=12)
+        assert [p.kind for p in crossed.special] == ["bifurcation", "turning point"]
+        assert abs(crossed.special[0].value - load) < 1e-10 * load
+        assert np.abs(crossed.branch(points=8).coordinate("x")[-1]) > 0.1
 
 
 def test_a_column_of_links_buckles_at_its_own_loads_and_a_follower_load_makes_it_flutter() -> None:

@@ -117,7 +117,8 @@ def test_a_path_in_print_and_as_a_plot(pendulum: cd.Model, tmp_path: Path) -> No
     expected = path.values + 9.81 * np.cos(path.values)
     assert np.abs(path.drive("pivot") - expected).max() < 1e-12
     assert abs(path[-1].drive("pivot") - expected[-1]) < 1e-12
-    figure = path.plot(load="pivot", path=tmp_path / "path.png")
+    assert "stable while drives hold pivot" in repr(path[0])
+    figure = path.plot(path=tmp_path / "path.png")  # the drive, since the coordinate over itself is a straight line
     assert (tmp_path / "path.png").stat().st_size > 5000 and figure.axes[0].get_ylabel() == "drive of pivot (N m)"
     with pytest.raises(cd.InputError, match="this path has 0 bifurcations"):
         path.branch()
@@ -129,6 +130,12 @@ def test_held_loops_and_over_actuation_agree_with_inverse_dynamics() -> None:
         found = cd.equilibrium(model, hold="A", solve_for=drives)
         wanted = cd.inverse_dynamics(model, found.q, found.v, found.a, driven=drives)
         assert np.abs(found.tau - wanted).max() < 1e-12
+    lengths = model.free("B.at").at({"B.at": [[0.4, 0, 0], [5.0, 0, 0]]})
+    some = cd.equilibrium(lengths, strict=False)  # no crank of 5 m
+    assert some.found.tolist() == [True, False] and "cannot be assembled: joint 'C' stays open" in some.why[1]
+    for given in ({"rates": {"A": 5.0, "B": 3.0}}, {"rates": {"A": 5.0}, "hold": "D"}):
+        with pytest.raises(cd.EquilibriumError, match="the rates given and held contradict each other \\(A = 5, "):
+            cd.equilibrium(model, **given)
     arm = double_pendulum().build()
     held = cd.equilibrium(arm, [0.4, 0.7], hold=arm.joint_names)
     assert np.abs(held.tau - cd.gravity_force(arm, [0.4, 0.7])).max() < 1e-13

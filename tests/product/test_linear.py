@@ -13,6 +13,7 @@ from cardan import cli, mechanisms
 PENDULUM = mechanisms.double_pendulum().build()
 LOOP = mechanisms.four_bar().build()
 FLAT = mechanisms.parallelogram(angle=0.0, cranks=2).build()
+SARRUS = mechanisms.sarrus().build()
 SLIDER = mechanisms.slider_crank().build()
 STRETCHED = np.array([0.0, 0.0, 0.7])
 
@@ -39,6 +40,7 @@ STRETCHED = np.array([0.0, 0.0, 0.7])
         (lambda: cd.linearise(LOOP, form="full"), "form='full' is not one"),
         (lambda: cd.linearise(SLIDER, STRETCHED, coordinates=["guide"], inputs=()), "model 'slider_crank'; 'pin'"),
         (lambda: cd.modes(FLAT), "singular position: its constraints have rank 1 there and 2 elsewhere"),
+        (lambda: cd.modes(SARRUS, cd.equilibrium(SARRUS)), "at a singular position: its constraints have rank 3"),
         (lambda: cd.modes(PENDULUM).derivatives(), "no free parameter"),
         (lambda: cd.modes(PENDULUM)[5], "a number from 0 to 1, got 5"),
         (lambda: cd.modes(PENDULUM, [np.pi, 0]).natural_frequencies, "an unstable equilibrium"),

@@ -35,6 +35,7 @@ from cardan.model.model import Model
 
 REFINEMENTS = 2
 TINY = 1e-15  # of a diagonal: what keeps pivots from being zero
+VANISHED = 1e-20  # of the largest square: smaller rows are rounding
 
 
 @dataclass(frozen=True)
@@ -238,6 +239,8 @@ class _Dependent:
         self.A = J[:, self.numbers]
         found: tuple[Matrix, Any] = smallest_pivot(self.A) if self.numbers else (ca.SX(1), None)
         self.pivot, self._factor = found
+        if J.shape[0] < len(self.numbers):  # at a singular position, where fewer rows are independent than elsewhere
+            self.pivot = ca.SX(1, 1)
 
     def completed(self, given: Matrix, rest: Matrix) -> Matrix:
         """Rates (nv, columns) with `J d + rest = 0` that are `given` in the free ones."""
@@ -265,8 +268,8 @@ def smallest_pivot(A: Matrix) -> tuple[Matrix, Any]:
     S = mirrored(A @ A.T)
     size = ca.diag(S)
     D, LT, order = ca.ldl(S + ca.diag(TINY * size + (size == 0)), True)
-    own = size[order]
-    return ca.mmin(ca.vec(D) / ca.if_else(own > 0, own, 1) * (own > 0)), (D, LT, order)
+    own, is_row = size[order], size[order] > VANISHED * ca.mmax(size)
+    return ca.mmin(ca.vec(D) / ca.if_else(is_row, own, 1) * is_row), (D, LT, order)
 
 
 def _wide(x: Matrix, like: Matrix) -> Matrix:

@@ -385,7 +385,7 @@ class Modes:
         """Rows of text, the first their headings: number, eigenvalue, frequency, damping ratio, what moves most."""
         rows: list[tuple[str, ...]] = [("mode", "eigenvalue [1/s]", "frequency [Hz]", "damping", "moves most")]
         for k, mode in enumerate(self):
-            x = mode.eigenvalue
+            x = mode.eigenvalue + 0.0  # without the sign of a zero
             text = f"{x.real:.6g}" if x.imag == 0 else f"{x.real:.6g} +- {x.imag:.6g}i"
             body = self.model.body_names[int(np.argmax(mode.participation))] if self.model.nb else ""
             share = f"{body} ({100 * mode.participation.max(initial=0.0):.0f} %)"

@@ -195,6 +195,7 @@ class EquilibriumPath:
     ) -> Figure:  # fmt: skip
         """Plot a joint's coordinate over what was varied, or with `load` the drive of a joint; unstable parts dashed.
 
+        By default that is the coordinate that moves most, of a path along "JOINT.q" the drive that holds the joint.
         `others` are drawn too, for example branches. `size` is width and height, inches; `path` writes a file.
         """
         from cardan.analysis.statics.path_plot import plot_paths
@@ -383,7 +384,9 @@ class Walk:
                 return
             node = located[1]
             own, critical = self._kind(node)
-            special = SpecialPoint(kind or own, self.value(node.s), node.point.q[0], number_, node, critical)
+            if own == TURNING and before.tangent[-1] * after.tangent[-1] > 0:  # found on the branch that crosses
+                own, node = BIFURCATION, self._along(before, node)
+            special = SpecialPoint(kind or own, self.value(located[2]), node.point.q[0], number_, node, critical)
             found.append((located[0], special))
 
         for test in self._tests(before, after):
@@ -393,6 +396,12 @@ class Walk:
         if not found and before.unstable != after.unstable:
             add(lambda node: 0.5 if node.unstable == before.unstable else -0.5, FLUTTER)
         return [special for _, special in sorted(found, key=lambda pair: pair[0])]
+
+    def _along(self, before: Node, node: Node) -> Node:
+        """A node beside a crossing with the tangent of the path that comes from `before`, not of the other branch."""
+        null = np.linalg.svd(self.columns(node.point))[2][-2:]
+        tangent = null.T @ (null @ self.carried(before.point, before.tangent, node.point))
+        return replace(node, tangent=tangent / np.linalg.norm(tangent))
 
     def _tests(self, before: Node, after: Node) -> list[Callable[[Node], float]]:
         """Functions that change sign between two nodes where the stiffness is singular."""
@@ -434,11 +443,12 @@ class Walk:
 
     def _located(
         self, before: Node, after: Node, h: float, test: Callable[[Node], float], crossing: bool = False
-    ) -> tuple[float, Node] | None:
-        """The step and the node between two others, `h` apart, where a test changes sign.
+    ) -> tuple[float, Node, float] | None:
+        """The step and the node between two others, `h` apart, where a test changes sign, and `s` there.
 
         At a crossing, where the search may leave the path for the other branch, the nearest node on it.
         """
+        from scipy.interpolate import lagrange
         from scipy.optimize import brentq
 
         nodes: dict[float, Node] = {0.0: before, h: after}
@@ -454,17 +464,20 @@ class Walk:
         start, end = at(0.0), at(h)
         if start == 0.0 or start * end > 0:  # at the start of the step it was found before
             return None
+        failed = False
         try:
             found = float(brentq(at, 0.0, h, xtol=1e-15, rtol=1e-14, maxiter=100))
             at(found)
         except (ArithmeticError, ValueError, RuntimeError):
-            if not crossing:
-                return None
-        if crossing:
+            failed = True
+        if crossing or failed:
             found = min(nodes, key=lambda step: abs(test(nodes[step])))
             if abs(test(nodes[found])) > NEAR * max(abs(start), abs(end)):
                 return None
-        return found, nodes[found]
+        if failed and not crossing:  # the equations are singular there: from the three nearest nodes
+            near = sorted(nodes.values(), key=lambda node: abs(test(node)))[:3]
+            return found, nodes[found], float(lagrange([test(node) for node in near], [node.s for node in near])(0.0))
+        return found, nodes[found], nodes[found].s
 
     def _kind(self, node: Node) -> tuple[str, np.ndarray]:
         """What a point with singular stiffness is, and the displacement (nv,) along which it vanishes."""

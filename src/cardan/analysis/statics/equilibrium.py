@@ -21,6 +21,7 @@ from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import counted, number, whole
 from cardan.structure.assemble import assemble
+from cardan.structure.rows import row_sizes
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-10
 ITERATIONS = 200
+CONTRADICTION = 1e-7  # of the largest rate: constraints that are broken faster are not kept
 STEADY = 1e-8  # of the forces that act, times the largest rate: less drift is rounding
 
 
@@ -195,7 +197,9 @@ class Equilibrium:
             moving = "balanced at this instant only"
         counts = [(int(self.unstable), "unstable"), (int(self.neutral), "neutral")]
         told = [f"{n} {what} direction{'s' * (n > 1)}" for n, what in counts if n]
-        return f"{moving}, {', '.join(told) or 'stable'}"
+        held = [name for name in self.held if f"{name}.tau" in self.unknowns]
+        kept = f" while drives hold {', '.join(held[:6])}{', ...' * (len(held) > 6)}" if held else ""
+        return f"{moving}, {', '.join(told) or 'stable'}{kept}"
 
     def __repr__(self) -> str:
         """A table."""
@@ -246,7 +250,8 @@ def equilibrium(
     task, start, shape = read_task(owner, model, q, tau, rates, hold, solve_for, wrenches, t, formulation)
     tolerance = number(owner, "tolerance", tolerance, above=0)
     most = whole(owner, "iterations", iterations)
-    start = assembled(task, start)
+    unassembled: dict[int, str] = {}
+    start = assembled(task, start, None if strict else unassembled)
     x = np.zeros((len(start), len(task.changes)))
     found = search(task, start, x, tolerance, most, bool(stable))
     for again in range(1, whole(owner, "starts", starts)):
@@ -257,7 +262,7 @@ def equilibrium(
         new = search(part, elsewhere(part, start[left], x[left], again), x[left], tolerance, most, bool(stable))
         good = _is_good(part, new, bool(stable))
         found.put(left[good], new, good)
-    return finished(task, found, shape, bool(stable), strict)
+    return finished(task, found, shape, bool(stable), strict, unassembled)
 
 
 def _is_good(task: Task, found: Search, stable: bool) -> np.ndarray:
@@ -269,8 +274,11 @@ def _is_good(task: Task, found: Search, stable: bool) -> np.ndarray:
     return np.asarray(good)
 
 
-def assembled(task: Task, q: np.ndarray) -> np.ndarray:
-    """Configurations (n, nq) with their loops closed, held coordinates kept."""
+def assembled(task: Task, q: np.ndarray, failed: dict[int, str] | None = None) -> np.ndarray:
+    """Configurations (n, nq) with their loops closed, held coordinates kept.
+
+    Sentences on systems that cannot be assembled are written to `failed`; without it the first is an error.
+    """
     none = np.zeros((len(q), len(task.changes)))
     if not len(task.model.rows) or not len(q):
         return q
@@ -285,17 +293,28 @@ def assembled(task: Task, q: np.ndarray) -> np.ndarray:
         phi = np.asarray(constraint_kernels(model)[0](q, *time_argument(model, task.t))[0])
         open_ = np.flatnonzero(np.abs(phi).max(axis=-1) > CLOSED)
         for i in open_:
-            q[i] = assemble(model.one_of((int(i),)), q[i], hold=joints, t=task.t)[0]
+            try:
+                q[i] = assemble(model.one_of((int(i),)), q[i], hold=joints, t=task.t)[0]
+            except ModelError as error:
+                if failed is None:
+                    raise
+                failed[int(i)] = f"{task.owner}: {error}"
     q, gap = closed(task, q, none)
-    if (gap > 1e-8).any():
-        raise ModelError(
+    for i in np.flatnonzero(gap > 1e-8):
+        sentence = (
             f"{task.owner}: model {task.model.name!r} cannot be assembled with the held coordinates as given: a loop "
-            f"stays open by {gap.max():.3g} (m and rad together); hold fewer joints, or give a better q"
+            f"stays open by {gap[i]:.3g} (m and rad together); hold fewer joints, or give a better q"
         )
+        if failed is None:
+            raise ModelError(sentence)
+        failed.setdefault(int(i), sentence)
     return q
 
 
-def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, strict: bool) -> Equilibrium:
+def finished(
+    task: Task, found: Search, shape: tuple[int, ...], stable: bool, strict: bool,
+    unassembled: Mapping[int, str] | None = None,
+) -> Equilibrium:  # fmt: skip
     """The result: stability, residuals, and sentences on failures."""
     n = len(found.q)
     point = point_at(task, found.q, found.x) if n else None
@@ -304,6 +323,11 @@ def finished(task: Task, found: Search, shape: tuple[int, ...], stable: bool, st
     why = np.full(n, "", dtype=object)
     for i in np.flatnonzero(~is_found):
         why[i] = _failure(task, found, point, int(i))
+    if point is not None and task.moving and len(task.model.rows):
+        for k, sentence in _contradictions(point):
+            why[k], is_found[k] = sentence, False
+    for k, sentence in (unassembled or {}).items():
+        why[k], is_found[k] = sentence, False
     judged = _judged(point, n, is_found)
     unstable, neutral = (np.where(is_found, x, -1) for x in (judged.unstable, judged.neutral))
     if stable:
@@ -423,6 +447,23 @@ def _failure(task: Task, found: Search, point: Any, i: int) -> str:
         if undriven:
             hint += f"; the held {', '.join(map(repr, undriven))} have no drive unless solve_for names them"
     return f"{task.owner}: model {model.name!r} has no equilibrium there: {where} is left, and {reason}; {hint}"
+
+
+def _contradictions(point: Point) -> list[tuple[int, str]]:
+    """Systems whose given rates no motion along the constraints has, each with a sentence."""
+    task, names = point.task, point.task.model.coordinate_names
+    broken = np.abs(point.parts.value[:, point.parts.rows(2)]) / row_sizes(task.model)
+    most = CONTRADICTION * np.abs(point.v).max(axis=-1, initial=0.0)
+    found = []
+    for i in np.flatnonzero(broken.max(axis=-1, initial=0.0) > most):
+        row, given = int(np.argmax(broken[i])), ", ".join(f"{names[k]} = {point.v[i, k]:.4g}" for k in task.held)
+        found.append((
+            int(i),
+            f"{task.owner}: model {task.model.name!r}: the rates given and held contradict each other ({given}): "
+            f"constraint {task.model.rows[row].name!r} is broken by {broken[i, row] * row_sizes(task.model)[row]:.3g} "
+            "m/s or rad/s; give or hold fewer, or move away from a dead point (q=)",
+        ))  # fmt: skip
+    return found
 
 
 def _largest(model: Model, left: np.ndarray) -> str:

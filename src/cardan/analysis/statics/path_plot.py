@@ -25,6 +25,8 @@ def plot_paths(
     """One curve a path, with its special points marked; see `EquilibriumPath.plot`."""
     output = FigureOutput(size, path, overwrite)
     model = paths[0].model
+    if joint is None and load is None and paths[0].along.endswith(".q"):  # a coordinate over itself shows nothing
+        load = paths[0].along.removesuffix(".q")
     name = load or joint or model.coordinate_names[_most_moved(paths)]
     own = coordinates_of("plot", "load" if load else "joint", model, name)[0]
     sort = "tau" if load else "q"

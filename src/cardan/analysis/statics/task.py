@@ -31,7 +31,7 @@ def coordinates_of(owner: str, what: str, model: Model, name: Any) -> list[int]:
     if name in model.joint_names:
         raise InputError(
             f"{owner}: {what}: joint {name!r} has no coordinate of its own in the tree: it closes a loop or is rigid; "
-            f"name one of {', '.join(map(repr, model.coordinate_names[:8]))}"
+            + (f"name one of {', '.join(map(repr, model.coordinate_names[:8]))}" if model.nv else "nothing moves here")
         )
     known = dict.fromkeys((*model.coordinate_names, *model.joint_names))
     raise UnknownNameError(f"{owner}: {what}: {name!r} is not a joint{nearest(name, known)}")
