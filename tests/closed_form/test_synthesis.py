@@ -140,6 +140,7 @@ def test_samples_of_a_linkage_agree_with_its_derivative():
         (lambda: cd.synthesise(FREE, output={"D": [1, 2]}, at=[1, 2, 3]), "numbers of positions differ"),
         (lambda: cd.synthesise(BAR.free("crank.mass"), output={"D": [1, 2]}), "is no dimension"),
         (lambda: cd.synthesise(FREE, output=[1, 2]), "must be a dict"),
+        (lambda: cd.synthesise(FREE, output={"A": [1, 2]}, input="A", at=[1, 3]), "both the input at= and an output"),
         (lambda: cd.synthesise(FREE, output={"C": [1, 2]}), "closes a loop"),
         (lambda: cd.balance(BAR, shaking="force"), "nothing is unknown"),
         (lambda: cd.balance(BAR, counterweights=["crank"]), "nothing is asked"),

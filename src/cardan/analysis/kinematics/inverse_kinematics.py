@@ -204,7 +204,8 @@ def read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.n
             into[at] = infinite if value is None else array(owner, f"{side} limit of joint {joint!r}", value)
     if np.isnan(lower).any() or np.isnan(upper).any() or (lower > upper).any():
         k = int(np.argmax(~(lower <= upper)))
-        raise InputError(f"{owner}: limits of coordinate {k}: lower {lower[k]:g} is not below upper {upper[k]:g}")
+        name = next(model.joints[link.joint].name for link in model.tree.links if link.q.start <= k < link.q.stop)
+        raise InputError(f"{owner}: limits of joint {name!r}: lower {lower[k]:g} is not below upper {upper[k]:g}")
     return lower, upper
 
 
