@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.mechanisms import four_bar
+from cardan.mechanisms import four_bar, slider_crank
 
 LENGTHS = {"B.at": "x", "C.at": "x", "C.child_at": "x", "D.at": "x"}
 BAR = four_bar().build()
@@ -33,6 +33,9 @@ def test_freudenstein_s_three_points():
     lengths = [abs(found.values[name][0]) for name in ("B.at", "C.at", "C.child_at")]
     np.testing.assert_allclose(lengths, [abs(crank), coupler, abs(rocker)], rtol=1e-9)
     assert not found.best.defect and found.best.angle_error.max() < 1e-12
+    curve, asked = found.plot().axes[0].lines
+    at = [np.abs(curve.get_xdata() - x).argmin() for x in asked.get_xdata()]
+    np.testing.assert_allclose(curve.get_ydata()[at], asked.get_ydata(), atol=1.0)  # deg, of the same turn
     q = cd.assemble(found.model)[0]  # the new model is put together at the first position
     np.testing.assert_allclose(np.cos(q[[0, 2]] - [phi[0], psi[0]]), 1, atol=1e-12)
 
@@ -130,6 +133,17 @@ def test_samples_of_a_linkage_agree_with_its_derivative():
     linear = q[2] + (found.samples - [0.4, 1.0]) @ slope[at]
     np.testing.assert_allclose(found.values, linear, atol=1e-7)
     np.testing.assert_allclose(found.std, np.hypot(*(slope[at] * [1e-4, 2e-4])) / np.sqrt(3), rtol=1e-2)
+    with pytest.raises(cd.ModelError, match="closed at none of 4 samples"):  # nothing is left to follow
+        cd.monte_carlo(FREE, lambda m, q: q[:, 0], {"B.at[0]": (0.3999, 0.4001)}, q=q, hold=["A", "D"], samples=4)
+
+
+def test_dead_centres_of_a_slider_crank_give_its_stroke():
+    # crank + rod = 1.2 m and rod - crank = 0.8 m; in both positions all bars are on one line
+    free = slider_crank().build().free("pin.at", "wrist.child_at")
+    lengths = {"pin.at": "x", "wrist.child_at": "x"}
+    found = cd.synthesise(free, output={"guide": [1.2, 0.8]}, input="bearing", at=[0, np.pi], along=lengths, starts=4)
+    np.testing.assert_allclose([found.values[name][0] for name in lengths], [0.2, 1.0], rtol=1e-9)
+    assert not found.best.defect
 
 
 @pytest.mark.parametrize(

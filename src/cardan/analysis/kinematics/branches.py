@@ -130,7 +130,9 @@ class Branches:
         for k, branch in enumerate(self.branches):
             ends = "closed" if branch.closed else "open"
             low, high = self._extent(k)
-            lines.append(f"  {k}: {ends}, {self.joint} from {low:.6g} to {high:.6g}")
+            turns = round(abs(branch.input[-1] - branch.input[0]) / (2 * np.pi)) if branch.closed else 0
+            extent = counted(turns, "whole turn") if turns else f"from {low:.6g} to {high:.6g}"
+            lines.append(f"  {k}: {ends}, {self.joint} {extent}")
         for s in self.singular:
             of = f", {self.output} = {s.output:.6g}" if self.output else ""
             lines.append(f"  {s.kind:12} on branch {s.branch}: {self.joint} = {s.input:.6g}{of}")

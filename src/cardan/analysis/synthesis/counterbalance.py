@@ -90,6 +90,8 @@ class Balance:
         lines += [
             f"  {kind}: {x:.4g} before, {self.after[kind]:.4g} {units[kind]} now" for kind, x in self.before.items()
         ]
+        if all(self.after[kind] > x for kind, x in self.before.items()):
+            lines.append("  worse than before: these masses load more than they balance; leave them open with None")
         for w in self.counterweights.values():
             lines.append(f"  counterweight on {w.body}: {w.mass:.6g} kg at {_shown(w.position)} m")
         lines += [f"  {name}: {_shown(x)}" for name, x in self.values.items()]
@@ -97,7 +99,7 @@ class Balance:
 
 
 def _shown(x: np.ndarray) -> str:
-    return np.array2string(np.asarray(x), precision=6, separator=", ")
+    return np.array2string(np.asarray(x), precision=6, separator=", ", suppress_small=True)
 
 
 def shaking_wrench(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
