@@ -105,6 +105,15 @@ def test_force_balance_of_a_four_bar_is_berkof_s_and_lowen_s():
     assert found.before["force"] > 0.5 and force < 1e-10  # 190 N without
 
 
+def test_counterweights_stay_in_a_plane_that_is_not_along_the_axes():
+    m = cd.Mechanism("arm")
+    m.body("arm", mass=2.0, com=(0.5, 0.1, 0.1), inertia=(0.1, 0.1, 0.1))
+    m.joint("A", cd.Revolute(axis=(0, 1, 1)), m.ground, "arm")
+    found = cd.balance(m.build(), shaking="force", counterweights={"arm": 4.0})
+    np.testing.assert_allclose(found.counterweights["arm"].position, [-0.25, 0.1, 0.1], atol=1e-12)
+    assert np.isclose(found.before["force"], 2.0 * 0.5)  # a length, whatever the axes
+
+
 def test_a_spring_without_free_length_bears_an_arm():
     m = cd.Mechanism("arm", gravity=(0, -9.81, 0))
     m.body("arm", mass=2.0, com=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
