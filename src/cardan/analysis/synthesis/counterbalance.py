@@ -311,9 +311,9 @@ class _BalanceTask:
             x[vary] = z * self.scale[vary]
             return x
 
-        slopes, values = self.plane
-        fun = lambda z: np.concatenate([rows.at(whole_x(z))[0], slopes @ whole_x(z) - values])
-        jac = lambda z: np.concatenate([rows.at(whole_x(z))[1], slopes])[:, vary] * self.scale[vary]
+        across, level = self.plane
+        fun = lambda z: np.concatenate([rows.at(whole_x(z))[0], across @ whole_x(z) - level])
+        jac = lambda z: np.concatenate([rows.at(whole_x(z))[1], across])[:, vary] * self.scale[vary]
         low, high = self.low[vary] / self.scale[vary], self.high[vary] / self.scale[vary]
         z0 = np.clip(self.x[vary] / self.scale[vary], low, high)
         found = least_squares(fun, z0, jac, bounds=(low, high), xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=400)
