@@ -52,6 +52,8 @@ def test_branches_of_a_crank_rocker() -> None:
     assert np.abs(radii[:, 0] - np.abs(slope)).max() < 1e-10
     with pytest.raises(cd.InputError, match="3 driven rates for 1 freedom"):
         cd.manipulability(model, q, "rocker", joints=["A", "B", "D"])
+    none = cd.branches(model, "D", 3.0, 3.1, samples=2, starts=4)
+    assert len(none) == 0 and "cannot be assembled" in str(none)
 
 
 def test_singular_positions_of_a_five_bar() -> None:

@@ -127,6 +127,9 @@ class Branches:
         lines = [
             f"{self.model.name!r} over {self.joint!r}: {counted(len(self), 'branch').replace('branchs', 'branches')}"
         ]
+        if not self.branches and not self.loose:
+            low, high = self.range
+            lines.append(f"  it cannot be assembled at the values of {self.joint} tried, from {low:.6g} to {high:.6g}")
         for k, branch in enumerate(self.branches):
             ends = "closed" if branch.closed else "open"
             low, high = self._extent(k)
