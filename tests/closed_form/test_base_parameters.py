@@ -73,3 +73,15 @@ def test_four_bar_columns_are_combinations_of_the_base(seed: int) -> None:
     row = found.independent.index("rocker.Izz")
     assert np.isclose(found.combinations[row, at], -r, rtol=1e-9)
     assert np.isclose(found.combinations[found.independent.index("crank.mx"), at], crank / r, rtol=1e-9)
+
+
+def test_names_of_coefficients_have_the_right_unit() -> None:
+    """About the axis (0, 1, 1) an inertia is `(Iyy + Izz) / 2 + Iyz`: the 2 is no length, though one is 2 m."""
+    m = cd.Mechanism("two", gravity=(0, -9.81, 0))
+    m.body("a", mass=1.0, com=(0.3, 0.1, 0), inertia=(0.1, 0.1, 0.1))
+    m.body("b", mass=1.0, com=(0.3, 0.1, 0), inertia=(0.1, 0.1, 0.1))
+    m.joint("A", cd.Revolute(axis=(0, 1, 1)), m.ground, "a", at=(2.0, 0, 0))
+    m.joint("B", cd.Revolute(axis=(1, 0, 0)), "a", "b", at=(0.7, 0, 0))
+    names = cd.base_parameters(m.build()).names
+    assert any("2 a.Iyz" in name for name in names) and any("B.at.x b.mass" in name for name in names), names
+    assert not any("A.at.x" in name for name in names), names

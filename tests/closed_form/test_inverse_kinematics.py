@@ -67,6 +67,12 @@ def test_priorities_limits_and_what_is_preferred() -> None:
     assert np.allclose(found.errors, [[3 - sum(LENGTHS), 0], [0, np.pi / 2]], atol=1e-6)
     # the law of cosines for the first two links, turned by the limit of the third
     found = cd.inverse_kinematics(model, {"tip": [3.0, 0, 0]}, limits={"joint1": (0.5, 2.0)}, starts=4)
+    for limits, told in (
+        ((2.0, 0.5), "joint 'joint1': lower 2 is not below"),
+        (([0, 1], 2), "must be one number or 1"),
+    ):
+        with pytest.raises(cd.InputError, match=told):
+            cd.inverse_kinematics(model, {"tip": [3.0, 0, 0]}, limits={"joint1": limits})
     assert np.isclose(found.q[1], 0.5) and found.held_back.tolist() == [False, True, False]
     assert "'joint1' hold it back" in found.why()
     elbow = np.hypot(1 + 0.7 * np.cos(0.5), 0.7 * np.sin(0.5))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan.mechanisms import four_bar
+from cardan.mechanisms import four_bar, slider_crank
 
 LENGTHS = {"B.at": "x", "C.at": "x", "C.child_at": "x", "D.at": "x"}
 BAR = four_bar().build()
@@ -33,6 +33,9 @@ def test_freudenstein_s_three_points():
     lengths = [abs(found.values[name][0]) for name in ("B.at", "C.at", "C.child_at")]
     np.testing.assert_allclose(lengths, [abs(crank), coupler, abs(rocker)], rtol=1e-9)
     assert not found.best.defect and found.best.angle_error.max() < 1e-12
+    curve, asked = found.plot().axes[0].lines
+    at = [np.abs(curve.get_xdata() - x).argmin() for x in asked.get_xdata()]
+    np.testing.assert_allclose(curve.get_ydata()[at], asked.get_ydata(), atol=1.0)  # deg, of the same turn
     q = cd.assemble(found.model)[0]  # the new model is put together at the first position
     np.testing.assert_allclose(np.cos(q[[0, 2]] - [phi[0], psi[0]]), 1, atol=1e-12)
 
@@ -102,6 +105,15 @@ def test_force_balance_of_a_four_bar_is_berkof_s_and_lowen_s():
     assert found.before["force"] > 0.5 and force < 1e-10  # 190 N without
 
 
+def test_counterweights_stay_in_a_plane_that_is_not_along_the_axes():
+    m = cd.Mechanism("arm")
+    m.body("arm", mass=2.0, com=(0.5, 0.1, 0.1), inertia=(0.1, 0.1, 0.1))
+    m.joint("A", cd.Revolute(axis=(0, 1, 1)), m.ground, "arm")
+    found = cd.balance(m.build(), shaking="force", counterweights={"arm": 4.0})
+    np.testing.assert_allclose(found.counterweights["arm"].position, [-0.25, 0.1, 0.1], atol=1e-12)
+    assert np.isclose(found.before["force"], 2.0 * 0.5)  # a length, whatever the axes
+
+
 def test_a_spring_without_free_length_bears_an_arm():
     m = cd.Mechanism("arm", gravity=(0, -9.81, 0))
     m.body("arm", mass=2.0, com=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
@@ -130,6 +142,17 @@ def test_samples_of_a_linkage_agree_with_its_derivative():
     linear = q[2] + (found.samples - [0.4, 1.0]) @ slope[at]
     np.testing.assert_allclose(found.values, linear, atol=1e-7)
     np.testing.assert_allclose(found.std, np.hypot(*(slope[at] * [1e-4, 2e-4])) / np.sqrt(3), rtol=1e-2)
+    with pytest.raises(cd.ModelError, match="closed at none of 4 samples"):  # nothing is left to follow
+        cd.monte_carlo(FREE, lambda m, q: q[:, 0], {"B.at[0]": (0.3999, 0.4001)}, q=q, hold=["A", "D"], samples=4)
+
+
+def test_dead_centres_of_a_slider_crank_give_its_stroke():
+    # crank + rod = 1.2 m and rod - crank = 0.8 m; in both positions all bars are on one line
+    free = slider_crank().build().free("pin.at", "wrist.child_at")
+    lengths = {"pin.at": "x", "wrist.child_at": "x"}
+    found = cd.synthesise(free, output={"guide": [1.2, 0.8]}, input="bearing", at=[0, np.pi], along=lengths, starts=4)
+    np.testing.assert_allclose([found.values[name][0] for name in lengths], [0.2, 1.0], rtol=1e-9)
+    assert not found.best.defect
 
 
 @pytest.mark.parametrize(
@@ -140,6 +163,7 @@ def test_samples_of_a_linkage_agree_with_its_derivative():
         (lambda: cd.synthesise(FREE, output={"D": [1, 2]}, at=[1, 2, 3]), "numbers of positions differ"),
         (lambda: cd.synthesise(BAR.free("crank.mass"), output={"D": [1, 2]}), "is no dimension"),
         (lambda: cd.synthesise(FREE, output=[1, 2]), "must be a dict"),
+        (lambda: cd.synthesise(FREE, output={"A": [1, 2]}, input="A", at=[1, 3]), "both the input at= and an output"),
         (lambda: cd.synthesise(FREE, output={"C": [1, 2]}), "closes a loop"),
         (lambda: cd.balance(BAR, shaking="force"), "nothing is unknown"),
         (lambda: cd.balance(BAR, counterweights=["crank"]), "nothing is asked"),

@@ -52,6 +52,8 @@ def test_branches_of_a_crank_rocker() -> None:
     assert np.abs(radii[:, 0] - np.abs(slope)).max() < 1e-10
     with pytest.raises(cd.InputError, match="3 driven rates for 1 freedom"):
         cd.manipulability(model, q, "rocker", joints=["A", "B", "D"])
+    none = cd.branches(model, "D", 3.0, 3.1, samples=2, starts=4)
+    assert len(none) == 0 and "cannot be assembled" in str(none)
 
 
 def test_singular_positions_of_a_five_bar() -> None:
@@ -74,6 +76,7 @@ def test_slider_crank_and_parallelogram() -> None:
     model = slider_crank().build()  # crank 0.2, rod 0.5
     found = cd.branches(model, "guide", output="bearing", samples=8, starts=8)
     assert np.allclose(sorted(s.input for s in found.dead_points), [-0.7, -0.3, 0.3, 0.7], atol=1e-12)
+    assert "guide from 0.3 to 0.7\n" in str(found) and "guide from -0.7 to -0.3\n" in str(found)
     q = found.branches[0].q
     sine = 0.2 * np.sin(q[:, 0]) / 0.5
     assert np.abs(np.abs(np.cos(cd.transmission_angle(model, q, "rod", "slider"))) - np.abs(sine)).max() < 1e-12
@@ -95,6 +98,10 @@ def test_manipulability_and_workspace_of_a_planar_arm() -> None:
     ellipsoid = np.einsum("...ka,...k,...kb->...ab", found.axes[..., :2], found.radii**2, found.axes[..., :2])
     assert np.allclose(ellipsoid, J @ np.swapaxes(J, -1, -2))
     assert np.isinf(cd.manipulability(model, [0.3, 0.0], "tip").condition)
+    with pytest.raises(cd.InputError, match=r"q\[1\] is nan"):
+        cd.manipulability(model, [0.3, np.nan], "tip")
+    alone = cd.branches(model, model.joint_names[0], hold=[model.joint_names[1]], samples=3, starts=2)
+    assert len(alone) == 1 and alone.branches[0].closed and not alone.singular
 
     space = cd.workspace(model, "tip", samples=500)
     radius = np.linalg.norm(space.boundary, axis=1)

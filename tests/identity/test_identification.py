@@ -228,6 +228,20 @@ def test_bad_input_is_refused_with_a_sentence() -> None:
         cd.regressor(model, q, v[:3], a)
     with pytest.raises(cd.InputError, match="1 freedom, and 2 driven"):
         cd.excitation(model, driven=["bearing", "pin"])
+    W = cd.regressor(model, q, v, a, driven=["bearing"])
+    with pytest.raises(cd.InputError, match=r"tau must have the shape \(..., 3\), got \(2,\)"):
+        W.project([1.0, 2.0])
+    with pytest.raises(cd.InputError, match="parameters is empty"):
+        cd.regressor(model, q, v, a, parameters=[])
+    off = np.array([0, 0.3, 0])
+    with pytest.warns(RuntimeWarning, match=r"joint 'wrist' open by .* close the loops"):
+        cd.identify(model, q + off, v, a, W @ W.nominal, driven=["bearing"])
+    with pytest.warns(RuntimeWarning, match="rates v that joint 'wrist' does not allow"):
+        found = cd.identify(model, q, v + off, a, W @ W.nominal, driven=["bearing"])
+    with pytest.raises(cd.InputError, match="positive number, at most 1, got"):
+        found.base_intervals(1.5)
+    with pytest.raises(cd.InputError, match="theta must have the shape"):
+        found.base.of([1.0])
 
 
 @pytest.mark.parametrize("power", [1, 2])

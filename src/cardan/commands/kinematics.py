@@ -77,7 +77,7 @@ def ik(
             "model": model.name, "reached": bool(found.reached), "position_error": float(found.position_error),
             "rotation_error": float(found.rotation_error), "why": found.why(),
             "held_back": [name for name, at in zip(model.coordinate_names, found.held_back, strict=True) if at],
-            "q": found.q.tolist(), "solutions": some.tolist(),
+            "q": found.q.tolist(), "solutions": some.tolist() if found.reached else [],
         }  # fmt: skip
         print(json.dumps(facts, indent=1))
     else:

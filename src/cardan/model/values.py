@@ -104,7 +104,8 @@ def number(
     if math.isfinite(x) and x > above and least <= x <= most:
         return x
     kind = "a positive number" if above == 0 else "a finite number"
-    bounds = f" from {least:g} to {most:g}" if most < math.inf else f", {least:g} or more" if least > -math.inf else ""
+    low = f" from {least:g} to" if least > -math.inf else ", at most"
+    bounds = f"{low} {most:g}" if most < math.inf else f", {least:g} or more" if least > -math.inf else ""
     raise InputError(f"{owner}: {what} must be {kind}{' ' * bool(unit)}{unit}{bounds}, got {shown(value)}")
 
 

@@ -42,7 +42,7 @@ def magnification(model: Model) -> float:
 def disparity(model: Model) -> float:
     """How many times longer the longest arm of a link is than the smallest radius of gyration."""
     links = [link for link in model.settled().tree.links if link.mass > 0]
-    radii = [np.sqrt(np.trace(link.I_C) / link.mass) for link in links]
+    radii = [np.sqrt(max(np.trace(link.I_C), 0.0) / link.mass) for link in links]
     arms = [np.linalg.norm(x) for link in links for x in (link.r, link.com)]
     return float(max(*arms, *radii) / min(x for x in radii if x > 0)) if any(radii) else 1.0
 

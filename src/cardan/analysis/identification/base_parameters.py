@@ -28,7 +28,7 @@ from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.model.values import counted, whole
+from cardan.model.values import batch, counted, whole
 from cardan.structure.rounding import warn_outside
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class BaseParameters:
 
     def of(self, theta: Any) -> NDArray[Any]:
         """Values (..., base) of the combinations for parameters `theta` (..., parameters)."""
-        return np.einsum("bp,...p->...b", self.combinations, np.asarray(theta, dtype=float))
+        return np.einsum("bp,...p->...b", self.combinations, batch("of", "theta", theta, len(self.parameters)))
 
     def regressor(self, W: Any) -> NDArray[Any]:
         """The columns (..., rows, base) of a regressor (..., rows, parameters) that stand for the combinations."""
@@ -198,7 +198,7 @@ def base_of(
     order = np.argsort(kept)
     kept, B = [kept[k] for k in order], B[order]
     words = _Dimensions(model)
-    names = tuple(_combination(standard.names, row, k, words) for row, k in zip(B, kept, strict=True))
+    names = tuple(_combination(standard, row, k, words) for row, k in zip(B, kept, strict=True))
     return BaseParameters(names, B, tuple(kept), standard.names, standard.units, least / most)
 
 
@@ -211,7 +211,7 @@ def _rounded(K: NDArray[Any]) -> NDArray[Any]:
 
 
 class _Dimensions:
-    """Names of coefficients that are a dimension of the mechanism, a product or a ratio of two."""
+    """Names of coefficients that are a dimension of the mechanism, a product or a ratio of two, by power of metres."""
 
     def __init__(self, model: Model) -> None:
         single: dict[str, float] = {}
@@ -221,17 +221,26 @@ class _Dimensions:
                     if abs(x) > 1e-12:
                         single[f"{joint.name}.{what}.{axis}"] = float(x)
         names = list(single)[:24]
+        pairs = [(a, b) for a in names for b in names if a != b]
         products = {f"{a}^2": single[a] ** 2 for a in names}
         products |= {f"{a} {b}": single[a] * single[b] for k, a in enumerate(names) for b in names[k + 1 :]}
-        ratios = {f"{a}/{b}": single[a] / single[b] for a in names for b in names if a != b}
-        ratios |= {f"{a}^2/{b}": single[a] ** 2 / single[b] for a in names for b in names if a != b}
-        self.tables = (single, products, ratios)
+        ratios = {f"{a}/{b}": single[a] / single[b] for a, b in pairs}
+        ratios |= {f"{a}^2/{b}^2": (single[a] / single[b]) ** 2 for a, b in pairs}
+        self.tables: dict[int, tuple[dict[str, float], ...]] = {
+            1: (single, {f"{a}^2/{b}": single[a] ** 2 / single[b] for a, b in pairs}),
+            2: (products,),
+            0: (ratios,),
+            -1: (
+                {f"1/{a}": 1 / single[a] for a in names},
+                {f"{a}/{b}^2": single[a] / single[b] ** 2 for a, b in pairs},
+            ),
+        }
 
-    def word(self, x: float) -> str | None:
-        """A name for a positive coefficient, if one and only one dimension explains it."""
-        if abs(x - 1) < 1e-9:
+    def word(self, x: float, power: int | None) -> str | None:
+        """A name for a positive coefficient in m^power, if one and only one dimension explains it."""
+        if power == 0 and min(abs(x - 1), abs(x - 2)) < 1e-9:  # a number of geometry, not of this mechanism
             return None
-        for table in self.tables:
+        for table in self.tables.get(power, ()) if power is not None else ():
             for factor in (1.0, 2.0):
                 found = [name for name, value in table.items() if abs(abs(factor * value) - x) <= 2e-9 * x]
                 if len(found) == 1:
@@ -242,15 +251,26 @@ class _Dimensions:
         return None
 
 
-def _combination(names: Sequence[str], row: NDArray[Any], first: int, words: _Dimensions) -> str:
+def _power(unit: str, by: str) -> int | None:
+    """Power of metres in the ratio of two units; None if it has others."""
+    metres = {"kg": 0, "kg m": 1, "kg m^2": 2}
+    if unit == by:
+        return 0
+    return metres[unit] - metres[by] if unit in metres and by in metres else None
+
+
+def _combination(standard: StandardParameters, row: NDArray[Any], first: int, words: _Dimensions) -> str:
+    names, units = standard.names, standard.units
     text = names[first]
     for k in np.flatnonzero(row).tolist():
         if k == first:
             continue
         x = float(row[k])
-        word = words.word(abs(x))
+        power = _power(units[first], units[k])
+        word = words.word(abs(x), power)
         negative = (x < 0) != (word is not None and word.startswith("-"))
-        factor = word.lstrip("-") if word else "" if abs(abs(x) - 1) < 1e-12 else f"{abs(x):.10g}"
+        plain = power == 0 and abs(abs(x) - 1) < 1e-12
+        factor = word.lstrip("-") if word else "" if plain else f"{abs(x):.10g}"
         text += f" {'-' if negative else '+'} {factor}{' ' * bool(factor)}{names[k]}"
     return text
 

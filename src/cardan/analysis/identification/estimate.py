@@ -34,12 +34,17 @@ from cardan.formulation.formulation import Formulation
 from cardan.functions.dynamics import forward_dynamics
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number
+from cardan.structure.assemble import constraint_kernels
+from cardan.structure.kernels import time_argument
+from cardan.structure.rounding import warn_outside
+from cardan.structure.rows import row_sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
 TOLD_APART = 1e-7  # least part of a column of the data that others do not explain
+OPEN, OPEN_RATE = 1e-3, 1e-2  # gaps of loops (rad, or parts of the size) and parts of rates that are more than noise
 ANCHOR = 1e-3  # weight of the nominal values where data say nothing, in units of the noise
 
 
@@ -104,6 +109,7 @@ class Identification:
         """Confidence intervals (base, 2) of the base parameters."""
         from scipy.stats import norm
 
+        number("base_intervals", "level", level, above=0.0, most=1.0)
         half = float(norm.ppf(0.5 + level / 2)) * self.base_std
         return np.stack([self.base_values - half, self.base_values + half], axis=-1)
 
@@ -190,6 +196,7 @@ def identify(
     if prior is not None:
         prior = number(owner, "prior", prior, above=0.0)
     data = _data(owner, model, q, v, a, tau, driven, wrenches, t)
+    _warn_of_open_loops(owner, model, data)
     task = _Task(model, standard, data, driven, formulation, prior, physical)
     return task.from_motion(noise) if fit == "motion" else task.from_torque(noise)
 
@@ -245,6 +252,31 @@ def _data(
         )
     loads = None if loads is None else np.broadcast_to(loads, (*shape, model.nb, 6)).reshape(n, model.nb, 6)
     return _Data(flat[0], flat[1], flat[2], flat[3], loads, np.broadcast_to(times, shape).reshape(n), active)
+
+
+def _warn_of_open_loops(owner: str, model: Model, data: _Data) -> None:
+    """Warn of samples whose configurations or rates the constraints do not allow: forces along them mean nothing."""
+    if not model.has_rows:
+        return
+    position, rate = constraint_kernels(model)
+    time, size = time_argument(model, data.t), row_sizes(model)
+    phi = np.abs(position(data.q, *time)[0]) / size
+    if phi.max(initial=0.0) > OPEN:
+        n, k = divmod(int(np.argmax(phi)), phi.shape[1])
+        warn_outside(
+            f"{owner}: sample {n} leaves {model.rows[k].owner} open by {phi[n, k] * size[k]:.2g} {model.rows[k].unit}, "
+            "so that estimates are wrong; close the loops with cd.assemble, or check the order of the columns in q"
+        )
+    J, beta = rate(data.q, *time)
+    left = np.abs((J @ data.v[..., None])[..., 0] - beta)
+    whole = (np.abs(J) @ np.abs(data.v)[..., None])[..., 0] + np.abs(beta)
+    part = left.max(axis=0) / np.maximum(whole.max(axis=0), 1e-300)
+    if part.max(initial=0.0) > OPEN_RATE and phi.max(initial=0.0) <= OPEN:
+        k = int(np.argmax(part))
+        warn_outside(
+            f"{owner}: sample {int(np.argmax(left[:, k]))} has rates v that {model.rows[k].owner} does not allow, off "
+            f"by {100 * part[k]:.2g} %, so that estimates are wrong; cd.assemble(model, q, v) gives rates that it does"
+        )
 
 
 class _Task:

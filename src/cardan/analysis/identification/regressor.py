@@ -71,9 +71,9 @@ class Regressor:
 
     def project(self, tau: ArrayLike) -> NDArray[Any]:
         """What joint forces `tau` (..., nv) are in the rows: (..., rows). Without loops they are `tau` itself."""
-        forces = np.asarray(tau, dtype=float)
         if self.motions is None:
-            return forces
+            return batch("project", "tau", tau, len(self.rows))
+        forces = batch("project", "tau", tau, self.motions.shape[-2])
         return np.einsum("...vr,...v->...r", self.motions, forces)
 
     def __repr__(self) -> str:

@@ -190,6 +190,8 @@ def standard_parameters(owner: str, model: Model, parameters: Sequence[str] | No
         if not isinstance(parameters, Iterable) or not all(isinstance(name, str) for name in parameters):
             raise InputError(f"{owner}: parameters must be names of bodies and elements, got {shown(parameters)}")
         parameters = tuple(parameters)
+    if parameters == ():
+        raise InputError(f"{owner}: parameters is empty; name bodies and elements, or leave it out for all of them")
     return _STANDARD.find(model.unbound, parameters, lambda: _find(owner, model.unbound, parameters))
 
 

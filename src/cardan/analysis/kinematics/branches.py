@@ -110,14 +110,32 @@ class Branches:
         """Where the driven joint cannot move the mechanism: types II and III."""
         return [s for s in self.singular if s.kind in ("type II", "type III")]
 
+    def _extent(self, branch: int) -> tuple[float, float]:
+        """Least and largest value of the driven coordinate on a branch, rad or m; dead points are its ends."""
+        x = self.branches[branch].input
+        low, high = float(x.min()), float(x.max())
+        turn = 2 * np.pi if self.range == (-np.pi, np.pi) else 0.0
+        for s in self.dead_points:
+            if s.branch == branch:
+                copies = [s.input + k * turn for k in (-2, -1, 0, 1, 2)]  # angles of singular positions are in one turn
+                here = min(copies, key=lambda y: max(low - y, y - high, 0.0))
+                low, high = min(low, here), max(high, here)
+        return low, high
+
     def __str__(self) -> str:
         """A table of the singular positions."""
         lines = [
             f"{self.model.name!r} over {self.joint!r}: {counted(len(self), 'branch').replace('branchs', 'branches')}"
         ]
+        if not self.branches and not self.loose:
+            low, high = self.range
+            lines.append(f"  it cannot be assembled at the values of {self.joint} tried, from {low:.6g} to {high:.6g}")
         for k, branch in enumerate(self.branches):
             ends = "closed" if branch.closed else "open"
-            lines.append(f"  {k}: {ends}, {self.joint} from {branch.input.min():.6g} to {branch.input.max():.6g}")
+            low, high = self._extent(k)
+            turns = round(abs(branch.input[-1] - branch.input[0]) / (2 * np.pi)) if branch.closed else 0
+            extent = counted(turns, "whole turn") if turns else f"from {low:.6g} to {high:.6g}"
+            lines.append(f"  {k}: {ends}, {self.joint} {extent}")
         for s in self.singular:
             of = f", {self.output} = {s.output:.6g}" if self.output else ""
             lines.append(f"  {s.kind:12} on branch {s.branch}: {self.joint} = {s.input:.6g}{of}")
@@ -409,8 +427,11 @@ class _Curve:
 
     def loses_rank(self, q: np.ndarray) -> bool:
         """Whether the constraints, all of them, leave more than one freedom."""
+        rank = int(self.free.sum()) - 1
+        if rank == 0:  # one coordinate, which nothing holds
+            return False
         s = np.linalg.svd(self.constraints(q)[1][:, self.free], compute_uv=False)
-        return bool(s[int(self.free.sum()) - 2] < 1e-5 * s[0])
+        return bool(s[rank - 1] < 1e-5 * s[0])
 
     def _between(self, a: _Point, b: _Point, start: _Point) -> bool:
         """Whether the curve passes the start, forwards, between two points."""

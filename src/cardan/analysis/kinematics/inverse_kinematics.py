@@ -201,10 +201,16 @@ def read_limits(owner: str, model: Model, limits: Any) -> tuple[np.ndarray, np.n
             raise InputError(f"{owner}: limits of joint {joint!r} are (lower, upper), got {shown(pair)}")
         for side, value, into in zip(("lower", "upper"), pair, (lower, upper), strict=True):
             infinite = -np.inf if side == "lower" else np.inf
-            into[at] = infinite if value is None else array(owner, f"{side} limit of joint {joint!r}", value)
+            given = np.asarray(infinite) if value is None else array(owner, f"{side} limit of joint {joint!r}", value)
+            if given.shape not in ((), (kind.nq,)):
+                raise InputError(
+                    f"{owner}: {side} limit of joint {joint!r} must be one number or {kind.nq}, got {shown(value)}"
+                )
+            into[at] = given
     if np.isnan(lower).any() or np.isnan(upper).any() or (lower > upper).any():
         k = int(np.argmax(~(lower <= upper)))
-        raise InputError(f"{owner}: limits of coordinate {k}: lower {lower[k]:g} is not below upper {upper[k]:g}")
+        name = next(model.joints[link.joint].name for link in model.tree.links if link.q.start <= k < link.q.stop)
+        raise InputError(f"{owner}: limits of joint {name!r}: lower {lower[k]:g} is not below upper {upper[k]:g}")
     return lower, upper
 
 

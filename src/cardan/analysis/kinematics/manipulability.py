@@ -18,7 +18,7 @@ from cardan.errors import InputError
 from cardan.functions.kinematics import body_poses, frame_pose, jacobian
 from cardan.model.body import Joint
 from cardan.model.model import Model
-from cardan.model.values import array, number, one, shown
+from cardan.model.values import batch, number, one, shown
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import time_argument
 from cardan.structure.planarity import find_plane, is_planar
@@ -95,7 +95,7 @@ def manipulability(
 
     """
     owner = "manipulability"
-    q = array(owner, "q", q, model.nq)
+    q = batch(owner, "q", q, model.nq)
     if motion not in MOTIONS:
         raise InputError(f"{owner}: motion must be one of {', '.join(map(repr, MOTIONS))}, got {shown(motion)}")
     length = size_of(model) if length is None else number(owner, "length", length, "of metres", above=0.0)
@@ -175,7 +175,7 @@ def transmission_angle(model: Model, q: ArrayLike, coupler: str, output: str) ->
     """
     owner = "transmission_angle"
     model.require_one(owner)
-    q, model = array(owner, "q", q, model.nq), model.settled()
+    q, model = batch(owner, "q", q, model.nq), model.settled()
     between, end, guide_joint = transmitting_joints(owner, model, coupler, output)
     a, c = model.body_index(coupler), model.body_index(output)
     poses = np.asarray(body_poses(model, q))

@@ -90,6 +90,8 @@ class Balance:
         lines += [
             f"  {kind}: {x:.4g} before, {self.after[kind]:.4g} {units[kind]} now" for kind, x in self.before.items()
         ]
+        if all(self.after[kind] > x for kind, x in self.before.items()):
+            lines.append("  worse than before: these masses load more than they balance; leave them open with None")
         for w in self.counterweights.values():
             lines.append(f"  counterweight on {w.body}: {w.mass:.6g} kg at {_shown(w.position)} m")
         lines += [f"  {name}: {_shown(x)}" for name, x in self.values.items()]
@@ -97,7 +99,7 @@ class Balance:
 
 
 def _shown(x: np.ndarray) -> str:
-    return np.array2string(np.asarray(x), precision=6, separator=", ")
+    return np.array2string(np.asarray(x), precision=6, separator=", ", suppress_small=True)
 
 
 def shaking_wrench(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
@@ -254,6 +256,7 @@ class _BalanceTask:
         self.model = model.free(*own)
         self.length, self.mass = size_of(self.model), max(sum(float(b.mass) for b in model.bodies), 1e-12)
         self._bounds(bounds)
+        self.plane = np.zeros((0, len(self.x))), np.zeros(0)
 
     def _bounds(self, bounds: Mapping[str, Any]) -> None:
         """First values, scales and bounds of the unknowns: free numbers, then mass and place of each counterweight."""
@@ -308,8 +311,9 @@ class _BalanceTask:
             x[vary] = z * self.scale[vary]
             return x
 
-        fun = lambda z: rows.at(whole_x(z))[0]
-        jac = lambda z: rows.at(whole_x(z))[1][:, vary] * self.scale[vary]
+        across, level = self.plane
+        fun = lambda z: np.concatenate([rows.at(whole_x(z))[0], across @ whole_x(z) - level])
+        jac = lambda z: np.concatenate([rows.at(whole_x(z))[1], across])[:, vary] * self.scale[vary]
         low, high = self.low[vary] / self.scale[vary], self.high[vary] / self.scale[vary]
         z0 = np.clip(self.x[vary] / self.scale[vary], low, high)
         found = least_squares(fun, z0, jac, bounds=(low, high), xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=400)
@@ -372,8 +376,12 @@ class _BalanceTask:
                 )
 
     def _moving(self, q: np.ndarray) -> np.ndarray:
-        """Which unknowns vary: those out of the plane of a planar mechanism stay."""
+        """Which unknowns vary: those out of the plane of a planar mechanism stay.
+
+        Where the plane is not along the axes of a body, rows `self.plane` (slopes, values) keep its weight in it.
+        """
         vary = np.ones(len(self.x), dtype=bool)
+        slopes, values = [], []
         if not is_planar(self.model):
             return vary
         normal = np.asarray(find_plane(self.model).ground.axes, dtype=float)[2]
@@ -381,10 +389,16 @@ class _BalanceTask:
         for k, body in enumerate(self.weights):
             at = self.free.size + 4 * k
             number_ = self.model.body_index(body)
-            across = np.abs(poses[number_, :3, :3].T @ normal) > 1 - 1e-9
+            own = poses[number_, :3, :3].T @ normal / self.length
+            across = np.abs(own) * self.length > 1 - 1e-9
             vary[at + 1 : at + 4] = ~across
             com = np.asarray(self.model.bodies[number_].com, dtype=float)
             self.x[at + 1 : at + 4] = np.where(across, com, self.x[at + 1 : at + 4])
+            if not across.any():
+                slopes.append(np.zeros(len(self.x)))
+                slopes[-1][at + 1 : at + 4] = own
+                values.append(own @ com)
+        self.plane = np.array(slopes).reshape(-1, len(self.x)), np.array(values)
         return vary
 
 
@@ -447,9 +461,10 @@ class _RowsOver:
         return rows, slopes
 
     def unbalance(self, x: np.ndarray | None) -> dict[str, float]:
-        """The largest of each kind, in SI units; of the model as it was for None."""
+        """The largest of each kind, of vectors their length, in SI units; of the model as it was for None."""
         model = self.task.model if x is None else self.task.model._bound(self.task.parameters(x)[0])
-        return {kind: float(np.abs(r).max(initial=0.0)) for kind, (r, _) in self._of(model).items()}
+        found = {kind: r.reshape(-1, 3 if kind in SHAKING else 1) for kind, (r, _) in self._of(model).items()}
+        return {kind: float(np.linalg.norm(r, axis=1).max(initial=0.0)) for kind, r in found.items()}
 
 
 def _names(x: Any) -> Sequence[str]:

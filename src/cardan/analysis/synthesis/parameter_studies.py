@@ -8,7 +8,7 @@ that all samples are one kernel call. Sobol's indices are SciPy's (`scipy.stats.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +120,7 @@ class SobolIndices:
 
 def monte_carlo(
     model: Model | None, quantity: Callable[..., Any], ranges: Mapping[str, Any], *, q: ArrayLike | None = None,
-    hold: str | None = None, samples: int = 1024, seed: int = 0, progress: bool | None = None,
+    hold: str | Sequence[str] | None = None, samples: int = 1024, seed: int = 0, progress: bool | None = None,
 ) -> MonteCarlo:  # fmt: skip
     """Distribution of a quantity over uncertain numbers.
 
@@ -130,7 +130,7 @@ def monte_carlo(
         ranges: by name (lowest, highest) of a uniform distribution, or a frozen one of `scipy.stats`. A component of a
             vector has its number in brackets: "B.at[0]".
         q: configuration (nq,): the loops are closed again from it for each sample, and `quantity` gets all of them.
-        hold: joint whose coordinate stays as in `q`; the drive of a linkage.
+        hold: joint or joints whose coordinates stay as in `q`; the drives of a linkage.
         samples: number of samples, points of a scrambled Sobol sequence.
         seed: of the samples.
         progress: whether to show a progress bar; by default on a terminal, after two seconds.
@@ -149,7 +149,7 @@ def monte_carlo(
 
 def sobol_indices(
     model: Model | None, quantity: Callable[..., Any], ranges: Mapping[str, Any], *, q: ArrayLike | None = None,
-    hold: str | None = None, samples: int = 1024, seed: int = 0, progress: bool | None = None,
+    hold: str | Sequence[str] | None = None, samples: int = 1024, seed: int = 0, progress: bool | None = None,
 ) -> SobolIndices:  # fmt: skip
     """Which uncertain numbers a quantity's variance comes from: Sobol's first-order and total indices.
 
@@ -198,14 +198,15 @@ def _shaped(x: Any, own: np.ndarray) -> np.ndarray:
 class _Study:
     """Uncertain numbers and the quantity."""
 
-    def __init__(self, owner: str, model: Any, quantity: Any, ranges: Any, q: Any, hold: str | None) -> None:
+    def __init__(self, owner: str, model: Any, quantity: Any, ranges: Any, q: Any, hold: Any) -> None:
         if not callable(quantity):
             raise InputError(f"{owner}: quantity must be a function of a model, got {shown(quantity)}")
         if not isinstance(ranges, Mapping) or not ranges:
             raise InputError(f"{owner}: ranges must be a dict of names to (lowest, highest), got {shown(ranges)}")
         if model is not None and not isinstance(model, Model):
             raise InputError(f"{owner}: model must be a cd.Model or None, got {shown(model)}")
-        self.owner, self.model, self.quantity, self.hold = owner, model, quantity, hold
+        self.owner, self.model, self.quantity = owner, model, quantity
+        self.hold = () if hold is None else (hold,) if isinstance(hold, str) else tuple(hold)
         self.names = tuple(ranges)
         self.distributions = [_distribution(owner, name, x) for name, x in ranges.items()]
         self.columns = []
@@ -276,7 +277,7 @@ class _Study:
         return values
 
 
-def close_loops(model: Model, q: np.ndarray, hold: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+def close_loops(model: Model, q: np.ndarray, hold: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
     """Configurations (n, nq) with every loop closed, for a model with n values, and where that succeeded (n,).
 
     Damped Gauss-Newton steps, all samples in one kernel call.
@@ -287,8 +288,8 @@ def close_loops(model: Model, q: np.ndarray, hold: str | None = None) -> tuple[n
         raise InputError(f"model {model.name!r} depends on time; leave prescribed motions out")
     evaluate, plus = constraint_kernels(model)[0], tree_kernel(model.unbound, "plus")
     free = np.ones(model.nv, dtype=bool)
-    if hold is not None:
-        free[model.v_slice(hold)] = False
+    for joint in hold:
+        free[model.v_slice(joint)] = False
     size = row_sizes(model)
     gap = np.full(len(q), np.inf)
     for _ in range(30):

@@ -101,10 +101,11 @@ def _function(found: Synthesis, at: Any) -> None:
     x = problem.input
     degrees = [np.degrees if c.unit == 1.0 else np.asarray for c in (x, *problem.functions)]
     for k, y in enumerate(problem.functions):
-        values = np.where(fine, np.unwrap(q[:, y.q], period=2 * np.pi if y.unit == 1.0 else 1e300), np.nan)
+        followed = np.unwrap(q[:, y.q], period=2 * np.pi if y.unit == 1.0 else 1e300)
+        values = np.where(fine, followed, np.nan)
         at.plot(degrees[0](q[:, x.q]), degrees[k + 1](values), color=COLOURS[k % 6], label=y.joint)
         wanted = y.values + best.offsets.get(y.joint, 0.0)
-        near = best.q[:, y.q]
+        near = followed[np.abs(q[:, x.q] - best.q[:, x.q, None]).argmin(axis=1)]  # of the same turn as the curve
         wanted = near + (wanted - near + np.pi) % (2 * np.pi) - np.pi if y.unit == 1.0 else wanted
         at.plot(
             degrees[0](best.q[:, x.q]), degrees[k + 1](wanted), "o", color=INK, markerfacecolor="white", label="asked"

@@ -94,12 +94,22 @@ def lay_out(
     K = problem.count if given is None else len(given.values)
     q, at = np.empty((S, K, problem.model.nq)), q0[:, None]
     free = np.ones(K, dtype=bool) if given is None else np.isnan(given.values)
+    laid = None
     for k in np.flatnonzero(~free):
         one = problem.at([int(k)])
-        at = at.copy()
         assert one.input is not None
-        offset = 0.0 if one.input.column is None else u[:, None, one.input.column] * one.input.unit
-        at[..., one.input.q] = one.input.values[0] + offset
+        place, unit = one.input.q, one.input.unit
+        offset = 0.0 if one.input.column is None else u[:, None, one.input.column] * unit
+        value = one.input.values[0]
+        way = 0.0 if laid is None else value - laid
+        n = min(int(np.ceil(abs(way) / (LONGEST * unit))), SWEEP)
+        for step in range(1, n):  # the way between two positions, so that the linkage stays in its branch
+            tried = at.copy()
+            tried[..., place] = value - way * (1 - step / n) + offset
+            tried, gap = closed(with_input(one, tried[..., place]), u, tried, 6)
+            at = np.where((gap < 1e-3)[..., None], tried, at)
+        at, laid = at.copy(), value
+        at[..., place] = value + offset
         q[:, k : k + 1], gap = closed(one, u, at, 15)
         at = np.where((gap < 1e-3)[..., None], q[:, k : k + 1], at)  # a configuration that is open leads nowhere
     if free.any():

@@ -275,6 +275,8 @@ class _Task:
         points, low, high = self._unknown_points(aims, free_point, bounds, len(chosen), low, high)
         self.names = [f"{self._name_of(k)}" for k in chosen]
         driven = input if input is not None else self._first_input(aims)
+        if at is not None and driven in outputs:
+            raise InputError(f"{owner}: joint {driven!r} is both the input at= and an output; name another output")
         swept, values = self._input_values(driven, at, n, motion)
         column = len(low)
         given = None
