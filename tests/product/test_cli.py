@@ -252,6 +252,10 @@ def test_identification_from_a_table(cardan: Cardan, tmp_path: Path) -> None:
         (tmp_path / "bad.csv").write_text(text)
         done = cardan("identify", "m.yaml", "bad.csv")
         assert done.returncode == 2 and words in " ".join(done.stderr.split()), done.stderr
+    names = [f"{what}.{joint}" for what in "qva" for joint in ("bearing", "pin", "guide")]
+    (tmp_path / "open.csv").write_text(f"{','.join(names)},tau.bearing\n0.5,-0.6,0.9,1,-1.4,0,0,0,0,1")
+    done = cardan("identify", "slider_crank", "open.csv", "--noise", "1")
+    assert done.returncode == 0 and done.stderr.startswith("cardan: identify: sample 0 leaves joint 'wrist' open by")
 
 
 def test_synthesis_and_balance(cardan: Cardan, tmp_path: Path) -> None:

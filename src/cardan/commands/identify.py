@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cardan.commands.arguments import Changes, File, Force, Formulation, Json, Root, read_model
-from cardan.commands.output import plain_table, require_writable, screen
+from cardan.commands.output import plain_table, require_writable, say_error, screen
 
 if TYPE_CHECKING:
     from cardan.analysis.identification.estimate import Identification
@@ -59,10 +60,14 @@ def identify(
     from cardan.analysis.identification.measurements import read_measurements
 
     samples = read_measurements(model, data)
-    found = cd.identify(
-        model, samples.q, samples.v, samples.a, samples.tau, driven=samples.driven, parameters=parameter, fit=fit,
-        noise=noise, prior=prior, formulation=formulation,
-    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = cd.identify(
+            model, samples.q, samples.v, samples.a, samples.tau, driven=samples.driven, parameters=parameter, fit=fit,
+            noise=noise, prior=prior, formulation=formulation,
+        )  # fmt: skip
+    for warning in told:
+        say_error(str(warning.message))
     if out is not None:
         cd.save(found.model, out, overwrite=force)
     if as_json:
