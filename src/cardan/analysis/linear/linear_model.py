@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -199,7 +199,7 @@ def _places(what: str, names: Any, known: tuple[str, ...]) -> list[int]:
     if names is None:
         return list(range(len(known)))
     found = []
-    for name in (names,) if isinstance(names, str) else names:
+    for name in (names,) if isinstance(names, str) or not isinstance(names, Iterable) else names:
         if name not in known:
             raise UnknownNameError(f"linear model: {name!r} is not an {what}{nearest(name, known)}")
         found.append(known.index(name))

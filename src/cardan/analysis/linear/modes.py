@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -289,6 +289,8 @@ class Modes:
             raise InputError(
                 f"modes: model {model.name!r} has no free parameter to differentiate by; free some with model.free(...)"
             )
+        if of is not None and not isinstance(of, Iterable):
+            raise InputError(f"modes: of must be a list of numbers of eigenvalues, such as [0, 1], got {of!r:.80}")
         names = [model.coordinate_names[k] for k in found.columns.coordinates]
         point = found.point
         at = {"q": point.q, "v": point.v, "tau": point.tau, "t": point.t, "wrenches": point.wrenches}

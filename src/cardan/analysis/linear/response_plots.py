@@ -116,7 +116,8 @@ def _curves(owner: str, linear: LinearModel, frequencies: Any) -> tuple[np.ndarr
     if frequencies is not None:
         f = batch(owner, "frequencies", frequencies)
         if f.ndim != 1 or (f <= 0).any():
-            raise InputError(f"{owner}: frequencies must be a list of positive numbers, Hz, got shape {f.shape}")
+            got = f"shape {f.shape}" if f.ndim != 1 else f"{f[f <= 0][0]:.6g}"
+            raise InputError(f"{owner}: frequencies must be a list of positive numbers, Hz, got {got}")
         return f, linear.response(f)
     poles = np.abs(linear.eigenvalues) / (2 * np.pi)
     poles = poles[poles > 1e-9 * poles.max(initial=0.0)]
