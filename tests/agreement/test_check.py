@@ -24,7 +24,7 @@ def name(options: dict[str, Any]) -> str:
     return formulation if isinstance(formulation, str) else formulation.name
 
 
-@pytest.mark.parametrize("name", ["pendulum", "double_pendulum", "cart_pole", "two_body"])
+@pytest.mark.parametrize("name", ["pendulum", "cart_pole", "two_body"])
 def test_the_trees_of_the_catalogue_pass(name: str) -> None:
     report = cd.check(mechanisms.CATALOGUE[name]().build(), states=16)
     assert report.passed, str(report)

@@ -18,6 +18,8 @@ from cardan.integrate.stepper import Outcome
 from cardan.integrate.sundials.equations import ImplicitSystem
 from cardan.integrate.sundials.stepper import GearStepper, MultistepStepper
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 FORMULATIONS = ["spatial", "newton_euler", "absolute", "absolute_body", "relative", "points"]
 FORMULAS = {"BDF": {}, "Adams": {"max_order": 12}}
 TIGHT = Request(rtol=1e-11, atol=1e-12)

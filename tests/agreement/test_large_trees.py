@@ -12,6 +12,8 @@ from cardan.structure import kernels as evaluate
 
 from ..trees import TREES, state, tree_mechanism
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 METHODS = {"rk4": {"step": 1e-3}, "euler": {"step": 1e-3}, "dormand_prince": {}}
 
 

@@ -128,7 +128,7 @@ def element_wrenches(model: cd.Model) -> Callable[..., np.ndarray]:
 
 
 @given(seed=graphs, state=st.integers(0, 99))
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_formulations_agree_on_random_graphs(seed: int, state: int) -> None:
     assert_agreement(graph_model(seed), state)
 

@@ -64,7 +64,7 @@ def energy(model: cd.Model, q: np.ndarray, v: np.ndarray) -> Any:
     return cd.kinetic_energy(model, q, v) + cd.potential_energy(model, q)
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("rho", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["pendulum", "top", "four_bar", "rscr"])
 def test_halving_the_step_quarters_the_error(name: str, rho: float) -> None:
     ends = [run(name, DURATION / n, rho) for n in (1000, 2000, 4000)]

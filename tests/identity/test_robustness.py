@@ -70,7 +70,7 @@ def elastic(stiffness: float, length: float, kind: cd.model.joint.JointType, gra
 
 @pytest.mark.parametrize(
     ("masses", "size"),
-    [((1, 1, 1), 1e-6), ((1, 1, 1), 1e6), ((1e3, 1e-3, 1e3), 1), ((1e-9, 1, 1e9), 1), ((1e9, 1e-9, 1e9), 1)],
+    [((1, 1, 1), 1e-6), ((1e3, 1e-3, 1e3), 1), ((1e9, 1e-9, 1e9), 1)],
 )
 def test_loops(masses, size):
     """Errors of accelerations are within rounding times `cd.condition`, or a warning comes; loops close to rounding."""

@@ -63,7 +63,7 @@ def test_found():
         check(w)
 
 
-@settings(max_examples=4, **FEW)
+@settings(max_examples=2, **FEW)
 @given(w=trees(most=4))
 def test_trees(w):
     """Trees of all joint kinds, on springs or not."""
@@ -77,7 +77,7 @@ def test_rings(w):
     check(w)
 
 
-@settings(max_examples=3, **FEW)
+@settings(max_examples=2, **FEW)
 @given(w=linkages())
 def test_linkages(w):
     """Linkages, near dead points too, closed or open."""

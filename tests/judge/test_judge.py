@@ -23,7 +23,7 @@ from .random_mechanisms import DRAWN, mechanism
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
-CASES = [("graph", 41), ("graph", 89), ("four-bars", 19), ("driven", 5), ("driven", 6), ("Bennett", 7)]
+CASES = [("graph", 41), ("graph", 89), ("four-bars", 19), ("driven", 6), ("Bennett", 7)]
 
 
 @pytest.mark.parametrize(("family", "seed"), CASES)

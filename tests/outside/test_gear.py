@@ -16,6 +16,8 @@ from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Arrival, Outcome, Stepper
 from cardan.integrate.sundials.stepper import GearStepper, MultistepStepper
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 DATA = Path(__file__).parent / "data"
 
 

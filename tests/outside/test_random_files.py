@@ -130,7 +130,7 @@ def test_what_mujoco_refuses_is_refused() -> None:
 
 
 @given(files())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_random_mjcf_is_as_in_mujoco(texts: dict[str, str]) -> None:
     compare_mjcf(texts)
 

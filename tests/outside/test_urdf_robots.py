@@ -15,6 +15,8 @@ from cardan.structure.kernels import tree_graph
 from ..io.test_export import mass_matrix, mass_matrix_of_mujoco, matched
 from .pinocchio_twin import Twin, mimic_differences
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 pin = pytest.importorskip("pinocchio")
 cmeel = pytest.importorskip("cmeel")
 
