@@ -22,6 +22,7 @@ from cardan.formulation.formulation import tree_rates
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.along_constraints import moving_along
 from cardan.program.graph import read
+from cardan.structure.digits import CLOSELY
 from cardan.structure.dynamics import forward_kernel
 from cardan.structure.kernels import compile_quantity, tree_kernel
 from cardan.structure.rows import solving_facts
@@ -290,6 +291,8 @@ def _loop_row(run: Run, linkage: Linkage) -> tuple[str, ...]:
 def _loop_batch(model: cd.Model, arrays: tuple[np.ndarray, ...], names: tuple[str, ...]) -> Block:
     kernel = forward_kernel(model, SPATIAL, False, By(names))
     out = tuple(np.zeros_like(result) for result in kernel(*arrays))
+    for _ in range(2 * CLOSELY):  # the first calls look at how many digits hold
+        kernel(*arrays, out=out, threads=1)
     return Block(lambda: kernel(*arrays, out=out, threads=1), len(arrays[0]))
 
 

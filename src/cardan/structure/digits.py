@@ -33,7 +33,7 @@ ENOUGH = 6  # digits: fewer are told
 # Conditions of matrices from which on derivatives of an order are measured: about where its power, one more than the
 # order, would leave fewer digits than that.
 DOUBTFUL = {1: 1e6, 2: 1e5}
-CLOSELY = 32  # of the first calls are looked at, one by one
+CLOSELY = 8  # of the first calls are looked at, one by one
 SAMPLES = 16
 
 _GRAPHS: Slot[str, Judged] = Slot("graphs of derivatives whose rounding is judged, by key")
