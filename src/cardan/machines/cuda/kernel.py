@@ -52,7 +52,10 @@ class DeviceKernel:
             return print_entry(builder.recorded(), builder.compiled, kind)
 
         what = ("cuda", kind, card.capability, driver.driver_version())
-        return card.load(builder.through_cache(what, text, compile_text), SYMBOL)
+        try:
+            return card.load(builder.through_cache(what, text, compile_text), SYMBOL)
+        except driver.CodeRefusedError:  # code that another build of the driver made
+            return card.load(builder.through_cache(what, text, compile_text, fresh=True), SYMBOL)
 
     def __call__(self, args: Sequence[Any], out: Any = None) -> Any:
         """Evaluate on arrays of a card; the result is an array of the same library on the same card and stream."""
@@ -113,9 +116,7 @@ class DeviceKernel:
         results = [np.empty(batch + port.shape, dtype) for port in program.outputs]
         if rows == 0:
             return results
-        flat = [
-            _flat(np.asarray(a, dtype), port, batch, rows) for port, a in zip(program.inputs, arrays, strict=True)
-        ]
+        flat = [_flat(np.asarray(a, dtype), port, batch, rows) for port, a in zip(program.inputs, arrays, strict=True)]
         size = dtype.itemsize * sum(port.size for port in program.ports)
         most = max(int(_SHARE * place.free_bytes() / max(size, 1)), 1)
         flat_results = [r.reshape(rows, port.size) for r, port in zip(results, program.outputs, strict=True)]
