@@ -204,13 +204,13 @@ def slowly(work):
         time.sleep(1.5)  # LLVM takes as long for a long kernel
         return found
     return interruptible(long_work)
-interruptible, host._interruptible = host._interruptible, slowly
+interruptible, host.interruptible = host.interruptible, slowly
 try:
     cd.forward_dynamics(model, [0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
 except KeyboardInterrupt:
     print("left", flush=True)
     assert not host._left_alone[0].is_set(), "it had ended before"
-    host._interruptible = interruptible
+    host.interruptible = interruptible
     if sys.platform != "win32":
         child = os.fork()  # waits for the compilation that goes on
         if child == 0:
@@ -241,7 +241,7 @@ def slowly(work):
         time.sleep({seconds})
         return work()
     return interruptible(long_work)
-interruptible, host._interruptible = host._interruptible, slowly
+interruptible, host.interruptible = host.interruptible, slowly
 try:
     cd.forward_dynamics(double_pendulum().build(), [0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
 except KeyboardInterrupt:

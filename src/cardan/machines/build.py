@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cardan.errors import CardanError
@@ -40,23 +42,29 @@ class Builder:
 
     def code(self, dtype: str, lanes: int) -> bytes:
         """Object code of the loop on `lanes` lanes (1 or the host's) of "double" or "float"."""
+        return self.through_cache((dtype, lanes), partial(self.text, dtype, lanes), to_object)
+
+    def through_cache(
+        self, what: tuple[str | int, ...], text: Callable[[], str], compile_text: Callable[[str], bytes]
+    ) -> bytes:
+        """Code from the cache, or what `compile_text` makes of `text()`; `what` tells it from the program's others."""
         program = self.compiled
         shapes = [[(port.name, port.shape) for port in ports] for ports in (program.inputs, program.outputs)]
-        digest = entry_digest(program.key, program.name, shapes, dtype, lanes)
+        digest = entry_digest(program.key, program.name, shapes, *what)
         payload = load_entry(digest)
         if payload is not None:
             (size,) = struct.unpack_from("<I", payload)
             facts, code = json.loads(payload[4 : 4 + size]), payload[4 + size :]
-            if audited() and facts["text"] != _digest(self.text(dtype, lanes)):
+            if audited() and facts["text"] != _digest(text()):
                 raise CardanError(
                     f"{program.name}: the cached kernel was compiled from another graph than the one recorded now; "
                     "Cardan's keys fail to tell the two apart: run with CARDAN_CACHE=0 and please report it"
                 )
             self._operations = facts["operations"]
             return code
-        text = self.text(dtype, lanes)
-        code = to_object(text)
-        facts = json.dumps({"operations": self.operations(), "text": _digest(text)}).encode()
+        source = text()
+        code = compile_text(source)
+        facts = json.dumps({"operations": self.operations(), "text": _digest(source)}).encode()
         store_entry(digest, struct.pack("<I", len(facts)) + facts + code)
         return code
 

@@ -96,7 +96,7 @@ def to_object(ir: str) -> bytes:
 
         return bytes(_target_machine().emit_object(llvm.parse_assembly(ir, llvm.create_context())))
 
-    return _interruptible(compile_module)
+    return interruptible(compile_module)
 
 
 @atexit.register
@@ -112,7 +112,7 @@ def _wait_at_exit() -> None:
         os._exit(130)
 
 
-def _interruptible(work: Callable[[], bytes]) -> bytes:
+def interruptible(work: Callable[[], bytes]) -> bytes:
     """What `work` returns. Python hears Ctrl-C in the main thread only, and not while it is inside LLVM.
 
     So `work` has a thread of its own, for which the main thread waits. After Ctrl-C that thread goes on alone until

@@ -10,16 +10,22 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.errors import InputError
+from cardan.lazy import cached_property
 from cardan.machines.build import Builder
+from cardan.machines.cuda.place import Place
+from cardan.machines.cuda.recognise import is_device_array
 from cardan.machines.host import compiling, few, host, load
 from cardan.machines.ufunc.gufunc import LoopAddresses, make_gufunc, signature
 from cardan.machines.ufunc.threads import get_threads, run_together
 from cardan.program.program import Port, Program
+
+if TYPE_CHECKING:
+    from cardan.machines.cuda.kernel import DeviceKernel
 
 _FLOAT64, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 _OWN = frozenset((np.ndarray, np.float64, tuple))  # types that a ufunc returns for plain arrays
@@ -135,8 +141,11 @@ class Kernel:
         self.ufunc(dtype, wide=wide)
         return self._variants[np.dtype(dtype)]
 
-    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
-        """Evaluate. `out` is an array, or a tuple of them; `threads` overrides the number of threads."""
+    def __call__(self, *args: Any, out: Any = None, threads: int | Place | None = None) -> Any:
+        """Evaluate. `out` is an array, or a tuple of them; `threads` overrides the number of threads, or is a `Place`.
+
+        Arrays on a card are computed there.
+        """
         if threads is None or threads == 1:
             try:
                 # one float64 array makes the result float64; a batch in a middle argument is only slower, not wrong
@@ -157,13 +166,18 @@ class Kernel:
                     raise explain(self.program, args, out, _FLOAT64, str(error)) from None
         return self._general(args, out, threads)
 
-    def _general(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
-        """Evaluate any arguments: lists, float32, first calls, large batches."""
+    def _general(self, args: tuple[Any, ...], out: Any, threads: int | Place | None) -> Any:
+        """Evaluate any arguments: lists, float32, first calls, large batches, arrays on a card."""
+        if any(map(is_device_array, args)):
+            return self.on_card(args, out)
         if self._look is not None:
             self._counted(args)
         dtype = _common_dtype(args)
         ports = self.program.inputs
-        if threads is not None and not (isinstance(threads, int | np.integer) and threads >= 1):
+        place = threads if isinstance(threads, Place) else None
+        if place is not None:
+            threads = None
+        elif threads is not None and not (isinstance(threads, int | np.integer) and threads >= 1):
             raise InputError(f"{self.program.name}: {threads} threads cannot compute anything; give 1 or more")
         try:
             arrays = [_as_array(a, dtype) for a in args]
@@ -177,12 +191,38 @@ class Kernel:
         else:
             finish = None
         rows = math.prod(batch)
+        if place is not None:
+            result = self._at_place(place, arrays, batch, out, dtype)
+            return finish(result) if finish else result if len(result) > 1 else result[0]
         ufunc = self._ensure(dtype, wide=rows > few(host().lanes(_LLVM_TYPE[dtype])))
         try:
             result = self._evaluate(ufunc, arrays, batch, out, dtype, threads)
         except (ValueError, TypeError) as error:
             raise explain(self.program, args, out, dtype, str(error)) from None
         return finish(result if isinstance(result, tuple) else (result,)) if finish else result
+
+    @cached_property
+    def on_card(self) -> DeviceKernel:
+        """The same program on a GPU."""
+        from cardan.machines.cuda.kernel import DeviceKernel
+
+        return DeviceKernel(self._builder)
+
+    def _at_place(
+        self, place: Place, arrays: list[np.ndarray], batch: tuple[int, ...], out: Any, dtype: np.dtype[Any]
+    ) -> tuple[np.ndarray, ...]:
+        """Evaluate NumPy arrays of the compiled program on a card."""
+        for port, array in zip(self._builder.compiled.inputs, arrays, strict=True):
+            if not np.can_cast(array.dtype, dtype, "safe"):
+                raise explain(self.program, arrays, out, dtype, f"{port.name} has dtype {array.dtype}")
+        found = self.on_card.on_numpy(place.card, dtype, arrays, batch)
+        given = out if isinstance(out, tuple) else (out,) * len(found)
+        if fault := _out_fault(self._builder.compiled, batch, out if out is None else tuple(given), dtype):
+            raise InputError(f"{self.program.name}: {fault}")
+        for result, target in zip(found, given, strict=True):
+            if target is not None:
+                target[...] = result
+        return tuple(result if target is None else target for result, target in zip(found, given, strict=True))
 
     def _ensure(self, dtype: np.dtype[Any], wide: bool) -> np.ufunc:
         """Compile the loop asked for, unless that was done; other threads wait."""
