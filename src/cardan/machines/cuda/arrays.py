@@ -23,20 +23,20 @@ from cardan.errors import InputError
 from cardan.machines.cuda import streams
 from cardan.machines.cuda.constants import Constants
 from cardan.machines.cuda.device_array import DeviceArray, to_device
-from cardan.machines.cuda.dlpack import CUDA, CUDA_MANAGED, from_capsule
+from cardan.machines.cuda.dlpack import from_capsule
 from cardan.machines.cuda.driver import DeviceError, DeviceMemoryError
 from cardan.machines.cuda.geometry import Geometry, launch_geometry
+from cardan.machines.cuda.recognise import is_device_array, package_of
 from cardan.machines.cuda.view import DEFAULT_STREAM, FLOAT32, FLOAT64, View, contiguous_strides
 
 if TYPE_CHECKING:
     from cardan.program.program import Port
 
 __all__ = [
-    "DeviceArray", "Geometry", "Library", "Taken", "View", "give", "is_device_array", "launch_geometry", "library_of",
-    "take", "to_device", "view_of",
+    "DeviceArray", "Geometry", "Library", "Taken", "View", "give", "launch_geometry", "library_of", "take", "to_device",
+    "view_of",
 ]  # fmt: skip
 
-_HOST = frozenset((np.ndarray, float, int, bool, list, tuple, np.float64, np.float32, np.int64, type(None)))
 CONSTANTS = Constants()
 
 
@@ -49,15 +49,6 @@ class Library:
     name = "cardan"
     orders_memory = False
     """Whether memory that it releases is used again only after work that its current stream has by then."""
-
-    def is_on_card(self, x: Any) -> bool:
-        """Whether an array of this library is on an NVIDIA card, not on the host."""
-        try:
-            if hasattr(x, "__dlpack_device__"):
-                return int(x.__dlpack_device__()[0]) in (CUDA, CUDA_MANAGED)
-            return hasattr(x, "__cuda_array_interface__")
-        except Exception:  # an object of others may raise anything
-            return False
 
     def view(self, owner: str, name: str, x: Any, stream: int) -> View:
         """The array as kernels see it, ordered before work that is put on `stream` from now on."""
@@ -97,10 +88,6 @@ class _Own(Library):
 
     orders_memory = True
 
-    def is_on_card(self, x: Any) -> bool:
-        """Always."""
-        return True
-
     def device(self, owner: str, name: str, x: Any) -> int:
         """It knows."""
         return x.device
@@ -116,10 +103,6 @@ class _Torch(Library):
     name = "torch"
     orders_memory = True
     _dtypes: dict[Any, np.dtype[Any]] | None = None
-
-    def is_on_card(self, x: Any) -> bool:
-        """As the tensor says."""
-        return bool(x.is_cuda)
 
     def device(self, owner: str, name: str, x: Any) -> int:
         """As the tensor says."""
@@ -179,10 +162,6 @@ class _CuPy(Library):
     name = "cupy"
     orders_memory = True
 
-    def is_on_card(self, x: Any) -> bool:
-        """Arrays are; other objects of the library tell."""
-        return hasattr(x, "__cuda_array_interface__")
-
     def device(self, owner: str, name: str, x: Any) -> int:
         """As the array says."""
         return x.device.id
@@ -215,13 +194,6 @@ class _JAX(Library):
     """Arrays of JAX: they cannot be written into, and may still be in computation."""
 
     name = "jax"
-
-    def is_on_card(self, x: Any) -> bool:
-        """Whether one of its devices is; a traced array is nowhere."""
-        try:
-            return any(device.platform in ("gpu", "cuda") for device in x.devices())
-        except Exception:  # JAX has errors of its own for arrays that are traced or deleted
-            return False
 
     def device(self, owner: str, name: str, x: Any) -> int:
         """The one that has all of it."""
@@ -290,11 +262,6 @@ class _Warp(Library):
     name = "warp"
     orders_memory = True
 
-    def is_on_card(self, x: Any) -> bool:
-        """As its device says."""
-        device = getattr(x, "device", None)
-        return bool(getattr(device, "is_cuda", False))
-
     def stream(self, device: int) -> int:
         """The current stream of the device."""
         return sys.modules["warp"].get_stream(f"cuda:{device}").cuda_stream or DEFAULT_STREAM
@@ -311,63 +278,30 @@ class _Warp(Library):
         return f"warp.array({name}, device='cuda:{device}')"
 
 
-_OWN, _OTHER = _Own(), Library()
-_JAX_LIBRARY, _NUMBA_LIBRARY = _JAX(), _Numba()
+_OTHER = Library()
 LIBRARIES: dict[str, Library] = {
-    "cardan": _OWN, "torch": _Torch(), "cupy": _CuPy(), "jax": _JAX_LIBRARY, "jaxlib": _JAX_LIBRARY,
-    "numba": _NUMBA_LIBRARY, "numba_cuda": _NUMBA_LIBRARY, "warp": _Warp(),
+    "cardan": _Own(), "torch": _Torch(), "cupy": _CuPy(), "jax": _JAX(), "numba": _Numba(), "warp": _Warp(),
 }  # fmt: skip
-"""By the package in which the type of an array is defined."""
 
 
-_known: dict[type, Library | None] = {}
-
-
-def _library_of_type(kind: type) -> Library | None:
-    """The library of arrays of a type; None for numbers and arrays of the host."""
-    try:
-        return _known[kind]
-    except KeyError:
-        if len(_known) > 1000:  # somebody makes types without end
-            _known.clear()
-        found = _known[kind] = _search_library(kind)
-        return found
-
-
-def _search_library(kind: type) -> Library | None:
-    if issubclass(kind, np.ndarray | np.generic | float | int | list | tuple):
-        return None
-    has = [name for name in ("__cuda_array_interface__", "__dlpack_device__") if hasattr(kind, name)]
-    for base in kind.__mro__:
-        library = LIBRARIES.get(base.__module__.partition(".")[0])
-        if library is not None:
-            return library if has else None
-    return _OTHER if has else None
-
-
-def is_device_array(x: Any) -> bool:
-    """Whether `x` is an array on a card, of any library."""
-    kind = type(x)
-    if kind in _HOST:
-        return False
-    library = _library_of_type(kind)
-    return library is not None and library.is_on_card(x)
+def _library_of(x: Any) -> Library | None:
+    """The library of an array on a card or on the host; None for NumPy arrays and numbers."""
+    package = package_of(type(x))
+    return None if package is None else LIBRARIES.get(package, _OTHER)
 
 
 def library_of(args: Sequence[Any]) -> Library:
     """The library that answers: that of the first array on a card, also where others follow."""
     for x in args:
         if is_device_array(x):
-            library = _library_of_type(type(x))
-            assert library is not None
-            return library
+            return _library_of(x) or _OTHER
     raise InputError("none of the arrays is on a card")
 
 
 def view_of(owner: str, name: str, x: Any, stream: int = DEFAULT_STREAM) -> View:
     """An array on a card as kernels see it; `stream` is where it will be read, for producers that are asked for it."""
-    library = _library_of_type(type(x))
-    if library is None or not library.is_on_card(x):
+    library = _library_of(x)
+    if library is None or not is_device_array(x):
         raise InputError(f"{owner}: {name} is a {_kind(x)} in the host's memory, not an array on a card")
     return library.view(owner, name, x, stream)
 
@@ -499,7 +433,7 @@ def _argument(owner: str, port: Port, x: Any, library: Library, leading: View, o
         return view_of(owner, port.name, x, stream)
     where = f"{other} is on gpu:{leading.device}"
     move = library.how_to_move(port.name, leading.device)
-    if _library_of_type(type(x)) is not None:
+    if package_of(type(x)) is not None:
         raise InputError(
             f"{owner}: {port.name} is a {_kind(x)} in the host's memory and {where}; move it there: {move}"
         )
@@ -558,9 +492,7 @@ def give(taken: Taken, ports: Sequence[Port], out: Any) -> tuple[list[Any], list
         shape = taken.batch + port.shape
         if array is None:
             array = _made(taken, port.name, shape)
-            library = _library_of_type(type(array))
-            assert library is not None
-            view = library.view(taken.owner, port.name, array, taken.stream)
+            view = view_of(taken.owner, port.name, array, taken.stream)
         else:
             view = _checked(taken, port.name, array, shape, views)
         arrays.append(array)
@@ -591,8 +523,8 @@ def _made(taken: Taken, name: str, shape: tuple[int, ...]) -> Any:
 def _checked(taken: Taken, name: str, array: Any, shape: tuple[int, ...], before: Sequence[View]) -> View:
     """The view of an array given as `out`, if a kernel may write into it."""
     owner, label = taken.owner, f"out for {name}"
-    library = _library_of_type(type(array))
-    if library is None or not library.is_on_card(array):
+    library = _library_of(array)
+    if library is None or not is_device_array(array):
         raise InputError(f"{owner}: {label} is a {_kind(array)} in the host's memory; the arguments are on a card")
     if not library.is_writable(array):
         raise InputError(f"{owner}: {label} is a {_kind(array)} that cannot be written into; leave it out")

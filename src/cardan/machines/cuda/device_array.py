@@ -9,7 +9,8 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.machines.cuda import driver
-from cardan.machines.cuda.dlpack import CUDA, to_capsule
+from cardan.machines.cuda.dlpack import to_capsule
+from cardan.machines.cuda.recognise import CUDA
 from cardan.machines.cuda.streams import let_wait
 from cardan.machines.cuda.view import DEFAULT_STREAM, FLOAT32, FLOAT64, View, contiguous_strides
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from cardan.machines.cuda.recognise import CUDA
 from cardan.machines.cuda.view import FLOAT32, FLOAT64, View, contiguous_strides
 from cardan.machines.host import compiling, load, to_object
 
-CUDA, CUDA_MANAGED = 2, 13  # kDLCUDA, kDLCUDAManaged
 _FLOAT = 2  # kDLFloat
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
 _DTYPES: dict[str, np.dtype[Any]] = {"float32": FLOAT32, "float64": FLOAT64}
