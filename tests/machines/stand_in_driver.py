@@ -7,9 +7,13 @@ computed: a launch is recorded. `tests/fake_card.py` computes.
 import ctypes
 import hashlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import RLock
 from typing import Any
+
+import pytest
+
+from cardan.machines.cuda import driver
 
 NAMES = {
     2: "CUDA_ERROR_OUT_OF_MEMORY",
@@ -23,6 +27,7 @@ NAMES = {
     221: "CUDA_ERROR_JIT_COMPILER_NOT_FOUND",
     222: "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
     223: "CUDA_ERROR_JIT_COMPILATION_DISABLED",
+    300: "CUDA_ERROR_INVALID_SOURCE",
     700: "CUDA_ERROR_ILLEGAL_ADDRESS",
     701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
     719: "CUDA_ERROR_LAUNCH_FAILED",
@@ -144,3 +149,20 @@ class StandInDriver:
 
     def _cuLaunchKernel(self, function: Any, *rest: Any) -> None:
         self.launched.append(tuple(size.value for size in rest[:7]))
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[StandInDriver], StandInDriver]]:
+    """Makes a stand-in the driver of this process."""
+
+    def forget() -> None:
+        driver._library.cache_clear()
+        driver.card.cache_clear()
+
+    def use(library: StandInDriver) -> StandInDriver:
+        forget()
+        monkeypatch.setattr(driver, "_open", lambda: library)
+        return library
+
+    yield use
+    forget()

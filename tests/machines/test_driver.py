@@ -3,7 +3,6 @@
 import ctypes
 import os
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Timer, current_thread, main_thread
@@ -15,24 +14,9 @@ from cardan.errors import CardanError, InputError
 from cardan.machines.cuda import driver, report
 from cardan.machines.cuda.place import place_of
 
-from .stand_in_driver import StandInDriver
+from .stand_in_driver import StandInDriver, use
 
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[StandInDriver], StandInDriver]]:
-    """Makes a stand-in the driver of this process."""
-
-    def forget() -> None:
-        driver._library.cache_clear()
-        driver.card.cache_clear()
-
-    def use(library: StandInDriver) -> StandInDriver:
-        forget()
-        monkeypatch.setattr(driver, "_open", lambda: library)
-        return library
-
-    yield use
-    forget()
+__all__ = ["use"]
 
 
 def sentence(error: pytest.ExceptionInfo[BaseException]) -> str:

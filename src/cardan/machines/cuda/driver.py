@@ -86,11 +86,11 @@ _AT_START = {
 _forked = False  # whether a process that had started the driver is an ancestor of this one
 
 
-def _after_fork() -> None:
+def _after_fork(library: Any = _library) -> None:
     """Let a forked child know that it cannot use the driver that its parent started."""
     global _forked
-    _forked = _forked or _library.cache_info().currsize > 0
-    _library.cache_clear()
+    _forked = _forked or library.cache_info().currsize > 0
+    library.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
