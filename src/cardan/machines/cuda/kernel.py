@@ -113,9 +113,7 @@ class DeviceKernel:
         results = [np.empty(batch + port.shape, dtype) for port in program.outputs]
         if rows == 0:
             return results
-        flat = [
-            _flat(np.asarray(a, dtype), port, batch, rows) for port, a in zip(program.inputs, arrays, strict=True)
-        ]
+        flat = [_flat(np.asarray(a, dtype), port, batch, rows) for port, a in zip(program.inputs, arrays, strict=True)]
         size = dtype.itemsize * sum(port.size for port in program.ports)
         most = max(int(_SHARE * place.free_bytes() / max(size, 1)), 1)
         flat_results = [r.reshape(rows, port.size) for r, port in zip(results, program.outputs, strict=True)]
