@@ -51,7 +51,10 @@ class DeviceKernel:
             return print_entry(builder.recorded(), builder.compiled, kind)
 
         what = ("cuda", kind, card.capability, driver.driver_version())
-        return card.load(builder.through_cache(what, text, compile_text), SYMBOL)
+        try:
+            return card.load(builder.through_cache(what, text, compile_text), SYMBOL)
+        except driver.CodeRefusedError:  # code that another build of the driver made
+            return card.load(builder.through_cache(what, text, compile_text, fresh=True), SYMBOL)
 
     def __call__(self, args: Sequence[Any], out: Any = None) -> Any:
         """Evaluate on arrays of a card; the result is an array of the same library on the same card and stream."""
@@ -97,9 +100,19 @@ class DeviceKernel:
         most = max(int(_SHARE * place.free_bytes() / max(size, 1)), 1)
         flat_results = [r.reshape(rows, port.size) for r, port in zip(results, program.outputs, strict=True)]
         function = self.function(card, dtype)
-        for low in range(0, rows, most):
-            self._piece(place, function, [a[low : low + most] if len(a) == rows else a for a in flat],
-                        [r[low : low + most] for r in flat_results])  # fmt: skip
+        low = 0
+        while low < rows:
+            piece = slice(low, low + most)
+            try:
+                self._piece(
+                    place, function, [a[piece] if len(a) == rows else a for a in flat], [r[piece] for r in flat_results]
+                )
+            except driver.DeviceMemoryError:  # others took memory in the meantime
+                if most == 1:
+                    raise
+                most = -(-min(most, rows) // 2)
+            else:
+                low += most
         return results
 
     def _piece(
