@@ -6,7 +6,7 @@ contract: `rows` are the numbers of the constraint rows kept, an independent set
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cardan.algebra.matrix import Matrix, constant, dot, eye, segment, stack, zeros
@@ -326,6 +326,10 @@ def body_loads(model: Model) -> Quantity:
     k = len(bodies)
     shapes: dict[str, Shape] = {"poses": (k, 16), "twists": (k, 6), **{name: () for name in time_port(model)}}
     return Quantity("body_loads", tuple(shapes), (("W", fixed(k, 6)),), write=write, shapes=shapes)
+
+
+LOADS_ON: Mapping[str, Callable[[Model], Quantity]] = {"joint": joint_loads, "bodies": body_loads}
+"""What force elements do, by what their kind acts on."""
 
 
 def element_potential() -> Quantity:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.formulation.dynamics import body_loads, joint_loads, loaded_bodies
+from cardan.formulation.dynamics import LOADS_ON, loaded_bodies
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import KernelSlot
@@ -68,8 +68,7 @@ def element_loads(model: Model, q: Any, v: Any, t: Any, threads: Any = None) -> 
 
 def load_kernel(model: Model, on: str) -> Any:
     """The kernel of the force elements in joints, or of those between bodies, from their poses and twists."""
-    write = {"joint": joint_loads, "bodies": body_loads}[on]
-    return _LOADS.find(model, on, lambda: compile_quantity(model, write(model), "tree"))
+    return _LOADS.find(model, on, lambda: compile_quantity(model, LOADS_ON[on](model), "tree"))
 
 
 def require_shapes(owner: str, model: Model, **arrays: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cardan.formulation.derivative import By, differentiated
-from cardan.formulation.dynamics import body_loads, joint_loads, loaded_bodies
+from cardan.formulation.dynamics import LOADS_ON, loaded_bodies
 from cardan.functions.looped import element_loads, require_shapes, total
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
@@ -195,10 +195,9 @@ def _loads(model: Model, q: Any, v: Any, wrenches: Any, t: Any, threads: Any) ->
 
 
 def _load_kernel(model: Model, on: str, names: tuple[str, ...]) -> Any:
-    write = {"joint": joint_loads, "bodies": body_loads}[on]
     by = By(names)
     return _LOADS.find(
-        model, on, lambda: compile_quantity(model, differentiated(write(model), by, model), f"tree {by.key}")
+        model, on, lambda: compile_quantity(model, differentiated(LOADS_ON[on](model), by, model), f"tree {by.key}")
     )
 
 

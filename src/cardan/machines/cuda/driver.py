@@ -154,7 +154,7 @@ class Card:
                 status = _library().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size))
             if status == _OUT_OF_MEMORY:
                 raise DeviceMemoryError(
-                    f"gpu:{self.index}: {size / 2**20:.1f} MiB do not fit in its memory, {self.free_bytes() / 2**20:.1f} "
+                    f"gpu:{self.index}: {size / 2**20:.1f} MiB do not fit, {self.free_bytes() / 2**20:.1f} "
                     "MiB are free; take a smaller batch, or release arrays"
                 )
             if status:
