@@ -23,7 +23,7 @@ from cardan.model.values import array
 
 FITS = ("similar", "in_place")
 HARMONICS = 16
-LEFT_OUT = 1e-3  # of the curve's size: so much of it may be in higher harmonics
+LEFT_OUT, TOO_MUCH = 1e-4, 0.03  # of the curve's size: so much of it is left to higher harmonics, or may be
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,12 @@ class Curve:
         """Numbers of the target: centre, size, and real and imaginary parts of harmonics -count..-1, 1..count."""
         return 3 + 4 * self.count
 
-    def sums(self, designs: int) -> dict[str, int]:
+    def sums(self, designs: int, by: bool) -> dict[str, int]:
         """What is summed up, with derivatives by so many numbers."""
-        own = {"sum_z": 2, "sum_zz": 1, "sum_wz": 2}
-        return own | ({f"{name}_by": size * designs for name, size in own.items()} if designs else {})
+        found = {"sum_z": 2, "sum_zz": 1, "sum_wz": 2}
+        if by:
+            found |= {"sum_z_by": 2 * designs, "sum_zz_by": designs, "sum_wz_by": 2 * designs}
+        return found
 
     def add(self, s: dict[str, Any], z: Matrix, turn: Matrix, counts: Matrix, z_by: Matrix | None) -> dict[str, Matrix]:
         """The sums with one position more, where it counts; `turn` is the position as part of a turn."""
@@ -50,12 +52,13 @@ class Curve:
 
         x, y = z[self.axes[0]] - s["target"][0], z[self.axes[1]] - s["target"][1]
         wx, wy = self._at(s["target"], turn)
-        here = {"sum_z": ca.vertcat(x, y), "sum_zz": x * x + y * y, "sum_wz": ca.vertcat(wx * x + wy * y, wx * y - wy * x)}
+        here = {"sum_z": ca.vertcat(x, y), "sum_zz": x * x + y * y}
+        here["sum_wz"] = ca.vertcat(wx * x + wy * y, wx * y - wy * x)
         if z_by is not None:
-            dx, dy = z_by[self.axes[0], :], z_by[self.axes[1], :]
-            here["sum_z_by"] = ca.vertcat(dx.T, dy.T)
-            here["sum_zz_by"] = (2 * (x * dx + y * dy)).T
-            here["sum_wz_by"] = ca.vertcat((wx * dx + wy * dy).T, (wx * dy - wy * dx).T)
+            dx, dy = z_by[self.axes[0], :].T, z_by[self.axes[1], :].T
+            here["sum_z_by"] = ca.vertcat(dx, dy)
+            here["sum_zz_by"] = 2 * (x * dx + y * dy)
+            here["sum_wz_by"] = ca.vertcat(wx * dx + wy * dy, wx * dy - wy * dx)
         return {name: s[name] + ca.if_else(counts, value, 0) for name, value in here.items()}
 
     def _at(self, target: Matrix, turn: Matrix) -> tuple[Matrix, Matrix]:
@@ -78,7 +81,7 @@ class Curve:
         import casadi as ca
 
         z, zz, c = sums["sum_z"], sums["sum_zz"], sums["sum_wz"]
-        by = {name: sums[f"{name}_by"] for name in ("sum_z", "sum_zz", "sum_wz")} if "sum_z_by" in sums else None
+        count = ca.fmax(count, 1)
         if self.fit == "similar":
             S = zz - ca.dot(z, z) / count
             square = 1 - ca.dot(c, c) / (count * S)
@@ -86,15 +89,16 @@ class Curve:
             r = s["target"][2]
             square = 1 + zz / (count * r**2) - 2 * c[0] / (count * r)
         error = ca.sqrt(ca.fmax(square, 0))
-        if by is None:
+        if "sum_z_by" not in sums:
             return error, None
-        n = by["sum_zz"].shape[0]
-        z_by, c_by = (ca.horzcat(by[name][:n], by[name][n:]) for name in ("sum_z", "sum_wz"))
+        n = sums["sum_z_by"].shape[0] // 2
+        z_by, c_by = (ca.horzcat(sums[name][:n], sums[name][n:]) for name in ("sum_z_by", "sum_wz_by"))
+        zz_by = sums["sum_zz_by"]
         if self.fit == "similar":
-            S_by = by["sum_zz"] - 2 * (z_by @ z) / count
+            S_by = zz_by - 2 * (z_by @ z) / count
             square_by = (-2 * (c_by @ c) + (ca.dot(c, c) / S) * S_by) / (count * S)
         else:
-            square_by = by["sum_zz"] / (count * r**2) - 2 * c_by[:, 0] / (count * r)
+            square_by = zz_by / (count * r**2) - 2 * c_by[:, 0] / (count * r)
         return error, square_by / (2 * ca.fmax(error, 1e-12))
 
 
@@ -117,7 +121,7 @@ def harmonics_of(owner: str, points: Any) -> tuple[int, np.ndarray]:
         left = float(np.sqrt(max(1 - (np.abs(c[chosen]) ** 2).sum(), 0.0)))
         if left < LEFT_OUT:
             break
-    if left > 30 * LEFT_OUT:
+    if left > TOO_MUCH:
         raise InputError(
             f"{owner}: {left:.1%} of the curve is in higher harmonics of the crank than {most}, which linkages hardly "
             "follow; give a smoother curve, or more points"
@@ -133,3 +137,17 @@ def curve_points(target: np.ndarray, count: int, n: int) -> np.ndarray:
     k = np.array([*(-k for k in range(1, count + 1)), *range(1, count + 1)])
     w = np.exp(2j * np.pi * turns[:, None] * k) @ c * target[2]
     return np.stack([w.real + target[0], w.imag + target[1]], axis=-1)
+
+
+def similar_to(w: np.ndarray, z: np.ndarray, z_by: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distances (k, n) of curves `z` from `w` (n,), complex, each scaled, turned and moved to be nearest.
+
+    With derivatives `z_by` (k, n, m) come those of the distances (k, n, m): what a change of scale, rotation and place
+    would undo is left out of them (Kaufman, BIT 15 (1975) 49-57).
+    """
+    centre = lambda x, axis: x - x.mean(axis=axis, keepdims=True)
+    w, z, z_by = w - w.mean(), centre(z, 1), centre(z_by, 1)
+    square = (np.abs(z) ** 2).sum(axis=1)
+    s = (z.conj() @ w) / square
+    along = (z.conj()[:, None, :] @ z_by)[:, 0] / square[:, None]
+    return s[:, None] * z - w, s[:, None, None] * (z_by - z[..., None] * along[:, None, :])

@@ -15,7 +15,7 @@ positions, and a rocker not more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from cardan.analysis.sweep.coupler_curve import Curve
 from cardan.formulation.tree import RATES
 from cardan.model.model import Model
 from cardan.program.march import March
-from cardan.structure.driven import BlockTriangular, DrivenMechanism
+from cardan.structure.driven import BlockTriangular, DrivenMechanism, Position
 from cardan.structure.kernels import function_of
 
 CLOSED = 1e-12  # residual of the loops, by their size
@@ -36,6 +36,7 @@ SHORTEST = 1 / 4096  # of the grid: a shorter step of the crank means that the b
 LONGEST = 1.0  # rad, and m by the size of the mechanism: of one step of Newton's method
 ITERATIONS = 2  # of Newton's method in a step of the march
 PUT_TOGETHER, FOLLOW = 10, 5  # steps of the march before a guess, or a step of the crank, is given up
+FASTEST = 1e9  # times the crank: faster is a dead point
 FAR = 1e300
 BEGIN, ASSEMBLE, FORWARDS, BACKWARDS, DONE = 0.0, 1.0, 2.0, 3.0, 4.0
 
@@ -49,61 +50,122 @@ def _packed(sizes: dict[str, int], name: str) -> tuple[Any, dict[str, Any]]:
     return whole, {key: whole[int(ends[k]) : int(ends[k + 1])] for k, key in enumerate(sizes)}
 
 
-@dataclass(frozen=True)
-class SweepMarch:
-    """The recorded march; names and sizes of its state and its data, and of what is in `sample`, in order."""
-
-    march: March
-    state: dict[str, int]
-    data: dict[str, int]
-    sample: dict[str, int]
-
-
 Written = Callable[[Matrix], tuple[list[Matrix], Matrix, Matrix]]  # design -> [p], point (3,), start (driven,)
 
 
-def record(
-    mechanism: DrivenMechanism, blocks: tuple[BlockTriangular, BlockTriangular], write: Written, designs: int,
-    body: str | None, curve: Curve | None, *, gradient: bool, samples: bool,
-) -> SweepMarch:  # fmt: skip
+@dataclass(frozen=True)
+class Layout:
+    """What a march of a family of linkages has in its memory.
+
+    Args:
+        mechanism: the mechanism.
+        blocks: Assur groups of its rows, and of the derivative of its residuals.
+        designs: number of design variables.
+        body: body or frame of the point, None without one.
+        curve: the given curve, None without one.
+        by: derivatives by the design too.
+        samples: a linkage waits when `until` positions are closed, and its state has all that is known there.
+        boxed: designs are given as numbers of points in a box.
+
+    """
+
+    mechanism: DrivenMechanism
+    blocks: tuple[BlockTriangular, BlockTriangular]
+    designs: int
+    body: str | None
+    curve: Curve | None
+    by: bool = False
+    samples: bool = False
+    boxed: bool = False
+
+    @property
+    def results(self) -> dict[str, int]:
+        """What is gathered over all positions, by name, with its size."""
+        found = {"phase": 1, "closed": 1, "forwards": 1, "gap": 1}
+        found |= {"drive": len(self.mechanism.v_places), "force": len(self.mechanism.model.joints)}
+        if self.body is not None:
+            found |= {"speed": 1}
+        if self.curve is not None:
+            found |= {"error": 1, **({"slope": self.designs} if self.by else {})}
+        return found
+
+    @property
+    def sample(self) -> dict[str, int]:
+        """What is known at a sample."""
+        model = self.mechanism.model
+        if not self.samples:
+            return {}
+        found = {"index": 1, "q": model.nq, "v": model.nv, "a": model.nv, "drive": len(self.mechanism.v_places)}
+        found |= {"wrenches": 6 * len(model.joints)}
+        if self.body is not None:
+            found |= {"point": 3, "velocity": 3}
+        if self.by:
+            found |= {"q_by": model.nv * self.designs}
+            found |= {"point_by": 3 * self.designs} if self.body is not None else {}
+        return found
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """What the march needs for itself."""
+        nq, nv = self.mechanism.model.nq, self.mechanism.model.nv
+        found = {"guess": 1, "tries": 1, "x": 1, "stride": 1, "q_ref": nq, "step": nv, "cost": 1}
+        for when in ("last", "first"):
+            found |= {f"q_{when}": nq, f"w_{when}": nv, f"b_{when}": nv}
+        sums = self.curve.sums(self.designs, self.by) if self.curve is not None else {}
+        return found | {"sense": len(self.blocks[0].blocks)} | sums
+
+    @property
+    def state(self) -> dict[str, int]:
+        """What a call is given and returns."""
+        inner = {"sample": sum(self.sample.values()), "memory": sum(self.memory.values())}
+        return self.results | (inner if self.samples else {})
+
+    @property
+    def data(self) -> dict[str, int]:
+        """What a call is given besides."""
+        nd, n = len(self.mechanism.v_places), self.designs
+        design = {"number": 1, "low": n, "high": n, "shift": n} if self.boxed else {"design": n}
+        found = design | {"omega": 1, "ratio": nd, "q_guess": self.mechanism.model.nq}
+        found |= {"branch": len(self.blocks[0].blocks), "grid": 3, **({"until": 1} if self.samples else {})}
+        return found | ({"target": self.curve.size} if self.curve is not None else {})
+
+
+def design_of(s: Mapping[str, Matrix]) -> Matrix:
+    """The design (variables,) itself, or that of a number: a point of an additive recurrence in a box."""
+    import casadi as ca
+
+    if "design" in s:
+        return s["design"]
+    x = s["number"] * ca.DM(irrationals(s["low"].shape[0])) + s["shift"]
+    return s["low"] + (s["high"] - s["low"]) * (x - ca.floor(x))
+
+
+def record(layout: Layout, write: Written) -> March:
     """Record the march of a family of linkages.
 
-    `write` gives the model's free numbers, the point of `body` and the start of the driven joints for a design. With
-    `samples` a call ends at each sample, and its state has all that is known there; without, the state has what is
-    gathered over all positions.
+    `write` gives the model's free numbers, the point of the body and the start of the driven joints for a design.
     """
     import casadi as ca
 
-    model = mechanism.model
-    nq, nv, nd, nb = model.nq, model.nv, len(mechanism.v_places), len(blocks[0].blocks)
-    results = {"phase": 1, "closed": 1, "forwards": 1, "gap": 1}
-    results |= {"torque": nd, "force": len(model.joints), **({"speed": 1} if body is not None else {})}
-    if curve is not None:
-        results |= {"error": 1, **({"slope": designs} if gradient else {})}
-    here = {
-        "index": 1, "q": nq, "v": nv, "a": nv, "drive": nd, "wrench": 6 * len(model.joints),
-        **({"z": 3, "zdot": 3} if body is not None else {}),
-    } if samples else {}  # fmt: skip
-    if samples and gradient:
-        here |= {"q_by": nv * designs, **({"z_by": 3 * designs} if body is not None else {})}
-    inner = {
-        "guess": 1, "tries": 1, "x": 1, "stride": 1, "q_ref": nq, "step": nv, "cost": 1,
-        "q_last": nq, "w_last": nv, "b_last": nv, "q_first": nq, "w_first": nv, "b_first": nv, "sense": nb,
-        **(curve.sums(designs if gradient else 0) if curve is not None else {}),
-    }  # fmt: skip
-    data = {"design": designs, "omega": 1, "ratio": nd, "q_guess": nq, "branch": nb, "grid": 3}
-    if curve is not None:
-        data |= {"target": curve.size}
-    s = {name: ca.SX.sym(name, size) for name, size in {**results, **data}.items()}
-    at_sample, before = _packed(here, "sample")
+    mechanism, blocks, curve, body = layout.mechanism, layout.blocks, layout.curve, layout.body
+    model, results, inner = mechanism.model, layout.results, layout.memory
+    s = {name: ca.SX.sym(name, size) for name, size in {**results, **layout.data}.items()}
+    at_sample, before = _packed(layout.sample, "sample")
     memory, parts = _packed(inner, "memory")
     s |= parts
-    p, point, start = write(s["design"])
-    arguments = [*(s[name] for name in results), *([at_sample] if samples else []), memory, *(s[name] for name in data)]
+    design = design_of(s)
+    p, point, start = write(design)
+    own = [*(s[name] for name in results), *([at_sample] if layout.samples else []), memory]
+    arguments = [*own, *(s[name] for name in layout.data)]
     kept = {name: s[name] for name in (*results, *inner)}
 
+    over = s["closed"] >= s["until"] if layout.samples else s["phase"] == DONE
+
     def outputs(new: dict[str, Matrix], sample: Matrix) -> list[Matrix]:
-        found = [new[name] for name in results] + ([sample] if samples else [])
+        """What a part writes. A linkage that is done, or waits, stays as it is."""
+        still = {name: name in results or layout.samples for name in new}
+        new = {n: ca.if_else(over, kept[n], x) if still[n] and x is not kept[n] else x for n, x in new.items()}
+        found = [new[name] for name in results] + ([sample] if layout.samples else [])
         return [*found, ca.vertcat(*(new[name] for name in inner))]
 
     # Newton's method
@@ -135,7 +197,8 @@ def record(
     y = ca.if_else(assembling, 0, s["x"] + direction * s["stride"])
     sense = ca.if_else(assembling, s["branch"], s["sense"])
     same = ca.mmin(at.signs * sense) >= 0
-    ok = ca.logic_and(ca.logic_and(running, gap < CLOSED), same)
+    moves = ca.logic_and(same, ca.norm_inf(at.w) < FASTEST)
+    ok = ca.logic_and(ca.logic_and(running, gap < CLOSED), moves)
     sample = ca.logic_and(ok, ca.floor(y) == y)
 
     # what is gathered
@@ -143,7 +206,7 @@ def record(
     after = dict(kept)
     gathered = lambda name, x: ca.fmax(s[name], _only(sample, x))
     after["gap"] = gathered("gap", gap)
-    after["torque"] = gathered("torque", ca.fabs(u))
+    after["drive"] = gathered("drive", ca.fabs(u))
     after["force"] = gathered("force", ca.sum2(f[:, 3:] ** 2))  # squared until the end
     after["closed"] = closed = s["closed"] + sample
     after["forwards"] = s["forwards"] + ca.logic_and(sample, ca.logic_not(backwards))
@@ -152,8 +215,8 @@ def record(
         z, zdot = _moving_point(model, body, q, v, point, p)
         after["speed"] = gathered("speed", ca.dot(zdot, zdot))
     q_by = z_by = None
-    if gradient:
-        q_by, z_by = _by_design(mechanism, blocks[0], at, s, p, point, start, q, body)
+    if layout.by:
+        q_by, z_by = _by_design(layout, write, at, design, q)
     whole = closed == count
     if curve is not None:
         assert z is not None
@@ -161,13 +224,13 @@ def record(
         after |= {name: _only(phase != BEGIN, x) for name, x in sums.items()}  # scratch is not zero at first
         error, slope = curve.error(sums, count, s)
         after["error"] = ca.if_else(whole, error, FAR)
-        if gradient:
+        if slope is not None:
             after["slope"] = _only(whole, slope)
     known = {
-        "index": y, "q": q, "v": v, "a": a, "drive": u, "wrench": ca.vec(f.T), "z": z, "zdot": zdot,
-        "q_by": None if q_by is None else ca.vec(q_by.T), "z_by": None if z_by is None else ca.vec(z_by.T),
+        "index": y, "q": q, "v": v, "a": a, "drive": u, "wrenches": ca.vec(f.T), "point": z, "velocity": zdot,
+        "q_by": None if q_by is None else ca.vec(q_by.T), "point_by": None if z_by is None else ca.vec(z_by.T),
     }  # fmt: skip
-    now = ca.vertcat(*(ca.if_else(sample, known[name], before[name]) for name in here)) if samples else at_sample
+    now = [ca.if_else(ca.logic_and(sample, ca.logic_not(over)), known[n], before[n]) for n in layout.sample]
 
     # where to go next
 
@@ -218,15 +281,11 @@ def record(
     after["step"] = _only(ca.logic_not(fresh), s["step"])
     after["cost"] = ca.if_else(fresh, FAR, s["cost"])
     busy = ca.logic_not(done)
-    if samples:
-        busy = ca.logic_and(busy, ca.logic_not(sample))
-    over = phase == DONE  # a linkage that is done stays as it is
-    after |= {name: ca.if_else(over, s[name], after[name]) for name in results if name != "phase"}
-    judge = ca.Function("judge", arguments, [*outputs(after, now), busy])
-    own = results | ({"sample": at_sample.shape[0]} if samples else {}) | {"memory": memory.shape[0]}
-    carried = len(own) if samples else len(results)
-    march = March(((iterate, ITERATIONS), (judge, 1)), carried, len(own) - carried)
-    return SweepMarch(march, dict(list(own.items())[:carried]), data, here)
+    if layout.samples:
+        busy = ca.logic_and(busy, ca.logic_and(closed < s["until"], ca.logic_not(over)))
+    judge = ca.Function("judge", arguments, [*outputs(after, ca.vertcat(*now) if now else at_sample), busy])
+    carried = len(layout.state)
+    return March(((iterate, ITERATIONS), (judge, 1)), carried, len(own) - carried)
 
 
 def _only(condition: Matrix, x: Matrix) -> Matrix:
@@ -291,28 +350,26 @@ def _point_of(model: Model, body: str) -> Any:
 
 
 def _by_design(
-    mechanism: DrivenMechanism, blocks: BlockTriangular, at: Any, s: dict[str, Any], p: Sequence[Matrix],
-    point: Matrix, start: Matrix, q: Matrix, body: str | None,
-) -> tuple[Matrix, Matrix | None]:  # fmt: skip
+    layout: Layout, write: Written, at: Position, design: Matrix, q: Matrix
+) -> tuple[Matrix, Matrix | None]:
     """Derivatives of the configuration (nv, n) along its rates and of the point (3, n) by the design.
 
     The loops stay closed (implicit function theorem): `A q_r' = -(phi' + J_d start')`.
     """
     import casadi as ca
 
-    model, x = mechanism.model, s["design"]
-    qs = ca.SX.sym("q", model.nq)
-    phi_by = ca.Function("phi_by", [qs, x], [mechanism.slope_by_parameters(qs, p, x)])(q, x)
-    start_by = ca.jacobian(start, x)
-    q_by = ca.SX(model.nv, x.shape[0])
-    q_by[mechanism.v_places, :] = start_by
-    q_by[mechanism.rest, :] = blocks.solve(at.A, -(phi_by + at.J[:, mechanism.v_places] @ start_by))
-    if body is None:
+    mechanism = layout.mechanism
+    model, driven = mechanism.model, mechanism.v_places
+    qs, x, dv = ca.SX.sym("q", model.nq), ca.SX.sym("x", layout.designs), ca.SX.sym("dv", model.nv)
+    p, point, start = write(x)
+    partial = ca.Function("partial", [qs, x], [mechanism.slope_by_parameters(qs, p, x), ca.jacobian(start, x)])
+    phi_by, start_by = partial(q, design)
+    q_by = ca.SX(model.nv, layout.designs)
+    q_by[driven, :] = start_by
+    q_by[mechanism.rest, :] = layout.blocks[0].solve(at.A, -(phi_by + at.J[:, driven] @ start_by))
+    if layout.body is None:
         return q_by, None
-    place = _point_of(model, body)
-    dv = ca.SX.sym("dv", model.nv)
-    z = place(qs, point, *p)
+    z = _point_of(model, layout.body)(qs, point, *p)
     along = ca.jacobian(ca.jtimes(z, qs, function_of(model, RATES)(qs, dv, *p)), dv)
-    both = ca.Function("z_by", [qs, x], [along, ca.jacobian(z, x)])
-    z_q, z_x = both(q, x)
+    z_q, z_x = ca.Function("point_by", [qs, x], [along, ca.jacobian(z, x)])(q, design)
     return q_by, z_q @ q_by + z_x
