@@ -7,7 +7,7 @@ from the start. A step of the march is
     rates, accelerations, drives and joint forces there; if the loops are closed, on the same branch, it counts
     the next position, predicted by rates and accelerations
 
-A linkage is first put together at the start, from several guesses. Where a position is not reached, the crank takes
+A linkage is first put together at the start, from several guesses; Assur groups that are closed stay so. Where a position is not reached, the crank takes
 shorter steps, down to `SHORTEST` of the grid's; where these fail too, the branch has ended at a dead point. Then the
 crank goes from the start backwards, to the other end of its range. So a full turn takes as many steps as it has
 positions, and a rocker not more.
@@ -245,7 +245,7 @@ def record(layout: Layout, write: Written) -> March:
     turns_back = ca.logic_and(ended, phase == FORWARDS)
     begins = phase == BEGIN
     found = ca.logic_and(ok, assembling)
-    no_more = ca.logic_and(another, s["guess"] + 1 >= guesses)
+    no_more = ca.logic_and(another, s["guess"] + 1 >= guesses * len(blocks[1].blocks))
     finished = ca.logic_or(ca.logic_and(ok, closed >= count), ca.logic_and(ended, backwards))
     done = ca.logic_or(ca.logic_or(no_more, finished), phase == DONE)
     after["phase"] = ca.if_else(
@@ -272,7 +272,8 @@ def record(layout: Layout, write: Written) -> March:
     angles = start + s["ratio"] * (h * (x + way))
     for k, place in enumerate(mechanism.q_places):
         ahead[place] = angles[k]
-    guess = _guess(model, mechanism, s["q_guess"], after["guess"], p)
+    guess = _guess(layout, s["q_guess"], after["guess"], p)
+    guess = ca.if_else(another, _with_closed_groups(layout, at, q, guess, s["branch"]), guess)
     for k, place in enumerate(mechanism.q_places):
         guess[place] = start[k]
     fresh_guess = ca.logic_or(begins, another)
@@ -295,14 +296,34 @@ def _only(condition: Matrix, x: Matrix) -> Matrix:
     return ca.if_else(condition, x, 0)
 
 
-def _guess(model: Model, mechanism: DrivenMechanism, q: Matrix, number: Matrix, p: Sequence[Matrix]) -> Matrix:
+def _guess(layout: Layout, q: Matrix, number: Matrix, p: Sequence[Matrix]) -> Matrix:
     """Guess 0 is as given; the next ones are spread evenly over turns, and lengths of the size of the mechanism."""
     import casadi as ca
 
+    mechanism = layout.mechanism
     n = len(mechanism.rest)
-    move = ca.SX(model.nv, 1)
+    move = ca.SX(mechanism.model.nv, 1)
     move[mechanism.rest] = (additive(number, n) - (number > 0) * 0.5) * (2 * np.pi) * mechanism.scale
     return mechanism.plus(q, move, *p)
+
+
+def _with_closed_groups(layout: Layout, at: Position, q: Matrix, guess: Matrix, branch: Matrix) -> Matrix:
+    """The guess, with the coordinates of the first Assur groups as in q as far as these are closed as wanted."""
+    import casadi as ca
+
+    mechanism = layout.mechanism
+    place = {link.v.start + k: link for link in mechanism.model.tree.links for k in range(link.kind.nv)}
+    found, closed = ca.SX(guess), ca.SX(1)
+    for rows, columns in layout.blocks[1].blocks:
+        here = ca.norm_inf(at.phi[rows, 0]) < CLOSED
+        for k, (_, own) in enumerate(layout.blocks[0].blocks):
+            if set(own) <= set(columns):
+                here = ca.logic_and(here, at.signs[k] * branch[k] >= 0)
+        closed = ca.logic_and(closed, here)
+        for column in columns:
+            link = place[mechanism.rest[column]]
+            found[link.q] = ca.if_else(closed, q[link.q], guess[link.q])
+    return found
 
 
 def additive(number: Matrix, n: int) -> Matrix:

@@ -76,7 +76,7 @@ class LinkageSearch:
 def search_linkages(
     family: LinkageFamily, bounds: Any, count: int, *, curve: ArrayLike, fit: str = "similar", best: int = 100,
     positions: int = 200, speed: float = 1.0, accept: Callable[[KinetostaticSweep], np.ndarray] | None = None,
-    gradient: bool = False, q: ArrayLike | None = None, guesses: int = 4, seed: int = 0, threads: int | None = None,
+    gradient: bool = False, q: ArrayLike | None = None, guesses: int = 10, seed: int = 0, threads: int | None = None,
     device: str | None = None, progress: Callable[[int], None] | None = None,
 ) -> LinkageSearch:  # fmt: skip
     """Sweep `count` linkages that fill a box of designs evenly, and keep those whose curve is nearest to a given one.
@@ -178,7 +178,7 @@ class RefinedLinkages:
 
 def refine_linkages(
     family: LinkageFamily, designs: ArrayLike, *, curve: ArrayLike, fit: str = "similar", bounds: Any = None,
-    positions: int = 200, steps: int = 60, tolerance: float = 1e-10, q: ArrayLike | None = None, guesses: int = 4,
+    positions: int = 200, steps: int = 60, tolerance: float = 1e-10, q: ArrayLike | None = None, guesses: int = 10,
     threads: int | None = None, device: str | None = None,
 ) -> RefinedLinkages:  # fmt: skip
     """Improve linkages by least squares on the distances from a curve at all positions, with exact derivatives.
