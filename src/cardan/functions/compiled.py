@@ -21,6 +21,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape
 from cardan.functions.derivatives import Derivatives, Names, by_of, given
 from cardan.functions.equations import SOLVED, equations
+from cardan.machines.cuda.place import place_of
 from cardan.machines.ufunc.bound import batch_of, bind
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import KernelSlot
@@ -99,11 +100,17 @@ class CompiledFunction:
             for name, count in zip(self.by.names, counts, strict=True)
         }
 
-    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+    def __call__(
+        self, *args: Any, out: Any = None, threads: int | None = None, device: str | None = None
+    ) -> Any:  # fmt: skip
         """Evaluate at arrays with any batch axes ahead; with `by`, `cd.Derivatives`.
 
         `out` is an array for the result, several for several results.
+
+        `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
         """
+        if device is not None:
+            threads = place_of(self.name, device, threads)
         if not self._seen:
             self._look(args)
         found = self.kernel(*args, out=None if self.by else out, threads=threads)

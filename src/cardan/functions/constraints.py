@@ -21,6 +21,7 @@ from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.derivatives import Derivatives, Names, given, with_derivatives
 from cardan.functions.kinematics import body_poses
+from cardan.machines.cuda.place import place_of
 from cardan.model.force import BodyPose
 from cardan.model.html import html_table
 from cardan.model.memory import KernelSlot
@@ -42,7 +43,14 @@ _REACTIONS: KernelSlot[str | Formulation] = KernelSlot("reactions, by formulatio
 
 
 def constraint_residual(
-    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, by: Names = None, chart: str = "tangent", out: Any = None
+    model: Model,
+    q: ArrayLike,
+    *,
+    t: ArrayLike = 0.0,
+    by: Names = None,
+    chart: str = "tangent",
+    out: Any = None,
+    device: str | None = None,
 ) -> Any:
     """Residual `phi` (..., nl) of the constraint rows `model.rows`, in the unit of each; zero where they hold.
 
@@ -50,14 +58,26 @@ def constraint_residual(
     `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     Rows on rates only have none: they are zero here. Row by row, its rate along `v` is that of `constraint_jacobian`.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("constraint_residual", device)
     if by is not None:
-        return _rows_by("constraint_residual", model, 0, q, t, by, chart, out)
-    return given("constraint_residual", out, constraint_kernels(model)[0](q, *time_argument(model, t))[0])
+        return _rows_by("constraint_residual", model, 0, q, t, by, chart, out, threads)
+    return given(
+        "constraint_residual", out, constraint_kernels(model)[0](q, *time_argument(model, t), threads=threads)[0]
+    )
 
 
 def constraint_jacobian(
-    model: Model, q: ArrayLike, *, t: ArrayLike = 0.0, by: Names = None, chart: str = "tangent", out: Any = None
+    model: Model,
+    q: ArrayLike,
+    *,
+    t: ArrayLike = 0.0,
+    by: Names = None,
+    chart: str = "tangent",
+    out: Any = None,
+    device: str | None = None,
 ) -> Any:
     """Rows `J` (..., nl, nv) of the constraints `J v = beta` in the tree's rates, one for each of `model.rows`.
 
@@ -65,13 +85,20 @@ def constraint_jacobian(
     `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     At a consistent configuration `J` is the derivative of `constraint_residual` along the rates, row by row.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("constraint_jacobian", device)
     if by is not None:
-        return _rows_by("constraint_jacobian", model, 1, q, t, by, chart, out)
-    return given("constraint_jacobian", out, constraint_kernels(model)[1](q, *time_argument(model, t))[0])
+        return _rows_by("constraint_jacobian", model, 1, q, t, by, chart, out, threads)
+    return given(
+        "constraint_jacobian", out, constraint_kernels(model)[1](q, *time_argument(model, t), threads=threads)[0]
+    )
 
 
-def _rows_by(owner: str, model: Model, part: int, q: Any, t: Any, by: Any, chart: Any, out: Any) -> Derivatives:
+def _rows_by(
+    owner: str, model: Model, part: int, q: Any, t: Any, by: Any, chart: Any, out: Any, threads: Any
+) -> Derivatives:  # fmt: skip
     """One part of the constraints' state, `phi` or `J`, with its derivatives."""
     whole = constraint_state(model)
     one = Quantity(
@@ -80,13 +107,15 @@ def _rows_by(owner: str, model: Model, part: int, q: Any, t: Any, by: Any, chart
         whole.outputs[part : part + 1],
         write=lambda model, x: whole.graph(model, x)[part : part + 1],
     )
-    return with_derivatives(owner, model, by, chart, one, SPATIAL, (q, *time_argument(model, t)), out=out)
+    return with_derivatives(
+        owner, model, by, chart, one, SPATIAL, (q, *time_argument(model, t)), out=out, threads=threads
+    )
 
 
 def reactions(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: ArrayLike | None = None,
     t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent",
-    out: Any = None, **removed: Unpack[Removed],
+    out: Any = None, device: str | None = None, **removed: Unpack[Removed],
 ) -> Any:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint, tree joint or cut, exerts on its child at a consistent state.
 
@@ -98,7 +127,10 @@ def reactions(
     `undetermined_reactions` tells which they are. Where q leaves loops open (`cd.constraint_residual`) the answer is
     that of the same equations there; the first call warns of a wide gap. In `points` it is the part in the plane
     (`in_plane`); where the plane's equations leave it open and those of space do not, it is that of `spatial`.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("reactions", device)
     if removed:
         raise no_such_argument("reactions", removed)
     tau = np.zeros(model.nv) if tau is None else tau
@@ -108,7 +140,7 @@ def reactions(
         return with_derivatives(
             "reactions", model, by, chart, written_reactions(model, found, ()), found,
             (q, v, tau, wrenches, *time_argument(model, t)), make=lambda wanted: reaction_kernel(model, found, wanted),
-            out=out,
+            out=out, threads=threads,
         )  # fmt: skip
     kernel = model.memory.get((_REACTIONS, formulation))
     if kernel is None:
@@ -117,13 +149,13 @@ def reactions(
         watch(model, reaction_formulation(model, found), kernel, q, t)
         if not found.added:
             model.memory[_REACTIONS, formulation] = kernel
-    return kernel(q, v, tau, wrenches, *time_argument(model, t), out=out)
+    return kernel(q, v, tau, wrenches, *time_argument(model, t), out=out, threads=threads)
 
 
 def multipliers(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0,
     formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent", out: Any = None,
-    **removed: Unpack[Removed],
+    device: str | None = None, **removed: Unpack[Removed],
 ) -> Any:  # fmt: skip
     """Multipliers `lam` (..., nl) of a formulation's constraint rows: `M vdot + J^T lam = f`.
 
@@ -132,7 +164,10 @@ def multipliers(
 
     Rows, with the unit of each multiplier, are those of `cd.equations(model, formulation=...).rows`, for the tree's
     coordinates `model.rows`. A row that depends on others and is left out has zero.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("multipliers", device)
     if removed:
         raise no_such_argument("multipliers", removed)
     tau = np.zeros(model.nv) if tau is None else tau
@@ -141,10 +176,10 @@ def multipliers(
         return with_derivatives(
             "multipliers", model, by, chart, written_multipliers(model, found, ()), found,
             (q, v, tau, *time_argument(model, t)), make=lambda wanted: multiplier_kernel(model, found, wanted),
-            out=out,
+            out=out, threads=threads,
         )  # fmt: skip
     kernel = multiplier_kernel(model, formulation_of(model, formulation))
-    return kernel(q, v, tau, *time_argument(model, t), out=out)
+    return kernel(q, v, tau, *time_argument(model, t), out=out, threads=threads)
 
 
 def undetermined_reactions(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) -> np.ndarray:

@@ -19,6 +19,7 @@ from cardan.formulation.quantity import Quantity
 from cardan.functions.derivatives import checked_names, names_of
 from cardan.functions.equations import SOLVED, equations
 from cardan.functions.looped import is_looped_tree, warn_of_compiling
+from cardan.machines.cuda.place import place_of
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.values import array
@@ -39,13 +40,16 @@ Product = Callable[[Quantity, tuple[str, ...], Model], Quantity]
 
 
 def jvp(
-    model: Model, name: str, at: Arrays, along: Arrays, *, formulation: str | Formulation = "spatial"
-) -> tuple[NDArray[Any], NDArray[Any]]:
+    model: Model, name: str, at: Arrays, along: Arrays, *, formulation: str | Formulation = "spatial",
+    device: str | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]:  # fmt: skip
     """Value of a quantity at `at`, and its rate when its arguments move with the rates `along`; both (..., shape).
 
         a, adot = cd.jvp(model, "forward_dynamics", {"q": q, "v": v, "tau": tau}, {"q": v, "v": a})
 
     Along "q" goes a rate (..., nv), along "parameters" one of the free parameters.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
     owner = f"jvp of {name!r}"
     if not isinstance(along, Mapping):
@@ -54,23 +58,26 @@ def jvp(
     kernel, quantity = _kernel(owner, model, name, formulation, pushed, names)
     rates = [_numbers(owner, f"the rate of {key}", x) for key, x in along.items()]
     arguments = [*_arguments(owner, model, quantity, at), *rates]
-    value, rate = kernel(*arguments)
+    value, rate = kernel(*arguments, threads=None if device is None else place_of(owner, device))
     return value, rate
 
 
 def vjp(
     model: Model, name: str, at: Arrays, weights: ArrayLike, *, by: Sequence[str] = ("q", "v"),
-    formulation: str | Formulation = "spatial",
+    formulation: str | Formulation = "spatial", device: str | None = None,
 ) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:  # fmt: skip
     """Value of a quantity at `at`, and the gradients of `sum(weights * value)` by each name, from one reverse sweep.
 
         a, gradient = cd.vjp(model, "forward_dynamics", {"q": q, "v": v, "tau": tau}, w, by=("q", "v", "tau"))
 
     `weights` has the shape of the value; `gradient["q"]` is (..., nv), along the tangent.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
     owner, names = f"vjp of {name!r}", names_of(by)
     kernel, quantity = _kernel(owner, model, name, formulation, pulled, names)
-    value, *gradients = kernel(*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights))
+    arguments = [*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights)]
+    value, *gradients = kernel(*arguments, threads=None if device is None else place_of(owner, device))
     shaped = (
         g.reshape((*g.shape[:-1], model.nb, 6)) if key == "wrenches" else g
         for key, g in zip(names, gradients, strict=True)
@@ -80,15 +87,18 @@ def vjp(
 
 def weighted_hessian(
     model: Model, name: str, at: Arrays, weights: ArrayLike, *, by: Sequence[str] = ("q", "v"),
-    formulation: str | Formulation = "spatial",
+    formulation: str | Formulation = "spatial", device: str | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """Second derivatives (..., n, n) of `sum(weights * value)`, symmetric; `by` says rows and columns, in this order.
 
     By "q" they are those of the value at `cd.plus(model, q, delta)` by `delta` (nv,) at zero: what DDP and SQP need.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
     owner, names = f"weighted_hessian of {name!r}", names_of(by)
     kernel, quantity = _kernel(owner, model, name, formulation, curved, names)
-    return kernel(*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights))
+    arguments = [*_arguments(owner, model, quantity, at), _numbers(owner, "weights", weights)]
+    return kernel(*arguments, threads=None if device is None else place_of(owner, device))
 
 
 def _kernel(
@@ -146,10 +156,10 @@ class _FromJacobians:
         self.own = whole.outputs[0][1](model)
         self.shapes = [whole.input_shape(model, name) for name in whole.inputs]
 
-    def __call__(self, *args: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    def __call__(self, *args: NDArray[Any], threads: Any = None) -> tuple[NDArray[Any], ...]:
         """The value, then its rate along the last arguments, or its gradients with the last one as weights."""
         n = len(self.names) if self.pushes else 1
-        value, every = self.by(*args[:-n])
+        value, every = self.by(*args[:-n], threads=threads)
         batch = value.shape[: value.ndim - len(self.own)]
         J = [every[name].reshape(*batch, prod(self.own), -1) for name in self.names]
         last = [

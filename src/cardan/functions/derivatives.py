@@ -143,7 +143,7 @@ def tree_derivatives(
         known, put_together = BY_NAME.get(name, (frozenset(), None))
         if put_together is not None and known >= set(names_of(by)):
             require_shapes(name, model, **dict(zip(tree_quantity(found, name).inputs, args, strict=True)))
-            value, every = put_together(model, names_of(by), *args)
+            value, every = put_together(model, names_of(by), *args, threads=threads)
             own = tree_quantity(found, name).outputs[0][1](model)
             batch = value.shape[: value.ndim - len(own)]
             every = {key: D.reshape(*batch, *core(own), D.shape[-1]) for key, D in every.items()}

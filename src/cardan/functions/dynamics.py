@@ -26,6 +26,7 @@ from cardan.functions.derivatives import (
     tree_derivatives,
     with_derivatives,
 )
+from cardan.machines.cuda.place import place_of
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.structure.formulation import formulation_of
@@ -45,7 +46,7 @@ _JOINT_WRENCHES: KernelSlot[str] = KernelSlot("joint wrenches of a tree with for
 def forward_dynamics(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: ArrayLike | None = None,
     t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent",
-    out: Any = None, threads: int | None = None, **removed: Unpack[Removed],
+    out: Any = None, threads: int | None = None, device: str | None = None, **removed: Unpack[Removed],
 ) -> Any:  # fmt: skip
     """Accelerations `a` (..., nv) under joint forces `tau` (none by default), wrenches and the model's force elements.
 
@@ -57,7 +58,11 @@ def forward_dynamics(
     formulation's first call warns of a wide one; later calls do not look, for speed. `formulation` is "spatial",
     "newton_euler", "absolute", "absolute_body" (angular rates in body axes), "relative", "points" (particles)
     or one of your own; `t` is time, s.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("forward_dynamics", device, threads)
     if removed:
         raise no_such_argument("forward_dynamics", removed)
     if tau is None:
@@ -71,7 +76,7 @@ def forward_dynamics(
     found, loads = formulation_of(model, formulation), () if wrenches is None else (wrenches,)
     if not model.is_plain and looped.is_looped_tree(model, found):
         warn_of_tree(model, found)
-        return given("forward_dynamics", out, looped.forward_dynamics(model, q, v, tau, wrenches, t))
+        return given("forward_dynamics", out, looped.forward_dynamics(model, q, v, tau, wrenches, t, threads))
     if not (model.is_plain and found.in_tree and found.has_recursions):
         from cardan.structure.condition import watch
         from cardan.structure.dynamics import (
@@ -85,7 +90,7 @@ def forward_dynamics(
         return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)
     warn_of_tree(model, found)
     if found.solves_mass_matrix and is_large(model):
-        return given("forward_dynamics", out, looped.solve_forward(model, q, v, tau, wrenches, found))
+        return given("forward_dynamics", out, looped.solve_forward(model, q, v, tau, wrenches, found, threads))
     if wrenches is None:
         kernel = _FORWARD.find(model, formulation, lambda: tree_kernel(model, "forward_dynamics", found))
         return kernel(q, v, tau, out=out, threads=threads)
@@ -138,7 +143,7 @@ def _forward_by(
         from cardan.functions.looped_derivatives import forward_dynamics as put_together
 
         load = loads[0] if loads else None
-        result = put_together(model, names_of(by), q, v, tau, load, t)
+        result = put_together(model, names_of(by), q, v, tau, load, t, threads)
         return _with_wrench_axes(model, "forward_dynamics", by, result, out)
     if model.is_plain and found.in_tree and found.has_recursions:
         quantity = tree_quantity(found, f"forward_dynamics{'_loaded' if loaded else ''}")
@@ -157,7 +162,8 @@ def _forward_by(
 def inverse_dynamics(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, driven: Sequence[str] | None = None,
     wrenches: ArrayLike | None = None, t: ArrayLike = 0.0, formulation: str | Formulation = "spatial",
-    by: Names = None, chart: str = "tangent", out: Any = None, threads: int | None = None, **removed: Unpack[Removed],
+    by: Names = None, chart: str = "tangent", out: Any = None, threads: int | None = None,
+    device: str | None = None, **removed: Unpack[Removed],
 ) -> Any:  # fmt: skip
     """Joint forces `tau` (..., nv) that give accelerations `a`: for a tree `tau = M a + bias_force`.
 
@@ -168,7 +174,11 @@ def inverse_dynamics(
     is an error; if there are more drives than freedoms the smallest forces are returned (see `cd.actuation`), and with
     fewer there are no derivatives. The model's force elements act too. Every `formulation` answers from its own
     equations.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("inverse_dynamics", device, threads)
     if removed:
         raise no_such_argument("inverse_dynamics", removed)
     if by is not None:
@@ -186,7 +196,7 @@ def inverse_dynamics(
     if model.has_rows:
         driven = _driven(model, driven)
     if driven is None and looped.is_looped_tree(model, found):
-        return given("inverse_dynamics", out, looped.inverse_dynamics(model, q, v, a, wrenches, t))
+        return given("inverse_dynamics", out, looped.inverse_dynamics(model, q, v, a, wrenches, t, threads))
     from cardan.functions.constraints import drive_forces
     from cardan.structure.dynamics import inverse_kernel
 
@@ -223,7 +233,7 @@ def _inverse_by(
     if _is_put_together(model, found, by, chart, {"q", "v", "a", "wrenches"}):
         from cardan.functions.looped_derivatives import inverse_dynamics as put_together
 
-        result = put_together(model, names_of(by), q, v, a, wrenches, t)
+        result = put_together(model, names_of(by), q, v, a, wrenches, t, threads)
         return _with_wrench_axes(model, "inverse_dynamics", by, result, out)
     if found.has_recursions and model.is_plain:
         quantity = tree_quantity(found, f"inverse_dynamics{'_loaded' if loaded else ''}")
@@ -240,7 +250,7 @@ def _inverse_by(
 
 def mass_matrix(
     model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent", out: Any = None, threads: int | None = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None, device: str | None = None,
 ) -> Any:  # fmt: skip
     """Joint-space inertia `M` (..., nv, nv) of the tree, symmetric positive definite.
 
@@ -248,7 +258,11 @@ def mass_matrix(
     by the nq numbers in q; `chart="independent"`: along the constraints.
 
     With loops it is still the tree's: the constraints are not in it.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("mass_matrix", device, threads)
     if by is not None:
         return tree_derivatives("mass_matrix", model, by, chart, formulation, (q,), out=out, threads=threads)
     return tree_kernel(model, "mass_matrix", formulation)(q, out=out, threads=threads)
@@ -256,25 +270,31 @@ def mass_matrix(
 
 def inverse_mass_matrix(
     model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent", out: Any = None, threads: int | None = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None, device: str | None = None,
 ) -> Any:  # fmt: skip
     """Inverse of the tree's mass matrix (..., nv, nv); with loops it is still the tree's.
 
     With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
     by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("inverse_mass_matrix", device, threads)
     if by is not None:
         return tree_derivatives("inverse_mass_matrix", model, by, chart, formulation, (q,), out=out, threads=threads)
     if is_large(model):
         return given(
-            "inverse_mass_matrix", out, looped.inverse_mass_matrix(model, q, formulation_of(model, formulation))
+            "inverse_mass_matrix",
+            out,
+            looped.inverse_mass_matrix(model, q, formulation_of(model, formulation), threads),
         )
     return tree_kernel(model, "inverse_mass_matrix", formulation)(q, out=out, threads=threads)
 
 
 def bias_force(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial",
-    by: Names = None, chart: str = "tangent", out: Any = None, threads: int | None = None,
+    by: Names = None, chart: str = "tangent", out: Any = None, threads: int | None = None, device: str | None = None,
 ) -> Any:  # fmt: skip
     """Velocity and gravity terms (..., nv) of the tree: the joint forces at zero acceleration, FX(B3)'s `C`.
 
@@ -282,7 +302,11 @@ def bias_force(
     `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     Loops, couplings and force elements are not in it; `inverse_dynamics` has them.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("bias_force", device, threads)
     if by is not None:
         return tree_derivatives("bias_force", model, by, chart, formulation, (q, v), out=out, threads=threads)
     return tree_kernel(model, "bias_force", formulation)(q, v, out=out, threads=threads)
@@ -290,13 +314,17 @@ def bias_force(
 
 def gravity_force(
     model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent", out: Any = None, threads: int | None = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None, device: str | None = None,
 ) -> Any:  # fmt: skip
     """Joint forces (..., nv) that hold the tree at rest against gravity; loops and force elements are not in them.
 
     With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
     by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("gravity_force", device, threads)
     if by is not None:
         return tree_derivatives("gravity_force", model, by, chart, formulation, (q,), out=out, threads=threads)
     return tree_kernel(model, "gravity_force", formulation)(q, out=out, threads=threads)
@@ -311,12 +339,17 @@ def coriolis_matrix(
     chart: str = "tangent",
     out: Any = None,
     threads: int | None = None,
+    device: str | None = None,
 ) -> Any:
     """Matrix `C` (..., nv, nv) of the tree: `C v = bias_force - gravity_force` and `Mdot - 2 C` is skew-symmetric.
 
     With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
     `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("coriolis_matrix", device, threads)
     if by is not None:
         return tree_derivatives("coriolis_matrix", model, by, chart, "spatial", (q, v), out=out, threads=threads)
     return tree_kernel(model, "coriolis_matrix")(q, v, out=out, threads=threads)
@@ -325,6 +358,7 @@ def coriolis_matrix(
 def joint_wrenches(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, wrenches: ArrayLike | None = None, t: ArrayLike = 0.0,
     formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent", out: Any = None,
+    device: str | None = None,
 ) -> Any:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint exerts on its child, at the joint frame on the child.
 
@@ -334,7 +368,10 @@ def joint_wrenches(
     It is (moment, force), N m and N, in the joint's axes (z along its axis), and includes the drive: along the joint's
     freedoms it is `tau`, with what the joint's force elements and couplings give. Force elements between bodies act, at
     time `t`, s. For mechanisms with loops or constraints see `cd.reactions`.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("joint_wrenches", device)
     if wrenches is None:
         wrenches = np.zeros((model.nb, 6), _kind(q))
     model.require_tree("joint_wrenches")
@@ -344,12 +381,12 @@ def joint_wrenches(
         found = formulation_of(model, formulation)
         whole = written(model, tree_quantity(found, "joint_wrenches"))
         args = (q, v, a, wrenches, *time_argument(model, t))
-        return with_derivatives("joint_wrenches", model, by, chart, whole, found, args, out=out)
+        return with_derivatives("joint_wrenches", model, by, chart, whole, found, args, out=out, threads=threads)
     if model.forces:
         kernel = _joint_wrench_kernel(model, formulation_of(model, formulation))
-        return given("joint_wrenches", out, kernel(q, v, a, wrenches, *time_argument(model, t)))
+        return given("joint_wrenches", out, kernel(q, v, a, wrenches, *time_argument(model, t), threads=threads))
     apart = model.unmerged
-    rows = tree_kernel(apart, "joint_wrenches", formulation)(q, v, a, wrenches)
+    rows = tree_kernel(apart, "joint_wrenches", formulation)(q, v, a, wrenches, threads=threads)
     return given("joint_wrenches", out, rows[..., np.argsort([link.joint for link in apart.tree.links]), :])
 
 
@@ -364,30 +401,40 @@ def _joint_wrench_kernel(model: Model, formulation: Formulation) -> Any:
     return _JOINT_WRENCHES.find(model, formulation.key, make)
 
 
-def plus(model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None) -> Any:
+def plus(
+    model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None,
+    device: str | None = None,
+) -> Any:  # fmt: skip
     """Configuration (..., nq) after moving from `q` with constant `v` for one second; quaternions stay unit.
 
     With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
     `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     Derivatives have nq rows, those of the numbers in the configuration.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("plus", device)
     if by is not None:
-        return tree_derivatives("plus", model, by, chart, "spatial", (q, v), out=out)
-    return tree_kernel(model, "plus")(q, v, out=out)
+        return tree_derivatives("plus", model, by, chart, "spatial", (q, v), out=out, threads=threads)
+    return tree_kernel(model, "plus")(q, v, out=out, threads=threads)
 
 
 def rates(
-    model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None
-) -> Any:
+    model: Model, q: ArrayLike, v: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None,
+    device: str | None = None,
+) -> Any:  # fmt: skip
     """Time derivative `qdot = N(q) v` (..., nq).
 
     With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
     `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("rates", device)
     if by is not None:
-        return tree_derivatives("rates", model, by, chart, "spatial", (q, v), out=out)
-    return tree_kernel(model, "rates")(q, v, out=out)
+        return tree_derivatives("rates", model, by, chart, "spatial", (q, v), out=out, threads=threads)
+    return tree_kernel(model, "rates")(q, v, out=out, threads=threads)
 
 
 def _kind(like: Any) -> Any:

@@ -16,6 +16,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL, frame_jacobian, frame_pose_of
 from cardan.functions import looped
 from cardan.functions.derivatives import Names, chosen, given, is_looped, names_of, tree_derivatives, with_derivatives
+from cardan.machines.cuda.place import place_of
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
@@ -29,13 +30,17 @@ _JACOBIANS: KernelSlot[str] = KernelSlot("Jacobians, by frame")
 
 def body_poses(
     model: Model, q: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent", out: Any = None, threads: int | None = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None, device: str | None = None,
 ) -> Any:  # fmt: skip
     """Pose of every body in ground axes: homogeneous matrices (..., nb, 4, 4), lengths in m.
 
     With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
     by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("body_poses", device, threads)
     if by is not None:
         shaped = lambda shape: (shape[0], 4, 4)
         return tree_derivatives(
@@ -47,13 +52,17 @@ def body_poses(
 
 def body_twists(
     model: Model, q: ArrayLike, v: ArrayLike, *, formulation: str | Formulation = "spatial", by: Names = None,
-    chart: str = "tangent", out: Any = None, threads: int | None = None,
+    chart: str = "tangent", out: Any = None, threads: int | None = None, device: str | None = None,
 ) -> Any:  # fmt: skip
     """Twist of every body (..., nb, 6), rad/s and m/s.
 
     With `by` ("q", "v", "parameters"): partial derivatives too, by q along the tangent (nv columns);
     `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("body_twists", device, threads)
     if by is not None:
         return tree_derivatives("body_twists", model, by, chart, formulation, (q, v), out=out, threads=threads)
     return tree_kernel(model, "body_twists", formulation)(q, v, out=out, threads=threads)
@@ -61,41 +70,57 @@ def body_twists(
 
 def body_accelerations(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, by: Names = None, chart: str = "tangent",
-    out: Any = None, threads: int | None = None,
+    out: Any = None, threads: int | None = None, device: str | None = None,
 ) -> Any:  # fmt: skip
     """Spatial acceleration of every body (..., nb, 6), rad/s^2 and m/s^2: the rate of change of its twist.
 
     With `by` ("q", "v", "a", "parameters"): partial derivatives too, by q along the tangent (nv columns);
     `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    if device is not None:
+        threads = place_of("body_accelerations", device, threads)
     if by is not None:
         return tree_derivatives("body_accelerations", model, by, chart, "spatial", (q, v, a), out=out, threads=threads)
     return tree_kernel(model, "body_accelerations")(q, v, a, out=out, threads=threads)
 
 
 def frame_pose(
-    model: Model, q: ArrayLike, frame: str, *, by: Names = None, chart: str = "tangent", out: Any = None
+    model: Model,
+    q: ArrayLike,
+    frame: str,
+    *,
+    by: Names = None,
+    chart: str = "tangent",
+    out: Any = None,
+    device: str | None = None,
 ) -> Any:
     """Pose (..., 4, 4) of a body or named frame in ground axes.
 
     With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
     by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("frame_pose", device)
     _require_order("frame_pose", q)
     if by is not None:
         model.placement(frame)  # an unknown name is refused before anything is compiled
         if is_looped(model, SPATIAL, by, chart) and names_of(by) == ("q",):
             from cardan.functions.looped_derivatives import frame_pose as put_together  # which small models do without
 
-            value, found = put_together(model, ("q",), array("frame_pose", "q", q, model.nq), frame)
+            value, found = put_together(model, ("q",), array("frame_pose", "q", q, model.nq), frame, threads)
             return chosen("frame_pose", by, value, found, out)
         quantity = replace(frame_pose_of(frame), name=f"frame_pose {_where(model, frame)}")
         shaped = lambda shape: (4, 4)
-        return with_derivatives("frame_pose", model, by, chart, quantity, SPATIAL, (q,), core=shaped, out=out)
-    return given("frame_pose", out, _pose_of(model, q, frame))
+        return with_derivatives(
+            "frame_pose", model, by, chart, quantity, SPATIAL, (q,), core=shaped, out=out, threads=threads
+        )
+    return given("frame_pose", out, _pose_of(model, q, frame, device))
 
 
-def _pose_of(model: Model, q: ArrayLike, frame: str) -> np.ndarray:
+def _pose_of(model: Model, q: ArrayLike, frame: str, device: str | None = None) -> np.ndarray:
     """Pose (..., 4, 4) of a body or named frame."""
     if frame == "ground":
         return _fixed(model, q, np.eye(4))
@@ -104,8 +129,8 @@ def _pose_of(model: Model, q: ArrayLike, frame: str) -> np.ndarray:
         at = found.at.matrix
         if found.body < 0:
             return _fixed(model, q, at)
-        return body_poses(model, q)[..., found.body, :, :] @ at
-    return body_poses(model, q)[..., model.body_index(frame), :, :]
+        return body_poses(model, q, device=device)[..., found.body, :, :] @ at
+    return body_poses(model, q, device=device)[..., model.body_index(frame), :, :]
 
 
 def _fixed(model: Model, q: ArrayLike, pose: np.ndarray) -> np.ndarray:
@@ -115,7 +140,7 @@ def _fixed(model: Model, q: ArrayLike, pose: np.ndarray) -> np.ndarray:
 
 def jacobian(
     model: Model, q: ArrayLike, frame: str, *, axes: str = "body", by: Names = None, chart: str = "tangent",
-    out: Any = None,
+    out: Any = None, device: str | None = None,
 ) -> Any:  # fmt: skip
     """Jacobian `J` (..., 6, nv) of a body or named frame: `J v` is its twist.
 
@@ -124,30 +149,41 @@ def jacobian(
 
     `axes="body"`: in the frame's own components; `axes="ground"`: angular velocity, and velocity of the frame's
     origin, in ground components.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("jacobian", device)
     _require_order("jacobian", q)
     if axes not in ("body", "ground"):
         raise InputError(f"jacobian: axes must be 'body' or 'ground', got {axes!r}")
     if by is not None:
         model.placement(frame)
         quantity = replace(frame_jacobian(frame, axes), name=f"jacobian {axes} {_where(model, frame)}")
-        return with_derivatives("jacobian", model, by, chart, quantity, SPATIAL, (q,), out=out)
-    J = looped.jacobian(model, q, frame) if is_large(model) else _jacobian_kernel(model, frame)(q)
+        return with_derivatives("jacobian", model, by, chart, quantity, SPATIAL, (q,), out=out, threads=threads)
+    if is_large(model):
+        J = looped.jacobian(model, q, frame, threads)
+    else:
+        J = _jacobian_kernel(model, frame)(q, threads=threads)
     if axes == "ground":
-        R = _pose_of(model, q, frame)[..., :3, :3]
+        R = _pose_of(model, q, frame, device)[..., :3, :3]
         J = np.concatenate([R @ J[..., :3, :], R @ J[..., 3:, :]], axis=-2)
     return given("jacobian", out, J)
 
 
-def joint_axes(model: Model, q: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None) -> Any:
+def joint_axes(
+    model: Model, q: ArrayLike, *, by: Names = None, chart: str = "tangent", out: Any = None, device: str | None = None
+) -> Any:
     """Twist (..., nv, 6) about the ground's origin, in ground components, due to a unit rate of each coordinate.
 
     With `by` ("q", "parameters"): partial derivatives too, by q along the tangent (nv columns); `chart="coordinates"`:
     by the nq numbers in q; `chart="independent"`: along the constraints.
+
+    `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    threads = None if device is None else place_of("joint_axes", device)
     if by is not None:
-        return tree_derivatives("joint_axes", model, by, chart, "spatial", (q,), out=out)
-    return tree_kernel(model, "joint_axes")(q, out=out)
+        return tree_derivatives("joint_axes", model, by, chart, "spatial", (q,), out=out, threads=threads)
+    return tree_kernel(model, "joint_axes")(q, out=out, threads=threads)
 
 
 def _require_order(function: str, q: Any) -> None:

@@ -51,15 +51,16 @@ def is_looped_tree(model: Model, formulation: Formulation) -> bool:
     return is_large(model) and not model.has_rows and formulation is SPATIAL
 
 
-def element_loads(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
+def element_loads(model: Model, q: Any, v: Any, t: Any, threads: Any = None) -> tuple[Any, Any]:
     """Forces (..., nv) of force elements along the coordinates, and wrenches (..., nb, 6); None if there are none."""
     on, time = {force.kind.on for force in model.forces}, time_argument(model, t)
-    Q = load_kernel(model, "joint")(q, v, *time) if "joint" in on else None
+    Q = load_kernel(model, "joint")(q, v, *time, threads=threads) if "joint" in on else None
     if "bodies" not in on:
         return Q, None
-    poses, twists = tree_kernel(model, "body_poses")(q), tree_kernel(model, "body_twists")(q, v)
+    poses = tree_kernel(model, "body_poses")(q, threads=threads)
+    twists = tree_kernel(model, "body_twists")(q, v, threads=threads)
     bodies = loaded_bodies(model)
-    some = load_kernel(model, "bodies")(poses[..., bodies, :], twists[..., bodies, :], *time)
+    some = load_kernel(model, "bodies")(poses[..., bodies, :], twists[..., bodies, :], *time, threads=threads)
     W = np.zeros((*some.shape[:-2], model.nb, 6), some.dtype)
     W[..., bodies, :] = some
     return Q, W
@@ -84,48 +85,54 @@ def total(*parts: Any) -> Any:
     return sum(given[1:], given[0]) if given else None
 
 
-def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: Any) -> np.ndarray:
+def forward_dynamics(
+    model: Model, q: Any, v: Any, tau: Any, wrenches: Any, t: Any, threads: Any = None
+) -> np.ndarray:  # fmt: skip
     """Accelerations of a large tree with force elements."""
     require_shapes("forward_dynamics", model, q=q, v=v, tau=tau, wrenches=wrenches, t=t)
     Q, W = element_loads(model, q, v, t)
     force, W = total(tau, Q), total(wrenches, W)
     if W is None:
-        return tree_kernel(model, "forward_dynamics")(q, v, force)
-    return tree_kernel(model, "forward_dynamics_loaded")(q, v, force, W)
+        return tree_kernel(model, "forward_dynamics")(q, v, force, threads=threads)
+    return tree_kernel(model, "forward_dynamics_loaded")(q, v, force, W, threads=threads)
 
 
-def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, wrenches: Any, t: Any) -> np.ndarray:
+def inverse_dynamics(
+    model: Model, q: Any, v: Any, a: Any, wrenches: Any, t: Any, threads: Any = None
+) -> np.ndarray:  # fmt: skip
     """Joint forces of a large tree with force elements."""
     require_shapes("inverse_dynamics", model, q=q, v=v, a=a, wrenches=wrenches, t=t)
     Q, W = element_loads(model, q, v, t)
     W = total(wrenches, W)
     loaded = () if W is None else (W,)
-    tau = tree_kernel(model, f"inverse_dynamics{'_loaded' if loaded else ''}")(q, v, a, *loaded)
+    tau = tree_kernel(model, f"inverse_dynamics{'_loaded' if loaded else ''}")(q, v, a, *loaded, threads=threads)
     return tau if Q is None else tau - Q
 
 
-def inverse_mass_matrix(model: Model, q: Any, formulation: Formulation) -> np.ndarray:
+def inverse_mass_matrix(model: Model, q: Any, formulation: Formulation, threads: Any = None) -> np.ndarray:
     """Column k is the acceleration that a unit joint force adds at rest."""
     if formulation.solves_mass_matrix:
-        return np.linalg.inv(tree_kernel(model, "mass_matrix", formulation)(q))
+        return np.linalg.inv(tree_kernel(model, "mass_matrix", formulation)(q, threads=threads))
     forward = tree_kernel(model, "forward_dynamics")
     q = np.asarray(q)
     rest = np.zeros(model.nv, q.dtype)
-    moved = forward(q[..., None, :], rest, np.eye(model.nv, dtype=q.dtype))
-    return np.swapaxes(moved - forward(q, rest, rest)[..., None, :], -1, -2)
+    moved = forward(q[..., None, :], rest, np.eye(model.nv, dtype=q.dtype), threads=threads)
+    return np.swapaxes(moved - forward(q, rest, rest, threads=threads)[..., None, :], -1, -2)
 
 
-def solve_forward(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, formulation: Formulation) -> np.ndarray:
+def solve_forward(
+    model: Model, q: Any, v: Any, tau: Any, wrenches: Any, formulation: Formulation, threads: Any = None
+) -> np.ndarray:  # fmt: skip
     """Accelerations from the mass matrix and the forces that are left over."""
     if wrenches is None:
-        force = tau - tree_kernel(model, "bias_force", formulation)(q, v)
+        force = tau - tree_kernel(model, "bias_force", formulation)(q, v, threads=threads)
     else:
         still = np.zeros(model.nv, np.asarray(q).dtype)
-        force = tau - tree_kernel(model, "inverse_dynamics_loaded", formulation)(q, v, still, wrenches)
-    return np.linalg.solve(tree_kernel(model, "mass_matrix", formulation)(q), force[..., None])[..., 0]
+        force = tau - tree_kernel(model, "inverse_dynamics_loaded", formulation)(q, v, still, wrenches, threads=threads)
+    return np.linalg.solve(tree_kernel(model, "mass_matrix", formulation)(q, threads=threads), force[..., None])[..., 0]
 
 
-def jacobian(model: Model, q: Any, frame: str) -> np.ndarray:
+def jacobian(model: Model, q: Any, frame: str, threads: Any = None) -> np.ndarray:
     """From the axes of the joints on the way to the root, in ground components, to the frame's own."""
     link, at = model.placement(frame)
     on_path = np.zeros(model.nv)
@@ -133,23 +140,23 @@ def jacobian(model: Model, q: Any, frame: str) -> np.ndarray:
     while i != GROUND:
         on_path[model.tree.links[i].v] = 1.0
         i = model.tree.links[i].parent
-    axes = tree_kernel(model, "joint_axes")(q) * on_path[:, None]
-    pose = _link_pose(model, link, q) @ at.matrix
+    axes = tree_kernel(model, "joint_axes")(q, threads=threads) * on_path[:, None]
+    pose = _link_pose(model, link, q, threads) @ at.matrix
     E, r = np.swapaxes(pose[..., :3, :3], -1, -2), pose[..., :3, 3]
     w, v = axes[..., :3], axes[..., 3:] + np.cross(axes[..., :3], r[..., None, :])
     return np.concatenate([E @ np.swapaxes(w, -1, -2), E @ np.swapaxes(v, -1, -2)], axis=-2)
 
 
-def _link_pose(model: Model, link: int, q: Any) -> np.ndarray:
+def _link_pose(model: Model, link: int, q: Any, threads: Any) -> np.ndarray:
     if link == GROUND:
         return np.broadcast_to(np.eye(4), (*np.shape(q)[:-1], 4, 4))
     body = model.tree.body_link.index(link)
-    flat = tree_kernel(model, "body_poses")(q)[..., body, :]
+    flat = tree_kernel(model, "body_poses")(q, threads=threads)[..., body, :]
     return flat.reshape(*flat.shape[:-1], 4, 4) @ np.linalg.inv(model.tree.body_pose[body].matrix)
 
 
-def centroidal_momentum(model: Model, q: Any, v: Any, formulation: Formulation) -> np.ndarray:
+def centroidal_momentum(model: Model, q: Any, v: Any, formulation: Formulation, threads: Any = None) -> np.ndarray:
     """Momentum about the ground's origin, referred to the centre of mass."""
-    h = tree_kernel(model, "momentum", formulation)(q, v)
-    c = tree_kernel(model, "center_of_mass", formulation)(q)
+    h = tree_kernel(model, "momentum", formulation)(q, v, threads=threads)
+    c = tree_kernel(model, "center_of_mass", formulation)(q, threads=threads)
     return np.concatenate([h[..., :3] - np.cross(c, h[..., 3:]), h[..., 3:]], axis=-1)

@@ -30,6 +30,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.functions.derivatives import Derivatives, with_derivatives
 from cardan.functions.dynamics import inverse_dynamics
 from cardan.functions.energy import kinetic_energy, momentum, potential_energy
+from cardan.machines.cuda.place import Place, place_of
 from cardan.model.model import Model
 from cardan.model.values import batch
 from cardan.structure.formulation import formulation_of
@@ -85,6 +86,7 @@ def regressor(
     model: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, of: str = "inverse_dynamics",
     driven: Sequence[str] | None = None, parameters: Sequence[str] | None = None, wrenches: ArrayLike | None = None,
     t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", threads: int | None = None,
+    device: str | None = None,
 ) -> Regressor:  # fmt: skip
     """The matrix `W` (..., rows, parameters) with `value = W theta + rest`: the dynamics are linear in `theta`.
 
@@ -103,12 +105,15 @@ def regressor(
         t: time (...), s.
         formulation: whose equations are differentiated.
         threads: number of threads.
+        device: "gpu" to compute on the GPU (docs/gpu.md).
 
     Returns:
         A `cd.Regressor`. Parameters are, for each body, `mass` (kg), `mx, my, mz` (mass times centre of mass, kg m),
         `Ixx, Iyy, Izz, Ixy, Ixz, Iyz` (inertia about the body's origin, kg m^2), in the body's axes.
 
     """
+    if device is not None:
+        threads = place_of("regressor", device, threads)
     standard = standard_parameters("regressor", model, parameters)
     if of not in QUANTITIES:
         raise UnknownNameError(f"regressor: there is no regressor of {of!r}{nearest(str(of), QUANTITIES)}")
@@ -178,12 +183,17 @@ def _inverse_dynamics(model: Model, s: Any, formulation: Formulation, threads: i
     )
 
 
+def _device(threads: Any) -> Any:
+    """The card among what `threads` may be, for functions without threads."""
+    return threads if isinstance(threads, Place) else None
+
+
 def _kinetic_energy(model: Model, s: Any, formulation: Formulation, threads: int | None) -> Derivatives:
-    return kinetic_energy(model, s["q"], s["v"], formulation=formulation, by="parameters")
+    return kinetic_energy(model, s["q"], s["v"], formulation=formulation, by="parameters", device=_device(threads))
 
 
 def _potential_energy(model: Model, s: Any, formulation: Formulation, threads: int | None) -> Derivatives:
-    return potential_energy(model, s["q"], by="parameters")
+    return potential_energy(model, s["q"], by="parameters", device=_device(threads))
 
 
 def _energy(model: Model, s: Any, formulation: Formulation, threads: int | None) -> Derivatives:
@@ -192,7 +202,7 @@ def _energy(model: Model, s: Any, formulation: Formulation, threads: int | None)
 
 
 def _momentum(model: Model, s: Any, formulation: Formulation, threads: int | None) -> Derivatives:
-    return momentum(model, s["q"], s["v"], by="parameters")
+    return momentum(model, s["q"], s["v"], by="parameters", device=_device(threads))
 
 
 QUANTITIES: dict[str, Callable[..., Derivatives]] = {

@@ -24,6 +24,7 @@ import numpy as np
 from cardan.analysis.kinematics.damped_least_squares import size_of
 from cardan.analysis.kinematics.inverse_kinematics import Search, held_rates
 from cardan.errors import InputError, ModelError
+from cardan.machines.cuda.place import place_of
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number, whole
 from cardan.structure.assemble import assemble, constraint_kernels
@@ -175,6 +176,7 @@ class Branches:
 def positions(
     model: Model, joint: str, values: ArrayLike, *, starts: int = 20, limits: bool | Any = True, t: float = 0.0,
     threads: int | None = None,
+    device: str | None = None,
 ) -> list[np.ndarray]:  # fmt: skip
     """All assemblies of a mechanism at given values of a driven coordinate, as far as the starts lead to them.
 
@@ -186,12 +188,15 @@ def positions(
         limits: as in `cd.inverse_kinematics`.
         t: time, s, for prescribed motions.
         threads: number of threads.
+        device: "gpu" to compute on the GPU (docs/gpu.md).
 
     Returns:
         For each value the distinct configurations (k, nq), none where it cannot be assembled.
 
     """
     owner = "positions"
+    if device is not None:
+        threads = place_of(owner, device, threads)
     model.require_one(owner)
     place, _ = _coordinate(owner, model, joint)
     values = np.atleast_1d(batch(owner, "values", values))
@@ -225,6 +230,7 @@ def _coordinate(owner: str, model: Model, joint: str) -> tuple[int, int]:
 def branches(
     model: Model, joint: str, lower: float | None = None, upper: float | None = None, *, output: str | None = None,
     hold: Sequence[str] = (), samples: int = 37, starts: int = 20, t: float = 0.0, threads: int | None = None,
+    device: str | None = None,
 ) -> Branches:  # fmt: skip
     """Follow all branches of a mechanism over a driven coordinate and find where they turn back, rest or cross.
 
@@ -239,9 +245,12 @@ def branches(
         starts: configurations from which assemblies are looked for at each of them.
         t: time, s, for prescribed motions.
         threads: number of threads.
+        device: "gpu" to compute on the GPU (docs/gpu.md).
 
     """
     owner = "branches"
+    if device is not None:
+        threads = place_of(owner, device, threads)
     model.require_one(owner)
     place, rate = _coordinate(owner, model, joint)
     out = None if output is None else _coordinate(owner, model, output)

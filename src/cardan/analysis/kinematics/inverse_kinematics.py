@@ -24,6 +24,7 @@ from cardan.analysis.kinematics.damped_least_squares import (
 )
 from cardan.analysis.kinematics.targets import Aim, Target, read_targets
 from cardan.errors import InputError
+from cardan.machines.cuda.place import place_of
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.joint import Kind
 from cardan.model.memory import RecentSlot, Slot
@@ -119,6 +120,7 @@ def inverse_kinematics(
     model: Model, targets: Mapping[str, ArrayLike] | Target | Sequence[Target], q0: ArrayLike | None = None, *,
     starts: int = 20, limits: bool | Mapping[str, Any] = True, hold: Sequence[str] = (), prefer: str | None = None,
     all: bool = False, tolerance: float = 1e-6, t: float = 0.0, threads: int | None = None,
+    device: str | None = None,
 ) -> InverseKinematics:  # fmt: skip
     """Find coordinates at which frames are where they shall be, with every loop closed.
 
@@ -136,12 +138,15 @@ def inverse_kinematics(
             smaller than 1 m.
         t: time, s, for prescribed motions.
         threads: number of threads.
+        device: "gpu" to compute on the GPU (docs/gpu.md).
 
     Returns:
         The configurations, and for each whether it was reached, how far it got, and which limits hold it back.
 
     """
     owner = "inverse_kinematics"
+    if device is not None:
+        threads = place_of(owner, device, threads)
     aims = read_targets(owner, model, targets)
     starts, t = whole(owner, "starts", starts), number(owner, "t", t, "of seconds")
     tolerance = number(owner, "tolerance", tolerance, above=0.0)

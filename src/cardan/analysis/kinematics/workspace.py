@@ -13,6 +13,7 @@ from cardan.analysis.kinematics.manipulability import free_motions
 from cardan.analysis.kinematics.targets import Target
 from cardan.errors import InputError
 from cardan.functions.kinematics import frame_pose, jacobian
+from cardan.machines.cuda.place import place_of
 from cardan.model.model import Model
 from cardan.model.values import number, one, whole
 from cardan.structure.planarity import find_plane, is_planar
@@ -86,6 +87,7 @@ class Workspace:
 def workspace(
     model: Model, frame: str, *, point: ArrayLike = (0.0, 0.0, 0.0), samples: int = 4000, limits: bool | Any = True,
     boundary: bool = True, cells: int | None = None, t: float = 0.0, threads: int | None = None,
+    device: str | None = None,
 ) -> Workspace:  # fmt: skip
     """Where a point of a frame can be, with loops closed and limits kept.
 
@@ -102,9 +104,12 @@ def workspace(
         cells: cells of the grid along its longest side.
         t: time, s, for prescribed motions.
         threads: number of threads.
+        device: "gpu" to compute on the GPU (docs/gpu.md).
 
     """
     owner = "workspace"
+    if device is not None:
+        threads = place_of(owner, device, threads)
     model.require_one(owner)
     link, _ = model.placement(frame)
     if link < 0:

@@ -215,11 +215,6 @@ class AlphaStepper(BatchStepper):
         values = found if isinstance(found, tuple) else (found,)
         return {name: np.array(value) for name, value in zip(names, values, strict=True)}
 
-    def _restart(self, at_event: np.ndarray) -> None:
-        # the step that ended there may have been too short to determine accelerations
-        for name, new in self._evaluated().items():
-            self.s[name] = np.where(per_system(at_event, new), new, self.s[name])
-
     def _march(self, s: States, end: np.ndarray) -> States:
         return self._run(s, end, self.rho, np.asarray(1.0), self.tau, *self.parameters)
 

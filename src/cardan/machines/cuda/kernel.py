@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import InputError
 from cardan.machines.cuda import driver, ptx
-from cardan.machines.cuda.arrays import View, constant, launches, library_of, view_of
+from cardan.machines.cuda.arrays import Taken, View, give, launch_geometry, take
 from cardan.machines.cuda.entry import SYMBOL, THREADS, print_entry, words_of
 from cardan.machines.host import compiling
 
@@ -52,56 +51,39 @@ class DeviceKernel:
             return print_entry(builder.recorded(), builder.compiled, kind)
 
         what = ("cuda", kind, card.capability, driver.driver_version())
-        return card.load(builder.through_cache(what, text, compile_text), SYMBOL)
+        try:
+            return card.load(builder.through_cache(what, text, compile_text), SYMBOL)
+        except driver.CodeRefusedError:  # code that another build of the driver made
+            return card.load(builder.through_cache(what, text, compile_text, fresh=True), SYMBOL)
 
     def __call__(self, args: Sequence[Any], out: Any = None) -> Any:
         """Evaluate on arrays of a card; the result is an array of the same library on the same card and stream."""
         program = self.builder.program
-        if len(args) != len(program.inputs):
-            names = ", ".join(port.name for port in program.inputs)
-            raise InputError(f"{program.name}: takes {len(program.inputs)} arrays ({names}), got {len(args)}")
-        library = library_of(program.name, [(p.name, a) for p, a in zip(program.inputs, args, strict=True)])
-        dtype, device = library.dtype, library.device
-        stream = library.stream()
-        inputs = []
-        for port, value in zip(program.inputs, args, strict=True):
-            given = library.is_array(value)
-            view = view_of(program.name, port.name, value, stream) if given else constant(value, dtype, device)
-            inputs.append(_checked(program.name, port, view))
-        batch = _batch_of(program.name, program.inputs, inputs)
-        outs = out if isinstance(out, tuple | list) else (out,) * len(program.outputs)
-        if len(outs) != len(program.outputs):
-            raise InputError(f"{program.name}: out has {len(outs)} arrays, the results are {len(program.outputs)}")
-        results, views = [], []
-        for port, place in zip(program.outputs, outs, strict=True):
-            result = library.empty(batch + port.shape, inputs) if place is None else place
-            view = view_of(program.name, f"out for {port.name}", result, stream)
-            if view.shape != batch + port.shape or view.dtype != dtype or view.device != device:
-                raise InputError(
-                    f"{program.name}: out for {port.name} has shape {view.shape}, {view.dtype}, on gpu:{view.device}; "
-                    f"the result has shape {batch + port.shape}, {dtype}, on gpu:{device}"
-                )
-            results.append(result)
-            views.append(view)
-        self._launch(device, dtype, batch, inputs, views, stream)
-        answers = tuple(library.answer(result, place) for result, place in zip(results, outs, strict=True))
+        taken = take(program.name, program.inputs, args, out)
+        results, views = give(taken, program.outputs, out)
+        self._launch(taken, views)
+        answers = tuple(map(taken.library.answer, results) if out is None else results)
         return answers if len(answers) > 1 else answers[0]
 
-    def _launch(
-        self, device: int, dtype: np.dtype[Any], batch: tuple[int, ...], inputs: list[View], outputs: list[View],
-        stream: int,
-    ) -> None:  # fmt: skip
+    def _launch(self, taken: Taken, outputs: list[View]) -> None:
         """Start the kernel for all rows of a batch."""
         program = self.builder.program
-        pairs = [(p, a) for p, a in zip(program.ports, [*inputs, *outputs], strict=True) if p.size]
-        if math.prod(batch) == 0 or not any(p.size for p in program.outputs):
+        pairs = [(p, a) for p, a in zip(program.ports, [*taken.views, *outputs], strict=True) if p.size]
+        geometry = launch_geometry([(len(p.shape), a) for p, a in pairs], taken.batch)
+        if geometry.rows == 0 or not any(p.size for p in program.outputs):
             return
-        function = self.function(device, dtype)
-        for rows, others, ports in launches(batch, [(a, len(p.shape)) for p, a in pairs]):
-            if not any(p.size for p in program.inputs):  # the compiled program has one input that it does not read
-                ports = [(0, (), ()), *ports]
-            block = _block(rows, driver.card(device).multiprocessors)
-            function.launch((-(-rows // block), *others), block, words_of(rows, ports), stream)
+        function, multiprocessors = self.function(taken.device, taken.dtype), driver.card(taken.device).multiprocessors
+        # the compiled program of one without inputs has one that it does not read
+        unread = [] if any(p.size for p in program.inputs) else [(0, (), ())]
+        for offsets, (rows, *others) in geometry.launches:
+            ports = [
+                (view.pointer + offset, batch, core)
+                for (_, view), offset, batch, core in zip(pairs, offsets, geometry.batch, geometry.core, strict=True)
+            ]
+            y, z = (*others, 1, 1)[:2]
+            block = _block(rows * y * z, multiprocessors)
+            function.launch((-(-rows // block), y, z), block, words_of(rows, [*unread, *ports]), taken.stream)
+        taken.launched()
 
     def on_numpy(self, card: int, dtype: np.dtype[Any], arrays: list[np.ndarray], batch: tuple[int, ...]) -> list[Any]:
         """Evaluate NumPy arrays of the compiled program on a card, in pieces that fit its memory; NumPy results.
@@ -118,9 +100,19 @@ class DeviceKernel:
         most = max(int(_SHARE * place.free_bytes() / max(size, 1)), 1)
         flat_results = [r.reshape(rows, port.size) for r, port in zip(results, program.outputs, strict=True)]
         function = self.function(card, dtype)
-        for low in range(0, rows, most):
-            self._piece(place, function, [a[low : low + most] if len(a) == rows else a for a in flat],
-                        [r[low : low + most] for r in flat_results])  # fmt: skip
+        low = 0
+        while low < rows:
+            piece = slice(low, low + most)
+            try:
+                self._piece(
+                    place, function, [a[piece] if len(a) == rows else a for a in flat], [r[piece] for r in flat_results]
+                )
+            except driver.DeviceMemoryError:  # others took memory in the meantime
+                if most == 1:
+                    raise
+                most = -(-min(most, rows) // 2)
+            else:
+                low += most
         return results
 
     def _piece(
@@ -156,22 +148,3 @@ def _flat(array: np.ndarray, port: Port, batch: tuple[int, ...], rows: int) -> n
     if array.size == port.size:
         return np.ascontiguousarray(array).reshape(1, port.size)
     return np.ascontiguousarray(np.broadcast_to(array, batch + port.shape)).reshape(rows, port.size)
-
-
-def _checked(owner: str, port: Port, view: View) -> View:
-    """The view, if it ends in the port's shape."""
-    split = len(view.shape) - len(port.shape)
-    if split < 0 or view.shape[split:] != port.shape:
-        wanted = ", ".join(map(str, port.shape))
-        raise InputError(f"{owner}: {port.name} has shape {view.shape}, the model needs (..., {wanted})")
-    return view
-
-
-def _batch_of(owner: str, ports: Sequence[Port], views: list[View]) -> tuple[int, ...]:
-    """The broadcast of all axes before those of a row."""
-    shapes = [view.shape[: len(view.shape) - len(port.shape)] for port, view in zip(ports, views, strict=True)]
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        told = ", ".join(f"{port.name} {shape}" for port, shape in zip(ports, shapes, strict=True))
-        raise InputError(f"{owner}: the batch shapes do not broadcast: {told}") from None

@@ -1,23 +1,77 @@
-"""Which arguments are arrays on a card. Every kernel asks, so this file imports nothing more."""
+"""Which arguments are arrays on a card. Every kernel asks, so this file imports nothing more.
+
+The package that defines a type tells how to ask its arrays: some libraries have one type for the host and the card, and
+asking by the protocols may wait for the card (JAX) or raise (torch).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 CUDA, CUDA_MANAGED = 2, 13  # device types of DLPack
-_HOST = (np.ndarray, np.generic, int, float, list, tuple)
+_HOST = frozenset((np.ndarray, np.float64, np.float32, float, int, bool, list, tuple, type(None)))
+_HOST_BASES = (np.ndarray, np.generic, int, float, list, tuple, str)
 
 
 def is_device_array(value: Any) -> bool:
     """Whether something is an array, of any library, in the memory of an NVIDIA card."""
-    if isinstance(value, _HOST):
+    kind = type(value)
+    if kind in _HOST:
+        return False
+    package = package_of(kind)
+    if package is None:
         return False
     try:
-        if getattr(value, "__cuda_array_interface__", None) is not None:
-            return True
-        ask = getattr(value, "__dlpack_device__", None)
-        return ask is not None and ask()[0] in (CUDA, CUDA_MANAGED)
-    except Exception:  # a foreign object may raise anything
+        return _ASK.get(package, _by_protocols)(value)
+    except Exception:  # an object of others may raise anything
         return False
+
+
+_packages: dict[type, str | None] = {}
+
+
+def package_of(kind: type) -> str | None:
+    """The library whose arrays have this type: "torch", "cupy", ..., "" if it is not known; None for host types."""
+    try:
+        return _packages[kind]
+    except KeyError:
+        if len(_packages) > 1000:  # somebody makes types without end
+            _packages.clear()
+        found = _packages[kind] = _search(kind)
+        return found
+
+
+def _search(kind: type) -> str | None:
+    if issubclass(kind, _HOST_BASES) or not (
+        hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__dlpack_device__")
+    ):
+        return None
+    for base in kind.__mro__:
+        package = base.__module__.partition(".")[0]
+        if package in _LIBRARIES:
+            return _LIBRARIES[package]
+    return ""
+
+
+_LIBRARIES = {
+    "cardan": "cardan", "torch": "torch", "cupy": "cupy", "jax": "jax", "jaxlib": "jax", "numba": "numba",
+    "numba_cuda": "numba", "warp": "warp",
+}  # fmt: skip
+
+
+def _by_protocols(value: Any) -> bool:
+    ask = getattr(value, "__dlpack_device__", None)
+    if ask is not None:
+        return int(ask()[0]) in (CUDA, CUDA_MANAGED)
+    return getattr(value, "__cuda_array_interface__", None) is not None
+
+
+_ASK: dict[str, Callable[[Any], bool]] = {
+    "cardan": lambda value: True,
+    "torch": lambda value: bool(value.is_cuda),
+    "jax": lambda value: any(device.platform in ("gpu", "cuda") for device in value.devices()),  # raises where traced
+    "warp": lambda value: bool(value.device.is_cuda),
+}

@@ -400,16 +400,25 @@ def _fault(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any]
             return f"{port.name} is not an array of numbers: {error}"
         if not np.can_cast(array.dtype, dtype, "safe"):
             return f"{port.name} has dtype {array.dtype}, which cannot be cast to {dtype} safely"
-        if fault := _core_fault(port, array.shape):
-            return fault
         arrays.append(array)
+    if fault := shape_fault(ports, [array.shape for array in arrays]):
+        return fault
     batches = [array.shape[: array.ndim - len(port.shape)] for port, array in zip(ports, arrays, strict=True)]
+    return _out_fault(program, np.broadcast_shapes(*batches), out, dtype)
+
+
+def shape_fault(ports: Sequence[Port], shapes: Sequence[tuple[int, ...]]) -> str | None:
+    """What is wrong with the shapes of arrays, one for each port, or None."""
+    for port, shape in zip(ports, shapes, strict=True):
+        if fault := _core_fault(port, shape):
+            return fault
+    batches = [shape[: len(shape) - len(port.shape)] for port, shape in zip(ports, shapes, strict=True)]
     for i, a in enumerate(batches):
         for j in range(i + 1, len(batches)):
             if not _broadcast(a, batches[j]):
                 b, p, r = batches[j], ports[i].name, ports[j].name
                 return f"batch shapes {a} of {p} and {b} of {r} do not broadcast"
-    return _out_fault(program, np.broadcast_shapes(*batches), out, dtype)
+    return None
 
 
 def _core_fault(port: Port, shape: tuple[int, ...]) -> str | None:

@@ -1,0 +1,268 @@
+"""Cards that are not there: the CUDA driver, played in the host's memory, for tests on any machine.
+
+`FakeDriver` has the functions of the driver that Cardan calls. Memory of a card is memory of the host, so its addresses
+are real. "PTX" is the kernel's IR: it is compiled for the host, with the numbers of thread and block as variables, and
+a launch calls it for every thread of every block, one after the other. So all but NVIDIA's own compiler is the real
+thing, and results have the bits of the CPU's kernels.
+
+Streams are numbers; work is done at once. Waits between streams are written down in `waits`, and what a stream records
+while `capturing` in `recorded`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from cardan.machines.cuda import driver, ptx
+from cardan.machines.host import load, to_object
+
+_INDICES = ("tid.x", "ctaid.x", "ntid.x", "ctaid.y", "ctaid.z")
+_OUT_OF_MEMORY, _INVALID, _NOT_READY = 2, 1, 600
+
+
+class FakeDriver:
+    """The driver's library, as `driver._library()` returns it, with `cards` cards of `memory` bytes each."""
+
+    def __init__(self, cards: int = 2, memory: int = 2**30) -> None:
+        self.cards, self.memory = cards, memory
+        self.allocated: dict[int, tuple[int, Any, int]] = {}  # by address: card, what holds the memory, size
+        self.contexts: list[int] = [0]
+        self.functions: dict[int, tuple[Any, Any]] = {}
+        self.launches: list[tuple[int, ...]] = []
+        self.waits: list[tuple[int, int]] = []
+        self.events: dict[int, int] = {}
+        self.capturing: set[int] = set()
+        self._next = 100
+        self._texts: dict[int, bytes] = {}
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next
+
+    def in_use(self, card: int | None = None) -> int:
+        """Bytes allocated, on one card or all."""
+        return sum(size for at, _, size in self.allocated.values() if card in (None, at))
+
+    # cards and contexts
+
+    def cuDriverGetVersion(self, version: Any) -> int:
+        version._obj.value = 13000
+        return 0
+
+    def cuInit(self, flags: int) -> int:
+        return 0
+
+    def cuGetErrorName(self, status: int, text: Any) -> int:
+        text._obj.value = b"CUDA_ERROR_%d" % status
+        return 0
+
+    def cuDeviceGetCount(self, count: Any) -> int:
+        count._obj.value = self.cards
+        return 0
+
+    def cuDeviceGet(self, handle: Any, index: int) -> int:
+        handle._obj.value = index
+        return 0
+
+    def cuDeviceGetName(self, text: Any, size: int, handle: Any) -> int:
+        text.value = b"Fake card"
+        return 0
+
+    def cuDeviceGetAttribute(self, value: Any, number: int, handle: Any) -> int:
+        value._obj.value = {75: 9, 76: 0, 16: 4}.get(number, 1)
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, context: Any, handle: Any) -> int:
+        context._obj.value = 1000 + handle.value
+        return 0
+
+    def cuCtxPushCurrent_v2(self, context: Any) -> int:
+        self.contexts.append(context.value - 1000)
+        return 0
+
+    def cuCtxPopCurrent_v2(self, context: Any) -> int:
+        self.contexts.pop()
+        return 0
+
+    # memory
+
+    def cuMemGetInfo_v2(self, free: Any, total: Any) -> int:
+        free._obj.value, total._obj.value = self.memory - self.in_use(self.contexts[-1]), self.memory
+        return 0
+
+    def cuMemAlloc_v2(self, pointer: Any, size: Any) -> int:
+        if self.capturing:
+            return _INVALID
+        if self.in_use(self.contexts[-1]) + size.value > self.memory:
+            return _OUT_OF_MEMORY
+        held = ctypes.create_string_buffer(b"\xff" * size.value, size.value + 1)  # values that nobody wrote are NaN
+        pointer._obj.value = ctypes.addressof(held)
+        self.allocated[ctypes.addressof(held)] = (self.contexts[-1], held, size.value)
+        return 0
+
+    def cuMemFree_v2(self, pointer: Any) -> int:
+        return 0 if self.allocated.pop(pointer.value, None) else _INVALID
+
+    def _inside(self, pointer: int, size: int) -> bool:
+        """Whether addresses belong to memory of the current card."""
+        return any(
+            card == self.contexts[-1] and at <= pointer and pointer + size <= at + length
+            for at, (card, _, length) in self.allocated.items()
+        )
+
+    def cuMemcpyHtoDAsync_v2(self, pointer: Any, source: Any, size: Any, stream: Any) -> int:
+        if not self._inside(pointer.value, size.value) or self.capturing:
+            return _INVALID
+        ctypes.memmove(pointer.value, source.value, size.value)
+        return 0
+
+    def cuMemcpyDtoHAsync_v2(self, target: Any, pointer: Any, size: Any, stream: Any) -> int:
+        if not self._inside(pointer.value, size.value) or self.capturing:
+            return _INVALID
+        ctypes.memmove(target.value, pointer.value, size.value)
+        return 0
+
+    def cuPointerGetAttribute(self, value: Any, attribute: Any, pointer: Any) -> int:
+        for at, (card, _, size) in self.allocated.items():
+            if at <= pointer.value < at + max(size, 1):
+                value._obj.value = card
+                return 0
+        return _INVALID
+
+    # streams and events
+
+    def cuStreamSynchronize(self, stream: Any) -> int:
+        return _INVALID if self.capturing else 0
+
+    def cuStreamIsCapturing(self, stream: Any, state: Any) -> int:
+        state._obj.value = int((stream.value or 1) in self.capturing)
+        return 0
+
+    def cuEventCreate(self, event: Any, flags: Any) -> int:
+        event._obj.value = self._number()
+        return 0
+
+    def cuEventRecord(self, event: Any, stream: Any) -> int:
+        self.events[event.value] = stream.value or 1
+        return 0
+
+    def cuEventQuery(self, event: Any) -> int:
+        return 0
+
+    def cuEventDestroy_v2(self, event: Any) -> int:
+        del self.events[event.value]
+        return 0
+
+    def cuStreamWaitEvent(self, stream: Any, event: Any, flags: Any) -> int:
+        self.waits.append((stream.value or 1, self.events[event.value]))
+        return 0
+
+    # code
+
+    def cuLinkCreate_v2(self, count: int, options: Any, values: Any, state: Any) -> int:
+        state._obj.value = self._number()
+        return 0
+
+    def cuLinkAddData_v2(self, state: Any, kind: int, text: bytes, size: Any, *rest: Any) -> int:
+        self._texts[state.value] = text
+        return 0
+
+    def cuLinkComplete(self, state: Any, code: Any, size: Any) -> int:
+        text = self._texts[state.value]
+        code._obj.value = ctypes.cast(text, ctypes.c_void_p).value
+        size._obj.value = len(text)
+        return 0
+
+    def cuLinkDestroy(self, state: Any) -> int:
+        del self._texts[state.value]
+        return 0
+
+    def cuModuleLoadData(self, module: Any, code: bytes) -> int:
+        module._obj.value = number = self._number()
+        (address,), held = load(to_object(host_text(code.rstrip(b"\0").decode())), "launch")
+        launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 4)(address)
+        self.functions[number] = launch, held
+        return 0
+
+    def cuModuleGetFunction(self, function: Any, module: Any, symbol: bytes) -> int:
+        function._obj.value = module.value
+        return 0
+
+    def cuModuleUnload(self, module: Any) -> int:
+        self.functions.pop(module.value, None)
+        return 0
+
+    def cuFuncGetAttribute(self, value: Any, number: int, function: Any) -> int:
+        value._obj.value = 0
+        return 0
+
+    def cuFuncSetAttribute(self, function: Any, number: int, value: int) -> int:
+        return 0
+
+    def cuLaunchKernel(self, function: Any, *rest: Any) -> int:
+        x, y, z, block, _, _, _ = (part.value for part in rest[:7])
+        stream, _, extra = rest[7:]
+        if not (0 < x < 2**31 and 0 < y <= 65_535 and 0 < z <= 65_535 and 0 < block <= 1024):
+            return _INVALID
+        self.launches.append((x, y, z, block, stream.value or 1))
+        self.functions[function.value][0](extra[1], x, y, z, block)
+        return 0
+
+
+def host_text(text: str) -> str:
+    """IR of a kernel for a card as IR for the host, with `launch(words, x, y, z, threads)` that runs all threads."""
+    found = re.search(r"define ptx_kernel void @rows\((.*?)\)", text)
+    assert found, "the IR has no kernel"
+    count = len(found[1].split(","))
+    text = text.replace("define ptx_kernel void @rows", "define internal void @rows")
+    for name in _INDICES:
+        text = text.replace(f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}()\n", "")
+        text = text.replace(f"call i32 @llvm.nvvm.read.ptx.sreg.{name}()", f'load i32, ptr @"{name}"')
+    assert "llvm.nvvm" not in text, f"the fake card does not know {re.search('llvm.nvvm[a-z.0-9]*', text)[0]}"
+    variables = "".join(f'@"{name}" = internal global i32 0\n' for name in _INDICES)
+    words = "".join(
+        f"  %a{k} = getelementptr i64, ptr %words, i64 {k}\n  %w{k} = load i64, ptr %a{k}\n" for k in range(count)
+    )
+    loops = {"ctaid.z": "z", "ctaid.y": "y", "ctaid.x": "x", "tid.x": "threads"}
+    heads, tails, before = "", "", "entry"
+    for name, end in loops.items():
+        v = end[0]
+        heads += f"""  br label %{v}.head
+{v}.head:
+  %{v}.i = phi i32 [0, %{before}], [%{v}.next, %{v}.end]
+  %{v}.any = icmp slt i32 %{v}.i, %{end}
+  br i1 %{v}.any, label %{v}.body, label %{v}.done
+{v}.body:
+  store i32 %{v}.i, ptr @"{name}"
+"""
+        tails = (
+            f"  br label %{v}.end\n{v}.end:\n  %{v}.next = add i32 %{v}.i, 1\n  br label %{v}.head\n{v}.done:\n" + tails
+        )
+        before = f"{v}.body"
+    call = f"  call void @rows({', '.join(f'i64 %w{k}' for k in range(count))})\n"
+    launch = (
+        "define void @launch(ptr %words, i32 %x, i32 %y, i32 %z, i32 %threads) {\nentry:\n"
+        f'  store i32 %threads, ptr @"ntid.x"\n{words}{heads}{call}{tails}  ret void\n}}\n'
+    )
+    return variables + text + launch
+
+
+@contextmanager
+def fake_cards(cards: int = 2, memory: int = 2**30) -> Iterator[FakeDriver]:
+    """Let Cardan find such cards."""
+    made = FakeDriver(cards, memory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "_library", lambda: made)
+        patch.setattr(ptx, "to_ptx", lambda ir, *rest: ir)
+        patch.setenv("CARDAN_CACHE", "0")
+        driver.card.cache_clear()
+        try:
+            yield made
+        finally:
+            driver.card.cache_clear()
