@@ -342,7 +342,9 @@ class _SampleLoop(Lines):
         k = self.new(f"add i64 {self.new('load i64, ptr %k')}, 1")
         self._say(f"store i64 {k}, ptr %k", f"store i64 {int(Status.ARRIVED)}, ptr %was")
         there = self.new(f"icmp sge i64 {k}, %till")
-        self._say(f"br i1 {there}, label %leave, label %again", "again:", f"store i64 {int(Status.UNDER_WAY)}, ptr %was")
+        self._say(
+            f"br i1 {there}, label %leave, label %again", "again:", f"store i64 {int(Status.UNDER_WAY)}, ptr %was"
+        )
         able = self.new(f"icmp sgt i64 {self.new('load i64, ptr %left')}, 0")
         self._say(f"br i1 {able}, label %choose, label %leave", "leave:")
         self._each("s", self.state, load=False)
