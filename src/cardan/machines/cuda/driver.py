@@ -14,22 +14,19 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from cardan.errors import CardanError, InputError
+from cardan.errors import DeviceError, DeviceMemoryError, InputError
 from cardan.machines.cuda.ptx import OLDEST
 from cardan.machines.host import interruptible
-
-
-class DeviceError(CardanError, RuntimeError):
-    """There is no GPU that can be used, or it failed: what is missing, and what to do."""
-
-
-class DeviceMemoryError(DeviceError, MemoryError):
-    """The card has too little free memory."""
 
 
 class CodeRefusedError(DeviceError):
     """The driver does not load machine code that was made earlier."""
 
+
+__all__ = [
+    "Card", "CodeRefusedError", "DeviceError", "DeviceMemoryError", "Function", "Memory", "call", "card", "card_count",
+    "cuda", "driver_version",
+]  # fmt: skip
 
 _LOWEST = 12000  # CUDA 12.0: earlier drivers lack what is called here
 _OUT_OF_MEMORY, _NOT_STARTED, _NO_CARD, _MISMATCH, _TAKEN = 2, 3, 100, 803, 46
