@@ -29,21 +29,22 @@ _OUT_OF_MEMORY, _INVALID, _NOT_READY = 2, 1, 600
 class FakeDriver:
     """The driver's library, as `driver._library()` returns it, with `cards` cards of `memory` bytes each."""
 
+    _next = 100  # numbers of all drivers differ: kernels of a model outlive the driver that loaded them
+    functions: dict[int, tuple[Any, Any]] = {}  # noqa: RUF012
+
     def __init__(self, cards: int = 2, memory: int = 2**30) -> None:
         self.cards, self.memory = cards, memory
         self.allocated: dict[int, tuple[int, Any, int]] = {}  # by address: card, what holds the memory, size
         self.contexts: list[int] = [0]
-        self.functions: dict[int, tuple[Any, Any]] = {}
         self.launches: list[tuple[int, ...]] = []
         self.waits: list[tuple[int, int]] = []
         self.events: dict[int, int] = {}
         self.capturing: set[int] = set()
-        self._next = 100
         self._texts: dict[int, bytes] = {}
 
     def _number(self) -> int:
-        self._next += 1
-        return self._next
+        FakeDriver._next += 1
+        return FakeDriver._next
 
     def in_use(self, card: int | None = None) -> int:
         """Bytes allocated, on one card or all."""
@@ -217,10 +218,10 @@ class FakeDriver:
 
 def host_text(text: str) -> str:
     """IR of a kernel for a card as IR for the host, with `launch(words, x, y, z, threads)` that runs all threads."""
-    found = re.search(r"define ptx_kernel void @rows\((.*?)\)", text)
+    found = re.search(r"define ptx_kernel void @(\w+)\((.*?)\)", text, re.DOTALL)
     assert found, "the IR has no kernel"
-    count = len(found[1].split(","))
-    text = text.replace("define ptx_kernel void @rows", "define internal void @rows")
+    symbol, count = found[1], len(found[2].split(","))
+    text = text.replace("define ptx_kernel void", "define internal void")
     for name in _INDICES:
         text = text.replace(f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}()\n", "")
         text = text.replace(f"call i32 @llvm.nvvm.read.ptx.sreg.{name}()", f'load i32, ptr @"{name}"')
@@ -245,7 +246,7 @@ def host_text(text: str) -> str:
             f"  br label %{v}.end\n{v}.end:\n  %{v}.next = add i32 %{v}.i, 1\n  br label %{v}.head\n{v}.done:\n" + tails
         )
         before = f"{v}.body"
-    call = f"  call void @rows({', '.join(f'i64 %w{k}' for k in range(count))})\n"
+    call = f"  call void @{symbol}({', '.join(f'i64 %w{k}' for k in range(count))})\n"
     launch = (
         "define void @launch(ptr %words, i32 %x, i32 %y, i32 %z, i32 %threads) {\nentry:\n"
         f'  store i32 %threads, ptr @"ntid.x"\n{words}{heads}{call}{tails}  ret void\n}}\n'

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from cardan.machines.cuda.entry import INDICES, THREADS, finished_text
+from cardan.machines.cuda.entry import INDICES, finished_text
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
 
@@ -133,7 +133,6 @@ class _SampleLoop(Lines):
 
     def print(self) -> str:
         """IR of the kernel."""
-        t = self.t
         parameters = [f"i64 %{name}" for name in _SCALARS]
         for kind, listed, words in (("s", self.state, "bxn"), ("d", self.data, "bxn"), ("w", self.sampled, "bxkn")):
             parameters += [f"i64 %{kind}{word}{j}" for j in range(len(listed)) for word in words]
@@ -145,7 +144,6 @@ class _SampleLoop(Lines):
         self._march()
         self._arrive()
         head = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
-        del t
         return "\n".join([head, "entry:", *self.lines, "}"])
 
     # pieces of text
@@ -342,7 +340,9 @@ class _SampleLoop(Lines):
         k = self.new(f"add i64 {self.new('load i64, ptr %k')}, 1")
         self._say(f"store i64 {k}, ptr %k", f"store i64 {int(Status.ARRIVED)}, ptr %was")
         there = self.new(f"icmp sge i64 {k}, %till")
-        self._say(f"br i1 {there}, label %leave, label %again", "again:", f"store i64 {int(Status.UNDER_WAY)}, ptr %was")
+        self._say(
+            f"br i1 {there}, label %leave, label %again", "again:", f"store i64 {int(Status.UNDER_WAY)}, ptr %was"
+        )
         able = self.new(f"icmp sgt i64 {self.new('load i64, ptr %left')}, 0")
         self._say(f"br i1 {able}, label %choose, label %leave", "leave:")
         self._each("s", self.state, load=False)
