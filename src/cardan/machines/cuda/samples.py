@@ -176,8 +176,9 @@ class _SampleLoop(Lines):
 
     def _each(self, kind: str, listed: Sequence[Port], load: bool) -> None:
         """Copy ports from the card's memory to the thread's own arrays, or back."""
+        system = self._system()
         for j, port in enumerate(listed):
-            row = self.new(f"add i64 %{kind}b{j}, {self.new(f'mul i64 %i, %{kind}x{j}')}")
+            row = self.new(f"add i64 %{kind}b{j}, {self.new(f'mul i64 {system}, %{kind}x{j}')}")
             for e in range(port.size):
                 place = self._outside(row, (str(e), f"%{kind}n{j}"))
                 own = self.element(self._own(port.name), e)
@@ -185,6 +186,10 @@ class _SampleLoop(Lines):
                     self.store(self._read(self.t.scalar, place), own)
                 else:
                     self._write(self.t.scalar, self.load(own), place)
+
+    def _system(self) -> str:
+        """The number of the system, computed anew as far as LLVM knows: addresses would fill the registers else."""
+        return self.new('call i64 asm sideeffect "", "=l,0"(i64 %i)')
 
     # the kernel
 
@@ -354,8 +359,9 @@ class _SampleLoop(Lines):
     def _sample(self) -> None:
         """Write the parts of the state that are asked for."""
         k = self.new(f"sub i64 {self.new('load i64, ptr %k')}, %first")
+        system = self._system()
         for j, port in enumerate(self.sampled):
-            row = self.new(f"add i64 %wb{j}, {self.new(f'mul i64 %i, %wx{j}')}")
+            row = self.new(f"add i64 %wb{j}, {self.new(f'mul i64 {system}, %wx{j}')}")
             row = self.new(f"add i64 {row}, {self.new(f'mul i64 {k}, %wk{j}')}")
             for e in range(port.size):
                 value = self.load(self.element(self._own(port.name), e))
