@@ -20,9 +20,9 @@ from cardan.integrate.integrators import Integrator, Request, find_integrator, o
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.machines.cuda.place import Place, place_of
-from cardan.machines.cuda.recognise import is_device_array
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
+from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
 from cardan.results.replay import Replay

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from cardan.machines.cuda.entry import INDICES, finished_text
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
+from cardan.machines.llvm.thread import array, in_memory, memory
 
 if TYPE_CHECKING:
     from cardan.program.march import March
@@ -108,9 +109,8 @@ _SCALARS = (
 
 def print_samples(recorded: March, program: Program, ports: SamplePorts, dtype: str) -> str:
     """A module with the kernel `@samples` of a march that `program`, without empty ports, recorded."""
-    module = Module(VectorType(dtype, 1))
-    state = print_body(recorded, program, module)
-    module.functions[SYMBOL] = _SampleLoop(program, module, state, ports).print()
+    module = Module(VectorType(dtype, 1), card=True)
+    module.functions[SYMBOL] = _SampleLoop(recorded, program, module, ports).print()
     return finished_text(module, SYMBOL, dtype)
 
 
@@ -123,9 +123,10 @@ def data_ports(program: Program, ports: SamplePorts) -> list[Port]:
 class _SampleLoop(Lines):
     """The kernel under construction."""
 
-    def __init__(self, program: Program, module: Module, state: int, ports: SamplePorts) -> None:
+    def __init__(self, recorded: March, program: Program, module: Module, ports: SamplePorts) -> None:
         super().__init__(module.type, "e")
-        self.program, self.module, self.size, self.ports = program, module, state, ports
+        self.program, self.module, self.ports = program, module, ports
+        self.size, self.in_memory = print_body(recorded, program, module), in_memory(recorded)
         self.state = list(program.outputs)
         self.data = data_ports(program, ports)
         sizes = {port.name: port for port in self.state}
@@ -201,11 +202,8 @@ class _SampleLoop(Lines):
             self._say(
                 f"%{name} = call i32 @llvm.nvvm.read.ptx.sreg.{INDICES[name]}()", f"%{name}.l = zext i32 %{name} to i64"
             )
-        for port in self.program.inputs:
-            self._say(f"%own.{port.name} = alloca [{port.size} x {t.scalar}], align {t.align}")
-        for port in self.state:
-            self._say(f"%new.{port.name} = alloca [{port.size} x {t.scalar}], align {t.align}")
-        self._say(f"%memory = alloca [{max(self.size, 1)} x {t.scalar}], align {t.align}")
+        for name, size in [*((f"own.{port.name}", port.size) for port in self.program.inputs), ("state", self.size)]:
+            self.lines += memory(self.module, name, size) if self.in_memory else array(t, name, size)
         self._say(*(f"%{name} = alloca i64, align 8" for name in ("k", "left", "apart", "was")))
         self._say("%i.0 = mul i64 %ctaid.l, %ntid.l", "%i = add i64 %i.0, %tid.l")
         self._say("%inside = icmp ult i64 %i, %systems", "br i1 %inside, label %look, label %exit", "look:")
@@ -290,11 +288,8 @@ class _SampleLoop(Lines):
         limit = self.new(f"select i1 {none}, i64 1, i64 {limit}")
         self.store(self.new(f"sitofp i64 {limit} to {s}"), self._own(ports.limit))
         places = [f"ptr %own.{port.name}" for port in self.program.inputs]
-        places += [f"ptr %new.{port.name}" for port in self.state] + ["ptr %memory"] * bool(self.size)
+        places += [f"ptr %own.{port.name}" for port in self.state] + ["ptr %state"]  # it reads all before it writes
         self._say(f"call void @body({', '.join(places)})")
-        for port in self.state:
-            for e in range(port.size):
-                self.store(self.load(self.element(f"%new.{port.name}", e)), self.element(self._own(port.name), e))
         after = self.new(f"fptosi {s} {self._get(ports.steps)} to i64")
         used = self.new(f"sub i64 {after}, {count}")
         left = self.new(f"sub i64 {left}, {used}")
