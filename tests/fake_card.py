@@ -220,10 +220,10 @@ class FakeDriver:
 
 def host_text(text: str) -> str:
     """IR of a kernel for a card as IR for the host, with `launch(words, x, y, z, threads)` that runs all threads."""
-    found = re.search(r"define ptx_kernel void @rows\((.*?)\)", text)
+    found = re.search(r"define ptx_kernel void @(\w+)\((.*?)\)", text, re.DOTALL)
     assert found, "the IR has no kernel"
-    count = len(found[1].split(","))
-    text = text.replace("define ptx_kernel void @rows", "define internal void @rows")
+    symbol, count = found[1], len(found[2].split(","))
+    text = text.replace("define ptx_kernel void", "define internal void")
     for name in _INDICES:
         text = text.replace(f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}()\n", "")
         text = text.replace(f"call i32 @llvm.nvvm.read.ptx.sreg.{name}()", f'load i32, ptr @"{name}"')
@@ -248,7 +248,7 @@ def host_text(text: str) -> str:
             f"  br label %{v}.end\n{v}.end:\n  %{v}.next = add i32 %{v}.i, 1\n  br label %{v}.head\n{v}.done:\n" + tails
         )
         before = f"{v}.body"
-    call = f"  call void @rows({', '.join(f'i64 %w{k}' for k in range(count))})\n"
+    call = f"  call void @{symbol}({', '.join(f'i64 %w{k}' for k in range(count))})\n"
     launch = (
         "define void @launch(ptr %words, i32 %x, i32 %y, i32 %z, i32 %threads) {\nentry:\n"
         f'  store i32 %threads, ptr @"ntid.x"\n{words}{heads}{call}{tails}  ret void\n}}\n'

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from cardan.program.program import Port
 
 __all__ = [
-    "DeviceArray", "Geometry", "Library", "Taken", "View", "give", "launch_geometry", "library_of", "take", "to_device",
-    "view_of",
+    "DeviceArray", "Geometry", "Library", "Taken", "View", "fetched", "give", "launch_geometry", "library_of", "take",
+    "to_device", "view_of",
 ]  # fmt: skip
 
 CONSTANTS = Constants()
@@ -384,6 +384,18 @@ def view_of(owner: str, name: str, x: Any, stream: int = DEFAULT_STREAM) -> View
     if library is None or not is_device_array(x):
         raise InputError(f"{owner}: {name} is a {_kind(x)} in the host's memory, not an array on a card")
     return library.view(owner, name, x, stream)
+
+
+def fetched(owner: str, name: str, x: Any) -> tuple[np.ndarray, int]:
+    """A copy of an array on a card in the host's memory, and the number of the card."""
+    library = library_of((x,))
+    device = library.device(owner, name, x)
+    stream = library.stream(device)
+    view = library.view(owner, name, x, stream)
+    if view.stream is not None and not streams.is_same(view.stream, stream):
+        streams.let_wait(device, stream, view.stream)
+    there = DeviceArray(view.owner, view.pointer, view.shape, view.strides, view.dtype, device, stream)
+    return there.numpy(), device
 
 
 def _kind(x: Any) -> str:

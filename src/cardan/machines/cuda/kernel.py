@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from cardan.machines.host import compiling
 
 if TYPE_CHECKING:
     from cardan.machines.build import Builder
-    from cardan.program.program import Port
+    from cardan.program.program import Port, Program
 
 _LLVM_TYPE = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
 
@@ -28,25 +29,38 @@ _SHARE = 0.8
 _PLANS = 64  # calls of different shapes that a kernel remembers
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A kernel around a program's body: its symbol, how it is printed, and a key that tells it from others."""
+
+    symbol: str
+    print: Callable[[Any, Program, str], str]
+    key: str = ""
+
+
+ROWS = Entry(SYMBOL, print_entry)
+
+
 class DeviceKernel:
     """The kernels of one program on all cards and in both precisions, compiled when first called."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        self._functions: dict[tuple[int, np.dtype[Any]], driver.Function] = {}
+        self._functions: dict[tuple[int, np.dtype[Any], str], driver.Function] = {}
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
-    def function(self, card: int, dtype: np.dtype[Any]) -> driver.Function:
-        """The compiled kernel on a card."""
-        found = self._functions.get((card, dtype))
+    def function(self, card: int, dtype: np.dtype[Any], entry: Entry = ROWS) -> driver.Function:
+        """The compiled kernel on a card: that of rows, or another `entry` around the same program."""
+        key = (card, dtype, entry.key)
+        found = self._functions.get(key)
         if found is None:
             with compiling:
-                if (card, dtype) not in self._functions:
-                    self._functions[card, dtype] = self._compiled(driver.card(card), _LLVM_TYPE[dtype])
-            found = self._functions[card, dtype]
+                if key not in self._functions:
+                    self._functions[key] = self._compiled(driver.card(card), _LLVM_TYPE[dtype], entry)
+            found = self._functions[key]
         return found
 
-    def _compiled(self, card: driver.Card, kind: str) -> driver.Function:
+    def _compiled(self, card: driver.Card, kind: str, entry: Entry) -> driver.Function:
         builder, architecture = self.builder, ptx.architecture_for(card.capability)
         name = builder.program.name
 
@@ -54,13 +68,14 @@ class DeviceKernel:
             return card.compile(ptx.to_ptx(text, architecture), name)
 
         def text() -> str:
-            return print_entry(builder.recorded(), builder.compiled, kind)
+            return entry.print(builder.recorded(), builder.compiled, kind)
 
-        what = ("cuda", kind, card.capability, driver.driver_version())
+        what: tuple[str | int, ...] = ("cuda", kind, card.capability, driver.driver_version())
+        what += (entry.key,) if entry.key else ()
         try:
-            return card.load(builder.through_cache(what, text, compile_text), SYMBOL)
+            return card.load(builder.through_cache(what, text, compile_text), entry.symbol)
         except driver.CodeRefusedError:  # code that another build of the driver made
-            return card.load(builder.through_cache(what, text, compile_text, fresh=True), SYMBOL)
+            return card.load(builder.through_cache(what, text, compile_text, fresh=True), entry.symbol)
 
     def __call__(self, args: Sequence[Any], out: Any = None, place: Place | None = None) -> Any:
         """Evaluate on arrays of a card; the result is an array of the same library on the same card and stream.
@@ -104,7 +119,7 @@ class DeviceKernel:
         launches = []
         for offsets, (rows, *others) in geometry.launches:
             y, z = (*others, 1, 1)[:2]
-            block = _block(rows * y * z, multiprocessors)
+            block = block_of(rows * y * z, multiprocessors)
             words = words_of(rows, ports)
             places = [words.index(mark) for mark in marks]
             launches.append(Launch(function, (-(-rows // block), y, z), block, words, places, offsets))
@@ -190,7 +205,7 @@ class DeviceKernel:
             step = port.size * size if len(array) > 1 or rows == 1 else 0
             core = [math.prod(port.shape[k + 1 :]) * size for k in range(len(port.shape))]
             ports.append((memory.pointer, (step,), core))
-        block = _block(rows, card.multiprocessors)
+        block = block_of(rows, card.multiprocessors)
         function.launch((-(-rows // block), 1, 1), block, words_of(rows, ports))
         for memory, array in zip(held[len(inputs) :], outputs, strict=True):
             card.download(array.ctypes.data, memory.pointer, array.nbytes)
@@ -208,7 +223,7 @@ def _reshaped(
     return flat
 
 
-def _block(rows: int, multiprocessors: int) -> int:
+def block_of(rows: int, multiprocessors: int) -> int:
     """Threads of a block: fewer where a small batch would leave parts of the card idle."""
     block = THREADS
     while block > 32 and rows < block * multiprocessors * 2:
