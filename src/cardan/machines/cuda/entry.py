@@ -29,7 +29,7 @@ THREADS = 128  # of a block
 BATCH_AXES = 3  # of a launch
 _LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
 
-_INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
+INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
 
 
 _COPY = """define internal void @{name}(ptr %array, i64 %row, i64 %rows, i64 %columns, i64 %m, i64 %n) {{
@@ -58,7 +58,12 @@ def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
     """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float"."""
     module = Module(VectorType(dtype, 1), card=True)
     module.functions[SYMBOL] = _Entry(program, module).print(recorded)
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{SYMBOL}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
+    return finished_text(module, SYMBOL, dtype)
+
+
+def finished_text(module: Module, symbol: str, dtype: str) -> str:
+    """The module's text with what every kernel has: the elementary functions, and the largest number of threads."""
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
     return _without_libm(module.text(), dtype) + bounds
 
 
@@ -85,7 +90,7 @@ class _Entry(Lines):
         parameters = ["i64 %n"]
         for j, port in enumerate(self.program.ports):
             parameters += [f"i64 %{name}{j}" for name in ("base", "x", "y", "z", *_core(port))]
-        for name, register in _INDICES.items():
+        for name, register in INDICES.items():
             self.module.declarations.add(f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()")
             self.lines.append(f"  %{name} = call i32 @llvm.nvvm.read.ptx.sreg.{register}()")
         for name in ("tid", "ctaid", "ntid", "y", "z"):
