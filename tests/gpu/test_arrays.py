@@ -175,6 +175,7 @@ def test_torch_streams_graphs_and_gradients(model: cd.Model) -> None:
     q, v, tau = (torch.as_tensor(x, device="cuda") for x in state(model, n=200_000))
     expected = cd.forward_dynamics(model, *state(model, n=200_000))
     side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         delayed = q.clone()
         torch.cuda._sleep(50_000_000)
