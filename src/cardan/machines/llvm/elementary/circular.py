@@ -23,7 +23,7 @@ from cardan.machines.llvm.elementary.lanes import (
     polynomial,
     select,
     with_sign,
-)  # fmt: skip
+)
 from cardan.machines.llvm.elementary.large_angle import define_large_angle
 from cardan.machines.llvm.elementary.pairs import (
     exact_product,
@@ -31,7 +31,7 @@ from cardan.machines.llvm.elementary.pairs import (
     ordered_sum,
     quick_quotient,
     select_pair,
-)  # fmt: skip
+)
 from cardan.machines.llvm.module import Module, VectorType
 
 

@@ -25,7 +25,17 @@ from cardan.machines.llvm.elementary.exponential import (
 from cardan.machines.llvm.elementary.hypot import hypot, hypot_anywhere
 from cardan.machines.llvm.elementary.inverse_circular import acos, asin, atan, atan2, atan2_anywhere
 from cardan.machines.llvm.elementary.lanes import Number, define
-from cardan.machines.llvm.elementary.logarithm import acosh, asinh, atanh, log, log1p, log1p_anywhere, log_anywhere
+from cardan.machines.llvm.elementary.logarithm import (
+    acosh,
+    acosh_anywhere,
+    asinh,
+    asinh_anywhere,
+    atanh,
+    log,
+    log1p,
+    log1p_anywhere,
+    log_anywhere,
+)
 from cardan.machines.llvm.elementary.power import pow, pow_anywhere
 from cardan.machines.llvm.elementary.remainder import fmod, fmod_anywhere, remainder, remainder_anywhere
 from cardan.machines.llvm.module import Module, VectorType
@@ -58,8 +68,8 @@ FUNCTIONS = {
     "sinh": _of(sinh, 1, sinh_anywhere),
     "cosh": _of(cosh, 1, cosh_anywhere),
     "tanh": _of(tanh),
-    "asinh": _of(asinh),
-    "acosh": _of(acosh),
+    "asinh": _of(asinh, 1, asinh_anywhere),
+    "acosh": _of(acosh, 1, acosh_anywhere),
     "atanh": _of(atanh),
     "exp": _of(exp, 1, exp_anywhere),
     "log": _of(log, 1, log_anywhere),

@@ -17,7 +17,7 @@ from cardan.machines.llvm.elementary.lanes import (
     raised_nan,
     select,
     with_sign,
-)  # fmt: skip
+)
 
 _STEP = 2.0**50
 _LARGEST = 2.0**973  # of what may be multiplied by the step
