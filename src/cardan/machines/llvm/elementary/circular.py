@@ -92,6 +92,16 @@ def define_sincos(module: Module) -> None:
     _define(module, module.type, "sincos", _reduce, _sincos, 2)
 
 
+def define_sincos_near(module: Module) -> None:
+    """Define `{V, V} @sincos.near(V)` for angles up to `limit_of_near`."""
+    define(module, module.type, "sincos.near", lambda x: _sincos(x, _reduce(x)), 1, 2, attributes="alwaysinline")
+
+
+def limit_of_near(t: VectorType) -> float:
+    """The largest angle that is reduced without a branch."""
+    return _REDUCTIONS[t.scalar].limit
+
+
 def define_tan(module: Module, t: VectorType, symbol: str) -> None:
     """Define `V @symbol(V)`, the tangent, on lanes of double."""
     _define(module, t, symbol, _reduce_to_pair, _tan, 1)

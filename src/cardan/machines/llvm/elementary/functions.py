@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cardan.machines.llvm.elementary.circular import define_sincos, define_tan
+from cardan.machines.llvm.elementary.circular import define_sincos, define_sincos_near, define_tan, limit_of_near
 from cardan.machines.llvm.elementary.error_function import erf
 from cardan.machines.llvm.elementary.exponential import (
     cosh,
@@ -104,6 +104,13 @@ def sincos(module: Module) -> str:
     if "sincos" not in module.functions:
         define_sincos(module)
     return "@sincos"
+
+
+def sincos_near(module: Module) -> tuple[str, float]:
+    """Define sine and cosine of angles up to a limit, without a branch; their symbol and the limit."""
+    if "sincos.near" not in module.functions:
+        define_sincos_near(module)
+    return "@sincos.near", limit_of_near(module.type)
 
 
 def _print_rounded(symbol: str, wide: str, arity: int, t: VectorType) -> str:
