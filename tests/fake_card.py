@@ -15,6 +15,7 @@ import ctypes
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from cardan.machines.host import load, to_object
 
 _INDICES = ("tid.x", "ctaid.x", "ntid.x", "ctaid.y", "ctaid.z")
 _OUT_OF_MEMORY, _INVALID, _NOT_READY = 2, 1, 600
+_numbers = count(101)  # of all drivers: what one driver made may be released when there is another
 
 
 class FakeDriver:
@@ -38,12 +40,10 @@ class FakeDriver:
         self.waits: list[tuple[int, int]] = []
         self.events: dict[int, int] = {}
         self.capturing: set[int] = set()
-        self._next = 100
         self._texts: dict[int, bytes] = {}
 
     def _number(self) -> int:
-        self._next += 1
-        return self._next
+        return next(_numbers)
 
     def in_use(self, card: int | None = None) -> int:
         """Bytes allocated, on one card or all."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, SEMI_IMPLICIT_EULER, Tableau
+from cardan.machines.cuda.place import Place
 from cardan.model.elements import read_name
 from cardan.model.values import batch, number, shown, whole
 
@@ -40,7 +41,7 @@ class Request:
     max_step: float = np.inf
     max_steps: int | None = None
     events: tuple[Event, ...] = ()
-    threads: int | None = None
+    threads: int | Place | None = None
     stops: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -52,7 +53,7 @@ class Request:
         if not np.array_equal(self.max_step, np.inf):
             number("simulate", "max_step", self.max_step, "of seconds", above=0)
         for name, count in (("max_steps", self.max_steps), ("threads", self.threads)):
-            if count is not None:
+            if count is not None and not isinstance(count, Place):
                 whole("simulate", name, count)
 
 

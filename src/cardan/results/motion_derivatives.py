@@ -27,10 +27,11 @@ from cardan.functions.along_constraints import rate_of_rows, residual_of_rows
 from cardan.functions.derivatives import Derivatives, with_derivatives
 from cardan.integrate.driver import drive
 from cardan.integrate.events import Event, trace_events
-from cardan.integrate.explicit.recording import MEMORY, RecordingStepper
+from cardan.integrate.explicit.recording import RecordingStepper, tape_memory
 from cardan.integrate.explicit.sweep import Moving, Sweep
 from cardan.integrate.integrators import Integrator
 from cardan.integrate.stepper import Outcome
+from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.machines.ufunc.threads import get_threads
 from cardan.model.model import Model
@@ -148,7 +149,10 @@ class RunDerivatives:
         require_derivatives(self.run.integrator)
         require_settled(model)
         each = 8 * (self.run.steps * (model.nq + 2 * model.nv + 3) + samples * (model.nq + 4 * model.nv + 20))
-        size = int(np.clip(MEMORY // (each * directions), 1, CHUNK * (self.run.request.threads or get_threads())))
+        threads = self.run.request.threads
+        # as many as fit a card, whose threads want many; on the CPU so many that their steps stay in the cache
+        most = len(self.run.q) if isinstance(threads, Place) else CHUNK * (threads or get_threads())
+        size = int(np.clip(tape_memory(threads) // (each * directions), 1, max(most, 1)))
         for lo in range(0, len(self.run.q), size):
             yield lo, Sweep(self.taped(slice(lo, lo + size)), samples)
 
