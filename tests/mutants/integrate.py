@@ -63,8 +63,15 @@ MUTANTS: list[Mutant] = [
         ("crossed = ca.logic_and(ca.logic_and(converged, crossed), control.stop_at_events != 0)", "crossed = ca.logic_and(ca.logic_and(converged, crossed), 0)", "events do not stop a lane"),
     ),
     *changes(
+        "integrate/stepper.py", "product/test_events.py identity/test_alpha.py closed_form/test_alpha_oscillator.py",
+        ("self.s[name] = np.where(per_system(at_event, new), new, self.s[name])", "pass", "steps do not begin again at events"),
+    ),
+    *changes(
+        "integrate/stepper.py", "identity/test_samples_and_breaks.py",
+        ("self.s[name] = np.where(per_system(at_event, new), new, self.s[name])", "self.s[name] = new", "an event of one system disturbs the others"),
+    ),
+    *changes(
         "integrate/alpha/stepper.py", "product/test_events.py identity/test_alpha.py closed_form/test_alpha_oscillator.py",
-        ("self.s[name] = np.where(per_system(at_event, new), new, self.s[name])", "pass", "alpha does not begin again at events"),
         ("\"a\": s[\"vdot\"] + ratio * (s[\"a\"] - s[\"vdot\"])}", "\"a\": s[\"a\"]}", "alpha keeps `a` where the step's length changes"),
     ),
     *changes(

@@ -202,6 +202,10 @@ def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Mat
 # Locating an event inside a step
 
 States = dict[str, np.ndarray]
+EPS = float(np.finfo(float).eps)
+BISECTIONS, DONE = 80, -1.0  # trials at most; no more
+TIGHT = 4 * EPS  # of the time: a bracket this narrow is the event
+MARGIN = 0.01  # of the bracket: so far from its ends, once it has shrunk from one side only
 
 
 def locate(
@@ -212,33 +216,95 @@ def locate(
     Return the states (n, ...) just past it, and all events (n, ne) that are met there.
 
     `at(h)` gives the states after steps of lengths h (n,), s, from `start`; among them are the time `t` (n,) and the
-    events' values `g` (n, ne). A step of the given length must cross an event in every system.
+    events' values `g` (n, ne). A step of the given length must cross an event in every system. The result of a system
+    does not depend on the others: one that is done stays as it is. `Bracket` is the same as a graph.
     """
     far, hi = at(h), h.copy()
     lo, g_lo = np.zeros(len(h)), start["g"]
     side = np.zeros(len(h))
     weight_lo, weight_hi = np.ones(len(h)), np.ones(len(h))
     each = np.arange(len(h))
-    for _ in range(80):
+    for _ in range(BISECTIONS):
         which = np.argmax(changed_sign(g_lo, far["g"], directions), axis=1)
         a, b = weight_lo * g_lo[each, which], weight_hi * far["g"][each, which]
-        tight = hi - lo <= 4 * np.finfo(float).eps * np.maximum(np.abs(start["t"]), hi)
+        tight = hi - lo <= TIGHT * np.maximum(np.abs(start["t"]), hi)
         if tight.all():
             break
         with np.errstate(divide="ignore", invalid="ignore"):
             mid = np.where(b != a, hi - b * (hi - lo) / (b - a), 0.5 * (lo + hi))
         # keep away from the ends, so that the bracket shrinks from both sides
-        margin = np.maximum(0.01 * (hi - lo) * (np.abs(side) > 2), np.finfo(float).eps * np.abs(start["t"]))
+        margin = np.maximum(MARGIN * (hi - lo) * (np.abs(side) > 2), EPS * np.abs(start["t"]))
         mid = np.clip(mid, lo + np.minimum(margin, 0.5 * (hi - lo)), hi - np.minimum(margin, 0.5 * (hi - lo)))
-        there = at(mid)
-        beyond: np.ndarray = np.any(changed_sign(g_lo, there["g"], directions), axis=1)
+        there = at(np.where(tight, hi, mid))
+        crosses: np.ndarray = np.any(changed_sign(g_lo, there["g"], directions), axis=1)
+        beyond, before = ~tight & crosses, ~tight & ~crosses
         far = {name: np.where(per_system(beyond, far[name]), there[name], far[name]) for name in far}
-        hi, lo = np.where(beyond, mid, hi), np.where(beyond, lo, mid)
-        g_lo = np.where(beyond[:, None], g_lo, there["g"])
+        hi, lo = np.where(beyond, mid, hi), np.where(before, mid, lo)
+        g_lo = np.where(before[:, None], there["g"], g_lo)
         side = np.where(beyond, np.maximum(side, 0) + 1, np.minimum(side, 0) - 1)
         weight_lo = np.where(beyond & (side > 1), 0.5 * weight_lo, np.where(beyond, weight_lo, 1.0))
         weight_hi = np.where(~beyond & (side < -1), 0.5 * weight_hi, np.where(beyond, 1.0, weight_hi))
     return far, changed_sign(g_lo, far["g"], directions)
+
+
+@dataclass
+class Bracket:
+    """The bracket of `locate` for one system, as columns of symbols: all that is carried from one trial to the next.
+
+    The event lies between the lengths `lo` and `hi` (s) of the step, where the events' values are `g_lo` and `g_hi`
+    (ne,). `turn` counts the trials: the first, 0, is at `hi`, and after the last it is `DONE`.
+    """
+
+    lo: Matrix
+    hi: Matrix
+    g_lo: Matrix
+    g_hi: Matrix
+    side: Matrix
+    weight_lo: Matrix
+    weight_hi: Matrix
+    turn: Matrix
+
+    def trial(self, t: Matrix, directions: np.ndarray) -> tuple[Matrix, Matrix]:
+        """Length of the next step to try from the time `t`, s, and whether it is the last, to the event."""
+        import casadi as ca
+
+        tight = self.hi - self.lo <= TIGHT * ca.fmax(ca.fabs(t), self.hi)
+        last = ca.logic_and(self.turn > 0, ca.logic_or(tight, self.turn > BISECTIONS))
+        width, a, b = self.hi - self.lo, self.g_lo[0], self.g_hi[0]
+        for k in reversed(range(self.g_lo.shape[0])):
+            own = crossing(self.g_lo[k], self.g_hi[k], directions[k : k + 1])[0]
+            a, b = where(own, self.g_lo[k], a), where(own, self.g_hi[k], b)
+        a, b = self.weight_lo * a, self.weight_hi * b
+        mid = where(a == b, self.lo + 0.5 * width, self.hi - b * width / (b - a))
+        margin = ca.fmax(where(ca.fabs(self.side) > 2, MARGIN * width, 0.0), EPS * ca.fabs(t))
+        margin = ca.fmin(margin, 0.5 * width)
+        mid = ca.fmin(ca.fmax(mid, self.lo + margin), self.hi - margin)
+        return where(ca.logic_or(last, self.turn == 0), self.hi, mid), last
+
+    def narrowed(self, h: Matrix, before: Matrix, g: Matrix, directions: np.ndarray) -> Bracket:
+        """The bracket after a trial of length `h` with the values `g`; `before` are those at the start of the step."""
+        import casadi as ca
+
+        beyond = crossing(self.g_lo, g, directions)[0]
+        side = where(beyond, ca.fmax(self.side, 0) + 1, ca.fmin(self.side, 0) - 1)
+        again = Bracket(
+            where(beyond, self.lo, h),
+            where(beyond, h, self.hi),
+            where(beyond, self.g_lo, g),
+            where(beyond, g, self.g_hi),
+            side,
+            where(beyond, where(side > 1, 0.5, 1.0) * self.weight_lo, 1.0),
+            where(beyond, 1.0, where(side < -1, 0.5, 1.0) * self.weight_hi),
+            self.turn + 1,
+        )
+        first = Bracket(ca.SX(0), h, before, g, ca.SX(0), ca.SX(1), ca.SX(1), ca.SX(1))
+        begins = self.turn == 0
+        return first.where(begins, again)
+
+    def where(self, condition: Matrix, other: Bracket) -> Bracket:
+        """Choose between it and another bracket."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Bracket(*(where(condition, x, y) for x, y in pairs))
 
 
 def keep_side(before: np.ndarray, now: np.ndarray) -> np.ndarray:

@@ -185,8 +185,9 @@ class BatchStepper:
         raise NotImplementedError
 
     def _restart(self, at_event: np.ndarray) -> None:
-        """Prepare the systems of a mask, which met an event, to go on from there."""
-        self.s |= self._evaluated()
+        """Prepare the systems of a mask, which met an event, to go on from there; the others stay as they are."""
+        for name, new in self._evaluated().items():
+            self.s[name] = np.where(per_system(at_event, new), new, self.s[name])
 
     def _march(self, s: States, end: np.ndarray) -> States:
         """Call the kernel until every system is at its time `end` (B,), or at the start of a step with an event."""
@@ -228,20 +229,38 @@ class BatchStepper:
 
     def advance(self, t: float) -> Arrival:
         """Every system at time `t`, s."""
+        self.leave_events()
+        return self.resume(t)
+
+    def leave_events(self) -> None:
+        """Let the systems that met an event go on from there."""
+        at_event = self.s["outcome"] == Outcome.EVENT
+        if not at_event.any():
+            return
+        with np.errstate(all="ignore"):
+            self._restart(at_event)
+            self.s["outcome"] = np.where(at_event, 0.0, self.s["outcome"])
+            self.s["event"] = np.full(len(at_event), -1.0)
+            if self.has_fixed_steps:
+                self.origin, self.reached = np.where(at_event, self.s["t"], self.origin), -np.inf
+                self.s = self._with_length(self.s, np.where(at_event, self.step or 0.0, self.s["h"]))
+
+    def resume(self, t: float) -> Arrival:
+        """Every system at time `t`, s; one that crossed an event in its last step is taken to the event."""
         with np.errstate(all="ignore"):  # NaN and infinity are reported as an outcome, not as a warning
-            at_event = self.s["outcome"] == Outcome.EVENT
-            if at_event.any():
-                self._restart(at_event)
-                self.s["outcome"] = np.where(at_event, 0.0, self.s["outcome"])
-                self.s["event"] = np.full(len(at_event), -1.0)
-                if self.has_fixed_steps:
-                    self.origin, self.reached = np.where(at_event, self.s["t"], self.origin), -np.inf
-                    self.s = self._with_length(self.s, np.where(at_event, self.step or 0.0, self.s["h"]))
             sample = None
             if self.has_fixed_steps:
                 sample = self._fixed_steps(t)
             else:
                 self.s = self._march(self.s, np.asarray(float(t)))
+        return self.halted(sample)
+
+    def halted(self, sample: States | None = None) -> Arrival:
+        """Where every system is; one that crossed an event in its last step is taken to the event.
+
+        `sample` has the states of those that arrived inside a step.
+        """
+        with np.errstate(all="ignore"):
             if self.events and (self.s["outcome"] == Outcome.EVENT).any():
                 self._locate()
         s = self.s
@@ -270,7 +289,7 @@ class BatchStepper:
             )
             whole = self.origin + each * step
             here = self.s["t"]  # a system that is near enough to the end of a step takes none
-            whole = np.where(np.abs(whole - t) <= near, t, np.where(whole <= here + near, here, whole))
+            whole = np.where(whole <= here + near, here, np.where(np.abs(whole - t) <= near, t, whole))
             self.s = self._march(self.s, whole)
         inside = (self.s["t"] < t) & (self.s["outcome"] == 0)
         if not inside.any():
@@ -316,6 +335,12 @@ class BatchStepper:
         """Largest number of passes in the next call of the kernel, where `max_steps` is given."""
         return self.limit
 
+    def _located(
+        self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray], directions: np.ndarray
+    ) -> tuple[States, np.ndarray]:
+        """States just past the earliest event in steps of lengths `h` from `start`, and the events met: `locate`."""
+        return locate(lambda h: self._stepped(start, h, tau, parameters), start, h, directions)
+
     def _locate(self) -> None:
         """Locate the events inside the steps that crossed them; each system ends just past its earliest one."""
         s, B = self.s, len(self.s["t"])
@@ -324,7 +349,7 @@ class BatchStepper:
         tau = np.broadcast_to(self.tau, (B, self.model.nv))[rows]
         parameters = [np.broadcast_to(p, (B, p.shape[-1]))[rows] for p in self.parameters]
         directions = np.array([event.direction for event in self.events])
-        far, crossed = locate(lambda h: self._stepped(start, h, tau, parameters), start, s["h"][rows], directions)
+        far, crossed = self._located(start, s["h"][rows], tau, parameters, directions)
         self.crossed = np.zeros((B, len(directions)), dtype=bool)
         self.crossed[rows] = crossed
         met = far.get("outcome", Outcome.EVENT) == Outcome.EVENT

@@ -1,7 +1,8 @@
-"""`python -m cardan.machines`: where compiled kernels are kept, or why they are not."""
+"""`python -m cardan.machines`: where compiled kernels are kept, or why they are not; and the GPUs of this machine."""
 
 import sys
 
-from cardan.machines.cache import report
+from cardan.machines import cache
+from cardan.machines.cuda import report
 
-sys.stdout.write(report() + "\n")
+sys.stdout.write(f"{cache.report()}\n{report.report()}\n")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from cardan.errors import CardanError
-from cardan.machines.cache import audited, entry_digest, load_entry, store_entry
+from cardan.machines.cache import audited, entry_digest, load_entry, payload_starts, store_entry
 from cardan.machines.host import few, host, to_object
 from cardan.program.program import Program, record
 
@@ -45,13 +46,20 @@ class Builder:
         return self.through_cache((dtype, lanes), partial(self.text, dtype, lanes), to_object)
 
     def through_cache(
-        self, what: tuple[str | int, ...], text: Callable[[], str], compile_text: Callable[[str], bytes]
+        self,
+        what: tuple[str | int, ...],
+        text: Callable[[], str],
+        compile_text: Callable[[str], bytes],
+        fresh: bool = False,
     ) -> bytes:
-        """Code from the cache, or what `compile_text` makes of `text()`; `what` tells it from the program's others."""
+        """Code from the cache, or what `compile_text` makes of `text()`; `what` tells it from the program's others.
+
+        With `fresh` it is compiled in any case and replaces what is stored.
+        """
         program = self.compiled
         shapes = [[(port.name, port.shape) for port in ports] for ports in (program.inputs, program.outputs)]
         digest = entry_digest(program.key, program.name, shapes, *what)
-        payload = load_entry(digest)
+        payload = None if fresh else load_entry(digest)
         if payload is not None:
             (size,) = struct.unpack_from("<I", payload)
             facts, code = json.loads(payload[4 : 4 + size]), payload[4 + size :]
@@ -64,7 +72,7 @@ class Builder:
             return code
         source = text()
         code = compile_text(source)
-        facts = json.dumps({"operations": self.operations(), "text": _digest(source)}).encode()
+        facts = json.dumps({"what": what, "operations": self.operations(), "text": _digest(source)}).encode()
         store_entry(digest, struct.pack("<I", len(facts)) + facts + code)
         return code
 
@@ -75,6 +83,14 @@ class Builder:
 
         printer: Printer = LLVMPrinter(VectorType(dtype, lanes), few(host().lanes(dtype)))
         return printer.print_program(self.program, self.recorded())
+
+
+def stored() -> Iterator[tuple[str | int, ...]]:
+    """What each code in the cache is, as `through_cache` was told."""
+    for start in payload_starts(1 << 14):
+        with suppress(ValueError, KeyError, TypeError, struct.error):
+            (size,) = struct.unpack_from("<I", start)
+            yield tuple(json.loads(start[4 : 4 + size])["what"])
 
 
 def _digest(text: str) -> str:

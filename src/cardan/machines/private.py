@@ -62,15 +62,15 @@ class PrivateFolder:
         if self._descriptor is not None:
             os.close(self._descriptor)
 
-    def read(self, name: str) -> bytes:
-        """Content of a file, which must belong to this user."""
+    def read(self, name: str, most: int = -1) -> bytes:
+        """Content of a file, or its first `most` bytes; the file must belong to this user."""
         descriptor = os.open(self._name(name), _flags("O_RDONLY", "O_NONBLOCK"), dir_fd=self._descriptor)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise NotPrivateError(f"{self.path / name} is not a file")
             _require_own(self.path / name, status, forbidden=0o022)
-            return file.read()
+            return file.read(most)
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file, whole or not at all; replace an existing one."""

@@ -17,7 +17,6 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.tree import PLUS
 from cardan.integrate.alpha import step as text
 from cardan.integrate.alpha.step import CONTROL, AlphaEquations, AlphaPoint, AlphaState, NewtonEquations, NewtonUnknowns
-from cardan.integrate.events import per_system
 from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of
 from cardan.integrate.stepper import BatchStepper, Outcome, States
@@ -214,11 +213,6 @@ class AlphaStepper(BatchStepper):
         found: Any = self.kernels.begin()(self.s["t"], *self._tree(self.s), self.tau, *self.parameters)
         values = found if isinstance(found, tuple) else (found,)
         return {name: np.array(value) for name, value in zip(names, values, strict=True)}
-
-    def _restart(self, at_event: np.ndarray) -> None:
-        # the step that ended there may have been too short to determine accelerations
-        for name, new in self._evaluated().items():
-            self.s[name] = np.where(per_system(at_event, new), new, self.s[name])
 
     def _march(self, s: States, end: np.ndarray) -> States:
         return self._run(s, end, self.rho, np.asarray(1.0), self.tau, *self.parameters)

@@ -91,9 +91,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Started:
-    """Steps began at states `x` of all systems: the accelerations were computed there."""
+    """Steps of some `systems`, a mask (B,), began at states `x` of all: the accelerations were computed there."""
 
     x: States
+    systems: np.ndarray
 
 
 @dataclass
@@ -156,7 +157,7 @@ class RecordingStepper(ExplicitStepper):
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
         super().begin(t, q, v)
-        self.tape.append(self._started())
+        self.tape.append(self._started(np.ones(len(q), dtype=bool)))
 
     def advance(self, t: float) -> Arrival:
         """Every system at time `t`, s."""
@@ -192,12 +193,12 @@ class RecordingStepper(ExplicitStepper):
     def _snapshot(self) -> tuple[Any, ...]:
         return dict(self.s), self.origin, self.reached, self.resting, self.crossed
 
-    def _started(self) -> Started:
-        return Started({name: self.s[name] for name in ("t", "q", "v")})
+    def _started(self, systems: np.ndarray) -> Started:
+        return Started({name: self.s[name] for name in ("t", "q", "v")}, systems)
 
     def _restart(self, at_event: np.ndarray) -> None:
         super()._restart(at_event)
-        self._steps.append(self._started())
+        self._steps.append(self._started(at_event))
 
     def _run(self, s: States, end: np.ndarray, *data: np.ndarray) -> States:
         """Call the kernel until every system has arrived, stopped or failed; return the new state."""

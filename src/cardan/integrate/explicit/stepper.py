@@ -6,13 +6,13 @@ run for every stage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from cardan.algebra.matrix import where
-from cardan.integrate.events import Event, per_system
+from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_trees import large_tree_march
 from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitEquations, ExplicitState, Graphs, Step, StepControl
@@ -21,6 +21,7 @@ from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
 from cardan.integrate.stepper import BatchStepper, Outcome, States
 from cardan.lazy import cached_property
+from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.program.march import March
@@ -31,6 +32,7 @@ from cardan.structure.projection import project
 # Instructions of a whole step past which it is recorded in parts: compiling straight-line code takes more than linear
 # time.
 UNROLLED = 20_000
+BRACKET = tuple(f.name for f in fields(Bracket))
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,16 @@ class ExplicitKernels(IntegratorKernels):
         state, data = self._ports(*self.stepped), self._data_ports("h")
         inputs = (*state, *data, Port("limit", ()))
         return self._kernel("single_step", inputs, state, lambda: self._record(self._given_step))
+
+    @cached_property
+    def locate(self) -> Kernel:
+        """From the start of a step to just past the event in it: `located, tau, p, limit` to `located`.
+
+        Before, `hi` is the length of the step, and the rest of the `Bracket` zero.
+        """
+        state, data = self._ports(*self.located), self._data_ports()
+        inputs = (*state, *data, Port("limit", ()))
+        return self._kernel("locate", inputs, state, lambda: self._record(self._trial_step))
 
     @cached_property
     def evaluate(self) -> Kernel:
@@ -88,6 +100,11 @@ class ExplicitKernels(IntegratorKernels):
         """Parts of the state that a single step changes."""
         return self._present("t", "q", "v", "a", "work", "power", "g")
 
+    @property
+    def located(self) -> tuple[str, ...]:
+        """Parts of the state that locating an event changes, and its bracket."""
+        return (*self.stepped, *BRACKET)
+
     @cached_property
     def evaluated(self) -> tuple[str, ...]:
         """Parts of the state that follow from time, position and velocity."""
@@ -104,8 +121,9 @@ class ExplicitKernels(IntegratorKernels):
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         nq, nv = self.model.nq, self.model.nv
-        sizes = {"q": nq, "v": nv, "a": nv, "g": len(self.events)}
-        return {name: (sizes[name],) if name in sizes else () for name in STATE}
+        events = len(self.events)
+        sizes = {"q": nq, "v": nv, "a": nv, "g": events, "g_lo": events, "g_hi": events}
+        return {name: (sizes[name],) if name in sizes else () for name in (*STATE, *BRACKET)}
 
     def _ports(self, *names: str) -> tuple[Port, ...]:
         """Ports of parts of the state."""
@@ -115,7 +133,8 @@ class ExplicitKernels(IntegratorKernels):
     def _symbols(self) -> tuple[Graphs, ExplicitState, Given, list[Any]]:
         import casadi as ca
 
-        state = ExplicitState(*(ca.SX.sym(name, *(shape or (1,))) for name, shape in self._shapes.items()))
+        shapes = self._shapes
+        state = ExplicitState(*(ca.SX.sym(name, *(shapes[name] or (1,))) for name in STATE))
         return self._graphs, state, *self._given()
 
     @cached_property
@@ -191,6 +210,25 @@ class ExplicitKernels(IntegratorKernels):
 
         return [getattr(s, name) for name in self.stepped], [s.h], s.h, finish
 
+    def _trial_step(self, graphs: Graphs, s: ExplicitState, given: Given) -> Any:
+        """The same for trial steps from one start; only the last one, to the event, is kept."""
+        import casadi as ca
+
+        shapes = self._shapes
+        bracket = Bracket(*(ca.SX.sym(name, *(shapes[name] or (1,))) for name in BRACKET))
+        directions = np.array([event.direction for event in self.events])
+        h, last = bracket.trial(s.t, directions)
+        begin, _, _, end = self._given_step(graphs, s, given)
+
+        def finish(step: Step) -> tuple[list[Any], Any]:
+            there, _ = end(step)
+            narrower = bracket.narrowed(step.h, s.g, there[self.stepped.index("g")], directions)
+            goes_on = ca.logic_and(bracket.turn >= 0, ca.logic_not(last))
+            after = narrower.where(goes_on, replace(bracket, turn=ca.SX(DONE)))
+            return [*(where(last, x, y) for x, y in zip(there, begin, strict=True)), *vars(after).values()], goes_on
+
+        return [*begin, *vars(bracket).values()], [], h, finish
+
     def _columns(self, s: ExplicitState) -> list[Any]:
         return [getattr(s, name) for name in self.names]
 
@@ -228,6 +266,7 @@ class ExplicitStepper(BatchStepper):
         self.kernels = explicit_kernels(motion, tableau, request.events)
         self.march, self.names = self.kernels.march, self.kernels.names
         self.has_fixed_steps = not tableau.adaptive
+        self.place = self.threads if isinstance(self.threads, Place) else None
         self.control = tuple(np.asarray(x, dtype=float) for x in (request.rtol, request.atol, request.max_step))
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
@@ -302,6 +341,19 @@ class ExplicitStepper(BatchStepper):
         assert self.max_steps is not None
         left = self.max_steps - s["steps"][s["outcome"] == 0].max(initial=0)  # of every running system
         return min(self.limit, max(int(left), 1))
+
+    def _located(
+        self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray], directions: np.ndarray
+    ) -> tuple[States, np.ndarray]:
+        if self.motion.looped:  # a step of large trees has no trial steps inside its loop
+            return super()._located(start, h, tau, parameters, directions)
+        none = np.zeros(len(h))
+        values = np.zeros((len(h), len(self.events)))
+        bracket = {name: values if name.startswith("g") else none for name in BRACKET} | {"hi": h}
+        names, most = self.kernels.located, np.asarray(float(BISECTIONS + 2))
+        given = [(start | bracket)[name] for name in names]
+        out = dict(zip(names, self.kernels.locate(*given, tau, *parameters, most, threads=self.threads), strict=True))
+        return {name: out[name] for name in self.kernels.stepped}, changed_sign(out["g_lo"], out["g"], directions)
 
     def _stepped(self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray]) -> States:
         names = self.kernels.stepped

@@ -72,7 +72,7 @@ class Sweep:
         a = self.kernels.pushed_start(
             *x, along["t"], along["q"], along["v"], *data, *self.directions, threads=self.threads
         )
-        return along | {"a": np.asarray(a)}
+        return along | {"a": np.where(item.systems[:, None, None], a, along["a"])}
 
     def _sample_along(self, x: Moving, along: Moving) -> Moving:
         if not self.projects:
@@ -192,8 +192,10 @@ class Sweep:
         if "a" not in self.names or not bar["a"].any():
             return bar
         x = [item.x[name] for name in ("t", "q", "v")]
-        t, q, v, *self.sums = self.kernels.pulled_start(*x, bar["a"], *self.data, *self.sums, threads=self.threads)
-        return {"t": bar["t"] + t, "q": bar["q"] + q, "v": bar["v"] + v, "a": np.zeros_like(bar["a"])}
+        began = item.systems[:, None]
+        w, rest = np.where(began, bar["a"], 0.0), np.where(began, 0.0, bar["a"])
+        t, q, v, *self.sums = self.kernels.pulled_start(*x, w, *self.data, *self.sums, threads=self.threads)
+        return {"t": bar["t"] + t, "q": bar["q"] + q, "v": bar["v"] + v, "a": rest}
 
     def _step_back(self, step: Taken, bar: Moving) -> Moving:
         rows = step.rows

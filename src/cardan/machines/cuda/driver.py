@@ -7,57 +7,101 @@ primary context of a card, as the runtime does: memory and streams of torch, CuP
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Any
 
-from cardan.errors import CardanError, InputError
+from cardan.errors import DeviceError, DeviceMemoryError, InputError
+from cardan.machines.cuda.ptx import OLDEST
+from cardan.machines.host import interruptible
 
 
-class DeviceError(CardanError, RuntimeError):
-    """There is no GPU that can be used, or it failed: what is missing, and what to do."""
+class CodeRefusedError(DeviceError):
+    """The driver does not load machine code that was made earlier."""
 
 
-class DeviceMemoryError(DeviceError, MemoryError):
-    """The card has too little free memory for an array."""
-
+__all__ = [
+    "Card", "CodeRefusedError", "DeviceError", "DeviceMemoryError", "Function", "Memory", "call", "card", "card_count",
+    "cuda", "driver_version",
+]  # fmt: skip
 
 _LOWEST = 12000  # CUDA 12.0: earlier drivers lack what is called here
-_OUT_OF_MEMORY, _UNSUPPORTED_PTX, _NO_BINARY, _INVALID_PTX = 2, 222, 209, 218
+_OUT_OF_MEMORY, _NOT_STARTED, _NO_CARD, _MISMATCH, _TAKEN = 2, 3, 100, 803, 46
+_NO_BINARY, _INVALID_PTX, _NO_COMPILER, _UNSUPPORTED_PTX, _COMPILER_OFF = 209, 218, 221, 222, 223
+_NOT_CODE = frozenset((200, _NO_BINARY, _INVALID_PTX, _UNSUPPORTED_PTX, 300, 500))  # invalid image or source, no symbol
+# Illegal or misaligned address, illegal instruction, time-out, a memory fault of the card: nothing works after them.
+_DEAD = frozenset((214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
 _INPUT_PTX = 1  # CU_JIT_INPUT_PTX
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6  # CU_JIT_ERROR_LOG_BUFFER and its size
 _REGISTERS, _LOCAL_BYTES, _MOST_SHARED = 4, 3, 8  # attributes of functions
 _MAJOR, _MINOR, _MULTIPROCESSORS = 75, 76, 16  # attributes of devices
+_ZERO, _ONE, _NOTHING = ctypes.c_uint(0), ctypes.c_uint(1), nullcontext()
 _PARAMETERS, _PARAMETERS_SIZE = 1, 2  # CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE
+
+
+def _open() -> Any:
+    """The driver's library; OSError where there is none."""
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
 @cache
 def _library() -> Any:
     """The driver's library, initialised; DeviceError where it cannot be used."""
-    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    if _forked:
+        raise DeviceError(_FORKED)
     try:
-        library = ctypes.CDLL(name)
+        library = _open()
     except OSError:
         raise DeviceError(
-            f"device='gpu': no NVIDIA driver is installed ({name} was not found); install one, or compute on the CPU"
+            "device='gpu': no NVIDIA driver was found on this machine; install one, or compute on the CPU"
         ) from None
     version = ctypes.c_int()
-    library.cuDriverGetVersion(ctypes.byref(version))
-    if version.value < _LOWEST:
+    status = library.cuDriverGetVersion(ctypes.byref(version))
+    if not status and version.value < _LOWEST:
         raise DeviceError(
-            f"device='gpu': the NVIDIA driver is for CUDA {_cuda(version.value)}; {_cuda(_LOWEST)} or newer is needed: "
+            f"device='gpu': the NVIDIA driver is for CUDA {cuda(version.value)}; {cuda(_LOWEST)} or newer is needed: "
             "update the driver"
         )
-    status = library.cuInit(0)
+    status = status or library.cuInit(0)
     if status:
-        raise DeviceError(f"device='gpu': the NVIDIA driver finds no usable GPU ({_name_of(library, status)})")
+        raise DeviceError(_AT_START.get(status, _AT_START[0]).format(name=_name_of(library, status)))
     return library
 
 
-def _cuda(version: int) -> str:
+_FORKED = (
+    "device='gpu': this process was forked from one that had already used the GPU, which only that one can use; start "
+    "processes by 'spawn' (multiprocessing.get_context('spawn')), or use the GPU in the forked processes alone"
+)
+_AT_START = {
+    0: "device='gpu': the NVIDIA driver does not start ({name}); `nvidia-smi` tells whether it finds a GPU",
+    _NOT_STARTED: _FORKED,
+    _NO_CARD: "device='gpu': the NVIDIA driver finds no GPU ({name}); does CUDA_VISIBLE_DEVICES hide it?",
+    _MISMATCH: "device='gpu': the parts of the NVIDIA driver have different versions ({name}); restart the machine",
+}
+_forked = False  # whether a process that had started the driver is an ancestor of this one
+
+
+def _after_fork(library: Any = _library) -> None:
+    """Let a forked child know that it cannot use the driver that its parent started."""
+    global _forked
+    _forked = _forked or library.cache_info().currsize > 0
+    library.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def cuda(version: int) -> str:
+    """A version of CUDA as people write it, e.g. 13.0."""
     return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def _dotted(capability: int) -> str:
+    return f"{capability // 10}.{capability % 10}"
 
 
 def _name_of(library: Any, status: int) -> str:
@@ -72,7 +116,22 @@ def call(name: str, *arguments: Any) -> None:
     library = _library()
     status = getattr(library, name)(*arguments)
     if status:
-        raise DeviceError(f"the GPU driver failed: {name}: {_name_of(library, status)}")
+        raise _failure(name, status)
+
+
+def _failure(what: str, status: int) -> DeviceError:
+    """The error for a status of the driver."""
+    name = _name_of(_library(), status)
+    if status == _OUT_OF_MEMORY:
+        return DeviceMemoryError(f"the memory of the GPU is full ({what}); take a smaller batch, or release arrays")
+    if status in _DEAD:
+        return DeviceError(
+            f"a kernel failed on the GPU ({name}, seen by {what}); this process cannot use the GPU any more: restart "
+            "it, and report the error if Cardan alone was using the GPU"
+        )
+    if status == _TAKEN:
+        return DeviceError(f"the GPU is not available ({name}): another process may hold it alone, see `nvidia-smi`")
+    return DeviceError(f"the GPU driver failed: {what}: {name}")
 
 
 def driver_version() -> int:
@@ -116,6 +175,11 @@ class Card:
         self.name = text.value.decode(errors="replace")
         self.capability = 10 * self._attribute(_MAJOR) + self._attribute(_MINOR)
         self.multiprocessors = self._attribute(_MULTIPROCESSORS)
+        if self.capability < OLDEST:
+            raise DeviceError(
+                f"gpu:{index}: {self.name} has compute capability {_dotted(self.capability)}; Cardan needs "
+                f"{_dotted(OLDEST)} or newer"
+            )
         call("cuDevicePrimaryCtxRetain", ctypes.byref(context), handle)
         self._context = context
 
@@ -133,9 +197,16 @@ class Card:
         call("cuCtxPushCurrent_v2", self._context)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         """Give the thread its former context back."""
-        call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        with suppress(*[DeviceError] if error else []):  # the first error tells more
+            call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def made_current(self) -> AbstractContextManager[Any]:
+        """The same as `with card:`, quicker where the context is current already, as torch and CuPy leave it."""
+        current = ctypes.c_void_p()
+        _library().cuCtxGetCurrent(ctypes.byref(current))
+        return _NOTHING if current.value == self._context.value else self
 
     # memory
 
@@ -153,13 +224,20 @@ class Card:
             with self:
                 status = _library().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size))
             if status == _OUT_OF_MEMORY:
-                raise DeviceMemoryError(
-                    f"gpu:{self.index}: {size / 2**20:.1f} MiB do not fit, {self.free_bytes() / 2**20:.1f} "
-                    "MiB are free; take a smaller batch, or release arrays"
-                )
+                raise self._full(f"{size / 2**20:.1f} MiB")
             if status:
-                raise DeviceError(f"gpu:{self.index}: allocating {size} bytes failed: {_name_of(_library(), status)}")
+                raise _failure(f"allocating {size} bytes on gpu:{self.index}", status)
         return Memory(self, pointer.value, size)
+
+    def _full(self, what: str) -> DeviceMemoryError:
+        """The error for something that does not fit."""
+        try:
+            free = f"{self.free_bytes() / 2**20:.1f} MiB are free"
+        except DeviceError:
+            free = "how much is free is unknown"
+        return DeviceMemoryError(
+            f"gpu:{self.index}: {what} do not fit in its memory, {free}; take a smaller batch, or release arrays"
+        )
 
     def upload(self, pointer: int, source: int, size: int, stream: int = 0) -> None:
         """Copy `size` bytes from host address `source` to the card; returns when the host may reuse them."""
@@ -181,43 +259,60 @@ class Card:
     # code
 
     def compile(self, ptx: str, name: str) -> bytes:
-        """Machine code of the card from PTX."""
+        """Machine code of the card from PTX. Ctrl-C ends the wait for it."""
+        return interruptible(lambda: self._compiled(ptx, name))
+
+    def _compiled(self, ptx: str, name: str) -> bytes:
         library, log = _library(), ctypes.create_string_buffer(4096)
         options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_SIZE)
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
         state, text, code, size = ctypes.c_void_p(), ptx.encode() + b"\0", ctypes.c_void_p(), ctypes.c_size_t()
         with self:
-            call("cuLinkCreate_v2", 2, options, values, ctypes.byref(state))
+            status = library.cuLinkCreate_v2(2, options, values, ctypes.byref(state))
+            if status:
+                raise self._refusal(name, status, "")
             try:
                 status = library.cuLinkAddData_v2(
                     state, _INPUT_PTX, text, ctypes.c_size_t(len(text)), name.encode(), 0, None, None
                 )
                 status = status or library.cuLinkComplete(state, ctypes.byref(code), ctypes.byref(size))
                 if status:
-                    raise DeviceError(self._refusal(name, status, log.value.decode(errors="replace")))
+                    raise self._refusal(name, status, log.value.decode(errors="replace"))
                 return ctypes.string_at(code, size.value)
             finally:
                 with suppress(DeviceError):
                     call("cuLinkDestroy", state)
 
-    def _refusal(self, name: str, status: int, log: str) -> str:
+    def _refusal(self, name: str, status: int, log: str) -> DeviceError:
         """Why the driver did not compile a kernel."""
-        if status == _UNSUPPORTED_PTX:
-            return (
-                f"{name}: the driver, for CUDA {_cuda(driver_version())}, is older than the code for {self.name} "
-                f"(sm_{self.capability}); update the NVIDIA driver"
-            )
-        if status == _NO_BINARY:
-            return f"{name}: {self.name} (sm_{self.capability}) is not supported by this version of Cardan's compiler"
-        where = " ".join(log.split())[:300]
-        return f"{name}: the driver refused the code ({_name_of(_library(), status)}): {where or 'without a message'}"
+        if status == _OUT_OF_MEMORY:
+            return self._full(f"{name}: the compiler's data")
+        if status in _DEAD:
+            return _failure(f"compiling {name}", status)
+        where = " ".join(log.split())[:300] or "without a message"
+        because = {
+            _UNSUPPORTED_PTX: f"the driver, for CUDA {cuda(driver_version())}, is older than the code for {self.name} "
+            f"(sm_{self.capability}); update the NVIDIA driver",
+            _NO_BINARY: f"the driver has no compiler for {self.name} (sm_{self.capability}); update the NVIDIA driver",
+            _NO_COMPILER: "the driver's compiler, libnvidia-ptxjitcompiler, is missing; install the whole driver (in a "
+            "container: NVIDIA_DRIVER_CAPABILITIES=compute,utility)",
+            _COMPILER_OFF: "the driver's compiler is switched off; unset CUDA_DISABLE_PTX_JIT",
+        }.get(status, f"the driver refused the code ({_name_of(_library(), status)}): {where}")
+        return DeviceError(f"{name}: {because}")
 
     def load(self, code: bytes, symbol: str) -> Function:
-        """A function of machine code of the card."""
+        """A function of machine code of the card; CodeRefusedError where the driver does not take the code."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         with self:
-            call("cuModuleLoadData", ctypes.byref(module), code)
-            call("cuModuleGetFunction", ctypes.byref(function), module, symbol.encode())
+            status = _library().cuModuleLoadData(ctypes.byref(module), code)
+            status = status or _library().cuModuleGetFunction(ctypes.byref(function), module, symbol.encode())
+        if status == _OUT_OF_MEMORY:
+            raise self._full(f"{len(code) / 2**20:.1f} MiB of code")
+        if status in _NOT_CODE:
+            name = _name_of(_library(), status)
+            raise CodeRefusedError(f"gpu:{self.index}: the driver does not load its own machine code ({name})")
+        if status:
+            raise _failure("loading a kernel", status)
         return Function(self, module, function)
 
 
@@ -270,10 +365,18 @@ class Function:
         extra = (ctypes.c_void_p * 5)(
             _PARAMETERS, ctypes.addressof(buffer), _PARAMETERS_SIZE, ctypes.addressof(size), None
         )
-        with self.card:
-            if shared > 48 * 1024:
+        if shared > 48 * 1024:
+            with self.card:
                 call("cuFuncSetAttribute", self._function, _MOST_SHARED, shared)
-            call(
-                "cuLaunchKernel", self._function, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)),
-                ctypes.c_void_p(stream), None, extra,
-            )  # fmt: skip
+        size3 = tuple(map(ctypes.c_uint, grid))
+        self.start(size3, ctypes.c_uint(block), extra, ctypes.c_void_p(stream), ctypes.c_uint(shared))
+
+    def start(self, grid: Any, block: Any, extra: Any, stream: Any, shared: Any = _ZERO) -> None:
+        """The same with arguments that the driver takes as they are: those that stay are made only once."""
+        library = _library()
+        with self.card.made_current():
+            status = library.cuLaunchKernel(self._function, *grid, block, _ONE, _ONE, shared, stream, None, extra)
+        if status == _OUT_OF_MEMORY:
+            raise self.card._full(f"{self.local_bytes} bytes for each thread that runs at once")
+        if status:
+            raise _failure("starting a kernel", status)

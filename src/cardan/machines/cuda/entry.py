@@ -4,8 +4,8 @@
 its strides in bytes along up to three axes of the batch, and along the axes of a row. The first batch axis runs along
 the threads, the others are the second and third axis of the grid. So arrays with any strides are read where they are.
 
-The body is the one that the CPU's loop calls, on one lane (`machines/llvm/batch_loop.py`). A thread copies its row into
-arrays of its own, which LLVM turns into registers.
+A graph is printed into the kernel. Any other body is the one that the CPU's loop calls, on one lane
+(`machines/llvm/batch_loop.py`): a thread copies its row into arrays of its own, which LLVM turns into registers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
+from cardan.machines.llvm.thread import ThreadLine, array, in_memory, memory
+from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
 
 if TYPE_CHECKING:
@@ -26,15 +28,19 @@ SYMBOL = "rows"
 THREADS = 128  # of a block
 BATCH_AXES = 3  # of a launch
 
-_INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
+INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
 
 
 def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
     """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float"."""
-    module = Module(VectorType(dtype, 1))
-    state = print_body(recorded, program, module)
-    module.functions[SYMBOL] = _Entry(program, module, state).print()
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{SYMBOL}, !"maxntidx", i32 {THREADS}}}\n'
+    module = Module(VectorType(dtype, 1), card=True)
+    module.functions[SYMBOL] = _Entry(program, module).print(recorded)
+    return finished_text(module, SYMBOL, dtype)
+
+
+def finished_text(module: Module, symbol: str, dtype: str) -> str:
+    """The module's text with what every kernel has: the elementary functions, and the largest number of threads."""
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
     return _without_libm(module.text(), dtype) + bounds
 
 
@@ -51,58 +57,77 @@ def words_of(
 class _Entry(Lines):
     """The kernel under construction."""
 
-    def __init__(self, program: Program, module: Module, state: int) -> None:
+    def __init__(self, program: Program, module: Module) -> None:
         super().__init__(module.type, "e")
-        self.program, self.module, self.state = program, module, state
+        self.program, self.module = program, module
+        self.places: dict[tuple[int, int], str] = {}  # address of the first element of each row of a port
 
-    def print(self) -> str:
+    def print(self, recorded: Recorded) -> str:
         """IR of the kernel."""
-        inputs = len(self.program.inputs)
         parameters = ["i64 %n"]
         for j, port in enumerate(self.program.ports):
             parameters += [f"i64 %{name}{j}" for name in ("base", "x", "y", "z", *_core(port))]
-        for name, register in _INDICES.items():
+        for name, register in INDICES.items():
             self.module.declarations.add(f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()")
             self.lines.append(f"  %{name} = call i32 @llvm.nvvm.read.ptx.sreg.{register}()")
         for name in ("tid", "ctaid", "ntid", "y", "z"):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
-        t = self.t
-        for j, port in enumerate(self.program.ports):
-            self.lines.append(f"  %own{j} = alloca [{port.size} x {t.scalar}], align {t.align}")
-        if self.state:
-            self.lines.append(f"  %state = alloca [{self.state} x {t.scalar}], align {t.align}")
-        self.lines += ["  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
-        for j, port in enumerate(self.program.inputs):
-            self._copy(j, port, into=True)
-        places = [f"ptr %own{j}" for j in range(len(self.program.ports))] + ["ptr %state"] * bool(self.state)
-        self.lines.append(f"  call void @body({', '.join(places)})")
-        for j, port in enumerate(self.program.outputs, inputs):
-            self._copy(j, port, into=False)
-        head = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
-        return "\n".join([head, "entry:", *self.lines, "  br label %done", "done:", "  ret void", "}"])
+        head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
+        self.lines += [*head, "  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
+        for j in range(len(self.program.ports)):
+            at = f"%base{j}"
+            for index, stride in (("%i", "x"), ("%y.l", "y"), ("%z.l", "z")):
+                at = self.new(f"add i64 {at}, {self.new(f'mul i64 {index}, %{stride}{j}')}")
+            self.lines.append(f"  %row{j} = add i64 {at}, 0")
+        define = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
+        return "\n".join([define, "entry:", *self.lines, *body, "  br label %done", "done:", "  ret void", "}"])
 
-    def _copy(self, j: int, port: Port, into: bool) -> None:
-        """Copy a thread's row of a port from the card's memory into its own array, or back."""
-        t = self.t
-        at = f"%base{j}"
-        for index, stride in (("%i", "x"), ("%y.l", "y"), ("%z.l", "z")):
-            at = self.new(f"add i64 {at}, {self.new(f'mul i64 {index}, %{stride}{j}')}")
-        m, n = port.matrix
-        for r in range(m):
-            row = at if not r else self.new(f"add i64 {at}, {self.new(f'mul i64 %m{j}, {r}')}")
-            for c in range(n):
-                place = row if not c else self.new(f"add i64 {row}, {self.new(f'mul i64 %n{j}, {c}')}")
-                outside = self.new(f"inttoptr i64 {place} to ptr addrspace(1)")
-                own = self.element(f"%own{j}", r * n + c)
-                if into:
-                    value = self.new(f"load {t.scalar}, ptr addrspace(1) {outside}, align {t.align}")
-                    self.store(value, own)
+    def _line(self, graph: Graph) -> tuple[list[str], list[str]]:
+        """Lines of a graph, whose inputs are loaded where they are used, for the beginning and for the row."""
+        inputs, t = len(self.program.inputs), self.t
+
+        def load(port: int, element: int) -> str:
+            at = self._address(line, port, element)
+            return line.new(f"load {t.scalar}, ptr addrspace(1) {at}, align {t.align}, !invariant.load !1")
+
+        def store(port: int, element: int, value: str) -> None:
+            at = self._address(line, inputs + port, element)
+            line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
+
+        line = ThreadLine(graph, self.module, load, store)
+        line.run()
+        return line.head, line.lines
+
+    def _call(self, recorded: Recorded) -> tuple[list[str], list[str]]:
+        """Lines that copy the row into arrays, call the body of any program on them, and copy the results back."""
+        t, ports, inputs = self.t, self.program.ports, len(self.program.inputs)
+        state = print_body(recorded, self.program, self.module)
+        head, body = [], Lines(t, "c")
+        sizes = {f"own{j}": port.size for j, port in enumerate(ports)} | ({"state": state} if state else {})
+        for name, size in sizes.items():
+            head += memory(self.module, name, size) if in_memory(recorded) else array(t, name, size)
+        for j, port in enumerate(ports):
+            if j == inputs:
+                places = [f"ptr %{name}" for name in sizes]
+                body.lines.append(f"  call void @body({', '.join(places)})")
+            for e in range(port.size):
+                outside, own = self._address(body, j, e), body.element(f"%own{j}", e)
+                if j < inputs:
+                    body.store(body.new(f"load {t.scalar}, ptr addrspace(1) {outside}, align {t.align}"), own)
                 else:
-                    self.lines.append(
-                        f"  store {t.scalar} {self.load(own)}, ptr addrspace(1) {outside}, align {t.align}"
-                    )
+                    value = body.load(own)
+                    body.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {outside}, align {t.align}")
+        return head, body.lines
+
+    def _address(self, lines: Lines, j: int, element: int) -> str:
+        """Address of an element of this thread's row of a port."""
+        r, c = divmod(element, self.program.ports[j].matrix[1])
+        at = f"%row{j}"
+        for count, stride in ((r, f"%m{j}"), (c, f"%n{j}")):
+            at = lines.new(f"add i64 {at}, {lines.new(f'mul i64 {stride}, {count}')}") if count else at
+        return lines.new(f"inttoptr i64 {at} to ptr addrspace(1)")
 
 
 def _core(port: Port) -> tuple[str, ...]:

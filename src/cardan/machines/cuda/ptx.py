@@ -26,10 +26,11 @@ def _target() -> Any:
     return llvm.Target.from_triple("nvptx64-nvidia-cuda")
 
 
-def to_ptx(ir: str, architecture: int, level: int = 3) -> str:
+def to_ptx(ir: str, architecture: int) -> str:
     """PTX of an IR module for an architecture such as 90.
 
-    `level` is that of LLVM's passes: functions are inlined into the kernel and arrays become registers.
+    Few of LLVM's passes run: what asks for it is inlined into the kernel, and arrays become registers. The order of a
+    straight line is left as it was printed, and nothing is unrolled.
     """
 
     def compile_module() -> bytes:
@@ -40,11 +41,12 @@ def to_ptx(ir: str, architecture: int, level: int = 3) -> str:
         )
         module = llvm.parse_assembly(ir, llvm.create_context())
         module.triple, module.data_layout = "nvptx64-nvidia-cuda", str(machine.target_data)
-        if level:
-            tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-            tuning.inlining_threshold = 1_000_000
-            builder = llvm.create_pass_builder(machine, tuning)
-            builder.getModulePassManager().run(module, builder)
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, builder)
         text: str = machine.emit_assembly(module)
         return text.encode()
 

@@ -32,7 +32,7 @@ MANY_ZEROS = 64
 
 def print_graph(
     graph: Graph, symbol: str, module: Module, uniform: frozenset[int] = frozenset(), ahead: tuple[int, ...] = (),
-    in_place: bool = False, sparse: bool = False, cleared: bool = False,
+    in_place: bool = False, sparse: bool = False, cleared: bool = False, same: bool = False,
 ) -> None:  # fmt: skip
     """Define `internal void @symbol(ptr %in0, ..., ptr %out0, ..., ptr %ahead0, ...)` and all that it calls.
 
@@ -40,13 +40,19 @@ def print_graph(
     `uniform` is an array of scalars, the same for every lane. `ahead` gives, per port, how many cache lines from
     `%aheadN` on to prefetch along the way: all at once they would hold up the body. With `in_place` outputs may share
     memory with inputs: everything is stored at the end. With `sparse` an output may have elements between those that
-    are stored, which stay as they are. With `cleared` the outputs are zero before, and zeros are not stored.
+    are stored, which stay as they are. With `cleared` the outputs are zero before, and zeros are not stored. `same`
+    says of outputs in place that each shares memory with the input of its own port and element alone.
     """
-    line = _StraightLine(graph, module, uniform, in_place, sparse, cleared)
+    if module.card:
+        from cardan.machines.llvm.thread import print_thread_function
+
+        print_thread_function(graph, symbol, module, in_place, same, cleared, inline=not sparse)
+        return
+    line = StraightLine(graph, module, uniform, in_place, sparse, cleared)
     module.functions[symbol] = line.print(symbol, ahead)
 
 
-class _StraightLine(Lines):
+class StraightLine(Lines):
     """One straight-line function: names of values, and the lines printed so far."""
 
     def __init__(

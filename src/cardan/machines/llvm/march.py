@@ -28,7 +28,8 @@ def print_march(march: March, symbol: str, module: Module) -> None:
         places.append(f"ptr %s{k}")
         offset += size
     kept = [(k, size) for k, size in enumerate(march.output_sizes) if size]
-    lines += [f"  call void @move(ptr %s{k}, ptr %in{k}, i64 {size})" for k, size in kept]
+    for k, size in kept:
+        lines += _moved(module, f"%s{k}", f"%in{k}", size)
     data = [f"ptr %in{n + k}" if size else "ptr null" for k, size in enumerate(march.data_sizes)]
     limit = n + len(data)
     lines += [
@@ -55,12 +56,27 @@ def print_march(march: March, symbol: str, module: Module) -> None:
         "  br i1 %more, label %again, label %done",
         "done:",
     ]
-    lines += [f"  call void @move(ptr %out{k}, ptr %s{k}, i64 {size})" for k, size in kept]
+    for k, size in kept:
+        lines += _moved(module, f"%out{k}", f"%s{k}", size)
     params = [f"ptr %in{k}" for k, size in enumerate(march.input_sizes) if size]
     params += [*(f"ptr %out{k}" for k, _ in kept), "ptr %state"]
-    module.functions["move"] = _MOVE.format(v=t.vector, a=t.align)
-    head = f"define internal void @{symbol}({', '.join(params)}) {{"
+    head = f"define internal void @{symbol}({', '.join(params)}) {module.attributes}{{"
     module.functions[symbol] = "\n".join([head, "entry:", *lines, "  ret void", "}"])
+
+
+def _moved(module: Module, to: str, source: str, size: int) -> list[str]:
+    """Lines that copy `size` elements; on a card without a loop, so that they can be registers."""
+    t = module.type
+    if not module.card:
+        module.functions["move"] = _MOVE.format(v=t.vector, a=t.align)
+        return [f"  call void @move(ptr {to}, ptr {source}, i64 {size})"]
+    lines = []
+    for e in range(size):
+        x = f"{to}.of{source[1:]}.{e}"
+        lines += [f"  {x}.{p[1:]} = getelementptr {t.vector}, ptr {p}, i64 {e}" for p in (source, to)]
+        lines.append(f"  {x} = load {t.vector}, ptr {x}.{source[1:]}, align {t.align}")
+        lines.append(f"  store {t.vector} {x}, ptr {x}.{to[1:]}, align {t.align}")
+    return lines
 
 
 def _changes(graph: Graph) -> Graph:
@@ -75,7 +91,7 @@ def _call(
 ) -> str:  # fmt: skip
     """Define a piece, unless one that does the same with other arguments is `printed`; the line that calls it."""
     if isinstance(piece, Graph):
-        print_graph(_changes(piece), symbol, module, in_place=True)
+        print_graph(_changes(piece), symbol, module, in_place=True, same=True)
         return f"  call void @{symbol}({', '.join([*arguments, *results])})"
     given = [*(arguments[k] for k in piece.reads), *(results[k] for k in piece.writes)]
     if isinstance(piece, Scheduled):

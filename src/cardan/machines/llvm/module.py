@@ -70,11 +70,16 @@ def _round_to_float(value: float) -> float:
 
 @dataclass
 class Module:
-    """IR under construction: functions by name, and what they need declared. All values have the type `type`."""
+    """IR under construction: functions by name, and what they need declared. All values have the type `type`.
+
+    `card` says that a thread of a card runs it; `constants` are then numbers with their places in a table.
+    """
 
     type: VectorType
+    card: bool = False
     functions: dict[str, str] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
+    constants: dict[str, int] = field(default_factory=dict)
 
     def intrinsic(self, name: str, arity: int) -> str:
         """Declare a floating-point intrinsic; its symbol."""
@@ -83,9 +88,21 @@ class Module:
         self.declarations.add(f"declare {v} {symbol}({', '.join([v] * arity)})")
         return symbol
 
+    @property
+    def attributes(self) -> str:
+        """Those of functions that are called once: on a card they stand where they are called."""
+        return "alwaysinline " if self.card else ""
+
     def text(self) -> str:
         """The whole module."""
-        return "\n\n".join(["\n".join(sorted(self.declarations)), *self.functions.values()]) + "\n"
+        return "\n\n".join(["\n".join(sorted(self.declarations)), *self._table(), *self.functions.values()]) + "\n"
+
+    def _table(self) -> list[str]:
+        """The table of constants, in the card's memory for them; LLVM must not take it for known numbers."""
+        numbers = ", ".join(f"{self.type.scalar} {literal}" for literal in self.constants)
+        size = f"[{len(self.constants)} x {self.type.scalar}]"
+        text = f"@constants.of.card = internal addrspace(4) externally_initialized global {size} [{numbers}], align 8"
+        return [text] if self.constants else []
 
 
 class Lines:

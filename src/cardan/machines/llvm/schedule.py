@@ -43,7 +43,8 @@ class _LoopsOverNodes(Lines):
             else:
                 self._round(k, r)
         params = [f"ptr %in{j}" for j in range(n_in)] + [f"ptr %out{j}" for j in range(n_out)] + ["ptr %state"]
-        text = [f"define internal void @{symbol}({', '.join(params)}) {{", "entry:", *self.lines, "  ret void", "}"]
+        head = f"define internal void @{symbol}({', '.join(params)}) {self.module.attributes}{{"
+        text = [head, "entry:", *self.lines, "  ret void", "}"]
         self.module.functions[symbol] = "\n".join(text)
 
     # small pieces

@@ -42,6 +42,20 @@ def sincos(module: Module) -> str:
     return "@sincos"
 
 
+def sincos_near(module: Module) -> tuple[str, float]:
+    """Define sine and cosine of angles up to a limit, without a branch; their symbol and the limit."""
+    t = module.type
+    if "sincos.near" not in module.functions:
+        v, hot = t.vector, _print_sincos(t).split("hot:\n")[1].split("  %h0 =")[0]
+        module.intrinsic("fma", 3)
+        module.functions["sincos.near"] = f"""define internal {{ {v}, {v} }} @sincos.near({v} %x) alwaysinline {{
+{hot}  %h0 = insertvalue {{ {v}, {v} }} poison, {v} %sin.x, 0
+  %h1 = insertvalue {{ {v}, {v} }} %h0, {v} %cos.x, 1
+  ret {{ {v}, {v} }} %h1
+}}"""
+    return "@sincos.near", _REDUCTIONS[t.scalar].limit
+
+
 def _libm_name(name: str, t: VectorType) -> str:
     """The C library's name of a function for the scalar of a type."""
     return name if t.scalar == "double" else name + "f"
