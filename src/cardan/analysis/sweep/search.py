@@ -8,7 +8,7 @@ Marquardt) on the distances of all positions, with exact derivatives by the desi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from cardan.analysis.sweep.coupler_curve import curve_points, similar_to
 from cardan.analysis.sweep.family import KinetostaticSweep, LinkageFamily, run_march
-from cardan.errors import InputError
+from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.machines.cuda.place import Place, place_of
 from cardan.model.values import batch, number, one, shown, whole
 
@@ -74,7 +74,7 @@ class LinkageSearch:
 
 
 def search_linkages(
-    family: LinkageFamily, bounds: Any, count: int, *, curve: ArrayLike, fit: str = "similar", best: int = 100,
+    family: LinkageFamily, bounds: Mapping[str, ArrayLike], count: int, *, curve: ArrayLike, fit: str = "similar", best: int = 100,
     positions: int = 200, speed: float = 1.0, accept: Callable[[KinetostaticSweep], np.ndarray] | None = None,
     gradient: bool = False, q: ArrayLike | None = None, guesses: int = 10, seed: int = 0, threads: int | None = None,
     device: str | None = None, progress: Callable[[int], None] | None = None,
@@ -141,11 +141,19 @@ def _accepted(owner: str, accept: Callable[[KinetostaticSweep], Any], found: Kin
     return answer
 
 
-def _bounds(owner: str, family: LinkageFamily, bounds: Any) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(owner: str, family: LinkageFamily, bounds: Any, partly: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest designs (variables,)."""
-    if not isinstance(bounds, dict) or set(bounds) != set(family.variables):
-        raise InputError(f"{owner}: bounds must be a dict with {', '.join(family.variables)}, got {shown(bounds)}")
-    pairs = np.array([one(owner, f"bounds of {name!r}", bounds[name], 2) for name in family.variables])
+    if not isinstance(bounds, Mapping):
+        raise InputError(f"{owner}: bounds must be a dict of names and (lowest, highest), got {shown(bounds)}")
+    for name in bounds:
+        if name not in family.variables:
+            raise UnknownNameError(f"{owner}: bounds of {name!r}, which is no variable{nearest(name, family.variables)}")
+    missing = [name for name in family.variables if name not in bounds]
+    if missing and not partly:
+        raise InputError(f"{owner}: bounds of {missing[0]!r} are missing; the box of designs needs all")
+    every = {name: (-np.inf, np.inf) for name in missing}
+    every |= {name: one(owner, f"bounds of {name!r}", pair, 2) for name, pair in bounds.items()}
+    pairs = np.array([every[name] for name in family.variables])
     for name, (low, high) in zip(family.variables, pairs, strict=True):
         if low > high:
             raise InputError(f"{owner}: bounds of {name!r} must be (lowest, highest), got ({low:g}, {high:g})")
@@ -177,8 +185,10 @@ class RefinedLinkages:
 
 
 def refine_linkages(
-    family: LinkageFamily, designs: ArrayLike, *, curve: ArrayLike, fit: str = "similar", bounds: Any = None,
-    positions: int = 200, steps: int = 60, tolerance: float = 1e-10, q: ArrayLike | None = None, guesses: int = 10,
+    family: LinkageFamily, designs: ArrayLike, *, curve: ArrayLike, fit: str = "similar",
+    bounds: Mapping[str, ArrayLike] | None = None,
+    positions: int = 200, speed: float = 1.0, accept: Callable[[KinetostaticSweep], np.ndarray] | None = None,
+    steps: int = 60, tolerance: float = 1e-10, q: ArrayLike | None = None, guesses: int = 10,
     threads: int | None = None, device: str | None = None,
 ) -> RefinedLinkages:  # fmt: skip
     """Improve linkages by least squares on the distances from a curve at all positions, with exact derivatives.
@@ -188,8 +198,9 @@ def refine_linkages(
     Args:
         family: the linkages.
         designs: those to begin with (n, variables); their cranks must turn fully.
-        curve: as in `LinkageFamily.sweep`, as are `fit`, `positions`, `q`, `guesses`, `threads`, `device`.
-        bounds: lowest and highest values of design variables by name; None leaves them free.
+        curve: as in `LinkageFamily.sweep`, as are `fit`, `positions`, `speed`, `q`, `guesses`, `threads`, `device`.
+        accept: as in `search_linkages`; a step to a linkage that is not accepted is refused.
+        bounds: lowest and highest values of design variables by name; others are free.
         steps: largest number of steps.
         tolerance: relative decrease of the error below which a linkage is at rest.
 
@@ -197,10 +208,8 @@ def refine_linkages(
     owner = "refine_linkages"
     x = np.atleast_2d(batch(owner, "designs", designs, len(family.variables))).copy()
     steps, tolerance = whole(owner, "steps", steps), number(owner, "tolerance", tolerance, least=0.0)
-    low, high = (np.full(x.shape[1], s * np.inf) for s in (-1, 1))
-    if bounds is not None:
-        low, high = _bounds(owner, family, bounds)
-    task = family.task(owner, positions, None, 1.0, curve, fit, q, guesses)
+    low, high = _bounds(owner, family, {} if bounds is None else bounds, partly=True)
+    task = family.task(owner, positions, None, speed, curve, fit, q, guesses)
     assert task.curve is not None
     size = task.data["target"][2]
     w = curve_points(task.data["target"], task.curve.count, task.positions) @ np.array([1, 1j])
@@ -212,7 +221,8 @@ def refine_linkages(
         assert found.point is not None and found.point_by is not None and task.curve is not None
         a, b = task.curve.axes
         z, z_by = found.point[..., a] + 1j * found.point[..., b], found.point_by[..., a, :] + 1j * found.point_by[..., b, :]
-        r, r_by = similar_to(w, z, z_by) if task.curve.fit == "similar" else (z - w, z_by)
+        with np.errstate(invalid="ignore"):  # NaN where a position is not reached
+            r, r_by = similar_to(w, z, z_by) if task.curve.fit == "similar" else (z - w, z_by)
         return np.concatenate([r.real, r.imag], axis=-1) / size, np.concatenate([r_by.real, r_by.imag], axis=-2) / size
 
     scale = np.sqrt(task.positions)
@@ -230,6 +240,8 @@ def refine_linkages(
         new_r, new_J = residuals(trial)
         new = np.linalg.norm(new_r, axis=-1) / scale
         better = new < cost[live]  # NaN is not
+        if accept is not None:
+            better &= _accepted(owner, accept, family.sweep(trial, speed=speed, **options))
         small = better & (cost[live] - new <= tolerance * cost[live])
         chosen = live[better]
         x[chosen], r[chosen], J[chosen], cost[chosen] = trial[better], new_r[better], new_J[better], new[better]
