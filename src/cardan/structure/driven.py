@@ -259,5 +259,5 @@ def signs_at(mechanism: DrivenMechanism, blocks: BlockTriangular, q: Any, p: Seq
     """Signs (blocks,) of the determinants of the blocks at a configuration (nq,): which assembly it is."""
     import casadi as ca
 
-    A = mechanism.state(q, *p)[1][mechanism.rows, mechanism.rest]
-    return np.sign([float(d) for d in blocks.determinants(ca.DM(A))])
+    A = ca.SX(mechanism.state(q, *p)[1][mechanism.rows, mechanism.rest])
+    return np.sign([float(d) for d in blocks.determinants(A)])

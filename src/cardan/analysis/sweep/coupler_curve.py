@@ -145,9 +145,13 @@ def similar_to(w: np.ndarray, z: np.ndarray, z_by: np.ndarray) -> tuple[np.ndarr
     With derivatives `z_by` (k, n, m) come those of the distances (k, n, m): what a change of scale, rotation and place
     would undo is left out of them (Kaufman, BIT 15 (1975) 49-57).
     """
-    centre = lambda x, axis: x - x.mean(axis=axis, keepdims=True)
-    w, z, z_by = w - w.mean(), centre(z, 1), centre(z_by, 1)
+    w, z, z_by = centred(w), centred(z, 1), centred(z_by, 1)
     square = (np.abs(z) ** 2).sum(axis=1)
     s = (z.conj() @ w) / square
     along = (z.conj()[:, None, :] @ z_by)[:, 0] / square[:, None]
     return s[:, None] * z - w, s[:, None, None] * (z_by - z[..., None] * along[:, None, :])
+
+
+def centred(x: np.ndarray, axis: int = 0) -> np.ndarray:
+    """Numbers less their mean along an axis."""
+    return np.asarray(x - x.mean(axis=axis, keepdims=True))

@@ -8,9 +8,9 @@ from the start. A step of the march is
     the next position, predicted by rates and accelerations
 
 A linkage is first put together at the start, from several guesses; Assur groups that are closed stay so. Where a position is not reached, the crank takes
-shorter steps, down to `SHORTEST` of the grid's; where these fail too, the branch has ended at a dead point. Then the
-crank goes from the start backwards, to the other end of its range. So a full turn takes as many steps as it has
-positions, and a rocker not more.
+shorter steps, down to `SHORTEST` of the grid's; where these fail too, the branch has ended at a dead point. Then, if
+the positions are those of a whole turn, the crank goes from the start backwards, to the other end of its range. So a
+full turn takes as many steps as it has positions, and a rocker not more.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Layout:
         nd, n = len(self.mechanism.v_places), self.designs
         design = {"number": 1, "low": n, "high": n, "shift": n} if self.boxed else {"design": n}
         found = design | {"omega": 1, "ratio": nd, "q_guess": self.mechanism.model.nq}
-        found |= {"branch": len(self.blocks[0].blocks), "grid": 3, **({"until": 1} if self.samples else {})}
+        found |= {"branch": len(self.blocks[0].blocks), "grid": 4, **({"until": 1} if self.samples else {})}
         return found | ({"target": self.curve.size} if self.curve is not None else {})
 
 
@@ -189,7 +189,7 @@ def record(layout: Layout, write: Written) -> March:
     v, a = s["omega"] * at.w, s["omega"] ** 2 * at.b
     u, f = mechanism.forces(blocks[0], at, q, v, a, p)
     gap = ca.norm_inf(at.phi)
-    count, h, guesses = s["grid"][0], s["grid"][1], s["grid"][2]
+    count, h, guesses, all_round = (s["grid"][k] for k in range(4))
     phase = s["phase"]
     assembling, backwards = phase == ASSEMBLE, phase == BACKWARDS
     running = ca.logic_and(phase > BEGIN, phase < DONE)
@@ -204,16 +204,19 @@ def record(layout: Layout, write: Written) -> March:
     # what is gathered
 
     after = dict(kept)
-    gathered = lambda name, x: ca.fmax(s[name], _only(sample, x))
-    after["gap"] = gathered("gap", gap)
-    after["drive"] = gathered("drive", ca.fabs(u))
-    after["force"] = gathered("force", ca.sum2(f[:, 3:] ** 2))  # squared until the end
+
+    def largest(name: str, x: Matrix) -> Matrix:
+        return ca.fmax(s[name], _only(sample, x))
+
+    after["gap"] = largest("gap", gap)
+    after["drive"] = largest("drive", ca.fabs(u))
+    after["force"] = largest("force", ca.sum2(f[:, 3:] ** 2))  # squared until the end
     after["closed"] = closed = s["closed"] + sample
     after["forwards"] = s["forwards"] + ca.logic_and(sample, ca.logic_not(backwards))
     z = zdot = None
     if body is not None:
         z, zdot = _moving_point(model, body, q, v, point, p)
-        after["speed"] = gathered("speed", ca.dot(zdot, zdot))
+        after["speed"] = largest("speed", ca.dot(zdot, zdot))
     q_by = z_by = None
     if layout.by:
         q_by, z_by = _by_design(layout, write, at, design, q)
@@ -242,11 +245,11 @@ def record(layout: Layout, write: Written) -> March:
     cut = ca.logic_and(given_up, ca.logic_not(assembling))
     shorter = s["stride"] / SHORTER
     ended = ca.logic_and(cut, shorter < SHORTEST)
-    turns_back = ca.logic_and(ended, phase == FORWARDS)
+    turns_back = ca.logic_and(ended, ca.logic_and(phase == FORWARDS, all_round))
     begins = phase == BEGIN
     found = ca.logic_and(ok, assembling)
     no_more = ca.logic_and(another, s["guess"] + 1 >= guesses * len(blocks[1].blocks))
-    finished = ca.logic_or(ca.logic_and(ok, closed >= count), ca.logic_and(ended, backwards))
+    finished = ca.logic_or(ca.logic_and(ok, closed >= count), ca.logic_and(ended, ca.logic_not(turns_back)))
     done = ca.logic_or(ca.logic_or(no_more, finished), phase == DONE)
     after["phase"] = ca.if_else(
         done, DONE,
@@ -370,9 +373,7 @@ def _point_of(model: Model, body: str) -> Any:
     return ca.Function("point", [q, c, *p], [T[:3, :3] @ c + T[:3, 3]])
 
 
-def _by_design(
-    layout: Layout, write: Written, at: Position, design: Matrix, q: Matrix
-) -> tuple[Matrix, Matrix | None]:
+def _by_design(layout: Layout, write: Written, at: Position, design: Matrix, q: Matrix) -> tuple[Matrix, Matrix | None]:
     """Derivatives of the configuration (nv, n) along its rates and of the point (3, n) by the design.
 
     The loops stay closed (implicit function theorem): `A q_r' = -(phi' + J_d start')`.

@@ -21,6 +21,9 @@ from cardan.machines.cuda.place import Place, place_of
 from cardan.model.values import batch, number, one, shown, whole
 
 if TYPE_CHECKING:
+    import os
+
+    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
 CHUNK_ON_CPU, CHUNK_ON_CARD = 1 << 16, 1 << 22  # linkages in one call
@@ -56,20 +59,24 @@ class LinkageSearch:
     positions: int
     seconds: float
 
+    def _share(self, n: int) -> str:
+        return f"{n:,} ({n / self.count:.2%})"
+
     def __str__(self) -> str:
         """Shares, time, and the best."""
-        share = lambda n: f"{n:,} ({n / self.count:.2%})"
         rate = self.count * self.positions / max(self.seconds, 1e-9)
         lines = [
             f"{self.count:,} linkages of {self.family.model.name!r} x {self.positions} positions of the crank in "
             f"{self.seconds:.3g} s ({rate:.3g} positions/s)",
-            f"  put together at the first position: {share(self.assembled)}",
-            f"  turning fully: {share(self.complete)}",
+            f"  put together at the first position: {self._share(self.assembled)}",
+            f"  turning fully: {self._share(self.complete)}",
         ]
         if self.accepted != self.complete:
-            lines.append(f"  accepted of these: {share(self.accepted)}")
+            lines.append(f"  accepted of these: {self._share(self.accepted)}")
         if len(self.error):
-            lines.append(f"  nearest to the curve: {self.error[0]:.3%} of its size, {_shown(self.family, self.designs[0])}")
+            lines.append(
+                f"  nearest to the curve: {self.error[0]:.3%} of its size, {_shown(self.family, self.designs[0])}"
+            )
         return "\n".join(lines)
 
 
@@ -104,13 +111,12 @@ def search_linkages(
     place = place_of(owner, device, threads)
     chunk = CHUNK_ON_CARD if isinstance(place, Place) else CHUNK_ON_CPU
     data = {**task.data, "low": low, "high": high, "shift": np.random.default_rng(seed).random(len(low))}
-    data = {name: x.reshape(()) if x.shape == (1,) else x for name, x in data.items()}
     began = time.perf_counter()
     kept, errors = np.zeros(0), np.zeros(0)
     assembled = complete = accepted = 0
     for first in range(0, count, chunk):
         numbers = np.arange(first, min(first + chunk, count), dtype=float)
-        found = task.gathered(run_march(kernel, layout, {**data, "number": numbers}, task, place))
+        found = task.gathered(run_march(kernel, layout, {**data, "number": numbers[:, None]}, task, place))
         assert found.error is not None
         good = found.complete
         assembled, complete = assembled + int(found.assembled.sum()), complete + int(good.sum())
@@ -147,7 +153,9 @@ def _bounds(owner: str, family: LinkageFamily, bounds: Any, partly: bool = False
         raise InputError(f"{owner}: bounds must be a dict of names and (lowest, highest), got {shown(bounds)}")
     for name in bounds:
         if name not in family.variables:
-            raise UnknownNameError(f"{owner}: bounds of {name!r}, which is no variable{nearest(name, family.variables)}")
+            raise UnknownNameError(
+                f"{owner}: bounds of {name!r}, which is no variable{nearest(name, family.variables)}"
+            )
     missing = [name for name in family.variables if name not in bounds]
     if missing and not partly:
         raise InputError(f"{owner}: bounds of {missing[0]!r} are missing; the box of designs needs all")
@@ -169,19 +177,38 @@ class RefinedLinkages:
     """Linkages after refinement, the nearest to the curve first.
 
     Args:
+        family: the family.
         designs: (k, variables).
         error: root mean square distance (k,) from the curve by its size.
         before: the same before refinement.
         converged: which (k,) came to rest.
         steps: how many steps were taken.
+        curve: the given curve (positions, 2), m, as far as harmonics of the crank give it.
+        fit: how it was compared.
+        q: what chose the branch.
 
     """
 
+    family: LinkageFamily
     designs: np.ndarray
     error: np.ndarray
     before: np.ndarray
     converged: np.ndarray
     steps: int
+    curve: np.ndarray
+    fit: str
+    q: ArrayLike | None = None
+
+    def plot(
+        self, count: int = 3, *, size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Figure:  # fmt: skip
+        """The best linkages with their curves and the given one; a `matplotlib.figure.Figure`."""
+        from cardan.analysis.sweep.plots import plot_linkages
+
+        count = whole("plot", "count", count)
+        chosen = [(self.family, x, float(e)) for x, e in zip(self.designs[:count], self.error, strict=False)]
+        return plot_linkages(chosen, self.curve, self.fit, self.q, size, path, overwrite)
 
 
 def refine_linkages(
@@ -212,15 +239,19 @@ def refine_linkages(
     task = family.task(owner, positions, None, speed, curve, fit, q, guesses)
     assert task.curve is not None
     size = task.data["target"][2]
-    w = curve_points(task.data["target"], task.curve.count, task.positions) @ np.array([1, 1j])
-    options = {"positions": positions, "q": q, "guesses": guesses, "threads": threads, "device": device}
+    points = curve_points(task.data["target"], task.curve.count, task.positions)
+    w = points @ np.array([1, 1j])
+    options: dict[str, Any] = {"positions": positions, "q": q, "guesses": guesses, "threads": threads, "device": device}
 
     def residuals(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Distances (k, 2 n) by the curve's size, NaN where the crank does not turn, and derivatives (k, 2 n, m)."""
         found = family.samples(x, gradient=True, **options)
         assert found.point is not None and found.point_by is not None and task.curve is not None
         a, b = task.curve.axes
-        z, z_by = found.point[..., a] + 1j * found.point[..., b], found.point_by[..., a, :] + 1j * found.point_by[..., b, :]
+        z, z_by = (
+            found.point[..., a] + 1j * found.point[..., b],
+            found.point_by[..., a, :] + 1j * found.point_by[..., b, :],
+        )
         with np.errstate(invalid="ignore"):  # NaN where a position is not reached
             r, r_by = similar_to(w, z, z_by) if task.curve.fit == "similar" else (z - w, z_by)
         return np.concatenate([r.real, r.imag], axis=-1) / size, np.concatenate([r_by.real, r_by.imag], axis=-2) / size
@@ -230,7 +261,9 @@ def refine_linkages(
     cost = np.linalg.norm(r, axis=-1) / scale
     if np.isnan(cost).any():
         bad = int(np.flatnonzero(np.isnan(cost))[0])
-        raise InputError(f"{owner}: designs[{bad}] does not turn fully ({_shown(family, x[bad])}); refine those that do")
+        raise InputError(
+            f"{owner}: designs[{bad}] does not turn fully ({_shown(family, x[bad])}); refine those that do"
+        )
     before, damping, rest = cost.copy(), np.full(len(x), 1e-3), np.zeros(len(x), dtype=bool)
     taken = 0
     while taken < steps and not rest.all():
@@ -249,7 +282,7 @@ def refine_linkages(
         rest[live] = small | (damping[live] > 1e12)
         taken += 1
     order = np.argsort(cost, kind="stable")
-    return RefinedLinkages(x[order], cost[order], before[order], rest[order], taken)
+    return RefinedLinkages(family, x[order], cost[order], before[order], rest[order], taken, points, fit, q)
 
 
 def _step(

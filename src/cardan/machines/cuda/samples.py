@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from cardan.machines.cuda.entry import INDICES, THREADS, finished_text
+from cardan.machines.cuda.entry import INDICES, finished_text
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
 

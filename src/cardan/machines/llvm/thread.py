@@ -238,7 +238,7 @@ class ThreadLine(StraightLine):
             if not isinstance(move, Compute):
                 continue
             a = self.graph.args[move.value][0]
-            if self.graph.op[move.value] not in ("sin", "cos") or len(found) == TOGETHER and a not in found:
+            if self.graph.op[move.value] not in ("sin", "cos") or (len(found) == TOGETHER and a not in found):
                 break
             if not all(root in self.name or self.graph.op[root] in ("input", "const") for root in self._roots(a)):
                 break
