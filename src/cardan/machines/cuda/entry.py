@@ -28,14 +28,19 @@ SYMBOL = "rows"
 THREADS = 128  # of a block
 BATCH_AXES = 3  # of a launch
 
-_INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
+INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
 
 
 def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
     """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float"."""
     module = Module(VectorType(dtype, 1), card=True)
     module.functions[SYMBOL] = _Entry(program, module).print(recorded)
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{SYMBOL}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
+    return finished_text(module, SYMBOL, dtype)
+
+
+def finished_text(module: Module, symbol: str, dtype: str) -> str:
+    """The module's text with what every kernel has: the elementary functions, and the largest number of threads."""
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
     return _without_libm(module.text(), dtype) + bounds
 
 
@@ -62,7 +67,7 @@ class _Entry(Lines):
         parameters = ["i64 %n"]
         for j, port in enumerate(self.program.ports):
             parameters += [f"i64 %{name}{j}" for name in ("base", "x", "y", "z", *_core(port))]
-        for name, register in _INDICES.items():
+        for name, register in INDICES.items():
             self.module.declarations.add(f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()")
             self.lines.append(f"  %{name} = call i32 @llvm.nvvm.read.ptx.sreg.{register}()")
         for name in ("tid", "ctaid", "ntid", "y", "z"):
