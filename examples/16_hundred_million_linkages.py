@@ -116,7 +116,7 @@ for family, lengths, share in families:
     print(f"  {len(fine.error)} refined in {fine.steps} steps: {found.error[0]:.3%} -> {fine.error[0]:.3%} of its size")
     needs = family.sweep(fine.designs[0], speed=5.0, positions=given.positions)
     print(f"  the best needs {needs.drive[0]:.3g} N m at 5 rad/s; largest pin force {needs.force.max():.3g} N")
-    assert needs.complete and fine.error[0] <= found.error[0]
+    assert needs.complete and fine.error[0] < found.error[0] * (1 + 1e-9)
     if given.pictures:
         fine.plot(path=f"{family.model.name}.png", overwrite=True)
     best.append((family, fine.designs[0], fine.error[0]))

@@ -239,7 +239,7 @@ class DrivenMechanism:
     def forces(
         self, blocks: BlockTriangular, at: Position, q: Matrix, v: Matrix, a: Matrix, p: Sequence[Matrix]
     ) -> tuple[Matrix, Matrix]:
-        """Drives of the driven joints, and wrenches (number of joints, 6) of all, at rates `v` and accelerations `a`."""
+        """Drives of the driven joints, and wrenches (number of joints, 6) of all, at rates and accelerations."""
         missing = self.missing(q, v, a, *p)
         lam = blocks.solve_transposed(at.A, missing[self.rest])
         u = at.J[:, self.v_places].T @ lam - missing[self.v_places]

@@ -17,7 +17,7 @@ import numpy as np
 
 from cardan.algebra.matrix import Matrix
 from cardan.analysis.sweep import march
-from cardan.analysis.sweep.coupler_curve import FITS, Curve, harmonics_of
+from cardan.analysis.sweep.coupler_curve import FITS, SLOPE, Curve, harmonics_of
 from cardan.errors import InputError, ModelError
 from cardan.machines.cuda.place import place_of
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -234,7 +234,7 @@ class LinkageFamily:
             self._blocks = self.mechanism.structure([self._write(self._x)[0]])
         return self._blocks
 
-    def kernel(self, curve: Curve | None, by: bool = False, *, samples: bool = False, boxed: bool = False) -> Any:
+    def kernel(self, curve: Curve | None, by: str = "", *, samples: bool = False, boxed: bool = False) -> Any:
         """The compiled march, and its layout."""
         key = (curve, by, samples, boxed)
         if key not in self._kernels:
@@ -306,7 +306,7 @@ class LinkageFamily:
         task = self.task(owner, positions, span, speed, curve, fit, q, guesses)
         if gradient and task.curve is None:
             raise InputError(f"{owner}: the gradient is that of the error; give a curve")
-        kernel, layout = self.kernel(task.curve, gradient)
+        kernel, layout = self.kernel(task.curve, SLOPE if gradient else "")
         place = place_of(owner, device, threads)
         return task.gathered(run_march(kernel, layout, {**task.data, "design": x}, task, place))
 
@@ -319,7 +319,7 @@ class LinkageFamily:
         owner = "samples"
         x = batch(owner, "designs", designs, len(self.variables))
         task = self.task(owner, positions, span, speed, None, FITS[0], q, guesses)
-        kernel, layout = self.kernel(None, gradient, samples=True)
+        kernel, layout = self.kernel(None, SLOPE if gradient else "", samples=True)
         place = place_of(owner, device, threads)
         rows = x.reshape(-1, x.shape[-1])
         state = [np.zeros((len(rows), size)) for size in layout.state.values()]

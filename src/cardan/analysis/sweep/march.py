@@ -7,10 +7,10 @@ from the start. A step of the march is
     rates, accelerations, drives and joint forces there; if the loops are closed, on the same branch, it counts
     the next position, predicted by rates and accelerations
 
-A linkage is first put together at the start, from several guesses; Assur groups that are closed stay so. Where a position is not reached, the crank takes
-shorter steps, down to `SHORTEST` of the grid's; where these fail too, the branch has ended at a dead point. Then, if
-the positions are those of a whole turn, the crank goes from the start backwards, to the other end of its range. So a
-full turn takes as many steps as it has positions, and a rocker not more.
+A linkage is first put together at the start, from several guesses; Assur groups that are closed stay so. Where a
+position is not reached, the crank takes shorter steps, down to `SHORTEST` of the grid's; where these fail too, the
+branch has ended at a dead point. Then, if the positions are those of a whole turn, the crank goes from the start
+backwards, to the other end of its range. So a full turn takes as many steps as it has positions, and a rocker not more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix
-from cardan.analysis.sweep.coupler_curve import Curve
+from cardan.analysis.sweep.coupler_curve import NORMAL, SLOPE, Curve
 from cardan.formulation.tree import RATES
 from cardan.model.model import Model
 from cardan.program.march import March
@@ -63,7 +63,7 @@ class Layout:
         designs: number of design variables.
         body: body or frame of the point, None without one.
         curve: the given curve, None without one.
-        by: derivatives by the design too.
+        by: derivatives by the design: none, "slope" of the error, or "normal" for what its normal equations need.
         samples: a linkage waits when `until` positions are closed, and its state has all that is known there.
         boxed: designs are given as numbers of points in a box.
 
@@ -74,7 +74,7 @@ class Layout:
     designs: int
     body: str | None
     curve: Curve | None
-    by: bool = False
+    by: str = ""
     samples: bool = False
     boxed: bool = False
 
@@ -86,7 +86,8 @@ class Layout:
         if self.body is not None:
             found |= {"speed": 1}
         if self.curve is not None:
-            found |= {"error": 1, **({"slope": self.designs} if self.by else {})}
+            found |= {"error": 1, **({"slope": self.designs} if self.by == SLOPE else {})}
+            found |= {"sums": sum(self.curve.sums(self.designs, NORMAL).values())} if self.by == NORMAL else {}
         return found
 
     @property
@@ -227,8 +228,10 @@ def record(layout: Layout, write: Written) -> March:
         after |= {name: _only(phase != BEGIN, x) for name, x in sums.items()}  # scratch is not zero at first
         error, slope = curve.error(sums, count, s)
         after["error"] = ca.if_else(whole, error, FAR)
-        if slope is not None:
+        if layout.by == SLOPE and slope is not None:
             after["slope"] = _only(whole, slope)
+        elif layout.by == NORMAL:
+            after["sums"] = _only(whole, ca.vertcat(*sums.values()))
     known = {
         "index": y, "q": q, "v": v, "a": a, "drive": u, "wrenches": ca.vec(f.T), "point": z, "velocity": zdot,
         "q_by": None if q_by is None else ca.vec(q_by.T), "point_by": None if z_by is None else ca.vec(z_by.T),
