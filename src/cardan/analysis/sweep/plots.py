@@ -16,38 +16,53 @@ if TYPE_CHECKING:
 
     from cardan.analysis.sweep.family import LinkageFamily
 
-WIDTH, HEIGHT = 2.6, 2.8  # inches of one linkage
+WIDTH, HEIGHT = 2.6, 4.0  # inches of one linkage
 
 
 def plot_linkages(
     linkages: Sequence[tuple[LinkageFamily, Any, float]], curve: np.ndarray, fit: str, q: Any, size: Any, path: Any,
     overwrite: bool,
 ) -> Figure:  # fmt: skip
-    """Linkages, each a family, a design and its error, side by side, with their curves and the given one.
+    """Linkages, each a family, a design and its error, side by side; below them their curves and the given one.
 
-    With `fit="similar"` the given curve is scaled, turned and moved to each linkage.
+    With `fit="similar"` the curves of the linkages are scaled, turned and moved to the given one.
     """
     output = FigureOutput(size, path, overwrite)
     figure = new_figure(*(output.size or (WIDTH * len(linkages), HEIGHT)))
+    w = curve @ np.array([1, 1j])
     with style():
-        panels = figure.subplots(1, len(linkages), squeeze=False)[0]
-        for k, (at, (family, design, error)) in enumerate(zip(panels, linkages, strict=True)):
-            _one(at, family, np.asarray(design), curve @ np.array([1, 1j]), fit, q, COLOURS[k % 6])
-            at.set_title(f"{family.model.name}: {100 * error:.2g} % of its size")
-        panels[0].legend(loc="best")
+        rows = figure.subplots(2, len(linkages), squeeze=False, height_ratios=(2, 1))
+        for k, (family, design, error) in enumerate(linkages):
+            found, axes = family.samples(design, positions=len(w), q=q), family.plane_axes("plot")
+            assert found.point is not None
+            z = found.point[:, axes[0]] + 1j * found.point[:, axes[1]]
+            _linkage(rows[0, k], family, np.asarray(design), found.q[0], axes)
+            _closed(rows[0, k], z, color=COLOURS[k % 6])
+            if fit == "similar":
+                z = w.mean() + centred(z) * np.vdot(centred(z), centred(w)) / np.vdot(centred(z), centred(z))
+            _closed(rows[1, k], w, color=INK, linestyle=":", label="given")
+            _closed(rows[1, k], z, color=COLOURS[k % 6], label=f"{100 * error:.2g} %")
+            rows[1, k].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+            rows[0, k].set_title(family.model.name)
+            for at in rows[:, k]:
+                at.set_aspect("equal", adjustable="datalim")
+                at.set_xlabel(f"{'xyz'[axes[0]]} (m)")
+        for at in rows[:, 0]:
+            at.set_ylabel(f"{'xyz'[axes[1]]} (m)")
     return output.write(figure)
 
 
-def _one(at: Any, family: LinkageFamily, design: np.ndarray, w: np.ndarray, fit: str, q: Any, colour: str) -> None:
-    """One linkage at its first position, its curve, and the given curve `w`, complex."""
-    found, (i, j) = family.samples(design, positions=len(w), q=q), family.plane_axes("plot")
-    assert found.point is not None
-    z = found.point[:, i] + 1j * found.point[:, j]
-    if fit == "similar":
-        s = np.vdot(centred(z), centred(w)) / np.vdot(centred(z), centred(z))
-        w = z.mean() + centred(w) / s
+def _closed(at: Any, x: np.ndarray, **how: Any) -> None:
+    """A closed curve of complex numbers."""
+    x = np.append(x, x[0])
+    at.plot(x.real, x.imag, **how)
+
+
+def _linkage(at: Any, family: LinkageFamily, design: np.ndarray, q: np.ndarray, axes: tuple[int, int]) -> None:
+    """The bodies of one linkage at a configuration: their joints, and the point."""
+    i, j = axes
     model = family.models(design)
-    poses, c = np.asarray(body_poses(model, found.q[0])), family.numbers(design)["point"]
+    poses, c = np.asarray(body_poses(model, q)), family.numbers(design)["point"]
     numbers = model.settled()
     for body, name in enumerate(model.body_names):
         own = [
@@ -62,9 +77,3 @@ def _one(at: Any, family: LinkageFamily, design: np.ndarray, w: np.ndarray, fit:
         places = [*places, places[0]] if len(places) > 2 else places
         points = np.array([poses[body, :3, :3] @ x + poses[body, :3, 3] for x in places])
         at.plot(points[:, i], points[:, j], "-o", color=GREY, markersize=2.5, linewidth=1.2)
-    for x, style_of, label in ((w, {"color": INK, "linestyle": ":"}, "given"), (z, {"color": colour}, "found")):
-        closed = np.append(x, x[0])
-        at.plot(closed.real, closed.imag, label=label, **style_of)
-    at.set_aspect("equal")
-    at.set_xlabel(f"{'xyz'[i]} (m)")
-    at.set_ylabel(f"{'xyz'[j]} (m)")
