@@ -10,7 +10,6 @@ A graph is printed into the kernel. Any other body is the one that the CPU's loo
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from cardan.machines.llvm.batch_loop import print_body
@@ -58,13 +57,13 @@ def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
     """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float"."""
     module = Module(VectorType(dtype, 1), card=True)
     module.functions[SYMBOL] = _Entry(program, module).print(recorded)
-    return finished_text(module, SYMBOL, dtype)
+    return finished_text(module, SYMBOL)
 
 
-def finished_text(module: Module, symbol: str, dtype: str) -> str:
-    """The module's text with what every kernel has: the elementary functions, and the largest number of threads."""
+def finished_text(module: Module, symbol: str) -> str:
+    """The module's text with the largest number of threads of its kernel."""
     bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
-    return _without_libm(module.text(), dtype) + bounds
+    return module.text() + bounds
 
 
 def words_of(
@@ -174,12 +173,3 @@ class _Entry(Lines):
 def _core(port: Port) -> tuple[str, ...]:
     """Names of the strides along the axes of a row."""
     return {0: (), 1: ("n",), 2: ("m", "n")}[len(port.shape)]
-
-
-def _without_libm(text: str, dtype: str) -> str:
-    """Temporary, until the elementary functions are printed: NaN for those of the C library."""
-    for found in re.findall(r"declare (?:double|float) @[a-z0-9]+\((?:double|float)(?:, (?:double|float))?\)\n", text):
-        made = found.rstrip().replace("declare", "define internal").replace(f"({dtype}", f"({dtype} %x")
-        made = made.replace(f", {dtype})", f", {dtype} %y)")
-        text = text.replace(found, f"{made} alwaysinline {{\n  ret {dtype} 0x7FF8000000000000\n}}\n")
-    return text
