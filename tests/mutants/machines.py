@@ -127,7 +127,7 @@ MUTANTS: list[Mutant] = [
         ("if known <= capability), default", "if known < capability), default", "a card gets code of the architecture before its own"),
     ),
     *changes(
-        "machines/cuda/entry.py", "machines/test_ptx.py product/test_device_arrays.py product/test_device.py",
+        "machines/cuda/entry.py", "machines/test_entry.py",
         ("%along = mul i64 %c, %n", "%along = mul i64 %r, %n", "large ports are read along the wrong axis"),
     ),
 ]  # fmt: skip
