@@ -134,7 +134,7 @@ def test_output_of_a_run_becomes_a_section() -> None:
     for whole in ("", OUTPUT.replace("gpu:0", "gpu"), OUTPUT.replace("=====", "-----")):
         with pytest.raises(SystemExit, match="not the whole output"):
             make_gpu.tests(whole)
-    for section in ("runs", "measured", "ptx"):
+    for section in ("measured", "ptx"):
         assert make_gpu.replaced(PAGE, section, "x").count("\nx\n") == 1
     assert make_gpu.measured("# Title\n\n## One\n| a |\n") == "\n### One\n| a |\n"
 
