@@ -335,6 +335,9 @@ def test_streams_of_different_libraries_wait_for_one_another(chain: Any, card: F
     assert card.waits == []
     chain(q, Foreign(v), tau)
     assert card.waits == [(1, 5), (5, 1)], "before and after"
+    chain(q, v, tau, out=Foreign(DeviceArray.empty((5, 7), float)))
+    assert card.waits[2:] == [(1, 5), (5, 1)], "also for a result"
+    del card.waits[2:]
     chain(Foreign(v, stream=None), q, tau)
     assert card.waits == [(1, 5), (5, 1)]
 
@@ -400,6 +403,7 @@ def test_what_cannot_be_is_one_sentence(chain: Any) -> None:
         ((q, Foreign(v, typestr=">f8"), tau), None, "v has dtype float64 with swapped bytes"),
         ((q, Foreign(v, typestr="<i8"), tau), None, "v has dtype int64"),
         ((q, Foreign(v, mask=v), tau), None, "v has a mask"),
+        ((q, Foreign(v[:, 1:], data=(v.pointer + 4, False)), tau), None, "v is not aligned to its 8 bytes in memory"),
         ((q, Foreign(v, shape=None), tau), None, "v, a tests.Foreign, has no readable __cuda_array_interface__"),
         ((q, v), None, r"takes 3 arrays \(q, v, tau\), got 2"),
         ((q, v, tau[:, :6]), None, "tau has 6 entries along its last axis, the model needs 7"),
