@@ -46,7 +46,7 @@ test-bridges: $(TESTING)
 # Without PYTEST in the usual environment. Each test says why it is skipped, on a machine without a card all of them.
 test-gpu: $(if $(PYTEST),,$(TESTING))
 	PYTHONPATH=$(CURDIR)/src:$(CURDIR):$$PYTHONPATH \
-	    $(or $(PYTEST),$(BIN)/python -m pytest) -p no:cacheprovider -v -rs --durations=5 tests/gpu $(ARGS)
+	    $(or $(PYTEST),$(BIN)/python -m pytest) -p no:cacheprovider -vv -rs --durations=5 tests/gpu $(ARGS)
 
 test-ptx: $(TESTING)
 	$(BIN)/python -m tests.ptx $(ARGS)
