@@ -60,19 +60,20 @@ def measure(run: Run, robots: Robots, chosen: Steps, precision: str, rows: int) 
     """Compare some systems with the CPU's run, then time."""
     model, steps = robots.model(chosen.robot), chosen.steps[rows] if not run.quick else 20
     q, v = robots.starts(chosen.robot, rows)
-    with watching() as first:
-        found = simulate(model, q[:COMPARED], v[:COMPARED], steps, precision, "gpu")
     few = q[:COMPARED], v[:COMPARED]
+    with watching() as first:
+        found = simulate(model, *few, steps, precision, "gpu")
     difference = _apart(found, simulate(model, *few, steps, precision, "cpu"))
     error = None if precision == "float64" else _apart(found, simulate(model, *few, steps, "float64", "cpu"))
     if not difference < 1.0:
         raise RuntimeError(f"the run differs from the CPU's by {difference:.1e}")
-    facts = kernel_facts(chosen.title, precision, _stepping(first)[0], first)
     start = perf_counter()
     with watching() as watch:
         simulate(model, q, v, steps, precision, "gpu")
     taken = perf_counter() - start
-    return RunRate(rows * steps / _stepping(watch)[1], rows * steps / taken, difference, error, steps), facts
+    launch, seconds = _stepping(watch)
+    facts = kernel_facts(chosen.title, precision, launch, first)
+    return RunRate(rows * steps / seconds, rows * steps / taken, difference, error, steps), facts
 
 
 HEAD = (
