@@ -13,11 +13,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
 from cardan.machines.llvm.thread import ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
+from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +42,9 @@ def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
 
 def finished_text(module: Module, symbol: str, dtype: str) -> str:
     """The module's text with what every kernel has: the elementary functions, and the largest number of threads."""
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}, !"minctasm", i32 1}}\n'
+    # nothing to invariant loads; loops of stages stay loops
+    bounds += '!1 = !{}\n!2 = distinct !{!2, !3}\n!3 = !{!"llvm.loop.unroll.disable"}\n'
     return _without_libm(module.text(), dtype) + bounds
 
 
@@ -74,7 +78,10 @@ class _Entry(Lines):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
-        head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
+        if isinstance(recorded, Stages):
+            head, body = stage_lines(recorded, self.program, self.module)
+        else:
+            head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
         self.lines += [*head, "  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
         for j in range(len(self.program.ports)):
             at = f"%base{j}"
