@@ -196,7 +196,7 @@ def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, 
     ports, dtype = kernel.program.ports, np.dtype(dtype)
     if rows == 0 or not kernel.program.inputs or any(port.size == 0 for port in ports):
         return None
-    cards = [driver.card(index) for index in range(driver.card_count())]
+    cards = [driver.card(0), *(driver.card(index) for index in range(1, driver.card_count()))]
     functions = [kernel.on_card.function(card.index, dtype) for card in cards]
     size, marks = dtype.itemsize, [-(2**62) - j for j in range(len(ports))]  # no size or stride
     words = words_of(
