@@ -414,9 +414,10 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
 
 def _texts(outcome: np.ndarray) -> np.ndarray:
     """What `run.outcome` says of outcomes (B,)."""
-    told = np.array([Outcome(o).text for o in range(max(Outcome) + 1)])
-    found = told[outcome]
-    return found.astype(f"<U{max(map(len, told[np.unique(outcome)]), default=0) or 1}")
+    if not outcome.any():
+        return np.zeros(len(outcome), dtype="<U1")
+    there = set(np.unique(outcome).tolist())
+    return np.array([Outcome(o).text if o in there else "" for o in range(max(Outcome) + 1)])[outcome]
 
 
 def _joined(parts: list[RunSamples], systems: int) -> RunSamples:

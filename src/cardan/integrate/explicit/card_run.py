@@ -86,7 +86,8 @@ def drive_on_card(
     start = float(times[0])
     again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
     knots = np.array([(b, *around) for b, (_, *around) in again.items()]).reshape(-1, 3)
-    kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots)
+    kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots, filled=False)
+    kept.knot_q[:], kept.knot_v[:] = np.nan, np.nan
     alive = np.ones(len(q), dtype=bool)
     kept.add(alive, start, q, v, kept.notes)
     numbers = {t: k for k, t in enumerate(times.tolist())}
@@ -245,13 +246,18 @@ class _CardRun:
     def finish(self) -> None:
         """Complete the results: counts, steps, notes; what is still on the card is fetched, if that answers."""
         kept, stepper = self.kept, self.stepper
-        with suppress(driver.DeviceError):
+        kept.count = np.where(self.alive, self.targets.count[self.next], kept.count)
+        try:
             self._fetch()
+        except driver.DeviceError:  # a card that does not answer any more
+            assert self.window is not None
+            kept.count = np.clip(kept.count, 1, max(int(self.targets.count[self.window[0]]), 1))
         s = stepper.s
         with suppress(driver.DeviceError):
             if self.gone:
                 s = s | self._get_states(tuple(name for name in NOTED if name in self.names))
-        kept.count = np.where(self.alive, self.targets.count[self.next], kept.count)
+        short = np.flatnonzero(kept.count < kept.t.shape[1])
+        kept.fill(short, kept.count[short])
         kept.steps = s["steps"].astype(int)
         kept.notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
         kept.end_where_opened(self.opened)
