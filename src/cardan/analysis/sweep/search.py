@@ -116,8 +116,8 @@ def search_linkages(
     count, best, seed = whole(owner, "count", count), whole(owner, "best", best), whole(owner, "seed", seed, least=0)
     if count > EXACT_NUMBERS:
         raise InputError(f"{owner}: count must be {EXACT_NUMBERS:,} or less, got {count:,}")
-    task = family.task(owner, positions, None, speed, curve, fit, q, guesses)
-    kernel, layout = family.kernel(task.curve, SLOPE if gradient else "", boxed=True)
+    task = family._task(owner, positions, None, speed, curve, fit, q, guesses)
+    kernel, layout = family._kernel(task.curve, SLOPE if gradient else "", boxed=True)
     place = place_of(owner, device, threads)
     chunk = CHUNK_ON_CARD if isinstance(place, Place) else CHUNK_ON_CPU
     data = {**task.data, "low": low, "high": high, "shift": np.random.default_rng(seed).random(len(low))}
@@ -146,7 +146,7 @@ def search_linkages(
         if progress is not None:
             progress(int(numbers[-1]) + 1)
     seconds = time.perf_counter() - began
-    designs = family.designs_of(kept, low, high, data["shift"])
+    designs = family._designs_of(kept, low, high, data["shift"])
     return LinkageSearch(
         family, designs, errors, kept.astype(int), count, assembled, complete, accepted, task.positions, seconds
     )  # fmt: skip
@@ -274,9 +274,9 @@ def refine_linkages(
     x = np.atleast_2d(batch(owner, "designs", designs, len(family.variables))).copy()
     steps, tolerance = whole(owner, "steps", steps), number(owner, "tolerance", tolerance, least=0.0)
     low, high = _bounds(owner, family, {} if bounds is None else bounds, partly=True)
-    task = family.task(owner, positions, None, speed, curve, fit, q, guesses)
+    task = family._task(owner, positions, None, speed, curve, fit, q, guesses)
     assert task.curve is not None
-    kernel, layout = family.kernel(task.curve, NORMAL)
+    kernel, layout = family._kernel(task.curve, NORMAL)
     place = place_of(owner, device, threads)
     size = float(task.data["target"][2])
 

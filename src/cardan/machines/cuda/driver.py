@@ -290,6 +290,8 @@ class Card:
         if status in _DEAD:
             return _failure(f"compiling {name}", status)
         where = " ".join(log.split())[:300] or "without a message"
+        if status == _INVALID_PTX and "Unsupported .version" in log:
+            status = _UNSUPPORTED_PTX
         because = {
             _UNSUPPORTED_PTX: f"the driver, for CUDA {cuda(driver_version())}, is older than the code for {self.name} "
             f"(sm_{self.capability}); update the NVIDIA driver",

@@ -10,7 +10,6 @@ A graph is printed into the kernel. Any other body is the one that the CPU's loo
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from cardan.machines.llvm.batch_loop import print_body
@@ -27,21 +26,44 @@ if TYPE_CHECKING:
 SYMBOL = "rows"
 THREADS = 128  # of a block
 BATCH_AXES = 3  # of a launch
+_LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
 
 INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
+
+
+_COPY = """define internal void @{name}(ptr %array, i64 %row, i64 %rows, i64 %columns, i64 %m, i64 %n) {{
+entry:
+  %count = mul i64 %rows, %columns
+  br label %element
+element:
+  %e = phi i64 [0, %entry], [%next, %element]
+  %r = udiv i64 %e, %columns
+  %c = urem i64 %e, %columns
+  %down = mul i64 %r, %m
+  %along = mul i64 %c, %n
+  %begin = add i64 %row, %down
+  %at = add i64 %begin, %along
+  %there = inttoptr i64 %at to ptr addrspace(1)
+{move}
+  %next = add i64 %e, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %element, label %done
+done:
+  ret void
+}}"""
 
 
 def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
     """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float"."""
     module = Module(VectorType(dtype, 1), card=True)
     module.functions[SYMBOL] = _Entry(program, module).print(recorded)
-    return finished_text(module, SYMBOL, dtype)
+    return finished_text(module, SYMBOL)
 
 
-def finished_text(module: Module, symbol: str, dtype: str) -> str:
-    """The module's text with what every kernel has: the elementary functions, and the largest number of threads."""
+def finished_text(module: Module, symbol: str) -> str:
+    """The module's text with the largest number of threads of its kernel."""
     bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
-    return _without_libm(module.text(), dtype) + bounds
+    return module.text() + bounds
 
 
 def words_of(
@@ -112,6 +134,9 @@ class _Entry(Lines):
             if j == inputs:
                 places = [f"ptr %{name}" for name in sizes]
                 body.lines.append(f"  call void @body({', '.join(places)})")
+            if in_memory(recorded) and port.size > _LARGE:
+                body.lines.append(self._loop(j, "give" if j >= inputs else "take"))
+                continue
             for e in range(port.size):
                 outside, own = self._address(body, j, e), body.element(f"%own{j}", e)
                 if j < inputs:
@@ -120,6 +145,21 @@ class _Entry(Lines):
                     value = body.load(own)
                     body.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {outside}, align {t.align}")
         return head, body.lines
+
+    def _loop(self, j: int, name: str) -> str:
+        """A call that copies a large port in a loop: `name` is "take" or "give"."""
+        t, port = self.t, self.program.ports[j]
+        own = f"  %own = getelementptr {t.scalar}, ptr %array, i64 %e\n"
+        there = f"ptr addrspace(1) %there, align {t.align}"
+        self.module.functions[name] = _COPY.format(
+            name=name,
+            move=f"{own}  %x = load {t.scalar}, {there}\n  store {t.scalar} %x, ptr %own, align {t.align}"
+            if name == "take"
+            else f"{own}  %x = load {t.scalar}, ptr %own, align {t.align}\n  store {t.scalar} %x, {there}",
+        )
+        m, n = port.matrix
+        strides = [f"i64 %{stride}{j}" if stride in _core(port) else "i64 0" for stride in ("m", "n")]
+        return f"  call void @{name}(ptr %own{j}, i64 %row{j}, i64 {m}, i64 {n}, {', '.join(strides)})"
 
     def _address(self, lines: Lines, j: int, element: int) -> str:
         """Address of an element of this thread's row of a port."""
@@ -133,12 +173,3 @@ class _Entry(Lines):
 def _core(port: Port) -> tuple[str, ...]:
     """Names of the strides along the axes of a row."""
     return {0: (), 1: ("n",), 2: ("m", "n")}[len(port.shape)]
-
-
-def _without_libm(text: str, dtype: str) -> str:
-    """Temporary, until the elementary functions are printed: NaN for those of the C library."""
-    for found in re.findall(r"declare (?:double|float) @[a-z0-9]+\((?:double|float)(?:, (?:double|float))?\)\n", text):
-        made = found.rstrip().replace("declare", "define internal").replace(f"({dtype}", f"({dtype} %x")
-        made = made.replace(f", {dtype})", f", {dtype} %y)")
-        text = text.replace(found, f"{made} alwaysinline {{\n  ret {dtype} 0x7FF8000000000000\n}}\n")
-    return text

@@ -111,7 +111,7 @@ def print_samples(recorded: March, program: Program, ports: SamplePorts, dtype: 
     """A module with the kernel `@samples` of a march that `program`, without empty ports, recorded."""
     module = Module(VectorType(dtype, 1), card=True)
     module.functions[SYMBOL] = _SampleLoop(recorded, program, module, ports).print()
-    return finished_text(module, SYMBOL, dtype)
+    return finished_text(module, SYMBOL)
 
 
 def data_ports(program: Program, ports: SamplePorts) -> list[Port]:

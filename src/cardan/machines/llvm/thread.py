@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
+from cardan.machines.llvm.elementary.functions import sincos, sincos_near
 from cardan.machines.llvm.graph import StraightLine
 from cardan.machines.llvm.module import Module, VectorType
 from cardan.machines.llvm.registers import Compute, Placement, Put, frugal_order, gathered, most_waiting, place
-from cardan.machines.llvm.vector_math import sincos, sincos_near
 from cardan.program.graph import Graph
 from cardan.program.march import March
 
@@ -182,7 +182,6 @@ class ThreadLine(StraightLine):
     def _places_read(self, k: int) -> list[tuple[int, int]]:
         """Port and element of the inputs that are loaded where value k is read."""
         return [self.graph.args[root] for root in self._roots(k) if self.graph.op[root] == "input"]
-
 
     # lines
 
