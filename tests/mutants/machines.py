@@ -109,6 +109,29 @@ MUTANTS: list[Mutant] = [
         ("if ahead and batch and ahead != batch:", "if False:", "a bound call reads past the end of a short batch"),
     ),
     *changes(
+        "machines/cuda/kernel.py", "machines/test_cuda_cache.py",
+        ("card.capability, driver.driver_version())", "card.capability)", "code of a card is kept for every driver"),
+        ("card.capability, driver.driver_version())", "driver.driver_version())", "code of a card is kept for every card"),
+        ("except driver.CodeRefusedError:", "except driver.DeviceMemoryError:", "stored code that the driver refuses is an error"),
+        ("most = -(-min(most, rows) // 2)", "most = -(-min(most, rows) // 2)\n                low += most", "rows that did not fit are left out"),
+    ),
+    *changes(
+        "machines/cuda/driver.py", "machines/test_driver.py",
+        ("_forked = _forked or library.cache_info().currsize > 0", "_forked = False", "a forked process calls the driver"),
+        ("if status in _DEAD:\n        return", "if False:\n        return", "a kernel that failed is not told from a call that failed"),
+        ("if self.capability < OLDEST:", "if False:", "a card that is too old gets code"),
+        ("return interruptible(lambda: self._compiled(ptx, name))", "return self._compiled(ptx, name)", "Ctrl-C is not heard while the driver compiles"),
+        ("if status == _OUT_OF_MEMORY:\n                raise self._full(f\"{size", "if False:\n                raise self._full(f\"{size", "the numbers of a full card are not told"),
+    ),
+    *changes(
+        "machines/cuda/ptx.py", "machines/test_ptx.py machines/test_cuda_cache.py",
+        ("if known <= capability), default", "if known < capability), default", "a card gets code of the architecture before its own"),
+    ),
+    *changes(
+        "machines/cuda/entry.py", "machines/test_entry.py",
+        ("%along = mul i64 %c, %n", "%along = mul i64 %r, %n", "large ports are read along the wrong axis"),
+    ),
+    *changes(
         "machines/cuda/geometry.py", ON_CARD,
         ("outer == n * step for outer", "True for outer", "axes of a batch on a card are joined that do not follow one another"),
         ("outer == n * step for outer", "outer == step for outer", "rows that follow one another take several axes of a grid"),
