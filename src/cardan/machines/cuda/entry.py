@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
 from cardan.machines.llvm.thread import ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
+from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +28,31 @@ if TYPE_CHECKING:
 SYMBOL = "rows"
 THREADS = 128  # of a block
 BATCH_AXES = 3  # of a launch
+_LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
 
 INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
+
+
+_COPY = """define internal void @{name}(ptr %array, i64 %row, i64 %rows, i64 %columns, i64 %m, i64 %n) {{
+entry:
+  %count = mul i64 %rows, %columns
+  br label %element
+element:
+  %e = phi i64 [0, %entry], [%next, %element]
+  %r = udiv i64 %e, %columns
+  %c = urem i64 %e, %columns
+  %down = mul i64 %r, %m
+  %along = mul i64 %c, %n
+  %begin = add i64 %row, %down
+  %at = add i64 %begin, %along
+  %there = inttoptr i64 %at to ptr addrspace(1)
+{move}
+  %next = add i64 %e, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %element, label %done
+done:
+  ret void
+}}"""
 
 
 def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
@@ -38,8 +63,12 @@ def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
 
 
 def finished_text(module: Module, symbol: str) -> str:
-    """The module's text with the largest number of threads of its kernel."""
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
+    """The module's text with the largest number of threads of its kernel.
+
+    One block at a time is enough: without this ptxas leaves long kernels 32 registers. Loops of stages stay loops.
+    """
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}, !"minctasm", i32 1}}\n'
+    bounds += '!1 = !{}\n!2 = distinct !{!2, !3}\n!3 = !{!"llvm.loop.unroll.disable"}\n'
     return module.text() + bounds
 
 
@@ -73,7 +102,10 @@ class _Entry(Lines):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
-        head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
+        if isinstance(recorded, Stages):
+            head, body = stage_lines(recorded, self.program, self.module)
+        else:
+            head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
         self.lines += [*head, "  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
         for j in range(len(self.program.ports)):
             at = f"%base{j}"
@@ -111,6 +143,9 @@ class _Entry(Lines):
             if j == inputs:
                 places = [f"ptr %{name}" for name in sizes]
                 body.lines.append(f"  call void @body({', '.join(places)})")
+            if in_memory(recorded) and port.size > _LARGE:
+                body.lines.append(self._loop(j, "give" if j >= inputs else "take"))
+                continue
             for e in range(port.size):
                 outside, own = self._address(body, j, e), body.element(f"%own{j}", e)
                 if j < inputs:
@@ -119,6 +154,21 @@ class _Entry(Lines):
                     value = body.load(own)
                     body.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {outside}, align {t.align}")
         return head, body.lines
+
+    def _loop(self, j: int, name: str) -> str:
+        """A call that copies a large port in a loop: `name` is "take" or "give"."""
+        t, port = self.t, self.program.ports[j]
+        own = f"  %own = getelementptr {t.scalar}, ptr %array, i64 %e\n"
+        there = f"ptr addrspace(1) %there, align {t.align}"
+        self.module.functions[name] = _COPY.format(
+            name=name,
+            move=f"{own}  %x = load {t.scalar}, {there}\n  store {t.scalar} %x, ptr %own, align {t.align}"
+            if name == "take"
+            else f"{own}  %x = load {t.scalar}, ptr %own, align {t.align}\n  store {t.scalar} %x, {there}",
+        )
+        m, n = port.matrix
+        strides = [f"i64 %{stride}{j}" if stride in _core(port) else "i64 0" for stride in ("m", "n")]
+        return f"  call void @{name}(ptr %own{j}, i64 %row{j}, i64 {m}, i64 {n}, {', '.join(strides)})"
 
     def _address(self, lines: Lines, j: int, element: int) -> str:
         """Address of an element of this thread's row of a port."""

@@ -183,7 +183,6 @@ class ThreadLine(StraightLine):
         """Port and element of the inputs that are loaded where value k is read."""
         return [self.graph.args[root] for root in self._roots(k) if self.graph.op[root] == "input"]
 
-
     # lines
 
     def _print(self, placement: Placement, when: dict[int, list[tuple[int, int, int]]]) -> None:
