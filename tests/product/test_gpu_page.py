@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import cardan as cd
-from cardan import mechanisms
+from cardan import cli, mechanisms
 from cardan.machines.cuda import driver
 from cardan.machines.cuda.arrays import to_device
 
@@ -133,6 +134,17 @@ def test_output_of_a_run_becomes_a_section() -> None:
     for whole in ("", OUTPUT.replace("gpu:0", "gpu"), OUTPUT.replace("=====", "-----")):
         with pytest.raises(SystemExit, match="not the whole output"):
             make_gpu.tests(whole)
-    for section in ("runs", "measured", "ptx"):
+    for section in ("measured", "ptx"):
         assert make_gpu.replaced(PAGE, section, "x").count("\nx\n") == 1
     assert make_gpu.measured("# Title\n\n## One\n| a |\n") == "\n### One\n| a |\n"
+
+
+def test_the_command_line_says_it_in_one_line(
+    use: Use, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(StandInDriver(version=11080))
+    monkeypatch.setattr(sys, "argv", ["cardan", "simulate", "pendulum", "--time", "1", "--device", "gpu"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 2
+    assert capsys.readouterr().err == f"cardan: {SAID['an old driver']}\n"
