@@ -55,9 +55,9 @@ def test_runs_have_the_bits_of_the_cpu(case: str) -> None:
 
 
 def test_parameters_of_every_system() -> None:
-    model = mechanisms.double_pendulum().build().free("gravity")
-    model = model.at({"gravity": np.outer(np.linspace(1, 12, 300), (0.1, 0, -1))})
-    given = {**starts(model, 300), "samples": 11}
+    plain = mechanisms.double_pendulum().build()
+    model = plain.free("gravity").at({"gravity": np.outer(np.linspace(1, 12, 300), (0.1, 0, -1))})
+    given = {**starts(plain, 300), "samples": 11}
     cpu, gpu = (cd.simulate(model, 1.0, device=device, **given) for device in ("cpu", "gpu"))
     np.testing.assert_array_equal(gpu.q, cpu.q)
 
