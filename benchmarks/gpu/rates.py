@@ -12,14 +12,17 @@ import numpy as np
 import cardan as cd
 from benchmarks.gpu.card import Launch, Watch, repeated, watching
 from benchmarks.gpu.limits import Limits
-from benchmarks.gpu.work import Function, Robots
+from benchmarks.gpu.work import JACOBIANS, VALUE, Function, Robots
+from benchmarks.operations import ADDS, MULTIPLIES, counted
 from benchmarks.report import Run
 from benchmarks.tables import NONE, number, scientific
 from cardan.machines.cuda.device_array import to_device
+from cardan.structure.kernels import tree_kernel
 
 CHECKED = 2048  # rows at each end of a batch that are compared with the CPU's
 LEAST = 0.02  # s, of a round of launches
 LAYOUTS = ("rows", "columns")
+QUANTITY = {VALUE: "forward_dynamics", JACOBIANS: "forward_dynamics_derivatives"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Rate:
     difference: float
     error: float | None
     bytes: int
+    operations: int | None
 
     @property
     def best(self) -> float:
@@ -107,7 +111,17 @@ def measure(run: Run, robots: Robots, function: Function, precision: str, rows: 
         del results, held
     assert facts is not None
     size = sum(x.nbytes for x in arrays) + rows * sum(x.nbytes // len(x) for x in same)
-    return Rate(by_layout, call, difference, error if precision == "float32" else None, size), facts
+    return Rate(
+        by_layout, call, difference, error if precision == "float32" else None, size, _operations(function, model)
+    ), facts
+
+
+def _operations(function: Function, model: cd.Model) -> int | None:
+    """Additions and multiplications of one evaluation, where its kernel is one of the tree's."""
+    if function.kind not in QUANTITY:
+        return None
+    found = counted(tree_kernel(model, QUANTITY[function.kind]))
+    return sum(found.get(name, 0) for name in (*ADDS, *MULTIPLIES))
 
 
 def _ends(result: Any, rows: int) -> np.ndarray:
@@ -129,7 +143,7 @@ def _call_seconds(function: Function, model: cd.Model, held: list[Any], calls: i
 
 
 HEAD = (
-    "work", "precision", "batch", "Cardan, rows", "Cardan, columns", "limit of memory", "a call, us",
+    "work", "precision", "batch", "Cardan, rows", "Cardan, columns", "limit of memory", "of peak", "a call, us",
     "difference from the CPU", "error of float32",
 )  # fmt: skip
 
@@ -141,8 +155,12 @@ def row(run: Run, limits: Limits | None, function: Function, precision: str, row
         what = f"{function.title}, {precision}, {rows:,} states: a second"
         run.at_least(what, goal, rate.best, lambda x: f"{x:.3g}")
     of_memory = NONE if limits is None else f"{limits.copied * rows / rate.bytes:.3g}"
+    share = NONE
+    if limits is not None and rate.operations is not None:
+        most = 2 * limits.multiply_adds[precision.replace("float", "f")]
+        share = f"{100 * rate.best * rate.operations / most:.0f} %"
     return [
         function.title, precision, f"{rows:,}", *(f"{rate.by_layout[layout]:.3g}" for layout in LAYOUTS), of_memory,
-        number(rate.call * 1e6), scientific(rate.difference) if rate.difference else "0, same bits",
+        share, number(rate.call * 1e6), scientific(rate.difference) if rate.difference else "0, same bits",
         scientific(rate.error),
     ]  # fmt: skip

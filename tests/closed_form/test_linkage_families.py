@@ -135,7 +135,7 @@ def test_six_bars() -> None:
     rng = np.random.default_rng(3)
     low = np.array([0.1, 0.4, 0.4, -0.5, -1, -1, -1, 0.5, 0.5, 0])
     high = np.array([0.6, 1.5, 1.5, 1.5, 1, 2, 1.5, 2, 2, 2 * np.pi])
-    designs = low + (high - low) * rng.random((4000, 10))
+    designs = low + (high - low) * rng.random((2000, 10))
     a, b, c, ex, ey, gx, gy, link, arm, start = designs.T
     B = positions_of(a, start, 200)
     closes, along = dyad(B, np.ones_like(B), b, c, 1)

@@ -320,11 +320,12 @@ class Job:
     def records(self, kept: RunSamples, batch: tuple[int, ...], first: int = 0) -> list[EventRecord]:
         """The events met, by system and time."""
         names = [event.name for event in self.request.events]
-        return [
-            EventRecord(names[m.event], tuple(map(int, np.unravel_index(first + m.system, batch))) if batch else (),
-                        m.t, m.q, m.v)
-            for m in sorted(kept.met, key=lambda m: (m.system, m.t))
-        ]  # fmt: skip
+        met = sorted(kept.met, key=lambda m: (m.system, m.t))
+        numbers = np.array([first + m.system for m in met], dtype=int)
+        systems = (
+            zip(*(x.tolist() for x in np.unravel_index(numbers, batch)), strict=True) if batch else [()] * len(met)
+        )
+        return [EventRecord(names[m.event], at, m.t, m.q, m.v) for m, at in zip(met, systems, strict=True)]
 
     def finished(self, run: Trajectory, states: _States, failures: _Failures, last: RunSamples) -> Trajectory:
         """The trajectory; raise an error if it is not complete. `last` is what was computed last."""

@@ -390,12 +390,12 @@ class _CardRun:
         """Keep events and samples of some systems, and let those go on that neither ended nor failed."""
         kept, targets, numbers = self.kept, self.targets, self.next[rows]
         ended = arrival.outcome > Outcome.EVENT
-        for i in np.flatnonzero(arrival.outcome == Outcome.EVENT):
-            assert arrival.crossed is not None
-            for k in map(int, np.flatnonzero(arrival.crossed[i])):
-                met = MetEvent(k, int(rows[i]), float(arrival.t[i]), arrival.q[i].copy(), arrival.v[i].copy())
-                kept.met.append(met)
-                ended[i] |= self.stops[k]
+        if arrival.crossed is not None:
+            crossed = arrival.crossed & (arrival.outcome == Outcome.EVENT)[:, None]
+            i, events = np.nonzero(crossed)
+            told = (events.tolist(), rows[i].tolist(), arrival.t[i].tolist(), arrival.q[i], arrival.v[i])
+            kept.met += map(MetEvent, *told)
+            ended |= (crossed & np.array(self.stops)).any(axis=1)
         arrived = arrival.outcome == Outcome.ARRIVED
         at = targets.sample[numbers]
         self._patch(arrived & (at >= 0), rows, at, targets.label[numbers], arrival)
