@@ -81,7 +81,8 @@ def drive_on_card(
 ) -> RunSamples:  # fmt: skip
     """Run B systems on a card as `integrate.driver.drive` does on the CPU, with the same results.
 
-    If the card fails on the way, its error is the `message` of the result, which is marked as interrupted.
+    If the card fails on the way, the result is marked as interrupted, and `broken` says why. Too little memory is an
+    error: fewer systems may do.
     """
     start = float(times[0])
     again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
@@ -108,10 +109,12 @@ def drive_on_card(
                 run.at_break(k, after)
     except KeyboardInterrupt:
         kept.interrupted = True
+    except driver.DeviceMemoryError:
+        raise
     except driver.DeviceError as error:
         if run is None:
             raise
-        kept.interrupted, kept.message = True, str(error)
+        kept.interrupted, kept.broken = True, str(error)
     if run is not None:
         run.finish()
     kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
