@@ -183,7 +183,6 @@ class ThreadLine(StraightLine):
         """Port and element of the inputs that are loaded where value k is read."""
         return [self.graph.args[root] for root in self._roots(k) if self.graph.op[root] == "input"]
 
-
     # lines
 
     def _print(self, placement: Placement, when: dict[int, list[tuple[int, int, int]]]) -> None:
@@ -203,8 +202,8 @@ class ThreadLine(StraightLine):
                 self.name[k] = self.load(self.element("%waiting", move.place))
         # in place, a store may overwrite what another output still reads
         last = [(port, element, self._operand(k)) for port, element, k in when.get(-1, ())]
-        for port, element, value in last:
-            self._store(port, element, value)
+        for port, element, name in last:
+            self._store(port, element, name)
 
     def _operand(self, k: int) -> str:
         op, args = self.graph.op[k], self.graph.args[k]
@@ -238,7 +237,7 @@ class ThreadLine(StraightLine):
             if not isinstance(move, Compute):
                 continue
             a = self.graph.args[move.value][0]
-            if self.graph.op[move.value] not in ("sin", "cos") or len(found) == TOGETHER and a not in found:
+            if self.graph.op[move.value] not in ("sin", "cos") or (len(found) == TOGETHER and a not in found):
                 break
             if not all(root in self.name or self.graph.op[root] in ("input", "const") for root in self._roots(a)):
                 break
