@@ -29,6 +29,8 @@ GROUPS = {
     "Branch SingularPosition manipulability Manipulability transmission_angle workspace Workspace",
     "Synthesis, balancing, sensitivities": "synthesise Synthesis SynthesisSolution balance Balance Counterweight "
     "steady_motion shaking_wrench monte_carlo MonteCarlo sobol_indices SobolIndices",
+    "Families of linkages": "LinkageFamily KinetostaticSweep SweepSamples search_linkages LinkageSearch "
+    "refine_linkages RefinedLinkages",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",

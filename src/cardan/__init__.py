@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from cardan.analysis.linear.modes import Mode, Modes, modes
     from cardan.analysis.statics.continuation import EquilibriumPath, equilibrium_path
     from cardan.analysis.statics.equilibrium import Equilibrium, equilibrium
+    from cardan.analysis.sweep.family import KinetostaticSweep, LinkageFamily, SweepSamples
+    from cardan.analysis.sweep.search import LinkageSearch, RefinedLinkages, refine_linkages, search_linkages
     from cardan.analysis.synthesis.counterbalance import (
         Balance,
         Counterweight,
@@ -176,6 +178,8 @@ _LAZY = {
         "analysis.identification.regressor": "Regressor regressor",
         "analysis.kinematics.inverse_kinematics": "InverseKinematics inverse_kinematics",
         "analysis.kinematics.manipulability": "Manipulability manipulability transmission_angle",
+        "analysis.sweep.family": "KinetostaticSweep LinkageFamily SweepSamples",
+        "analysis.sweep.search": "LinkageSearch RefinedLinkages refine_linkages search_linkages",
         "analysis.synthesis.counterbalance": "Balance Counterweight balance shaking_wrench steady_motion",
         "analysis.synthesis.parameter_studies": "MonteCarlo SobolIndices monte_carlo sobol_indices",
         "analysis.synthesis.synthesise": "Synthesis SynthesisSolution synthesise",
@@ -234,11 +238,12 @@ __all__ = [
     "CardanError", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives", "DormandPrince",
     "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError",
     "ForceKind", "Formulation", "Free", "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator",
-    "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "Law", "LinearModel", "LoopError",
-    "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem",
-    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable",
-    "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition",
-    "SobolIndices", "SpatialParticles", "Spherical", "State", "Store", "Symbols", "Synthesis", "SynthesisSolution",
+    "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep", "Law",
+    "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError", "Manipulability", "Mechanism", "Mode", "Model",
+    "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic",
+    "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw",
+    "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition", "SobolIndices",
+    "SpatialParticles", "Spherical", "State", "Store", "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution",
     "Target", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation",
     "add_force", "add_formulation", "add_joint", "add_method", "assemble", "balance", "base_parameters", "bias_force",
     "body_accelerations", "body_poses", "body_twists", "branches", "casadi_function", "center_of_mass",
@@ -249,10 +254,10 @@ __all__ = [
     "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load",
     "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo",
     "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates",
-    "reactions", "redundancy", "regressor", "rod_particles", "save", "set_threads", "shaking_wrench", "simulate",
-    "sobol_indices", "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook",
-    "torch_function", "torch_simulate", "transmission_angle", "undetermined_reactions", "view", "vjp",
-    "weighted_hessian", "workspace",
+    "reactions", "redundancy", "refine_linkages", "regressor", "rod_particles", "save", "search_linkages",
+    "set_threads", "shaking_wrench", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy",
+    "subtree_momentum", "synthesise", "textbook", "torch_function", "torch_simulate", "transmission_angle",
+    "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

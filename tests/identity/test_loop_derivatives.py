@@ -96,3 +96,13 @@ def test_column_by_column_as_differentiated(driven: bool, monkeypatch: pytest.Mo
         for mine, theirs in zip(found, expected, strict=True):
             assert np.isfinite(mine).all()
             close(mine[k].reshape(theirs.shape), np.array(theirs), 1e-10)
+
+
+def test_one_coordinate_and_no_row_left() -> None:
+    """All rows of the door's second hinge are redundant; what is left is a tree with one coordinate."""
+    model = mechanisms.two_hinge_door().build()
+    q, v, tau = model.start() + 0.3, np.array([0.7]), np.array([0.2])
+    a, a_q, a_tau = cd.forward_dynamics(model, q, v, tau, by=("q", "tau"))
+    assert a_q.item() == 0.0 and a_tau.item() == pytest.approx(1 / cd.mass_matrix(model, q).item(), rel=1e-14)
+    value, pulled = cd.vjp(model, "forward_dynamics", {"q": q, "v": v, "tau": tau}, np.ones(1), by=("tau",))
+    assert value == a and pulled["tau"] == a_tau[0]

@@ -111,7 +111,7 @@ def answer_of(
     parts = parts_at(model, formulation, inputs) if parts is None else parts
     kept = parts.rows.kept(rows)
     y0 = ca.SX.sym("y", model.nv + len(rows))
-    a0, lam0 = y0[: model.nv], y0[model.nv :]
+    a0, lam0 = y0[: model.nv, :], y0[model.nv :, :]  # CasADi makes (1, 0) of `y[1:]` where y has one entry
     rest = ca.vertcat(formulation.missing_force(parts, a0) - kept.J.T @ lam0, kept.gamma - kept.J @ a0)
     return Answer(solves, parts, inputs, ca.vertcat(*formulation.solve(parts, rows)), y0, rest)
 

@@ -23,6 +23,7 @@ from cardan.machines.cuda.place import place_of
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.values import array
+from cardan.on_card import is_device_array, require_host
 from cardan.structure.digits import watch_derivatives
 from cardan.structure.dynamics import chosen_kernel
 from cardan.structure.formulation import formulation_of
@@ -158,6 +159,8 @@ class _FromJacobians:
 
     def __call__(self, *args: NDArray[Any], threads: Any = None) -> tuple[NDArray[Any], ...]:
         """The value, then its rate along the last arguments, or its gradients with the last one as weights."""
+        for port, x in zip(self.ports, args, strict=True):
+            require_host(self.owner, **{port: x})
         n = len(self.names) if self.pushes else 1
         value, every = self.by(*args[:-n], threads=threads)
         batch = value.shape[: value.ndim - len(self.own)]
@@ -186,7 +189,9 @@ def _arguments(owner: str, model: Model, quantity: Quantity, at: Arrays) -> list
 
 
 def _numbers(owner: str, name: str, x: Any) -> np.ndarray:
-    """Real numbers as float64, whatever a user gave."""
+    """Real numbers as float64, whatever a user gave; arrays on a card as they are."""
+    if is_device_array(x):
+        return x
     try:
         numbers = np.asarray(x)
     except (TypeError, ValueError):  # ragged lists

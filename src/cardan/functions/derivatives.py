@@ -27,6 +27,7 @@ from cardan.functions.looped import is_looped_tree, require_shapes, warn_of_comp
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.parameter import find_parameter
+from cardan.on_card import as_array, is_device_array, require_host
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, tree_quantity
 from cardan.structure.planarity import prepare
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _KERNELS: KernelSlot[tuple[str, str, str]] = KernelSlot("derivatives by formulation, quantity, and what they are by")
+
+_WHOLE: KernelSlot[tuple[str, str]] = KernelSlot("quantities in one kernel, for arrays on a card")
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +183,7 @@ def with_derivatives(
         return own() if make is None else make(wanted)
 
     kernel = _KERNELS.find(model, place, told)
-    value, *derivatives = map(np.asarray, kernel(*args, threads=threads))
+    value, *derivatives = map(as_array, kernel(*args, threads=threads))
     own_shape = quantity.outputs[0][1](model)
     shape, batch = core(own_shape), value.shape[: value.ndim - len(own_shape)]
     found = {
@@ -190,9 +193,19 @@ def with_derivatives(
     return placed(owner, Derivatives(value.reshape((*batch, *shape)), found), out)
 
 
+def whole_kernel(model: Model, quantity: Quantity, formulation: Formulation) -> Any:
+    """One kernel of all of a quantity: for arrays on a card, where the host would put it together with NumPy."""
+
+    def make() -> Any:
+        prepare(model, formulation)
+        return compile_quantity(model, quantity, f"whole {formulation.facts(model)}", looped=False)
+
+    return _WHOLE.find(model, (formulation.key, f"{quantity.name} of {' '.join(quantity.inputs)}"), make)
+
+
 def chosen(owner: str, by: Any, value: Any, every: Mapping[str, Any], out: Any) -> Derivatives:
     """Some of the derivatives that a kernel gives."""
-    return placed(owner, Derivatives(np.asarray(value), {name: every[name] for name in names_of(by)}), out)
+    return placed(owner, Derivatives(as_array(value), {name: every[name] for name in names_of(by)}), out)
 
 
 def _independent(
@@ -203,6 +216,7 @@ def _independent(
     from cardan.functions.along_constraints import along_constraints
 
     given = dict(zip(quantity.inputs, args, strict=True))
+    require_host(f"{owner} with chart='independent'", **given)
     state = [name for name in ("q", "v", "a") if name in given]
     names = tuple(dict.fromkeys((*state, *wanted.names)))
     found = with_derivatives(
@@ -232,6 +246,9 @@ def placed(owner: str, found: Derivatives, out: Any) -> Derivatives:
         if yours is None:
             arrays.append(mine)
             continue
+        if is_device_array(mine):
+            arrays.append(_copied(owner, label, mine, yours))
+            continue
         if not isinstance(yours, np.ndarray) or yours.shape != mine.shape or yours.dtype != mine.dtype:
             what = f"{yours.dtype} {yours.shape}" if isinstance(yours, np.ndarray) else f"a {type(yours).__name__}"
             raise InputError(f"{owner}: out for {label} must be an array {mine.dtype} {mine.shape}, got {what}")
@@ -246,6 +263,8 @@ def given(owner: str, out: NDArray[Any] | None, result: NDArray[Any]) -> NDArray
     """The result, in the caller's array if there is one."""
     if out is None:
         return result
+    if is_device_array(result):
+        return _copied(owner, "the result", result, out)
     if not isinstance(out, np.ndarray) or out.shape != result.shape or not out.flags.writeable:
         got = f"one of shape {out.shape}" if isinstance(out, np.ndarray) else f"a {type(out).__name__}"
         raise InputError(f"{owner}: out must be an array of shape {result.shape} that can be written to, got {got}")
@@ -253,3 +272,10 @@ def given(owner: str, out: NDArray[Any] | None, result: NDArray[Any]) -> NDArray
         raise InputError(f"{owner}: out has dtype {out.dtype}, which cannot hold {result.dtype}")
     out[...] = result
     return out
+
+
+def _copied(owner: str, name: str, result: Any, out: Any) -> Any:
+    """A result on a card in the caller's array there."""
+    from cardan.machines.cuda.copy import copy_into  # which the host does without
+
+    return copy_into(owner, name, result, out)

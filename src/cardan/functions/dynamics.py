@@ -24,11 +24,13 @@ from cardan.functions.derivatives import (
     is_looped,
     names_of,
     tree_derivatives,
+    whole_kernel,
     with_derivatives,
 )
 from cardan.machines.cuda.place import place_of
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.on_card import is_device_array, require_host
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, is_large, time_argument, tree_kernel, tree_quantity
 from cardan.structure.rounding import warn_of_tree
@@ -90,6 +92,7 @@ def forward_dynamics(
         return kernel(q, v, tau, *loads, *time_argument(model, t), out=out, threads=threads)
     warn_of_tree(model, found)
     if found.solves_mass_matrix and is_large(model):
+        require_host(f"forward_dynamics of {len(model.tree.links)} links by {found.name!r}", q=q, v=v, tau=tau)
         return given("forward_dynamics", out, looped.solve_forward(model, q, v, tau, wrenches, found, threads))
     if wrenches is None:
         kernel = _FORWARD.find(model, formulation, lambda: tree_kernel(model, "forward_dynamics", found))
@@ -201,6 +204,8 @@ def inverse_dynamics(
     from cardan.structure.dynamics import inverse_kernel
 
     wrenches = np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches
+    if driven is not None:
+        require_host("inverse_dynamics with driven=", q=q, v=v, a=a, wrenches=wrenches)
     force = inverse_kernel(model, found)(q, v, a, wrenches, *time_argument(model, t), threads=threads)
     return given("inverse_dynamics", out, force if driven is None else drive_forces(model, q, v, a, force, driven, t))
 
@@ -223,6 +228,7 @@ def _inverse_by(
     if driven is not None or model.has_rows:
         from cardan.functions.drive_derivatives import drives_by
 
+        require_host("inverse_dynamics with driven=", q=q, v=v, a=a, wrenches=wrenches)
         loads = np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches
         return drives_by(model, q, v, a, _driven(model, driven), loads, t, found, by, chart, out, threads)
     loaded = wrenches is not None or "wrenches" in names_of(by)
@@ -284,6 +290,7 @@ def inverse_mass_matrix(
     if by is not None:
         return tree_derivatives("inverse_mass_matrix", model, by, chart, formulation, (q,), out=out, threads=threads)
     if is_large(model):
+        require_host(f"inverse_mass_matrix of {len(model.tree.links)} links", q=q)
         return given(
             "inverse_mass_matrix",
             out,
@@ -385,6 +392,12 @@ def joint_wrenches(
     if model.forces:
         kernel = _joint_wrench_kernel(model, formulation_of(model, formulation))
         return given("joint_wrenches", out, kernel(q, v, a, wrenches, *time_argument(model, t), threads=threads))
+    if any(map(is_device_array, (q, v, a, wrenches))):
+        from cardan.formulation.dynamics import joint_wrenches as written
+
+        found = formulation_of(model, formulation)
+        kernel = whole_kernel(model, written(model, tree_quantity(found, "joint_wrenches")), found)
+        return kernel(q, v, a, wrenches, *time_argument(model, t), out=out)
     apart = model.unmerged
     rows = tree_kernel(apart, "joint_wrenches", formulation)(q, v, a, wrenches, threads=threads)
     return given("joint_wrenches", out, rows[..., np.argsort([link.joint for link in apart.tree.links]), :])

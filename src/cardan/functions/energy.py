@@ -16,15 +16,23 @@ from cardan.formulation.dynamics import kinetic_energy as own_kinetic_energy
 from cardan.formulation.dynamics import potential_energy as own_potential_energy
 from cardan.formulation.dynamics import power as own_power
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.quantity import Quantity
+from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
 from cardan.functions.constraints import multipliers
-from cardan.functions.derivatives import Derivatives, Names, given, placed, tree_derivatives, with_derivatives
+from cardan.functions.derivatives import (
+    Derivatives,
+    Names,
+    given,
+    tree_derivatives,
+    whole_kernel,
+    with_derivatives,
+)
 from cardan.machines.cuda.place import place_of
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
+from cardan.on_card import is_device_array, require_host
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.dynamics import power_kernel
 from cardan.structure.formulation import formulation_of
@@ -80,6 +88,9 @@ def potential_energy(
         found = formulation_of(model, formulation)
         whole = own_potential_energy(tree_quantity(found, "potential_energy"))
         return with_derivatives("potential_energy", model, by, chart, whole, found, (q,), out=out, threads=threads)
+    if model.forces and is_device_array(q):
+        found = formulation_of(model, formulation)
+        return whole_kernel(model, own_potential_energy(tree_quantity(found, "potential_energy")), found)(q, out=out)
     gravity = tree_kernel(model, "potential_energy", formulation)(q, threads=threads)
     if not model.forces:
         return given("potential_energy", out, gravity)
@@ -120,6 +131,9 @@ def subtree_kinetic_energy(
     threads = None if device is None else place_of("subtree_kinetic_energy", device)
     if by is not None:
         return _subtrees_by("subtree_kinetic_energy", 0, model, q, v, by, chart, out, threads)
+    if is_device_array(q) or is_device_array(v):
+        quantity = _subtree_quantity("subtree_kinetic_energy", 0, model)
+        return whole_kernel(model.unmerged, quantity, SPATIAL)(q, v, out=out)
     return given("subtree_kinetic_energy", out, _subtrees(model, q, v, threads)[0])
 
 
@@ -143,6 +157,9 @@ def subtree_momentum(
     threads = None if device is None else place_of("subtree_momentum", device)
     if by is not None:
         return _subtrees_by("subtree_momentum", 1, model, q, v, by, chart, out, threads)
+    if is_device_array(q) or is_device_array(v):
+        quantity = _subtree_quantity("subtree_momentum", 1, model)
+        return whole_kernel(model.unmerged, quantity, SPATIAL)(q, v, out=out)
     return given("subtree_momentum", out, _subtrees(model, q, v, threads)[1])
 
 
@@ -150,18 +167,20 @@ def _subtrees_by(
     owner: str, part: int, model: Model, q: Any, v: Any, by: Any, chart: Any, out: Any, threads: Any
 ) -> Derivatives:  # fmt: skip
     """One of the two with its derivatives, in the order of the bodies."""
-    apart = model.unmerged
-    whole = tree_quantity("spatial", "subtrees")
-    write = lambda model, inputs: whole.graph(model, inputs)[part : part + 1]
-    one = Quantity(owner, whole.inputs, whole.outputs[part : part + 1], write=write)
-    found = with_derivatives(owner, apart, by, chart, one, SPATIAL, (q, v), threads=threads)
-    links, core = list(apart.tree.body_link), 1 + part
+    one = _subtree_quantity(owner, part, model)
+    return with_derivatives(owner, model.unmerged, by, chart, one, SPATIAL, (q, v), out=out, threads=threads)
 
-    def of_bodies(x: NDArray[Any], after: int) -> NDArray[Any]:
-        return np.take(x, links, axis=x.ndim - core - after)
 
-    by_name = {name: of_bodies(D, 0 if name == "t" else 1) for name, D in found.by.items()}
-    return placed(owner, Derivatives(of_bodies(found.value, 0), by_name), out)
+def _subtree_quantity(owner: str, part: int, model: Model) -> Quantity:
+    """One of the two in the order of the bodies."""
+    whole, links = tree_quantity("spatial", "subtrees"), list(model.unmerged.tree.body_link)
+    name, _ = whole.outputs[part]
+    shape = fixed(model.nb) if part == 0 else fixed(model.nb, 6)
+
+    def write(apart: Model, inputs: Inputs) -> list[Any]:
+        return [whole.graph(apart, inputs)[part][links, :]]
+
+    return Quantity(owner, whole.inputs, ((name, shape),), write=write)
 
 
 def _subtrees(model: Model, q: ArrayLike, v: ArrayLike, threads: Any = None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -186,6 +205,7 @@ def centroidal_momentum(
     if by is not None:
         return tree_derivatives("centroidal_momentum", model, by, chart, formulation, (q, v), out=out, threads=threads)
     if is_large(model):
+        require_host(f"centroidal_momentum of {len(model.tree.links)} links", q=q, v=v)
         return given(
             "centroidal_momentum",
             out,
@@ -226,23 +246,12 @@ def power(
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
     threads = None if device is None else place_of("power", device)
+    if any(map(is_device_array, (q, v, tau, t))):
+        return _power_on_card(model, q, v, np.zeros(model.nv) if tau is None else tau, t, by, chart, out)
     q, v, t = array("power", "q", q, model.nq), array("power", "v", v, model.nv), array("power", "t", t)
     tau = None if tau is None else array("power", "tau", tau, model.nv)
     if by is not None:
-        args = (q, v, np.zeros(model.nv) if tau is None else tau, *time_argument(model, t))
-        make = lambda wanted: power_kernel(model, SPATIAL, wanted)
-        return with_derivatives(
-            "power",
-            model,
-            by,
-            chart,
-            own_power(model, SPATIAL, ()),
-            SPATIAL,
-            args,
-            make=make,
-            out=out,
-            threads=threads,
-        )
+        return _power_by(model, q, v, np.zeros(model.nv) if tau is None else tau, t, by, chart, out, threads)
     try:
         drives = np.zeros(model.nv) if tau is None else tau
         total = np.zeros(np.broadcast_shapes(q.shape[:-1], t.shape)) + np.einsum("...i,...i", v, drives)
@@ -257,3 +266,20 @@ def power(
         beta = constraint_kernels(model)[1](q, *time_argument(model, t), threads=threads)[1]
         total = total - np.einsum("...i,...i", multipliers(model, q, v, tau, t=t, device=device), beta)
     return given("power", out, total)
+
+
+def _power_by(
+    model: Model, q: Any, v: Any, tau: Any, t: Any, by: Any, chart: Any, out: Any, threads: Any = None
+) -> Derivatives:
+    """The power with its derivatives."""
+    args = (q, v, tau, *time_argument(model, t))
+    make = lambda wanted: power_kernel(model, SPATIAL, wanted)
+    whole = own_power(model, SPATIAL, ())
+    return with_derivatives("power", model, by, chart, whole, SPATIAL, args, make=make, out=out, threads=threads)
+
+
+def _power_on_card(model: Model, q: Any, v: Any, tau: Any, t: Any, by: Any, chart: Any, out: Any) -> Any:
+    """The power from one kernel."""
+    if by is not None:
+        return _power_by(model, q, v, tau, t, by, chart, out)
+    return power_kernel(model, SPATIAL)(q, v, tau, *time_argument(model, t), out=out)

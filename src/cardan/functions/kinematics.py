@@ -13,13 +13,24 @@ import numpy as np
 
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL, frame_jacobian, frame_pose_of
 from cardan.functions import looped
-from cardan.functions.derivatives import Names, chosen, given, is_looped, names_of, tree_derivatives, with_derivatives
+from cardan.functions.derivatives import (
+    Names,
+    chosen,
+    given,
+    is_looped,
+    names_of,
+    tree_derivatives,
+    whole_kernel,
+    with_derivatives,
+)
 from cardan.machines.cuda.place import place_of
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.values import array
+from cardan.on_card import is_device_array, require_host
 from cardan.structure.kernels import compile_quantity, is_large, tree_kernel
 
 if TYPE_CHECKING:
@@ -106,18 +117,25 @@ def frame_pose(
     threads = None if device is None else place_of("frame_pose", device)
     _require_order("frame_pose", q)
     if by is not None:
-        model.placement(frame)  # an unknown name is refused before anything is compiled
+        model.placement(frame)
         if is_looped(model, SPATIAL, by, chart) and names_of(by) == ("q",):
             from cardan.functions.looped_derivatives import frame_pose as put_together  # which small models do without
 
             value, found = put_together(model, ("q",), array("frame_pose", "q", q, model.nq), frame, threads)
             return chosen("frame_pose", by, value, found, out)
-        quantity = replace(frame_pose_of(frame), name=f"frame_pose {_where(model, frame)}")
         shaped = lambda shape: (4, 4)
         return with_derivatives(
-            "frame_pose", model, by, chart, quantity, SPATIAL, (q,), core=shaped, out=out, threads=threads
-        )
+            "frame_pose", model, by, chart, _pose_quantity(model, frame), SPATIAL, (q,), core=shaped, out=out,
+            threads=threads,
+        )  # fmt: skip
+    if is_device_array(q):
+        return whole_kernel(model, _pose_quantity(model, frame), SPATIAL)(q, out=out)
     return given("frame_pose", out, _pose_of(model, q, frame, device))
+
+
+def _pose_quantity(model: Model, frame: str) -> Quantity:
+    model.placement(frame)  # an unknown name is refused before anything is compiled
+    return replace(frame_pose_of(frame), name=f"frame_pose {_where(model, frame)}")
 
 
 def _pose_of(model: Model, q: ArrayLike, frame: str, device: str | None = None) -> np.ndarray:
@@ -157,9 +175,14 @@ def jacobian(
     if axes not in ("body", "ground"):
         raise InputError(f"jacobian: axes must be 'body' or 'ground', got {axes!r}")
     if by is not None:
-        model.placement(frame)
-        quantity = replace(frame_jacobian(frame, axes), name=f"jacobian {axes} {_where(model, frame)}")
-        return with_derivatives("jacobian", model, by, chart, quantity, SPATIAL, (q,), out=out, threads=threads)
+        return with_derivatives(
+            "jacobian", model, by, chart, _jacobian_quantity(model, frame, axes), SPATIAL, (q,), out=out,
+            threads=threads,
+        )  # fmt: skip
+    if is_device_array(q):
+        if is_large(model):
+            require_host(f"jacobian of {len(model.tree.links)} links", q=q)
+        return whole_kernel(model, _jacobian_quantity(model, frame, axes), SPATIAL)(q, out=out)
     if is_large(model):
         J = looped.jacobian(model, q, frame, threads)
     else:
@@ -189,6 +212,11 @@ def joint_axes(
 def _require_order(function: str, q: Any) -> None:
     if isinstance(q, str):
         raise InputError(f"{function}: the configuration comes before the frame: cd.{function}(model, q, {q!r})")
+
+
+def _jacobian_quantity(model: Model, frame: str, axes: str) -> Quantity:
+    model.placement(frame)
+    return replace(frame_jacobian(frame, axes), name=f"jacobian {axes} {_where(model, frame)}")
 
 
 def _jacobian_kernel(model: Model, frame: str) -> Any:

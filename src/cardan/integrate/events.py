@@ -302,8 +302,9 @@ class Bracket:
         return first.where(begins, again)
 
     def where(self, condition: Matrix, other: Bracket) -> Bracket:
-        """This bracket or another one."""
-        return Bracket(*(where(condition, x, y) for x, y in zip(vars(self).values(), vars(other).values(), strict=True)))
+        """Choose between it and another bracket."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Bracket(*(where(condition, x, y) for x, y in pairs))
 
 
 def keep_side(before: np.ndarray, now: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import InputError
+from cardan.on_card import is_device_array, refusal
 
 NO_NUMBERS = (
     str,
@@ -27,7 +28,12 @@ NO_NUMBERS = (
 
 
 def floats(value: Any) -> np.ndarray:
-    """A copy in float64; TypeError for text, booleans, complex numbers, dates, masked entries and ragged rows."""
+    """A copy in float64; TypeError for text, booleans, complex numbers, dates, masked entries and ragged rows.
+
+    Arrays on a card are a TypeError too: they are not copied to the host in silence.
+    """
+    if is_device_array(value):
+        raise TypeError("it is on a card")
     if np.ma.is_masked(value):
         raise TypeError("some entries are masked")
     try:
@@ -47,13 +53,19 @@ def shown(value: Any) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
+def _no_numbers(owner: str, what: str, wanted: str, value: Any) -> InputError:
+    if is_device_array(value):
+        return refusal(owner, what, value)
+    return InputError(f"{owner}: {what} must be numbers of shape {wanted}, got {shown(value)}")
+
+
 def array(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
     """An array (..., *shape) of numbers."""
     wanted = f"({', '.join(('...', *map(str, shape)))})"
     try:
         found = floats(value)
     except TypeError:
-        raise InputError(f"{owner}: {what} must be numbers of shape {wanted}, got {shown(value)}") from None
+        raise _no_numbers(owner, what, wanted, value) from None
     if found.shape[max(found.ndim - len(shape), 0) :] != shape:
         raise InputError(f"{owner}: {what} must have the shape {wanted}, got {found.shape}")
     return found
@@ -84,7 +96,7 @@ def one(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
     try:
         found = floats(value)
     except TypeError:
-        raise InputError(f"{owner}: {what} must be numbers of shape {shape}, got {shown(value)}") from None
+        raise _no_numbers(owner, what, str(shape), value) from None
     if found.shape != shape:
         raise InputError(f"{owner}: {what} must have the shape {shape}, got {found.shape}")
     return batch(owner, what, found, *shape)
@@ -100,6 +112,8 @@ def number(
         found = value if type(value) is float else floats(value)
         x = float(found) if np.ndim(found) == 0 else math.nan
     except TypeError:
+        if is_device_array(value):
+            raise refusal(owner, what, value) from None
         x = math.nan
     if math.isfinite(x) and x > above and least <= x <= most:
         return x

@@ -20,6 +20,7 @@ from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import array
+from cardan.on_card import is_device_array
 from cardan.structure.assemble import assemble, constraint_kernels, flipped
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
@@ -118,6 +119,8 @@ def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -
     place = (formulation.key, id(kernel))
     if not _FIRST.first_time(model, place) or (formulation.in_tree and not model.has_rows):
         return
+    if is_device_array(q) or is_device_array(t):
+        return  # it would have to be copied to the host, which a CUDA graph does not allow
     try:
         q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
     except (TypeError, ValueError):

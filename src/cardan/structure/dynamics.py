@@ -89,8 +89,8 @@ def multiplier_kernel(model: Model, formulation: Formulation, by: By | None = No
     )
 
 
-def power_kernel(model: Model, formulation: Formulation, by: By) -> Any:
-    """The power that enters, with its derivatives."""
+def power_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
+    """The power that enters; with `by`, its derivatives too."""
     return _with_rows(model, formulation, "power", False, lambda rows: dynamics.power(model, formulation, rows), by=by)
 
 

@@ -19,17 +19,20 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape, climbs
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.tree import TreeFormulation
+from cardan.machines.host_constant import HostConstant
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.parameter import with_numbers
 from cardan.model.values import array
+from cardan.on_card import is_device_array, require_host
 from cardan.program.program import Port, Program
 
 # Measured on chains (docs/decisions/0005): beyond this a straight-line kernel takes seconds to compile and runs less
 # than a third faster than the loop, which compiles in a tenth of a second.
 LOOP_PAST = 64
 
+_FLOAT64 = np.dtype(np.float64)
 _TREE: KernelSlot[tuple[str, str]] = KernelSlot("quantities of a plain tree, by formulation and name")
 _EQUATIONS: KernelSlot[str] = KernelSlot("equations of motion at a state of the tree, by formulation")
 _SYMBOLIC: Slot[None, tuple[Model, Any]] = Slot("model with its free parameters as symbols")
@@ -83,7 +86,9 @@ def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
     """The argument for time, where the model has one."""
     if not model.depends_on_time:
         return ()
-    return (np.asarray(t),) if isinstance(t, float) else (array("time", "t", t),)
+    if isinstance(t, float):
+        return (np.asarray(t),)
+    return (t,) if is_device_array(t) else (array("time", "t", t),)
 
 
 def is_large(model: Model) -> bool:
@@ -133,11 +138,15 @@ class FreeKernel:
     def __init__(self, kernel: Kernel, p: np.ndarray) -> None:
         self.kernel, self.p = kernel, p
         self._single = p.astype(np.float32)
+        self._constant = HostConstant(p)
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """Evaluate at the values it is bound to; in float32 where every array given is."""
-        single = args and getattr(args[0], "dtype", None) == np.float32
-        single = single and all(getattr(a, "dtype", None) == np.float32 for a in args)
+        if args and type(args[0]) is np.ndarray and args[0].dtype is _FLOAT64:
+            return self.kernel(*args, self.p, out=out, threads=threads)
+        if any(map(is_device_array, args)):
+            return self.kernel(*args, self._constant, out=out, threads=threads)
+        single = args and all(getattr(a, "dtype", None) == np.float32 for a in args)
         return self.kernel(*args, self._single if single else self.p, out=out, threads=threads)
 
     def watch(self, look: Callable[[tuple[Any, ...]], None], closely: int = 0) -> None:
@@ -159,6 +168,8 @@ class _PutTogether:
         def kernel(name: str) -> Callable[..., Any]:
             return partial(tree_kernel(self.model, name, self.formulation), threads=threads)
 
+        for x in args:
+            require_host(f"a model with {len(self.model.tree.links)} links", argument=x)
         results = self.compute(kernel, *args)
         if out is None:
             return results

@@ -22,6 +22,7 @@ from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.solve import regularisation
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.on_card import require_host
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import FreeKernel, compile_quantity, parameter_arguments, time_argument, tree_kernel
 from cardan.structure.projection import METRIC
@@ -202,6 +203,11 @@ class ChoosingKernel:
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """Evaluate like any kernel: with the first choice of rows, and again where that is not good."""
         kernel, p = self.first, parameter_arguments(self.model)
+        for port, x in zip(kernel.program.inputs, args, strict=False):
+            require_host(
+                f"{kernel.program.name} of model {self.model.name!r}, whose constraint rows are chosen at each state",
+                **{port.name: x},
+            )
         result = kernel(*args, *p, out=out, threads=threads)
         arrays = [np.asarray(x) for x in (*args, *p)]
         place = [port.name for port in kernel.program.inputs].index("t") if self.model.depends_on_time else 0

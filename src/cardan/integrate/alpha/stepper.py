@@ -17,7 +17,6 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.tree import PLUS
 from cardan.integrate.alpha import step as text
 from cardan.integrate.alpha.step import CONTROL, AlphaEquations, AlphaPoint, AlphaState, NewtonEquations, NewtonUnknowns
-from cardan.integrate.events import per_system
 from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of
 from cardan.integrate.stepper import BatchStepper, Outcome, States

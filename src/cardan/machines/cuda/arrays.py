@@ -26,8 +26,9 @@ from cardan.machines.cuda.device_array import DeviceArray, to_device
 from cardan.machines.cuda.dlpack import from_capsule
 from cardan.machines.cuda.driver import DeviceError, DeviceMemoryError
 from cardan.machines.cuda.geometry import Geometry, launch_geometry
-from cardan.machines.cuda.recognise import is_device_array, package_of
 from cardan.machines.cuda.view import DEFAULT_STREAM, FLOAT32, FLOAT64, View, contiguous_strides
+from cardan.machines.host_constant import HostConstant
+from cardan.on_card import is_device_array, package_of
 
 if TYPE_CHECKING:
     from cardan.program.program import Port
@@ -431,6 +432,8 @@ def _argument(owner: str, port: Port, x: Any, library: Library, leading: View, o
     """The view of one argument: an array on a card, or a constant that is taken there."""
     if is_device_array(x):
         return view_of(owner, port.name, x, stream)
+    if type(x) is HostConstant:
+        return CONSTANTS.copy_of(owner, port.name, x, leading.dtype, leading.device, stream).constant()
     where = f"{other} is on gpu:{leading.device}"
     move = library.how_to_move(port.name, leading.device)
     if package_of(type(x)) is not None:

@@ -10,9 +10,9 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.machines.cuda import driver
 from cardan.machines.cuda.dlpack import to_capsule
-from cardan.machines.cuda.recognise import CUDA
 from cardan.machines.cuda.streams import let_wait
 from cardan.machines.cuda.view import DEFAULT_STREAM, FLOAT32, FLOAT64, View, contiguous_strides
+from cardan.on_card import CUDA
 
 
 class DeviceArray:

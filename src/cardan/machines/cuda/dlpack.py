@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from cardan.machines.cuda.recognise import CUDA
 from cardan.machines.cuda.view import FLOAT32, FLOAT64, View, contiguous_strides
 from cardan.machines.host import compiling, load, to_object
+from cardan.on_card import CUDA
 
 _FLOAT = 2  # kDLFloat
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}

@@ -61,11 +61,11 @@ class DeviceKernel:
         program = self.builder.program
         taken = take(program.name, program.inputs, args, out)
         results, views = give(taken, program.outputs, out)
-        self._launch(taken, views)
+        self.launch(taken, views)
         answers = tuple(map(taken.library.answer, results) if out is None else results)
         return answers if len(answers) > 1 else answers[0]
 
-    def _launch(self, taken: Taken, outputs: list[View]) -> None:
+    def launch(self, taken: Taken, outputs: list[View]) -> None:
         """Start the kernel for all rows of a batch."""
         program = self.builder.program
         pairs = [(p, a) for p, a in zip(program.ports, [*taken.views, *outputs], strict=True) if p.size]

@@ -18,10 +18,10 @@ from cardan.errors import InputError
 from cardan.lazy import cached_property
 from cardan.machines.build import Builder
 from cardan.machines.cuda.place import Place
-from cardan.machines.cuda.recognise import is_device_array
 from cardan.machines.host import compiling, few, host, load
 from cardan.machines.ufunc.gufunc import LoopAddresses, make_gufunc, signature
 from cardan.machines.ufunc.threads import get_threads, run_together
+from cardan.on_card import is_device_array
 from cardan.program.program import Port, Program
 
 if TYPE_CHECKING:

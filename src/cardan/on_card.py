@@ -1,7 +1,7 @@
-"""Which arguments are arrays on a card. Every kernel asks, so this file imports nothing more.
+"""Which arguments are arrays on a card, and the refusal of those where only the host computes.
 
 The package that defines a type tells how to ask its arrays: some libraries have one type for the host and the card, and
-asking by the protocols may wait for the card (JAX) or raise (torch).
+asking by the protocols may wait for the card (JAX) or raise (torch). Every call asks, so this file imports little.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from cardan.errors import InputError
 
 CUDA, CUDA_MANAGED = 2, 13  # device types of DLPack
 _HOST = frozenset((np.ndarray, np.float64, np.float32, float, int, bool, list, tuple, type(None)))
@@ -75,3 +77,26 @@ _ASK: dict[str, Callable[[Any], bool]] = {
     "jax": lambda value: any(device.platform in ("gpu", "cuda") for device in value.devices()),  # raises where traced
     "warp": lambda value: bool(value.device.is_cuda),
 }
+
+_FETCH = {
+    "torch": "{}.cpu().numpy()", "cupy": "{}.get()", "jax": "np.asarray({})", "numba": "{}.copy_to_host()",
+    "warp": "{}.numpy()", "cardan": "{}.numpy()",
+}  # fmt: skip
+
+
+def refusal(owner: str, name: str, value: Any) -> InputError:
+    """The error to raise for an array on a card where only the host computes."""
+    how = _FETCH.get(package_of(type(value)) or "", "a copy of {} in the host's memory").format(name)
+    return InputError(f"{owner}: {name} is on a card, and this is computed on the host; give {how}")
+
+
+def require_host(owner: str, **arrays: Any) -> None:
+    """Refuse arrays on a card, by name, where only the host computes."""
+    for name, value in arrays.items():
+        if is_device_array(value):
+            raise refusal(owner, name, value)
+
+
+def as_array(x: Any) -> Any:
+    """An array on a card as it is; everything else as a NumPy array."""
+    return x if is_device_array(x) else np.asarray(x)

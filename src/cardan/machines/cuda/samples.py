@@ -1,0 +1,362 @@
+"""A march taken through a list of times in one launch, printed as LLVM IR for a GPU: one thread takes one system.
+
+A thread keeps the state of its system in registers from the first time to the last. At each time it writes a sample:
+the parts of the state that are asked for. So whole runs need one launch, and only samples leave the card.
+
+`@samples` has 64-bit arguments only, in the order of `Launch`. Times are reached in one of two ways (`SamplePorts`):
+
+- The steps of the march end at each time.
+- The steps have a fixed length and are counted from `origin`, one for each system. A time inside a step is reached by a
+  shorter step that is not kept: the state waits in the card's memory meanwhile. At or after a `stop` it is kept. The
+  arithmetic is that of `integrate.stepper.BatchStepper._fixed_steps`, rounded in the same places.
+
+A thread stops at a time's end, when its launch has taken enough steps, or when the outcome of its system is not 0. Its
+status says which; the state is then in the card's memory, and the next launch goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from cardan.machines.cuda.entry import INDICES, THREADS, finished_text
+from cardan.machines.llvm.batch_loop import print_body
+from cardan.machines.llvm.module import Lines, Module, VectorType
+
+if TYPE_CHECKING:
+    from cardan.program.march import March
+    from cardan.program.program import Port, Program
+
+SYMBOL = "samples"
+
+
+class Status(IntEnum):
+    """Where a system is after a launch."""
+
+    UNDER_WAY = 0  # it has taken all steps that the launch allows
+    ARRIVED = 1  # at the last time
+    STOPPED = 2  # its outcome is not 0
+    APART = 3  # a shorter step to a sample needs care: the state is the one before it
+
+
+@dataclass(frozen=True)
+class SamplePorts:
+    """Which ports of a march have which meaning.
+
+    `sampled` are written at every time. `too_many` is the outcome of a system that has taken all steps it may, and
+    `careful` one after which the caller takes a shorter step itself. `fixed` are None, or for steps of fixed length how
+    near to the end of a step counts as the end, and how much longer the last one may be, both as parts of a step.
+    """
+
+    time: str
+    length: str
+    steps: str
+    outcome: str
+    end: str
+    limit: str
+    sampled: tuple[str, ...]
+    too_many: int
+    careful: int
+    fixed: tuple[float, float] | None
+
+    @property
+    def key(self) -> str:
+        """Everything that the printed text depends on."""
+        return repr(self)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Arguments of a launch: `systems` from their `next` times to the time before number `till`.
+
+    `budget` is how many steps a system may take in this launch, `most` how many in all. `step` is the length of fixed
+    steps. All that follows are addresses: `times` and `stops` (K,); `next`, `status` (B,), 64-bit integers; `origin`
+    (B,). The state, the data and the samples have an address, and strides in bytes from system to system and from
+    element to element; samples also from time to time, counted from time number `first`.
+    """
+
+    systems: int
+    till: int
+    budget: int
+    most: int
+    first: int
+    times: int
+    stops: int
+    next: int
+    status: int
+    origin: int
+    step: int
+    state: Sequence[tuple[int, int, int]]
+    data: Sequence[tuple[int, int, int]]
+    samples: Sequence[tuple[int, int, int, int]]
+
+    @property
+    def words(self) -> list[int]:
+        """The arguments in order."""
+        words = [getattr(self, name) for name in _SCALARS]
+        for places in (self.state, self.data, self.samples):
+            words += [word for place in places for word in place]
+        return words
+
+
+_SCALARS = (
+    "systems", "till", "budget", "most", "first", "times", "stops", "next", "status", "origin", "step",
+)  # fmt: skip
+
+
+def print_samples(recorded: March, program: Program, ports: SamplePorts, dtype: str) -> str:
+    """A module with the kernel `@samples` of a march that `program`, without empty ports, recorded."""
+    module = Module(VectorType(dtype, 1))
+    state = print_body(recorded, program, module)
+    module.functions[SYMBOL] = _SampleLoop(program, module, state, ports).print()
+    return finished_text(module, SYMBOL, dtype)
+
+
+def data_ports(program: Program, ports: SamplePorts) -> list[Port]:
+    """The inputs that are neither state nor set by the kernel."""
+    own = {ports.end, ports.limit, *(port.name for port in program.outputs)}
+    return [port for port in program.inputs if port.name not in own]
+
+
+class _SampleLoop(Lines):
+    """The kernel under construction."""
+
+    def __init__(self, program: Program, module: Module, state: int, ports: SamplePorts) -> None:
+        super().__init__(module.type, "e")
+        self.program, self.module, self.size, self.ports = program, module, state, ports
+        self.state = list(program.outputs)
+        self.data = data_ports(program, ports)
+        sizes = {port.name: port for port in self.state}
+        self.sampled = [sizes[name] for name in ports.sampled]
+
+    def print(self) -> str:
+        """IR of the kernel."""
+        t = self.t
+        parameters = [f"i64 %{name}" for name in _SCALARS]
+        for kind, listed, words in (("s", self.state, "bxn"), ("d", self.data, "bxn"), ("w", self.sampled, "bxkn")):
+            parameters += [f"i64 %{kind}{word}{j}" for j in range(len(listed)) for word in words]
+        self._begin()
+        if self.ports.fixed is None:
+            self._choose_time()
+        else:
+            self._choose_whole_steps(*self.ports.fixed)
+        self._march()
+        self._arrive()
+        head = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
+        del t
+        return "\n".join([head, "entry:", *self.lines, "}"])
+
+    # pieces of text
+
+    def _say(self, *lines: str) -> None:
+        self.lines += [line if line.endswith(":") else f"  {line}" for line in lines]
+
+    def _own(self, name: str) -> str:
+        """The thread's own copy of an input port."""
+        return f"%own.{name}"
+
+    def _get(self, name: str) -> str:
+        """A number of the state, of the thread's own."""
+        return self.load(self._own(name))
+
+    def _outside(self, base: str, *terms: tuple[str, str | int]) -> str:
+        """Address in the card's memory: a base plus indices times strides in bytes."""
+        for index, stride in terms:
+            if index != "0":
+                base = self.new(f"add i64 {base}, {self.new(f'mul i64 {index}, {stride}')}")
+        return self.new(f"inttoptr i64 {base} to ptr addrspace(1)")
+
+    def _read(self, kind: str, address: str) -> str:
+        align = 8 if kind == "i64" else self.t.bytes
+        return self.new(f"load {kind}, ptr addrspace(1) {address}, align {align}")
+
+    def _write(self, kind: str, value: str, address: str) -> None:
+        align = 8 if kind == "i64" else self.t.bytes
+        self._say(f"store {kind} {value}, ptr addrspace(1) {address}, align {align}")
+
+    def _each(self, kind: str, listed: Sequence[Port], load: bool) -> None:
+        """Copy ports from the card's memory to the thread's own arrays, or back."""
+        for j, port in enumerate(listed):
+            row = self.new(f"add i64 %{kind}b{j}, {self.new(f'mul i64 %i, %{kind}x{j}')}")
+            for e in range(port.size):
+                place = self._outside(row, (str(e), f"%{kind}n{j}"))
+                own = self.element(self._own(port.name), e)
+                if load:
+                    self.store(self._read(self.t.scalar, place), own)
+                else:
+                    self._write(self.t.scalar, self.load(own), place)
+
+    # the kernel
+
+    def _begin(self) -> None:
+        """Find the system, and go on only if it is under way."""
+        t = self.t
+        for name in ("tid", "ctaid", "ntid"):
+            self.module.declarations.add(f"declare i32 @llvm.nvvm.read.ptx.sreg.{INDICES[name]}()")
+            self._say(
+                f"%{name} = call i32 @llvm.nvvm.read.ptx.sreg.{INDICES[name]}()", f"%{name}.l = zext i32 %{name} to i64"
+            )
+        for port in self.program.inputs:
+            self._say(f"%own.{port.name} = alloca [{port.size} x {t.scalar}], align {t.align}")
+        for port in self.state:
+            self._say(f"%new.{port.name} = alloca [{port.size} x {t.scalar}], align {t.align}")
+        self._say(f"%memory = alloca [{max(self.size, 1)} x {t.scalar}], align {t.align}")
+        self._say(*(f"%{name} = alloca i64, align 8" for name in ("k", "left", "apart", "was")))
+        self._say("%i.0 = mul i64 %ctaid.l, %ntid.l", "%i = add i64 %i.0, %tid.l")
+        self._say("%inside = icmp ult i64 %i, %systems", "br i1 %inside, label %look, label %exit", "look:")
+        place = self._outside("%next", ("%i", 8))
+        first = self._read("i64", place)
+        self._say(f"store i64 {first}, ptr %k", "store i64 %budget, ptr %left", "store i64 0, ptr %apart")
+        number = [port.name for port in self.state].index(self.ports.outcome)
+        outcome = self._read(t.scalar, self._outside(f"%sb{number}", ("%i", f"%sx{number}")))
+        stopped = self.new(f"fcmp une {t.scalar} {outcome}, 0.0")
+        self._say(f"store i64 {int(Status.STOPPED)}, ptr %was", f"br i1 {stopped}, label %note, label %early", "early:")
+        there = self.new(f"icmp sge i64 {first}, %till")
+        self._say(f"store i64 {int(Status.ARRIVED)}, ptr %was", f"br i1 {there}, label %note, label %fetch", "fetch:")
+        self._each("s", self.state, load=True)
+        self._each("d", self.data, load=True)
+        self._say("br label %choose")
+
+    def _times(self) -> tuple[str, str]:
+        """The next time and the next stop."""
+        k = self.new("load i64, ptr %k")
+        found = [self._read(self.t.scalar, self._outside(f"%{x}", (k, self.t.bytes))) for x in ("times", "stops")]
+        return found[0], found[1]
+
+    def _choose_time(self) -> None:
+        """Steps end at the next time."""
+        self._say("choose:", "store i64 0, ptr %apart")
+        time, _ = self._times()
+        self.store(time, self._own(self.ports.end))
+        self._say("br label %march")
+
+    def _choose_whole_steps(self, on_step: float, longer: float) -> None:
+        """Whole steps from the origin as far as the next time, but not the last one before a stop."""
+        t, s = self.t, self.t.scalar
+        self._say("choose:", "store i64 0, ptr %apart")
+        time, stop = self._times()
+        origin = self._read(s, self._outside("%origin", ("%i", t.bytes)))
+        step = self._step()
+        floor, ceil = (self.module.intrinsic(name, 1) for name in ("floor", "ceil"))
+        near = self.new(f"fmul {s} {step}, {t.number(on_step)}")
+
+        def steps_until(end: str) -> str:
+            return self.new(f"fdiv {s} {self.new(f'fsub {s} {end}, {origin}')}, {step}")
+
+        whole = self.new(f"call {s} {floor}({s} {self.new(f'fadd {s} {steps_until(time)}, {t.number(on_step)}')})")
+        last = self.new(f"call {s} {ceil}({s} {self.new(f'fsub {s} {steps_until(stop)}, {t.number(longer)}')})")
+        last = self.new(f"fsub {s} {last}, {t.number(1.0)}")
+        fewer = self.new(f"fcmp olt {s} {last}, {whole}")
+        count = self.new(f"select i1 {fewer}, {s} {last}, {s} {whole}")
+        at = self.new(f"fadd {s} {origin}, {self.new(f'fmul {s} {count}, {step}')}")
+        here = self._get(self.ports.time)
+        off = self.new(f"fsub {s} {at}, {time}")
+        off = self.new(f"call {s} {self.module.intrinsic('fabs', 1)}({s} {off})")
+        on = self.new(f"fcmp ole {s} {off}, {near}")
+        end = self.new(f"select i1 {on}, {s} {time}, {s} {at}")
+        reach = self.new(f"fadd {s} {here}, {near}")
+        there = self.new(f"fcmp ole {s} {at}, {reach}")
+        self.store(self.new(f"select i1 {there}, {s} {here}, {s} {end}"), self._own(self.ports.end))
+        self._say("br label %march")
+
+    def _step(self) -> str:
+        t = self.t
+        if t.scalar == "double":
+            return self.new("bitcast i64 %step to double")
+        return self.new(f"fptrunc double {self.new('bitcast i64 %step to double')} to float")
+
+    def _march(self) -> None:
+        """Take steps until the end, as many as are left."""
+        t, s, ports = self.t, self.t.scalar, self.ports
+        self._say("march:")
+        here, end, taken = self._get(ports.time), self._get(ports.end), self._get(ports.steps)
+        short = self.new(f"fcmp olt {s} {here}, {end}")
+        self._say(f"br i1 {short}, label %allowed, label %arrived", "allowed:")
+        count = self.new(f"fptosi {s} {taken} to i64")
+        remaining = self.new(f"sub i64 %most, {count}")
+        some = self.new(f"icmp sgt i64 {remaining}, 0")
+        self._say(f"br i1 {some}, label %go, label %spent", "spent:")
+        self.store(t.number(float(ports.too_many)), self._own(ports.outcome))
+        self._say("br label %stop", "go:")
+        left = self.new("load i64, ptr %left")
+        fewer = self.new(f"icmp slt i64 {remaining}, {left}")
+        limit = self.new(f"select i1 {fewer}, i64 {remaining}, i64 {left}")
+        none = self.new(f"icmp slt i64 {limit}, 1")
+        limit = self.new(f"select i1 {none}, i64 1, i64 {limit}")
+        self.store(self.new(f"sitofp i64 {limit} to {s}"), self._own(ports.limit))
+        places = [f"ptr %own.{port.name}" for port in self.program.inputs]
+        places += [f"ptr %new.{port.name}" for port in self.state] + ["ptr %memory"] * bool(self.size)
+        self._say(f"call void @body({', '.join(places)})")
+        for port in self.state:
+            for e in range(port.size):
+                self.store(self.load(self.element(f"%new.{port.name}", e)), self.element(self._own(port.name), e))
+        after = self.new(f"fptosi {s} {self._get(ports.steps)} to i64")
+        used = self.new(f"sub i64 {after}, {count}")
+        left = self.new(f"sub i64 {left}, {used}")
+        left = self.new(f"sub i64 {left}, 1")
+        self._say(f"store i64 {left}, ptr %left")
+        outcome = self._get(ports.outcome)
+        well = self.new(f"fcmp oeq {s} {outcome}, 0.0")
+        self._say(f"br i1 {well}, label %moved, label %ended", "ended:")
+        apart = self.new("load i64, ptr %apart")
+        aside = self.new(f"icmp ne i64 {apart}, 0")
+        needs = self.new(f"fcmp oeq {s} {outcome}, {t.number(float(ports.careful))}")
+        self._say(f"store i64 {int(Status.APART)}, ptr %was")
+        both = self.new(f"and i1 {aside}, {needs}")
+        self._say(f"br i1 {both}, label %note, label %stop", "stop:", f"store i64 {int(Status.STOPPED)}, ptr %was")
+        self._say("br label %leave", "moved:")
+        short = self.new(f"fcmp olt {s} {self._get(ports.time)}, {self._get(ports.end)}")
+        self._say(f"br i1 {short}, label %more, label %arrived", "more:")
+        able = self.new(f"icmp sgt i64 {left}, 0")
+        self._say(f"br i1 {able}, label %march, label %pause", "pause:")
+        apart = self.new("load i64, ptr %apart")
+        aside = self.new(f"icmp ne i64 {apart}, 0")
+        self._say(f"store i64 {int(Status.APART)}, ptr %was", f"br i1 {aside}, label %note, label %wait", "wait:")
+        self._say(f"store i64 {int(Status.UNDER_WAY)}, ptr %was", "br label %leave")
+
+    def _arrive(self) -> None:
+        """Write a sample, and take the next time."""
+        s, ports = self.t.scalar, self.ports
+        self._say("arrived:")
+        if ports.fixed is not None:
+            time, stop = self._times()
+            here = self._get(ports.time)
+            apart = self.new("load i64, ptr %apart")
+            aside = self.new(f"icmp ne i64 {apart}, 0")
+            self._say(f"br i1 {aside}, label %sample.apart, label %whole", "whole:")
+            inside = self.new(f"fcmp olt {s} {here}, {time}")
+            self._say(f"br i1 {inside}, label %part, label %sample", "part:")  # the state waits outside
+            self._each("s", self.state, load=False)
+            self.store(self.new(f"fsub {s} {time}, {here}"), self._own(ports.length))
+            self.store(time, self._own(ports.end))
+            self._say("store i64 1, ptr %apart", "br label %march", "sample.apart:")
+            kept = self.new(f"fcmp oge {s} {time}, {stop}")
+            self._say(f"br i1 {kept}, label %sample, label %back", "back:")
+            self._sample()
+            self._each("s", self.state, load=True)
+            self._say("br label %further", "sample:")
+        self._sample()
+        self._say("br label %further", "further:")
+        k = self.new(f"add i64 {self.new('load i64, ptr %k')}, 1")
+        self._say(f"store i64 {k}, ptr %k", f"store i64 {int(Status.ARRIVED)}, ptr %was")
+        there = self.new(f"icmp sge i64 {k}, %till")
+        self._say(f"br i1 {there}, label %leave, label %again", "again:", f"store i64 {int(Status.UNDER_WAY)}, ptr %was")
+        able = self.new(f"icmp sgt i64 {self.new('load i64, ptr %left')}, 0")
+        self._say(f"br i1 {able}, label %choose, label %leave", "leave:")
+        self._each("s", self.state, load=False)
+        self._say("br label %note", "note:")
+        self._write("i64", self.new("load i64, ptr %k"), self._outside("%next", ("%i", 8)))
+        self._write("i64", self.new("load i64, ptr %was"), self._outside("%status", ("%i", 8)))
+        self._say("br label %exit", "exit:", "ret void")
+
+    def _sample(self) -> None:
+        """Write the parts of the state that are asked for."""
+        k = self.new(f"sub i64 {self.new('load i64, ptr %k')}, %first")
+        for j, port in enumerate(self.sampled):
+            row = self.new(f"add i64 %wb{j}, {self.new(f'mul i64 %i, %wx{j}')}")
+            row = self.new(f"add i64 {row}, {self.new(f'mul i64 {k}, %wk{j}')}")
+            for e in range(port.size):
+                value = self.load(self.element(self._own(port.name), e))
+                self._write(self.t.scalar, value, self._outside(row, (str(e), f"%wn{j}")))
