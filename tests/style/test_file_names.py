@@ -34,4 +34,4 @@ def test_a_drawer_is_found(path: str) -> None:
 
 
 def test_a_good_name_is_not_a_drawer() -> None:
-    assert list(nameless(map(Path, ["model/body.py", "machines/llvm/vector_math.py", "model/joint_v.py"]))) == []
+    assert list(nameless(map(Path, ["model/body.py", "machines/llvm/batch_loop.py", "model/joint_v.py"]))) == []

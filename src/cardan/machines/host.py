@@ -64,14 +64,11 @@ def host() -> Host:
     return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), width)
 
 
-def _import_libm(library: Any) -> None:
-    """Give a library the functions of the C runtime; Windows does not search it for symbols of the process."""
-    from cardan.machines.llvm.vector_math import LIBM
-
+def _import_memory(library: Any) -> None:
+    """Give a library malloc and free; Windows does not search the C runtime for symbols of the process."""
     runtime = ctypes.CDLL("ucrtbase")
-    for name in (*LIBM, *(n + "f" for n in LIBM), "malloc", "free"):
-        if hasattr(runtime, name):
-            library.import_symbol(name, ctypes.cast(getattr(runtime, name), ctypes.c_void_p).value)
+    for name in ("malloc", "free"):
+        library.import_symbol(name, ctypes.cast(getattr(runtime, name), ctypes.c_void_p).value)
 
 
 def _target_machine() -> Any:
@@ -167,7 +164,7 @@ def load(code: bytes, *symbols: str) -> tuple[list[int], Any]:
         for symbol in symbols:
             library.export_symbol(symbol)
         if sys.platform == "win32":
-            _import_libm(library)
+            _import_memory(library)
         number = next(_numbers)
         tracker = library.link(_linker(number // _PER_LINKER), f"kernel{number}")
         return [tracker[symbol] for symbol in symbols], tracker

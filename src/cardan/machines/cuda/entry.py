@@ -10,7 +10,6 @@ A graph is printed into the kernel. Any other body is the one that the CPU's loo
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from cardan.machines.llvm.batch_loop import print_body
@@ -36,7 +35,7 @@ def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
     module = Module(VectorType(dtype, 1), card=True)
     module.functions[SYMBOL] = _Entry(program, module).print(recorded)
     bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{SYMBOL}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
-    return _without_libm(module.text(), dtype) + bounds
+    return module.text() + bounds
 
 
 def words_of(
@@ -128,12 +127,3 @@ class _Entry(Lines):
 def _core(port: Port) -> tuple[str, ...]:
     """Names of the strides along the axes of a row."""
     return {0: (), 1: ("n",), 2: ("m", "n")}[len(port.shape)]
-
-
-def _without_libm(text: str, dtype: str) -> str:
-    """Temporary, until the elementary functions are printed: NaN for those of the C library."""
-    for found in re.findall(r"declare (?:double|float) @[a-z0-9]+\((?:double|float)(?:, (?:double|float))?\)\n", text):
-        made = found.rstrip().replace("declare", "define internal").replace(f"({dtype}", f"({dtype} %x")
-        made = made.replace(f", {dtype})", f", {dtype} %y)")
-        text = text.replace(found, f"{made} alwaysinline {{\n  ret {dtype} 0x7FF8000000000000\n}}\n")
-    return text

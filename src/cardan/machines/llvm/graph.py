@@ -8,8 +8,8 @@ whose blocks LLVM would still place in registers together, values pass from bloc
 
 from __future__ import annotations
 
+from cardan.machines.llvm.elementary.functions import FUNCTIONS, elementary, sincos
 from cardan.machines.llvm.module import Lines, Module
-from cardan.machines.llvm.vector_math import LIBM, libm, sincos
 from cardan.program.graph import Graph
 
 # one LLVM instruction each
@@ -19,8 +19,8 @@ _INTRINSICS = {
     "fmin": "minnum", "fmax": "maxnum", "copysign": "copysign",
 }  # fmt: skip
 _COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
-# functions of the C library; constpow is pow with a constant exponent
-_LIBM = {name: name for name in LIBM if name not in ("sin", "cos")} | {"constpow": "pow"}
+# constpow is pow with a constant exponent
+_ELEMENTARY = {name: name for name in FUNCTIONS} | {"constpow": "pow"}
 
 # lines of a block: 100 to 400 run alike, beyond that large graphs compile and run slower
 BLOCK = 400
@@ -246,8 +246,8 @@ class StraightLine(Lines):
         call = ", ".join(f"{v} {a}" for a in x)
         if op in _INTRINSICS:
             return self.new(f"call {v} {self.module.intrinsic(_INTRINSICS[op], len(x))}({call})")
-        if op in _LIBM:
-            return self.new(f"call {v} {libm(self.module, _LIBM[op])}({call})")
+        if op in _ELEMENTARY:
+            return self.new(f"call {v} {elementary(self.module, _ELEMENTARY[op])}({call})")
         return self._logic(op, x)
 
     def _logic(self, op: str, x: list[str]) -> str:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
+from cardan.machines.llvm.elementary.functions import sincos, sincos_near
 from cardan.machines.llvm.graph import StraightLine
 from cardan.machines.llvm.module import Module, VectorType
 from cardan.machines.llvm.registers import Compute, Placement, Put, frugal_order, gathered, most_waiting, place
-from cardan.machines.llvm.vector_math import sincos, sincos_near
 from cardan.program.graph import Graph
 from cardan.program.march import March
 
