@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
-from cardan.machines.llvm.thread import ThreadLine, array, in_memory, memory
+from cardan.machines.llvm.thread import AHEAD, ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
 
@@ -26,14 +26,19 @@ if TYPE_CHECKING:
 SYMBOL = "rows"
 THREADS = 128  # of a block
 BATCH_AXES = 3  # of a launch
+SHARED = 0
 
 _INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
 
 
-def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
-    """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float"."""
-    module = Module(VectorType(dtype, 1), card=True)
-    module.functions[SYMBOL] = _Entry(program, module).print(recorded)
+def print_entry(recorded: Recorded, program: Program, dtype: str, packed: bool = False) -> str:
+    """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float".
+
+    With `packed` it is for one batch axis of fewer than 2^31 rows, less than 2^32 bytes from row to row, and for rows
+    whose elements lie side by side in C order: addresses take fewer instructions.
+    """
+    module = Module(VectorType(dtype, 1), card=True, shared=SHARED)
+    module.functions[SYMBOL] = _Entry(program, module, packed).print(recorded)
     bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{SYMBOL}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
     return module.text() + bounds
 
@@ -51,9 +56,9 @@ def words_of(
 class _Entry(Lines):
     """The kernel under construction."""
 
-    def __init__(self, program: Program, module: Module) -> None:
+    def __init__(self, program: Program, module: Module, packed: bool) -> None:
         super().__init__(module.type, "e")
-        self.program, self.module = program, module
+        self.program, self.module, self.packed = program, module, packed
         self.places: dict[tuple[int, int], str] = {}  # address of the first element of each row of a port
 
     def print(self, recorded: Recorded) -> str:
@@ -69,14 +74,22 @@ class _Entry(Lines):
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
         head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
-        self.lines += [*head, "  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
+        inside = ["  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
+        self.lines += [*head, *inside]
         for j in range(len(self.program.ports)):
-            at = f"%base{j}"
-            for index, stride in (("%i", "x"), ("%y.l", "y"), ("%z.l", "z")):
-                at = self.new(f"add i64 {at}, {self.new(f'mul i64 {index}, %{stride}{j}')}")
-            self.lines.append(f"  %row{j} = add i64 {at}, 0")
+            self._row(j)
         define = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
         return "\n".join([define, "entry:", *self.lines, *body, "  br label %done", "done:", "  ret void", "}"])
+
+    def _row(self, j: int) -> None:
+        """Lines that set `%rowN` to the address of this thread's row of a port."""
+        at, axes = f"%base{j}", (("%i", f"%x{j}"), ("%y.l", f"%y{j}"), ("%z.l", f"%z{j}"))
+        if self.packed:
+            half = [self.new(f"trunc i64 {word} to i32") for word in axes[0]]
+            axes = ((self.new(f"zext i32 {half[0]} to i64"), self.new(f"zext i32 {half[1]} to i64")),)
+        for index, stride in axes:
+            at = self.new(f"add i64 {at}, {self.new(f'mul i64 {index}, {stride}')}")
+        self.lines.append(f"  %row{j} = inttoptr i64 {at} to ptr addrspace(1)")
 
     def _line(self, graph: Graph) -> tuple[list[str], list[str]]:
         """Lines of a graph, whose inputs are loaded where they are used, for the beginning and for the row."""
@@ -90,7 +103,7 @@ class _Entry(Lines):
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 
-        line = ThreadLine(graph, self.module, load, store)
+        line = ThreadLine(graph, self.module, load, store, early=AHEAD)
         line.run()
         return line.head, line.lines
 
@@ -117,11 +130,15 @@ class _Entry(Lines):
 
     def _address(self, lines: Lines, j: int, element: int) -> str:
         """Address of an element of this thread's row of a port."""
+        if self.packed:
+            return lines.new(f"getelementptr {self.t.scalar}, ptr addrspace(1) %row{j}, i64 {element}")
         r, c = divmod(element, self.program.ports[j].matrix[1])
         at = f"%row{j}"
         for count, stride in ((r, f"%m{j}"), (c, f"%n{j}")):
-            at = lines.new(f"add i64 {at}, {lines.new(f'mul i64 {stride}, {count}')}") if count else at
-        return lines.new(f"inttoptr i64 {at} to ptr addrspace(1)")
+            if count:
+                offset = lines.new(f"mul i64 {stride}, {count}")
+                at = lines.new(f"getelementptr i8, ptr addrspace(1) {at}, i64 {offset}")
+        return at
 
 
 def _core(port: Port) -> tuple[str, ...]:

@@ -77,6 +77,8 @@ class Module:
 
     type: VectorType
     card: bool = False
+    shared: int = 0
+    places: int = 0
     functions: dict[str, str] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
     constants: dict[str, int] = field(default_factory=dict)

@@ -9,13 +9,13 @@ time, with one branch for large angles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from cardan.machines.llvm.elementary.functions import sincos, sincos_near
 from cardan.machines.llvm.graph import StraightLine
 from cardan.machines.llvm.module import Module, VectorType
-from cardan.machines.llvm.registers import Compute, Placement, Put, frugal_order, gathered, most_waiting, place
+from cardan.machines.llvm.registers import Compute, Move, Placement, Put, frugal_order, gathered, most_waiting, place
 from cardan.program.graph import Graph
 from cardan.program.march import March
 
@@ -28,8 +28,11 @@ Store = Callable[[int, int, str], None]
 # values in registers at a time: of the 255 of 32 bits some are left for addresses, and for the compiler to hide the
 # latency of operations
 ROOM = {"float": 210, "double": 100}
+FITS = {"float": 240, "double": 113}  # values at a time that need no memory at all
 TOGETHER = 8  # angles whose sines and cosines are taken side by side
-AGAIN = 200  # values after which an input is loaded again
+EARLY = 30  # values before its use that one is loaded which waits in memory of the thread
+AHEAD = 300  # values before its use that an input is loaded from the card's memory
+AGAIN = 400  # values after which an input is loaded again
 SHORT = 2000  # operations of a step up to which a march keeps its state in registers
 CONSTANTS = 4096  # most numbers in the card's memory for constants
 
@@ -73,6 +76,20 @@ def memory(module: Module, name: str, size: int) -> list[str]:
     ]
 
 
+def shared_memory(module: Module, name: str) -> list[str]:
+    """Lines for the beginning of a kernel: at `%name` memory of a thread among that which the threads of a block share.
+
+    Its places lie as many numbers apart as the block has threads.
+    """
+    t, tid = module.type, "@llvm.nvvm.read.ptx.sreg.tid.x"
+    module.declarations.add(f"declare i32 {tid}()")
+    module.declarations.add(f"@shared_of_block = external addrspace(3) global [0 x {t.scalar}], align {t.align}")
+    return [
+        f"  %{name}.thread = call i32 {tid}()",
+        f"  %{name} = getelementptr {t.scalar}, ptr addrspace(3) @shared_of_block, i32 %{name}.thread",
+    ]
+
+
 def array(t: VectorType, name: str, size: int) -> list[str]:
     """Lines for the beginning of a function: `size` numbers at `%name`, which LLVM turns into registers."""
     return [f"  %{name} = alloca [{size} x {t.scalar}], align {t.align}"]
@@ -91,10 +108,10 @@ class ThreadLine(StraightLine):
 
     def __init__(
         self, graph: Graph, module: Module, load: Load, store: Store, in_place: bool = False, same: bool = False,
-        cleared: bool = False,
+        cleared: bool = False, early: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(graph, module, frozenset(), in_place, sparse=True, cleared=cleared)
-        self.same = same
+        self.same, self.early, self.shared = same, early or EARLY, module.shared
         self.head: list[str] = []
         self._load, self._store = load, store
         self._loaded: dict[int, int] = {}  # when each input was used last
@@ -106,7 +123,10 @@ class ThreadLine(StraightLine):
         reads = {k: self._registers(k) for k in range(len(self.graph.op)) if self._is_printed(k)}
         stores = self._outputs(reads)
         placement, when = self._placed(reads, stores)
-        if placement.places:
+        if placement.places and self.shared:
+            self.module.places = max(self.module.places, placement.places)
+            self.head += shared_memory(self.module, "waiting")
+        elif placement.places:
             self.head += memory(self.module, "waiting", placement.places)
         self._print(placement, when)
 
@@ -150,10 +170,12 @@ class ThreadLine(StraightLine):
             read = dict(reads)
             for after, outputs in when.items():
                 if after >= 0:
-                    late = [self._roots(k)[0] for _, _, k in outputs]
-                    read[after] = (*read[after], *(k for k in dict.fromkeys(late) if k in reads and k != after))
-            placement = place(order, read, room, {self._roots(k)[0] for _, _, k in when.get(-1, ())} & reads.keys())
-            cost = placement.traffic, most_waiting(order, read)
+                    roots = dict.fromkeys(self._roots(k)[0] for _, _, k in outputs)
+                    read[after] = (*read[after], *(k for k in roots if k in reads and k != after))
+            late = {self._roots(k)[0] for _, _, k in when.get(-1, ())} & reads.keys()
+            waiting = most_waiting(order, read, late)
+            placement = place(order, read, len(order) if waiting <= FITS[self.t.scalar] else room, late)
+            cost = placement.traffic, waiting
             if best is None or cost < best[0]:
                 best = cost, placement, when
         assert best is not None
@@ -186,24 +208,62 @@ class ThreadLine(StraightLine):
     # lines
 
     def _print(self, placement: Placement, when: dict[int, list[tuple[int, int, int]]]) -> None:
-        moves = placement.moves
-        for n, move in enumerate(moves):
-            k = move.value
-            if isinstance(move, Compute):
-                self._step += 1
-                if self.graph.op[k] in ("sin", "cos") and self.graph.args[k][0] not in self._pairs:
-                    self._take_sincos(self._together(moves, n))
-                self.name[k] = self._value(k)
-                for port, element, value in when.get(k, ()):
-                    self._store(port, element, self._operand(value))
-            elif isinstance(move, Put):
-                self.store(self.name[k], self.element("%waiting", move.place))
-            else:
-                self.name[k] = self.load(self.element("%waiting", move.place))
+        steps = [move.value for move in placement.moves if isinstance(move, Compute)]
+        before, loads = self._early(placement.moves), self._loads(steps)
+        for n, k in enumerate(steps):
+            self._step = n
+            for a, use in loads.get(n, ()):
+                self.name[a], self._loaded[a] = self._load(*self.graph.args[a]), use
+            for move in before[n]:
+                self._move(move)
+            if self.graph.op[k] in ("sin", "cos") and self.graph.args[k][0] not in self._pairs:
+                self._take_sincos(self._together(steps, n))
+            self.name[k] = self._value(k)
+            for port, element, value in when.get(k, ()):
+                self._store(port, element, self._operand(value))
+        for move in before[len(steps)]:
+            self._move(move)
         # in place, a store may overwrite what another output still reads
         last = [(port, element, self._operand(k)) for port, element, k in when.get(-1, ())]
         for port, element, name in last:
             self._store(port, element, name)
+
+    def _early(self, moves: list[Move]) -> list[list[Move]]:
+        """Loads and stores before each step. Loads come some steps early: their latency passes meanwhile."""
+        before: list[list[Move]] = [[]]
+        stored: dict[int, int] = {}
+        for move in moves:
+            if isinstance(move, Compute):
+                before.append([])
+            elif isinstance(move, Put):
+                stored[move.value] = len(before) - 1
+                before[-1].append(move)
+            else:
+                before[max(len(before) - 1 - EARLY, stored[move.value])].append(move)
+        return before
+
+    def _loads(self, steps: list[int]) -> dict[int, list[tuple[int, int]]]:
+        """Inputs to load before each step, with the step that reads them."""
+        loads: dict[int, list[tuple[int, int]]] = {}
+        last: dict[int, int] = {}
+        for n, k in enumerate(steps):
+            roots = dict.fromkeys(root for a in self.graph.args[k] for root in self._roots(a))
+            for a in roots:
+                if self.graph.op[a] == "input":
+                    if n - last.get(a, -AGAIN - 1) > AGAIN:
+                        loads.setdefault(max(n - self.early, 0), []).append((a, n))
+                    last[a] = n
+        return loads
+
+    def _move(self, move: Move) -> None:
+        """Store or load a value that waits."""
+        t, k = self.t, move.value
+        space, step = (" addrspace(3)", self.shared) if self.shared else ("", 1)
+        at = self.new(f"getelementptr {t.scalar}, ptr{space} %waiting, i64 {move.place * step}")
+        if isinstance(move, Put):
+            self.lines.append(f"  store {t.scalar} {self.name[k]}, ptr{space} {at}, align {t.align}")
+        else:
+            self.name[k] = self.new(f"load {t.scalar}, ptr{space} {at}, align {t.align}")
 
     def _operand(self, k: int) -> str:
         op, args = self.graph.op[k], self.graph.args[k]
@@ -230,14 +290,12 @@ class ThreadLine(StraightLine):
 
     # sines and cosines
 
-    def _together(self, moves: Collection[object], n: int) -> list[int]:
-        """The values whose sine and cosine are taken with that of move n."""
+    def _together(self, steps: list[int], n: int) -> list[int]:
+        """The values whose sine and cosine are taken with that of step n."""
         found: dict[int, None] = {}
-        for move in [*moves][n:]:
-            if not isinstance(move, Compute):
-                continue
-            a = self.graph.args[move.value][0]
-            if self.graph.op[move.value] not in ("sin", "cos") or (len(found) == TOGETHER and a not in found):
+        for k in steps[n : n + 2 * TOGETHER]:
+            a = self.graph.args[k][0]
+            if self.graph.op[k] not in ("sin", "cos") or (len(found) == TOGETHER and a not in found):
                 break
             if not all(root in self.name or self.graph.op[root] in ("input", "const") for root in self._roots(a)):
                 break
