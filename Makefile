@@ -2,6 +2,8 @@
 #   make demo    two bodies, a linkage in motion, how fast          (runtime packages only)
 #   make test    lint, format, types, tests                         (with the peers: pin, mujoco)
 #   make test-bridges   all tests of JAX and torch, with torch installed beside the environment
+#   make test-gpu   the tests that need an NVIDIA card; PYTEST="python3 -m pytest" takes an environment that is there
+#   make test-ptx   PTX of the whole catalogue, on any machine; registers and spills where ptxas can be had
 #   make search  the random tests with new examples: each run looks elsewhere
 #   make bench   Cardan and the peers in the same run
 #   make docs    the documentation as a site, in site/
@@ -12,6 +14,7 @@ PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
 ARGS    ?=
+PYTEST  ?=
 # The build for the CPU, from an index that has it. TORCH=torch takes the usual one, on Linux with gigabytes of CUDA.
 TORCH   ?= torch==2.13.0+cpu
 BRIDGES := tests/product/test_autodiff.py tests/product/test_autodiff_runs.py \
@@ -25,7 +28,7 @@ MADE    := $(VENV)/.made-$(TAG)
 RUNTIME := $(VENV)/.runtime
 TESTING := $(VENV)/.testing
 
-.PHONY: help demo test test-bridges search bench bounds docs lint format clean
+.PHONY: help demo test test-bridges test-gpu test-ptx search bench bounds docs lint format clean
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' $(firstword $(MAKEFILE_LIST))
 
@@ -38,6 +41,14 @@ test: lint
 test-bridges: $(TESTING)
 	test -d $(VENV)/torch || $(PIP) install --target $(VENV)/torch '$(TORCH)'
 	PYTHONPATH=$(CURDIR)/$(VENV)/torch $(BIN)/python -m pytest $(BRIDGES) $(ARGS)
+
+# Without PYTEST in the usual environment. Each test says why it is skipped, on a machine without a card all of them.
+test-gpu: $(if $(PYTEST),,$(TESTING))
+	PYTHONPATH=$(CURDIR)/src:$(CURDIR):$$PYTHONPATH \
+	    $(or $(PYTEST),$(BIN)/python -m pytest) -p no:cacheprovider -v -rs --durations=5 tests/gpu $(ARGS)
+
+test-ptx: $(TESTING)
+	$(BIN)/python -m tests.ptx $(ARGS)
 
 # What is found becomes a fixed example of its test: @example(...), with the defect mended.
 search: $(TESTING)

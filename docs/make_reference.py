@@ -42,7 +42,7 @@ GROUPS = {
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
-    "InterruptedRunError EquilibriumError",
+    "InterruptedRunError EquilibriumError DeviceError DeviceMemoryError",
 }
 
 

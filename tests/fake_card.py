@@ -15,6 +15,7 @@ import ctypes
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
@@ -23,7 +24,12 @@ from cardan.machines.cuda import driver, ptx
 from cardan.machines.host import load, to_object
 
 _INDICES = ("tid.x", "ctaid.x", "ntid.x", "ctaid.y", "ctaid.z")
-_OUT_OF_MEMORY, _INVALID, _NOT_READY = 2, 1, 600
+_OUT_OF_MEMORY, _INVALID = 2, 1
+
+# Models that tests share remember kernels and constants; these outlive a driver.
+_ALLOCATED: dict[int, tuple[FakeDriver, int, Any, int]] = {}  # by address: driver, card, what holds the memory, size
+_FUNCTIONS: dict[int, tuple[Any, Any]] = {}
+_numbers = count(100)
 
 
 class FakeDriver:
@@ -31,23 +37,16 @@ class FakeDriver:
 
     def __init__(self, cards: int = 2, memory: int = 2**30) -> None:
         self.cards, self.memory = cards, memory
-        self.allocated: dict[int, tuple[int, Any, int]] = {}  # by address: card, what holds the memory, size
         self.contexts: list[int] = [0]
-        self.functions: dict[int, tuple[Any, Any]] = {}
         self.launches: list[tuple[int, ...]] = []
         self.waits: list[tuple[int, int]] = []
         self.events: dict[int, int] = {}
         self.capturing: set[int] = set()
-        self._next = 100
         self._texts: dict[int, bytes] = {}
-
-    def _number(self) -> int:
-        self._next += 1
-        return self._next
 
     def in_use(self, card: int | None = None) -> int:
         """Bytes allocated, on one card or all."""
-        return sum(size for at, _, size in self.allocated.values() if card in (None, at))
+        return sum(size for of, at, _, size in _ALLOCATED.values() if of is self and card in (None, at))
 
     # cards and contexts
 
@@ -82,6 +81,10 @@ class FakeDriver:
         context._obj.value = 1000 + handle.value
         return 0
 
+    def cuCtxGetCurrent(self, context: Any) -> int:
+        context._obj.value = self.contexts[-1] + 1000 if len(self.contexts) > 1 else None
+        return 0
+
     def cuCtxPushCurrent_v2(self, context: Any) -> int:
         self.contexts.append(context.value - 1000)
         return 0
@@ -103,17 +106,17 @@ class FakeDriver:
             return _OUT_OF_MEMORY
         held = ctypes.create_string_buffer(b"\xff" * size.value, size.value + 1)  # values that nobody wrote are NaN
         pointer._obj.value = ctypes.addressof(held)
-        self.allocated[ctypes.addressof(held)] = (self.contexts[-1], held, size.value)
+        _ALLOCATED[ctypes.addressof(held)] = (self, self.contexts[-1], held, size.value)
         return 0
 
     def cuMemFree_v2(self, pointer: Any) -> int:
-        return 0 if self.allocated.pop(pointer.value, None) else _INVALID
+        return 0 if _ALLOCATED.pop(pointer.value, None) else _INVALID
 
     def _inside(self, pointer: int, size: int) -> bool:
         """Whether addresses belong to memory of the current card."""
         return any(
             card == self.contexts[-1] and at <= pointer and pointer + size <= at + length
-            for at, (card, _, length) in self.allocated.items()
+            for at, (_, card, _, length) in _ALLOCATED.items()
         )
 
     def cuMemcpyHtoDAsync_v2(self, pointer: Any, source: Any, size: Any, stream: Any) -> int:
@@ -129,7 +132,7 @@ class FakeDriver:
         return 0
 
     def cuPointerGetAttribute(self, value: Any, attribute: Any, pointer: Any) -> int:
-        for at, (card, _, size) in self.allocated.items():
+        for at, (_, card, _, size) in _ALLOCATED.items():
             if at <= pointer.value < at + max(size, 1):
                 value._obj.value = card
                 return 0
@@ -145,7 +148,7 @@ class FakeDriver:
         return 0
 
     def cuEventCreate(self, event: Any, flags: Any) -> int:
-        event._obj.value = self._number()
+        event._obj.value = next(_numbers)
         return 0
 
     def cuEventRecord(self, event: Any, stream: Any) -> int:
@@ -166,7 +169,7 @@ class FakeDriver:
     # code
 
     def cuLinkCreate_v2(self, count: int, options: Any, values: Any, state: Any) -> int:
-        state._obj.value = self._number()
+        state._obj.value = next(_numbers)
         return 0
 
     def cuLinkAddData_v2(self, state: Any, kind: int, text: bytes, size: Any, *rest: Any) -> int:
@@ -184,10 +187,10 @@ class FakeDriver:
         return 0
 
     def cuModuleLoadData(self, module: Any, code: bytes) -> int:
-        module._obj.value = number = self._number()
+        module._obj.value = number = next(_numbers)
         (address,), held = load(to_object(host_text(code.rstrip(b"\0").decode())), "launch")
         launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 4)(address)
-        self.functions[number] = launch, held
+        _FUNCTIONS[number] = launch, held
         return 0
 
     def cuModuleGetFunction(self, function: Any, module: Any, symbol: bytes) -> int:
@@ -195,7 +198,7 @@ class FakeDriver:
         return 0
 
     def cuModuleUnload(self, module: Any) -> int:
-        self.functions.pop(module.value, None)
+        _FUNCTIONS.pop(module.value, None)
         return 0
 
     def cuFuncGetAttribute(self, value: Any, number: int, function: Any) -> int:
@@ -211,16 +214,16 @@ class FakeDriver:
         if not (0 < x < 2**31 and 0 < y <= 65_535 and 0 < z <= 65_535 and 0 < block <= 1024):
             return _INVALID
         self.launches.append((x, y, z, block, stream.value or 1))
-        self.functions[function.value][0](extra[1], x, y, z, block)
+        _FUNCTIONS[function.value][0](extra[1], x, y, z, block)
         return 0
 
 
 def host_text(text: str) -> str:
     """IR of a kernel for a card as IR for the host, with `launch(words, x, y, z, threads)` that runs all threads."""
-    found = re.search(r"define ptx_kernel void @rows\((.*?)\)", text)
+    found = re.search(r"define ptx_kernel void @(\w+)\((.*?)\)", text, re.DOTALL)
     assert found, "the IR has no kernel"
-    count = len(found[1].split(","))
-    text = text.replace("define ptx_kernel void @rows", "define internal void @rows")
+    symbol, count = found[1], len(found[2].split(","))
+    text = text.replace("define ptx_kernel void", "define internal void")
     for name in _INDICES:
         text = text.replace(f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}()\n", "")
         text = text.replace(f"call i32 @llvm.nvvm.read.ptx.sreg.{name}()", f'load i32, ptr @"{name}"')
@@ -245,7 +248,7 @@ def host_text(text: str) -> str:
             f"  br label %{v}.end\n{v}.end:\n  %{v}.next = add i32 %{v}.i, 1\n  br label %{v}.head\n{v}.done:\n" + tails
         )
         before = f"{v}.body"
-    call = f"  call void @rows({', '.join(f'i64 %w{k}' for k in range(count))})\n"
+    call = f"  call void @{symbol}({', '.join(f'i64 %w{k}' for k in range(count))})\n"
     launch = (
         "define void @launch(ptr %words, i32 %x, i32 %y, i32 %z, i32 %threads) {\nentry:\n"
         f'  store i32 %threads, ptr @"ntid.x"\n{words}{heads}{call}{tails}  ret void\n}}\n'

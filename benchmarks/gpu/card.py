@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 from unittest.mock import patch
@@ -24,6 +24,11 @@ class Event:
         self.card, self.handle = card, ctypes.c_void_p()
         with card:
             driver.call("cuEventCreate", ctypes.byref(self.handle), ctypes.c_uint(0))
+
+    def __del__(self) -> None:
+        """Give it back."""
+        with suppress(Exception), self.card:
+            driver.call("cuEventDestroy_v2", self.handle)
 
     def record(self, stream: int = 0) -> Event:
         """Put it behind the work that the stream has now."""
@@ -99,17 +104,22 @@ class Compile:
 
 @dataclass
 class Watch:
-    """What a call compiled and launched, in order."""
+    """What a call compiled and launched, in order, and the memory that it took."""
 
     compiles: list[Compile] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
+    held: list[driver.Memory] = field(default_factory=list)
 
 
 @contextmanager
-def watching(*, timed: bool = True) -> Iterator[Watch]:
-    """Record each compilation and each launch inside; `timed`: with events around each launch."""
+def watching(*, timed: bool = True, keep: bool = False) -> Iterator[Watch]:
+    """Record each compilation and each launch inside.
+
+    `timed`: with events around each launch; `keep`: hold all memory that is taken, so that launches can be repeated.
+    """
     found, last = Watch(), {"llvm": 0.0}
     launch, compile_, to_ptx = driver.Function.launch, driver.Card.compile, ptx.to_ptx
+    allocate = driver.Card.allocate
     signature = inspect.signature(launch)
 
     def launched(self: driver.Function, *args: Any, **options: Any) -> None:
@@ -134,17 +144,19 @@ def watching(*, timed: bool = True) -> Iterator[Watch]:
         last["llvm"] = perf_counter() - start
         return text
 
+    def allocated(self: driver.Card, *args: Any, **options: Any) -> driver.Memory:
+        memory = allocate(self, *args, **options)
+        if keep:
+            found.held.append(memory)
+        return memory
+
     with (
+        patch.object(driver.Card, "allocate", allocated),
         patch.object(driver.Function, "launch", launched),
         patch.object(driver.Card, "compile", compiled),
         patch.object(ptx, "to_ptx", printed),
     ):
         yield found
-
-
-def untimed(launch: Launch) -> Launch:
-    """The launch without its events."""
-    return replace(launch, start=None, end=None)
 
 
 def repeated(launch: Launch, *, rounds: int, least: float) -> list[float]:

@@ -75,6 +75,14 @@ class EquilibriumError(CardanError, RuntimeError):
         self.partial = partial
 
 
+class DeviceError(CardanError, RuntimeError):
+    """There is no GPU that can be used, or it failed: what is missing, and what to do."""
+
+
+class DeviceMemoryError(DeviceError, MemoryError):
+    """The GPU has too little free memory: how much is needed, and how much is free."""
+
+
 class UnknownNameError(CardanError, KeyError):
     """A body, joint, frame or formulation that does not exist; the message suggests the nearest name."""
 

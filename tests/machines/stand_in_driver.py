@@ -94,6 +94,9 @@ class StandInDriver:
         capability = self.cards[handle.value]
         value._obj.value = {75: capability // 10, 76: capability % 10, 16: 4}[number]
 
+    def _cuCtxGetCurrent(self, context: Any) -> None:
+        context._obj.value = None
+
     def _cuCtxPushCurrent_v2(self, context: Any) -> None:
         self.depth += 1
 

@@ -26,6 +26,7 @@ from cardan.machines.ufunc.bound import batch_of, bind
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
+from cardan.on_card import is_device_array, require_host
 from cardan.structure.kernels import LOOP_PAST, FreeKernel, compile_quantity, is_large
 from cardan.structure.row_sets import ChoosingKernel
 
@@ -136,6 +137,9 @@ class CompiledFunction:
         all float64 or all float32, with the same batch axes or none; the function keeps them alive. It computes on the
         calling thread and costs some 20 ns beside the computation. A result that is not finite is an InputError. Where
         the constraint rows to solve with are chosen at each state, a bound call is one of the function itself.
+
+        Arrays on a GPU, of one library, may have any strides and broadcast. A call is one launch on the library's
+        current stream; it does not wait, and does not look whether the result is finite.
         """
         owner, shapes = f"bind {self.name!r}", self.outputs
         choosing = isinstance(self.kernel, ChoosingKernel)
@@ -146,6 +150,8 @@ class CompiledFunction:
         places = (None,) * len(shapes) if out is None else tuple(out) if several else (out,)
         if len(places) != len(shapes):
             raise InputError(f"{owner}: out must be {len(shapes)} arrays ({', '.join(shapes)}), got {len(places)}")
+        if any(map(is_device_array, arrays)):
+            return self._bound_on_card(owner, arrays, places)
         inputs = [
             (name, self.quantity.input_shape(self.model, name), array)
             for name, array in zip(self.inputs, arrays, strict=True)
@@ -163,6 +169,22 @@ class CompiledFunction:
         if choosing:
             return self._stepping(arrays, outs, result)
         return bind(kernel, self.name, [array for *_, array in inputs], outs, result)
+
+    def _bound_on_card(self, owner: str, arrays: Sequence[Any], places: Sequence[Any]) -> Callable[[], Any]:
+        """A bound call on arrays of a card."""
+        if isinstance(self.kernel, ChoosingKernel):
+            for name, x in zip(self.inputs, arrays, strict=True):
+                require_host(f"{owner}, whose constraint rows are chosen at each state", **{name: x})
+        free = self.kernel.constants if isinstance(self.kernel, FreeKernel) else ()
+        kernel, _ = _kernel_and_parameters(owner, self.kernel)
+        start, outs = kernel.on_card.bind(owner, (*arrays, *free), places, [*self.outputs.values()])
+        result = self._result(outs)
+
+        def step() -> Any:
+            start()
+            return result
+
+        return step
 
     def _stepping(self, arrays: Sequence[Any], outs: list[Any], result: Any) -> Callable[[], Any]:
         """A bound call of a kernel whose rows are chosen at each state."""

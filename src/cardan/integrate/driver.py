@@ -87,11 +87,19 @@ class RunSamples:
     def project(self, stepper: Stepper) -> None:
         """Project the samples onto the constraints; a system's run ends before the first sample that stays open."""
         self.q, self.v, opened = stepper.project(self.t, self.q, self.v)
+        self.end_where_opened(opened)
+        self.project_knots(stepper)
+
+    def end_where_opened(self, opened: np.ndarray) -> None:
+        """End a system's run before the first of its samples (B, n) that stayed open."""
         for i in np.flatnonzero(opened.any(axis=1)):
             first = max(int(np.argmax(opened[i])), 1)
             if first < self.count[i]:
                 self.count[i], self.outcome[i] = first, Outcome.OPEN_LOOP
                 self.t[i, first:], self.q[i, first:], self.v[i, first:] = np.nan, np.nan, np.nan
+
+    def project_knots(self, stepper: Stepper) -> None:
+        """Project the states at breaks onto the constraints."""
         if len(self.knots):
             times = np.broadcast_to(self.knots[:, 0], self.knot_q.shape[:2])
             self.knot_q, self.knot_v, _ = stepper.project(times, self.knot_q, self.knot_v)
@@ -133,6 +141,11 @@ def drive(
     systems that keep a sample. Ctrl-C ends the run and sets `interrupted`, and the outcome of the systems that were
     still on their way.
     """
+    place = getattr(stepper, "place", None)
+    if place is not None and sampled is None:  # of an explicit integrator on a GPU
+        from cardan.integrate.explicit.card_run import drive_on_card
+
+        return drive_on_card(stepper, place, q, v, times, breaks=breaks, stops=stops, report=report)  # type: ignore[arg-type]
     start, alive = float(times[0]), np.ones(len(q), dtype=bool)
     again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
     knots = np.array([(b, *around) for b, (_, *around) in again.items()]).reshape(-1, 3)

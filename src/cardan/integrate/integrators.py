@@ -14,6 +14,7 @@ import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, SEMI_IMPLICIT_EULER, Tableau
+from cardan.machines.cuda.place import Place
 from cardan.model.elements import read_name
 from cardan.model.values import batch, number, shown, whole
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 class Request:
     """What a run asks of any integrator; names and units are those of `cd.simulate`.
 
-    `stops` are times in order, s, that no step may cross: just before each break, and the end of the run.
+    `threads` is a `Place` where a GPU is to compute. `stops` are times in order, s, that no step may cross: just before
+    each break, and the end of the run.
     """
 
     step: float | None = None
@@ -40,7 +42,7 @@ class Request:
     max_step: float = np.inf
     max_steps: int | None = None
     events: tuple[Event, ...] = ()
-    threads: int | None = None
+    threads: int | Place | None = None
     stops: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -52,7 +54,7 @@ class Request:
         if not np.array_equal(self.max_step, np.inf):
             number("simulate", "max_step", self.max_step, "of seconds", above=0)
         for name, count in (("max_steps", self.max_steps), ("threads", self.threads)):
-            if count is not None:
+            if count is not None and not isinstance(count, Place):
                 whole("simulate", name, count)
 
 
@@ -67,6 +69,7 @@ class Integrator:
         one_at_a_time: whether its stepper takes a single system; the systems of a batch are then run one by one.
         for_stiff: whether it is meant for stiff mechanisms.
         has_derivatives: whether its runs can be differentiated: it has a `recorder`.
+        has_gpu: whether it hands `request.threads` to its kernels, so that they run on a GPU.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Integrator:
     one_at_a_time: bool = False
     for_stiff: bool = False
     has_derivatives: bool = False
+    has_gpu: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -104,6 +108,7 @@ class _Explicit(Integrator):
     tableau: Tableau
     baumgarte: float | None
     has_derivatives = True
+    has_gpu = True
 
     def __post_init__(self) -> None:
         if self.baumgarte is not None:
@@ -238,6 +243,7 @@ class Alpha(Integrator):
     summary = "generalised-alpha, order 2, fixed steps"
     chooses_steps = False
     for_stiff = True
+    has_gpu = True
     damping: float = 0.9
 
     def __post_init__(self) -> None:
@@ -389,6 +395,15 @@ def require_step(integrator: Integrator, step: float | None) -> None:
     if step is None and not integrator.chooses_steps:
         raise InputError(
             f"simulate: method {integrator.name!r} takes steps of fixed length; give it, e.g. step=1e-3 (s)"
+        )
+
+
+def require_gpu(integrator: Integrator, place: Any) -> None:
+    """Reject a method that computes on the CPU only, if a GPU is to compute."""
+    if isinstance(place, Place) and not integrator.has_gpu:
+        able = ", ".join(repr(name) for name, known in INTEGRATORS.items() if known.has_gpu)
+        raise InputError(
+            f"simulate: method {integrator.name!r} computes on the CPU; leave out device='{place}', or take {able}"
         )
 
 

@@ -253,6 +253,14 @@ class BatchStepper:
                 sample = self._fixed_steps(t)
             else:
                 self.s = self._march(self.s, np.asarray(float(t)))
+        return self.halted(sample)
+
+    def halted(self, sample: States | None = None) -> Arrival:
+        """Where every system is; one that crossed an event in its last step is taken to the event.
+
+        `sample` has the states of those that arrived inside a step.
+        """
+        with np.errstate(all="ignore"):
             if self.events and (self.s["outcome"] == Outcome.EVENT).any():
                 self._locate()
         s = self.s

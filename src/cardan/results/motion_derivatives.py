@@ -31,6 +31,7 @@ from cardan.integrate.explicit.recording import MEMORY, RecordingStepper
 from cardan.integrate.explicit.sweep import Moving, Sweep
 from cardan.integrate.integrators import Integrator
 from cardan.integrate.stepper import Outcome
+from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.machines.ufunc.threads import get_threads
 from cardan.model.model import Model
@@ -47,6 +48,7 @@ NAMES = ("q0", "v0", "tau", PARAMETERS)
 NEAR_SINGULAR = 0.15  # distance from a singular position, about 1 where it is usual, below which a warning is given
 LARGEST_RESULT = 4 << 30  # bytes
 CHUNK = 512  # systems for each thread whose derivatives are computed together: their steps stay in the cache
+CARD_CHUNK = 1 << 16  # systems whose derivatives are computed together on a GPU
 
 
 class Sensitivity(NamedTuple):
@@ -148,7 +150,9 @@ class RunDerivatives:
         require_derivatives(self.run.integrator)
         require_settled(model)
         each = 8 * (self.run.steps * (model.nq + 2 * model.nv + 3) + samples * (model.nq + 4 * model.nv + 20))
-        size = int(np.clip(MEMORY // (each * directions), 1, CHUNK * (self.run.request.threads or get_threads())))
+        threads = self.run.request.threads
+        together = CARD_CHUNK if isinstance(threads, Place) else CHUNK * (threads or get_threads())
+        size = int(np.clip(MEMORY // (each * directions), 1, together))
         for lo in range(0, len(self.run.q), size):
             yield lo, Sweep(self.taped(slice(lo, lo + size)), samples)
 

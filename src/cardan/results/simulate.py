@@ -16,11 +16,13 @@ from cardan.errors import FileError, InputError, InterruptedRunError, Simulation
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, require_functions
-from cardan.integrate.integrators import Integrator, Request, find_integrator, option_example, require_step
+from cardan.integrate.integrators import Integrator, Request, find_integrator, option_example, require_gpu, require_step
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
+from cardan.machines.cuda.place import Place, place_of
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
+from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
 from cardan.results.replay import Replay
@@ -39,6 +41,7 @@ from cardan.structure.row_sets import is_settled
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+FEW_SAMPLES = 64  # of every system fit in a GPU's memory together
 CHUNK = 16_384  # systems that are integrated together: their states fit into the processor's cache
 MEMORY = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
 MOST_SAMPLES = 10_000_000
@@ -70,6 +73,7 @@ def simulate(
     store: Any = None,
     overwrite: bool = False,
     threads: int | None = None,
+    device: str | None = None,
     progress: bool | None = None,
     **removed: Any,
 ) -> Trajectory:
@@ -108,6 +112,8 @@ def simulate(
         store: write a batch to this NetCDF file chunk by chunk, for results larger than memory.
         overwrite: whether an existing file may be replaced.
         threads: number of threads for a batch; all cores by default.
+        device: "gpu", or "gpu:1" for the second one, computes the steps of all systems there, with the same results
+            to the bit; "cpu" by default. States on a GPU are run there. The trajectory is NumPy's (docs/gpu.md).
         progress: show a progress bar; by default on a terminal, for long runs.
         **removed: arguments that were removed; an error says what to give instead.
 
@@ -118,6 +124,7 @@ def simulate(
     _reject_removed(removed, method)
     if failures not in ("raise", "keep"):
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
+    q0, v0, tau, threads = _from_cards(q0, v0, tau, device, threads)
     job = plan(
         model, duration, formulation=formulation, method=method, step=step, rtol=rtol, atol=atol, max_step=max_step,
         max_steps=max_steps, samples=samples, start=start, breaks=breaks, events=events, threads=threads,
@@ -148,12 +155,13 @@ def plan(
     model: Model, duration: float, *, formulation: str | Formulation = "spatial",
     method: str | Integrator = "dormand_prince", step: float | None = None, rtol: float = 1e-8, atol: float = 1e-10,
     max_step: float = np.inf, max_steps: int | None = None, samples: int | Sequence[float] | np.ndarray = 501,
-    start: float = 0.0, breaks: Sequence[float] = (), events: Sequence[Event] = (), threads: int | None = None,
-    keep: bool = False,
+    start: float = 0.0, breaks: Sequence[float] = (), events: Sequence[Event] = (),
+    threads: int | Place | None = None, keep: bool = False,
 ) -> Job:  # fmt: skip
     """A run without its start: the arguments of `simulate` that do not depend on it, checked."""
     integrator = find_integrator(method)
     require_step(integrator, step)
+    require_gpu(integrator, threads)
     start = number("simulate", "start", start, "of seconds")
     duration = number("simulate", "duration", duration, "of seconds", above=0)
     events, breaks = _events(events), _listed("breaks", breaks)
@@ -219,7 +227,7 @@ class Job:
 
     def run(self, states: _States, report: Report) -> tuple[Trajectory, EnergyBalance]:
         """Run all systems, a chunk at a time, in memory; also return the energy balance."""
-        kept = self.in_parts(states, CHUNK, report)
+        kept = self.in_parts(states, self.chunk, report)
         failures = _Failures()
         failures.add(kept)
         run = self.trajectory(kept, states, self.batch)
@@ -230,6 +238,18 @@ class Job:
             states.tau, states.parameters, int(kept.steps.max()),
         )  # fmt: skip
         return self.finished(run, states, failures, kept), balance
+
+    @property
+    def chunk(self) -> int:
+        """How many systems are integrated together: on a GPU as many as fit in its memory."""
+        place = self.request.threads
+        if not isinstance(place, Place):
+            return CHUNK
+        from cardan.integrate.explicit.card_run import systems_at_once
+
+        nq, nv, p = self.model.nq, self.model.nv, self.model.parameters
+        numbers = 2 * (nq + 4 * nv + 2 * len(self.request.events) + 16) + (p.size if p else 0)
+        return systems_at_once(8 * (numbers + min(len(self.times), FEW_SAMPLES) * (nq + nv + 2)), place)
 
     def in_parts(self, states: _States, size: int, report: Report) -> RunSamples:
         """Run some systems at a time, one part after the other, until interrupted."""
@@ -243,6 +263,11 @@ class Job:
     def integrate(self, states: _States, report: Report) -> RunSamples:
         """Run one chunk; its systems one by one if the integrator takes them so, or their rows change on the way."""
         settled = is_settled(self.model)
+        if not settled and isinstance(self.request.threads, Place):
+            raise InputError(
+                f"simulate: model {self.model.name!r} changes its independent constraints on the way, so that its "
+                f"systems run one by one, on the CPU; leave out device='{self.request.threads}'"
+            )
         if (self.integrator.one_at_a_time or not settled) and len(states.q) > 1:
             return self.in_parts(states, 1, report)
         model = self.model if states.parameters is None else with_values(self.model, states.parameters)
@@ -287,6 +312,9 @@ class Job:
         """The trajectory; raise an error if it is not complete. `last` is what was computed last."""
         if last.interrupted:
             t = float(np.nanmax(last.t))
+            if last.message:
+                stored = "what was computed until then is in error.partial"
+                raise SimulationError(f"simulation of {self.model.name!r}: {last.message}; {stored}", run, t)
             done = f"interrupted after t = {t:g} s; what was computed until then is in error.partial"
             raise InterruptedRunError(f"simulation of {self.model.name!r} {done}", run, t)
         if not failures.count or self.keep:
@@ -333,7 +361,7 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
     p = states.parameters
     model = job.model if p is None else with_values(job.model, p.reshape(*job.batch, p.shape[-1]))
     size = 8 * len(job.times) * (model.nq + model.nv)
-    chunk = max(min(CHUNK, (MEMORY // 16) // size), 1)
+    chunk = max(min(job.chunk, (MEMORY // 16) // size), 1)
     own_times = bool(events) or job.keep
     with Store(
         path, model, len(job.times) if own_times else job.times, job.batch,
@@ -396,6 +424,23 @@ def _reject_removed(removed: dict[str, Any], method: Any) -> None:
             raise InputError(f"simulate: {name} is now an option of the method: method={example}")
         known = [p.name for p in inspect.signature(simulate).parameters.values() if p.kind is not p.VAR_KEYWORD]
         raise no_such_argument("simulate", {name: value}, known)
+
+
+def _from_cards(q0: Any, v0: Any, tau: Any, device: Any, threads: Any) -> tuple[Any, Any, Any, Any]:
+    """States and drives as they are or, if on a GPU, fetched from there; and where to compute."""
+    given = {"q0": q0, "v0": v0, "tau": tau}
+    cards = set()
+    for name, x in given.items():
+        if is_device_array(x):
+            from cardan.machines.cuda.arrays import fetched
+
+            given[name], card = fetched("simulate", name, x)
+            cards.add(card)
+    if cards and device is None:
+        if len(cards) > 1:
+            raise InputError("simulate: q0, v0 and tau are on different GPUs; bring them to one, or give device=")
+        device = f"gpu:{cards.pop()}"
+    return *given.values(), place_of("simulate", device, threads)
 
 
 def _times(start: float, duration: float, samples: Any) -> np.ndarray:

@@ -138,14 +138,14 @@ class FreeKernel:
     def __init__(self, kernel: Kernel, p: np.ndarray) -> None:
         self.kernel, self.p = kernel, p
         self._single = p.astype(np.float32)
-        self._constant = HostConstant(p)
+        self.constants = (HostConstant(p),)
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """Evaluate at the values it is bound to; in float32 where every array given is."""
         if args and type(args[0]) is np.ndarray and args[0].dtype is _FLOAT64:
             return self.kernel(*args, self.p, out=out, threads=threads)
         if any(map(is_device_array, args)):
-            return self.kernel(*args, self._constant, out=out, threads=threads)
+            return self.kernel(*args, *self.constants, out=out, threads=threads)
         single = args and all(getattr(a, "dtype", None) == np.float32 for a in args)
         return self.kernel(*args, self._single if single else self.p, out=out, threads=threads)
 

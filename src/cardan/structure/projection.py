@@ -26,6 +26,7 @@ from cardan.formulation.recursion import unroll
 from cardan.formulation.solve import regularisation
 from cardan.formulation.spatial import MASS_MATRIX, SPATIAL
 from cardan.formulation.tree import PLUS, RATES
+from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.memory import Slot
 from cardan.model.model import Model
@@ -156,7 +157,7 @@ class Correction:
 
 def project(
     model: Model, q: np.ndarray, v: np.ndarray, t: np.ndarray | float, *,
-    parameters: Sequence[np.ndarray] | None = None, threads: int | None = None,
+    parameters: Sequence[np.ndarray] | None = None, threads: int | Place | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """States (..., nq), (..., nv) near the constraints brought onto them at times `t` (...,), s.
 

@@ -21,6 +21,7 @@ from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
 from cardan.integrate.stepper import BatchStepper, Outcome, States
 from cardan.lazy import cached_property
+from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.program.march import March
@@ -265,6 +266,7 @@ class ExplicitStepper(BatchStepper):
         self.kernels = explicit_kernels(motion, tableau, request.events)
         self.march, self.names = self.kernels.march, self.kernels.names
         self.has_fixed_steps = not tableau.adaptive
+        self.place = self.threads if isinstance(self.threads, Place) else None
         self.control = tuple(np.asarray(x, dtype=float) for x in (request.rtol, request.atol, request.max_step))
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:

@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from cardan.program.program import Port
 
 __all__ = [
-    "DeviceArray", "Geometry", "Library", "Taken", "View", "give", "launch_geometry", "library_of", "take", "to_device",
-    "view_of",
+    "DeviceArray", "Geometry", "Library", "Taken", "View", "fetched", "give", "launch_geometry", "library_of", "take",
+    "to_device", "view_of",
 ]  # fmt: skip
 
 CONSTANTS = Constants()
+_SMALL = 64  # elements of a constant that is compared by its content
 
 
 class Library:
@@ -79,6 +80,17 @@ class Library:
         """What the caller gets of an array from `empty`, after the kernel that fills it was launched."""
         return array
 
+    def signature(self, x: Any) -> tuple[Any, ...] | None:
+        """All of a view but its address, quick to get and to compare; None if there is nothing quicker than the view.
+
+        Arrays of one signature differ by their addresses alone, and need no order with work of other libraries.
+        """
+        return None
+
+    def pointer(self, x: Any) -> int:
+        """The address of an array that has a signature."""
+        raise NotImplementedError
+
     def how_to_move(self, name: str, device: int) -> str:
         """What to write so that a host array is on a card."""
         return f"cd.to_device({name}, {device})"
@@ -96,6 +108,14 @@ class _Own(Library):
     def view(self, owner: str, name: str, x: Any, stream: int) -> View:
         """It knows."""
         return x.view()
+
+    def signature(self, x: Any) -> tuple[Any, ...] | None:
+        """Of arrays on the default stream."""
+        return (x.shape, x.strides, x.dtype, x.device) if x.stream == DEFAULT_STREAM else None
+
+    def pointer(self, x: Any) -> int:
+        """It knows."""
+        return x.pointer
 
 
 class _Torch(Library):
@@ -139,18 +159,35 @@ class _Torch(Library):
             why = str(error).strip().splitlines()[0]
             raise InputError(f"{owner}: {name} is a tensor without memory of its own ({why})") from None
 
+    def signature(self, x: Any) -> tuple[Any, ...] | None:
+        """Of tensors proper, whose gradient nobody asks for."""
+        if x.requires_grad or x.is_neg():
+            return None
+        return x.shape, x.stride(), x.dtype, x.get_device()
+
+    def pointer(self, x: Any) -> int:
+        """As the tensor says."""
+        return x.data_ptr()
+
     def stream(self, device: int) -> int:
         """The current stream of this thread."""
-        return sys.modules["torch"].cuda.current_stream(device).cuda_stream or DEFAULT_STREAM
+        torch = sys.modules["torch"]
+        quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # which torch's own compiled kernels call
+        return (quick(device) if quick else torch.cuda.current_stream(device).cuda_stream) or DEFAULT_STREAM
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
         """From torch's allocator, which knows the current stream and CUDA graphs."""
-        torch = sys.modules["torch"]
-        kind = torch.float64 if dtype == FLOAT64 else torch.float32
+        torch, place = sys.modules["torch"], self._place(device)
+        kind = torch.float64 if dtype is FLOAT64 or dtype == FLOAT64 else torch.float32
         if order_like is not None and order_like.is_columns_first:
             reversed_axes = tuple(range(len(shape) - 1, -1, -1))
-            return torch.empty(shape[::-1], dtype=kind, device=f"cuda:{device}").permute(reversed_axes)
-        return torch.empty(shape, dtype=kind, device=f"cuda:{device}")
+            return torch.empty(shape[::-1], dtype=kind, device=place).permute(reversed_axes)
+        return torch.empty(shape, dtype=kind, device=place)
+
+    @staticmethod
+    @lru_cache
+    def _place(device: int) -> Any:
+        return sys.modules["torch"].device("cuda", device)
 
     def how_to_move(self, name: str, device: int) -> str:
         """As for a tensor, or anything else."""
@@ -172,6 +209,14 @@ class _CuPy(Library):
         if x.dtype != FLOAT64 and x.dtype != FLOAT32:
             raise _wrong_dtype(owner, name, str(x.dtype))
         return View(x.data.ptr, x.shape, x.strides, np.dtype(x.dtype), x.device.id, x)
+
+    def signature(self, x: Any) -> tuple[Any, ...] | None:
+        """From the array's attributes."""
+        return x.shape, x.strides, x.dtype, x.data.device_id
+
+    def pointer(self, x: Any) -> int:
+        """As the array says."""
+        return x.data.ptr
 
     def stream(self, device: int) -> int:
         """The current stream of this thread."""
@@ -299,12 +344,58 @@ def library_of(args: Sequence[Any]) -> Library:
     raise InputError("none of the arrays is on a card")
 
 
+def signature_of(args: Sequence[Any], out: Any) -> tuple[Any, ...] | None:
+    """What a call depends on beside the addresses of its arguments; None where it cannot be told quickly.
+
+    Addresses are part of it where there is `out`: it may not overlap the arguments.
+    """
+    found: list[Any] = []
+    for x in args:
+        kind = type(x)
+        if kind is np.ndarray:
+            if x.size > _SMALL:
+                return None
+            found.append((x.shape, x.dtype, x.tobytes()))
+        elif kind is float:
+            found.append(x.hex())  # which tells -0.0 from 0.0
+        elif kind is HostConstant:
+            found.append((kind, x.array.shape))
+        else:
+            package = package_of(kind)
+            if package is None or (signature := LIBRARIES.get(package, _OTHER).signature(x)) is None:
+                return None
+            found.append((package, signature))
+    if out is not None:
+        for x in out if isinstance(out, tuple) else (out,):
+            if x is not None:
+                package = package_of(type(x))
+                if package is None or (signature := LIBRARIES.get(package, _OTHER).signature(x)) is None:
+                    return None
+                found.append((package, signature, LIBRARIES[package].pointer(x)))
+            else:
+                found.append(None)
+        found += [LIBRARIES[package].pointer(x) for x in args if (package := package_of(type(x)))]
+    return tuple(found)
+
+
 def view_of(owner: str, name: str, x: Any, stream: int = DEFAULT_STREAM) -> View:
     """An array on a card as kernels see it; `stream` is where it will be read, for producers that are asked for it."""
     library = _library_of(x)
     if library is None or not is_device_array(x):
         raise InputError(f"{owner}: {name} is a {_kind(x)} in the host's memory, not an array on a card")
     return library.view(owner, name, x, stream)
+
+
+def fetched(owner: str, name: str, x: Any) -> tuple[np.ndarray, int]:
+    """A copy of an array on a card in the host's memory, and the number of the card."""
+    library = library_of((x,))
+    device = library.device(owner, name, x)
+    stream = library.stream(device)
+    view = library.view(owner, name, x, stream)
+    if view.stream is not None and not streams.is_same(view.stream, stream):
+        streams.let_wait(device, stream, view.stream)
+    there = DeviceArray(view.owner, view.pointer, view.shape, view.strides, view.dtype, device, stream)
+    return there.numpy(), device
 
 
 def _kind(x: Any) -> str:
@@ -374,6 +465,8 @@ class Taken:
     """Streams of other libraries that work on arguments or results: they wait for the kernel, as it waits for them."""
     borrowed: tuple[Any, ...]
     """Holds memory that must stay until the kernel is done."""
+    is_of_one_library: bool
+    """Whether all arrays on the card, results included, are of the library that answers."""
 
     def launched(self) -> None:
         """To be called after the launch: memory of other libraries is neither written nor freed before it is done."""
@@ -400,7 +493,7 @@ def take(owner: str, ports: Sequence[Port], args: Sequence[Any], out: Any = None
     stream = library.stream(device)
     leading = library.view(owner, ports[first].name, args[first], stream)
     dtype = leading.dtype
-    views, foreign = list[View](), set[int]()
+    views, foreign, alone = list[View](), set[int](), True
     for k, (port, x) in enumerate(zip(ports, args, strict=True)):
         view = leading if k == first else _argument(owner, port, x, library, leading, ports[first].name, stream)
         views.append(view)
@@ -417,6 +510,7 @@ def take(owner: str, ports: Sequence[Port], args: Sequence[Any], out: Any = None
     for x in (*args, *(out if isinstance(out, tuple) else (out,))):
         if is_device_array(x) and (own := library_of((x,))) is not library:
             foreign.add(own.stream(device))
+            alone = False
     foreign |= {view.stream for view in views if view.stream is not None}
     others = tuple(other for other in foreign if not streams.is_same(other, stream))
     for other in others:
@@ -424,7 +518,7 @@ def take(owner: str, ports: Sequence[Port], args: Sequence[Any], out: Any = None
     borrowed = tuple(view.owner for view in views if view.borrowed)
     like = next((view for view in views if view.ndim > 1), None)
     return Taken(
-        owner, library, device, stream, dtype, tuple(views), _batch(owner, ports, views), like, others, borrowed
+        owner, library, device, stream, dtype, tuple(views), _batch(owner, ports, views), like, others, borrowed, alone
     )
 
 

@@ -10,26 +10,23 @@ import ctypes
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Any
 
-from cardan.errors import CardanError, InputError
+from cardan.errors import DeviceError, DeviceMemoryError, InputError
 from cardan.machines.cuda.ptx import OLDEST
 from cardan.machines.host import interruptible
-
-
-class DeviceError(CardanError, RuntimeError):
-    """There is no GPU that can be used, or it failed: what is missing, and what to do."""
-
-
-class DeviceMemoryError(DeviceError, MemoryError):
-    """The card has too little free memory."""
 
 
 class CodeRefusedError(DeviceError):
     """The driver does not load machine code that was made earlier."""
 
+
+__all__ = [
+    "Card", "CodeRefusedError", "DeviceError", "DeviceMemoryError", "Function", "Memory", "call", "card", "card_count",
+    "cuda", "driver_version",
+]  # fmt: skip
 
 _LOWEST = 12000  # CUDA 12.0: earlier drivers lack what is called here
 _OUT_OF_MEMORY, _NOT_STARTED, _NO_CARD, _MISMATCH, _TAKEN = 2, 3, 100, 803, 46
@@ -41,6 +38,7 @@ _INPUT_PTX = 1  # CU_JIT_INPUT_PTX
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6  # CU_JIT_ERROR_LOG_BUFFER and its size
 _REGISTERS, _LOCAL_BYTES, _MOST_SHARED = 4, 3, 8  # attributes of functions
 _MAJOR, _MINOR, _MULTIPROCESSORS = 75, 76, 16  # attributes of devices
+_ZERO, _ONE, _NOTHING = ctypes.c_uint(0), ctypes.c_uint(1), nullcontext()
 _PARAMETERS, _PARAMETERS_SIZE = 1, 2  # CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE
 
 
@@ -204,6 +202,12 @@ class Card:
         with suppress(*[DeviceError] if error else []):  # the first error tells more
             call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
+    def made_current(self) -> AbstractContextManager[Any]:
+        """The same as `with card:`, quicker where the context is current already, as torch and CuPy leave it."""
+        current = ctypes.c_void_p()
+        _library().cuCtxGetCurrent(ctypes.byref(current))
+        return _NOTHING if current.value == self._context.value else self
+
     # memory
 
     def free_bytes(self) -> int:
@@ -361,12 +365,17 @@ class Function:
         extra = (ctypes.c_void_p * 5)(
             _PARAMETERS, ctypes.addressof(buffer), _PARAMETERS_SIZE, ctypes.addressof(size), None
         )
-        with self.card:
-            if shared > 48 * 1024:
+        if shared > 48 * 1024:
+            with self.card:
                 call("cuFuncSetAttribute", self._function, _MOST_SHARED, shared)
-            status = _library().cuLaunchKernel(
-                self._function, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
-            )
+        size3 = tuple(map(ctypes.c_uint, grid))
+        self.start(size3, ctypes.c_uint(block), extra, ctypes.c_void_p(stream), ctypes.c_uint(shared))
+
+    def start(self, grid: Any, block: Any, extra: Any, stream: Any, shared: Any = _ZERO) -> None:
+        """The same with arguments that the driver takes as they are: those that stay are made only once."""
+        library = _library()
+        with self.card.made_current():
+            status = library.cuLaunchKernel(self._function, *grid, block, _ONE, _ONE, shared, stream, None, extra)
         if status == _OUT_OF_MEMORY:
             raise self.card._full(f"{self.local_bytes} bytes for each thread that runs at once")
         if status:

@@ -28,7 +28,7 @@ THREADS = 128  # of a block
 BATCH_AXES = 3  # of a launch
 SHARED = 0
 
-_INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
+INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
 
 
 def print_entry(recorded: Recorded, program: Program, dtype: str, packed: bool = False) -> str:
@@ -39,7 +39,12 @@ def print_entry(recorded: Recorded, program: Program, dtype: str, packed: bool =
     """
     module = Module(VectorType(dtype, 1), card=True, shared=SHARED)
     module.functions[SYMBOL] = _Entry(program, module, packed).print(recorded)
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{SYMBOL}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
+    return finished_text(module, SYMBOL)
+
+
+def finished_text(module: Module, symbol: str) -> str:
+    """The module's text with what every kernel has: the largest number of threads of a block."""
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
     return module.text() + bounds
 
 
@@ -66,7 +71,7 @@ class _Entry(Lines):
         parameters = ["i64 %n"]
         for j, port in enumerate(self.program.ports):
             parameters += [f"i64 %{name}{j}" for name in ("base", "x", "y", "z", *_core(port))]
-        for name, register in _INDICES.items():
+        for name, register in INDICES.items():
             self.module.declarations.add(f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()")
             self.lines.append(f"  %{name} = call i32 @llvm.nvvm.read.ptx.sreg.{register}()")
         for name in ("tid", "ctaid", "ntid", "y", "z"):

@@ -46,6 +46,7 @@ def _geometry(batch: tuple[int, ...], cores: tuple[int, ...], layouts: tuple[Lay
     along = [_broadcast_strides(batch, core, layout) for core, layout in zip(cores, layouts, strict=True)]
     core = tuple(strides[len(strides) - n :] for n, (_, strides) in zip(cores, layouts, strict=True))
     axes = _collapsed([(n, tuple(strides[k] for strides in along)) for k, n in enumerate(batch)])
+    axes = axes or [(1, (0,) * len(layouts))]
     # neighbouring threads read neighbouring memory, but an axis too short to fill a warp would leave threads idle
     first = min(axes, key=lambda axis: (-min(axis[0], _WARP), _reach(axis)))
     axes = [first, *sorted((axis for axis in axes if axis is not first), key=lambda axis: -axis[0])]
@@ -83,12 +84,11 @@ def _reach(axis: Axis) -> int:
 
 
 def _collapsed(axes: list[Axis]) -> list[Axis]:
-    """The same rows with as few axes as possible, in any order; at least one."""
+    """The same rows with as few axes as possible, in any order."""
     found: list[Axis] = []
     for n, steps in sorted((axis for axis in axes if axis[0] != 1), key=_reach, reverse=True):
         if found and all(outer == n * step for outer, step in zip(found[-1][1], steps, strict=True)):
             found[-1] = (found[-1][0] * n, steps)
         else:
             found.append((n, steps))
-    ports = len(axes[0][1]) if axes else 0
-    return found or [(1, (0,) * ports)]
+    return found

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.errors import InputError
 from cardan.machines.cuda import driver, ptx
-from cardan.machines.cuda.arrays import Taken, View, give, launch_geometry, take
+from cardan.machines.cuda.arrays import Taken, View, give, launch_geometry, signature_of, take, view_of
 from cardan.machines.cuda.entry import SYMBOL, THREADS, print_entry, words_of
+from cardan.machines.cuda.launch import Launch
+from cardan.machines.cuda.place import Place
+from cardan.machines.cuda.plan import Plan
 from cardan.machines.host import compiling
 
 if TYPE_CHECKING:
     from cardan.machines.build import Builder
-    from cardan.program.program import Port
+    from cardan.program.program import Port, Program
 
 _LLVM_TYPE = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
 
 # NumPy arrays go to the card in pieces of at most this part of its free memory.
 _SHARE = 0.8
+_PLANS = 64  # calls of different shapes that a kernel remembers
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kernel around a program's body: its symbol, how it is printed, and a key that tells it from others."""
+
+    symbol: str
+    print: Callable[[Any, Program, str], str]
+    key: str = ""
+
+
+ROWS = Entry(SYMBOL, print_entry)
 
 
 class DeviceKernel:
@@ -28,19 +46,21 @@ class DeviceKernel:
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        self._functions: dict[tuple[int, np.dtype[Any]], driver.Function] = {}
+        self._functions: dict[tuple[int, np.dtype[Any], str], driver.Function] = {}
+        self._plans: dict[tuple[Any, ...], Plan] = {}
 
-    def function(self, card: int, dtype: np.dtype[Any]) -> driver.Function:
-        """The compiled kernel on a card."""
-        found = self._functions.get((card, dtype))
+    def function(self, card: int, dtype: np.dtype[Any], entry: Entry = ROWS) -> driver.Function:
+        """The compiled kernel on a card: that of rows, or another `entry` around the same program."""
+        key = (card, dtype, entry.key)
+        found = self._functions.get(key)
         if found is None:
             with compiling:
-                if (card, dtype) not in self._functions:
-                    self._functions[card, dtype] = self._compiled(driver.card(card), _LLVM_TYPE[dtype])
-            found = self._functions[card, dtype]
+                if key not in self._functions:
+                    self._functions[key] = self._compiled(driver.card(card), _LLVM_TYPE[dtype], entry)
+            found = self._functions[key]
         return found
 
-    def _compiled(self, card: driver.Card, kind: str) -> driver.Function:
+    def _compiled(self, card: driver.Card, kind: str, entry: Entry) -> driver.Function:
         builder, architecture = self.builder, ptx.architecture_for(card.capability)
         name = builder.program.name
 
@@ -48,42 +68,98 @@ class DeviceKernel:
             return card.compile(ptx.to_ptx(text, architecture), name)
 
         def text() -> str:
-            return print_entry(builder.recorded(), builder.compiled, kind)
+            return entry.print(builder.recorded(), builder.compiled, kind)
 
-        what = ("cuda", kind, card.capability, driver.driver_version())
+        what: tuple[str | int, ...] = ("cuda", kind, card.capability, driver.driver_version())
+        what += (entry.key,) if entry.key else ()
         try:
-            return card.load(builder.through_cache(what, text, compile_text), SYMBOL)
+            return card.load(builder.through_cache(what, text, compile_text), entry.symbol)
         except driver.CodeRefusedError:  # code that another build of the driver made
-            return card.load(builder.through_cache(what, text, compile_text, fresh=True), SYMBOL)
+            return card.load(builder.through_cache(what, text, compile_text, fresh=True), entry.symbol)
 
-    def __call__(self, args: Sequence[Any], out: Any = None) -> Any:
-        """Evaluate on arrays of a card; the result is an array of the same library on the same card and stream."""
+    def __call__(self, args: Sequence[Any], out: Any = None, place: Place | None = None) -> Any:
+        """Evaluate on arrays of a card; the result is an array of the same library on the same card and stream.
+
+        `place` is where the caller wants it computed; another card than that of the arrays is an error.
+        """
+        key = signature_of(args, out) if place is None else None
+        plan = None if key is None else self._plans.get(key)
+        if plan is not None:
+            answer = plan(args, out)
+            if answer is not None:
+                return answer
         program = self.builder.program
         taken = take(program.name, program.inputs, args, out)
+        if place is not None and place.card != taken.device:
+            raise InputError(
+                f"{program.name}: device={str(place)!r}, but the arrays are on gpu:{taken.device}; leave device out, "
+                "or move them"
+            )
         results, views = give(taken, program.outputs, out)
-        self.launch(taken, views)
+        launches = self.launch(taken, views)
+        if key is not None and taken.is_of_one_library:
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            self._plans[key] = Plan(program, taken, views, args, launches)
         answers = tuple(map(taken.library.answer, results) if out is None else results)
         return answers if len(answers) > 1 else answers[0]
 
-    def launch(self, taken: Taken, outputs: list[View]) -> None:
-        """Start the kernel for all rows of a batch."""
+    def launch(self, taken: Taken, outputs: list[View]) -> list[Launch]:
+        """Start the kernel for all rows of a batch; returns what was started."""
         program = self.builder.program
         pairs = [(p, a) for p, a in zip(program.ports, [*taken.views, *outputs], strict=True) if p.size]
         geometry = launch_geometry([(len(p.shape), a) for p, a in pairs], taken.batch)
         if geometry.rows == 0 or not any(p.size for p in program.outputs):
-            return
+            return []
         function, multiprocessors = self.function(taken.device, taken.dtype), driver.card(taken.device).multiprocessors
         # the compiled program of one without inputs has one that it does not read
         unread = [] if any(p.size for p in program.inputs) else [(0, (), ())]
+        marks = [-(2**62) - j for j in range(len(pairs))]  # no address, size or stride
+        ports = [*unread, *zip(marks, geometry.batch, geometry.core, strict=True)]
+        launches = []
         for offsets, (rows, *others) in geometry.launches:
-            ports = [
-                (view.pointer + offset, batch, core)
-                for (_, view), offset, batch, core in zip(pairs, offsets, geometry.batch, geometry.core, strict=True)
-            ]
             y, z = (*others, 1, 1)[:2]
-            block = _block(rows * y * z, multiprocessors)
-            function.launch((-(-rows // block), y, z), block, words_of(rows, [*unread, *ports]), taken.stream)
+            block = block_of(rows * y * z, multiprocessors)
+            words = words_of(rows, ports)
+            places = [words.index(mark) for mark in marks]
+            launches.append(Launch(function, (-(-rows // block), y, z), block, words, places, offsets))
+        for each in launches:
+            each([view.pointer for _, view in pairs], taken.stream)
         taken.launched()
+        return launches
+
+    def bind(
+        self, owner: str, args: Sequence[Any], out: Sequence[Any], shapes: Sequence[tuple[int, ...]]
+    ) -> tuple[Callable[[], None], list[Any]]:
+        """A function that evaluates what `args` hold when it is called, and the arrays that it writes into.
+
+        These are `out`, None for new ones, with core axes as in `shapes`, which may split an axis of a port in two.
+        """
+        program = self.builder.program
+        taken = take(owner, program.inputs, args, tuple(out))
+        if not taken.is_of_one_library or taken.borrowed:
+            raise InputError(
+                f"{owner}: on a card arrays of one library can be bound, of torch, CuPy, Numba, Warp or cd.to_device"
+            )
+        given = [
+            None if array is None else _reshaped(owner, port.name, array, taken.batch, shape, port.shape)
+            for port, shape, array in zip(program.outputs, shapes, out, strict=True)
+        ]
+        flat, views = give(taken, program.outputs, tuple(given))
+        pointers = [a.pointer for p, a in zip(program.ports, [*taken.views, *views], strict=True) if p.size]
+        starts = [launch.bound(pointers) for launch in self.launch(taken, views)]
+        library, device = taken.library, taken.device
+
+        def start(held: Any = (args, flat, taken)) -> None:
+            stream = library.stream(device)
+            for each in starts:
+                each(stream)
+
+        results = [
+            made.reshape(taken.batch + shape) if array is None else array
+            for made, shape, array in zip(flat, shapes, out, strict=True)
+        ]
+        return start, results
 
     def on_numpy(self, card: int, dtype: np.dtype[Any], arrays: list[np.ndarray], batch: tuple[int, ...]) -> list[Any]:
         """Evaluate NumPy arrays of the compiled program on a card, in pieces that fit its memory; NumPy results.
@@ -129,13 +205,25 @@ class DeviceKernel:
             step = port.size * size if len(array) > 1 or rows == 1 else 0
             core = [math.prod(port.shape[k + 1 :]) * size for k in range(len(port.shape))]
             ports.append((memory.pointer, (step,), core))
-        block = _block(rows, card.multiprocessors)
+        block = block_of(rows, card.multiprocessors)
         function.launch((-(-rows // block), 1, 1), block, words_of(rows, ports))
         for memory, array in zip(held[len(inputs) :], outputs, strict=True):
             card.download(array.ctypes.data, memory.pointer, array.nbytes)
 
 
-def _block(rows: int, multiprocessors: int) -> int:
+def _reshaped(
+    owner: str, name: str, array: Any, batch: tuple[int, ...], shape: tuple[int, ...], core: tuple[int, ...]
+) -> Any:
+    """An array for a result with the core axes of its port, on the same memory."""
+    if shape == core or tuple(getattr(array, "shape", ())) != batch + shape:
+        return array  # what is wrong with it is said later
+    flat = array.reshape(batch + core)
+    if view_of(owner, name, flat).pointer != view_of(owner, name, array).pointer:
+        raise InputError(f"{owner}: out for {name} is not contiguous in its last axes; give an array that is")
+    return flat
+
+
+def block_of(rows: int, multiprocessors: int) -> int:
     """Threads of a block: fewer where a small batch would leave parts of the card idle."""
     block = THREADS
     while block > 32 and rows < block * multiprocessors * 2:

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from cardan.machines.cuda.entry import INDICES, THREADS, finished_text
+from cardan.machines.cuda.entry import INDICES, finished_text
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
+from cardan.machines.llvm.thread import array, in_memory, memory
 
 if TYPE_CHECKING:
     from cardan.program.march import March
@@ -108,10 +109,9 @@ _SCALARS = (
 
 def print_samples(recorded: March, program: Program, ports: SamplePorts, dtype: str) -> str:
     """A module with the kernel `@samples` of a march that `program`, without empty ports, recorded."""
-    module = Module(VectorType(dtype, 1))
-    state = print_body(recorded, program, module)
-    module.functions[SYMBOL] = _SampleLoop(program, module, state, ports).print()
-    return finished_text(module, SYMBOL, dtype)
+    module = Module(VectorType(dtype, 1), card=True)
+    module.functions[SYMBOL] = _SampleLoop(recorded, program, module, ports).print()
+    return finished_text(module, SYMBOL)
 
 
 def data_ports(program: Program, ports: SamplePorts) -> list[Port]:
@@ -123,9 +123,10 @@ def data_ports(program: Program, ports: SamplePorts) -> list[Port]:
 class _SampleLoop(Lines):
     """The kernel under construction."""
 
-    def __init__(self, program: Program, module: Module, state: int, ports: SamplePorts) -> None:
+    def __init__(self, recorded: March, program: Program, module: Module, ports: SamplePorts) -> None:
         super().__init__(module.type, "e")
-        self.program, self.module, self.size, self.ports = program, module, state, ports
+        self.program, self.module, self.ports = program, module, ports
+        self.size, self.in_memory = print_body(recorded, program, module), in_memory(recorded)
         self.state = list(program.outputs)
         self.data = data_ports(program, ports)
         sizes = {port.name: port for port in self.state}
@@ -133,7 +134,6 @@ class _SampleLoop(Lines):
 
     def print(self) -> str:
         """IR of the kernel."""
-        t = self.t
         parameters = [f"i64 %{name}" for name in _SCALARS]
         for kind, listed, words in (("s", self.state, "bxn"), ("d", self.data, "bxn"), ("w", self.sampled, "bxkn")):
             parameters += [f"i64 %{kind}{word}{j}" for j in range(len(listed)) for word in words]
@@ -145,7 +145,6 @@ class _SampleLoop(Lines):
         self._march()
         self._arrive()
         head = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
-        del t
         return "\n".join([head, "entry:", *self.lines, "}"])
 
     # pieces of text
@@ -178,8 +177,9 @@ class _SampleLoop(Lines):
 
     def _each(self, kind: str, listed: Sequence[Port], load: bool) -> None:
         """Copy ports from the card's memory to the thread's own arrays, or back."""
+        system = self._system()
         for j, port in enumerate(listed):
-            row = self.new(f"add i64 %{kind}b{j}, {self.new(f'mul i64 %i, %{kind}x{j}')}")
+            row = self.new(f"add i64 %{kind}b{j}, {self.new(f'mul i64 {system}, %{kind}x{j}')}")
             for e in range(port.size):
                 place = self._outside(row, (str(e), f"%{kind}n{j}"))
                 own = self.element(self._own(port.name), e)
@@ -187,6 +187,10 @@ class _SampleLoop(Lines):
                     self.store(self._read(self.t.scalar, place), own)
                 else:
                     self._write(self.t.scalar, self.load(own), place)
+
+    def _system(self) -> str:
+        """The number of the system, computed anew as far as LLVM knows: addresses would fill the registers else."""
+        return self.new('call i64 asm sideeffect "", "=l,0"(i64 %i)')
 
     # the kernel
 
@@ -198,11 +202,8 @@ class _SampleLoop(Lines):
             self._say(
                 f"%{name} = call i32 @llvm.nvvm.read.ptx.sreg.{INDICES[name]}()", f"%{name}.l = zext i32 %{name} to i64"
             )
-        for port in self.program.inputs:
-            self._say(f"%own.{port.name} = alloca [{port.size} x {t.scalar}], align {t.align}")
-        for port in self.state:
-            self._say(f"%new.{port.name} = alloca [{port.size} x {t.scalar}], align {t.align}")
-        self._say(f"%memory = alloca [{max(self.size, 1)} x {t.scalar}], align {t.align}")
+        for name, size in [*((f"own.{port.name}", port.size) for port in self.program.inputs), ("state", self.size)]:
+            self.lines += memory(self.module, name, size) if self.in_memory else array(t, name, size)
         self._say(*(f"%{name} = alloca i64, align 8" for name in ("k", "left", "apart", "was")))
         self._say("%i.0 = mul i64 %ctaid.l, %ntid.l", "%i = add i64 %i.0, %tid.l")
         self._say("%inside = icmp ult i64 %i, %systems", "br i1 %inside, label %look, label %exit", "look:")
@@ -287,11 +288,8 @@ class _SampleLoop(Lines):
         limit = self.new(f"select i1 {none}, i64 1, i64 {limit}")
         self.store(self.new(f"sitofp i64 {limit} to {s}"), self._own(ports.limit))
         places = [f"ptr %own.{port.name}" for port in self.program.inputs]
-        places += [f"ptr %new.{port.name}" for port in self.state] + ["ptr %memory"] * bool(self.size)
+        places += [f"ptr %own.{port.name}" for port in self.state] + ["ptr %state"]  # it reads all before it writes
         self._say(f"call void @body({', '.join(places)})")
-        for port in self.state:
-            for e in range(port.size):
-                self.store(self.load(self.element(f"%new.{port.name}", e)), self.element(self._own(port.name), e))
         after = self.new(f"fptosi {s} {self._get(ports.steps)} to i64")
         used = self.new(f"sub i64 {after}, {count}")
         left = self.new(f"sub i64 {left}, {used}")
@@ -342,7 +340,9 @@ class _SampleLoop(Lines):
         k = self.new(f"add i64 {self.new('load i64, ptr %k')}, 1")
         self._say(f"store i64 {k}, ptr %k", f"store i64 {int(Status.ARRIVED)}, ptr %was")
         there = self.new(f"icmp sge i64 {k}, %till")
-        self._say(f"br i1 {there}, label %leave, label %again", "again:", f"store i64 {int(Status.UNDER_WAY)}, ptr %was")
+        self._say(
+            f"br i1 {there}, label %leave, label %again", "again:", f"store i64 {int(Status.UNDER_WAY)}, ptr %was"
+        )
         able = self.new(f"icmp sgt i64 {self.new('load i64, ptr %left')}, 0")
         self._say(f"br i1 {able}, label %choose, label %leave", "leave:")
         self._each("s", self.state, load=False)
@@ -354,8 +354,9 @@ class _SampleLoop(Lines):
     def _sample(self) -> None:
         """Write the parts of the state that are asked for."""
         k = self.new(f"sub i64 {self.new('load i64, ptr %k')}, %first")
+        system = self._system()
         for j, port in enumerate(self.sampled):
-            row = self.new(f"add i64 %wb{j}, {self.new(f'mul i64 %i, %wx{j}')}")
+            row = self.new(f"add i64 %wb{j}, {self.new(f'mul i64 {system}, %wx{j}')}")
             row = self.new(f"add i64 {row}, {self.new(f'mul i64 {k}, %wk{j}')}")
             for e in range(port.size):
                 value = self.load(self.element(self._own(port.name), e))

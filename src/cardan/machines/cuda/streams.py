@@ -58,7 +58,7 @@ def is_same(stream: int, other: int) -> bool:
 def is_capturing(device: int, stream: int) -> bool:
     """Whether what is put on a stream is recorded in a CUDA graph instead of being done."""
     state = ctypes.c_int()
-    with driver.card(device):
+    with driver.card(device).made_current():
         driver.call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(state))
     return state.value != 0
 

@@ -27,6 +27,7 @@ from cardan.program.program import Port, Program
 if TYPE_CHECKING:
     from cardan.machines.cuda.kernel import DeviceKernel
 
+_ARRAY = np.ndarray
 _FLOAT64, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 _OWN = frozenset((np.ndarray, np.float64, tuple))  # types that a ufunc returns for plain arrays
 _LLVM_TYPE: dict[np.dtype[Any], str] = {_FLOAT64: "double", _FLOAT32: "float"}
@@ -151,7 +152,8 @@ class Kernel:
                 # one float64 array makes the result float64; a batch in a middle argument is only slower, not wrong
                 first, limit = args[0], self._limit
                 if (
-                    first.dtype is _FLOAT64
+                    type(first) is _ARRAY  # JAX arrays on a card look alike, and NumPy would copy them to the host
+                    and first.dtype is _FLOAT64
                     and self._floor < first.size <= limit
                     and args[-1].size <= limit
                     and len(args) == self._arity
@@ -169,7 +171,7 @@ class Kernel:
     def _general(self, args: tuple[Any, ...], out: Any, threads: int | Place | None) -> Any:
         """Evaluate any arguments: lists, float32, first calls, large batches, arrays on a card."""
         if any(map(is_device_array, args)):
-            return self.on_card(args, out)
+            return self.on_card(args, out, threads if isinstance(threads, Place) else None)
         if self._look is not None:
             self._counted(args)
         dtype = _common_dtype(args)
