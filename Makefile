@@ -6,6 +6,7 @@
 #   make test-ptx   PTX of the whole catalogue, on any machine; registers and spills where ptxas can be had
 #   make search  the random tests with new examples: each run looks elsewhere
 #   make bench   Cardan and the peers in the same run
+#   make bench-gpu   the same on an NVIDIA card, with the limits of the card; peers: frax, mujoco-mjx, mujoco-warp
 #   make docs    the documentation as a site, in site/
 #   make bounds  part of the tests at the lower bounds of the dependencies, in an environment of its own
 # Options: PYTHON=python3.12   WORKERS=8   ARGS="..." (passed to pytest or to the benchmark)
@@ -28,7 +29,7 @@ MADE    := $(VENV)/.made-$(TAG)
 RUNTIME := $(VENV)/.runtime
 TESTING := $(VENV)/.testing
 
-.PHONY: help demo test test-bridges test-gpu test-ptx search bench bounds docs lint format clean
+.PHONY: help demo test test-bridges test-gpu test-ptx search bench bench-gpu bounds docs lint format clean
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' $(firstword $(MAKEFILE_LIST))
 
@@ -45,7 +46,7 @@ test-bridges: $(TESTING)
 # Without PYTEST in the usual environment. Each test says why it is skipped, on a machine without a card all of them.
 test-gpu: $(if $(PYTEST),,$(TESTING))
 	PYTHONPATH=$(CURDIR)/src:$(CURDIR):$$PYTHONPATH \
-	    $(or $(PYTEST),$(BIN)/python -m pytest) -p no:cacheprovider -v -rs --durations=5 tests/gpu $(ARGS)
+	    $(or $(PYTEST),$(BIN)/python -m pytest) -p no:cacheprovider -vv -rs --durations=5 tests/gpu $(ARGS)
 
 test-ptx: $(TESTING)
 	$(BIN)/python -m tests.ptx $(ARGS)
@@ -65,6 +66,9 @@ format: $(TESTING)
 
 bench: $(TESTING)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-gpu: $(TESTING)
+	$(BIN)/python -m benchmarks.gpu $(ARGS)
 
 docs: $(TESTING)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

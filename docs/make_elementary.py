@@ -1,7 +1,7 @@
 """Fit the coefficients of the elementary functions, and measure the error of each.
 
     python docs/make_elementary.py fit        # prints src/cardan/machines/llvm/elementary/coefficients.py
-    python docs/make_elementary.py            # prints the table of measured errors
+    python docs/make_elementary.py [count]    # prints the table of errors measured against mpmath
 
 A polynomial goes through the function at Chebyshev's nodes, in 400 bits, which is within a small factor of the best
 one; its degree is such that the error is below what rounding does.
@@ -9,10 +9,13 @@ one; its degree is such that the error is below what rounding does.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import mpmath as mp
+import numpy as np
 
 mp.mp.prec = 400
 
@@ -80,6 +83,88 @@ def coefficients() -> str:
     return "\n".join(lines) + "\n"
 
 
+# ranges of uniform arguments for each function, beside numbers of any bits and of any size from 1e-20 to 1e3
+RANGES: dict[str, list[tuple[float, float]]] = {
+    "sin": [(-4, 4), (-(2.0**30), 2.0**30)], "cos": [(-4, 4), (-(2.0**30), 2.0**30)],
+    "tan": [(-4, 4), (-(2.0**30), 2.0**30), (0.7, 0.79)],
+    "asin": [(-1, 1), (0.5, 0.53)], "acos": [(-1, 1), (0.5, 0.6), (0.9, 1)], "atan": [(-3, 3), (0.4, 0.45)],
+    "sinh": [(-1, 1), (-711, 711)], "cosh": [(-1, 1), (-711, 711)], "tanh": [(-1, 1), (-22, 22)],
+    "asinh": [(-1, 1), (-20, 20)], "acosh": [(1, 1.01), (1, 20)], "atanh": [(-1, 1), (-0.2, 0.2)],
+    "exp": [(-1, 1), (-746, 710)], "log": [(0.7, 1.5), (0, 1e3)], "log1p": [(-1, 1), (0.2, 0.4)],
+    "expm1": [(-1, 1), (-45, 710), (0.34, 0.41)], "erf": [(-1, 1), (-6, 6)],
+}  # fmt: skip
+PAIRS = ("pow", "atan2", "hypot")
+EXACT = {name: getattr(mp, name) for name in (*RANGES, "atan2", "hypot")} | {"pow": mp.power}
+
+
+def arguments(name: str, count: int, dtype: type, rng: np.random.Generator) -> list[np.ndarray]:
+    """Columns of finite arguments of a function, of both signs and all sizes."""
+
+    def any_bits() -> np.ndarray:
+        wide = np.frombuffer(rng.bytes(8 * count), np.float64 if dtype is np.float64 else np.float32)
+        return wide[np.isfinite(wide)][:count].astype(np.float64)
+
+    def any_size() -> np.ndarray:
+        return rng.choice([-1.0, 1.0], count) * 10 ** rng.uniform(-20, 3, count)
+
+    if name in PAIRS:
+        x = [any_bits(), 10 ** rng.uniform(-3, 3, count), rng.uniform(-3, 3, count), rng.uniform(0.9, 1.1, count)]
+        y = [any_bits(), rng.uniform(-300, 300, count), rng.uniform(-3, 3, count), rng.uniform(-8e3, 8e3, count)]
+        n = [min(map(len, both)) for both in zip(x, y, strict=True)]
+        return [np.concatenate([p[:k] for p, k in zip(column, n, strict=True)]).astype(dtype) for column in (x, y)]
+    parts_ = [any_bits(), any_size(), *(rng.uniform(a, b, count) for a, b in RANGES[name])]
+    return [np.concatenate(parts_).astype(dtype)]
+
+
+def ulps(name: str, row: tuple[float, ...], result: Any) -> float:
+    """Error of a result in units in the last place of the exact one; 0 where that is not a finite real number."""
+    if name == "pow" and row[0] != 0 and not 1e-4 < abs(row[1] * math.log(abs(row[0]))) < 800:
+        return 0.0  # 1, 0 or infinite
+    with mp.workprec(1300 if name in ("sin", "cos", "tan") and abs(row[0]) > 1e3 else 160):
+        try:
+            exact = EXACT[name](*map(mp.mpf, row))
+        except (ZeroDivisionError, ValueError, OverflowError):
+            return 0.0
+        if isinstance(exact, mp.mpc) or not mp.isfinite(exact):
+            return 0.0
+        with np.errstate(all="ignore"):
+            near = result.dtype.type(exact)
+        if not np.isfinite(near):
+            return 0.0
+        return float(abs(mp.mpf(float(result)) - exact) / mp.mpf(float(np.spacing(np.abs(near)))))
+
+
+def measure(count: int) -> str:
+    """The table of the largest errors, with the number of arguments."""
+    import casadi as ca
+
+    from cardan.machines.ufunc.kernel import compile_program
+    from cardan.program.program import Port, Program
+
+    lines = ["| function | double, ulp | float, ulp | arguments |", "|---|---|---|---|"]
+    for name in EXACT:
+        ports = tuple(Port(letter, ()) for letter in ("xy" if name in PAIRS else "x"))
+
+        def record(name: str = name, ports: tuple[Port, ...] = ports) -> Any:
+            symbols = [ca.SX.sym(port.name) for port in ports]
+            result = symbols[0] ** symbols[1] if name == "pow" else getattr(ca, name)(*symbols)
+            return ca.Function(name, symbols, [result])
+
+        kernel = compile_program(Program(name, ports, (Port("z", ()),), f"accuracy of {name}", record))
+        rng, worst = np.random.default_rng(0), []
+        for dtype in (np.float64, np.float32):
+            columns = arguments(name, count, dtype, rng)
+            with np.errstate(all="ignore"):
+                results = kernel(*columns)
+            rows = zip(*(map(float, column) for column in columns), strict=True)
+            worst.append(max(ulps(name, row, result) for row, result in zip(rows, results, strict=True)))
+        lines.append(f"| `{name}` | {worst[0]:.2f} | {worst[1]:.3f} | 2 x {len(columns[0]):,} |")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["fit"]:
         print(coefficients(), end="")
+    else:
+        print(measure(int(sys.argv[1]) if sys.argv[1:] else 5000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ def main() -> None:
     equilibria()
     identification()
     synthesis()
+    linkages()
 
 
 def four_bar() -> None:
@@ -91,6 +93,16 @@ def synthesis() -> None:
         },
     )  # fmt: skip
     write("coupler-curve", found.plot())
+
+
+def linkages() -> None:
+    """The best of many four-bars and six-bars beside the path of a foot; of docs/linkages.md."""
+    from cardan.analysis.sweep.plots import plot_linkages
+
+    given, sys.argv = sys.argv, ["example", "--linkages", "400000", "--best", "100", "--steps", "100"]
+    example = runpy.run_path(str(FIGURES.parents[1] / "examples" / "16_hundred_million_linkages.py"))
+    sys.argv = given
+    write("linkages", plot_linkages(example["best"], example["curve"], "similar", None, None, None, False))
 
 
 def particles() -> None:

@@ -41,6 +41,7 @@ GROUPS = {
     "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
+    "Arrays on a GPU": "to_device DeviceArray",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
     "InterruptedRunError EquilibriumError DeviceError DeviceMemoryError",
 }

@@ -83,9 +83,7 @@ def differences(card: cd.Trajectory, cpu: cd.Trajectory) -> list[str]:
             found.append(f"{name} by {np.nanmax(np.abs(a - b)):.1e}")
     if card.outcome[:few].tolist() != cpu.outcome.tolist():
         found.append("outcomes")
-    events = [
-        [(e.name, e.system, e.time, *e.q, *e.v) for e in run.events if e.system[0] < few] for run in (card, cpu)
-    ]
+    events = [[(e.name, e.system, e.time, *e.q, *e.v) for e in run.events if e.system[0] < few] for run in (card, cpu)]
     return found + ["events"] * (events[0] != events[1])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -72,14 +71,22 @@ class Graph:
         return found
 
 
-@dataclass(frozen=True)
 class Launch:
-    """A kernel that was started: what and how, and the events around it."""
+    """A kernel that was started, with a copy of its arguments, and the events around it where it was timed."""
 
-    function: driver.Function
-    arguments: dict[str, Any]
-    start: Event | None = None
-    end: Event | None = None
+    def __init__(self, function: driver.Function, grid: Any, block: Any, extra: Any, shared: tuple[Any, ...]) -> None:
+        self.function = function
+        self.start: Event | None = None
+        self.end: Event | None = None
+        # the driver reads arguments from memory that the next call of the same kernel overwrites
+        size = ctypes.c_size_t.from_address(extra[3])
+        self._held = (
+            ctypes.create_string_buffer(ctypes.string_at(extra[1], size.value), size.value),
+            ctypes.c_size_t(size.value),
+        )
+        words, count = map(ctypes.addressof, self._held)
+        self._sizes, self._shared = (grid, block), shared
+        self._extra = (ctypes.c_void_p * 5)(extra[0], words, extra[2], count, None)
 
     @property
     def seconds(self) -> float:
@@ -89,7 +96,7 @@ class Launch:
 
     def again(self, stream: int) -> None:
         """Start it again on a stream; the arrays that it had must still exist."""
-        self.function.launch(**(self.arguments | {"stream": stream}))
+        self.function.start(*self._sizes, self._extra, ctypes.c_void_p(stream), *self._shared)
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,7 @@ class Compile:
 class Watch:
     """What a call compiled and launched, in order, and the memory that it took."""
 
-    compiles: list[Compile] = field(default_factory=list)
+    compiles: dict[driver.Function, Compile] = field(default_factory=dict)
     launches: list[Launch] = field(default_factory=list)
     held: list[driver.Memory] = field(default_factory=list)
 
@@ -117,31 +124,33 @@ def watching(*, timed: bool = True, keep: bool = False) -> Iterator[Watch]:
 
     `timed`: with events around each launch; `keep`: hold all memory that is taken, so that launches can be repeated.
     """
-    found, last = Watch(), {"llvm": 0.0}
-    launch, compile_, to_ptx = driver.Function.launch, driver.Card.compile, ptx.to_ptx
-    allocate = driver.Card.allocate
-    signature = inspect.signature(launch)
+    found, last = Watch(), dict[str, Any](llvm=0.0, made=None)
+    start, compile_, to_ptx, allocate = driver.Function.start, driver.Card.compile, ptx.to_ptx, driver.Card.allocate
+    load = driver.Card.load
 
-    def launched(self: driver.Function, *args: Any, **options: Any) -> None:
-        bound = signature.bind(self, *args, **options)
-        bound.apply_defaults()
-        arguments = dict(bound.arguments)
-        del arguments["self"]
-        start = Event(self.card).record(arguments["stream"]) if timed else None
-        launch(self, *args, **options)
-        end = Event(self.card).record(arguments["stream"]) if timed else None
-        found.launches.append(Launch(self, arguments, start, end))
+    def started(self: driver.Function, grid: Any, block: Any, extra: Any, stream: Any, *shared: Any) -> None:
+        launch = Launch(self, grid, block, extra, shared)
+        launch.start = Event(self.card).record(stream.value or 0) if timed else None
+        start(self, grid, block, extra, stream, *shared)
+        launch.end = Event(self.card).record(stream.value or 0) if timed else None
+        found.launches.append(launch)
 
     def compiled(self: driver.Card, text: str, name: str, *args: Any, **options: Any) -> bytes:
-        start = perf_counter()
+        before = perf_counter()
         code = compile_(self, text, name, *args, **options)
-        found.compiles.append(Compile(name, last["llvm"], perf_counter() - start, text.count("\n")))
+        last["made"] = Compile(name, last["llvm"], perf_counter() - before, text.count("\n"))
         return code
 
+    def loaded(self: driver.Card, *args: Any, **options: Any) -> driver.Function:
+        function = load(self, *args, **options)
+        if last["made"] is not None:
+            found.compiles[function], last["made"] = last["made"], None
+        return function
+
     def printed(*args: Any, **options: Any) -> str:
-        start = perf_counter()
+        before = perf_counter()
         text = to_ptx(*args, **options)
-        last["llvm"] = perf_counter() - start
+        last["llvm"] = perf_counter() - before
         return text
 
     def allocated(self: driver.Card, *args: Any, **options: Any) -> driver.Memory:
@@ -152,8 +161,9 @@ def watching(*, timed: bool = True, keep: bool = False) -> Iterator[Watch]:
 
     with (
         patch.object(driver.Card, "allocate", allocated),
-        patch.object(driver.Function, "launch", launched),
+        patch.object(driver.Function, "start", started),
         patch.object(driver.Card, "compile", compiled),
+        patch.object(driver.Card, "load", loaded),
         patch.object(ptx, "to_ptx", printed),
     ):
         yield found

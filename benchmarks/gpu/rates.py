@@ -70,7 +70,7 @@ def worst(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
 
 def kernel_facts(title: str, precision: str, launch: Launch, watch: Watch) -> Kernel:
     """What the driver made of a kernel, and how long it took where it was compiled here."""
-    compiled = watch.compiles[-1] if watch.compiles else None
+    compiled = watch.compiles.get(launch.function)
     return Kernel(
         title, precision, launch.function.registers, launch.function.local_bytes, compiled.lines if compiled else 0,
         compiled.llvm if compiled else None, compiled.driver if compiled else None,

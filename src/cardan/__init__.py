@@ -143,6 +143,7 @@ if TYPE_CHECKING:
         add_method,
     )
     from cardan.io.load import load, load_mechanism, save
+    from cardan.machines.cuda.device_array import DeviceArray, to_device
     from cardan.machines.ufunc.threads import get_threads, set_threads
     from cardan.model.particles import Particle, ParticleSystem
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
@@ -212,6 +213,7 @@ _LAZY = {
         "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
         "add_method",
         "io.load": "load load_mechanism save",
+        "machines.cuda.device_array": "DeviceArray to_device",
         "machines.ufunc.threads": "get_threads set_threads",
         "mechanisms": "mechanisms",
         "model.particles": "Particle ParticleSystem",
@@ -237,29 +239,30 @@ _LAZY = {
 
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
-    "CardanError", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives", "DeviceError",
-    "DeviceMemoryError", "DormandPrince", "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event", "EventRecord",
-    "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear", "Identification", "InPlane",
-    "InputError", "Instant", "Integrator", "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind",
-    "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError", "Manipulability",
-    "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem", "Particles",
-    "Planar", "Pose", "Prismatic", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel",
-    "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
-    "SingularPosition", "SobolIndices", "SpatialParticles", "Spherical", "State", "Store", "SweepSamples", "Symbols",
-    "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError",
-    "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint", "add_method", "assemble",
-    "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses", "body_twists", "branches",
-    "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition", "constraint_jacobian",
-    "constraint_residual", "coriolis_matrix", "draw", "equations", "equilibrium", "equilibrium_path", "excitation",
-    "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force", "identify", "in_plane",
-    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix", "is_planar",
-    "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy",
-    "linearise", "load", "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes",
-    "momentum", "monte_carlo", "multipliers", "page", "particles", "particles_in_space", "plus", "positions",
-    "potential_energy", "power", "rates", "reactions", "redundancy", "refine_linkages", "regressor", "rod_particles",
-    "save", "search_linkages", "set_threads", "shaking_wrench", "simulate", "sobol_indices", "steady_motion",
-    "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook", "torch_function", "torch_simulate",
-    "transmission_angle", "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
+    "CardanError", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives", "DeviceArray",
+    "DeviceError", "DeviceMemoryError", "DormandPrince", "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event",
+    "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear", "Identification",
+    "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "InverseKinematics", "JointData",
+    "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError",
+    "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem",
+    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid",
+    "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
+    "SingleMotion", "SingularPosition", "SobolIndices", "SpatialParticles", "Spherical", "State", "Store",
+    "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
+    "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
+    "assemble", "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses", "body_twists",
+    "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition",
+    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations", "equilibrium",
+    "equilibrium_path", "excitation", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
+    "gravity_force", "identify", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics",
+    "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate",
+    "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load", "load_mechanism", "load_run",
+    "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo", "multipliers", "page",
+    "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates", "reactions",
+    "redundancy", "refine_linkages", "regressor", "rod_particles", "save", "search_linkages", "set_threads",
+    "shaking_wrench", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy", "subtree_momentum",
+    "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
+    "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

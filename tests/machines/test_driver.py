@@ -106,6 +106,14 @@ def test_code_that_the_driver_does_not_compile(use, status, function):
     assert library.depth == 0
 
 
+def test_a_compiler_that_tells_the_version_in_its_message_only(use):
+    library = use(StandInDriver(12020))
+    library.fails["cuLinkComplete"] = 218
+    library.log = b"ptxas application ptx input, line 1; fatal : Unsupported .version 9.9; current version is '8.2'"
+    with pytest.raises(driver.DeviceError, match=r"panda: the driver, for CUDA 12\.2, is older than the code for"):
+        driver.card(0).compile("text", "panda")
+
+
 @pytest.mark.parametrize(
     ("function", "status", "kind", "words"),
     [

@@ -60,7 +60,7 @@ KINDS = {
 
 @pytest.mark.parametrize("number", range(len(KINDS)))
 def test_every_kind_of_program(number):
-    """One kernel that needs nothing from outside; small mechanisms spill next to nothing. Precision and card take turns."""
+    """One kernel, nothing from outside; small mechanisms spill next to nothing. Precision and card take turns."""
     name, kind = [*KINDS.items()][number]
     architecture, dtype = ARCHITECTURES[number % len(ARCHITECTURES)], ("double", "float")[number % 2]
     made = make(sample()[name], dtype, architecture)

@@ -1,9 +1,14 @@
 """The peers of the benchmarks move the mechanisms that Cardan moves: else a comparison of times means nothing."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import cardan as cd
 from cardan import mechanisms
+
+from ..fake_card import fake_cards
 
 pytest.importorskip("benchmarks", reason="benchmarks are part of the repository, not of the source package")
 
@@ -50,8 +55,6 @@ def test_the_two_step_method_gives_the_accelerations_of_points() -> None:
     """On a chain, and on the multi-branch example, whose loops are cut at a pin and at a slider."""
     from benchmarks.two_step import EXAMPLE, planar_chain, runpy, two_step
 
-    import cardan as cd
-
     example = runpy.run_path(str(EXAMPLE))
     for model in (planar_chain(3), example["multibranch"]().build(cut=example["CUT"])):
         q, v = cd.assemble(model, model.start(), np.ones(model.nv)) if model.cuts else np.ones((2, model.nv))
@@ -70,3 +73,46 @@ def test_derivatives_are_compared_with_pinocchio() -> None:
     robot = find("chain 3")
     errors = largest_derivative_errors(robot, robot.model, states=4)
     assert len(errors) == 6 and max(errors) < DERIVATIVE_GOAL
+
+
+def test_peers_on_a_gpu_get_the_states_of_a_floating_robot(tmp_path: Path) -> None:
+    """Joints by name, a free root's rates in MuJoCo's axes: its accelerations are Cardan's."""
+    mujoco = pytest.importorskip("mujoco")
+    pytest.importorskip("cmeel")
+    from benchmarks.gpu.peers import compare, mujoco_model
+    from benchmarks.gpu.peers.task import Task
+    from benchmarks.gpu.work import VALUE, Robots, example_robots
+
+    job = compare.Job("MJX", "ANYmal", VALUE, "float64", 4)
+    compare.write(Robots(example_robots()), tmp_path, (job,))
+    task = Task(tmp_path, "ANYmal_state", job.kind, job.precision, job.rows, "cpu")
+    model, q_order, v_order = mujoco_model.load(task)
+    data = mujoco.MjData(model)
+    for q, v, tau, a in zip(*(task.array(name) for name in ("q", "v", "tau", "a")), strict=True):
+        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q[q_order], v[v_order], tau[v_order]
+        mujoco.mj_forward(model, data)
+        np.testing.assert_allclose(data.qacc, a[v_order], rtol=0, atol=1e-10 * np.abs(a).max())
+
+
+def test_a_launch_that_was_watched_can_be_repeated() -> None:
+    """What is timed is the launch of the call: again with the same arguments, it fills the same arrays."""
+    from benchmarks.gpu.card import watching
+
+    from cardan.machines.cuda import driver
+    from cardan.machines.cuda.device_array import to_device
+
+    model = mechanisms.double_pendulum().build()
+    states = np.random.default_rng(0).standard_normal((3, 5, 2))
+    with fake_cards():
+        arrays = [to_device(x) for x in states]
+        with watching(timed=False, keep=True) as watch:
+            result = cd.forward_dynamics(model, *arrays)
+            cd.forward_dynamics(model, *(to_device(-x) for x in states))  # uses the memory of the first's arguments
+        first = result.numpy()
+        nothing = np.zeros_like(first)
+        driver.card(0).upload(result.pointer, nothing.ctypes.data, nothing.nbytes)
+        assert not result.numpy().any()
+        watch.launches[0].again(0)
+        np.testing.assert_array_equal(result.numpy(), first)
+        assert [made.name for made in watch.compiles.values()] == [watch.compiles[watch.launches[0].function].name]
+    np.testing.assert_array_equal(first, cd.forward_dynamics(model, *states))

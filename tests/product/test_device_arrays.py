@@ -429,3 +429,13 @@ def test_rows_that_are_chosen_at_each_state_are_chosen_on_the_host() -> None:
     q = to_device(cd.assemble(model)[0])
     with pytest.raises(cd.InputError, match="whose constraint rows are chosen at each state: q is on a card"):
         cd.forward_dynamics(model, q, to_device(np.zeros(model.nv)))
+
+
+def test_a_first_call_looks_at_some_rows() -> None:
+    """Open loops are told, as on the host: here the last configuration has one."""
+    model = mechanisms.four_bar().build()
+    q = np.tile(cd.assemble(model)[0], (2, 5, 1))
+    q[1, 4, 0] += 1.0
+    turned = to_device(q.T.copy()).T
+    with pytest.warns(RuntimeWarning, match="loops or couplings are open by"):
+        cd.forward_dynamics(model, turned, to_device(np.zeros(model.nv)))

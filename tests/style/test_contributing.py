@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: the table of rooms is that of the tests, and the two paths of a call are really taken."""
+"""CONTRIBUTING.md: the table of rooms is that of the tests, and the three paths of a call are really taken."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ SRC = ROOT / "src" / "cardan"
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 LONGEST_PATH = 12  # files that a reader of one call has to open
 
-CALLS = {"forward_dynamics": "cd.forward_dynamics(model, q, v)", "simulate": "cd.simulate(model, 0.1)"}
+CALLS = {
+    "forward_dynamics": "cd.forward_dynamics(model, q, v)",
+    "simulate": "cd.simulate(model, 0.1)",
+    "on a card": "cd.forward_dynamics(model, q, v, device='gpu')",
+}
 
 TRACE = """
 import inspect, json, os, sys
@@ -29,6 +33,7 @@ src = os.path.dirname(cd.__file__)
 model = four_bar().build()
 q, v = model.start(), [0.0] * model.nv
 entered = {}
+PREPARE
 
 def note(frame, event, _):
     code = frame.f_code  # bodies of classes and modules are not optimised: they run when a file is imported
@@ -41,6 +46,15 @@ sys.setprofile(note)
 CALL
 sys.setprofile(None)
 print(json.dumps(entered))
+"""
+
+
+# A driver that compiles and launches nothing.
+STAND_IN = """
+from cardan.machines.cuda import driver
+from tests.machines.stand_in_driver import StandInDriver
+library = StandInDriver()
+driver._open = lambda: library
 """
 
 
@@ -72,8 +86,9 @@ def test_the_path_of_forward_dynamics_is_short() -> None:
 def test_the_path_is_the_one_taken(call: str) -> None:
     """A first call in a fresh process, nothing cached, enters every file and every function that the page names."""
     words = {**os.environ, "CARDAN_CACHE": "0", "PYTHONPATH": str(SRC.parent)}
-    script = TRACE.replace("CALL", CALLS[call])
-    done = subprocess.run([sys.executable, "-c", script], env=words, capture_output=True, text=True, check=False)
+    script = TRACE.replace("CALL", CALLS[call]).replace("PREPARE", STAND_IN if call == "on a card" else "")
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     entered = json.loads(done.stdout)
     for file, names in paths()[call]:

@@ -32,3 +32,30 @@ def test_import_leaves_heavy_parts_alone() -> None:
 
 def test_the_probe_sees_a_heavy_module() -> None:
     assert "llvmlite" in probe("llvmlite.binding")[1]
+
+
+ON_THE_CPU = """
+import pkgutil, sys, warnings
+import cardan as cd
+import cardan.machines.cuda
+print(*(name for name in sys.modules if "cuda" in name))
+model = cd.mechanisms.double_pendulum().build()
+cd.forward_dynamics(model, [0.0, 0.0], [0.0, 0.0])
+print(*sorted(name for name in sys.modules if "cuda" in name))
+for module in pkgutil.walk_packages(cardan.machines.cuda.__path__, "cardan.machines.cuda."):
+    __import__(module.name)
+cardan.machines.cuda.driver._open = lambda: cardan.machines.cuda.driver.ctypes.CDLL("libnone.so.1")
+try:
+    cd.forward_dynamics(model, [0.0, 0.0], [0.0, 0.0], device="gpu")
+except cd.DeviceError as error:
+    print(error)
+"""
+
+
+def test_the_gpu_is_left_alone_until_it_is_asked_for() -> None:
+    """Without one everything can be imported, and one sentence says what is missing."""
+    done = subprocess.run([sys.executable, "-c", ON_THE_CPU], check=True, capture_output=True, text=True).stdout
+    first, computed, said = done.splitlines()
+    assert first == "cardan.machines.cuda"
+    assert computed.split() == ["cardan.machines.cuda", "cardan.machines.cuda.place"]
+    assert said == "device='gpu': no NVIDIA driver was found on this machine; install one, or compute on the CPU"

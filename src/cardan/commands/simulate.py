@@ -85,6 +85,10 @@ def simulate(
     rtol: Annotated[float, typer.Option(metavar="NUMBER", help="Relative tolerance.")] = 1e-8,
     atol: Annotated[float, typer.Option(metavar="NUMBER", help="Absolute tolerance, SI units.")] = 1e-10,
     samples: Annotated[int, typer.Option(metavar="COUNT", help="Number of samples, evenly spaced.")] = 501,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default=False, help="cpu, gpu, or gpu:1 for the second GPU."),
+    ] = None,
     csv: Annotated[bool, typer.Option("--csv", metavar="", help="Write NAME.csv too.")] = False,
     parquet: Annotated[bool, typer.Option("--parquet", metavar="", help="Write NAME.parquet too.")] = False,
     no_plot: Annotated[bool, typer.Option("--no-plot", metavar="", help="Write no plot.")] = False,
@@ -108,7 +112,8 @@ def simulate(
     given = {name: value for name, value in own.items() if value is not None}
     options: dict[str, Any] = {
         "method": with_options(find_integrator(method), given), "formulation": formulation,
-        "rtol": rtol, "atol": atol, "samples": samples, "step": None if step is None else measured("--step", step, "s"),
+        "rtol": rtol, "atol": atol, "samples": samples, "device": device,
+        "step": None if step is None else measured("--step", step, "s"),
     }  # fmt: skip
     duration = measured("--time", time, "s")
     q0, v0 = start_state(model, start or (), rate or ())

@@ -21,6 +21,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape
 from cardan.functions.equations import equations
 from cardan.lazy import cached_property
+from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.model.model import Model
@@ -49,6 +50,10 @@ class Operation:
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """The results at arrays, whose batch axes broadcast."""
         raise NotImplementedError
+
+    def on(self, place: Place) -> Operation:
+        """The same with the work done on a card; arrays that are there already are computed there anyway."""
+        return self
 
     def differential(self, names: Sequence[str]) -> Operation:
         """Rates of the results: the arguments, then a rate for each of `names`; see `arranged`."""

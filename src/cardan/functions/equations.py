@@ -20,6 +20,7 @@ from cardan.formulation.quantity import Quantity, Shape, fixed
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.row import RowTable
+from cardan.on_card import as_array, is_device_array, require_host
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, function_of, tree_quantity
 from cardan.structure.planarity import prepare, require_planar
@@ -106,6 +107,7 @@ class Equations:
 
     def N(self, q: ArrayLike) -> NDArray[Any]:
         """Matrix (..., nq, nv) from rates to the rate of the configuration, `qdot = N v`."""
+        require_host("equations: N", q=q)
         q = np.asarray(q, dtype=float)
         columns = self._kernel("rates")(q[..., None, :], np.eye(self.nv))
         return np.swapaxes(columns, -1, -2)
@@ -121,12 +123,12 @@ class Equations:
     def lift(self, q: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """Poses (..., nb, 4, 4) and twists (..., nb, 6) of all bodies."""
         poses, twists = self._kernel("lift")(q, v)
-        return poses.reshape(*poses.shape[:-1], 4, 4), twists
+        return poses.reshape((*poses.shape[:-1], 4, 4)), twists
 
     def project(self, poses: ArrayLike, twists: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """The other way: `q` (..., nq) and `v` (..., nv) from poses (..., nb, 4, 4) and twists (..., nb, 6)."""
-        poses = np.asarray(poses)
-        q, v = self._kernel("project")(poses.reshape(*poses.shape[:-2], 16), twists)
+        poses = as_array(poses)
+        q, v = self._kernel("project")(poses.reshape((*poses.shape[:-2], 16)), twists)
         return q, v
 
     @property
@@ -229,7 +231,7 @@ class Equations:
     def _given(self, tau: ArrayLike | None, wrenches: ArrayLike | None, t: ArrayLike) -> tuple[Any, Any, Any]:
         tau = np.zeros(self.model.nv) if tau is None else tau
         wrenches = np.zeros((self.model.nb, 6)) if wrenches is None else wrenches
-        return tau, wrenches, np.asarray(t, dtype=float)
+        return tau, wrenches, t if is_device_array(t) else np.asarray(t, dtype=float)
 
     def _kernel(self, name: str) -> Any:
         def make() -> Any:

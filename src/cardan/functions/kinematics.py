@@ -58,7 +58,7 @@ def body_poses(
             "body_poses", model, by, chart, formulation, (q,), core=shaped, out=out, threads=threads
         )
     flat = tree_kernel(model, "body_poses", formulation)(q, threads=threads)
-    return given("body_poses", out, flat.reshape(*flat.shape[:-1], 4, 4))
+    return given("body_poses", out, flat.reshape((*flat.shape[:-1], 4, 4)))
 
 
 def body_twists(

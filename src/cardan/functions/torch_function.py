@@ -16,19 +16,21 @@ from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Shape
 from cardan.functions.differentiable import InSteps, Operation, arguments_of, rule_of
+from cardan.machines.cuda.place import Place
 from cardan.model.model import Model
 
 
 def torch_function(model: Model, name: str, *, formulation: str | Formulation = "spatial") -> Callable[..., Any]:
-    """A quantity of a model as a function of torch tensors on the CPU, differentiable to any order, without copies.
+    """A quantity of a model as a function of torch tensors, differentiable to any order, without copies.
 
         f = cd.torch_function(model, "forward_dynamics")
         a = f(q, v, tau)        # any batch; the arguments of cd.equations(model).graph(name)
         a.sum().backward()      # q.grad (..., nq), by the numbers in q
 
     Free parameters are a last argument `p`, in the order of `model.parameters`; left out, they have the model's values.
-    With loops the derivatives are those of the equations as they stand. Tensors are all float64 or all float32.
-    `torch.func.vmap`, `grad`, `jvp`, `jacrev` and `jacfwd` work.
+    With loops the derivatives are those of the equations as they stand. Tensors are all float64 or all float32, all on
+    the CPU or all on one GPU: there forward and backward run on torch's current stream, and nothing is copied to the
+    host. `torch.func.vmap`, `grad`, `jvp`, `jacrev` and `jacfwd` work.
     """
     owner = f"torch_function {name!r}"
     require_torch(owner)
@@ -59,14 +61,22 @@ def applied(owner: str, rule: Operation, arrays: Sequence[Any], filled: Sequence
     import torch
 
     whole, first = [], arrays[0]
+    where = getattr(first, "device", None)
     for label, x in zip(rule.arguments, arrays, strict=True):
         if label in filled:
-            whole.append(torch.as_tensor(x, dtype=first.dtype))
+            whole.append(torch.as_tensor(x, dtype=first.dtype, device=where))
             continue
         if not isinstance(x, torch.Tensor):
             raise InputError(f"{owner}: {label} is a {type(x).__name__}; give torch tensors")
-        if x.device.type != "cpu":
-            raise InputError(f"{owner}: {label} is on {x.device}; Cardan computes on the CPU: give {label}.cpu()")
+        if x.device.type not in ("cpu", "cuda"):
+            raise InputError(
+                f"{owner}: {label} is on {x.device}; Cardan computes on the CPU and on NVIDIA GPUs: give {label}.cpu()"
+            )
+        if x.device != where:
+            raise InputError(
+                f"{owner}: {rule.arguments[0]} is on {where} and {label} on {x.device}; give tensors on one device, "
+                f"such as {label}.to({str(where)!r})"
+            )
         if x.dtype not in (torch.float64, torch.float32):
             raise InputError(f"{owner}: {label} has dtype {x.dtype}; give float64 or float32")
         if x.dtype != first.dtype:
@@ -93,7 +103,7 @@ class _Torch:
             batch, many = q.shape[:-1], (len(steps.at), *q.shape[:-1])
 
             def number(x: np.ndarray) -> Any:
-                return torch.as_tensor(x, dtype=q.dtype)
+                return torch.as_tensor(x, dtype=q.dtype, device=q.device)
 
             def each(x: np.ndarray) -> Any:
                 return number(x).reshape(-1, *([1] * len(batch)))
@@ -133,7 +143,12 @@ def _function() -> Any:
 
         @staticmethod
         def forward(rule: Operation, *tensors: Any) -> Any:
-            return tuple(torch.from_numpy(np.asarray(x)) for x in rule(*(x.numpy(force=True) for x in tensors)))
+            where = tensors[0].device
+            if where.type == "cuda" and rule.kernel is not None:
+                return rule(*(x.detach() for x in tensors))
+            here = rule.on(Place(where.index)) if where.type == "cuda" else rule
+            found = here(*(x.numpy(force=True) for x in tensors))
+            return tuple(torch.from_numpy(np.asarray(x)).to(where) for x in found)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

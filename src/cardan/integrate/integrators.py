@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from cardan.model.model import Model
 
 
+DOUBLE, SINGLE = PRECISIONS = ("float64", "float32")
+
+
 @dataclass(frozen=True)
 class Request:
     """What a run asks of any integrator; names and units are those of `cd.simulate`.
@@ -44,6 +47,7 @@ class Request:
     events: tuple[Event, ...] = ()
     threads: int | Place | None = None
     stops: tuple[float, ...] = ()
+    precision: str = DOUBLE
 
     def __post_init__(self) -> None:
         """Reject NaN and non-numbers."""
@@ -69,6 +73,7 @@ class Integrator:
         one_at_a_time: whether its stepper takes a single system; the systems of a batch are then run one by one.
         for_stiff: whether it is meant for stiff mechanisms.
         has_derivatives: whether its runs can be differentiated: it has a `recorder`.
+        has_float32: whether it can take its steps in float32.
         has_gpu: whether it hands `request.threads` to its kernels, so that they run on a GPU.
     """
 
@@ -79,6 +84,7 @@ class Integrator:
     for_stiff: bool = False
     has_derivatives: bool = False
     has_gpu: bool = False
+    has_float32: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -156,6 +162,7 @@ class RK4(_Explicit):
     name = "rk4"
     summary = "explicit, order 4, fixed steps"
     chooses_steps = False
+    has_float32 = True
     tableau = KUTTA
     baumgarte: float | None = None
 
@@ -172,6 +179,7 @@ class SemiImplicitEuler(_Explicit):
     name = "euler"
     summary = "semi-implicit Euler, order 1, fixed steps"
     chooses_steps = False
+    has_float32 = True
     tableau = SEMI_IMPLICIT_EULER
     baumgarte: float | None = None
 
@@ -199,6 +207,7 @@ class RungeKutta(_Explicit):
     e: ArrayLike | None = None
     baumgarte: float | None = None
     chooses_steps: bool = field(init=False, repr=False)
+    has_float32: bool = field(init=False, repr=False)
     tableau: Tableau = field(init=False, repr=False)
 
     summary = "explicit Runge-Kutta method of your own"
@@ -222,7 +231,14 @@ class RungeKutta(_Explicit):
         for array in (A, b, e):
             if array is not None:
                 array.flags.writeable = False
-        made = {"A": A, "b": b, "e": e, "chooses_steps": e is not None, "tableau": Tableau(A, b, e)}
+        made = {
+            "A": A,
+            "b": b,
+            "e": e,
+            "chooses_steps": e is not None,
+            "has_float32": e is None,
+            "tableau": Tableau(A, b, e),
+        }
         for name, value in made.items():
             object.__setattr__(self, name, value)
 
@@ -404,6 +420,18 @@ def require_gpu(integrator: Integrator, place: Any) -> None:
         able = ", ".join(repr(name) for name, known in INTEGRATORS.items() if known.has_gpu)
         raise InputError(
             f"simulate: method {integrator.name!r} computes on the CPU; leave out device='{place}', or take {able}"
+        )
+
+
+def require_precision(integrator: Integrator, precision: Any) -> None:
+    """Reject an unknown precision, and float32 for methods that do not compute their steps in it."""
+    if precision not in PRECISIONS:
+        raise InputError(f"simulate: precision must be 'float64' or 'float32', got {shown(precision)}")
+    if precision == SINGLE and not integrator.has_float32:
+        able = ", ".join(repr(name) for name, known in INTEGRATORS.items() if known.has_float32)
+        raise InputError(
+            f"simulate: method {integrator.name!r} computes in float64 only; leave out precision='float32', or take "
+            f"{able} with a step"
         )
 
 

@@ -27,7 +27,7 @@ from cardan.functions.along_constraints import rate_of_rows, residual_of_rows
 from cardan.functions.derivatives import Derivatives, with_derivatives
 from cardan.integrate.driver import drive
 from cardan.integrate.events import Event, trace_events
-from cardan.integrate.explicit.recording import MEMORY, RecordingStepper
+from cardan.integrate.explicit.recording import RecordingStepper, tape_memory
 from cardan.integrate.explicit.sweep import Moving, Sweep
 from cardan.integrate.integrators import Integrator
 from cardan.integrate.stepper import Outcome
@@ -48,7 +48,6 @@ NAMES = ("q0", "v0", "tau", PARAMETERS)
 NEAR_SINGULAR = 0.15  # distance from a singular position, about 1 where it is usual, below which a warning is given
 LARGEST_RESULT = 4 << 30  # bytes
 CHUNK = 512  # systems for each thread whose derivatives are computed together: their steps stay in the cache
-CARD_CHUNK = 1 << 16  # systems whose derivatives are computed together on a GPU
 
 
 class Sensitivity(NamedTuple):
@@ -151,8 +150,9 @@ class RunDerivatives:
         require_settled(model)
         each = 8 * (self.run.steps * (model.nq + 2 * model.nv + 3) + samples * (model.nq + 4 * model.nv + 20))
         threads = self.run.request.threads
-        together = CARD_CHUNK if isinstance(threads, Place) else CHUNK * (threads or get_threads())
-        size = int(np.clip(MEMORY // (each * directions), 1, together))
+        # as many as fit a card, whose threads want many; on the CPU so many that their steps stay in the cache
+        most = len(self.run.q) if isinstance(threads, Place) else CHUNK * (threads or get_threads())
+        size = int(np.clip(tape_memory(threads) // (each * directions), 1, max(most, 1)))
         for lo in range(0, len(self.run.q), size):
             yield lo, Sweep(self.taped(slice(lo, lo + size)), samples)
 

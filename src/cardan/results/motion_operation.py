@@ -30,6 +30,7 @@ from cardan.integrate.driver import inner_breaks, sides
 from cardan.integrate.explicit.derivative import StepDerivatives, step_derivatives
 from cardan.integrate.stepper import ON_STEP, STRETCH
 from cardan.lazy import cached_property
+from cardan.machines.cuda.place import Place
 from cardan.model.model import Model
 from cardan.results.energy_balance import warn_of_energy
 from cardan.results.motion_derivatives import RunDerivatives, replay_of, require_derivatives, require_settled
@@ -65,6 +66,7 @@ class Motion(Operation):
             self.shapes[FREE] = (self.model.parameters.size,)
         self.arguments = tuple(self.shapes)
         self._last: tuple[Any, Run] | None = None
+        self._placed: dict[Place, Motion] = {}
 
     def __repr__(self) -> str:
         """What it is a run of."""
@@ -83,6 +85,13 @@ class Motion(Operation):
         if last is None or last[0] != key:
             last = self._last = key, Run(self, given)
         return last[1]
+
+    def on(self, place: Place) -> Motion:
+        """The same with the steps taken on a card, and followed there for derivatives."""
+        if place not in self._placed:
+            request = replace(self.job.request, threads=place)
+            self._placed[place] = Motion(self.owner, replace(self.job, request=request))
+        return self._placed[place]
 
     def differential(self, names: Sequence[str]) -> Operation:
         """Rates of the samples."""
@@ -182,6 +191,10 @@ class Differential(Operation):
         self.arguments, self.linear = tuple(self.shapes), frozenset(f"d{name}" for name in names)
         self.outputs = tuple(motion.samples[name] for name in results)
 
+    def on(self, place: Place) -> Differential:
+        """The same with the work done on a card."""
+        return Differential(self.motion.on(place), self.names, self.results)
+
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """The rates."""
         x, added = _parted(self.motion, arrays)
@@ -228,6 +241,10 @@ class Transposed(Operation):
         self.shapes = _inserted(motion, {f"w{name}": motion.samples[name] for name in weighted})
         self.arguments, self.linear = tuple(self.shapes), frozenset(f"w{name}" for name in weighted)
         self.outputs = tuple(motion.shapes[name] for name in names)
+
+    def on(self, place: Place) -> Transposed:
+        """The same with the work done on a card."""
+        return Transposed(self.motion.on(place), self.names, self.weighted)
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """The gradients."""

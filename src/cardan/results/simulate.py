@@ -16,7 +16,16 @@ from cardan.errors import FileError, InputError, InterruptedRunError, Simulation
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, require_functions
-from cardan.integrate.integrators import Integrator, Request, find_integrator, option_example, require_gpu, require_step
+from cardan.integrate.integrators import (
+    DOUBLE,
+    Integrator,
+    Request,
+    find_integrator,
+    option_example,
+    require_gpu,
+    require_precision,
+    require_step,
+)
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.machines.cuda.place import Place, place_of
@@ -74,6 +83,7 @@ def simulate(
     overwrite: bool = False,
     threads: int | None = None,
     device: str | None = None,
+    precision: str = "float64",
     progress: bool | None = None,
     **removed: Any,
 ) -> Trajectory:
@@ -114,6 +124,9 @@ def simulate(
         threads: number of threads for a batch; all cores by default.
         device: "gpu", or "gpu:1" for the second one, computes the steps of all systems there, with the same results
             to the bit; "cpu" by default. States on a GPU are run there. The trajectory is NumPy's (docs/gpu.md).
+        precision: "float32" computes steps of fixed length (rk4, euler) in float32, for speed on a GPU. Time, positions
+            and velocities are carried as pairs of numbers, so that only the accelerations are rounded to float32.
+            Events, breaks and samples are computed in float64 all the same.
         progress: show a progress bar; by default on a terminal, for long runs.
         **removed: arguments that were removed; an error says what to give instead.
 
@@ -128,11 +141,13 @@ def simulate(
     job = plan(
         model, duration, formulation=formulation, method=method, step=step, rtol=rtol, atol=atol, max_step=max_step,
         max_steps=max_steps, samples=samples, start=start, breaks=breaks, events=events, threads=threads,
-        keep=failures == "keep",
+        keep=failures == "keep", precision=precision,
     )  # fmt: skip
     wanted = (sensitivities,) if isinstance(sensitivities, str) else tuple(_listed("sensitivities", sensitivities))
     if wanted:
         _require_sensitivities(model, job.integrator, wanted, store)
+        if precision != DOUBLE:
+            raise InputError("simulate: sensitivities are of steps in float64; leave out precision='float32'")
     job, states = job.started(q0, v0, tau, assemble)
     with _progress(progress, model.name, float(job.times[0]), float(job.times[-1]), len(states.q)) as report:
         if store is not None:
@@ -156,18 +171,19 @@ def plan(
     method: str | Integrator = "dormand_prince", step: float | None = None, rtol: float = 1e-8, atol: float = 1e-10,
     max_step: float = np.inf, max_steps: int | None = None, samples: int | Sequence[float] | np.ndarray = 501,
     start: float = 0.0, breaks: Sequence[float] = (), events: Sequence[Event] = (),
-    threads: int | Place | None = None, keep: bool = False,
+    threads: int | Place | None = None, keep: bool = False, precision: str = DOUBLE,
 ) -> Job:  # fmt: skip
     """A run without its start: the arguments of `simulate` that do not depend on it, checked."""
     integrator = find_integrator(method)
     require_step(integrator, step)
     require_gpu(integrator, threads)
+    require_precision(integrator, precision)
     start = number("simulate", "start", start, "of seconds")
     duration = number("simulate", "duration", duration, "of seconds", above=0)
     events, breaks = _events(events), _listed("breaks", breaks)
     breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
     times = _times(start, duration, samples)
-    request = Request(step, rtol, atol, max_step, max_steps, events, threads, stops_of(times, breaks))
+    request = Request(step, rtol, atol, max_step, max_steps, events, threads, stops_of(times, breaks), precision)
     _require_steps(integrator, step, max_step, start, duration)
     found = formulation_of(model, formulation)
     prepare(model, found)
@@ -179,8 +195,9 @@ def plan(
     if events:
         require_functions(model, events)
     settings = {**integrator.options, "rtol": rtol, "atol": atol, "start": start, "duration": duration}
-    for name, value in (("step", step), ("max_step", max_step), ("max_steps", max_steps), ("breaks", list(breaks))):
-        if value not in (None, np.inf, []):
+    for name, value in (("step", step), ("max_step", max_step), ("max_steps", max_steps), ("breaks", list(breaks)),
+                        ("precision", precision)):  # fmt: skip
+        if value not in (None, np.inf, [], DOUBLE):
             settings[name] = value
     about = {"method": integrator.name, "formulation": found.name, "settings": settings}
     return Job(model, integrator, found, request, (), times, breaks, about, keep)
@@ -233,10 +250,11 @@ class Job:
         run = self.trajectory(kept, states, self.batch)
         balance = energy_balance(run, kept, self.integrator, self.request)
         run._note(balance.statistics)
-        run._replay = Replay(
-            self.model, self.integrator, self.formulation, self.request, self.times, self.breaks, states.q, states.v,
-            states.tau, states.parameters, int(kept.steps.max()),
-        )  # fmt: skip
+        if self.request.precision == DOUBLE:
+            run._replay = Replay(
+                self.model, self.integrator, self.formulation, self.request, self.times, self.breaks, states.q,
+                states.v, states.tau, states.parameters, int(kept.steps.max()),
+            )  # fmt: skip
         return self.finished(run, states, failures, kept), balance
 
     @property

@@ -119,8 +119,12 @@ def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -
     place = (formulation.key, id(kernel))
     if not _FIRST.first_time(model, place) or (formulation.in_tree and not model.has_rows):
         return
-    if is_device_array(q) or is_device_array(t):
-        return  # it would have to be copied to the host, which a CUDA graph does not allow
+    if is_device_array(t):
+        return
+    if is_device_array(q):
+        from cardan.machines.cuda.sample import some_rows_on_host  # which the host does without
+
+        q = some_rows_on_host(q, 1)
     try:
         q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
     except (TypeError, ValueError):

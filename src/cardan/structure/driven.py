@@ -239,7 +239,7 @@ class DrivenMechanism:
     def forces(
         self, blocks: BlockTriangular, at: Position, q: Matrix, v: Matrix, a: Matrix, p: Sequence[Matrix]
     ) -> tuple[Matrix, Matrix]:
-        """Drives of the driven joints, and wrenches (number of joints, 6) of all, at rates `v` and accelerations `a`."""
+        """Drives of the driven joints, and wrenches (number of joints, 6) of all, at rates and accelerations."""
         missing = self.missing(q, v, a, *p)
         lam = blocks.solve_transposed(at.A, missing[self.rest])
         u = at.J[:, self.v_places].T @ lam - missing[self.v_places]
@@ -259,5 +259,5 @@ def signs_at(mechanism: DrivenMechanism, blocks: BlockTriangular, q: Any, p: Seq
     """Signs (blocks,) of the determinants of the blocks at a configuration (nq,): which assembly it is."""
     import casadi as ca
 
-    A = mechanism.state(q, *p)[1][mechanism.rows, mechanism.rest]
-    return np.sign([float(d) for d in blocks.determinants(ca.DM(A))])
+    A = ca.SX(mechanism.state(q, *p)[1][mechanism.rows, mechanism.rest])
+    return np.sign([float(d) for d in blocks.determinants(A)])

@@ -107,12 +107,16 @@ class Projection:
         self, c: Correction, q: Matrix, v: Matrix, parameters: Sequence[Matrix]
     ) -> tuple[Matrix, Matrix, Matrix]:
         """The same, and twice the kinetic energy that it takes from the velocities: `r^T A^-1 r`, `r = J v - beta`."""
+        change, removed = self.change(c, v)
+        return self.plus(q, -change[:, 0], *parameters), v - change[:, 1], removed
+
+    def change(self, c: Correction, v: Matrix) -> tuple[Matrix, Matrix]:
+        """What to take from position and velocity, as columns (nv, 2), and twice the kinetic energy that it takes."""
         import casadi as ca
 
         r = c.J @ v - c.beta
         lam = ca.ldl_solve(beside(c.phi, r), *c.factor)
-        change = c.Y @ lam
-        return self.plus(q, -change[:, 0], *parameters), v - change[:, 1], ca.dot(r, lam[:, 1])
+        return c.Y @ lam, ca.dot(r, lam[:, 1])
 
     def along(
         self, c: Correction, q: Matrix, dq: Matrix, dv: Matrix, parameters: Sequence[Matrix]

@@ -13,6 +13,7 @@ and sums over all n positions, `w` of mean 0 and mean square 1:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from cardan.errors import InputError
 from cardan.model.values import array
 
 FITS = ("similar", "in_place")
+SLOPE, NORMAL = "slope", "normal"  # derivatives: of the error; for normal equations
+_COMPLEX = np.array([1, 1j])
 HARMONICS = 16
 LEFT_OUT, TOO_MUCH = 1e-4, 0.03  # of the curve's size: so much of it is left to higher harmonics, or may be
 
@@ -39,12 +42,15 @@ class Curve:
         """Numbers of the target: centre, size, and real and imaginary parts of harmonics -count..-1, 1..count."""
         return 3 + 4 * self.count
 
-    def sums(self, designs: int, by: bool) -> dict[str, int]:
-        """What is summed up, with derivatives by so many numbers."""
+    def sums(self, designs: int, by: str) -> dict[str, int]:
+        """What is summed up, by name, with its size: with derivatives by so many numbers, and with their products.
+
+        `sum_zz_by` are the sums of `z* z'`, real parts first; `sum_by_by` those of the real parts of `z'* z'`.
+        """
         found = {"sum_z": 2, "sum_zz": 1, "sum_wz": 2}
         if by:
-            found |= {"sum_z_by": 2 * designs, "sum_zz_by": designs, "sum_wz_by": 2 * designs}
-        return found
+            found |= {"sum_z_by": 2 * designs, "sum_zz_by": 2 * designs, "sum_wz_by": 2 * designs}
+        return found | ({"sum_by_by": designs * (designs + 1) // 2} if by == NORMAL else {})
 
     def add(self, s: dict[str, Any], z: Matrix, turn: Matrix, counts: Matrix, z_by: Matrix | None) -> dict[str, Matrix]:
         """The sums with one position more, where it counts; `turn` is the position as part of a turn."""
@@ -57,9 +63,11 @@ class Curve:
         if z_by is not None:
             dx, dy = z_by[self.axes[0], :].T, z_by[self.axes[1], :].T
             here["sum_z_by"] = ca.vertcat(dx, dy)
-            here["sum_zz_by"] = 2 * (x * dx + y * dy)
+            here["sum_zz_by"] = ca.vertcat(x * dx + y * dy, x * dy - y * dx)
             here["sum_wz_by"] = ca.vertcat(wx * dx + wy * dy, wx * dy - wy * dx)
-        return {name: s[name] + ca.if_else(counts, value, 0) for name, value in here.items()}
+            pairs = [(i, j) for i in range(dx.shape[0]) for j in range(i + 1)]
+            here["sum_by_by"] = ca.vertcat(*(dx[i] * dx[j] + dy[i] * dy[j] for i, j in pairs))
+        return {name: s[name] + ca.if_else(counts, value, 0) for name, value in here.items() if name in s}
 
     def _at(self, target: Matrix, turn: Matrix) -> tuple[Matrix, Matrix]:
         """The target at a part of a turn, by Horner's rule in `e^(i angle)` and its conjugate."""
@@ -93,7 +101,7 @@ class Curve:
             return error, None
         n = sums["sum_z_by"].shape[0] // 2
         z_by, c_by = (ca.horzcat(sums[name][:n], sums[name][n:]) for name in ("sum_z_by", "sum_wz_by"))
-        zz_by = sums["sum_zz_by"]
+        zz_by = 2 * sums["sum_zz_by"][:n]
         if self.fit == "similar":
             S_by = zz_by - 2 * (z_by @ z) / count
             square_by = (-2 * (c_by @ c) + (ca.dot(c, c) / S) * S_by) / (count * S)
@@ -139,15 +147,33 @@ def curve_points(target: np.ndarray, count: int, n: int) -> np.ndarray:
     return np.stack([w.real + target[0], w.imag + target[1]], axis=-1)
 
 
-def similar_to(w: np.ndarray, z: np.ndarray, z_by: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distances (k, n) of curves `z` from `w` (n,), complex, each scaled, turned and moved to be nearest.
+def normal_equations(curve: Curve, sums: np.ndarray, count: int, size: float) -> tuple[np.ndarray, np.ndarray]:
+    """`H` (k, m, m) and `g` (k, m) of the mean square distance from sums (k, ...) over `count` positions.
 
-    With derivatives `z_by` (k, n, m) come those of the distances (k, n, m): what a change of scale, rotation and place
-    would undo is left out of them (Kaufman, BIT 15 (1975) 49-57).
+    With "similar", what a change of scale, rotation and place would undo is left out of the derivatives of the
+    distances (Kaufman, BIT 15 (1975) 49-57).
     """
-    centre = lambda x, axis: x - x.mean(axis=axis, keepdims=True)
-    w, z, z_by = w - w.mean(), centre(z, 1), centre(z_by, 1)
-    square = (np.abs(z) ** 2).sum(axis=1)
-    s = (z.conj() @ w) / square
-    along = (z.conj()[:, None, :] @ z_by)[:, 0] / square[:, None]
-    return s[:, None] * z - w, s[:, None, None] * (z_by - z[..., None] * along[:, None, :])
+    n, total = 0, sums.shape[-1]
+    while sum(curve.sums(n, NORMAL).values()) < total:
+        n += 1
+    ends = np.cumsum([0, *curve.sums(n, NORMAL).values()])
+    z, zz, wz, z_by, zz_by, wz_by, products = (sums[:, a:b] for a, b in pairwise(ends))
+    z, wz = z @ _COMPLEX, wz @ _COMPLEX
+    z_by, zz_by, wz_by = (x[:, :n] + 1j * x[:, n:] for x in (z_by, zz_by, wz_by))
+    H = np.zeros((len(sums), n, n))
+    lower = np.tril_indices(n)
+    H[:, lower[0], lower[1]] = H[:, lower[1], lower[0]] = products
+    if curve.fit == "in_place":
+        return H / (count * size**2), (zz_by.real / size**2 - wz_by.real / size) / count
+    S = zz[:, 0] - np.abs(z) ** 2 / count
+    along = zz_by - z.conj()[:, None] * z_by / count  # of z' along z, both less their means
+    H -= (z_by.conj()[:, :, None] * z_by[:, None, :]).real / count
+    H -= (along.conj()[:, :, None] * along[:, None, :]).real / S[:, None, None]
+    s = wz.conj() / S
+    g = -(s.conj()[:, None] * (wz_by - along * (wz / S)[:, None]).conj()).real
+    return np.abs(s[:, None, None]) ** 2 * H / count, g / count
+
+
+def centred(x: np.ndarray, axis: int = 0) -> np.ndarray:
+    """Numbers less their mean along an axis."""
+    return np.asarray(x - x.mean(axis=axis, keepdims=True))

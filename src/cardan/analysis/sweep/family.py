@@ -17,7 +17,7 @@ import numpy as np
 
 from cardan.algebra.matrix import Matrix
 from cardan.analysis.sweep import march
-from cardan.analysis.sweep.coupler_curve import FITS, Curve, harmonics_of
+from cardan.analysis.sweep.coupler_curve import FITS, SLOPE, Curve, harmonics_of
 from cardan.errors import InputError, ModelError
 from cardan.machines.cuda.place import place_of
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -41,8 +41,8 @@ class KinetostaticSweep:
 
     Args:
         positions: number of positions in the range of the crank.
-        closed: how many of them (...,) are reached from the first one without passing a dead point, forwards and
-            backwards; 0 where the linkage cannot be assembled at the first.
+        closed: how many of them (...,) are reached from the first one without passing a dead point, forwards and, if
+            they are those of a whole turn, backwards; 0 where the linkage cannot be assembled at the first.
         forwards: how many of them (...,) lie forwards, the first included.
         drive: largest size (..., driven joints) of the driving torque or force, N m or N.
         force: largest force (..., joints) in each joint, N.
@@ -173,7 +173,9 @@ class LinkageFamily:
         p = ca.SX(self.model.parameters.nominal)
         for name, value in written.items():
             if name not in (POINT, START):
-                p[self.model.parameters.slice_of(name)] = _column(owner, name, value, (self.model.parameters[name].size,))
+                p[self.model.parameters.slice_of(name)] = _column(
+                    owner, name, value, (self.model.parameters[name].size,)
+                )
         point = ca.SX(3, 1)
         if POINT in written:
             if self.body is None:
@@ -191,14 +193,25 @@ class LinkageFamily:
         found = {item.name: p[self.model.parameters.slice_of(item.name)] for item in self.model.parameters}
         return found | ({POINT: point} if self.body is not None else {}) | {START: start}
 
-    def model_at(self, design: ArrayLike) -> Model:
-        """The linkage of one design (variables,), put together at its first position, its numbers constants."""
-        numbers = self.numbers(design)
-        values = {x.name: numbers[x.name].reshape(x.shape) for x in self.model.parameters}
-        settled = self.model.at(values).settled()
-        found = self.samples(design, positions=1)
+    def models(self, designs: ArrayLike) -> Model:
+        """The model at the numbers of designs (..., variables): a batch that broadcasts with that of q, v and tau."""
+        x = batch("models", "designs", designs, len(self.variables))
+        rows = [np.asarray(self._write(row)[0]).ravel() for row in x.reshape(-1, x.shape[-1])]
+        p = np.array(rows).reshape(*x.shape[:-1], -1)
+        parts = {item: p[..., self.model.parameters.slice_of(item.name)] for item in self.model.parameters}
+        return self.model.at({item.name: x.reshape((*x.shape[:-1], *item.shape)) for item, x in parts.items()})
+
+    def model_at(self, design: ArrayLike, *, q: ArrayLike | None = None) -> Model:
+        """The linkage of one design (variables,), put together at its first position, its numbers constants.
+
+        `q` chooses the branch, as in `sweep`.
+        """
+        settled = self.models(one("model_at", "design", design, len(self.variables))).settled()
+        found = self.samples(design, positions=1, span=0.0, q=q)
         if not found.closed[0]:
-            raise ModelError(f"model_at: the linkage of {self.model.name!r} cannot be assembled with design {shown(design)}")
+            raise ModelError(
+                f"model_at: the linkage of {self.model.name!r} cannot be assembled with design {shown(design)}"
+            )
         joints = list(settled.joints)
         for link in self.model.tree.links:
             joints[link.joint] = replace(joints[link.joint], start=found.q[0, link.q].copy())
@@ -221,7 +234,7 @@ class LinkageFamily:
             self._blocks = self.mechanism.structure([self._write(self._x)[0]])
         return self._blocks
 
-    def kernel(self, curve: Curve | None, by: bool = False, *, samples: bool = False, boxed: bool = False) -> Any:
+    def kernel(self, curve: Curve | None, by: str = "", *, samples: bool = False, boxed: bool = False) -> Any:
         """The compiled march, and its layout."""
         key = (curve, by, samples, boxed)
         if key not in self._kernels:
@@ -260,8 +273,7 @@ class LinkageFamily:
             key = hashlib.sha256(f"designs in a box {len(self.variables)}".encode()).hexdigest()
             program = Program("designs", inputs, (_port("design", len(self.variables)),), key, recorded)
             self._designs = compile_program(program)
-        found = self._designs(batch("designs_of", "numbers", numbers), low, high, shift)
-        return np.asarray(found).reshape(*np.shape(numbers), len(self.variables))
+        return np.asarray(self._designs(batch("designs_of", "numbers", numbers)[..., None], low, high, shift))
 
     # sweeps
 
@@ -294,7 +306,7 @@ class LinkageFamily:
         task = self.task(owner, positions, span, speed, curve, fit, q, guesses)
         if gradient and task.curve is None:
             raise InputError(f"{owner}: the gradient is that of the error; give a curve")
-        kernel, layout = self.kernel(task.curve, gradient)
+        kernel, layout = self.kernel(task.curve, SLOPE if gradient else "")
         place = place_of(owner, device, threads)
         return task.gathered(run_march(kernel, layout, {**task.data, "design": x}, task, place))
 
@@ -307,28 +319,31 @@ class LinkageFamily:
         owner = "samples"
         x = batch(owner, "designs", designs, len(self.variables))
         task = self.task(owner, positions, span, speed, None, FITS[0], q, guesses)
-        kernel, layout = self.kernel(None, gradient, samples=True)
+        kernel, layout = self.kernel(None, SLOPE if gradient else "", samples=True)
         place = place_of(owner, device, threads)
         rows = x.reshape(-1, x.shape[-1])
-        state = [np.zeros((len(rows), size) if size != 1 else len(rows)) for size in layout.state.values()]
+        state = [np.zeros((len(rows), size)) for size in layout.state.values()]
         ends = np.cumsum([0, *layout.sample.values()])
         places = {name: slice(ends[k], ends[k + 1]) for k, name in enumerate(layout.sample)}
         found = np.full((len(rows), positions, int(ends[-1])), np.nan)
         left, closed = np.arange(len(rows)), 0
         while len(left):  # a call takes all linkages to their next position
-            data = {**task.data, "design": rows[left], "until": np.asarray(closed + 1.0)}
+            data = {**task.data, "design": rows[left], "until": np.array([closed + 1.0])}
             state = _call(kernel, layout, state, data, task.limit, place)
             named = dict(zip(layout.state, state, strict=True))
-            new = named["closed"] > closed
+            new = named["closed"][:, 0] > closed
             found[left[new], named["sample"][new, 0].astype(int) % positions] = named["sample"][new]
-            busy = new & (named["phase"] != march.DONE)
+            busy = new & (named["phase"][:, 0] != march.DONE)
             left, state, closed = left[busy], [x[busy] for x in state], closed + 1
         found = found.reshape(*x.shape[:-1], positions, -1)
         return self._sampled(task, rows.reshape(x.shape), found, places)
 
     def _sampled(self, task: Task, x: np.ndarray, found: np.ndarray, places: dict[str, slice]) -> SweepSamples:
         """Arrays from what a march knew at its samples."""
-        get = lambda name, *shape: found[..., places[name]].reshape(*found.shape[:-1], *shape)
+
+        def get(name: str, *shape: int) -> np.ndarray:
+            return found[..., places[name]].reshape(*found.shape[:-1], *shape)
+
         model, n = self.model, len(self.variables)
         q = get("q", model.nq)
         own = self.body is not None
@@ -353,8 +368,9 @@ class LinkageFamily:
         else:
             stride = number(owner, "span", span) / max(positions - 1, 1)
         guess, branch = self._branch(owner, q)
-        data = {"omega": np.asarray(speed), "q_guess": guess, "branch": branch}
-        data |= {"ratio": _squeezed(list(self.ratios.values())), "grid": np.array([positions, stride, guesses], float)}
+        data = {"omega": np.array([speed]), "q_guess": guess, "branch": branch}
+        data |= {"ratio": np.array([*self.ratios.values()], float)}
+        data |= {"grid": np.array([positions, stride, guesses, span is None], float)}
         found = None
         if curve is not None:
             if fit not in FITS:
@@ -366,11 +382,11 @@ class LinkageFamily:
             count, target = harmonics_of(owner, curve)
             if positions <= 2 * count:
                 raise InputError(f"{owner}: {positions} positions are too few for a curve of {count} harmonics")
-            found = Curve(count, fit, self._axes(owner))
+            found = Curve(count, fit, self.plane_axes(owner))
             data |= {"target": target}
         return Task(positions, found, data, STEPS_PER_POSITION * positions + 100 * guesses)
 
-    def _axes(self, owner: str) -> tuple[int, int]:
+    def plane_axes(self, owner: str) -> tuple[int, int]:
         """The two ground axes in which the mechanism moves."""
         from cardan.structure.planarity import find_plane, is_planar
 
@@ -394,20 +410,20 @@ class Task:
 
     def gathered(self, found: dict[str, np.ndarray]) -> KinetostaticSweep:
         """What a march gathered."""
-        error = found.get("error")
-        drive, force = found["drive"], found["force"]
+        one_each = {name: x[..., 0] for name, x in found.items()}
+        error = one_each.get("error")
         return KinetostaticSweep(
-            self.positions, found["closed"].astype(int), found["forwards"].astype(int),
-            drive[..., None] if drive.ndim == found["gap"].ndim else drive,
-            np.sqrt(force[..., None] if force.ndim == found["gap"].ndim else force),
-            np.sqrt(found["speed"]) if "speed" in found else None, found["gap"],
+            self.positions, one_each["closed"].astype(int), one_each["forwards"].astype(int), found["drive"],
+            np.sqrt(found["force"]), np.sqrt(one_each["speed"]) if "speed" in found else None, one_each["gap"],
             None if error is None else np.where(error >= march.FAR, np.inf, error), found.get("slope"),
         )  # fmt: skip
 
 
-def run_march(kernel: Kernel, layout: march.Layout, data: dict[str, np.ndarray], task: Task, place: Any) -> dict[str, Any]:
+def run_march(
+    kernel: Kernel, layout: march.Layout, data: dict[str, np.ndarray], task: Task, place: Any
+) -> dict[str, Any]:
     """What a march gathers from the start on."""
-    start = [np.zeros(size) if size != 1 else np.zeros(()) for size in layout.state.values()]
+    start = [np.zeros(size) for size in layout.state.values()]
     return dict(zip(layout.state, _call(kernel, layout, start, data, task.limit, place), strict=True))
 
 
@@ -419,11 +435,7 @@ def _call(
 
 
 def _port(name: str, size: int) -> Port:
-    return Port(name, () if size == 1 else (size,))
-
-
-def _squeezed(values: list[float]) -> np.ndarray:
-    return np.asarray(values[0] if len(values) == 1 else values, dtype=float)
+    return Port(name, (size,))
 
 
 def _variables(owner: str, design: Any) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from the start. A step of the march is
     rates, accelerations, drives and joint forces there; if the loops are closed, on the same branch, it counts
     the next position, predicted by rates and accelerations
 
-A linkage is first put together at the start, from several guesses; Assur groups that are closed stay so. Where a position is not reached, the crank takes
-shorter steps, down to `SHORTEST` of the grid's; where these fail too, the branch has ended at a dead point. Then the
-crank goes from the start backwards, to the other end of its range. So a full turn takes as many steps as it has
-positions, and a rocker not more.
+A linkage is first put together at the start, from several guesses; Assur groups that are closed stay so. Where a
+position is not reached, the crank takes shorter steps, down to `SHORTEST` of the grid's; where these fail too, the
+branch has ended at a dead point. Then, if the positions are those of a whole turn, the crank goes from the start
+backwards, to the other end of its range. So a full turn takes as many steps as it has positions, and a rocker not more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix
-from cardan.analysis.sweep.coupler_curve import Curve
+from cardan.analysis.sweep.coupler_curve import NORMAL, SLOPE, Curve
 from cardan.formulation.tree import RATES
 from cardan.model.model import Model
 from cardan.program.march import March
@@ -63,7 +63,7 @@ class Layout:
         designs: number of design variables.
         body: body or frame of the point, None without one.
         curve: the given curve, None without one.
-        by: derivatives by the design too.
+        by: derivatives by the design: none, "slope" of the error, or "normal" for what its normal equations need.
         samples: a linkage waits when `until` positions are closed, and its state has all that is known there.
         boxed: designs are given as numbers of points in a box.
 
@@ -74,7 +74,7 @@ class Layout:
     designs: int
     body: str | None
     curve: Curve | None
-    by: bool = False
+    by: str = ""
     samples: bool = False
     boxed: bool = False
 
@@ -86,7 +86,8 @@ class Layout:
         if self.body is not None:
             found |= {"speed": 1}
         if self.curve is not None:
-            found |= {"error": 1, **({"slope": self.designs} if self.by else {})}
+            found |= {"error": 1, **({"slope": self.designs} if self.by == SLOPE else {})}
+            found |= {"sums": sum(self.curve.sums(self.designs, NORMAL).values())} if self.by == NORMAL else {}
         return found
 
     @property
@@ -126,7 +127,7 @@ class Layout:
         nd, n = len(self.mechanism.v_places), self.designs
         design = {"number": 1, "low": n, "high": n, "shift": n} if self.boxed else {"design": n}
         found = design | {"omega": 1, "ratio": nd, "q_guess": self.mechanism.model.nq}
-        found |= {"branch": len(self.blocks[0].blocks), "grid": 3, **({"until": 1} if self.samples else {})}
+        found |= {"branch": len(self.blocks[0].blocks), "grid": 4, **({"until": 1} if self.samples else {})}
         return found | ({"target": self.curve.size} if self.curve is not None else {})
 
 
@@ -189,7 +190,7 @@ def record(layout: Layout, write: Written) -> March:
     v, a = s["omega"] * at.w, s["omega"] ** 2 * at.b
     u, f = mechanism.forces(blocks[0], at, q, v, a, p)
     gap = ca.norm_inf(at.phi)
-    count, h, guesses = s["grid"][0], s["grid"][1], s["grid"][2]
+    count, h, guesses, all_round = (s["grid"][k] for k in range(4))
     phase = s["phase"]
     assembling, backwards = phase == ASSEMBLE, phase == BACKWARDS
     running = ca.logic_and(phase > BEGIN, phase < DONE)
@@ -204,16 +205,19 @@ def record(layout: Layout, write: Written) -> March:
     # what is gathered
 
     after = dict(kept)
-    gathered = lambda name, x: ca.fmax(s[name], _only(sample, x))
-    after["gap"] = gathered("gap", gap)
-    after["drive"] = gathered("drive", ca.fabs(u))
-    after["force"] = gathered("force", ca.sum2(f[:, 3:] ** 2))  # squared until the end
+
+    def largest(name: str, x: Matrix) -> Matrix:
+        return ca.fmax(s[name], _only(sample, x))
+
+    after["gap"] = largest("gap", gap)
+    after["drive"] = largest("drive", ca.fabs(u))
+    after["force"] = largest("force", ca.sum2(f[:, 3:] ** 2))  # squared until the end
     after["closed"] = closed = s["closed"] + sample
     after["forwards"] = s["forwards"] + ca.logic_and(sample, ca.logic_not(backwards))
     z = zdot = None
     if body is not None:
         z, zdot = _moving_point(model, body, q, v, point, p)
-        after["speed"] = gathered("speed", ca.dot(zdot, zdot))
+        after["speed"] = largest("speed", ca.dot(zdot, zdot))
     q_by = z_by = None
     if layout.by:
         q_by, z_by = _by_design(layout, write, at, design, q)
@@ -224,8 +228,10 @@ def record(layout: Layout, write: Written) -> March:
         after |= {name: _only(phase != BEGIN, x) for name, x in sums.items()}  # scratch is not zero at first
         error, slope = curve.error(sums, count, s)
         after["error"] = ca.if_else(whole, error, FAR)
-        if slope is not None:
+        if layout.by == SLOPE and slope is not None:
             after["slope"] = _only(whole, slope)
+        elif layout.by == NORMAL:
+            after["sums"] = _only(whole, ca.vertcat(*sums.values()))
     known = {
         "index": y, "q": q, "v": v, "a": a, "drive": u, "wrenches": ca.vec(f.T), "point": z, "velocity": zdot,
         "q_by": None if q_by is None else ca.vec(q_by.T), "point_by": None if z_by is None else ca.vec(z_by.T),
@@ -242,11 +248,11 @@ def record(layout: Layout, write: Written) -> March:
     cut = ca.logic_and(given_up, ca.logic_not(assembling))
     shorter = s["stride"] / SHORTER
     ended = ca.logic_and(cut, shorter < SHORTEST)
-    turns_back = ca.logic_and(ended, phase == FORWARDS)
+    turns_back = ca.logic_and(ended, ca.logic_and(phase == FORWARDS, all_round))
     begins = phase == BEGIN
     found = ca.logic_and(ok, assembling)
     no_more = ca.logic_and(another, s["guess"] + 1 >= guesses * len(blocks[1].blocks))
-    finished = ca.logic_or(ca.logic_and(ok, closed >= count), ca.logic_and(ended, backwards))
+    finished = ca.logic_or(ca.logic_and(ok, closed >= count), ca.logic_and(ended, ca.logic_not(turns_back)))
     done = ca.logic_or(ca.logic_or(no_more, finished), phase == DONE)
     after["phase"] = ca.if_else(
         done, DONE,
@@ -370,9 +376,7 @@ def _point_of(model: Model, body: str) -> Any:
     return ca.Function("point", [q, c, *p], [T[:3, :3] @ c + T[:3, 3]])
 
 
-def _by_design(
-    layout: Layout, write: Written, at: Position, design: Matrix, q: Matrix
-) -> tuple[Matrix, Matrix | None]:
+def _by_design(layout: Layout, write: Written, at: Position, design: Matrix, q: Matrix) -> tuple[Matrix, Matrix | None]:
     """Derivatives of the configuration (nv, n) along its rates and of the point (3, n) by the design.
 
     The loops stay closed (implicit function theorem): `A q_r' = -(phi' + J_d start')`.

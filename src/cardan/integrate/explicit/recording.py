@@ -3,6 +3,8 @@
 The tape has the steps that were accepted, each with the state where it began and its length, and the arrivals at the
 times asked for. The steps are the same, to the last bit, as those of the run without a tape. Memory is bounded: the
 steps of the oldest legs are dropped and taken again from the state at their beginning when they are needed.
+
+On a card (`threads` is a `Place`) states and steps stay in its memory from one arrival to the next.
 """
 
 from __future__ import annotations
@@ -21,10 +23,19 @@ from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Arrival, Outcome, States, next_stop
 from cardan.lazy import cached_property
+from cardan.machines.cuda import driver
+from cardan.machines.cuda.device_array import to_device
+from cardan.machines.cuda.place import Place
 
 MEMORY = 1 << 29  # bytes of steps on a tape
+SHARE = 0.4  # of a card's free memory for a tape there
 ROOM = 1 << 23  # bytes of memory that are asked for at once
 CONSTANT, FIXED_END = -2, -1  # how the length of a step follows from its start; from 0 on: it ends at that event
+
+
+def tape_memory(threads: Any) -> int:
+    """How many bytes of steps a tape may have, where they are taken."""
+    return int(SHARE * driver.card(threads.card).free_bytes()) if isinstance(threads, Place) else MEMORY
 
 
 @dataclass(frozen=True)
@@ -49,11 +60,11 @@ class Taken:
 class Block:
     """Several steps of all systems: `count` (B,) of them, in the rows of `X` (B, BLOCK * row), see `recorded_march`.
 
-    `arrived` (B,) says for whom the last of them ends at a fixed time.
+    `arrived` (B,) says for whom the last of them ends at a fixed time. `X` may be on a card.
     """
 
     count: np.ndarray
-    X: np.ndarray
+    X: Any
     arrived: np.ndarray
     kernels: StepDerivatives
 
@@ -66,14 +77,15 @@ class Block:
         """The steps one by one, in order."""
         kernels = self.kernels
         sizes = [1, 1, *(kernels.model.nq if name == "q" else kernels.model.nv for name in kernels.moving)]
-        parts = np.split(self.X.reshape(len(self.X), -1, kernels.row), np.cumsum(sizes)[:-1], axis=2)
+        X = on_host(self.X)
+        parts = np.split(X.reshape(len(X), -1, kernels.row), np.cumsum(sizes)[:-1], axis=2)
         found = []
         for j in range(int(self.count.max(initial=0))):
             rows = np.flatnonzero(self.count > j)
             t, h, *rest = (part[rows, j] for part in parts)
             ends = np.where(self.arrived[rows] & (self.count[rows] == j + 1), FIXED_END, CONSTANT)
             x = {"t": t[:, 0], **dict(zip(kernels.moving, rest, strict=True))}
-            found.append(Taken(None if len(rows) == len(self.X) else rows, x, h[:, 0], ends))
+            found.append(Taken(None if len(rows) == len(X) else rows, x, h[:, 0], ends))
         return found
 
 
@@ -117,6 +129,7 @@ class RecordingStepper(ExplicitStepper):
             )
         self.tape: list[Leg | Started] = []
         self.memory = self._kept = 0
+        self.most_memory = tape_memory(self.threads)
         self.count: np.ndarray | None = None
         self._leg: Leg | None = None
         self._steps: list[Any] = []
@@ -153,7 +166,7 @@ class RecordingStepper(ExplicitStepper):
         arrival = self._advance(leg)
         leg.x = {"t": arrival.t, "q": arrival.q, "v": arrival.v}
         self.memory += leg.size
-        while self.memory > MEMORY and self.tape[self._kept] is not leg:
+        while self.memory > self.most_memory and self.tape[self._kept] is not leg:
             old = self.tape[self._kept]
             self._kept += 1
             if isinstance(old, Leg):
@@ -187,13 +200,50 @@ class RecordingStepper(ExplicitStepper):
         super()._restart(at_event)
         self._steps.append(self._started(at_event))
 
-    def _pass(self, s: States, end: np.ndarray, data: Sequence[np.ndarray], limit: np.ndarray) -> States:
-        """At most BLOCK steps."""
-        kernels, B = self.derivatives, len(s["t"])
-        if self._block is None:  # rows without a step count for nothing, but must be states
+    def _run(self, s: States, end: np.ndarray, *data: np.ndarray) -> States:
+        """Call the kernel until every system has arrived, stopped or failed; return the new state."""
+        return self._run_on_card(s, end, data) if isinstance(self.threads, Place) else super()._run(s, end, *data)
+
+    def _run_on_card(self, s: States, end: np.ndarray, data: Sequence[np.ndarray]) -> States:
+        """The same with states that stay on the card; only what tells who has arrived comes back between two calls."""
+        assert isinstance(self.threads, Place)
+        kernels, card, B = self.derivatives, self.threads.card, len(s["t"])
+        self._prepare_block(s)
+        here = {name: to_device(s[name], card) for name in self.names}
+        seen, block = [to_device(x, card) for x in self._seen], to_device(on_host(self._block), card)
+        zero = to_device(np.zeros(B), card)
+        fixed = [to_device(x, card) if np.ndim(x) else x for x in (end, *data)]
+        told = {name: s[name] for name in ("t", "outcome", "steps")}
+        while True:
+            less = self._less_spent(told, end)
+            if less is not told:
+                here["outcome"] = to_device(less["outcome"], card)
+            most = np.asarray(float(BLOCK if self.max_steps is None else min(self._limited(told), BLOCK)))
+            given = (*here.values(), *seen, zero, block, *fixed, most)
+            *out, last, ahead, count, block = kernels.recorded_march(*given)
+            here, seen = dict(zip(self.names, out, strict=True)), [last, ahead]
+            told = {name: here[name].numpy() for name in told}
+            number = count.numpy().astype(int)
+            if number.any():
+                arrived = (told["t"] == end) & (end == self.target)
+                self._steps.append(Block(number, block, arrived, kernels))
+            if not ((told["t"] < end) & (told["outcome"] == 0)).any():
+                break
+        self._block, self._seen = block, (last.numpy(), ahead.numpy())
+        return {**s, **{name: value.numpy() for name, value in here.items()}}
+
+    def _prepare_block(self, s: States) -> None:
+        """Fill the first block with states: rows without a step count for nothing, but must be some."""
+        if self._block is None:
+            kernels, B = self.derivatives, len(s["t"])
             x = np.concatenate([s["t"][:, None], s["h"][:, None], *(s[name] for name in kernels.moving)], axis=1)
             self._block = np.tile(x, BLOCK)
             self._seen = np.zeros(B), np.full(B, np.inf)
+
+    def _pass(self, s: States, end: np.ndarray, data: Sequence[np.ndarray], limit: np.ndarray) -> States:
+        """At most BLOCK steps."""
+        kernels, B = self.derivatives, len(s["t"])
+        self._prepare_block(s)
         given = (*(s[name] for name in self.names), *self._seen, np.zeros(B), self._block, end, *data)
         most = np.minimum(limit, float(BLOCK))
         place = (*(None for _ in self.names), None, None, None, self._room(self._block))
@@ -237,3 +287,8 @@ class RecordingStepper(ExplicitStepper):
             f"derivatives of a run: at t = {t:.6g} s model {self.model.name!r} passes a singular position, where its "
             "constraints lose rank and motions branch; there is no derivative across it; end the run before"
         )
+
+
+def on_host(x: Any) -> np.ndarray:
+    """An array that may be on a card, in the host's memory."""
+    return x if isinstance(x, np.ndarray) else np.asarray(x.numpy())

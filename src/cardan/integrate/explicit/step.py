@@ -172,18 +172,22 @@ NEARLY_DEPENDENT = 1e-2  # a step that is refused where the rows are that near t
 # exponents 1/8 and 1/16 are near the usual 0.7/5 and 0.4/5, and need only square roots)
 SAFETY, SHRINK, GROW = 0.9, 0.2, 5.0
 CORRECTED = 0.4  # after a step whose velocities had to be corrected too much
-LARGEST = 1e300  # a larger state counts as infinite
+LARGEST, LARGEST_SINGLE = 1e300, 1e30  # a larger state counts as infinite; in float32
 
 
 @dataclass
 class Step:
-    """A step in progress: start time and state, length `h`, and the stages so far, `K[i] = (kq, kv, P)`."""
+    """A step in progress: start time and state, length `h`, and the stages so far, `K[i] = (kq, kv, P)`.
+
+    `low` are the low parts of `q` and `v` where these are pairs (`ExplicitState`).
+    """
 
     t: Scalar
     q: Matrix
     v: Matrix
     h: Matrix
     K: list[tuple[Matrix, Matrix, Matrix]]
+    low: tuple[Matrix, Matrix] | None = None
 
 
 def stage_state(tableau: Tableau, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
@@ -237,7 +241,8 @@ def pick(values: np.ndarray, i: int | Scalar) -> Scalar:
 class StepResult:
     """State after a step, and the estimated error of positions and velocities, zero if the method has no estimate.
 
-    `correction` tells how the velocities were brought back onto the constraints, None where they were not.
+    `correction` tells how the velocities were brought back onto the constraints, None where they were not. `low` are
+    the low parts of `q` and `v` where these are pairs.
     """
 
     q: Matrix
@@ -245,6 +250,7 @@ class StepResult:
     eq: Matrix
     ev: Matrix
     correction: VelocityCorrection | None = None
+    low: tuple[Matrix, Matrix] | None = None
 
 
 @dataclass
@@ -280,6 +286,8 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
     """State after the step, projected onto the constraints, and the part of its error along the constraints."""
     import casadi as ca
 
+    if step.low is not None:
+        return _paired_result(graphs, tableau, step, step.low, given)
     q, v = moved(step, list(tableau.b))
     if tableau.semi_implicit:
         q = graphs.plus(step.q, step.h * v, given)
@@ -294,6 +302,39 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
     q, v, removed = projection.moved_at_cost(c, q, v, given.parameters)
     correction = VelocityCorrection(removed, ca.diag(c.M), c.independence())
     return StepResult(*graphs.near(step.t + step.h, q, v, given), eq, ev, correction)
+
+
+def _paired_result(
+    graphs: Graphs, tableau: Tableau, step: Step, low: tuple[Matrix, Matrix], given: Given
+) -> StepResult:
+    """The same of fixed steps whose states are pairs: what rounding takes from a sum is kept for the next one."""
+    import casadi as ca
+
+    dq, dv = moved(Step(step.t, step.q * 0, step.v * 0, step.h, step.K), list(tableau.b))
+    v, v_lo = added(step.v, dv + low[1], step.h)
+    if tableau.semi_implicit:
+        dq = graphs.rates(step.q, step.h * v, given)
+    q, q_lo = added(step.q, dq + low[0], step.h)
+    q = graphs.normalised(q)
+    none = step.q * 0, step.v * 0
+    projection = graphs.projection
+    if not graphs.motion.projects or projection is None or not projection.rows:
+        return StepResult(q, v, *none, low=(q_lo, v_lo))
+    c = projection.at(step.t + step.h, q, given.parameters)
+    change, removed = projection.change(c, v)
+    q, q_lo = added(q, q_lo - graphs.rates(q, change[:, 0], given), step.h)
+    v, v_lo = added(v, v_lo - change[:, 1], step.h)
+    correction = VelocityCorrection(removed, ca.diag(c.M), c.independence())
+    return StepResult(q, v, *none, correction, (q_lo, v_lo))
+
+
+def added(high: Matrix, more: Matrix, h: Matrix) -> tuple[Matrix, Matrix]:
+    """The sum of numbers and smaller ones, rounded, and what rounding took from it; unchanged for `h` of zero.
+
+    CasADi would simplify `(a + b) - a`, but for the condition.
+    """
+    total = where(h == 0, high, high + more)
+    return total, more - (total - high)
 
 
 def measure(step: Step, new: StepResult, rtol: Scalar, atol: Scalar) -> tuple[Matrix, Matrix]:
@@ -312,7 +353,10 @@ class ExplicitState:
     Time, configuration, velocity, acceleration, length of the next step, error of the last step, steps taken, an
     `Outcome`, the index of the event met (-1 for none). For the energy balance: `work` (J) that has entered, the
     `power` (W) that enters now, the largest `v^T v` so far, `speed`, and the largest
-    `correction` of velocities so far, as the kinetic energy (J) that it took, with its time. Last the events' values.
+    `correction` of velocities so far, as the kinetic energy (J) that it took, with its time. Then the events' values.
+
+    Of steps in float32 time, configuration and velocity are pairs: the numbers `t_lo`, `q_lo`, `v_lo`, below their
+    rounding, belong to them. Else these three are empty.
     """
 
     t: Matrix
@@ -330,29 +374,45 @@ class ExplicitState:
     correction: Matrix
     correction_time: Matrix
     g: Matrix
+    t_lo: Matrix
+    q_lo: Matrix
+    v_lo: Matrix
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether time, configuration and velocity are pairs."""
+        return bool(self.t_lo.shape[0])
 
 
+LOW = ("t_lo", "q_lo", "v_lo")
 STATE = tuple(f.name for f in fields(ExplicitState))
 
 
 @dataclass
 class StepControl:
-    """Time to stop at, relative and absolute tolerance, longest step."""
+    """Time to stop at, relative and absolute tolerance, longest step; the low part of the time, if it is a pair."""
 
     end: Scalar
     rtol: Scalar
     atol: Scalar
     max_step: Scalar
+    end_lo: Scalar = 0.0
 
 
-CONTROL = tuple(f.name for f in fields(StepControl))
+CONTROL = ("end", "rtol", "atol", "max_step")
+
+
+def time_left(s: ExplicitState, control: StepControl) -> Matrix:
+    """Time to the end, s."""
+    left = control.end - s.t
+    return left + (control.end_lo - s.t_lo) if s.is_paired else left
 
 
 def step_length(s: ExplicitState, control: StepControl) -> Matrix:
     """Length of the step to take: to the end if that is near; zero for a lane that has stopped."""
     import casadi as ca
 
-    left = control.end - s.t
+    left = time_left(s, control)
     h = ca.fmin(s.h, control.max_step)
     h = where(h * STRETCH >= left, left, h)
     return where(is_running(s, control), h, 0.0)
@@ -362,7 +422,8 @@ def is_running(s: ExplicitState, control: StepControl) -> Matrix:
     """Whether a lane has neither arrived nor stopped."""
     import casadi as ca
 
-    return ca.logic_and(s.t < control.end, s.outcome == Outcome.ARRIVED)
+    goes_on = time_left(s, control) > 0 if s.is_paired else s.t < control.end
+    return ca.logic_and(goes_on, s.outcome == Outcome.ARRIVED)
 
 
 def decide(
@@ -378,7 +439,7 @@ def decide(
     import casadi as ca
 
     running = is_running(s, control)
-    finite = size <= LARGEST  # false for NaN
+    finite = size <= (LARGEST_SINGLE if s.is_paired else LARGEST)  # false for NaN
     if tableau.adaptive:
         e = ca.sqrt(squares / max(count, 1))
         finite = ca.logic_and(finite, e <= LARGEST)
@@ -409,10 +470,12 @@ def decide(
     crossed, which = crossing(s.g, g, directions)
     met = ca.logic_and(good, crossed)
     accept = ca.logic_and(running, ca.logic_and(good, ca.logic_not(crossed)))
-    arrived = h >= control.end - s.t
+    arrived = h >= time_left(s, control)
+    later, later_lo = added(s.t, h + s.t_lo, h) if s.is_paired else (s.t + h, s.t_lo)
     return accept, replace(
         s,
-        t=where(accept, where(arrived, control.end, s.t + h), s.t),
+        t=where(accept, where(arrived, control.end, later), s.t),
+        t_lo=where(accept, where(arrived, control.end_lo, later_lo), s.t_lo) if s.is_paired else s.t_lo,
         # at an event keep the length of the step that crossed it: the event is then located inside it
         h=where(running, where(met, h, h_next), s.h),
         e=where(accept, e, s.e),
@@ -444,6 +507,8 @@ def finish(
         work=where(accept, s.work + work(tableau, step), s.work),
         speed=where(accept, ca.fmax(s.speed, ca.sumsqr(new.v)), s.speed),
     )
+    if new.low is not None:
+        after.q_lo, after.v_lo = where(accept, new.low[0], s.q_lo), where(accept, new.low[1], s.v_lo)
     if c is not None:
         larger = ca.logic_and(accept, c.removed / 2 > s.correction)
         after.correction = where(larger, c.removed / 2, s.correction)

@@ -6,6 +6,7 @@ run for every stage.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,9 +16,18 @@ from cardan.algebra.matrix import where
 from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_trees import large_tree_march
-from cardan.integrate.explicit.step import CONTROL, STATE, ExplicitEquations, ExplicitState, Graphs, Step, StepControl
+from cardan.integrate.explicit.step import (
+    CONTROL,
+    LOW,
+    STATE,
+    ExplicitEquations,
+    ExplicitState,
+    Graphs,
+    Step,
+    StepControl,
+)
 from cardan.integrate.explicit.tableau import Tableau
-from cardan.integrate.integrators import Request
+from cardan.integrate.integrators import SINGLE, Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
 from cardan.integrate.stepper import BatchStepper, Outcome, States
 from cardan.lazy import cached_property
@@ -41,16 +51,18 @@ class ExplicitKernels(IntegratorKernels):
 
     motion: ExplicitEquations
     tableau: Tableau
+    paired: bool = False
+    """Whether time, configuration and velocity are pairs of numbers, for steps in float32."""
 
     @property
     def facts(self) -> tuple[Any, ...]:
         """The equations and the method."""
-        return self.motion.key, self.tableau.key
+        return self.motion.key, self.tableau.key, *(["paired"] if self.paired else [])
 
     @cached_property
     def march(self) -> Kernel:
         """Steps until a time: state and `end, rtol, atol, max_step, tau, p, limit` to state."""
-        state, data = self._ports(*self.names), self._data_ports(*CONTROL)
+        state, data = self._ports(*self.names), self._data_ports(*self.control)
         inputs = (*state, *data, Port("limit", ()))
         return self._kernel("march", inputs, state, lambda: self._record(self._controlled_step), MANY_STEPS)
 
@@ -110,19 +122,26 @@ class ExplicitKernels(IntegratorKernels):
         """Parts of the state that follow from time, position and velocity."""
         return self._present("a", "power", "g")
 
+    @property
+    def control(self) -> tuple[str, ...]:
+        """Names of what controls the steps."""
+        return (*CONTROL, "end_lo") if self.paired else CONTROL
+
     def _present(self, *names: str) -> tuple[str, ...]:
         absent = set() if self.events else {"g"}
         if not self.motion.carries_power:
             absent |= {"power"}
         if not self.motion.projects:
             absent |= {"correction", "correction_time"}
+        if not self.paired:
+            absent |= {*LOW}
         return tuple(name for name in names if name not in absent)
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         nq, nv = self.model.nq, self.model.nv
         events = len(self.events)
-        sizes = {"q": nq, "v": nv, "a": nv, "g": events, "g_lo": events, "g_hi": events}
+        sizes = {"q": nq, "v": nv, "a": nv, "g": events, "g_lo": events, "g_hi": events, "q_lo": nq, "v_lo": nv}
         return {name: (sizes[name],) if name in sizes else () for name in (*STATE, *BRACKET)}
 
     def _ports(self, *names: str) -> tuple[Port, ...]:
@@ -134,7 +153,10 @@ class ExplicitKernels(IntegratorKernels):
         import casadi as ca
 
         shapes = self._shapes
-        state = ExplicitState(*(ca.SX.sym(name, *(shapes[name] or (1,))) for name in STATE))
+        left_out = () if self.paired else LOW
+        state = ExplicitState(
+            *(ca.SX(0, 1) if name in left_out else ca.SX.sym(name, *(shapes[name] or (1,))) for name in STATE)
+        )
         return self._graphs, state, *self._given()
 
     @cached_property
@@ -152,11 +174,12 @@ class ExplicitKernels(IntegratorKernels):
         if graphs.loop is not None:
             return large_tree_march(graphs, tableau, self.events, controlled=step_of == self._controlled_step)
         state, control, h, finish = step_of(graphs, s, given)
+        low = (s.q_lo, s.v_lo) if self.paired else None
         # the first stage of a method that controls its error is the last one of the step before
         power = s.power if self.motion.carries_power else given.power(s.v)
         known = (graphs.rates(s.q, s.v, given), s.a, power) if first else None
         if graphs.forward.n_instructions() * (tableau.stages - first) <= UNROLLED:
-            step = Step(s.t, s.q, s.v, h, [known] if known else [])
+            step = Step(s.t, s.q, s.v, h, [known] if known else [], low)
             for i in range(first, tableau.stages):
                 step.K.append(text.stage(graphs, tableau, step, i, given))
             after, busy = finish(step)
@@ -165,7 +188,7 @@ class ExplicitKernels(IntegratorKernels):
         stages = [ca.SX.sym(name, n, tableau.stages) for name, n in rows.items()]
         number, size = ca.SX.sym("i"), ca.SX.sym("length")
         each = [[K[:, k] for K in stages] for k in range(tableau.stages)]
-        step = Step(s.t, s.q, s.v, size, [(kq, kv, kw) for kq, kv, kw in each])
+        step = Step(s.t, s.q, s.v, size, [(kq, kv, kw) for kq, kv, kw in each], low)
         inputs = [*state, number, size, *stages, *control, *data]
         # set later stages to zero: their weights are zero, but zero times leftover NaN in memory would be NaN
         column = known or tuple(ca.SX.zeros(n) for n in rows.values())
@@ -185,7 +208,7 @@ class ExplicitKernels(IntegratorKernels):
         """State, controls, length of the step, and a function that finishes it: accept or retry."""
         import casadi as ca
 
-        control = StepControl(*(ca.SX.sym(name) for name in CONTROL))
+        control = StepControl(*(ca.SX.sym(name) for name in self.control))
         directions = np.array([event.direction for event in self.events])
 
         def finish(step: Step) -> tuple[list[Any], Any]:
@@ -194,7 +217,8 @@ class ExplicitKernels(IntegratorKernels):
             after, busy = text.finish(self.tableau, s, control, step, new, g, directions, self.motion.careful)
             return self._columns(after), busy
 
-        return self._columns(s), list(vars(control).values()), text.step_length(s, control), finish
+        symbols = [getattr(control, name) for name in self.control]
+        return self._columns(s), symbols, text.step_length(s, control), finish
 
     def _given_step(self, graphs: Graphs, s: ExplicitState, given: Given) -> Any:
         """The same for a step of given length that is always accepted."""
@@ -236,15 +260,35 @@ class ExplicitKernels(IntegratorKernels):
 _KERNELS: Slot[tuple[str, Any], ExplicitKernels] = Slot("kernels of explicit integrators, by equations and tableau")
 
 
-def explicit_kernels(motion: ExplicitEquations, tableau: Tableau, events: tuple[Event, ...]) -> ExplicitKernels:
+def explicit_kernels(
+    motion: ExplicitEquations, tableau: Tableau, events: tuple[Event, ...], paired: bool = False
+) -> ExplicitKernels:
     """The kernels of an integrator; kept with the model unless there are events, which may differ at every call."""
     model = motion.model.unbound  # parameters are an input of the kernels
     size = model.parameters.size if model.parameters else 0
 
     def make() -> ExplicitKernels:
-        return ExplicitKernels(model, events, size, replace(motion, model=model), tableau)
+        return ExplicitKernels(model, events, size, replace(motion, model=model), tableau, paired)
 
-    return make() if events else _KERNELS.find(model, (motion.key, tableau.key), make)
+    return make() if events else _KERNELS.find(model, (motion.key, (tableau.key, paired)), make)
+
+
+def split(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers as pairs in float32: each rounded, and what rounding took from it."""
+    high = np.asarray(x, np.float32)
+    return high, np.asarray(x - high, np.float32)
+
+
+def split_state(s: States) -> States:
+    """States in float32, with the low parts of those that are pairs."""
+    found = {name: np.asarray(x, np.float32) for name, x in s.items()}
+    return found | {name: split(s[name.removesuffix("_lo")])[1] for name in LOW}
+
+
+def joined_state(s: States) -> States:
+    """States in float64 from those in float32, pairs joined."""
+    found = {name: np.asarray(x, float) for name, x in s.items() if name not in LOW}
+    return found | {high: found[high] + s[low] for low in LOW if (high := low.removesuffix("_lo")) in found}
 
 
 CAREFUL_STEPS = 16  # attempts at careful steps before the usual ones are tried again
@@ -265,6 +309,7 @@ class ExplicitStepper(BatchStepper):
         self.motion, self.tableau = motion, tableau
         self.kernels = explicit_kernels(motion, tableau, request.events)
         self.march, self.names = self.kernels.march, self.kernels.names
+        self.single = explicit_kernels(motion, tableau, request.events, True) if request.precision == SINGLE else None
         self.has_fixed_steps = not tableau.adaptive
         self.place = self.threads if isinstance(self.threads, Place) else None
         self.control = tuple(np.asarray(x, dtype=float) for x in (request.rtol, request.atol, request.max_step))
@@ -336,6 +381,20 @@ class ExplicitStepper(BatchStepper):
         for name in self.names:
             s[name][rows] = after[name]
         return s
+
+    def _pass(self, s: States, end: np.ndarray, data: Sequence[np.ndarray], limit: np.ndarray) -> States:
+        """In float32 time, configuration and velocity are split into pairs before the call, and joined after it."""
+        if self.single is None:
+            return super()._pass(s, end, data, limit)
+        end = np.asarray(end)
+        ends = split(end)
+        *control, tau, limit = (np.asarray(x, np.float32) for x in (*data[:3], data[3], limit))
+        given = [*map(split_state(s).__getitem__, self.single.names), ends[0], *control, ends[1], tau]
+        given += [np.asarray(p, np.float32) for p in data[4:]]
+        out = dict(zip(self.single.names, self.single.march(*given, limit, threads=self.threads), strict=True))
+        after = joined_state(out)
+        there = (out["t"] == ends[0]) & (out["t_lo"] == ends[1])
+        return {**s, **after, "t": np.where(there, end, after["t"])}
 
     def _limited(self, s: States) -> int:
         assert self.max_steps is not None

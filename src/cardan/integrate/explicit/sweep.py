@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from cardan.integrate.explicit.derivative import BLOCK
-from cardan.integrate.explicit.recording import FIXED_END, Block, Leg, RecordingStepper, Started, Taken
+from cardan.integrate.explicit.recording import FIXED_END, Block, Leg, RecordingStepper, Started, Taken, on_host
+from cardan.machines.cuda.device_array import to_device
+from cardan.machines.cuda.place import Place
 
 Moving = dict[str, np.ndarray]
 
@@ -165,16 +167,26 @@ class Sweep:
             if isinstance(step, Block):
                 bar = self._block_back(step, bar)
             else:
+                bar = self._from_card(bar)
                 bar = self._step_back(step, bar) if isinstance(step, Taken) else self._start_back(step, bar)
-        return bar
+        return self._from_card(bar)
 
     def _block_back(self, block: Block, bar: Moving) -> Moving:
         w = [bar[name] for name in self.names]
         zero, count, limit = np.zeros(self.systems), block.count.astype(float), np.asarray(float(BLOCK))
-        found = self.kernels.pulled_block(*w, *self.sums, zero, count, block.X, *self.data, limit, threads=self.threads)
+        given: list[Any] = [*w, *self.sums, zero, count, block.X, *self.data]
+        if isinstance(self.threads, Place):  # where the weights stay until the next sample
+            card = self.threads.card
+            given = [to_device(x, card) if isinstance(x, np.ndarray) else x for x in given]
+        found = self.kernels.pulled_block(*given, limit, threads=self.threads)
         n = len(self.names)
         self.sums = list(found[n:-1])
         return bar | dict(zip(self.names, found[:n], strict=True))
+
+    def _from_card(self, bar: Moving) -> Moving:
+        """The weights and sums, which may be on a card, in the host's memory."""
+        self.sums = [on_host(x) for x in self.sums]
+        return {name: on_host(x) for name, x in bar.items()}
 
     def _start_back(self, item: Started, bar: Moving) -> Moving:
         if "a" not in self.names or not bar["a"].any():

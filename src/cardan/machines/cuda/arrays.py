@@ -149,21 +149,22 @@ class _Torch(Library):
                 f"{owner}: {name} requires a gradient, which this function does not record; use cd.torch_function, or "
                 f"give {name}.detach()"
             )
-        if x.is_neg():  # a sign that is still to be applied
-            x = x.resolve_neg()
         try:
+            if x.is_neg():  # a sign that is still to be applied
+                x = x.resolve_neg()
             size = dtype.itemsize
             strides = tuple([size * step for step in x.stride()])
             return View(x.data_ptr(), tuple(x.shape), strides, dtype, x.get_device(), x)
-        except (RuntimeError, NotImplementedError) as error:
+        except RuntimeError as error:  # sparse tensors, and those of torch.func
             why = str(error).strip().splitlines()[0]
             raise InputError(f"{owner}: {name} is a tensor without memory of its own ({why})") from None
 
     def signature(self, x: Any) -> tuple[Any, ...] | None:
         """Of tensors proper, whose gradient nobody asks for."""
-        if x.requires_grad or x.is_neg():
+        try:
+            return None if x.requires_grad or x.is_neg() else (x.shape, x.stride(), x.dtype, x.get_device())
+        except RuntimeError:  # sparse tensors
             return None
-        return x.shape, x.stride(), x.dtype, x.get_device()
 
     def pointer(self, x: Any) -> int:
         """As the tensor says."""
@@ -268,7 +269,7 @@ class _JAX(Library):
                 "JAX is set to 32 bits and cannot hold a result in float64; call jax.config.update('jax_enable_x64', "
                 "True) first"
             )
-        return jax.dlpack.from_dlpack(array)
+        return jax.dlpack.from_dlpack(array) if array.size else jax.numpy.empty(array.shape, array.dtype)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
         """Our own array in C order, handed to JAX when it is filled."""
@@ -291,11 +292,10 @@ class _Numba(Library):
         return int(getattr(handle, "value", handle) or DEFAULT_STREAM)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
-        """From Numba's memory manager."""
+        """From Numba's memory manager, in C order: others cannot be reshaped."""
         cuda = sys.modules["numba"].cuda
-        columns_first = order_like is not None and order_like.is_columns_first
         with cuda.gpus[device]:
-            return cuda.device_array(shape, dtype, order="F" if columns_first else "C")
+            return cuda.device_array(shape, dtype)
 
     def how_to_move(self, name: str, device: int) -> str:
         """On the current card."""

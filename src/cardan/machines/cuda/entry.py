@@ -24,27 +24,49 @@ if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
 SYMBOL = "rows"
-THREADS = 128  # of a block
+THREADS = 64  # of a block
 BATCH_AXES = 3  # of a launch
-SHARED = 0
+ANY, NARROW, PACKED = "", "narrow", "packed"  # forms of arrays
+_LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
 
 INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
 
 
-def print_entry(recorded: Recorded, program: Program, dtype: str, packed: bool = False) -> str:
+_COPY = """define internal void @{name}(ptr %array, i64 %row, i64 %rows, i64 %columns, i64 %m, i64 %n) {{
+entry:
+  %count = mul i64 %rows, %columns
+  br label %element
+element:
+  %e = phi i64 [0, %entry], [%next, %element]
+  %r = udiv i64 %e, %columns
+  %c = urem i64 %e, %columns
+  %down = mul i64 %r, %m
+  %along = mul i64 %c, %n
+  %begin = add i64 %row, %down
+  %at = add i64 %begin, %along
+  %there = inttoptr i64 %at to ptr addrspace(1)
+{move}
+  %next = add i64 %e, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %element, label %done
+done:
+  ret void
+}}"""
+
+
+def print_entry(recorded: Recorded, program: Program, dtype: str, form: str = ANY) -> str:
     """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float".
 
-    With `packed` it is for one batch axis of fewer than 2^31 rows, less than 2^32 bytes from row to row, and for rows
-    whose elements lie side by side in C order: addresses take fewer instructions.
+    `form` says what `form_of` found of the arrays: addresses take fewer instructions the more is known.
     """
-    module = Module(VectorType(dtype, 1), card=True, shared=SHARED)
-    module.functions[SYMBOL] = _Entry(program, module, packed).print(recorded)
+    module = Module(VectorType(dtype, 1), card=True, share=True)
+    module.functions[SYMBOL] = _Entry(program, module, form).print(recorded)
     return finished_text(module, SYMBOL)
 
 
 def finished_text(module: Module, symbol: str) -> str:
-    """The module's text with what every kernel has: the largest number of threads of a block."""
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
+    """The module's text with the largest number of threads of its kernel."""
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {module.threads}}}\n!1 = !{{}}\n'
     return module.text() + bounds
 
 
@@ -58,13 +80,33 @@ def words_of(
     return words
 
 
+def form_of(
+    program: Program, rows: int, others: Sequence[int], ports: Sequence[tuple[int, Sequence[int], Sequence[int]]],
+    size: int,
+) -> str:  # fmt: skip
+    """What is known of arrays of numbers of `size` bytes, given as for `words_of`.
+
+    "narrow": one batch axis of fewer than 2^32 rows, strides from 0 to 2^32. "packed": the elements of a row lie side
+    by side in C order besides.
+    """
+    strides = [s for _, batch, core in ports for s in (*batch[:1], *core)]
+    if rows >= 2**32 or any(n > 1 for n in others) or not all(0 <= s < 2**32 for s in strides):
+        return ANY
+    for port, (_, _, core) in zip(program.ports, ports, strict=True):
+        n = port.matrix[1]
+        if tuple(core) != {0: (), 1: (size,), 2: (n * size, size)}[len(port.shape)]:
+            return NARROW
+    return PACKED
+
+
 class _Entry(Lines):
     """The kernel under construction."""
 
-    def __init__(self, program: Program, module: Module, packed: bool) -> None:
+    def __init__(self, program: Program, module: Module, form: str) -> None:
         super().__init__(module.type, "e")
-        self.program, self.module, self.packed = program, module, packed
-        self.places: dict[tuple[int, int], str] = {}  # address of the first element of each row of a port
+        self.program, self.module = program, module
+        self.narrow, self.packed = form != ANY, form == PACKED
+        self.known: set[int] = set()  # ports whose row has its address
 
     def print(self, recorded: Recorded) -> str:
         """IR of the kernel."""
@@ -81,34 +123,43 @@ class _Entry(Lines):
         head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
         inside = ["  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
         self.lines += [*head, *inside]
-        for j in range(len(self.program.ports)):
-            self._row(j)
         define = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
         return "\n".join([define, "entry:", *self.lines, *body, "  br label %done", "done:", "  ret void", "}"])
 
-    def _row(self, j: int) -> None:
-        """Lines that set `%rowN` to the address of this thread's row of a port."""
-        at, axes = f"%base{j}", (("%i", f"%x{j}"), ("%y.l", f"%y{j}"), ("%z.l", f"%z{j}"))
-        if self.packed:
-            half = [self.new(f"trunc i64 {word} to i32") for word in axes[0]]
-            axes = ((self.new(f"zext i32 {half[0]} to i64"), self.new(f"zext i32 {half[1]} to i64")),)
-        for index, stride in axes:
-            at = self.new(f"add i64 {at}, {self.new(f'mul i64 {index}, {stride}')}")
-        self.lines.append(f"  %row{j} = inttoptr i64 {at} to ptr addrspace(1)")
+    def _row(self, lines: Lines, j: int) -> str:
+        """Address of this thread's row of a port, found where it is first needed."""
+        if j not in self.known:
+            self.known.add(j)
+            at, axes = f"%base{j}", (("%i", f"%x{j}"), ("%y.l", f"%y{j}"), ("%z.l", f"%z{j}"))
+            for index, stride in axes[: 1 if self.narrow else 3]:
+                product = lines.new(f"mul i64 {self._word(lines, index)}, {self._word(lines, stride)}")
+                at = lines.new(f"add i64 {at}, {product}")
+            lines.lines.append(f"  %row{j} = add i64 {at}, 0")
+            lines.lines.append(f"  %row{j}.at = inttoptr i64 {at} to ptr addrspace(1)")
+        return f"%row{j}"
+
+    def _word(self, lines: Lines, word: str) -> str:
+        """A 64-bit number, of which the upper half is known to be 0 if `narrow`."""
+        if not self.narrow:
+            return word
+        return lines.new(f"zext i32 {lines.new(f'trunc i64 {word} to i32')} to i64")
 
     def _line(self, graph: Graph) -> tuple[list[str], list[str]]:
         """Lines of a graph, whose inputs are loaded where they are used, for the beginning and for the row."""
         inputs, t = len(self.program.inputs), self.t
 
-        def load(port: int, element: int) -> str:
+        def load(port: int, element: int, further: str) -> str:
             at = self._address(line, port, element)
+            if further:
+                step = str(t.align) if self.packed else self._word(line, f"%n{port}")
+                at = line.new(f"getelementptr i8, ptr addrspace(1) {at}, i64 {line.new(f'mul i64 {further}, {step}')}")
             return line.new(f"load {t.scalar}, ptr addrspace(1) {at}, align {t.align}, !invariant.load !1")
 
         def store(port: int, element: int, value: str) -> None:
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 
-        line = ThreadLine(graph, self.module, load, store, early=AHEAD)
+        line = ThreadLine(graph, self.module, load, store, early=AHEAD, looped=True)
         line.run()
         return line.head, line.lines
 
@@ -119,11 +170,15 @@ class _Entry(Lines):
         head, body = [], Lines(t, "c")
         sizes = {f"own{j}": port.size for j, port in enumerate(ports)} | ({"state": state} if state else {})
         for name, size in sizes.items():
-            head += memory(self.module, name, size) if in_memory(recorded) else array(t, name, size)
+            head += memory(self.module, name, size) if in_memory(recorded, t) else array(t, name, size)
         for j, port in enumerate(ports):
             if j == inputs:
                 places = [f"ptr %{name}" for name in sizes]
                 body.lines.append(f"  call void @body({', '.join(places)})")
+            if in_memory(recorded, t) and port.size > _LARGE:
+                self._row(body, j)
+                body.lines.append(self._loop(j, "give" if j >= inputs else "take"))
+                continue
             for e in range(port.size):
                 outside, own = self._address(body, j, e), body.element(f"%own{j}", e)
                 if j < inputs:
@@ -133,15 +188,30 @@ class _Entry(Lines):
                     body.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {outside}, align {t.align}")
         return head, body.lines
 
+    def _loop(self, j: int, name: str) -> str:
+        """A call that copies a large port in a loop: `name` is "take" or "give"."""
+        t, port = self.t, self.program.ports[j]
+        own = f"  %own = getelementptr {t.scalar}, ptr %array, i64 %e\n"
+        there = f"ptr addrspace(1) %there, align {t.align}"
+        self.module.functions[name] = _COPY.format(
+            name=name,
+            move=f"{own}  %x = load {t.scalar}, {there}\n  store {t.scalar} %x, ptr %own, align {t.align}"
+            if name == "take"
+            else f"{own}  %x = load {t.scalar}, ptr %own, align {t.align}\n  store {t.scalar} %x, {there}",
+        )
+        m, n = port.matrix
+        strides = [f"i64 %{stride}{j}" if stride in _core(port) else "i64 0" for stride in ("m", "n")]
+        return f"  call void @{name}(ptr %own{j}, i64 %row{j}, i64 {m}, i64 {n}, {', '.join(strides)})"
+
     def _address(self, lines: Lines, j: int, element: int) -> str:
         """Address of an element of this thread's row of a port."""
+        at = f"{self._row(lines, j)}.at"
         if self.packed:
-            return lines.new(f"getelementptr {self.t.scalar}, ptr addrspace(1) %row{j}, i64 {element}")
+            return lines.new(f"getelementptr {self.t.scalar}, ptr addrspace(1) {at}, i64 {element}")
         r, c = divmod(element, self.program.ports[j].matrix[1])
-        at = f"%row{j}"
         for count, stride in ((r, f"%m{j}"), (c, f"%n{j}")):
             if count:
-                offset = lines.new(f"mul i64 {stride}, {count}")
+                offset = lines.new(f"mul i64 {self._word(lines, stride)}, {count}")
                 at = lines.new(f"getelementptr i8, ptr addrspace(1) {at}, i64 {offset}")
         return at
 

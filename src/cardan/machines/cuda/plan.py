@@ -50,7 +50,10 @@ class Plan:
                     return None
                 pointers.append(copy.pointer)
             else:
-                pointers.append(library.pointer(x))
+                try:
+                    pointers.append(library.pointer(x))
+                except RuntimeError:  # a tensor without memory of its own
+                    return None
         given = (out if isinstance(out, tuple) else (out,)) if out is not None else (None,) * len(self.outputs)
         results = []
         for (shape, has_elements), array in zip(self.outputs, given, strict=True):

@@ -38,8 +38,13 @@ class _Calls(Lines):
                 print_graph(stage.graph, name, self.module, sparse=True)
             self._calls(k, name, (*stage.reads, *stage.writes), stage.count)
         text = ", ".join(f"ptr {p}" for p in [*self.parameters, "%state"])
-        head = f"define internal void @{symbol}({text}) {self.module.attributes}{{"
-        body = [head, "entry:", *self.lines, "  ret void", "}"]
+        body = [
+            f"define internal void @{symbol}({text}) {self.module.attributes}{{",
+            "entry:",
+            *self.lines,
+            "  ret void",
+            "}",
+        ]
         self.module.functions[symbol] = "\n".join(body)
 
     def _calls(self, k: int, name: str, windows: tuple[Window, ...], count: int) -> None:

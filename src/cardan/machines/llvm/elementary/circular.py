@@ -23,7 +23,7 @@ from cardan.machines.llvm.elementary.lanes import (
     polynomial,
     select,
     with_sign,
-)  # fmt: skip
+)
 from cardan.machines.llvm.elementary.large_angle import define_large_angle
 from cardan.machines.llvm.elementary.pairs import (
     exact_product,
@@ -31,7 +31,7 @@ from cardan.machines.llvm.elementary.pairs import (
     ordered_sum,
     quick_quotient,
     select_pair,
-)  # fmt: skip
+)
 from cardan.machines.llvm.module import Module, VectorType
 
 
@@ -92,10 +92,13 @@ def define_sincos(module: Module) -> None:
     _define(module, module.type, "sincos", _reduce, _sincos, 2)
 
 
-def define_sincos_near(module: Module) -> float:
-    """Define `{V, V} @sincos.near(V)`, without a branch, and return the limit of the angles it is right for."""
-    t = module.type
-    define(module, t, "sincos.near", lambda x: _sincos(x, _reduce(x)), 1, 2, attributes="alwaysinline")
+def define_sincos_near(module: Module) -> None:
+    """Define `{V, V} @sincos.near(V)` for angles up to `limit_of_near`."""
+    define(module, module.type, "sincos.near", lambda x: _sincos(x, _reduce(x)), 1, 2, attributes="alwaysinline")
+
+
+def limit_of_near(t: VectorType) -> float:
+    """The largest angle that is reduced without a branch."""
     return _REDUCTIONS[t.scalar].limit
 
 

@@ -19,7 +19,7 @@ from cardan.machines.llvm.elementary.lanes import (
     polynomial,
     select,
     with_sign,
-)  # fmt: skip
+)
 from cardan.machines.llvm.elementary.pairs import Pair, exact_product, exact_sum, ordered_sum, quick_quotient
 
 # adding it rounds to an integer, left in the low bits

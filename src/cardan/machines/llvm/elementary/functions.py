@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cardan.machines.llvm.elementary.circular import define_sincos, define_sincos_near, define_tan
+from cardan.machines.llvm.elementary.circular import define_sincos, define_sincos_near, define_tan, limit_of_near
 from cardan.machines.llvm.elementary.error_function import erf
 from cardan.machines.llvm.elementary.exponential import (
     cosh,
@@ -25,7 +25,17 @@ from cardan.machines.llvm.elementary.exponential import (
 from cardan.machines.llvm.elementary.hypot import hypot, hypot_anywhere
 from cardan.machines.llvm.elementary.inverse_circular import acos, asin, atan, atan2, atan2_anywhere
 from cardan.machines.llvm.elementary.lanes import Number, define
-from cardan.machines.llvm.elementary.logarithm import acosh, asinh, atanh, log, log1p, log1p_anywhere, log_anywhere
+from cardan.machines.llvm.elementary.logarithm import (
+    acosh,
+    acosh_anywhere,
+    asinh,
+    asinh_anywhere,
+    atanh,
+    log,
+    log1p,
+    log1p_anywhere,
+    log_anywhere,
+)
 from cardan.machines.llvm.elementary.power import pow, pow_anywhere
 from cardan.machines.llvm.elementary.remainder import fmod, fmod_anywhere, remainder, remainder_anywhere
 from cardan.machines.llvm.module import Module, VectorType
@@ -58,8 +68,8 @@ FUNCTIONS = {
     "sinh": _of(sinh, 1, sinh_anywhere),
     "cosh": _of(cosh, 1, cosh_anywhere),
     "tanh": _of(tanh),
-    "asinh": _of(asinh),
-    "acosh": _of(acosh),
+    "asinh": _of(asinh, 1, asinh_anywhere),
+    "acosh": _of(acosh, 1, acosh_anywhere),
     "atanh": _of(atanh),
     "exp": _of(exp, 1, exp_anywhere),
     "log": _of(log, 1, log_anywhere),
@@ -97,8 +107,10 @@ def sincos(module: Module) -> str:
 
 
 def sincos_near(module: Module) -> tuple[str, float]:
-    """Define `{V, V} @sincos.near(V)`, the same for angles up to a limit, without a branch; its symbol and the limit."""
-    return "@sincos.near", define_sincos_near(module)
+    """Define sine and cosine of angles up to a limit, without a branch; their symbol and the limit."""
+    if "sincos.near" not in module.functions:
+        define_sincos_near(module)
+    return "@sincos.near", limit_of_near(module.type)
 
 
 def _print_rounded(symbol: str, wide: str, arity: int, t: VectorType) -> str:

@@ -21,7 +21,7 @@ from cardan.machines.llvm.elementary.lanes import (
     select,
     sqrt,
     with_sign,
-)  # fmt: skip
+)
 from cardan.machines.llvm.elementary.pairs import Pair, ordered_sum, quick_quotient
 
 _TAN_PI_8 = 0.4142135623730951

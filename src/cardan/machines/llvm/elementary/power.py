@@ -14,14 +14,14 @@ from cardan.machines.llvm.elementary.lanes import (
     raised_nan,
     select,
     with_sign,
-)  # fmt: skip
-from cardan.machines.llvm.elementary.logarithm import logarithm
+)
+from cardan.machines.llvm.elementary.logarithm import precise_logarithm
 from cardan.machines.llvm.elementary.pairs import Pair, exact_product
 
 
 def pow(x: Number, y: Number) -> Number:
     """`x^y`."""
-    base = logarithm(x)
+    base = precise_logarithm(x)
     product, low = _product(y, base)
     ordinary = (x.bits() > bits_of(2.0**-1022) - 1) & (x.bits() < INFINITY)
     x.code.leave(~ordinary | (product.size() > bits_of(708.0)), x, y)
@@ -34,7 +34,9 @@ def pow_anywhere(x: Number, y: Number) -> Number:
     size, nan = x.size(), x.is_nan() | y.is_nan()
     ordinary, small = (size > 0) & (size < INFINITY), size < bits_of(2.0**-1022)
     a = absolute(x)
-    base = logarithm(select(ordinary, select(small, a * 2.0**54, a), 1.0), powers=select(small, -54.0, 0.0))
+    base = precise_logarithm(
+        select(ordinary, select(small, select(small, a, 2.0) * 2.0**54, a), 1.0), powers=select(small, -54.0, 0.0)
+    )
     # past 2^66 the result of any base but 1 is 0 or infinite; so infinity needs no care
     product, low = _product(select(y.is_nan(), 1.0, clamp(y, 2.0**66)), base)
     low = select(product.size() < bits_of(750.0), low, 0.0)

@@ -10,18 +10,17 @@ from cardan.machines.llvm.elementary.lanes import (
     INFINITY,
     Mask,
     Number,
-    Whole,
     absolute,
     bits_of,
     fma,
     raised_nan,
     select,
     with_sign,
-)  # fmt: skip
+)
 
 _STEP = 2.0**50
 _LARGEST = 2.0**973  # of what may be multiplied by the step
-# adding it rounds to an integer, left in the low bits
+# adding and subtracting it rounds to an integer, the even one of two
 _MAGIC = 2.0**52
 
 
@@ -56,25 +55,22 @@ def _leave_far(x: Number, y: Number) -> None:
     x.code.leave(extreme | (x.size() > size + (50 << 52)), x, y)
 
 
-def _nearest(a: Number, b: Number) -> tuple[Whole, Number]:
-    """The integer n = round(a/b) and a - n b, for a/b < 2^51; n may be off by one where two are about equally near."""
-    shifted = a / b + _MAGIC
-    return shifted.bits(), fma(-(shifted - _MAGIC), b, a)
+def _near_rest(a: Number, b: Number) -> Number:
+    """`a - n b` with n = round(a/b), for a/b < 2^51; n may be off by one, as a/b is rounded first."""
+    return fma(-((a / b + _MAGIC) - _MAGIC), b, a)
 
 
 def _rest(a: Number, b: Number) -> Number:
     """What is left of a >= 0 after whole b > 0."""
-    r = _nearest(a, b)[1]
+    r = _near_rest(a, b)
     return select(r.negative(), r + b, r)
 
 
 def _nearest_rest(a: Number, b: Number) -> Number:
-    """What is left of a >= 0 after the multiple of b > 0 that is nearest, or the even one of two."""
-    n, r = _nearest(a, b)
-    size = absolute(r)
-    other = b - size  # exact where it is near |r|
-    wrong = (size > other) | (size.equals(other) & n.odd())
-    return select(wrong, select(r.negative(), other, -other), r)
+    """What is left of a >= 0 after the multiple of b > 0 that is nearest; in the middle a/b is exact, and n even."""
+    r = _near_rest(a, b)
+    other = b - absolute(r)  # exact where it is near |r|
+    return select(absolute(r) > other, select(r.negative(), other, -other), r)
 
 
 def _reduced(x: Number, y: Number) -> tuple[Number, Number, Mask]:

@@ -1,0 +1,77 @@
+"""Put measurements into docs/gpu.md: `python docs/make_gpu.py [--tests FILE] [--ptx FILE]`.
+
+The files have the output of `make test-gpu` and `make test-ptx`. The tables of benchmarks/RESULTS_gpu.md, if it exists,
+are copied in any case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, RESULTS = ROOT / "docs" / "gpu.md", ROOT / "benchmarks" / "RESULTS_gpu.md"
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """The page with `text` between the marks of a section."""
+    marks = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, found, rest = page.partition(marks[0])
+    _, closed, after = rest.partition(marks[1])
+    if not found or not closed:
+        raise SystemExit(f"docs/gpu.md has no section {name!r}")
+    return before + marks[0] + text.strip() + "\n" + marks[1] + after
+
+
+def tests(output: str) -> str:
+    """What `make test-gpu` says, in short: date, versions, card, and a line for each test."""
+    head = re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d UTC;.*\n(?:gpu:\d+: .*\n?)+", output, re.MULTILINE)
+    total = re.findall(r"^=+ (.*\b(?:passed|failed|skipped).*?) =+$", output, re.MULTILINE)
+    if not head or not total:
+        raise SystemExit("this is not the whole output of a run of `make test-gpu` on a card")
+    counts: dict[str, dict[str, int]] = {}
+    outcomes = re.compile(r"^tests/gpu/(\w+)\.py::\S.*? (PASSED|FAILED|SKIPPED|ERROR)|^tests/gpu/(\w+)\.py ([.FsE]+) ")
+    words = {".": "PASSED", "F": "FAILED", "s": "SKIPPED", "E": "ERROR"}
+    for line in output.splitlines():
+        if found := outcomes.match(line):
+            mine = counts.setdefault(found[1] or found[3], {})
+            for outcome in [found[2]] if found[2] else [words[letter] for letter in found[4]]:
+                mine[outcome] = mine.get(outcome, 0) + 1
+    rows = [
+        f"| `tests/gpu/{file}.py` | {mine.get('PASSED', 0)} | {mine.get('FAILED', 0) + mine.get('ERROR', 0)} "
+        f"| {mine.get('SKIPPED', 0)} |"
+        for file, mine in counts.items()
+    ]
+    skipped = re.findall(r"^SKIPPED \[\d+\] (\S+?):?\d*: (.*)$", output, re.MULTILINE)
+    reasons = [f"Skipped in `{file}`: {reason}." for file, reason in dict.fromkeys(skipped)]
+    table = ["| file | passed | failed | skipped |", "|---|---:|---:|---:|", *rows]
+    return "\n\n".join(
+        ["\n".join(f"    {line}" for line in head[0].splitlines()), "\n".join(table), *reasons, f"{total[-1]}."]
+    )
+
+
+def measured(results: str) -> str:
+    """The tables of the benchmarks, without their title; headings are one level deeper."""
+    body = results.partition("\n")[2] if results.startswith("# ") else results
+    return re.sub(r"^(#+) ", r"#\1 ", body, flags=re.MULTILINE)
+
+
+def main() -> None:
+    """Rewrite the page."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tests", type=Path)
+    parser.add_argument("--ptx", type=Path)
+    given = parser.parse_args()
+    page = PAGE.read_text()
+    if given.tests:
+        page = replaced(page, "test-gpu", tests(given.tests.read_text()))
+    if given.ptx:
+        page = replaced(page, "ptx", given.ptx.read_text())
+    if RESULTS.exists():
+        page = replaced(page, "measured", measured(RESULTS.read_text()))
+    PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""The elementary functions on a card: the very bits of the CPU, for numbers of any bits."""
+
+import itertools
+
+import numpy as np
+import pytest
+from tests.elementary import NAMES, SPECIAL, program_of
+
+from cardan.machines.cuda import driver
+from cardan.machines.cuda.place import Place
+from cardan.machines.ufunc.kernel import Kernel
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_same_bits(card: driver.Card, dtype: type):
+    """Also signed zeros; NaN is NaN on both."""
+    rng = np.random.default_rng(2)
+    integer = np.uint64 if dtype is np.float64 else np.uint32
+    any_bits = rng.integers(0, np.iinfo(integer).max, (2, 200_000), dtype=integer).view(dtype)
+    usual = rng.uniform(-10, 10, (2, 200_000)).astype(dtype)
+    with np.errstate(all="ignore"):
+        special = np.array([*itertools.product(SPECIAL, SPECIAL)]).T.astype(dtype)
+        x, y = np.concatenate([any_bits, usual, special], axis=1)
+        kernel = Kernel(program_of(NAMES))
+        cpu, gpu = (kernel(x, y, threads=threads) for threads in (None, Place(card.index)))
+    differ = (cpu.view(integer) != gpu.view(integer)) & ~(np.isnan(cpu) & np.isnan(gpu))
+    found = {name: (x[k][0], y[k][0], int(k.sum())) for name, k in zip(NAMES, differ.T, strict=True) if k.any()}
+    assert not found, f"first arguments and number of those that differ: {found}"

@@ -1,0 +1,155 @@
+"""`cd.simulate(..., device="gpu")` on a card that is played by the host: the same results as on the CPU, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fake_card import FakeDriver, fake_cards
+
+import cardan as cd
+from cardan import mechanisms
+from cardan.integrate.explicit import card_run
+from cardan.machines.cuda.arrays import to_device
+from cardan.results import simulate as module
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+EVENTS = [
+    cd.Event("level", lambda s: s.q[0] - 0.1, action="record"),
+    cd.Event("fast", lambda s: s.v[1] - 0.5, action="record", direction=1),
+    cd.Event("far", lambda s: s.q[1] - 8.0),
+]
+
+
+@pytest.fixture(scope="module")
+def fake() -> Iterator[FakeDriver]:
+    with fake_cards() as made:
+        yield made
+
+
+def starts(model: cd.Model, systems: int, speed: float) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
+    v = speed * rng.normal(size=(systems, model.nv))
+    q0, v0 = cd.assemble(model, np.tile(model.start(), (systems, 1)), v)
+    return {"q0": q0, "v0": v0, "tau": 0.1 * rng.normal(size=(systems, model.nv))}
+
+
+def both(model: cd.Model, duration: float, **given: Any) -> tuple[cd.Trajectory, cd.Trajectory]:
+    """The runs on the CPU and on the card, after a check that they have the same bits."""
+    cpu, gpu = (cd.simulate(model, duration, failures="keep", device=device, **given) for device in ("cpu", "gpu"))
+    for name in ("time", "q", "v", "outcome"):
+        np.testing.assert_array_equal(getattr(gpu, name), getattr(cpu, name), err_msg=name)
+    assert gpu.statistics == cpu.statistics
+    told = [[(e.name, e.system, e.time, *e.q, *e.v) for e in run.events] for run in (cpu, gpu)]
+    assert told[0] == told[1]
+    return cpu, gpu
+
+
+@pytest.mark.parametrize("at_once", [1, 1000])
+def test_fixed_steps_with_events_and_breaks(fake: FakeDriver, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples lie inside steps; events are recorded or stop systems; few systems are attended to on the CPU."""
+    monkeypatch.setattr(card_run, "MANY", at_once)
+    model = four_bar()
+    given = {**starts(model, 9, 3.0), "method": "rk4", "step": 0.0173, "events": EVENTS, "breaks": [0.31, 1.0]}
+    cpu, _ = both(model, 2.0, samples=23, **given)
+    assert len(cpu.events) > 9 and {*cpu.outcome.tolist()} == {"", "stopped at an event"}
+    both(model, 2.0, samples=[0.31, 0.31 + 1e-9, 0.4, 1.0, 1.5], max_steps=90, **given)
+
+
+def test_chosen_steps_of_systems_with_their_own_parameters(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of few samples and parts of few systems; launches of few steps."""
+    monkeypatch.setattr(card_run, "systems_at_once", lambda *_: 4)
+    monkeypatch.setattr(card_run, "MOST_TIMES", 7)
+    monkeypatch.setattr(card_run, "LONGEST_LAUNCH", 0.0)
+    model = pendulum().free("gravity")
+    model = model.at({"gravity": np.outer(np.linspace(1, 12, 9), (0.1, 0, -1))})
+    before = len(fake.launches)
+    cpu, gpu = both(model, 2.0, **starts(model, 9, 2.0), samples=23, events=EVENTS, breaks=[0.31])
+    assert len(cpu.events) > 9
+    assert len(fake.launches) - before > 100
+    assert gpu.settings["batch"] == cpu.settings["batch"]
+    cpu, _ = both(model, 2.0, **starts(model, 9, 2.0), samples=23, events=EVENTS, max_steps=40)
+    assert (cpu.outcome == "too many steps").any()
+
+
+def test_singular_positions(fake: FakeDriver) -> None:
+    """Careful steps are the stepper's own."""
+    model = four_bar()
+    cpu, _ = both(model, 1.0, **starts(model, 9, 3.0), method="euler", step=0.0173, samples=23)
+    assert (cpu.outcome == "a singular position").any()
+
+
+def test_alpha_has_all_its_steps_on_the_card(fake: FakeDriver) -> None:
+    before = len(fake.launches)
+    both(pendulum(), 0.3, **starts(pendulum(), 3, 2.0), method="alpha", step=0.01, samples=4)
+    assert len(fake.launches) > before
+
+
+def test_states_on_a_card_are_run_there(fake: FakeDriver) -> None:
+    given = starts(pendulum(), 3, 2.0)
+    cpu = cd.simulate(pendulum(), 0.3, **given, samples=4)
+    before = len(fake.launches)
+    gpu = cd.simulate(pendulum(), 0.3, **{name: to_device(x, 1) for name, x in given.items()}, samples=4)
+    np.testing.assert_array_equal(gpu.q, cpu.q)
+    assert len(fake.launches) > before
+    with pytest.raises(cd.InputError, match="different GPUs"):
+        cd.simulate(pendulum(), 0.3, to_device(given["q0"], 1), to_device(given["v0"], 0))
+
+
+@pytest.mark.parametrize("what", ["Ctrl-C", "card"])
+def test_what_was_computed_before_an_interruption_is_kept(
+    fake: FakeDriver, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows that were fetched, and the samples of the present one, are in `error.partial`."""
+    monkeypatch.setattr(card_run, "LONGEST_LAUNCH", 0.0)
+    monkeypatch.setattr(card_run, "MOST_TIMES", 8)
+    given = {**starts(pendulum(), 5, 2.0), "samples": 23}
+    cpu = cd.simulate(pendulum(), 2.0, **given)
+    launch, count = card_run._CardRun._launched, 0
+
+    def interrupted(run: Any) -> bool:
+        nonlocal count
+        count += 1
+        if count == 30:
+            raise KeyboardInterrupt if what == "Ctrl-C" else card_run.driver.DeviceMemoryError("gpu:0: 1 MiB too much")
+        return launch(run)
+
+    monkeypatch.setattr(card_run._CardRun, "_launched", interrupted)
+    kind, said = (cd.InterruptedRunError, "interrupted") if what == "Ctrl-C" else (cd.SimulationError, "1 MiB too much")
+    with pytest.raises(kind, match=said) as caught:
+        cd.simulate(pendulum(), 2.0, **given, device="gpu")
+    partial = caught.value.partial
+    assert 8 < partial.q.shape[1] < 23
+    reached = np.isfinite(partial.q)
+    np.testing.assert_array_equal(partial.q[reached], cpu.q[:, : partial.q.shape[1]][reached])
+    assert (partial.outcome == "interrupted").all()
+
+
+def test_memory_of_the_card_bounds_systems_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More systems than fit are run in parts, and all memory is given back."""
+    monkeypatch.setattr(module, "FEW_SAMPLES", 2)
+    with fake_cards(memory=30_000) as fake:
+        given = starts(pendulum(), 60, 2.0)
+        gpu = cd.simulate(pendulum(), 0.3, **given, samples=40, device="gpu")
+        assert fake.in_use() < 1000
+    np.testing.assert_array_equal(gpu.q, cd.simulate(pendulum(), 0.3, **given, samples=40).q)
+
+
+def test_methods_of_the_cpu_are_refused(fake: FakeDriver) -> None:
+    said = r"simulate: method 'gear' computes on the CPU; leave out device='gpu:0', or take 'dormand_prince', 'rk4'"
+    with pytest.raises(cd.InputError, match=said):
+        cd.simulate(pendulum(), 0.3, method="gear", device="gpu")
+
+
+_MODELS: dict[str, cd.Model] = {}
+
+
+def four_bar() -> cd.Model:
+    return _MODELS.setdefault("four_bar", mechanisms.four_bar().build())
+
+
+def pendulum() -> cd.Model:
+    return _MODELS.setdefault("pendulum", mechanisms.double_pendulum().build())
