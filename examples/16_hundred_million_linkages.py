@@ -114,9 +114,9 @@ for family, lengths, share in families:
     fine = cd.refine_linkages(family, found.designs, bounds=lengths, steps=given.steps, **common)
     total["refined"] += time.perf_counter() - began
     print(f"  {len(fine.error)} refined in {fine.steps} steps: {found.error[0]:.3%} -> {fine.error[0]:.3%} of its size")
-    needs = family.sweep(fine.designs[0], speed=5.0, positions=given.positions)
-    print(f"  the best needs {needs.drive[0]:.3g} N m at 5 rad/s; largest pin force {needs.force.max():.3g} N")
-    assert needs.complete and fine.error[0] < found.error[0] * (1 + 1e-9)
+    drive, force = fine.sweep.drive[0, 0], fine.sweep.force[0].max()
+    print(f"  the best needs {drive:.3g} N m at 5 rad/s; largest pin force {force:.3g} N")
+    assert fine.sweep.complete.all() and fine.error[0] < found.error[0] * (1 + 1e-9)
     if given.pictures:
         fine.plot(path=f"{family.model.name}.png", overwrite=True)
     best.append((family, fine.designs[0], fine.error[0]))

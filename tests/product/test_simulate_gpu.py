@@ -108,16 +108,16 @@ def test_what_was_computed_before_an_interruption_is_kept(
     monkeypatch.setattr(card_run, "MOST_TIMES", 8)
     given = {**starts(pendulum(), 5, 2.0), "samples": 23}
     cpu = cd.simulate(pendulum(), 2.0, **given)
-    launch, count = card_run._CardRun._launched, 0
+    launch, count = card_run._CardRun._launch, 0
 
-    def interrupted(run: Any) -> bool:
+    def interrupted(run: Any) -> None:
         nonlocal count
         count += 1
-        if count == 30:
+        if count == 45:
             raise KeyboardInterrupt if what == "Ctrl-C" else card_run.driver.DeviceMemoryError("gpu:0: 1 MiB too much")
-        return launch(run)
+        launch(run)
 
-    monkeypatch.setattr(card_run._CardRun, "_launched", interrupted)
+    monkeypatch.setattr(card_run._CardRun, "_launch", interrupted)
     kind, said = (cd.InterruptedRunError, "interrupted") if what == "Ctrl-C" else (cd.SimulationError, "1 MiB too much")
     with pytest.raises(kind, match=said) as caught:
         cd.simulate(pendulum(), 2.0, **given, device="gpu")

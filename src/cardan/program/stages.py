@@ -9,7 +9,7 @@ The arguments of the stages are the program's inputs, its outputs, and scratch, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cardan.lazy import cached_property
 from cardan.program.graph import Graph, elements, read, total_operations
@@ -65,3 +65,39 @@ class Stages:
     def operations(self) -> dict[str, int]:
         """How many of each operation one evaluation takes."""
         return total_operations((stage.graph.operations(), stage.count) for stage in self.stages)
+
+
+def unrolled(stages: Stages) -> Graph:
+    """One graph that does what the stages do.
+
+    Its outputs besides the ports' have the port -1: what passes from stage to stage, so that it stays a value of its
+    own, with the same rounding as in memory. Elements of outputs that no stage writes are left out.
+    """
+    n_in, n_out = stages.ports
+    result = Graph()
+    written: dict[tuple[int, int], int] = {}
+
+    def add(op: str, args: tuple[Any, ...]) -> int:
+        result.op.append(op)
+        result.args.append(args)
+        return len(result.op) - 1
+
+    inputs: dict[tuple[int, int], int] = {}
+    for stage in stages.stages:
+        for i in range(stage.count):
+            place = [0] * len(stage.graph.op)
+            for k, (op, args) in enumerate(zip(stage.graph.op, stage.graph.args, strict=True)):
+                if op == "input":
+                    window = stage.reads[args[0]]
+                    where = (window.argument, window.first + i * window.step + args[1])
+                    if where[0] < n_in and where not in inputs:
+                        inputs[where] = add(op, where)
+                    place[k] = inputs[where] if where[0] < n_in else written[where]
+                else:
+                    place[k] = add(op, args if op == "const" else tuple([place[a] for a in args]))
+            for port, element, k in stage.graph.outputs:
+                window = stage.writes[port]
+                written[window.argument, window.first + i * window.step + element] = place[k]
+                result.outputs.append((-1, 0, place[k]))
+    result.outputs += [(a - n_in, e, k) for (a, e), k in written.items() if n_in <= a < n_in + n_out]
+    return result

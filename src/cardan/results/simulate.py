@@ -234,7 +234,7 @@ class Job:
 
     def started(self, q0: Any, v0: Any, tau: Any, assemble: bool) -> tuple[Job, _States]:
         """The run of systems from their start, all of one batch shape, and that start, checked."""
-        systems, states = _states(self.model, q0, v0, tau, float(self.times[0]), assemble)
+        systems, states = _states(self.model, q0, v0, tau, float(self.times[0]), assemble, self.request.threads)
         if not systems:
             return self, states
         rows: dict[str, Any] = {"q0": q0, "v0": v0, "tau": tau}
@@ -311,7 +311,7 @@ class Job:
             _read_only(kept.v[:, :most].reshape(*shape, -1)),
             tau=states.tau.reshape(*batch, -1) if states.tau.any() else None,
             events=self.records(kept, batch),
-            outcome=np.array([Outcome(o).text for o in kept.outcome]).reshape(batch),
+            outcome=_texts(kept.outcome).reshape(batch),
             statistics={"steps": int(kept.steps.sum()), "most_steps": int(kept.steps.max())},
             knots=knots,
             **self.about,
@@ -391,7 +391,7 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
             part = states.part(lo, lo + chunk)
             kept = job.integrate(part, report)
             met = job.records(kept, job.batch, lo)
-            outcome = [Outcome(o).text for o in kept.outcome]
+            outcome = _texts(kept.outcome).tolist()
             time = kept.t if own_times else None
             try:
                 knots = Knots(kept.knots, kept.knot_q, kept.knot_v) if len(kept.knots) else None
@@ -410,6 +410,14 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
         run = out.finish({"steps": steps, "most_steps": most_steps, **balance.statistics})
         run = job.finished(run, states, failures, kept)
     return warn_of_energy(run, balance, job.integrator, job.request)
+
+
+def _texts(outcome: np.ndarray) -> np.ndarray:
+    """What `run.outcome` says of outcomes (B,)."""
+    if not outcome.any():
+        return np.zeros(len(outcome), dtype="<U1")
+    there = set(np.unique(outcome).tolist())
+    return np.array([Outcome(o).text if o in there else "" for o in range(max(Outcome) + 1)])[outcome]
 
 
 def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
@@ -534,7 +542,9 @@ def _events(events: Any) -> tuple[Event, ...]:
     return listed
 
 
-def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool) -> tuple[tuple[int, ...], _States]:
+def _states(
+    model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool, threads: int | Place | None = None
+) -> tuple[tuple[int, ...], _States]:
     """The batch shape, and the checked start of every system."""
     if model.nv == 0:
         raise InputError(f"simulate: model {model.name!r} has no moving joint; there is nothing to simulate")
@@ -559,7 +569,7 @@ def _states(model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bo
         for a in (own, v, arrays.get("tau", np.zeros(model.nv)))
     )
     p = np.broadcast_to(values[0], (*systems, values[0].shape[-1])).reshape(len(q), -1) if values else None
-    require_consistent(model if p is None else with_values(model, p), q, v, start)
+    require_consistent(model if p is None else with_values(model, p), q, v, start, threads)
     return systems, _States(q, v, drives, p)
 
 

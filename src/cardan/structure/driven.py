@@ -26,6 +26,7 @@ from cardan.formulation.dynamics import constraint_residual, constraint_state, p
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import PLUS
+from cardan.lazy import cached_property
 from cardan.model.model import Model
 from cardan.structure.kernels import function_of
 from cardan.structure.rows import kept_rows, row_sizes
@@ -184,13 +185,38 @@ class DrivenMechanism:
         units = np.array([unit.startswith("m") for link in model.tree.links for unit in link.kind.v_units])
         length = float(np.max(row_sizes(model), initial=1e-9)) if len(model.rows) else 1.0
         self.scale = np.where(units, length, 1.0)[self.rest]
-        written = (
-            constraint_state(model), constraint_residual(model), row_accelerations(model), missing_force(model),
-            wrenches_at(model), PLUS,
-        )  # fmt: skip
-        self.state, self.residual, self.gamma, self.missing, self.wrenches, self.plus = (
-            function_of(model, quantity) for quantity in written
-        )
+
+    # graphs, recorded when first used: compiled code from the cache needs few of them
+
+    @cached_property
+    def state(self) -> Any:
+        """`phi`, `J` and `beta` of all rows."""
+        return function_of(self.model, constraint_state(self.model))
+
+    @cached_property
+    def residual(self) -> Any:
+        """`phi` of all rows and its exact derivative."""
+        return function_of(self.model, constraint_residual(self.model))
+
+    @cached_property
+    def gamma(self) -> Any:
+        """`gamma` of all rows."""
+        return function_of(self.model, row_accelerations(self.model))
+
+    @cached_property
+    def missing(self) -> Any:
+        """`f - M a`."""
+        return function_of(self.model, missing_force(self.model))
+
+    @cached_property
+    def wrenches(self) -> Any:
+        """Of all joints."""
+        return function_of(self.model, wrenches_at(self.model))
+
+    @cached_property
+    def plus(self) -> Any:
+        """Configuration after a motion."""
+        return function_of(self.model, PLUS)
 
     def structure(self, p: Sequence[Matrix]) -> tuple[BlockTriangular, BlockTriangular]:
         """Blocks of the rows where they are closed, and of the derivative of the residual anywhere."""

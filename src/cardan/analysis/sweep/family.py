@@ -234,7 +234,7 @@ class LinkageFamily:
             self._blocks = self.mechanism.structure([self._write(self._x)[0]])
         return self._blocks
 
-    def kernel(self, curve: Curve | None, by: str = "", *, samples: bool = False, boxed: bool = False) -> Any:
+    def _kernel(self, curve: Curve | None, by: str = "", *, samples: bool = False, boxed: bool = False) -> Any:
         """The compiled march, and its layout."""
         key = (curve, by, samples, boxed)
         if key not in self._kernels:
@@ -258,7 +258,7 @@ class LinkageFamily:
         p, point, start = self._write(x)
         return [p] if self.model.parameters else [], point, start
 
-    def designs_of(self, numbers: ArrayLike, low: np.ndarray, high: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    def _designs_of(self, numbers: ArrayLike, low: np.ndarray, high: np.ndarray, shift: np.ndarray) -> np.ndarray:
         """Designs (..., variables) of linkages by their numbers (...,) in a box, to the bit as marches make them."""
         if self._designs is None:
             ports = {"number": 1, "low": len(self.variables), "high": len(self.variables), "shift": len(self.variables)}
@@ -303,10 +303,10 @@ class LinkageFamily:
         """
         owner = "sweep"
         x = batch(owner, "designs", designs, len(self.variables))
-        task = self.task(owner, positions, span, speed, curve, fit, q, guesses)
+        task = self._task(owner, positions, span, speed, curve, fit, q, guesses)
         if gradient and task.curve is None:
             raise InputError(f"{owner}: the gradient is that of the error; give a curve")
-        kernel, layout = self.kernel(task.curve, SLOPE if gradient else "")
+        kernel, layout = self._kernel(task.curve, SLOPE if gradient else "")
         place = place_of(owner, device, threads)
         return task.gathered(run_march(kernel, layout, {**task.data, "design": x}, task, place))
 
@@ -318,8 +318,8 @@ class LinkageFamily:
         """Everything at each position of the crank. The arguments are those of `sweep`; `gradient` adds `q_by`."""
         owner = "samples"
         x = batch(owner, "designs", designs, len(self.variables))
-        task = self.task(owner, positions, span, speed, None, FITS[0], q, guesses)
-        kernel, layout = self.kernel(None, SLOPE if gradient else "", samples=True)
+        task = self._task(owner, positions, span, speed, None, FITS[0], q, guesses)
+        kernel, layout = self._kernel(None, SLOPE if gradient else "", samples=True)
         place = place_of(owner, device, threads)
         rows = x.reshape(-1, x.shape[-1])
         state = [np.zeros((len(rows), size)) for size in layout.state.values()]
@@ -354,7 +354,7 @@ class LinkageFamily:
             get("point_by", 3, n) if "point_by" in places else None,
         )  # fmt: skip
 
-    def task(
+    def _task(
         self, owner: str, positions: Any, span: Any, speed: Any, curve: Any, fit: Any, q: Any, guesses: Any
     ) -> Task:
         """Checked arguments of a sweep, as data of its march."""
@@ -382,11 +382,11 @@ class LinkageFamily:
             count, target = harmonics_of(owner, curve)
             if positions <= 2 * count:
                 raise InputError(f"{owner}: {positions} positions are too few for a curve of {count} harmonics")
-            found = Curve(count, fit, self.plane_axes(owner))
+            found = Curve(count, fit, self._plane_axes(owner))
             data |= {"target": target}
         return Task(positions, found, data, STEPS_PER_POSITION * positions + 100 * guesses)
 
-    def plane_axes(self, owner: str) -> tuple[int, int]:
+    def _plane_axes(self, owner: str) -> tuple[int, int]:
         """The two ground axes in which the mechanism moves."""
         from cardan.structure.planarity import find_plane, is_planar
 

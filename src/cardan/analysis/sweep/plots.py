@@ -33,7 +33,7 @@ def plot_linkages(
     with style():
         rows = figure.subplots(2, len(linkages), squeeze=False, height_ratios=(2, 1))
         for k, (family, design, error) in enumerate(linkages):
-            found, axes = family.samples(design, positions=len(w), q=q), family.plane_axes("plot")
+            found, axes = family.samples(design, positions=len(w), q=q), family._plane_axes("plot")
             assert found.point is not None
             z = found.point[:, axes[0]] + 1j * found.point[:, axes[1]]
             _linkage(rows[0, k], family, np.asarray(design), found.q[0], axes)

@@ -116,8 +116,8 @@ def search_linkages(
     count, best, seed = whole(owner, "count", count), whole(owner, "best", best), whole(owner, "seed", seed, least=0)
     if count > EXACT_NUMBERS:
         raise InputError(f"{owner}: count must be {EXACT_NUMBERS:,} or less, got {count:,}")
-    task = family.task(owner, positions, None, speed, curve, fit, q, guesses)
-    kernel, layout = family.kernel(task.curve, SLOPE if gradient else "", boxed=True)
+    task = family._task(owner, positions, None, speed, curve, fit, q, guesses)
+    kernel, layout = family._kernel(task.curve, SLOPE if gradient else "", boxed=True)
     place = place_of(owner, device, threads)
     chunk = CHUNK_ON_CARD if isinstance(place, Place) else CHUNK_ON_CPU
     data = {**task.data, "low": low, "high": high, "shift": np.random.default_rng(seed).random(len(low))}
@@ -146,7 +146,7 @@ def search_linkages(
         if progress is not None:
             progress(int(numbers[-1]) + 1)
     seconds = time.perf_counter() - began
-    designs = family.designs_of(kept, low, high, data["shift"])
+    designs = family._designs_of(kept, low, high, data["shift"])
     return LinkageSearch(
         family, designs, errors, kept.astype(int), count, assembled, complete, accepted, task.positions, seconds
     )  # fmt: skip
@@ -212,6 +212,7 @@ class RefinedLinkages:
         before: the same before refinement.
         converged: which (k,) came to rest.
         steps: how many steps were taken.
+        sweep: what they do over all positions: torque, forces.
         curve: the given curve (positions, 2), m, as far as harmonics of the crank give it.
         fit: how it was compared.
         q: what chose the branch.
@@ -224,6 +225,7 @@ class RefinedLinkages:
     before: np.ndarray
     converged: np.ndarray
     steps: int
+    sweep: KinetostaticSweep
     curve: np.ndarray
     fit: str
     q: ArrayLike | None = None
@@ -272,14 +274,14 @@ def refine_linkages(
     x = np.atleast_2d(batch(owner, "designs", designs, len(family.variables))).copy()
     steps, tolerance = whole(owner, "steps", steps), number(owner, "tolerance", tolerance, least=0.0)
     low, high = _bounds(owner, family, {} if bounds is None else bounds, partly=True)
-    task = family.task(owner, positions, None, speed, curve, fit, q, guesses)
+    task = family._task(owner, positions, None, speed, curve, fit, q, guesses)
     assert task.curve is not None
-    kernel, layout = family.kernel(task.curve, NORMAL)
+    kernel, layout = family._kernel(task.curve, NORMAL)
     place = place_of(owner, device, threads)
     size = float(task.data["target"][2])
 
-    def looked_at(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Errors (k,), inf where a linkage is not accepted, and the normal equations there."""
+    def looked_at(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, KinetostaticSweep]:
+        """Errors (k,), inf where a linkage is not accepted, the normal equations there, and the sweep."""
         assert task.curve is not None
         gathered = run_march(kernel, layout, {**task.data, "design": x}, task, place)
         found = task.gathered(gathered)
@@ -287,9 +289,9 @@ def refine_linkages(
         good = found.complete if accept is None else found.complete & _accepted(owner, accept, found)
         with np.errstate(all="ignore"):
             H, g = normal_equations(task.curve, gathered["sums"], task.positions, size)
-        return np.where(good, found.error, np.inf), H, g
+        return np.where(good, found.error, np.inf), H, g, found
 
-    cost, H, g = looked_at(x)
+    cost, H, g, _ = looked_at(x)
     if not np.isfinite(cost).all():
         bad = int(np.flatnonzero(~np.isfinite(cost))[0])
         what = "does not turn fully" if accept is None else "does not turn fully, or is not accepted"
@@ -299,7 +301,7 @@ def refine_linkages(
     while taken < steps and not rest.all():
         live = np.flatnonzero(~rest)
         trial = np.clip(x[live] + _step(H[live], g[live], damping[live], x[live], low, high), low, high)
-        new, new_H, new_g = looked_at(trial)
+        new, new_H, new_g, _ = looked_at(trial)
         better = new < cost[live]
         small = better & (cost[live] - new <= tolerance * cost[live])
         chosen = live[better]
@@ -309,7 +311,10 @@ def refine_linkages(
         taken += 1
     points = curve_points(task.data["target"], task.curve.count, task.positions)
     order = np.argsort(cost, kind="stable")
-    return RefinedLinkages(family, x[order], cost[order], before[order], rest[order], taken, points, fit, q)
+    found = looked_at(x[order])[3]
+    return RefinedLinkages(
+        family, x[order], cost[order], before[order], rest[order], taken, found, points, fit, q
+    )  # fmt: skip
 
 
 def _step(

@@ -120,6 +120,13 @@ def call(name: str, *arguments: Any) -> None:
         raise _failure(name, status)
 
 
+def address(name: str) -> int:
+    """Where a function of the driver is, for code that calls it without Python."""
+    found = ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
 def _failure(what: str, status: int) -> DeviceError:
     """The error for a status of the driver."""
     name = _name_of(_library(), status)
@@ -353,6 +360,11 @@ class Function:
     def threads(self) -> int:
         """The most threads that a block may have."""
         return self._attribute(_MOST_THREADS)
+
+    @property
+    def handle(self) -> int:
+        """The driver's own name of it."""
+        return int(self._function.value)
 
     @property
     def registers(self) -> int:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
 from cardan.machines.llvm.thread import AHEAD, ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
+from cardan.program.stages import Stages, unrolled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 SYMBOL = "rows"
 THREADS = 64  # of a block
+UNROLLED = 10_000  # operations up to which stages are one line: the cache of instructions has room for 8,000
 BATCH_AXES = 3  # of a launch
 ANY, NARROW, PACKED = "", "narrow", "packed"  # forms of arrays
 _LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
@@ -65,8 +68,13 @@ def print_entry(recorded: Recorded, program: Program, dtype: str, form: str = AN
 
 
 def finished_text(module: Module, symbol: str) -> str:
-    """The module's text with the largest number of threads of its kernel."""
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {module.threads}}}\n!1 = !{{}}\n'
+    """The module's text with the largest number of threads of its kernel.
+
+    One block at a time is enough: without this ptxas leaves long kernels 32 registers. Loops of stages stay loops.
+    """
+    most = module.threads
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {most}, !"minctasm", i32 1}}\n'
+    bounds += '!1 = !{}\n!2 = distinct !{!2, !3}\n!3 = !{!"llvm.loop.unroll.disable"}\n'
     return module.text() + bounds
 
 
@@ -120,9 +128,17 @@ class _Entry(Lines):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
-        head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
+        if isinstance(recorded, Stages) and sum(recorded.operations().values()) < UNROLLED:
+            recorded = unrolled(recorded)
+        if isinstance(recorded, Stages):
+            head, body = stage_lines(recorded, self.program, self.module)
+        else:
+            head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
         inside = ["  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
         self.lines += [*head, *inside]
+        if isinstance(recorded, Stages):
+            for j in range(len(self.program.ports)):
+                self._row(self, j)
         define = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
         return "\n".join([define, "entry:", *self.lines, *body, "  br label %done", "done:", "  ret void", "}"])
 
@@ -148,7 +164,7 @@ class _Entry(Lines):
         """Lines of a graph, whose inputs are loaded where they are used, for the beginning and for the row."""
         inputs, t = len(self.program.inputs), self.t
 
-        def load(port: int, element: int, further: str) -> str:
+        def load(port: int, element: int, further: str = "") -> str:
             at = self._address(line, port, element)
             if further:
                 step = str(t.align) if self.packed else self._word(line, f"%n{port}")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
 _LOGIC = frozenset((*COMPARISONS, "and", "or", "not", "if_else_zero"))
-Load = Callable[[int, int, str], str]  # port, element, and how many elements further, by name, if not ""
+Load = Callable[..., str]  # of port and element; in a loop, besides, the name of how many elements further
 Store = Callable[[int, int, str], None]
 
 # values in registers at a time: of the 255 of 32 bits some are left for addresses, and for the compiler to hide the
@@ -62,7 +62,7 @@ def print_thread_function(
     """
     inputs, outputs = len(graph.input_sizes), len(graph.output_sizes)
 
-    def load(port: int, element: int, further: str) -> str:
+    def load(port: int, element: int) -> str:
         return line.load(line.element(f"%in{port}", element))
 
     def store(port: int, element: int, value: str) -> None:
@@ -184,7 +184,7 @@ class ThreadLine(StraightLine):
         """Outputs (port, element, value) by the value in a register that each is made of; None for inputs, numbers."""
         stores: dict[int | None, list[tuple[int, int, int]]] = {}
         for port, element, k in self.graph.outputs:
-            if self.cleared and self._is_zero(k):
+            if port < 0 or (self.cleared and self._is_zero(k)):
                 continue
             (root,) = self._roots(k)
             stores.setdefault(root if root in reads else None, []).append((port, element, k))
@@ -325,7 +325,7 @@ class ThreadLine(StraightLine):
         """Load an input, or a sine or cosine that was taken in the loop."""
         op, args = self.graph.op[k], self.graph.args[k]
         if op == "input":
-            return self._load(args[0], args[1], "")
+            return self._load(*args)
         at = self.element("%turned", 2 * self.hoisted[args[0]] + ("sin", "cos").index(op))
         # volatile: the compiler would load it once and keep it
         return self.new(f"load volatile {self.t.scalar}, ptr {at}, align {self.t.align}")
