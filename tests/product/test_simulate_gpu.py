@@ -75,6 +75,14 @@ def test_chosen_steps_of_systems_with_their_own_parameters(fake: FakeDriver, mon
     assert (cpu.outcome == "too many steps").any()
 
 
+def test_signs_of_zero_of_systems_stay(fake: FakeDriver) -> None:
+    """Rows that are equal but for the sign of a zero are not one row for all."""
+    zeros = np.array([[0.0, 0.0], [-0.0, 0.0], [0.0, -0.0]])
+    cpu, gpu = both(pendulum(), 0.01, q0=zeros, v0=-zeros, samples=3, method="rk4", step=0.01)
+    for name in ("q", "v"):
+        np.testing.assert_array_equal(np.signbit(getattr(gpu, name)), np.signbit(getattr(cpu, name)))
+
+
 def test_singular_positions(fake: FakeDriver) -> None:
     """Careful steps are the stepper's own."""
     model = four_bar()
