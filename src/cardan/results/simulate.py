@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import FileError, InputError, InterruptedRunError, SimulationError, no_such_argument
+from cardan.errors import DeviceError, FileError, InputError, InterruptedRunError, SimulationError, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, require_functions
@@ -271,12 +271,25 @@ class Job:
 
     def in_parts(self, states: _States, size: int, report: Report) -> RunSamples:
         """Run some systems at a time, one part after the other, until interrupted."""
-        parts = []
+        parts: list[RunSamples] = []
         for lo in range(0, len(states.q), size):
-            parts.append(self.integrate(states.part(lo, lo + size), report))
-            if parts[-1].interrupted:
+            part = self.integrate_next(states.part(lo, lo + size), report, parts[-1] if parts else None)
+            if part is None:
+                break
+            parts.append(part)
+            if part.interrupted:
                 break
         return _joined(parts, len(states.q))
+
+    def integrate_next(self, states: _States, report: Report, before: RunSamples | None) -> RunSamples | None:
+        """Run one chunk after another, `before`; None, and that is marked as interrupted, if a GPU does not take it."""
+        try:
+            return self.integrate(states, report)
+        except DeviceError as error:
+            if before is None:
+                raise
+            before.interrupted, before.message = True, str(error)
+            return None
 
     def integrate(self, states: _States, report: Report) -> RunSamples:
         """Run one chunk; its systems one by one if the integrator takes them so, or their rows change on the way."""
@@ -387,9 +400,13 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
     ) as out:  # fmt: skip
         steps = most_steps = 0
         failures, balance = _Failures(), EnergyBalance()
+        kept: RunSamples | None = None
         for lo in range(0, count, chunk):
             part = states.part(lo, lo + chunk)
-            kept = job.integrate(part, report)
+            found = job.integrate_next(part, report, kept)
+            if found is None:
+                break
+            kept = found
             met = job.records(kept, job.batch, lo)
             outcome = _texts(kept.outcome).tolist()
             time = kept.t if own_times else None
@@ -407,6 +424,7 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
             failures.add(kept, lo)
             if kept.interrupted:
                 break
+        assert kept is not None
         run = out.finish({"steps": steps, "most_steps": most_steps, **balance.statistics})
         run = job.finished(run, states, failures, kept)
     return warn_of_energy(run, balance, job.integrator, job.request)
