@@ -184,7 +184,7 @@ def test_memory_that_ends_in_a_later_part_loses_no_part(
         parts.clear()
         monkeypatch.setattr(fake, "memory", room)
         monkeypatch.setattr(module.Job, "integrate", fail_later)
-        with pytest.raises(cd.SimulationError, match="do not fit in its memory, .* is in error.partial") as caught:
+        with pytest.raises(cd.SimulationError, match=r"do not fit in its memory, .* is in error\.partial") as caught:
             cd.simulate(model, 0.1, q0, samples=3, method=method, step=0.01, device="gpu", store=store)
         monkeypatch.setattr(module.Job, "integrate", integrate)
         found = caught.value.partial if store is None else cd.load_run(store)
@@ -209,7 +209,7 @@ def test_memory_that_ends_on_the_way_leaves_samples_of_implicit_steps(
         return 2 if len(driver.launches) - seen > whole // 2 else start(driver, *arguments)
 
     monkeypatch.setattr(FakeDriver, "cuLaunchKernel", fail_later)
-    with pytest.raises(cd.SimulationError, match="is in error.partial") as caught:
+    with pytest.raises(cd.SimulationError, match=r"is in error\.partial") as caught:
         cd.simulate(model, 0.3, device="gpu", **given)
     n = caught.value.partial.q.shape[1]
     assert 1 < n < 4
