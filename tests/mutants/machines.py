@@ -39,7 +39,7 @@ MUTANTS: list[Mutant] = [
         ("c = self.new(f\"fneg {v} {c}\")", "c = c", "a*b - c becomes a*b + c"),
         ("if self.graph.op[a] in (\"mul\", \"sq\") and self.uses[a] == 1:", "if self.graph.op[a] in (\"mul\", \"sq\"):", "a product with several readers is fused and lost"),
         ("\"lt\": \"olt\", \"le\": \"ole\"", "\"lt\": \"ole\", \"le\": \"ole\"", "less is less or equal"),
-        ("\"fmin\": \"minnum\", \"fmax\": \"maxnum\"", "\"fmin\": \"maxnum\", \"fmax\": \"minnum\"", "the smaller is the larger"),
+        ("\"fmin\": \"olt\", \"fmax\": \"ogt\"", "\"fmin\": \"ogt\", \"fmax\": \"olt\"", "the smaller is the larger"),
         ("\"ne\": \"une\"", "\"ne\": \"one\"", "NaN does not differ from itself"),
         ("return choose(true(x[0]), x[1], zero)", "return choose(true(x[0]), x[1], x[1])", "a choice takes its first value"),
         ("return self.new(f\"fadd nsz {v} {x[0]}, {x[0]}\")", "return self.new(f\"fadd nsz {v} {x[0]}, {t.splat(2.0)}\")", "twice x is x + 2"),

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cardan.integrate.stepper import Arrival, EnergyNotes, Outcome, Stepper
+from cardan.errors import DeviceError
+from cardan.integrate.stepper import Arrival, BatchStepper, EnergyNotes, Outcome, Stepper
 
 
 @dataclass
@@ -148,7 +149,7 @@ def drive(
     At `breaks` the stepper stops and begins again; its request has their `stops_of`. `stops` says for each event
     whether it ends the run of the system that meets it. `report` is called with the time reached, `sampled` with the
     systems that keep a sample. Ctrl-C ends the run and sets `interrupted`, and the outcome of the systems that were
-    still on their way.
+    still on their way; so does a GPU that fails, whose error is the `message`, if there are samples to keep.
     """
     place = getattr(stepper, "place", None)
     if place is not None and sampled is None:  # of an explicit integrator on a GPU
@@ -178,6 +179,11 @@ def drive(
                 report(t)
     except KeyboardInterrupt:
         kept.interrupted = True
+    except DeviceError as error:  # of kernels on a GPU; the CPU projects what there is
+        if kept.count.max() < 2 or not isinstance(stepper, BatchStepper) or sampled is not None:
+            raise
+        kept.interrupted, kept.message, stepper.threads = True, str(error), None
+    if kept.interrupted:
         kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
     kept.project(stepper)
     return kept
