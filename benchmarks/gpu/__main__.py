@@ -132,12 +132,12 @@ class Benchmark:
             rows.append(cells)
         return (
             "## Functions of a state\n\nEvaluations a second. The limit of memory is that of reading the arguments "
-            "and writing the results once. `a call` is the time of the host for one call from Python. Differences are "
-            "relative to the largest entry of their row and array; the error of float32 is that against float64. The "
-            "other programs have the same robots and states and are compared with Cardan's accelerations; where the "
-            "batch is another, theirs is in brackets.\n\n"
-            + table((*rates.HEAD, *programs), rows, text_columns=2)
-            + "\n"
+            "and writing the results once. `of peak`: additions and multiplications of the kernel, without divisions "
+            "and sines, as a share of what multiply-adds reach. `a call` is the time of the host for one call with "
+            "torch's tensors, `bound` that of `cd.compile(...).bind(...)`. Differences are relative to the largest "
+            "entry of their row and array; the error of float32 is that against float64. The other programs have the "
+            "same robots and states and are compared with Cardan's accelerations; where the batch is another, theirs "
+            "is in brackets.\n\n" + table((*rates.HEAD, *programs), rows, text_columns=2) + "\n"
         )
 
     def _runs_text(self) -> str:
@@ -158,8 +158,9 @@ class Benchmark:
             rows.append(cells)
         return (
             '## RK4 steps\n\nSteps a second of `cd.simulate(..., method="rk4", device="gpu")`, loops closed to '
-            "rounding in every step: of the kernels, and of the whole call with NumPy arrays. The other programs hold "
-            "loops by springs and dampers. Where their batch is another, it is in brackets.\n\n"
+            "rounding in every step: of the kernel that steps, and of the whole call with NumPy arrays. Differences "
+            "and the error of float32, against float64, are of coordinates at the end of the runs, rad or m. The other "
+            "programs hold loops by springs and dampers. Where their batch is another, it is in brackets.\n\n"
             + table((*runs.HEAD, *programs), rows, text_columns=2)
             + "\n"
         )
@@ -184,9 +185,8 @@ class Benchmark:
             "## Other programs\n\nEach in a process of its own, one after the other, on arrays on the card. JAX's are "
             "queued calls of one compiled function; `mjx.step` and `mujoco_warp.step` with RK4, contacts and limits "
             "off; MuJoCo Warp's are captured in a CUDA graph. Differences: of accelerations, relative to the largest "
-            "of a state; of runs, of coordinates after 0.1 s, rad or m. Preparing is mostly compiling.\n\n"
-            + table(head, rows, text_columns=3)
-            + "\n"
+            "of a state; of runs, of coordinates after 0.1 s, rad or m. Products of matrices in JAX are in full "
+            "precision. Preparing is mostly compiling.\n\n" + table(head, rows, text_columns=3) + "\n"
             if rows
             else ""
         )

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 import cardan as cd
-from benchmarks.gpu.card import Watch, watching
+from benchmarks.gpu.card import Launch, Watch, watching
 from benchmarks.gpu.rates import Kernel, kernel_facts
 from benchmarks.gpu.work import SMALL, STEP, Robots, Steps
 from benchmarks.report import Run
 from benchmarks.tables import NONE, number, scientific, table
+from cardan.machines.cuda import driver
 
 COMPARED = 256  # systems that the CPU runs too
 LONG = 10.0  # s, of the run after which the gap of a loop is looked at
@@ -22,11 +23,12 @@ GAP = {"float32": 1e-6, "float64": 1e-12}  # m
 
 @dataclass(frozen=True)
 class RunRate:
-    """Steps a second of the kernels and of the whole call with NumPy arrays; the difference from the CPU's run."""
+    """Steps a second of the kernel and of the whole call with NumPy arrays; the difference from the CPU's run."""
 
     kernel: float
     call: float
     difference: float
+    error: float | None
     steps: int
 
 
@@ -40,27 +42,38 @@ def simulate(model: cd.Model, q: np.ndarray, v: np.ndarray, steps: int, precisio
     )  # fmt: skip
 
 
-def _seconds(watch: Watch) -> float:
-    return sum(launch.seconds for launch in watch.launches)
+def _apart(run: cd.Trajectory, other: cd.Trajectory) -> float:
+    """Largest difference of coordinates at the end of two runs, rad or m."""
+    return float(np.abs(np.asarray(run.q)[:, -1] - np.asarray(other.q)[:, -1]).max())
+
+
+def _stepping(watch: Watch) -> tuple[Launch, float]:
+    """A launch of the kernel that took most of the time, which is the one that steps, and the time of all of them."""
+    seconds: dict[driver.Function, float] = {}
+    for launch in watch.launches:
+        seconds[launch.function] = seconds.get(launch.function, 0.0) + launch.seconds
+    function = max(seconds, key=lambda each: seconds[each])
+    return next(launch for launch in watch.launches if launch.function is function), seconds[function]
 
 
 def measure(run: Run, robots: Robots, chosen: Steps, precision: str, rows: int) -> tuple[RunRate, Kernel]:
     """Compare some systems with the CPU's run, then time."""
     model, steps = robots.model(chosen.robot), chosen.steps[rows] if not run.quick else 20
     q, v = robots.starts(chosen.robot, rows)
+    few = q[:COMPARED], v[:COMPARED]
     with watching() as first:
-        found = simulate(model, q[:COMPARED], v[:COMPARED], steps, precision, "gpu")
-    wanted = simulate(model, q[:COMPARED], v[:COMPARED], steps, precision, "cpu")
-    difference = float(np.abs(np.asarray(found.q)[:, -1] - np.asarray(wanted.q)[:, -1]).max())
+        found = simulate(model, *few, steps, precision, "gpu")
+    difference = _apart(found, simulate(model, *few, steps, precision, "cpu"))
+    error = None if precision == "float64" else _apart(found, simulate(model, *few, steps, "float64", "cpu"))
     if not difference < 1.0:
         raise RuntimeError(f"the run differs from the CPU's by {difference:.1e}")
-    longest = max(first.launches, key=lambda launch: launch.seconds)
-    facts = kernel_facts(chosen.title, precision, longest, first)
     start = perf_counter()
     with watching() as watch:
         simulate(model, q, v, steps, precision, "gpu")
     taken = perf_counter() - start
-    return RunRate(rows * steps / _seconds(watch), rows * steps / taken, difference, steps), facts
+    launch, seconds = _stepping(watch)
+    facts = kernel_facts(chosen.title, precision, launch, first)
+    return RunRate(rows * steps / seconds, rows * steps / taken, difference, error, steps), facts
 
 
 HEAD = (
@@ -68,9 +81,10 @@ HEAD = (
     "precision",
     "systems",
     "steps",
-    "Cardan, kernels",
+    "Cardan, kernel",
     "Cardan, whole call",
-    "difference from the CPU, rad",
+    "difference from the CPU",
+    "error of float32",
 )
 
 
@@ -81,7 +95,7 @@ def row(run: Run, chosen: Steps, precision: str, rows: int, rate: RunRate) -> li
         run.at_least(f"{chosen.title}, {precision}: a second", goal, rate.kernel, lambda x: f"{x:.3g}")
     return [
         chosen.title, precision, f"{rows:,}", f"{rate.steps:,}", f"{rate.kernel:.3g}", f"{rate.call:.3g}",
-        scientific(rate.difference) if rate.difference else "0, same bits",
+        scientific(rate.difference) if rate.difference else "0, same bits", scientific(rate.error),
     ]  # fmt: skip
 
 

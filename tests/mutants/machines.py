@@ -8,6 +8,7 @@ from tests.mutants.mutant import Equivalent, Mutant, changes
 OPERATIONS = "machines/test_printed_code.py machines/test_operations.py"
 ARRAYS = "machines/test_arrays.py machines/test_printed_code.py"
 KEYS = "machines/test_producer.py machines/test_cache.py"
+ON_CARD = "product/test_device_arrays.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
@@ -106,5 +107,60 @@ MUTANTS: list[Mutant] = [
         ("if not (array.flags.c_contiguous and array.flags.aligned):", "if False:", "arrays with gaps are bound"),
         ("%finite = fcmp oeq {s} %sum, 0.0", "%finite = fcmp ueq {s} %sum, 0.0", "a bound call returns NaN in silence"),
         ("if ahead and batch and ahead != batch:", "if False:", "a bound call reads past the end of a short batch"),
+    ),
+    *changes(
+        "machines/cuda/kernel.py", "machines/test_cuda_cache.py",
+        ("card.capability, driver.driver_version())", "card.capability)", "code of a card is kept for every driver"),
+        ("card.capability, driver.driver_version())", "driver.driver_version())", "code of a card is kept for every card"),
+        ("except driver.CodeRefusedError:", "except driver.DeviceMemoryError:", "stored code that the driver refuses is an error"),
+        ("most = -(-min(most, rows) // 2)", "most = -(-min(most, rows) // 2)\n                low += most", "rows that did not fit are left out"),
+    ),
+    *changes(
+        "machines/cuda/driver.py", "machines/test_driver.py",
+        ("_forked = _forked or library.cache_info().currsize > 0", "_forked = False", "a forked process calls the driver"),
+        ("if status in _DEAD:\n        return", "if False:\n        return", "a kernel that failed is not told from a call that failed"),
+        ("if self.capability < OLDEST:", "if False:", "a card that is too old gets code"),
+        ("return interruptible(lambda: self._compiled(ptx, name))", "return self._compiled(ptx, name)", "Ctrl-C is not heard while the driver compiles"),
+        ("if status == _OUT_OF_MEMORY:\n                raise self._full(f\"{size", "if False:\n                raise self._full(f\"{size", "the numbers of a full card are not told"),
+    ),
+    *changes(
+        "machines/cuda/ptx.py", "machines/test_ptx.py machines/test_cuda_cache.py",
+        ("if known <= capability), default", "if known < capability), default", "a card gets code of the architecture before its own"),
+    ),
+    *changes(
+        "machines/cuda/entry.py", "machines/test_entry.py",
+        ("%along = mul i64 %c, %n", "%along = mul i64 %r, %n", "large ports are read along the wrong axis"),
+    ),
+    *changes(
+        "machines/cuda/geometry.py", ON_CARD,
+        ("outer == n * step for outer", "True for outer", "axes of a batch on a card are joined that do not follow one another"),
+        ("outer == n * step for outer", "outer == step for outer", "rows that follow one another take several axes of a grid"),
+        ("own = [0 if n == 1 else step for", "own = [step for", "an axis of one entry is not broadcast on a card"),
+        ("base[j] + sum(lo * steps[j]", "base[j] + sum(0 * steps[j]", "parts of a long axis all begin at its first row"),
+    ),
+    *changes(
+        "machines/cuda/arrays.py", ON_CARD,
+        ("if any(view.overlaps(other) for other in (*taken.views, *before)):", "if False:", "results on a card are written over arguments"),
+        ("        for other in self.others:\n            streams.let_wait(self.device, other, self.stream)", "        for other in ():\n            pass", "another library may write to an argument while the kernel reads it"),
+        ("    for other in others:\n        streams.let_wait(device, stream, other)", "    for other in ():\n        pass", "a kernel does not wait for another library's work"),
+        ("            found.append(x.hex())", "            found.append(x)", "-0.0 is taken for 0.0 in remembered calls"),
+        ("        if view.dtype != dtype:", "        if False:", "float32 is read as float64 on a card"),
+    ),
+    *changes(
+        "machines/cuda/constants.py", ON_CARD,
+        ("            self._recorded[key] = found", "            pass", "numbers that a CUDA graph reads are released"),
+    ),
+    *changes(
+        "machines/cuda/plan.py", ON_CARD,
+        ("replace(taken.order_like, owner=None)", "taken.order_like", "a remembered call holds the memory of its first arguments"),
+        ("elif is_capturing(self.device, stream):", "elif False:", "numbers of a remembered call are released though a CUDA graph reads them"),
+    ),
+    *changes(
+        "machines/cuda/launch.py", ON_CARD,
+        ("held: Any = (self, buffer)", "held: Any = buffer", "a bound launch reads the size of its arguments from memory that was released"),
+    ),
+    *changes(
+        "machines/cuda/dlpack.py", ON_CARD,
+        ("  br i1 %taken, label %done, label %release", "  br i1 %taken, label %done, label %done", "a DLPack capsule that nobody took never gives its memory back"),
     ),
 ]  # fmt: skip

@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fake_card import fake_cards
 
 import cardan as cd
 from cardan import mechanisms
 from cardan.errors import InputError
 from cardan.machines.cuda import driver
+from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel
+from cardan.results.motion_operation import motion_of
+from cardan.structure.kernels import tree_kernel
 
 STATE = {
     "tree": {
@@ -58,8 +62,9 @@ def test_every_function_that_has_threads_has_a_device() -> None:
             parameters = inspect.signature(function).parameters
             if "threads" in parameters or {"by", "chart", "out"} <= {*parameters} or name in ("jvp", "vjp"):
                 found += 1
-                assert "device" in parameters or name == "simulate", f"{name}: {function.__name__} has no device="
-                assert "gpu" in (function.__doc__ or "") or name == "simulate", f"{name}: device= is not explained"
+                assert "device" in parameters, f"{name}: {function.__name__} has no device="
+                if {"by", "chart", "out"} <= {*parameters}:
+                    assert 'device="gpu"` computes on the GPU' in (function.__doc__ or ""), name
     assert found >= 37
 
 
@@ -102,6 +107,39 @@ def test_a_large_tree_that_is_put_together(asked: list[str]) -> None:
     mine, theirs = (cd.body_twists(model, q, v, by=("q", "v"), device=device) for device in (None, "gpu"))
     assert {*asked} == {"changed_axes", "body_poses", "body_twists"}
     assert all(np.array_equal(x, y) for x, y in zip(mine, theirs, strict=True))
+
+
+def test_derivatives_in_stages_have_the_bits_of_the_cpu_in_any_strides() -> None:
+    model = mechanisms.chain(3).build()
+    given = [*np.random.default_rng(2).normal(size=(3, 5, model.nv))]
+    cpu = cd.forward_dynamics(model, *given, by=("q", "v", "tau"))
+    with fake_cards():
+        rows = cd.forward_dynamics(model, *map(cd.to_device, given), by=("q", "v", "tau"))
+        turned = [cd.to_device(np.ascontiguousarray(x.T)).T for x in given]
+        out = tuple(cd.to_device(np.zeros(x.shape[::-1])).T for x in cpu)
+        tree_kernel(model, "forward_dynamics_derivatives")(*turned, out=out)
+        for x, y, z in zip(cpu, rows, out, strict=True):
+            assert np.array_equal(x, y.numpy())
+            assert np.array_equal(x, z.numpy())
+
+
+def test_a_run_is_followed_back_on_the_card() -> None:
+    model = mechanisms.double_pendulum().build()
+    q, v = np.random.default_rng(4).normal(size=(2, 3, model.nv))
+    w = np.random.default_rng(3).normal(size=(3, 3, model.nv))
+
+    def gradients(**more: Any) -> Any:
+        return cd.simulate(model, 0.25, q, v, method="rk4", step=0.01, samples=3, **more).vjp(w, w)
+
+    cpu = gradients()
+    with fake_cards() as cards:
+        motion = motion_of("run", model, 0.25, {"method": "rk4", "step": 0.01, "samples": 3}).on(Place(1))
+        samples = motion(q, v, np.zeros_like(v))
+        found = gradients(device="gpu:1")
+        assert cards.launches
+    assert np.array_equal(samples[0], cd.simulate(model, 0.25, q, v, method="rk4", step=0.01, samples=3).q)
+    for name, x in cpu.items():
+        assert np.array_equal(x, found[name]), name
 
 
 @pytest.mark.parametrize(

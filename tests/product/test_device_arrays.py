@@ -206,6 +206,14 @@ def test_launches_visit_every_row_of_any_arrays_once(longest: int, monkeypatch: 
         assert [*made.core] == [view.strides[view.ndim - n :] for n, view in zip(cores, views, strict=True)]
 
 
+def test_rows_that_follow_one_another_are_one_axis() -> None:
+    batch = (2, 3, 4, 5, 6)
+    for order in "CF":
+        x = np.empty((*batch, 7), order=order)
+        view = View(64, x.shape, x.strides, x.dtype, 0, x)
+        assert launch_geometry([(1, view), (1, view)], batch).sizes == (720,)
+
+
 def _addresses(array: np.ndarray) -> np.ndarray:
     """The address of every entry."""
     steps = [np.arange(n) * step for n, step in zip(array.shape, array.strides, strict=True)]
@@ -327,6 +335,9 @@ def test_streams_of_different_libraries_wait_for_one_another(chain: Any, card: F
     assert card.waits == []
     chain(q, Foreign(v), tau)
     assert card.waits == [(1, 5), (5, 1)], "before and after"
+    chain(q, v, tau, out=Foreign(DeviceArray.empty((5, 7), float)))
+    assert card.waits[2:] == [(1, 5), (5, 1)], "also for a result"
+    del card.waits[2:]
     chain(Foreign(v, stream=None), q, tau)
     assert card.waits == [(1, 5), (5, 1)]
 
@@ -347,12 +358,20 @@ def test_numbers_are_uploaded_once_and_forgotten_in_time(chain: Any, card: FakeD
     assert len(few) == 1
 
 
+def test_remembered_calls_tell_numbers_apart_to_the_sign_of_zero() -> None:
+    kernel = make_kernel("inverse", {"x": (), "y": ()}, {"z": ()}, lambda x, y: y / x)
+    y = to_device(np.ones(3))
+    for x in (0.0, -0.0, 2.0, 0.0):
+        with np.errstate(divide="ignore"):
+            np.testing.assert_array_equal(kernel(x, y).numpy(), np.ones(3) / x)
+
+
 def test_a_call_in_a_cuda_graph_neither_waits_nor_allocates(chain: Any, card: FakeDriver) -> None:
     """The fake driver refuses both while it records; what the graph reads is not released."""
     arrays.CONSTANTS = Constants(most=1)
     q, v, tau = map(to_device, rows(5))
     out = DeviceArray.empty((5, 7), float)
-    chain(q, v, [1.0] * 7)
+    chain(q, v, np.ones(7), out=out)
     card.capturing.add(1)
     try:
         chain(q, v, tau, out=out)
@@ -363,6 +382,7 @@ def test_a_call_in_a_cuda_graph_neither_waits_nor_allocates(chain: Any, card: Fa
         card.capturing.clear()
     used = card.in_use()
     chain(q, v, [3.0] * 7, out=out)
+    chain.on_card._plans.clear()  # remembered calls hold their numbers, too, as long as there are few of them
     assert card.in_use() == used + 7 * 8
 
 
@@ -383,6 +403,7 @@ def test_what_cannot_be_is_one_sentence(chain: Any) -> None:
         ((q, Foreign(v, typestr=">f8"), tau), None, "v has dtype float64 with swapped bytes"),
         ((q, Foreign(v, typestr="<i8"), tau), None, "v has dtype int64"),
         ((q, Foreign(v, mask=v), tau), None, "v has a mask"),
+        ((q, Foreign(v[:, 1:], data=(v.pointer + 4, False)), tau), None, "v is not aligned to its 8 bytes in memory"),
         ((q, Foreign(v, shape=None), tau), None, "v, a tests.Foreign, has no readable __cuda_array_interface__"),
         ((q, v), None, r"takes 3 arrays \(q, v, tau\), got 2"),
         ((q, v, tau[:, :6]), None, "tau has 6 entries along its last axis, the model needs 7"),

@@ -127,8 +127,8 @@ class Equations:
 
     def project(self, poses: ArrayLike, twists: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """The other way: `q` (..., nq) and `v` (..., nv) from poses (..., nb, 4, 4) and twists (..., nb, 6)."""
-        poses = as_array(poses)
-        q, v = self._kernel("project")(poses.reshape((*poses.shape[:-2], 16)), twists)
+        given: Any = as_array(poses)
+        q, v = self._kernel("project")(given.reshape((*given.shape[:-2], 16)), twists)
         return q, v
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,10 @@ from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Shape
 from cardan.functions.differentiable import InSteps, Operation, arguments_of, rule_of
+from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.xla import call_address, handler
 from cardan.model.model import Model
+from cardan.on_card import is_device_array
 
 if TYPE_CHECKING:
     import jax
@@ -37,8 +39,9 @@ def jax_function(
         jax.grad(lambda q: f(q, v, tau).sum())(q)   # (nq,), by the numbers in q
 
     Free parameters are a last argument `p`, in the order of `model.parameters`; left out, they have the model's values.
-    With loops the derivatives are those of the equations as they stand. It computes on the CPU: there compiled programs
-    call the kernel without Python, on other devices through a callback. `dtype="float32"` is for JAX without 64 bits.
+    With loops the derivatives are those of the equations as they stand. Compiled programs call the kernel without
+    Python, on the CPU and on NVIDIA GPUs, there on the program's own stream; elsewhere they call back to the CPU.
+    `dtype="float32"` is for JAX without 64 bits.
     """
     owner = f"jax_function {name!r}"
     require_jax(owner, dtype)
@@ -155,7 +158,13 @@ def _primitive() -> Any:
     def evaluate(rule: Operation, *arrays: Any) -> tuple[np.ndarray, ...]:
         return tuple(map(np.asarray, rule(*map(np.asarray, arrays))))
 
-    def at_once(*arrays: Any, rule: Operation) -> list[Any]:
+    @lru_cache(maxsize=256)
+    def compiled(rule: Operation) -> Any:
+        return jax.jit(partial(primitive.bind, rule=rule))
+
+    def at_once(*arrays: Any, rule: Operation) -> Any:
+        if any(map(is_device_array, arrays)):
+            return compiled(rule)(*arrays)
         return [jnp.asarray(x) for x in evaluate(rule, *arrays)]
 
     def abstract(*arrays: Any, rule: Operation) -> list[Any]:
@@ -163,6 +172,9 @@ def _primitive() -> Any:
 
     def by_callback(*arrays: Any, rule: Operation) -> Any:
         return jax.pure_callback(lambda *xs: evaluate(rule, *xs), tuple(shapes(rule, arrays)), *arrays)
+
+    def by_callback_to_card(*arrays: Any, rule: Operation) -> Any:
+        return by_callback(*arrays, rule=rule.on(Place(0)))
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, rule: Operation) -> Any:
         moved = [k for k, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
@@ -198,24 +210,53 @@ def _primitive() -> Any:
     primitive.def_abstract_eval(abstract)
     callback = mlir.lower_fun(by_callback, multiple_results=True)
     mlir.register_lowering(primitive, callback)
-    try:
-        jax.ffi.register_ffi_target("cardan", jax.ffi.pycapsule(ctypes.CFUNCTYPE(None)(handler())), platform="cpu")
-    except Exception:  # of any kind: this XLA does not know that version of the interface
-        pass
-    else:
-        foreign = jax.ffi.ffi_lowering("cardan")
-
-        def directly(context: Any, *arrays: Any, rule: Operation) -> Any:
-            aval = context.avals_in[0]
-            rows = prod(aval.shape[: len(aval.shape) - len(rule.shapes[rule.arguments[0]])])
-            found = None if rule.kernel is None else call_address(rule.kernel, aval.dtype, rows)
-            if found is None:
-                return callback(context, *arrays, rule=rule)
-            context.module_context.add_keepalive(found[1])
-            return foreign(context, *arrays, call=np.int64(found[0]))
-
-        mlir.register_lowering(primitive, directly, platform="cpu")
+    _register("cpu", "cpu", primitive, callback)
+    _register("cuda", "CUDA", primitive, mlir.lower_fun(by_callback_to_card, multiple_results=True))
     ad.primitive_jvps[primitive] = jvp
     ad.primitive_transposes[primitive] = transpose
     batching.primitive_batchers[primitive] = batched
     return primitive
+
+
+def _register(platform: str, target: str, primitive: Any, callback: Any) -> None:
+    """Let programs for a platform, which targets call by another name, call kernels without Python.
+
+    What is not a kernel, or where this XLA does not know the version of the interface, goes through the `callback`.
+    """
+    import jax
+    from jax.interpreters import mlir
+
+    on_card = platform == "cuda"
+
+    def made(kernel: Any, dtype: Any, rows: int) -> Any:
+        if not on_card:
+            return call_address(kernel, dtype, rows)
+        from cardan.machines.cuda.xla import call_address as on_cards
+
+        return on_cards(kernel, dtype, rows)
+
+    def directly(context: Any, *arrays: Any, rule: Operation) -> Any:
+        aval = context.avals_in[0]
+        rows = prod(aval.shape[: len(aval.shape) - len(rule.shapes[rule.arguments[0]])])
+        found = None if rule.kernel is None else made(rule.kernel, aval.dtype, rows)
+        if found is None:
+            return callback(context, *arrays, rule=rule)
+        context.module_context.add_keepalive(found[1])
+        return jax.ffi.ffi_lowering("cardan")(context, *arrays, call=np.int64(found[0]))
+
+    try:
+        if on_card:
+            from cardan.machines.cuda.xla import handler as card_handler  # which programs for the CPU do without
+
+            address = card_handler()
+        else:
+            address = handler()
+        jax.ffi.register_ffi_target("cardan", jax.ffi.pycapsule(ctypes.CFUNCTYPE(None)(address)), platform=target)
+    except Exception:  # of any kind: this XLA does not know that version of the interface, or that platform
+        lowering = callback
+    else:
+        lowering = directly
+    try:
+        mlir.register_lowering(primitive, lowering, platform=platform)
+    except Exception:  # a JAX without that platform
+        return

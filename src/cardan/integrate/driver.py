@@ -51,18 +51,27 @@ class RunSamples:
     message: str = ""
     """Message of an external solver that failed."""
     interrupted: bool = False
+    broken: str = ""
+    """Why a GPU could not go on, if it interrupted the run."""
     sampled: Callable[[np.ndarray], None] | None = None
     """Called with a mask (B,) of the systems whenever a sample is kept."""
 
     @classmethod
-    def empty(cls, systems: int, times: int, nq: int, nv: int, knots: np.ndarray) -> RunSamples:
-        """Allocate arrays for a run with breaks at `knots` (k, 3), filled with NaN."""
-        q, v, knot_q, knot_v = (np.full((systems, k, n), np.nan) for k in (times, len(knots)) for n in (nq, nv))
-        t, none = np.full((systems, times), np.nan), np.zeros(systems, dtype=int)
+    def empty(cls, systems: int, times: int, nq: int, nv: int, knots: np.ndarray, filled: bool = True) -> RunSamples:
+        """Allocate arrays for a run with breaks at `knots` (k, 3), filled with NaN, or later with `fill`."""
+
+        def new(*shape: int) -> np.ndarray:
+            return np.full(shape, np.nan) if filled else np.empty(shape)
+
+        q, v, knot_q, knot_v = (new(systems, k, n) for k in (times, len(knots)) for n in (nq, nv))
+        t, work, none = new(systems, times), new(systems, times), np.zeros(systems, dtype=int)
         notes = EnergyNotes(*(np.zeros(systems) for _ in range(4)))
-        return cls(
-            t, q, v, none.copy(), none.copy(), none.copy(), knots, knot_q, knot_v, np.full_like(t, np.nan), notes
-        )
+        return cls(t, q, v, none.copy(), none.copy(), none.copy(), knots, knot_q, knot_v, work, notes)
+
+    def fill(self, rows: np.ndarray, first: np.ndarray) -> None:
+        """Set the samples of some systems to NaN, from the numbers `first` of each on."""
+        for i, k in zip(rows, first, strict=True):
+            self.t[i, k:], self.q[i, k:], self.v[i, k:], self.work[i, k:] = (np.nan,) * 4
 
     def add(
         self, systems: np.ndarray, t: np.ndarray | float, q: np.ndarray, v: np.ndarray, notes: EnergyNotes | None

@@ -64,10 +64,10 @@ def host() -> Host:
     return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), width)
 
 
-def _import_memory(library: Any) -> None:
-    """Give a library malloc and free; Windows does not search the C runtime for symbols of the process."""
+def _import_runtime(library: Any) -> None:
+    """Give a library malloc, free, and fma for processors without it; Windows does not search the C runtime itself."""
     runtime = ctypes.CDLL("ucrtbase")
-    for name in ("malloc", "free"):
+    for name in ("malloc", "free", "fma", "fmaf"):
         library.import_symbol(name, ctypes.cast(getattr(runtime, name), ctypes.c_void_p).value)
 
 
@@ -164,7 +164,7 @@ def load(code: bytes, *symbols: str) -> tuple[list[int], Any]:
         for symbol in symbols:
             library.export_symbol(symbol)
         if sys.platform == "win32":
-            _import_memory(library)
+            _import_runtime(library)
         number = next(_numbers)
         tracker = library.link(_linker(number // _PER_LINKER), f"kernel{number}")
         return [tracker[symbol] for symbol in symbols], tracker

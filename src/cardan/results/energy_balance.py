@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ UNNOTICED = 1e-3  # of the energy exchanged: less than that does not warn
 # steps, and the energy exchanged; forces also do work along the errors of positions.
 EXPLAINED = 10.0
 ROUNDING = 1e-11  # of the energy itself
+FEW = 64  # samples
 AT_REST = 100  # times atol: smaller speeds are as good as rest
 
 
@@ -156,7 +158,11 @@ def _fastest(kept: RunSamples) -> tuple[np.ndarray, np.ndarray]:
 
 def _largest(values: np.ndarray, axis: int = 1) -> np.ndarray:
     """Largest value along an axis, NaN left out; zero if there is none."""
-    found: np.ndarray = np.fmax.reduce(values, axis=axis)
+    count = values.shape[axis]
+    if 0 < count < min(FEW, len(values)):  # NumPy is slow along short axes
+        found: np.ndarray = reduce(np.fmax, np.moveaxis(values, axis, 0))
+    else:
+        found = np.fmax.reduce(values, axis=axis)
     return np.nan_to_num(found)
 
 

@@ -12,14 +12,17 @@ from cardan.formulation.spatial import SPATIAL
 from cardan.functions.dynamics import forward_dynamics
 from cardan.integrate.integrators import Integrator, Request
 from cardan.integrate.stepper import Outcome
+from cardan.machines.cuda.place import Place
 from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels, flipped
 from cardan.structure.condition import take_as_closed
+from cardan.structure.consistency import measures
 from cardan.structure.kernels import equations_at, time_argument, tree_kernel
 from cardan.structure.rounding import warn_outside
 from cardan.structure.row_sets import is_settled
 from cardan.structure.rows import generic_configurations, kept_rows, row_matrix
 
+MANY = 10_000  # systems whose starts are looked at by a kernel of their own first
 CLOSED = 1e-8  # relative to the mechanism's size: a larger gap is not rounding
 REGULAR = 0.05  # the same ratio where a position is certainly not singular
 SINGULAR = 1e-6  # ratio of smallest to largest singular value of the constraints
@@ -28,7 +31,9 @@ NON_SMOOTH = ("OP_LT", "OP_LE", "OP_EQ", "OP_NE", "OP_NOT", "OP_AND", "OP_OR", "
             "OP_FABS", "OP_FMIN", "OP_FMAX", "OP_FMOD", "OP_REMAINDER", "OP_IF_ELSE_ZERO")  # fmt: skip
 
 
-def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> None:
+def require_consistent(
+    model: Model, q: np.ndarray, v: np.ndarray, t: float, threads: int | Place | None = None
+) -> None:
     """Reject a start that leaves loops open or breaks velocity constraints; q (B, nq), v (B, nv)."""
     for at in model.quaternions:
         length = np.linalg.norm(q[:, at], axis=1)
@@ -43,6 +48,8 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
     # the mechanism's size, m: the largest distance of a joint from a body's origin
     reach = [float(np.linalg.norm(at.position)) for joint in model.joints for at in (joint.at, joint.child_at)]
     size = max([1e-3, *reach])
+    if len(q) >= MANY and _is_clearly_consistent(model, q, v, t, size, threads):
+        return
     phi, _ = constraint_kernels(model)[0](q, *time_argument(model, t))
     if not phi.size:  # a loop closed by a free joint
         return
@@ -69,6 +76,23 @@ def require_consistent(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> 
         )
     if is_settled(model):
         _require_a_branch(model, q, v, t)
+
+
+def _is_clearly_consistent(
+    model: Model, q: np.ndarray, v: np.ndarray, t: float, size: float, threads: int | Place | None
+) -> bool:
+    """Whether the starts of many systems are far from all that is rejected, or warned of."""
+    rows = kept_rows(model.unbound, SPATIAL) if is_settled(model) else []
+    usual = np.maximum(_usual_lengths(model, rows), 1e-300) if rows else np.ones(0)
+    with np.errstate(all="ignore"):
+        found = measures(model, q, v, t, rows, usual, threads)
+    limit = CLOSED * size / 2
+    return bool(
+        found["gap"].max() <= limit
+        and found["steep"].max() <= 0
+        and found["missing"].max() <= limit
+        and found["volume"].min() > 2 * CLOSED
+    )
 
 
 def _require_a_branch(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> None:

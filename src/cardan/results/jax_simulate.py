@@ -22,7 +22,7 @@ def jax_simulate(model: Model, duration: float, *, dtype: str = "float64", **opt
         duration: simulated time, s.
         dtype: of the arrays, "float64" or "float32"; the run itself is computed in float64.
         **options: as of `cd.simulate`: `formulation`, `method`, `step`, `rtol`, `atol`, `max_step`, `max_steps`,
-            `samples`, `start`, `breaks`, `events`, `threads`.
+            `samples`, `start`, `breaks`, `events`, `threads`, `device`.
 
     Returns:
         The function `f(q0, v0, tau=None, p=None)` of any batch. With events that stop a run its results are `q, v, t`,

@@ -30,7 +30,7 @@ from cardan.integrate.driver import inner_breaks, sides
 from cardan.integrate.explicit.derivative import StepDerivatives, step_derivatives
 from cardan.integrate.stepper import ON_STEP, STRETCH
 from cardan.lazy import cached_property
-from cardan.machines.cuda.place import Place
+from cardan.machines.cuda.place import Place, place_of
 from cardan.model.model import Model
 from cardan.results.energy_balance import warn_of_energy
 from cardan.results.motion_derivatives import RunDerivatives, replay_of, require_derivatives, require_settled
@@ -290,8 +290,9 @@ class Transposed(Operation):
         return gradients
 
 
-OPTIONS = tuple(
-    name for name in inspect.signature(plan).parameters if name not in ("model", "duration", "keep")
+OPTIONS = (
+    *(name for name in inspect.signature(plan).parameters if name not in ("model", "duration", "keep")),
+    "device",
 )  # of `simulate` that a differentiable run has too
 
 
@@ -300,7 +301,11 @@ def motion_of(owner: str, model: Model, duration: float, options: Mapping[str, A
     unknown = {name: value for name, value in options.items() if name not in OPTIONS}
     if unknown:
         raise no_such_argument(owner, unknown, OPTIONS)
-    job = plan(model, duration, **options)
+    given = dict(options)
+    device = given.pop("device", None)
+    if device is not None:
+        given["threads"] = place_of(owner, device, given.get("threads"))
+    job = plan(model, duration, **given)
     require_derivatives(job.integrator)
     require_settled(model)
     return Motion(owner, job)

@@ -21,13 +21,13 @@ from time import perf_counter
 import numpy as np
 
 from cardan.integrate.driver import MetEvent, RunSamples, inner_breaks, sides
-from cardan.integrate.explicit.stepper import OPEN, ExplicitStepper
+from cardan.integrate.explicit.stepper import OPEN, ExplicitStepper, joined_state, split, split_state
 from cardan.integrate.stepper import ON_STEP, STRETCH, Arrival, EnergyNotes, Outcome, States, next_stop
 from cardan.machines.cuda import driver
 from cardan.machines.cuda.entry import words_of
 from cardan.machines.cuda.kernel import Entry, block_of
 from cardan.machines.cuda.place import Place
-from cardan.machines.cuda.rows import Rows, downloaded, uploaded
+from cardan.machines.cuda.rows import Rows, downloaded, move, uploaded
 from cardan.machines.cuda.samples import SYMBOL, Launch, SamplePorts, Status, data_ports, print_samples
 from cardan.structure.projection import NEWTON_STEPS, projection_kernel
 
@@ -37,6 +37,7 @@ MANY = 1_000  # systems: fewer that need attention are computed on the CPU
 SHARE = 0.5  # of the card's free memory for the samples of a window
 MOST_TIMES = 65_535  # of a window: the grid has no more rows
 
+NOTED = ("steps", "work", "speed", "correction", "correction_time")  # of a system at its end
 FLOAT = np.dtype(np.float64)
 
 
@@ -80,21 +81,22 @@ def drive_on_card(
 ) -> RunSamples:  # fmt: skip
     """Run B systems on a card as `integrate.driver.drive` does on the CPU, with the same results.
 
-    If the card fails on the way, its error is the `message` of the result, which is marked as interrupted.
+    If the card fails on the way, the result is marked as interrupted, and `broken` says why. Too little memory is an
+    error: fewer systems may do.
     """
     start = float(times[0])
     again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
     knots = np.array([(b, *around) for b, (_, *around) in again.items()]).reshape(-1, 3)
-    kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots)
+    kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots, filled=False)
+    kept.knot_q[:], kept.knot_v[:] = np.nan, np.nan
     alive = np.ones(len(q), dtype=bool)
     kept.add(alive, start, q, v, kept.notes)
     numbers = {t: k for k, t in enumerate(times.tolist())}
     run: _CardRun | None = None
-    segment: list[tuple[float, float, int | None]] = []
+    segment: list[tuple[float, float, int | None]] = [(start, start, 0)]
     try:
         stepper.begin(start, q, v)
         run = _CardRun(stepper, place, kept, alive, stops, report)
-        run.project_start(start)
         for t in sorted(set(times[1:].tolist()) | set(again)):
             segment.append((again[t][1] if t in again else t, t, numbers.get(t)))
             if t in again or t == times[-1]:
@@ -107,10 +109,12 @@ def drive_on_card(
                 run.at_break(k, after)
     except KeyboardInterrupt:
         kept.interrupted = True
+    except driver.DeviceMemoryError:
+        raise
     except driver.DeviceError as error:
         if run is None:
             raise
-        kept.interrupted, kept.message = True, str(error)
+        kept.interrupted, kept.broken = True, str(error)
     if run is not None:
         run.finish()
     kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
@@ -126,22 +130,24 @@ class _CardRun:
     ) -> None:  # fmt: skip
         self.stepper, self.place, self.kept, self.alive, self.stops = stepper, place, kept, alive, stops
         self.report, self.card, B = report, driver.card(place.card), len(kept.t)
-        march = stepper.kernels.march.on_card
+        self.single = stepper.single is not None
+        self.kind = np.dtype(np.float32) if self.single else FLOAT  # of the states on the card
+        march = (stepper.single or stepper.kernels).march.on_card
         fixed = (ON_STEP, STRETCH - 1) if stepper.has_fixed_steps else None
         self.ports = ports = SamplePorts(
             "t", "h", "steps", "outcome", "end", "limit", ("q", "v", "work"), int(Outcome.TOO_MANY_STEPS),
-            int(Outcome.SINGULAR), fixed,
+            int(Outcome.SINGULAR), fixed, "_lo" if self.single else "",
         )  # fmt: skip
         entry = Entry(SYMBOL, lambda recorded, program, kind: print_samples(recorded, program, ports, kind), ports.key)
-        self.function = march.function(place.card, FLOAT, entry)
+        self.function = march.function(place.card, self.kind, entry)
         state = march.builder.compiled.outputs
         self.names = tuple(port.name for port in state)
-        self.rows = Rows(self.card, FLOAT, {port.name: port.shape for port in state}, B)
+        self.rows = Rows(self.card, self.kind, {port.name: port.shape for port in state}, B)
         self.data = {p.name: self._constant(p.name) for p in data_ports(march.builder.compiled, ports)}
         self.memory = {name: self.card.allocate(8 * B) for name in ("next", "status", "origin")}
         self.opened = np.zeros(kept.t.shape, dtype=bool)
         self.budget = FIRST_BUDGET
-        self.targets = _Targets([], 1, float(kept.t[0, 0]))
+        self.targets = _Targets([], 0, -np.inf)
         self.next, self.origin = np.zeros(B, dtype=np.int64), np.zeros(B)
         self.window: tuple[int, int] | None = None  # of targets whose samples are on the card
         self.patches: list[_Patch] = []
@@ -153,14 +159,8 @@ class _CardRun:
         control = dict(zip(("rtol", "atol", "max_step"), stepper.control, strict=True))
         values = stepper.parameters[0] if name == "p" else {**control, "tau": stepper.tau}[name]
         each = values.shape[-1] if values.ndim else 1
-        return uploaded(self.card, np.asarray(values, dtype=float)), 8 * each if values.size > each else 0
-
-    def project_start(self, t: float) -> None:
-        """Project the first samples."""
-        kept = self.kept
-        kept.q[:, :1], kept.v[:, :1], self.opened[:, :1] = self.stepper.project(
-            np.full((len(kept.t), 1), t), kept.q[:, :1], kept.v[:, :1]
-        )
+        stride = self.kind.itemsize * each if values.size > each else 0
+        return uploaded(self.card, np.asarray(values, dtype=self.kind)), stride
 
     # from break to break
 
@@ -168,21 +168,53 @@ class _CardRun:
         """Take all systems through the targets before a break or the end, or as far as they get."""
         stepper, card = self.stepper, self.card
         self.targets = targets = _Targets(listed, int(self.targets.count[-1]), float(self.targets.last[-1]))
-        self.next[:] = 0
+        at_start = targets.count[0] == 0
+        self.next[:] = int(at_start)
         self.origin[:] = stepper.origin
-        self.rows.put({name: stepper.s[name] for name in self.names})
+        self._put_states(stepper.s)
         self.gone = True
-        self._put(next=self.next, origin=self.origin)
+        self._put(next=self.next, origin=self._rounded(self.origin))
         stops = np.array([next_stop(stepper.stops, t) for t in targets.time])
-        self.tables = {name: uploaded(card, x) for name, x in (("t", targets.time), ("stop", stops))}
+        self.tables = {name: uploaded(card, self._rounded(x)) for name, x in (("t", targets.time), ("stop", stops))}
         most = self._room(len(listed))
         for low in range(0, len(listed), most):
             self.window = low, min(low + most, len(listed))
-            while self._launched():
-                pass
+            if at_start and not low:
+                self._sample_start()
+            while (self.next[self.alive] < self.window[1]).any():
+                self._launch()
             self._fetch()
             if not self.alive.any():
                 break
+
+    def _sample_start(self) -> None:
+        """Let the states at the start be the first samples."""
+        s = self.stepper.s
+        for name in self.ports.sampled:
+            size = self.rows.sizes[name]
+            given = uploaded(self.card, s[name]) if self.single else None
+            source = (*self.rows.place(name),) if given is None else (given.pointer, 8 * size, 8)
+            x, _, n = self._strides(name)
+            target = (self.samples[name].pointer, 0, x, n)
+            move(self.card, FLOAT, len(self.next), size, (source[0], 0, *source[1:]), target)
+            self.card.synchronize()
+
+    def _put_states(self, states: States, rows: np.ndarray | None = None) -> None:
+        """Bring states of all systems, or some, to the card."""
+        given = split_state(states) if self.single else states
+        self.rows.put({name: given[name] for name in self.names}, rows)
+
+    def _get_states(self, names: tuple[str, ...], rows: np.ndarray | None = None) -> States:
+        """States of all systems, or some, from the card."""
+        found = self.rows.get(names, rows)
+        return joined_state(found) if self.single else found
+
+    def _rounded(self, times: np.ndarray) -> np.ndarray:
+        """Times as the kernel can hold them."""
+        if not self.single:
+            return times
+        high, low = split(times)
+        return np.where(np.isfinite(times), high.astype(float) + low, times)
 
     def _room(self, times: int) -> int:
         """Take memory on the card for the samples of some of the times; how many."""
@@ -211,18 +243,24 @@ class _CardRun:
     def _bring_back(self) -> None:
         """Give the states to the stepper."""
         if self.gone:
-            self.stepper.s |= self.rows.get(self.names)
+            self.stepper.s |= self._get_states(self.names)
             self.gone = False
 
     def finish(self) -> None:
         """Complete the results: counts, steps, notes; what is still on the card is fetched, if that answers."""
         kept, stepper = self.kept, self.stepper
-        with suppress(driver.DeviceError):
-            self._fetch()
-        with suppress(driver.DeviceError):
-            self._bring_back()
-        s = stepper.s
         kept.count = np.where(self.alive, self.targets.count[self.next], kept.count)
+        try:
+            self._fetch()
+        except driver.DeviceError:  # a card that does not answer any more
+            assert self.window is not None
+            kept.count = np.clip(kept.count, 1, max(int(self.targets.count[self.window[0]]), 1))
+        s = stepper.s
+        with suppress(driver.DeviceError):
+            if self.gone:
+                s = s | self._get_states(tuple(name for name in NOTED if name in self.names))
+        short = np.flatnonzero(kept.count < kept.t.shape[1])
+        kept.fill(short, kept.count[short])
         kept.steps = s["steps"].astype(int)
         kept.notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
         kept.end_where_opened(self.opened)
@@ -230,8 +268,8 @@ class _CardRun:
 
     # launches
 
-    def _launched(self) -> bool:
-        """Start the kernel, and attend to the systems that stopped; whether some are still on their way."""
+    def _launch(self) -> None:
+        """Start the kernel, and attend to the systems that stopped."""
         assert self.window is not None
         began = perf_counter()
         stepper, (low, high), B, memory = self.stepper, self.window, len(self.next), self.memory
@@ -239,7 +277,7 @@ class _CardRun:
             B, high, self.budget, NO_LIMIT if stepper.max_steps is None else stepper.max_steps, low,
             self.tables["t"].pointer, self.tables["stop"].pointer, memory["next"].pointer, memory["status"].pointer,
             memory["origin"].pointer, _bits(stepper.step or 0.0), [self.rows.place(name) for name in self.names],
-            [(constant.pointer, stride, 8) for constant, stride in self.data.values()],
+            [(constant.pointer, stride, self.kind.itemsize) for constant, stride in self.data.values()],
             [(self.samples[name].pointer, *self._strides(name)) for name in self.ports.sampled],
         )  # fmt: skip
         block = block_of(B, self.card.multiprocessors)
@@ -257,7 +295,6 @@ class _CardRun:
         reached = int(self.next[self.alive].min(initial=high))
         if self.report is not None and reached:
             self.report(float(self.targets.label[reached - 1]))
-        return reached < high
 
     def _strides(self, name: str) -> tuple[int, int, int]:
         """Strides in bytes of samples on the card by system, time and element; they lie as in `RunSamples`."""
@@ -274,20 +311,22 @@ class _CardRun:
         if projects:
             self._project()
         passed = np.arange(low, high) < self.next[:, None]
-        found = {}
-        for name in (*self.ports.sampled, *(["gap"] if projects else [])):
-            shape = (B, high - low, *(self.rows.shapes[name] if name != "gap" else ()))
-            found[name] = downloaded(self.card, self.samples[name].pointer, np.empty(shape))
-        self.window = None
         slots = np.flatnonzero(targets.sample[low:high] >= 0)
         at = targets.sample[low:high][slots]
-        whole = passed.all() and len(slots) == high - low
-        for name, values in found.items():
-            if name != "gap":
-                _fill(getattr(kept, name), at, values, slots, None if whole else passed)
+        whole = len(slots) == high - low and bool(self.next.min() >= high)
+        for name in self.ports.sampled:
+            samples = getattr(kept, name)
+            if whole and len(at) == samples.shape[1]:
+                downloaded(self.card, self.samples[name].pointer, samples)
+            else:
+                values = np.empty((B, high - low, *samples.shape[2:]))
+                downloaded(self.card, self.samples[name].pointer, values)
+                _fill(samples, at, values, slots, None if whole else passed)
         _fill(kept.t, at, np.broadcast_to(targets.label[low:high], passed.shape), slots, None if whole else passed)
         if projects:
-            self.opened[:, at] = (passed & (found["gap"] >= OPEN))[:, slots]
+            gap = downloaded(self.card, self.samples["gap"].pointer, np.empty((B, high - low)))
+            self.opened[:, at] = (passed & (gap >= OPEN))[:, slots]
+        self.window = None
         for patch in self.patches:
             t, q, v = patch.t[:, None], patch.q[:, None], patch.v[:, None]
             q, v, opened = self._part(patch.rows).project(t, q, v)
@@ -312,8 +351,9 @@ class _CardRun:
             "t": (labels.pointer, (0, 8), ()), "limit": (constants.pointer + 8, (0, 0), ()),
         }  # fmt: skip
         if "p" in self.data:
-            memory, stride = self.data["p"]
-            given["p"] = memory.pointer, (stride, 0), (8,)
+            p = self.stepper.parameters[0]
+            memory = uploaded(card, p) if self.single else self.data["p"][0]
+            given["p"] = memory.pointer, (8 * p.shape[-1] if p.size > p.shape[-1] else 0, 0), (8,)
         program = kernel.builder.compiled
         ports = [given[port.name] for port in program.inputs] + [places[port.name] for port in program.outputs]
         block = block_of(B * (high - low), card.multiprocessors)
@@ -325,7 +365,7 @@ class _CardRun:
 
     def _attend(self, rows: np.ndarray) -> None:
         """Locate the events of some systems, and take careful steps of others; they go on then, or end."""
-        state = self.rows.get(self.names, rows)
+        state = self._get_states(self.names, rows)
         careful = (state["outcome"] == Outcome.ARRIVED) | (state["outcome"] == Outcome.SINGULAR)
         halted, waiting = np.flatnonzero(~careful), np.flatnonzero(careful)
         if len(halted):
@@ -335,7 +375,7 @@ class _CardRun:
             chosen = waiting[self.next[rows[waiting]] == number]
             part = self._part(rows[chosen], state, chosen)
             self._settle(part, rows[chosen], part.resume(float(self.targets.time[number])))
-        self._put(next=self.next, origin=self.origin)
+        self._put(next=self.next, origin=self._rounded(self.origin))
 
     def _part(
         self, rows: np.ndarray, state: States | None = None, chosen: slice | np.ndarray = slice(None)
@@ -353,12 +393,12 @@ class _CardRun:
         """Keep events and samples of some systems, and let those go on that neither ended nor failed."""
         kept, targets, numbers = self.kept, self.targets, self.next[rows]
         ended = arrival.outcome > Outcome.EVENT
-        for i in np.flatnonzero(arrival.outcome == Outcome.EVENT):
-            assert arrival.crossed is not None
-            for k in map(int, np.flatnonzero(arrival.crossed[i])):
-                met = MetEvent(k, int(rows[i]), float(arrival.t[i]), arrival.q[i].copy(), arrival.v[i].copy())
-                kept.met.append(met)
-                ended[i] |= self.stops[k]
+        if arrival.crossed is not None:
+            crossed = arrival.crossed & (arrival.outcome == Outcome.EVENT)[:, None]
+            i, events = np.nonzero(crossed)
+            told = (events.tolist(), rows[i].tolist(), arrival.t[i].tolist(), arrival.q[i], arrival.v[i])
+            kept.met += map(MetEvent, *told)
+            ended |= (crossed & np.array(self.stops)).any(axis=1)
         arrived = arrival.outcome == Outcome.ARRIVED
         at = targets.sample[numbers]
         self._patch(arrived & (at >= 0), rows, at, targets.label[numbers], arrival)
@@ -372,7 +412,7 @@ class _CardRun:
         part.s["outcome"] = np.where(ended, float(Outcome.RESTING), part.s["outcome"])
         part.leave_events()
         self.origin[rows] = part.origin
-        self.rows.put({name: part.s[name] for name in self.names}, rows)
+        self._put_states(part.s, rows)
 
     def _patch(self, mask: np.ndarray, rows: np.ndarray, at: np.ndarray, t: np.ndarray, arrival: Arrival) -> None:
         """Note samples, numbers `at` at times `t`, of some of the systems that arrived somewhere."""

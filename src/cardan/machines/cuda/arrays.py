@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +75,12 @@ class Library:
         """An array of this library without values, with its first axis nearest in memory if `order_like` has it so."""
         columns_first = order_like is not None and order_like.is_columns_first
         return DeviceArray.empty(shape, dtype, device, columns_first=columns_first, stream=self.stream(device))
+
+    def maker(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None
+    ) -> Callable[[], Any]:
+        """A function that makes such empty arrays, again and again."""
+        return partial(self.empty, shape, dtype, device, order_like)
 
     def answer(self, array: Any) -> Any:
         """What the caller gets of an array from `empty`, after the kernel that fills it was launched."""
@@ -178,16 +184,20 @@ class _Torch(Library):
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
         """From torch's allocator, which knows the current stream and CUDA graphs."""
-        torch, place = sys.modules["torch"], self._place(device)
-        kind = torch.float64 if dtype is FLOAT64 or dtype == FLOAT64 else torch.float32
-        if order_like is not None and order_like.is_columns_first:
-            reversed_axes = tuple(range(len(shape) - 1, -1, -1))
-            return torch.empty(shape[::-1], dtype=kind, device=place).permute(reversed_axes)
-        return torch.empty(shape, dtype=kind, device=place)
+        return self.maker(shape, dtype, device, order_like)()
 
-    @staticmethod
-    @lru_cache
-    def _place(device: int) -> Any:
+    def maker(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None
+    ) -> Callable[[], Any]:
+        """Torch's own function, with all that stays."""
+        torch = sys.modules["torch"]
+        options = {"dtype": torch.float64 if dtype == FLOAT64 else torch.float32, "device": self._place(device)}
+        if order_like is not None and order_like.is_columns_first:
+            strides = contiguous_strides(shape[::-1], 1)[::-1]
+            return partial(torch.empty_strided, shape, strides, **options)
+        return partial(torch.empty, shape, **options)
+
+    def _place(self, device: int) -> Any:
         return sys.modules["torch"].device("cuda", device)
 
     def how_to_move(self, name: str, device: int) -> str:
@@ -217,7 +227,10 @@ class _CuPy(Library):
 
     def pointer(self, x: Any) -> int:
         """As the array says."""
-        return x.data.ptr
+        pointer = x.data.ptr
+        if pointer % x.itemsize:
+            raise RuntimeError("not aligned")
+        return pointer
 
     def stream(self, device: int) -> int:
         """The current stream of this thread."""
@@ -366,15 +379,16 @@ def signature_of(args: Sequence[Any], out: Any) -> tuple[Any, ...] | None:
                 return None
             found.append((package, signature))
     if out is not None:
-        for x in out if isinstance(out, tuple) else (out,):
-            if x is not None:
-                package = package_of(type(x))
-                if package is None or (signature := LIBRARIES.get(package, _OTHER).signature(x)) is None:
-                    return None
-                found.append((package, signature, LIBRARIES[package].pointer(x)))
-            else:
-                found.append(None)
-        found += [LIBRARIES[package].pointer(x) for x in args if (package := package_of(type(x)))]
+        given = out if isinstance(out, tuple) else (out,)
+        targets = [x for x in given if x is not None]
+        marks = signature_of(targets, None)
+        if marks is None or not all(package_of(type(x)) for x in targets):
+            return None
+        try:
+            places = [LIBRARIES[package].pointer(x) for x in (*args, *targets) if (package := package_of(type(x)))]
+        except RuntimeError:  # tensors without memory of their own
+            return None
+        found += [tuple(x is None for x in given), marks, *places]
     return tuple(found)
 
 
@@ -507,11 +521,14 @@ def take(owner: str, ports: Sequence[Port], args: Sequence[Any], out: Any = None
                 f"{owner}: {port.name} is {view.dtype} and {ports[first].name} {dtype}; on a card all arrays have one "
                 "dtype: convert one of them"
             )
-    for x in (*args, *(out if isinstance(out, tuple) else (out,))):
+        _require_aligned(owner, port.name, view)
+    targets = [x for x in (out if isinstance(out, tuple) else (out,)) if is_device_array(x)]
+    for x in (*args, *targets):
         if is_device_array(x) and (own := library_of((x,))) is not library:
             foreign.add(own.stream(device))
             alone = False
-    foreign |= {view.stream for view in views if view.stream is not None}
+    every = [*views, *(view_of(owner, "out", x, stream) for x in targets)]
+    foreign |= {view.stream for view in every if view.stream is not None}
     others = tuple(other for other in foreign if not streams.is_same(other, stream))
     for other in others:
         streams.let_wait(device, stream, other)
@@ -520,6 +537,13 @@ def take(owner: str, ports: Sequence[Port], args: Sequence[Any], out: Any = None
     return Taken(
         owner, library, device, stream, dtype, tuple(views), _batch(owner, ports, views), like, others, borrowed, alone
     )
+
+
+def _require_aligned(owner: str, name: str, view: View) -> None:
+    """Refuse memory that a card cannot read: a misaligned address would end all work on it."""
+    size = view.dtype.itemsize
+    if view.size and (view.pointer % size or any(step % size for step in view.strides)):
+        raise InputError(f"{owner}: {name} is not aligned to its {size} bytes in memory; give a copy of it")
 
 
 def _argument(owner: str, port: Port, x: Any, library: Library, leading: View, other: str, stream: int) -> View:
@@ -632,6 +656,7 @@ def _checked(taken: Taken, name: str, array: Any, shape: tuple[int, ...], before
         raise InputError(f"{owner}: {label} is {view.dtype}, the result {taken.dtype}")
     if view.device != taken.device and view.size:
         raise InputError(f"{owner}: {label} is on gpu:{view.device}, the arguments are on gpu:{taken.device}")
+    _require_aligned(owner, label, view)
     if any(step == 0 and n > 1 for n, step in zip(view.shape, view.strides, strict=True)) and view.size:
         raise InputError(
             f"{owner}: {label} has one place for several results (a stride of 0); give one of its own size"

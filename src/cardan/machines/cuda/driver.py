@@ -119,6 +119,13 @@ def call(name: str, *arguments: Any) -> None:
         raise _failure(name, status)
 
 
+def address(name: str) -> int:
+    """Where a function of the driver is, for code that calls it without Python."""
+    found = ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
 def _failure(what: str, status: int) -> DeviceError:
     """The error for a status of the driver."""
     name = _name_of(_library(), status)
@@ -347,6 +354,11 @@ class Function:
         with self.card:
             call("cuFuncGetAttribute", ctypes.byref(value), number, self._function)
         return value.value
+
+    @property
+    def handle(self) -> int:
+        """The driver's own name of it."""
+        return int(self._function.value)
 
     @property
     def registers(self) -> int:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
 from cardan.machines.llvm.thread import ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
+from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 SYMBOL = "rows"
 THREADS = 128  # of a block
 BATCH_AXES = 3  # of a launch
+FLAT = 10_000  # operations up to which stages are written out: fewer values wait in memory, if the code is longer
 _LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
 
 INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
@@ -61,8 +64,12 @@ def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
 
 
 def finished_text(module: Module, symbol: str) -> str:
-    """The module's text with the largest number of threads of its kernel."""
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}}}\n!1 = !{{}}\n'
+    """The module's text with the largest number of threads of its kernel.
+
+    One block at a time is enough: without this ptxas leaves long kernels 32 registers. Loops of stages stay loops.
+    """
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}, !"minctasm", i32 1}}\n'
+    bounds += '!1 = !{}\n!2 = distinct !{!2, !3}\n!3 = !{!"llvm.loop.unroll.disable"}\n'
     return module.text() + bounds
 
 
@@ -96,7 +103,12 @@ class _Entry(Lines):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
-        head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
+        if isinstance(recorded, Stages) and sum(recorded.operations().values()) <= FLAT:
+            recorded = recorded.flattened()
+        if isinstance(recorded, Stages):
+            head, body = stage_lines(recorded, self.program, self.module)
+        else:
+            head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
         self.lines += [*head, "  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
         for j in range(len(self.program.ports)):
             at = f"%base{j}"
@@ -115,6 +127,8 @@ class _Entry(Lines):
             return line.new(f"load {t.scalar}, ptr addrspace(1) {at}, align {t.align}, !invariant.load !1")
 
         def store(port: int, element: int, value: str) -> None:
+            if inputs + port >= len(self.program.ports):
+                return  # what passed between stages
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 

@@ -10,6 +10,9 @@ from cardan.machines.host import interruptible
 # For each architecture the lowest version of PTX that has it: an old driver refuses a newer version.
 _VERSIONS = {60: 60, 70: 60, 75: 63, 80: 70, 86: 71, 89: 78, 90: 78, 100: 86, 120: 87}
 OLDEST = min(_VERSIONS)
+# Versions of LLVM known to have the option that leaves out one pass of the code generator, which takes half of its time
+# for long kernels and finds nothing. Others would end the process if they did not know it.
+_QUIET = range(15, 23)
 
 
 def architecture_for(capability: int) -> int:
@@ -23,6 +26,8 @@ def _target() -> Any:
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    if llvm.llvm_version_info[0] in _QUIET:
+        llvm.set_option("cardan", "-disable-nvptx-load-store-vectorizer")
     return llvm.Target.from_triple("nvptx64-nvidia-cuda")
 
 

@@ -81,6 +81,17 @@ def _move(card: driver.Card, dtype: np.dtype[Any]) -> driver.Function:
     return card.load(card.compile(ptx.to_ptx(text, ptx.architecture_for(card.capability)), "move"), "move")
 
 
+def move(
+    card: driver.Card, dtype: np.dtype[Any], count: int, size: int, source: tuple[int, int, int, int],
+    target: tuple[int, int, int, int],
+) -> None:  # fmt: skip
+    """Copy `size` numbers of each of `count` rows on a card.
+
+    Source and target are an address, that of an index of rows or 0, and strides in bytes by row and by number.
+    """
+    _move(card, dtype).launch((-(-count // THREADS), 1, 1), THREADS, [count, size, *source, *target])
+
+
 def uploaded(card: driver.Card, array: np.ndarray) -> driver.Memory:
     """Memory of a card with the bytes of an array, in C order."""
     array = np.ascontiguousarray(array)
@@ -137,14 +148,11 @@ class Rows:
             if not size:
                 continue
             here = (self.at[name], number, b, self.count * b)
-            given = np.ascontiguousarray(array, dtype=self.dtype)
-            buffer = card.allocate(given.nbytes)
-            there = (buffer.pointer, 0, size * b, b)
             if into:
-                card.upload(buffer.pointer, given.ctypes.data, given.nbytes)
-            grid = (-(-count // THREADS), 1, 1)
-            _move(card, self.dtype).launch(
-                grid, THREADS, [count, size, *(there if into else here), *(here if into else there)]
-            )
-            if not into:
-                card.download(array.ctypes.data, buffer.pointer, array.nbytes)
+                same = count > 1 and bool((array[-1] == array[0]).all() and (array == array[0]).all())
+                buffer = uploaded(card, np.asarray(array[:1] if same else array, dtype=self.dtype))
+                move(card, self.dtype, count, size, (buffer.pointer, 0, 0 if same else size * b, b), here)
+            else:
+                buffer = card.allocate(array.nbytes)
+                move(card, self.dtype, count, size, here, (buffer.pointer, 0, size * b, b))
+                downloaded(card, buffer.pointer, array)

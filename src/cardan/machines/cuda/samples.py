@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cardan.program.program import Port, Program
 
 SYMBOL = "samples"
+_ALIGN = {"i64": 8, "double": 8, "float": 4}
 
 
 class Status(IntEnum):
@@ -49,6 +50,8 @@ class SamplePorts:
     `sampled` are written at every time. `too_many` is the outcome of a system that has taken all steps it may, and
     `careful` one after which the caller takes a shorter step itself. `fixed` are None, or for steps of fixed length how
     near to the end of a step counts as the end, and how much longer the last one may be, both as parts of a step.
+    `low` is empty, or what the names of low parts end in where a port is one of a pair: times are then computed in
+    float64, and samples are sums of pairs in float64.
     """
 
     time: str
@@ -61,6 +64,7 @@ class SamplePorts:
     too_many: int
     careful: int
     fixed: tuple[float, float] | None
+    low: str = ""
 
     @property
     def key(self) -> str:
@@ -116,7 +120,7 @@ def print_samples(recorded: March, program: Program, ports: SamplePorts, dtype: 
 
 def data_ports(program: Program, ports: SamplePorts) -> list[Port]:
     """The inputs that are neither state nor set by the kernel."""
-    own = {ports.end, ports.limit, *(port.name for port in program.outputs)}
+    own = {ports.end, ports.end + ports.low, ports.limit, *(port.name for port in program.outputs)}
     return [port for port in program.inputs if port.name not in own]
 
 
@@ -129,6 +133,7 @@ class _SampleLoop(Lines):
         self.size, self.in_memory = print_body(recorded, program, module), in_memory(recorded)
         self.state = list(program.outputs)
         self.data = data_ports(program, ports)
+        self.clock = VectorType("double", 1) if ports.low else self.t  # the type of times
         sizes = {port.name: port for port in self.state}
         self.sampled = [sizes[name] for name in ports.sampled]
 
@@ -168,12 +173,31 @@ class _SampleLoop(Lines):
         return self.new(f"inttoptr i64 {base} to ptr addrspace(1)")
 
     def _read(self, kind: str, address: str) -> str:
-        align = 8 if kind == "i64" else self.t.bytes
-        return self.new(f"load {kind}, ptr addrspace(1) {address}, align {align}")
+        return self.new(f"load {kind}, ptr addrspace(1) {address}, align {_ALIGN[kind]}")
 
     def _write(self, kind: str, value: str, address: str) -> None:
-        align = 8 if kind == "i64" else self.t.bytes
-        self._say(f"store {kind} {value}, ptr addrspace(1) {address}, align {align}")
+        self._say(f"store {kind} {value}, ptr addrspace(1) {address}, align {_ALIGN[kind]}")
+
+    def _joined(self, name: str, element: int = 0) -> str:
+        """A number of the thread's own in float64, if there are pairs: the sum of its pair, if it is one."""
+        value = self.load(self.element(self._own(name), element))
+        if not self.ports.low:
+            return value
+        value = self.new(f"fpext float {value} to double")
+        if all(port.name != name + self.ports.low for port in self.program.inputs):
+            return value
+        low = self.load(self.element(self._own(name + self.ports.low), element))
+        return self.new(f"fadd double {value}, {self.new(f'fpext float {low} to double')}")
+
+    def _set_time(self, name: str, value: str) -> None:
+        """Store a time as it is, or as a pair."""
+        if not self.ports.low:
+            self.store(value, self._own(name))
+            return
+        high = self.new(f"fptrunc double {value} to float")
+        self.store(high, self._own(name))
+        rest = self.new(f"fsub double {value}, {self.new(f'fpext float {high} to double')}")
+        self.store(self.new(f"fptrunc double {rest} to float"), self._own(name + self.ports.low))
 
     def _each(self, kind: str, listed: Sequence[Port], load: bool) -> None:
         """Copy ports from the card's memory to the thread's own arrays, or back."""
@@ -223,24 +247,26 @@ class _SampleLoop(Lines):
     def _times(self) -> tuple[str, str]:
         """The next time and the next stop."""
         k = self.new("load i64, ptr %k")
-        found = [self._read(self.t.scalar, self._outside(f"%{x}", (k, self.t.bytes))) for x in ("times", "stops")]
+        clock = self.clock
+        found = [self._read(clock.scalar, self._outside(f"%{x}", (k, clock.bytes))) for x in ("times", "stops")]
         return found[0], found[1]
 
     def _choose_time(self) -> None:
         """Steps end at the next time."""
         self._say("choose:", "store i64 0, ptr %apart")
         time, _ = self._times()
-        self.store(time, self._own(self.ports.end))
+        self._set_time(self.ports.end, time)
         self._say("br label %march")
 
     def _choose_whole_steps(self, on_step: float, longer: float) -> None:
         """Whole steps from the origin as far as the next time, but not the last one before a stop."""
-        t, s = self.t, self.t.scalar
+        t, s = self.clock, self.clock.scalar
         self._say("choose:", "store i64 0, ptr %apart")
         time, stop = self._times()
         origin = self._read(s, self._outside("%origin", ("%i", t.bytes)))
-        step = self._step()
-        floor, ceil = (self.module.intrinsic(name, 1) for name in ("floor", "ceil"))
+        step = self.new("bitcast i64 %step to double")
+        step = step if s == "double" else self.new(f"fptrunc double {step} to float")
+        floor, ceil, size = (self._intrinsic(name) for name in ("floor", "ceil", "fabs"))
         near = self.new(f"fmul {s} {step}, {t.number(on_step)}")
 
         def steps_until(end: str) -> str:
@@ -252,28 +278,28 @@ class _SampleLoop(Lines):
         fewer = self.new(f"fcmp olt {s} {last}, {whole}")
         count = self.new(f"select i1 {fewer}, {s} {last}, {s} {whole}")
         at = self.new(f"fadd {s} {origin}, {self.new(f'fmul {s} {count}, {step}')}")
-        here = self._get(self.ports.time)
+        here = self._joined(self.ports.time)
         off = self.new(f"fsub {s} {at}, {time}")
-        off = self.new(f"call {s} {self.module.intrinsic('fabs', 1)}({s} {off})")
+        off = self.new(f"call {s} {size}({s} {off})")
         on = self.new(f"fcmp ole {s} {off}, {near}")
         end = self.new(f"select i1 {on}, {s} {time}, {s} {at}")
         reach = self.new(f"fadd {s} {here}, {near}")
         there = self.new(f"fcmp ole {s} {at}, {reach}")
-        self.store(self.new(f"select i1 {there}, {s} {here}, {s} {end}"), self._own(self.ports.end))
+        self._set_time(self.ports.end, self.new(f"select i1 {there}, {s} {here}, {s} {end}"))
         self._say("br label %march")
 
-    def _step(self) -> str:
-        t = self.t
-        if t.scalar == "double":
-            return self.new("bitcast i64 %step to double")
-        return self.new(f"fptrunc double {self.new('bitcast i64 %step to double')} to float")
+    def _intrinsic(self, name: str) -> str:
+        """Declare a function of one time."""
+        clock = self.clock
+        self.module.declarations.add(f"declare {clock.scalar} @llvm.{name}.{clock.suffix}({clock.scalar})")
+        return f"@llvm.{name}.{clock.suffix}"
 
     def _march(self) -> None:
         """Take steps until the end, as many as are left."""
         t, s, ports = self.t, self.t.scalar, self.ports
         self._say("march:")
-        here, end, taken = self._get(ports.time), self._get(ports.end), self._get(ports.steps)
-        short = self.new(f"fcmp olt {s} {here}, {end}")
+        taken = self._get(ports.steps)
+        short = self._is_short()
         self._say(f"br i1 {short}, label %allowed, label %arrived", "allowed:")
         count = self.new(f"fptosi {s} {taken} to i64")
         remaining = self.new(f"sub i64 %most, {count}")
@@ -305,8 +331,7 @@ class _SampleLoop(Lines):
         both = self.new(f"and i1 {aside}, {needs}")
         self._say(f"br i1 {both}, label %note, label %stop", "stop:", f"store i64 {int(Status.STOPPED)}, ptr %was")
         self._say("br label %leave", "moved:")
-        short = self.new(f"fcmp olt {s} {self._get(ports.time)}, {self._get(ports.end)}")
-        self._say(f"br i1 {short}, label %more, label %arrived", "more:")
+        self._say(f"br i1 {self._is_short()}, label %more, label %arrived", "more:")
         able = self.new(f"icmp sgt i64 {left}, 0")
         self._say(f"br i1 {able}, label %march, label %pause", "pause:")
         apart = self.new("load i64, ptr %apart")
@@ -314,21 +339,28 @@ class _SampleLoop(Lines):
         self._say(f"store i64 {int(Status.APART)}, ptr %was", f"br i1 {aside}, label %note, label %wait", "wait:")
         self._say(f"store i64 {int(Status.UNDER_WAY)}, ptr %was", "br label %leave")
 
+    def _is_short(self) -> str:
+        """Whether the end is not reached yet."""
+        here, end = self._joined(self.ports.time), self._joined(self.ports.end)
+        return self.new(f"fcmp olt {self.clock.scalar} {here}, {end}")
+
     def _arrive(self) -> None:
         """Write a sample, and take the next time."""
-        s, ports = self.t.scalar, self.ports
+        s, ports = self.clock.scalar, self.ports
         self._say("arrived:")
         if ports.fixed is not None:
             time, stop = self._times()
-            here = self._get(ports.time)
+            here = self._joined(ports.time)
             apart = self.new("load i64, ptr %apart")
             aside = self.new(f"icmp ne i64 {apart}, 0")
             self._say(f"br i1 {aside}, label %sample.apart, label %whole", "whole:")
             inside = self.new(f"fcmp olt {s} {here}, {time}")
             self._say(f"br i1 {inside}, label %part, label %sample", "part:")  # the state waits outside
             self._each("s", self.state, load=False)
-            self.store(self.new(f"fsub {s} {time}, {here}"), self._own(ports.length))
-            self.store(time, self._own(ports.end))
+            length = self.new(f"fsub {s} {time}, {here}")
+            length = length if s == self.t.scalar else self.new(f"fptrunc double {length} to float")
+            self.store(length, self._own(ports.length))
+            self._set_time(ports.end, time)
             self._say("store i64 1, ptr %apart", "br label %march", "sample.apart:")
             kept = self.new(f"fcmp oge {s} {time}, {stop}")
             self._say(f"br i1 {kept}, label %sample, label %back", "back:")
@@ -359,5 +391,4 @@ class _SampleLoop(Lines):
             row = self.new(f"add i64 %wb{j}, {self.new(f'mul i64 {system}, %wx{j}')}")
             row = self.new(f"add i64 {row}, {self.new(f'mul i64 {k}, %wk{j}')}")
             for e in range(port.size):
-                value = self.load(self.element(self._own(port.name), e))
-                self._write(self.t.scalar, value, self._outside(row, (str(e), f"%wn{j}")))
+                self._write(self.clock.scalar, self._joined(port.name, e), self._outside(row, (str(e), f"%wn{j}")))

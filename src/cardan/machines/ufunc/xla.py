@@ -16,8 +16,9 @@ import numpy as np
 from cardan.machines.host import compiling, few, host, load, to_object
 from cardan.machines.ufunc.kernel import Kernel
 
-# Offsets in bytes. XLA asks once for the version, by a frame with an extension of type 1, and leaves room for it there.
-_HANDLER = """define ptr @handle(ptr %frame) {
+# The beginning of a handler: `%what` is what the attribute points to. Offsets are in bytes. XLA asks once for the
+# version, by a frame with an extension of type 1, and leaves room for it there.
+BEGIN = """define ptr @handle(ptr %frame) {
   %x.at = getelementptr i8, ptr %frame, i64 8
   %x = load ptr, ptr %x.at
   %plain = icmp eq ptr %x, null
@@ -44,7 +45,11 @@ call:
   %value.at = getelementptr i8, ptr %scalar, i64 8
   %value = load ptr, ptr %value.at
   %what = load ptr, ptr %value
-  %w = load [6 x ptr], ptr %what
+"""
+
+_HANDLER = (
+    BEGIN
+    + """  %w = load [6 x ptr], ptr %what
   %loop = extractvalue [6 x ptr] %w, 0
   %dims = extractvalue [6 x ptr] %w, 1
   %steps = extractvalue [6 x ptr] %w, 2
@@ -81,6 +86,7 @@ go:
   ret ptr null
 }
 """
+)
 
 
 class _Call(ctypes.Structure):

@@ -29,7 +29,7 @@ from cardan.machines.llvm.elementary.pairs import (
     exact_product,
     exact_sum,
     ordered_sum,
-    quick_quotient,
+    quotient,
     select_pair,
 )
 from cardan.machines.llvm.module import Module, VectorType
@@ -204,5 +204,5 @@ def _tan(x: Number, angle: _Angle) -> Sequence[Number]:
     d = ordered_sum(c.high, z.high * z.high * polynomial(z.high, COS))
     cosine = ordered_sum(d.high, fma(z.low, -0.5, c.low + d.low) - r * low)
     odd = angle.quadrant.odd()
-    t = quick_quotient(select_pair(odd, -cosine, sine), select_pair(odd, sine, cosine)).rounded()
+    t = quotient(select_pair(odd, -cosine, sine), select_pair(odd, sine, cosine)).rounded()
     return [select(x.size() < bits_of(2.0**-27), x, t)]

@@ -1,6 +1,6 @@
 """The exponential function and what is made of it: exp, expm1, sinh, cosh, tanh.
 
-x = k ln 2 + r with |r| <= ln(2)/2, and e^r - 1 = r + r^2/2 + r^3 P(r) as a pair. Then e^x = 2^k (1 + (e^r - 1)).
+x = k ln 2 + r with |r| <= ln(2)/2. Then e^x = 2^k (1 + r + q) with q = r^2/2 + r^3 P(r).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cardan.machines.llvm.elementary.lanes import (
     select,
     with_sign,
 )
-from cardan.machines.llvm.elementary.pairs import Pair, exact_product, exact_sum, ordered_sum, quick_quotient
+from cardan.machines.llvm.elementary.pairs import Pair, exact_product, exact_sum, ordered_sum, quotient
 
 # adding it rounds to an integer, left in the low bits
 MAGIC = 6755399441055744.0
@@ -82,8 +82,8 @@ def power_of_e(x: Number, low: Number | None = None, fine: bool = False) -> Powe
     elif low is None:
         q = fma(square.high, fma(p, r, 0.5), rest)
     else:
-        first, rest = square.high * fma(p, r, 0.5), rest + low
-        q = first + fma(rest, r + first, rest)
+        main, rest = square.high * fma(p, r, 0.5), rest + low
+        q = main + fma(rest, r + main, rest)
     return Power(shifted.bits() - bits_of(MAGIC), r, q)
 
 
@@ -138,7 +138,7 @@ def _twice_sinh(x: Number) -> tuple[Number, Whole]:
     power = power_of_e(x, fine=True)
     inverse = power.inverse()
     u = power.less_one(inverse).normal()
-    q = quick_quotient(u, power.value().normal())
+    q = quotient(u, power.value().normal())
     total = ordered_sum(u.high, q.high * inverse)
     return total.high + (total.low + fma(q.low, inverse, u.low)), power.k
 
@@ -172,7 +172,7 @@ def tanh(x: Number) -> Number:
     inverse = power_of_two(0 - power.k)
     u = power.less_one(inverse).normal()
     below = exact_sum(u.high, inverse + inverse)
-    q = quick_quotient(u, Pair(below.high, below.low + u.low))
+    q = quotient(u, Pair(below.high, below.low + u.low))
     return select(x.is_nan(), x, _odd(x, q.rounded()))
 
 

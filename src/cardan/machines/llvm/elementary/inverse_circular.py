@@ -22,7 +22,7 @@ from cardan.machines.llvm.elementary.lanes import (
     sqrt,
     with_sign,
 )
-from cardan.machines.llvm.elementary.pairs import Pair, ordered_sum, quick_quotient
+from cardan.machines.llvm.elementary.pairs import Pair, ordered_sum, quotient
 
 _TAN_PI_8 = 0.4142135623730951
 
@@ -78,7 +78,7 @@ def _angle(y: Number, x: Number, behind: Mask | None = None) -> Number:
     sign = code.sign_where(mirrored)
     above = Pair(select(middle, less.high, low), select(middle, less.low, 0.0))
     below = Pair(select(middle, more.high, high), select(middle, more.low, 0.0))
-    t = quick_quotient(Pair(with_sign(above.high, sign), with_sign(above.low, sign)), below)
+    t = quotient(Pair(with_sign(above.high, sign), with_sign(above.low, sign)), below)
     z = t.high * t.high
     cubic = fma(-t.low, z, t.low) + t.high * z * polynomial(z, ATAN)
     turn = []

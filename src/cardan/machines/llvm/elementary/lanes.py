@@ -148,9 +148,6 @@ class Number:
     def __lt__(self, other: Number | float) -> Mask:
         return self._compare("olt", other)
 
-    def __le__(self, other: Number | float) -> Mask:
-        return self._compare("ole", other)
-
     def __gt__(self, other: Number | float) -> Mask:
         return self._compare("ogt", other)
 

@@ -22,7 +22,7 @@ from cardan.machines.llvm.elementary.lanes import (
     sqrt,
     with_sign,
 )
-from cardan.machines.llvm.elementary.pairs import Pair, exact_product, exact_sum, ordered_sum, quick_quotient, root
+from cardan.machines.llvm.elementary.pairs import Pair, exact_product, exact_sum, ordered_sum, quotient, root
 
 _SQRT_HALF = bits_of(0.7071067811865476)
 _ALL_BUT_FRACTION = -(2**52)
@@ -44,7 +44,7 @@ def precise_logarithm(u: Number, powers: Number | None = None) -> Pair:
     """`log u` plus `powers` times ln 2 as a pair, for normal u > 0; to about 2^-65 of itself."""
     k, m, _ = _split(u)
     f = m - 1.0
-    s = quick_quotient(Pair(f, f.code.number(0.0)), ordered_sum(2.0, f))
+    s = quotient(Pair(f, f.code.number(0.0)), ordered_sum(2.0, f))
     z = exact_product(s.high, s.high)
     z = Pair(z.high, fma(s.high + s.high, s.low, z.low))
     q = polynomial(z.high, LOG)
@@ -177,7 +177,7 @@ def atanh(x: Number) -> Number:
     size = x.size()
     inside, pole = size < _ONE, absolute(x).equals(1.0)
     a = select(inside, absolute(x), 0.5)
-    f = quick_quotient(Pair(a + a, a.code.number(0.0)), ordered_sum(1.0, -a))
+    f = quotient(Pair(a + a, a.code.number(0.0)), ordered_sum(1.0, -a))
     r = 0.5 * _logarithm_of_one_plus(f.high, f.low)
     outside = select(pole, raised_infinity(pole), raised_nan(~(inside | pole | x.is_nan())))
     r = with_sign(select(inside, r, outside), x.sign())

@@ -33,11 +33,6 @@ class Pair:
         return Pair(self.high * factor, self.low * factor)
 
 
-def pair(high: float, low: float, like: Number) -> Pair:
-    """A constant pair."""
-    return Pair(like.code.number(high), like.code.number(low))
-
-
 def ordered_sum(a: Number | float, b: Number) -> Pair:
     """`a + b` exactly, for `|a| >= |b|` or `a = 0`."""
     s = b + a if isinstance(a, float) else a + b
@@ -58,14 +53,7 @@ def exact_product(a: Number, b: Number | float) -> Pair:
 
 
 def quotient(a: Pair, b: Pair) -> Pair:
-    """`a / b`. Right to an ulp of its high part also where that is subnormal."""
-    q = a.high / b.high
-    rest = fma(-q, b.high, a.high) + fma(-q, b.low, a.low)
-    return Pair(q, rest / b.high)
-
-
-def quick_quotient(a: Pair, b: Pair) -> Pair:
-    """`a / b` by one division, for `b` between 2^-1000 and 2^1000 and `a` not much smaller than 2^-900, or 0."""
+    """`a / b` by one division, for `b` between 2^-1000 and 2^1000, and `a` from about 2^-960 on or 0."""
     inverse = 1.0 / b.high
     q = a.high * inverse
     rest = fma(-q, b.high, a.high) + fma(-q, b.low, a.low)
