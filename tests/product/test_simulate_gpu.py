@@ -82,6 +82,40 @@ def test_singular_positions(fake: FakeDriver) -> None:
     assert (cpu.outcome == "a singular position").any()
 
 
+def test_steps_in_float32_are_off_by_little_more_than_their_accelerations(fake: FakeDriver) -> None:
+    """Time, positions and velocities are pairs; as single numbers they were off by 1e-5 rad and more."""
+    given = {**starts(pendulum(), 20, 1.0), "method": "rk4", "step": 1e-3, "samples": 11}
+    cpu, _ = both(pendulum(), 1.0, **given, precision="float32")
+    exact = cd.simulate(pendulum(), 1.0, **given)
+    assert 1e-10 < np.abs(cpu.q - exact.q).max() < 1e-6
+    assert cpu.settings["precision"] == "float32"
+
+
+def test_loops_in_float32_stay_closed() -> None:
+    """The steps themselves keep them closed; what is left is less than the samples' projection would mend."""
+    model = four_bar()
+    given = {**starts(model, 4, 2.0), "method": "rk4", "step": 1e-2, "precision": "float32", "samples": 5}
+    run = cd.simulate(model, 10.0, **given)
+    assert np.abs(cd.constraint_residual(model, run.q)).max() < 1e-12
+    assert 0 < run.statistics["largest_correction"] < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"method": "dormand_prince"},
+            r"'dormand_prince' computes in float64 only; leave .* take 'rk4', 'euler' with a",
+        ),
+        ({"precision": "float16"}, "precision must be 'float64' or 'float32', got 'float16'"),
+        ({"sensitivities": "q0"}, "sensitivities are of steps in float64"),
+    ],
+)
+def test_what_float32_does_not_do(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(cd.InputError, match=said):
+        cd.simulate(pendulum(), 0.3, **{"method": "rk4", "step": 1e-2, "precision": "float32", **options})
+
+
 def test_alpha_has_all_its_steps_on_the_card(fake: FakeDriver) -> None:
     before = len(fake.launches)
     both(pendulum(), 0.3, **starts(pendulum(), 3, 2.0), method="alpha", step=0.01, samples=4)
@@ -97,6 +131,19 @@ def test_states_on_a_card_are_run_there(fake: FakeDriver) -> None:
     assert len(fake.launches) > before
     with pytest.raises(cd.InputError, match="different GPUs"):
         cd.simulate(pendulum(), 0.3, to_device(given["q0"], 1), to_device(given["v0"], 0))
+
+
+def test_a_card_that_does_not_answer_leaves_the_starts(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any) -> None:
+        raise cd.DeviceError("gpu:0 is gone")
+
+    monkeypatch.setattr(card_run._CardRun, "_launch", gone)
+    monkeypatch.setattr(card_run._CardRun, "_fetch", gone)
+    given = starts(pendulum(), 3, 2.0)
+    with pytest.raises(cd.SimulationError, match="gpu:0 is gone; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    np.testing.assert_array_equal(caught.value.partial.q[:, 0], given["q0"])
+    assert caught.value.partial.q.shape[1] == 1
 
 
 @pytest.mark.parametrize("what", ["Ctrl-C", "card"])

@@ -90,7 +90,7 @@ def drive_on_card(
     kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots, filled=False)
     kept.knot_q[:], kept.knot_v[:] = np.nan, np.nan
     alive = np.ones(len(q), dtype=bool)
-    kept.add(alive, start, q, v, kept.notes)
+    kept.count[:] = 1
     numbers = {t: k for k, t in enumerate(times.tolist())}
     run: _CardRun | None = None
     segment: list[tuple[float, float, int | None]] = [(start, start, 0)]
@@ -117,6 +117,10 @@ def drive_on_card(
         kept.interrupted, kept.broken = True, str(error)
     if run is not None:
         run.finish()
+    if run is None or not run.fetched:  # not even the first samples came back
+        kept.t[:, 0], kept.q[:, 0], kept.v[:, 0], kept.work[:, 0] = start, q, v, 0.0
+        kept.count[:] = 1
+        kept.fill(np.arange(len(q)), kept.count)
     kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
     return kept
 
@@ -151,6 +155,7 @@ class _CardRun:
         self.next, self.origin = np.zeros(B, dtype=np.int64), np.zeros(B)
         self.window: tuple[int, int] | None = None  # of targets whose samples are on the card
         self.patches: list[_Patch] = []
+        self.fetched = False  # whether samples came back
         self.gone = False  # whether the states on the card are newer than the stepper's
 
     def _constant(self, name: str) -> tuple[driver.Memory, int]:
@@ -326,7 +331,7 @@ class _CardRun:
         if projects:
             gap = downloaded(self.card, self.samples["gap"].pointer, np.empty((B, high - low)))
             self.opened[:, at] = (passed & (gap >= OPEN))[:, slots]
-        self.window = None
+        self.window, self.fetched = None, True
         for patch in self.patches:
             t, q, v = patch.t[:, None], patch.q[:, None], patch.v[:, None]
             q, v, opened = self._part(patch.rows).project(t, q, v)
