@@ -44,9 +44,12 @@ test-bridges: $(TESTING)
 	PYTHONPATH=$(CURDIR)/$(VENV)/torch $(BIN)/python -m pytest $(BRIDGES) $(ARGS)
 
 # Without PYTEST in the usual environment. Each test says why it is skipped, on a machine without a card all of them.
+# Each file has a process of its own: an error of a card spoils the process, and libraries hold its memory.
 test-gpu: $(if $(PYTEST),,$(TESTING))
-	PYTHONPATH=$(CURDIR)/src:$(CURDIR):$$PYTHONPATH \
-	    $(or $(PYTEST),$(BIN)/python -m pytest) -p no:cacheprovider -vv -rs --durations=5 tests/gpu $(ARGS)
+	@status=0; export PYTHONPATH="$(CURDIR)/src:$(CURDIR):$$PYTHONPATH"; for file in tests/gpu/test_*.py; do \
+	    $(or $(PYTEST),$(BIN)/python -m pytest) -p no:cacheprovider -vv -rs --durations=3 $$file $(ARGS); \
+	    code=$$?; test $$code = 0 || test $$code = 5 || status=1; \
+	done; exit $$status
 
 test-ptx: $(TESTING)
 	$(BIN)/python -m tests.ptx $(ARGS)

@@ -27,28 +27,23 @@ def replaced(page: str, name: str, text: str) -> str:
 def tests(output: str) -> str:
     """What `make test-gpu` says, in short: date, versions, card, and a line for each test."""
     head = re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d UTC;.*\n(?:gpu:\d+: .*\n?)+", output, re.MULTILINE)
-    total = re.findall(r"^=+ (.*\b(?:passed|failed|skipped).*?) =+$", output, re.MULTILINE)
-    if not head or not total:
-        raise SystemExit("this is not the whole output of a run of `make test-gpu` on a card")
+    ends = re.findall(r"^=+ .*\b(?:passed|failed|skipped).*? in ([\d.]+)s.* =+$", output, re.MULTILINE)
     counts: dict[str, dict[str, int]] = {}
-    outcomes = re.compile(r"^tests/gpu/(\w+)\.py::\S.*? (PASSED|FAILED|SKIPPED|ERROR)|^tests/gpu/(\w+)\.py ([.FsE]+) ")
-    words = {".": "PASSED", "F": "FAILED", "s": "SKIPPED", "E": "ERROR"}
-    for line in output.splitlines():
-        if found := outcomes.match(line):
-            mine = counts.setdefault(found[1] or found[3], {})
-            for outcome in [found[2]] if found[2] else [words[letter] for letter in found[4]]:
-                mine[outcome] = mine.get(outcome, 0) + 1
-    rows = [
-        f"| `tests/gpu/{file}.py` | {mine.get('PASSED', 0)} | {mine.get('FAILED', 0) + mine.get('ERROR', 0)} "
-        f"| {mine.get('SKIPPED', 0)} |"
-        for file, mine in counts.items()
-    ]
+    for file, outcome in re.findall(
+        r"^tests/gpu/(\w+)\.py::\S.*? (PASSED|FAILED|SKIPPED|ERROR)\b", output, re.MULTILINE
+    ):
+        mine = counts.setdefault(file, dict.fromkeys(("PASSED", "FAILED", "ERROR", "SKIPPED"), 0))
+        mine[outcome] += 1
+    if not head or len(ends) != len(counts):
+        raise SystemExit("this is not the whole output of a run of `make test-gpu` on a card")
+    table = ["| file | passed | failed | skipped |", "|---|---:|---:|---:|"]
+    for file, mine in counts.items():
+        failed = mine["FAILED"] + mine["ERROR"]
+        table.append(f"| `tests/gpu/{file}.py` | {mine['PASSED']} | {failed} | {mine['SKIPPED']} |")
     skipped = re.findall(r"^SKIPPED \[\d+\] (\S+?):?\d*: (.*)$", output, re.MULTILINE)
     reasons = [f"Skipped in `{file}`: {reason}." for file, reason in dict.fromkeys(skipped)]
-    table = ["| file | passed | failed | skipped |", "|---|---:|---:|---:|", *rows]
-    return "\n\n".join(
-        ["\n".join(f"    {line}" for line in head[0].splitlines()), "\n".join(table), *reasons, f"{total[-1]}."]
-    )
+    about = "\n".join(f"    {line}" for line in head[0].splitlines())
+    return "\n\n".join([about, "\n".join(table), *reasons, f"{sum(map(float, ends)):.0f} s in all."])
 
 
 def measured(results: str) -> str:

@@ -133,12 +133,11 @@ class Benchmark:
         return (
             "## Functions of a state\n\nEvaluations a second. The limit of memory is that of reading the arguments "
             "and writing the results once. `of peak`: additions and multiplications of the kernel, without divisions "
-            "and sines, as a share of what multiply-adds reach. `a call` is the time of the host for one call from "
-            "Python. Differences are relative to the largest entry of their row and array; the error of float32 is "
-            "that against float64. The other programs have the same robots and states and are compared with Cardan's "
-            "accelerations; where the batch is another, theirs is in brackets.\n\n"
-            + table((*rates.HEAD, *programs), rows, text_columns=2)
-            + "\n"
+            "and sines, as a share of what multiply-adds reach. `a call` is the time of the host for one call with "
+            "torch's tensors, `bound` that of `cd.compile(...).bind(...)`. Differences are relative to the largest "
+            "entry of their row and array; the error of float32 is that against float64. The other programs have the "
+            "same robots and states and are compared with Cardan's accelerations; where the batch is another, theirs "
+            "is in brackets.\n\n" + table((*rates.HEAD, *programs), rows, text_columns=2) + "\n"
         )
 
     def _runs_text(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -12,11 +13,12 @@ import numpy as np
 import cardan as cd
 from benchmarks.gpu.card import Launch, Watch, repeated, watching
 from benchmarks.gpu.limits import Limits
-from benchmarks.gpu.work import JACOBIANS, VALUE, Function, Robots
+from benchmarks.gpu.work import JACOBIANS, SMALL, VALUE, Function, Robots
 from benchmarks.operations import ADDS, MULTIPLIES, counted
 from benchmarks.report import Run
-from benchmarks.tables import NONE, number, scientific
-from cardan.machines.cuda.device_array import to_device
+from benchmarks.tables import NONE, scientific, us
+from cardan.machines.cuda.copy import copy_into
+from cardan.machines.cuda.device_array import DeviceArray, to_device
 from cardan.structure.kernels import tree_kernel
 
 CHECKED = 2048  # rows at each end of a batch that are compared with the CPU's
@@ -40,10 +42,11 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Rate:
-    """One measurement: evaluations a second of each layout, seconds of a call from Python, differences."""
+    """One measurement: evaluations a second of each layout, seconds of a call and of a bound one, differences."""
 
     by_layout: dict[str, float]
-    call: float
+    call: float | None
+    bound: float | None
     difference: float
     error: float | None
     bytes: int
@@ -91,7 +94,7 @@ def measure(run: Run, robots: Robots, function: Function, precision: str, rows: 
     if precision == "float32":
         exact = [np.asarray(x) for x in function.call(model, *(array[ends].astype(float) for array in arrays))]
     by_layout: dict[str, float] = {}
-    difference, error, call, facts = 0.0, 0.0, 0.0, None
+    difference, error, facts, size = 0.0, 0.0, None, 0
     for layout in LAYOUTS:
         held = [on_card(array, layout) for array in arrays]
         with watching(timed=False, keep=True) as watch:
@@ -107,13 +110,12 @@ def measure(run: Run, robots: Robots, function: Function, precision: str, rows: 
         )
         if layout == "rows":
             facts = kernel_facts(function.title, precision, watch.launches[-1], watch)
-            call = _call_seconds(function, model, held)
+            size = sum(x.nbytes for x in (*held, *results))
         del results, held
     assert facts is not None
-    size = sum(x.nbytes for x in arrays) + rows * sum(x.nbytes // len(x) for x in same)
-    return Rate(
-        by_layout, call, difference, error if precision == "float32" else None, size, _operations(function, model)
-    ), facts
+    call, bound = _call_seconds(function, model, arrays) if rows <= SMALL else (None, None)
+    known = error if precision == "float32" else None
+    return Rate(by_layout, call, bound, difference, known, size, _operations(function, model)), facts
 
 
 def _operations(function: Function, model: cd.Model) -> int | None:
@@ -128,23 +130,44 @@ def _ends(result: Any, rows: int) -> np.ndarray:
     """The compared rows of an array on the card, copied to the host."""
     if rows <= 2 * CHECKED:
         return np.asarray(result.numpy())
-    return np.concatenate([result[:CHECKED].numpy(), result[rows - CHECKED :].numpy()])
+    parts = []
+    for part in (result[:CHECKED], result[rows - CHECKED :]):
+        side_by_side = DeviceArray.empty(part.shape, part.dtype)  # else all memory between its numbers is copied, too
+        parts.append(copy_into("benchmark", "rows", part, side_by_side).numpy())
+    return np.concatenate(parts)
 
 
-def _call_seconds(function: Function, model: cd.Model, held: list[Any], calls: int = 50) -> float:
-    """Time of the host for one call, which returns before the card is done; results are allocated by each call."""
-    function.call(model, *held)[0].numpy()
-    start = perf_counter()
-    for _ in range(calls):
-        results = function.call(model, *held)
-    taken = (perf_counter() - start) / calls
-    results[0].numpy()
-    return taken
+def _call_seconds(function: Function, model: cd.Model, arrays: list[np.ndarray]) -> tuple[float | None, float | None]:
+    """Time of the host for a call with torch's tensors, which returns before the card is done, and for a bound one."""
+    try:
+        import torch
+    except ImportError:
+        return None, None
+    if not torch.cuda.is_available():
+        return None, None
+    tensors = [torch.as_tensor(array).cuda() for array in arrays]
+    bound = None
+    if function.kind == VALUE:
+        bound = _each(cd.compile(model, "forward_dynamics").bind(*tensors), torch.cuda.synchronize)
+    return _each(lambda: function.call(model, *tensors), torch.cuda.synchronize), bound
+
+
+def _each(call: Callable[[], Any], wait: Callable[[], Any], calls: int = 100, rounds: int = 5) -> float:
+    """Seconds of the host for one call, of the fastest round; the card's queue holds all calls of a round."""
+    call()
+    taken = []
+    for _ in range(rounds):
+        wait()
+        start = perf_counter()
+        for _ in range(calls):
+            call()
+        taken.append((perf_counter() - start) / calls)
+    return min(taken)
 
 
 HEAD = (
     "work", "precision", "batch", "Cardan, rows", "Cardan, columns", "limit of memory", "of peak", "a call, us",
-    "difference from the CPU", "error of float32",
+    "bound, us", "difference from the CPU", "error of float32",
 )  # fmt: skip
 
 
@@ -161,6 +184,6 @@ def row(run: Run, limits: Limits | None, function: Function, precision: str, row
         share = f"{100 * rate.best * rate.operations / most:.0f} %"
     return [
         function.title, precision, f"{rows:,}", *(f"{rate.by_layout[layout]:.3g}" for layout in LAYOUTS), of_memory,
-        share, number(rate.call * 1e6), scientific(rate.difference) if rate.difference else "0, same bits",
+        share, us(rate.call), us(rate.bound), scientific(rate.difference) if rate.difference else "0, same bits",
         scientific(rate.error),
     ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Tests that need a card: each takes the fixture `card`, which skips it with the reason where there is none."""
 
 import datetime
+import os
 import platform
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from cardan.errors import CardanError
 from cardan.machines.cuda import driver, report
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take most of the card's memory
 
 
 @pytest.fixture(scope="session")

@@ -234,6 +234,22 @@ def test_threads():
         assert all(pool.map(work, range(8)))
 
 
+def test_threads_with_tensors(torch):
+    """Eight at once, on streams of their own, with shapes that they share: launches are put together only once."""
+    model = model_of("arm")
+    given = [states(model, (64, k + 1))["q"][:, k] for k in range(8)]
+    v, want = np.ones(9), [cd.forward_dynamics(model, q, np.ones(9)) for q in given]
+
+    def work(k: int) -> bool:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            q = torch.as_tensor(given[k], device="cuda")
+            found = [cd.forward_dynamics(model, q, v) for _ in range(100)]
+            return all(np.array_equal(x.cpu().numpy(), want[k]) for x in found)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+
+
 # what goes wrong
 
 

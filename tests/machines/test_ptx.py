@@ -58,20 +58,30 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(len(KINDS)))
-def test_every_kind_of_program(number):
-    """One kernel, nothing from outside; small mechanisms spill next to nothing. Precision and card take turns."""
-    name, kind = [*KINDS.items()][number]
-    architecture, dtype = ARCHITECTURES[number % len(ARCHITECTURES)], ("double", "float")[number % 2]
-    made = make(sample()[name], dtype, architecture)
-    assert made.kind == kind and not fault(made.ptx, architecture)
-    assert {"double": "fma.rn.f64", "float": "fma.rn.f32"}[dtype] in made.ptx
-    ptxas = find_ptxas()
-    if not ptxas:
-        pytest.skip(NO_PTXAS)
-    found = assemble(made.ptx, architecture, ptxas)
-    assert 0 < found.registers <= 255 and found.spills <= 128
-    assert found.stack <= (8192 if "schedule" in name else 1024), "state of small mechanisms belongs into registers"
+@cache
+def made(name):
+    """PTX of a program of the sample; precisions and architectures take turns."""
+    number = [*KINDS].index(name)
+    dtype, architecture = ("double", "float")[number % 2], ARCHITECTURES[number % len(ARCHITECTURES)]
+    return dtype, make(sample()[name], dtype, architecture)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_program(name):
+    """One kernel, and nothing from outside."""
+    dtype, found = made(name)
+    assert found.kind == KINDS[name] and not fault(found.ptx, found.architecture)
+    assert {"double": "fma.rn.f64", "float": "fma.rn.f32"}[dtype] in found.ptx
+
+
+@pytest.mark.skipif(not find_ptxas(), reason=NO_PTXAS)
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_is_assembled(name):
+    """Small mechanisms spill next to nothing."""
+    _, found = made(name)
+    code = assemble(found.ptx, found.architecture, find_ptxas())
+    assert 0 < code.registers <= 255 and code.spills <= 128
+    assert code.stack <= (8192 if "schedule" in name else 1024), "state of small mechanisms belongs into registers"
 
 
 def test_all_functions_of_a_state_are_found():

@@ -152,8 +152,12 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "machines/cuda/plan.py", ON_CARD,
-        ("replace(like, owner=None)", "like", "a remembered call holds the memory of its first arguments"),
-        ("if self.has_constants and is_capturing(device, stream):", "if False:", "numbers of a remembered call are released though a CUDA graph reads them"),
+        ("replace(taken.order_like, owner=None)", "taken.order_like", "a remembered call holds the memory of its first arguments"),
+        ("elif is_capturing(self.device, stream):", "elif False:", "numbers of a remembered call are released though a CUDA graph reads them"),
+    ),
+    *changes(
+        "machines/cuda/launch.py", ON_CARD,
+        ("held: Any = (self, buffer)", "held: Any = buffer", "a bound launch reads the size of its arguments from memory that was released"),
     ),
     *changes(
         "machines/cuda/dlpack.py", ON_CARD,

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fake_card import fake_cards
 
 import cardan as cd
 from cardan.functions.differentiable import Rule, rule_of
+from cardan.machines.cuda import driver
 from cardan.mechanisms import four_bar
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -226,7 +228,7 @@ def test_torch_refuses_what_it_cannot_take(torch: Any) -> None:
         ((q, v, arrays[2]), "tau is a ndarray; give torch tensors"),
         ((q, v, torch.zeros(3, dtype=torch.int64)), "tau has dtype torch.int64; give float64 or float32"),
         ((q, v, tau.float()), "q is torch.float64 and tau torch.float32; give tensors of one dtype"),
-        ((q, v, tau.to("meta")), r"tau is on meta; Cardan computes on the CPU: give tau.cpu\(\)"),
+        ((q, v, tau.to("meta")), r"tau is on meta; Cardan computes on the CPU and on NVIDIA GPUs: give tau.cpu\(\)"),
         ((q, v, torch.zeros(4, dtype=torch.float64)), r"tau has shape \(4,\), the model needs \(..., 3\)"),
     ]:
         with pytest.raises(cd.InputError, match=message):
@@ -286,3 +288,14 @@ def test_casadi_nodes_of_matrices() -> None:
     block = np.moveaxis(want[1], 2, 1).reshape(model.nv, -1)
     np.testing.assert_allclose(J[model.nv :, 6 * model.nb :], block, rtol=1e-10, atol=1e-10)
     assert not J[: model.nv, 6 * model.nb :].any()
+
+
+def test_a_program_for_a_gpu_calls_the_kernel_itself(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "address", lambda name: 1)  # of the driver's functions: nothing is run here
+    model = cd.mechanisms.pendulum().build()
+    q = np.ones((4, 1))
+    with fake_cards():
+        f = jax.jit(jax.grad(lambda q: cd.jax_function(model, "forward_dynamics")(q, q, q).sum()))
+        text = f.trace(q).lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("custom_call @cardan(") == 1
+    assert "callback" not in text

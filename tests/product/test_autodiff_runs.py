@@ -280,7 +280,7 @@ def test_torch_runs_refuse_what_they_cannot_take(torch: Any) -> None:
     v.requires_grad_()
     cases: list[tuple[str, Callable[[], Any]]] = [
         ("v0 is a ndarray; give torch tensors", lambda: f(q, arrays[1])),
-        (r"v0 is on meta; Cardan computes on the CPU: give v0.cpu\(\)", lambda: f(q, v.to("meta"))),
+        (r"v0 is on meta; Cardan computes on the CPU and on NVIDIA GPUs: give v0.cpu\(\)", lambda: f(q, v.to("meta"))),
         ("q0 has dtype torch.int64; give float64 or float32", lambda: f(q.long(), v)),
         ("q0 is torch.float64 and tau torch.float32", lambda: f(q, v, tau.float())),
         (r"p has shape \(3,\), the model needs \(..., 4\)", lambda: f(q, v, None, p[:3])),

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +75,12 @@ class Library:
         """An array of this library without values, with its first axis nearest in memory if `order_like` has it so."""
         columns_first = order_like is not None and order_like.is_columns_first
         return DeviceArray.empty(shape, dtype, device, columns_first=columns_first, stream=self.stream(device))
+
+    def maker(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None
+    ) -> Callable[[], Any]:
+        """A function that makes such empty arrays, again and again."""
+        return partial(self.empty, shape, dtype, device, order_like)
 
     def answer(self, array: Any) -> Any:
         """What the caller gets of an array from `empty`, after the kernel that fills it was launched."""
@@ -178,16 +184,20 @@ class _Torch(Library):
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
         """From torch's allocator, which knows the current stream and CUDA graphs."""
-        torch, place = sys.modules["torch"], self._place(device)
-        kind = torch.float64 if dtype is FLOAT64 or dtype == FLOAT64 else torch.float32
-        if order_like is not None and order_like.is_columns_first:
-            reversed_axes = tuple(range(len(shape) - 1, -1, -1))
-            return torch.empty(shape[::-1], dtype=kind, device=place).permute(reversed_axes)
-        return torch.empty(shape, dtype=kind, device=place)
+        return self.maker(shape, dtype, device, order_like)()
 
-    @staticmethod
-    @lru_cache
-    def _place(device: int) -> Any:
+    def maker(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None
+    ) -> Callable[[], Any]:
+        """Torch's own function, with all that stays."""
+        torch = sys.modules["torch"]
+        options = {"dtype": torch.float64 if dtype == FLOAT64 else torch.float32, "device": self._place(device)}
+        if order_like is not None and order_like.is_columns_first:
+            strides = contiguous_strides(shape[::-1], 1)[::-1]
+            return partial(torch.empty_strided, shape, strides, **options)
+        return partial(torch.empty, shape, **options)
+
+    def _place(self, device: int) -> Any:
         return sys.modules["torch"].device("cuda", device)
 
     def how_to_move(self, name: str, device: int) -> str:

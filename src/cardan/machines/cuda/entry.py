@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SYMBOL = "rows"
 THREADS = 128  # of a block
 BATCH_AXES = 3  # of a launch
+FLAT = 10_000  # operations up to which stages are written out: fewer values wait in memory, if the code is longer
 _LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
 
 INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
@@ -102,6 +103,8 @@ class _Entry(Lines):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
+        if isinstance(recorded, Stages) and sum(recorded.operations().values()) <= FLAT:
+            recorded = recorded.flattened()
         if isinstance(recorded, Stages):
             head, body = stage_lines(recorded, self.program, self.module)
         else:
@@ -124,6 +127,8 @@ class _Entry(Lines):
             return line.new(f"load {t.scalar}, ptr addrspace(1) {at}, align {t.align}, !invariant.load !1")
 
         def store(port: int, element: int, value: str) -> None:
+            if inputs + port >= len(self.program.ports):
+                return  # what passed between stages
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 

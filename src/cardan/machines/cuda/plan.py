@@ -22,49 +22,47 @@ class Plan:
     ) -> None:
         self.library, self.device, self.dtype = taken.library, taken.device, taken.dtype
         self.launches = launches
-        # addresses in the order of the ports that have elements: an argument's, or that of a constant, which is held
-        self.inputs: list[tuple[int, View | None]] = []
-        for k, (port, x) in enumerate(zip(program.inputs, args, strict=True)):
-            if port.size:
-                given = type(x) is HostConstant or package_of(type(x)) is not None
-                self.inputs.append((k, None if given else taken.views[k]))
-        self.outputs = [(taken.batch + port.shape, port.size > 0) for port in program.outputs]
-        like = taken.order_like
-        self.order_like = None if like is None else replace(like, owner=None)  # it is not for the plan to hold
+        like = taken.order_like and replace(taken.order_like, owner=None)  # it is not for the plan to hold
+        self.makers = [
+            taken.library.maker(taken.batch + port.shape, taken.dtype, taken.device, like) for port in program.outputs
+        ]
+        # addresses go by ports that have elements; a number of the host is a view of its copy, which is held
+        self.filled = [k for k, port in enumerate(program.outputs) if port.size]
+        self.inputs = [
+            (k, None if type(x) is HostConstant or package_of(type(x)) is not None else taken.views[k])
+            for k, (port, x) in enumerate(zip(program.inputs, args, strict=True))
+            if port.size
+        ]
+        self.places = [k for k, _ in self.inputs]
         self.has_constants = any(package_of(type(x)) is None for x in args)
 
     def __call__(self, args: Sequence[Any], out: Any) -> Any:
         """The result; None where the call must be checked again."""
-        library, device = self.library, self.device
-        stream = library.stream(device)
-        if self.has_constants and is_capturing(device, stream):
-            return None  # constants that a CUDA graph reads must be held
-        pointers = []
-        for k, constant in self.inputs:
-            x = args[k]
-            if constant is not None:
-                pointers.append(constant.pointer)
-            elif type(x) is HostConstant:
-                copy = x.copies.get((device, self.dtype))
-                if copy is None:
-                    return None
-                pointers.append(copy.pointer)
+        library = self.library
+        stream = library.stream(self.device)
+        try:
+            if not self.has_constants:
+                pointers = [library.pointer(args[k]) for k in self.places]
+            elif is_capturing(self.device, stream):
+                return None  # constants that a CUDA graph reads must be held
             else:
-                try:
-                    pointers.append(library.pointer(x))
-                except RuntimeError:  # a tensor without memory of its own
-                    return None
-        given = (out if isinstance(out, tuple) else (out,)) if out is not None else (None,) * len(self.outputs)
-        results = []
-        for (shape, has_elements), array in zip(self.outputs, given, strict=True):
-            if array is None:
-                try:
-                    array = library.empty(shape, self.dtype, device, self.order_like)
-                except Exception:  # the checked call says what is wrong
-                    return None
-            results.append(array)
-            if has_elements:
-                pointers.append(library.pointer(array))
+                pointers = [self._pointer(args[k], constant) for k, constant in self.inputs]
+            if out is None:
+                results = [make() for make in self.makers]
+            else:
+                given = out if isinstance(out, tuple) else (out,)
+                results = [make() if x is None else x for make, x in zip(self.makers, given, strict=True)]
+            pointers += [library.pointer(results[k]) for k in self.filled]
+        except Exception:  # no memory, or a tensor without memory of its own: the checked call says so
+            return None
         for launch in self.launches:
             launch(pointers, stream)
         return tuple(results) if len(results) > 1 else results[0]
+
+    def _pointer(self, x: Any, constant: View | None) -> int:
+        if constant is not None:
+            return constant.pointer
+        if type(x) is HostConstant:
+            address: int = x.copies[self.device, self.dtype].pointer
+            return address
+        return self.library.pointer(x)
