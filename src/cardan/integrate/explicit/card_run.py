@@ -46,6 +46,14 @@ def systems_at_once(stepper_bytes: int, place: Place) -> int:
     return max(int(SHARE * driver.card(place.card).free_bytes() / max(stepper_bytes, 1)), 1)
 
 
+def sample_ports(*, fixed: bool, paired: bool) -> SamplePorts:
+    """What the ports of a march of explicit steps mean, of `fixed` length or not, with pairs of numbers or not."""
+    return SamplePorts(
+        "t", "h", "steps", "outcome", "end", "limit", ("q", "v", "work"), int(Outcome.TOO_MANY_STEPS),
+        int(Outcome.SINGULAR), (ON_STEP, STRETCH - 1) if fixed else None, "_lo" if paired else "",
+    )  # fmt: skip
+
+
 class _Targets:
     """Times to reach between two breaks, s: those of samples, and that just before the break at the end.
 
@@ -137,11 +145,7 @@ class _CardRun:
         self.single = stepper.single is not None
         self.kind = np.dtype(np.float32) if self.single else FLOAT  # of the states on the card
         march = (stepper.single or stepper.kernels).march.on_card
-        fixed = (ON_STEP, STRETCH - 1) if stepper.has_fixed_steps else None
-        self.ports = ports = SamplePorts(
-            "t", "h", "steps", "outcome", "end", "limit", ("q", "v", "work"), int(Outcome.TOO_MANY_STEPS),
-            int(Outcome.SINGULAR), fixed, "_lo" if self.single else "",
-        )  # fmt: skip
+        self.ports = ports = sample_ports(fixed=stepper.has_fixed_steps, paired=self.single)
         entry = Entry(SYMBOL, lambda recorded, program, kind: print_samples(recorded, program, ports, kind), ports.key)
         self.function = march.function(place.card, self.kind, entry)
         state = march.builder.compiled.outputs
