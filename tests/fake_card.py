@@ -30,6 +30,7 @@ _OUT_OF_MEMORY, _INVALID = 2, 1
 _ALLOCATED: dict[int, tuple[FakeDriver, int, Any, int]] = {}  # by address: driver, card, what holds the memory, size
 _FUNCTIONS: dict[int, tuple[Any, int, Any]] = {}
 _KERNEL = re.compile(r"define ptx_kernel void @(\w+)\((.*?)\)", re.DOTALL)
+_THREADS: dict[int, int] = {}  # the most that a block of a function may have
 _numbers = count(100)
 
 
@@ -191,6 +192,8 @@ class FakeDriver:
         module._obj.value = number = next(_numbers)
         text = code.rstrip(b"\0").decode()
         words = len(_KERNEL.findall(text)[0][1].split(","))
+        bound = re.search(r'"maxntidx", i32 (\d+)', text)
+        _THREADS[number] = int(bound[1]) if bound else 1024
         (address,), held = load(to_object(host_text(text)), "launch")
         launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 4)(address)
         _FUNCTIONS[number] = launch, words, held
@@ -205,7 +208,7 @@ class FakeDriver:
         return 0
 
     def cuFuncGetAttribute(self, value: Any, number: int, function: Any) -> int:
-        value._obj.value = 0
+        value._obj.value = _THREADS[function.value] if number == 0 else 0
         return 0
 
     def cuFuncSetAttribute(self, function: Any, number: int, value: int) -> int:

@@ -130,7 +130,7 @@ class _SampleLoop(Lines):
     def __init__(self, recorded: March, program: Program, module: Module, ports: SamplePorts) -> None:
         super().__init__(module.type, "e")
         self.program, self.module, self.ports = program, module, ports
-        self.size, self.in_memory = print_body(recorded, program, module), in_memory(recorded)
+        self.size, self.in_memory = print_body(recorded, program, module), in_memory(recorded, module.type)
         self.state = list(program.outputs)
         self.data = data_ports(program, ports)
         self.clock = VectorType("double", 1) if ports.low else self.t  # the type of times
