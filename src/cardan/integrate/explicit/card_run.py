@@ -273,6 +273,8 @@ class _CardRun:
         kept.steps = s["steps"].astype(int)
         kept.notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
         kept.end_where_opened(self.opened)
+        if kept.broken:
+            stepper.threads = None  # the CPU has the same bits
         kept.project_knots(stepper)
 
     # launches
