@@ -14,6 +14,7 @@ from cardan import mechanisms
 from cardan.integrate.explicit import card_run
 from cardan.integrate.explicit.stepper import ExplicitStepper
 from cardan.machines.cuda.arrays import to_device
+from cardan.machines.ufunc.kernel import Kernel
 from cardan.results import simulate as module
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -125,6 +126,22 @@ def test_alpha_has_all_its_steps_on_the_card(fake: FakeDriver) -> None:
     before = len(fake.launches)
     both(pendulum(), 0.3, **starts(pendulum(), 3, 2.0), method="alpha", step=0.01, samples=4)
     assert len(fake.launches) > before
+
+
+def test_alpha_keeps_what_it_has_if_the_card_fails(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute, calls = Kernel._at_place, list[str]()
+
+    def gone(kernel: Any, *given: Any) -> Any:
+        calls.append(kernel.program.name)
+        if calls.count("march") > 4:
+            raise cd.DeviceError("gpu:0 is gone")
+        return compute(kernel, *given)
+
+    monkeypatch.setattr(Kernel, "_at_place", gone)
+    given = {**starts(pendulum(), 3, 2.0), "method": "alpha", "step": 0.01, "samples": 9}
+    with pytest.raises(cd.SimulationError, match="gpu:0 is gone; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    assert 1 < caught.value.partial.q.shape[1] < 9
 
 
 def test_states_on_a_card_are_run_there(fake: FakeDriver) -> None:
