@@ -12,7 +12,9 @@ from tests.fake_card import FakeDriver, fake_cards
 import cardan as cd
 from cardan import mechanisms
 from cardan.integrate.explicit import card_run
+from cardan.integrate.explicit.stepper import ExplicitStepper
 from cardan.machines.cuda.arrays import to_device
+from cardan.machines.ufunc.kernel import Kernel
 from cardan.results import simulate as module
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -90,10 +92,64 @@ def test_singular_positions(fake: FakeDriver) -> None:
     assert (cpu.outcome == "a singular position").any()
 
 
+def test_steps_in_float32_are_off_by_little_more_than_their_accelerations(fake: FakeDriver) -> None:
+    """Time, positions and velocities are pairs; as single numbers they were off by 1e-5 rad and more."""
+    given = {**starts(pendulum(), 20, 1.0), "method": "rk4", "step": 1e-3, "samples": 11}
+    cpu, _ = both(pendulum(), 1.0, **given, precision="float32")
+    exact = cd.simulate(pendulum(), 1.0, **given)
+    assert 1e-10 < np.abs(cpu.q - exact.q).max() < 1e-6
+    assert cpu.settings["precision"] == "float32"
+
+
+def test_loops_in_float32_stay_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps keep them closed to rounding in float32, and the samples are projected in float64."""
+    model = four_bar()
+    given = {**starts(model, 4, 2.0), "method": "rk4", "step": 1e-2, "precision": "float32", "samples": 5}
+    gaps = []
+    for projects in (True, False):
+        if not projects:
+            monkeypatch.setattr(ExplicitStepper, "project", lambda _, t, q, v: (q, v, np.zeros(t.shape, dtype=bool)))
+        run = cd.simulate(model, 10.0, **given)
+        gaps.append(np.abs(cd.constraint_residual(model, run.q)).max())
+    assert gaps[0] < 1e-12 < gaps[1] < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"method": "dormand_prince"},
+            r"'dormand_prince' computes in float64 only; leave .* take 'rk4', 'euler' with a",
+        ),
+        ({"precision": "float16"}, "precision must be 'float64' or 'float32', got 'float16'"),
+        ({"sensitivities": "q0"}, "sensitivities are of steps in float64"),
+    ],
+)
+def test_what_float32_does_not_do(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(cd.InputError, match=said):
+        cd.simulate(pendulum(), 0.3, **{"method": "rk4", "step": 1e-2, "precision": "float32", **options})
+
+
 def test_alpha_has_all_its_steps_on_the_card(fake: FakeDriver) -> None:
     before = len(fake.launches)
     both(pendulum(), 0.3, **starts(pendulum(), 3, 2.0), method="alpha", step=0.01, samples=4)
     assert len(fake.launches) > before
+
+
+def test_alpha_keeps_what_it_has_if_the_card_fails(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute, calls = Kernel._at_place, list[str]()
+
+    def gone(kernel: Any, *given: Any) -> Any:
+        calls.append(kernel.program.name)
+        if calls.count("march") > 4:
+            raise cd.DeviceError("gpu:0 is gone")
+        return compute(kernel, *given)
+
+    monkeypatch.setattr(Kernel, "_at_place", gone)
+    given = {**starts(pendulum(), 3, 2.0), "method": "alpha", "step": 0.01, "samples": 9}
+    with pytest.raises(cd.SimulationError, match="gpu:0 is gone; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    assert 1 < caught.value.partial.q.shape[1] < 9
 
 
 def test_states_on_a_card_are_run_there(fake: FakeDriver) -> None:
@@ -105,6 +161,19 @@ def test_states_on_a_card_are_run_there(fake: FakeDriver) -> None:
     assert len(fake.launches) > before
     with pytest.raises(cd.InputError, match="different GPUs"):
         cd.simulate(pendulum(), 0.3, to_device(given["q0"], 1), to_device(given["v0"], 0))
+
+
+def test_a_card_that_does_not_answer_leaves_the_starts(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any) -> None:
+        raise cd.DeviceError("gpu:0 is gone")
+
+    monkeypatch.setattr(card_run._CardRun, "_launch", gone)
+    monkeypatch.setattr(card_run._CardRun, "_fetch", gone)
+    given = starts(pendulum(), 3, 2.0)
+    with pytest.raises(cd.SimulationError, match="gpu:0 is gone; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    np.testing.assert_array_equal(caught.value.partial.q[:, 0], given["q0"])
+    assert caught.value.partial.q.shape[1] == 1
 
 
 @pytest.mark.parametrize("what", ["Ctrl-C", "card"])
