@@ -160,3 +160,13 @@ def test_a_device_that_does_not_exist(given: dict[str, Any], said: str) -> None:
         cd.rates(model, np.zeros(2), np.zeros(2), **given)
     with pytest.raises(InputError, match="threads=2 is for the CPU"):
         cd.mass_matrix(model, np.zeros(2), threads=2, device="gpu")
+
+
+def test_matrices_of_a_large_tree_are_written_where_they_are() -> None:
+    model = mechanisms.chain(65).build()
+    q = np.random.default_rng(5).normal(size=(2, model.nv))
+    kernel = tree_kernel(model, "mass_matrix")
+    with fake_cards():
+        out = cd.to_device(np.ones((model.nv, model.nv, 2))).T
+        kernel(cd.to_device(q), out=out)
+        assert np.array_equal(out.numpy(), kernel(q))

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
+from cardan.machines.llvm.schedule import climbed, print_schedule
 from cardan.machines.llvm.thread import ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
+from cardan.program.schedule import Schedule
 from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
@@ -139,15 +141,31 @@ class _Entry(Lines):
     def _call(self, recorded: Recorded) -> tuple[list[str], list[str]]:
         """Lines that copy the row into arrays, call the body of any program on them, and copy the results back."""
         t, ports, inputs = self.t, self.program.ports, len(self.program.inputs)
-        state = print_body(recorded, self.program, self.module)
         head, body = [], Lines(t, "c")
-        sizes = {f"own{j}": port.size for j, port in enumerate(ports)} | ({"state": state} if state else {})
+        direct: frozenset[int] = frozenset()  # matrices that are written entry by entry, where they are
+        if isinstance(recorded, Schedule) and climbed(recorded):
+            direct, state = climbed(recorded), max(recorded.state_size, 1)
+            print_schedule(recorded, "body", self.module, inputs, len(ports) - inputs, direct)
+        else:
+            state = print_body(recorded, self.program, self.module)
+        sizes = {f"own{j}": port.size for j, port in enumerate(ports) if j - inputs not in direct}
+        sizes |= {"state": state} if state else {}
         for name, size in sizes.items():
             head += memory(self.module, name, size) if in_memory(recorded) else array(t, name, size)
         for j, port in enumerate(ports):
             if j == inputs:
-                places = [f"ptr %{name}" for name in sizes]
+                places = []
+                for k in range(len(ports)):
+                    if k - inputs in direct:
+                        at = self._address(body, k, 0)
+                        own = body.new(f"addrspacecast ptr addrspace(1) {at} to ptr")
+                        places += [f"ptr {own}", f"i64 %m{k}", f"i64 %n{k}"]
+                    else:
+                        places.append(f"ptr %own{k}")
+                places += ["ptr %state"] if state else []
                 body.lines.append(f"  call void @body({', '.join(places)})")
+            if j - inputs in direct:
+                continue
             if in_memory(recorded) and port.size > _LARGE:
                 body.lines.append(self._loop(j, "give" if j >= inputs else "take"))
                 continue
