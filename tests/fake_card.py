@@ -29,6 +29,7 @@ _OUT_OF_MEMORY, _INVALID = 2, 1
 # Models that tests share remember kernels and constants; these outlive a driver.
 _ALLOCATED: dict[int, tuple[FakeDriver, int, Any, int]] = {}  # by address: driver, card, what holds the memory, size
 _FUNCTIONS: dict[int, tuple[Any, Any]] = {}
+_THREADS: dict[int, int] = {}  # the most that a block of a function may have
 _numbers = count(100)
 
 
@@ -188,7 +189,10 @@ class FakeDriver:
 
     def cuModuleLoadData(self, module: Any, code: bytes) -> int:
         module._obj.value = number = next(_numbers)
-        (address,), held = load(to_object(host_text(code.rstrip(b"\0").decode())), "launch")
+        text = code.rstrip(b"\0").decode()
+        bound = re.search(r'"maxntidx", i32 (\d+)', text)
+        _THREADS[number] = int(bound[1]) if bound else 1024
+        (address,), held = load(to_object(host_text(text)), "launch")
         launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 4)(address)
         _FUNCTIONS[number] = launch, held
         return 0
@@ -202,7 +206,7 @@ class FakeDriver:
         return 0
 
     def cuFuncGetAttribute(self, value: Any, number: int, function: Any) -> int:
-        value._obj.value = 0
+        value._obj.value = _THREADS[function.value] if number == 0 else 0
         return 0
 
     def cuFuncSetAttribute(self, function: Any, number: int, value: int) -> int:

@@ -231,6 +231,29 @@ def test_several_drives_and_slides() -> None:
         rods.sweep([0.5])
 
 
+def test_massless_bodies_and_space() -> None:
+    """A coupler without mass; a slider-crank with a ball and a universal joint, and how it depends on its crank."""
+    m = four_bar()
+    light = cd.Mechanism("light", gravity=(0, -9.81, 0))
+    for body in m.build().bodies:
+        own = {} if body.name == "coupler" else {"mass": body.mass, "com": body.com, "inertia": body.inertia}
+        light.body(body.name, **own)
+    for joint in m.build().joints:
+        names = [m.build().body_names[b] if b >= 0 else light.ground for b in (joint.parent, joint.child)]
+        light.joint(joint.name, joint.type, *names, at=joint.at, child_at=joint.child_at, start=joint.start)
+    family = cd.LinkageFamily(light.build(), "A", lambda b: {"C.at": (b, 0, 0)})
+    at, model = family.samples([0.9], positions=12, speed=2.0), family.models([0.9])
+    tau = cd.inverse_dynamics(model, at.q, at.v, at.a, driven=["A"])
+    assert at.closed.all() and np.allclose(tau[:, 0], at.drive[:, 0], atol=1e-10)
+    assert np.allclose(cd.reactions(model, at.q, at.v, tau), at.wrenches, atol=1e-9)
+
+    cranks = cd.LinkageFamily(slider_crank(variant="spatial").build(), "bearing", lambda r: {"pin.at": (r, 0, 0)})
+    at = cranks.samples([[0.2], [0.2 + 1e-6], [0.2 - 1e-6]], positions=12, gradient=True)
+    assert at.closed.all() and at.q_by is not None
+    assert np.allclose((at.q[1] - at.q[2]) / 2e-6, at.q_by[0, ..., 0], atol=1e-7)
+    assert np.abs(cd.constraint_residual(cranks.models([0.2]), at.q[0])).max() < 1e-12
+
+
 def test_bad_input(family: cd.LinkageFamily) -> None:
     model, circle = four_bar().build(), np.array([[1, 0], [0, 1], [-1, 0], [0, -1.0]])
     cases = [

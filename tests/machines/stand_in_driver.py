@@ -148,7 +148,7 @@ class StandInDriver:
         return 0 if symbol == b"rows" else 500
 
     def _cuFuncGetAttribute(self, value: Any, number: int, function: Any) -> None:
-        value._obj.value = {4: 40, 3: 16}[number]
+        value._obj.value = {0: 64, 4: 40, 3: 16}[number]
 
     def _cuLaunchKernel(self, function: Any, *rest: Any) -> None:
         self.launched.append(tuple(size.value for size in rest[:7]))

@@ -55,9 +55,7 @@ class RunSamples:
     """Called with a mask (B,) of the systems whenever a sample is kept."""
 
     @classmethod
-    def empty(
-        cls, systems: int, times: int, nq: int, nv: int, knots: np.ndarray, filled: bool = True
-    ) -> RunSamples:
+    def empty(cls, systems: int, times: int, nq: int, nv: int, knots: np.ndarray, filled: bool = True) -> RunSamples:
         """Allocate arrays for a run with breaks at `knots` (k, 3), filled with NaN, or later with `fill`."""
 
         def new(*shape: int) -> np.ndarray:

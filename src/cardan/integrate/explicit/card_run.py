@@ -277,7 +277,7 @@ class _CardRun:
             [(constant.pointer, stride, self.kind.itemsize) for constant, stride in self.data.values()],
             [(self.samples[name].pointer, *self._strides(name)) for name in self.ports.sampled],
         )  # fmt: skip
-        block = block_of(B, self.card.multiprocessors)
+        block = block_of(B, self.function)
         self.function.launch((-(-B // block), 1, 1), block, launch.words)
         status = downloaded(self.card, memory["status"].pointer, np.empty(B, dtype=np.int64))
         downloaded(self.card, memory["next"].pointer, self.next)
@@ -353,8 +353,8 @@ class _CardRun:
             given["p"] = memory.pointer, (8 * p.shape[-1] if p.size > p.shape[-1] else 0, 0), (8,)
         program = kernel.builder.compiled
         ports = [given[port.name] for port in program.inputs] + [places[port.name] for port in program.outputs]
-        block = block_of(B * (high - low), card.multiprocessors)
         function = kernel.function(self.place.card, FLOAT)
+        block = block_of(B * (high - low), function)
         function.launch((-(-B // block), high - low, 1), block, words_of(B, ports))
         card.synchronize()  # before the constants are given back
 

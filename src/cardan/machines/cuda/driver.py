@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from cardan.errors import DeviceError, DeviceMemoryError, InputError
+from cardan.lazy import cached_property
 from cardan.machines.cuda.ptx import OLDEST
 from cardan.machines.host import interruptible
 
@@ -36,7 +37,7 @@ _NOT_CODE = frozenset((200, _NO_BINARY, _INVALID_PTX, _UNSUPPORTED_PTX, 300, 500
 _DEAD = frozenset((214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
 _INPUT_PTX = 1  # CU_JIT_INPUT_PTX
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6  # CU_JIT_ERROR_LOG_BUFFER and its size
-_REGISTERS, _LOCAL_BYTES, _MOST_SHARED = 4, 3, 8  # attributes of functions
+_MOST_THREADS, _REGISTERS, _LOCAL_BYTES, _MOST_SHARED = 0, 4, 3, 8  # attributes of functions
 _MAJOR, _MINOR, _MULTIPROCESSORS = 75, 76, 16  # attributes of devices
 _ZERO, _ONE, _NOTHING = ctypes.c_uint(0), ctypes.c_uint(1), nullcontext()
 _PARAMETERS, _PARAMETERS_SIZE = 1, 2  # CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE
@@ -354,6 +355,11 @@ class Function:
         with self.card:
             call("cuFuncGetAttribute", ctypes.byref(value), number, self._function)
         return value.value
+
+    @cached_property
+    def threads(self) -> int:
+        """The most threads that a block may have."""
+        return self._attribute(_MOST_THREADS)
 
     @property
     def handle(self) -> int:

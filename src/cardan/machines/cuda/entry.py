@@ -16,11 +16,11 @@ from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import Lines, Module, VectorType
 from cardan.machines.llvm.schedule import climbed, print_schedule
-from cardan.machines.llvm.thread import ThreadLine, array, in_memory, memory
+from cardan.machines.llvm.thread import AHEAD, ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
 from cardan.program.schedule import Schedule
-from cardan.program.stages import Stages
+from cardan.program.stages import Stages, unrolled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
 SYMBOL = "rows"
-THREADS = 128  # of a block
+THREADS = 64  # of a block
+UNROLLED = 10_000  # operations up to which stages are one line: the cache of instructions has room for 8,000
 BATCH_AXES = 3  # of a launch
-FLAT = 10_000  # operations up to which stages are written out: fewer values wait in memory, if the code is longer
+ANY, NARROW, PACKED = "", "narrow", "packed"  # forms of arrays
 _LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
 
 INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
@@ -58,10 +59,13 @@ done:
 }}"""
 
 
-def print_entry(recorded: Recorded, program: Program, dtype: str) -> str:
-    """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float"."""
-    module = Module(VectorType(dtype, 1), card=True)
-    module.functions[SYMBOL] = _Entry(program, module).print(recorded)
+def print_entry(recorded: Recorded, program: Program, dtype: str, form: str = ANY) -> str:
+    """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float".
+
+    `form` says what `form_of` found of the arrays: addresses take fewer instructions the more is known.
+    """
+    module = Module(VectorType(dtype, 1), card=True, share=True)
+    module.functions[SYMBOL] = _Entry(program, module, form).print(recorded)
     return finished_text(module, SYMBOL)
 
 
@@ -70,7 +74,8 @@ def finished_text(module: Module, symbol: str) -> str:
 
     One block at a time is enough: without this ptxas leaves long kernels 32 registers. Loops of stages stay loops.
     """
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {THREADS}, !"minctasm", i32 1}}\n'
+    most = module.threads
+    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {most}, !"minctasm", i32 1}}\n'
     bounds += '!1 = !{}\n!2 = distinct !{!2, !3}\n!3 = !{!"llvm.loop.unroll.disable"}\n'
     return module.text() + bounds
 
@@ -85,13 +90,33 @@ def words_of(
     return words
 
 
+def form_of(
+    program: Program, rows: int, others: Sequence[int], ports: Sequence[tuple[int, Sequence[int], Sequence[int]]],
+    size: int,
+) -> str:  # fmt: skip
+    """What is known of arrays of numbers of `size` bytes, given as for `words_of`.
+
+    "narrow": one batch axis of fewer than 2^32 rows, strides from 0 to 2^32. "packed": the elements of a row lie side
+    by side in C order besides.
+    """
+    strides = [s for _, batch, core in ports for s in (*batch[:1], *core)]
+    if rows >= 2**32 or any(n > 1 for n in others) or not all(0 <= s < 2**32 for s in strides):
+        return ANY
+    for port, (_, _, core) in zip(program.ports, ports, strict=True):
+        n = port.matrix[1]
+        if tuple(core) != {0: (), 1: (size,), 2: (n * size, size)}[len(port.shape)]:
+            return NARROW
+    return PACKED
+
+
 class _Entry(Lines):
     """The kernel under construction."""
 
-    def __init__(self, program: Program, module: Module) -> None:
+    def __init__(self, program: Program, module: Module, form: str) -> None:
         super().__init__(module.type, "e")
         self.program, self.module = program, module
-        self.places: dict[tuple[int, int], str] = {}  # address of the first element of each row of a port
+        self.narrow, self.packed = form != ANY, form == PACKED
+        self.known: set[int] = set()  # ports whose row has its address
 
     def print(self, recorded: Recorded) -> str:
         """IR of the kernel."""
@@ -105,36 +130,54 @@ class _Entry(Lines):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
-        if isinstance(recorded, Stages) and sum(recorded.operations().values()) <= FLAT:
-            recorded = recorded.flattened()
+        if isinstance(recorded, Stages) and sum(recorded.operations().values()) < UNROLLED:
+            recorded = unrolled(recorded)
         if isinstance(recorded, Stages):
             head, body = stage_lines(recorded, self.program, self.module)
         else:
             head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
-        self.lines += [*head, "  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
-        for j in range(len(self.program.ports)):
-            at = f"%base{j}"
-            for index, stride in (("%i", "x"), ("%y.l", "y"), ("%z.l", "z")):
-                at = self.new(f"add i64 {at}, {self.new(f'mul i64 {index}, %{stride}{j}')}")
-            self.lines.append(f"  %row{j} = add i64 {at}, 0")
+        inside = ["  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
+        self.lines += [*head, *inside]
+        if isinstance(recorded, Stages):
+            for j in range(len(self.program.ports)):
+                self._row(self, j)
         define = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
         return "\n".join([define, "entry:", *self.lines, *body, "  br label %done", "done:", "  ret void", "}"])
+
+    def _row(self, lines: Lines, j: int) -> str:
+        """Address of this thread's row of a port, found where it is first needed."""
+        if j not in self.known:
+            self.known.add(j)
+            at, axes = f"%base{j}", (("%i", f"%x{j}"), ("%y.l", f"%y{j}"), ("%z.l", f"%z{j}"))
+            for index, stride in axes[: 1 if self.narrow else 3]:
+                product = lines.new(f"mul i64 {self._word(lines, index)}, {self._word(lines, stride)}")
+                at = lines.new(f"add i64 {at}, {product}")
+            lines.lines.append(f"  %row{j} = add i64 {at}, 0")
+            lines.lines.append(f"  %row{j}.at = inttoptr i64 {at} to ptr addrspace(1)")
+        return f"%row{j}"
+
+    def _word(self, lines: Lines, word: str) -> str:
+        """A 64-bit number, of which the upper half is known to be 0 if `narrow`."""
+        if not self.narrow:
+            return word
+        return lines.new(f"zext i32 {lines.new(f'trunc i64 {word} to i32')} to i64")
 
     def _line(self, graph: Graph) -> tuple[list[str], list[str]]:
         """Lines of a graph, whose inputs are loaded where they are used, for the beginning and for the row."""
         inputs, t = len(self.program.inputs), self.t
 
-        def load(port: int, element: int) -> str:
+        def load(port: int, element: int, further: str = "") -> str:
             at = self._address(line, port, element)
+            if further:
+                step = str(t.align) if self.packed else self._word(line, f"%n{port}")
+                at = line.new(f"getelementptr i8, ptr addrspace(1) {at}, i64 {line.new(f'mul i64 {further}, {step}')}")
             return line.new(f"load {t.scalar}, ptr addrspace(1) {at}, align {t.align}, !invariant.load !1")
 
         def store(port: int, element: int, value: str) -> None:
-            if inputs + port >= len(self.program.ports):
-                return  # what passed between stages
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 
-        line = ThreadLine(graph, self.module, load, store)
+        line = ThreadLine(graph, self.module, load, store, early=AHEAD, looped=True)
         line.run()
         return line.head, line.lines
 
@@ -151,7 +194,7 @@ class _Entry(Lines):
         sizes = {f"own{j}": port.size for j, port in enumerate(ports) if j - inputs not in direct}
         sizes |= {"state": state} if state else {}
         for name, size in sizes.items():
-            head += memory(self.module, name, size) if in_memory(recorded) else array(t, name, size)
+            head += memory(self.module, name, size) if in_memory(recorded, t) else array(t, name, size)
         for j, port in enumerate(ports):
             if j == inputs:
                 places = []
@@ -166,7 +209,8 @@ class _Entry(Lines):
                 body.lines.append(f"  call void @body({', '.join(places)})")
             if j - inputs in direct:
                 continue
-            if in_memory(recorded) and port.size > _LARGE:
+            if in_memory(recorded, t) and port.size > _LARGE:
+                self._row(body, j)
                 body.lines.append(self._loop(j, "give" if j >= inputs else "take"))
                 continue
             for e in range(port.size):
@@ -195,11 +239,15 @@ class _Entry(Lines):
 
     def _address(self, lines: Lines, j: int, element: int) -> str:
         """Address of an element of this thread's row of a port."""
+        at = f"{self._row(lines, j)}.at"
+        if self.packed:
+            return lines.new(f"getelementptr {self.t.scalar}, ptr addrspace(1) {at}, i64 {element}")
         r, c = divmod(element, self.program.ports[j].matrix[1])
-        at = f"%row{j}"
         for count, stride in ((r, f"%m{j}"), (c, f"%n{j}")):
-            at = lines.new(f"add i64 {at}, {lines.new(f'mul i64 {stride}, {count}')}") if count else at
-        return lines.new(f"inttoptr i64 {at} to ptr addrspace(1)")
+            if count:
+                offset = lines.new(f"mul i64 {self._word(lines, stride)}, {count}")
+                at = lines.new(f"getelementptr i8, ptr addrspace(1) {at}, i64 {offset}")
+        return at
 
 
 def _core(port: Port) -> tuple[str, ...]:

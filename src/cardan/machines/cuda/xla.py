@@ -206,7 +206,7 @@ def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, 
             for mark, port in zip(marks, ports, strict=True)
         ],
     )
-    block = block_of(rows, min(card.multiprocessors for card in cards))
+    block = min(block_of(rows, function) for function in functions)
     handles = (ctypes.c_void_p * len(cards))(*(function.handle for function in functions))
     table, places = (ctypes.c_int64 * len(words))(*words), (ctypes.c_int64 * len(ports))(*map(words.index, marks))
     text = ctypes.create_string_buffer(f"{kernel.program.name}: the GPU refused to start the kernel".encode())

@@ -18,7 +18,7 @@ _INTRINSICS = {
     "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil",
     "fmin": "minnum", "fmax": "maxnum", "copysign": "copysign",
 }  # fmt: skip
-_COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
+COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 # constpow is pow with a constant exponent
 _ELEMENTARY = {name: name for name in FUNCTIONS} | {"constpow": "pow"}
 
@@ -261,8 +261,8 @@ class StraightLine(Lines):
         def choose(mask: str, a: str, b: str) -> str:
             return self.new(f"select {m} {mask}, {v} {a}, {v} {b}")
 
-        if op in _COMPARISONS:
-            return choose(self.new(f"fcmp {_COMPARISONS[op]} {v} {x[0]}, {x[1]}"), one, zero)
+        if op in COMPARISONS:
+            return choose(self.new(f"fcmp {COMPARISONS[op]} {v} {x[0]}, {x[1]}"), one, zero)
         if op in ("and", "or"):
             return choose(self.new(f"{op} {m} {true(x[0])}, {true(x[1])}"), one, zero)
         if op == "not":
