@@ -127,6 +127,21 @@ def test_derivatives_in_stages_have_the_bits_of_the_cpu_in_any_strides(
             assert np.array_equal(x, z.numpy())
 
 
+def test_wide_results_have_neighbouring_rows_beside_each_other() -> None:
+    model = mechanisms.chain(6).build()
+    q = np.random.default_rng(6).normal(size=(2, 150, model.nv))
+    with fake_cards():
+        M = cd.mass_matrix(model, cd.to_device(q))
+        assert M.shape == (2, 150, 6, 6)
+        assert M.strides == (150 * 8, 8, 6 * 300 * 8, 300 * 8)
+        assert np.array_equal(M.numpy(), cd.mass_matrix(model, q))
+        poses = cd.body_poses(model, cd.to_device(q))
+        assert poses.shape == (2, 150, 6, 4, 4)
+        assert np.array_equal(poses.numpy(), cd.body_poses(model, q))
+        assert cd.mass_matrix(model, cd.to_device(q[0, :3])).strides == (36 * 8, 6 * 8, 8)
+        assert cd.bias_force(model, *[cd.to_device(q)] * 2).strides == (150 * 48, 48, 8)
+
+
 def test_a_run_is_followed_back_on_the_card() -> None:
     model = mechanisms.double_pendulum().build()
     q, v = np.random.default_rng(4).normal(size=(2, 3, model.nv))
