@@ -109,11 +109,11 @@ def test_a_large_tree_that_is_put_together(asked: list[str]) -> None:
     assert all(np.array_equal(x, y) for x, y in zip(mine, theirs, strict=True))
 
 
-@pytest.mark.parametrize("most", [0, entry.UNROLLED])
+@pytest.mark.parametrize("most", [0, entry.FLAT])
 def test_derivatives_in_stages_have_the_bits_of_the_cpu_in_any_strides(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entry, "UNROLLED", most)  # in loops over columns, and written out
+    monkeypatch.setattr(entry, "FLAT", most)  # in loops over columns, and written out
     model = mechanisms.chain(3).build()
     given = [*np.random.default_rng(2).normal(size=(3, 5, model.nv))]
     cpu = cd.forward_dynamics(model, *given, by=("q", "v", "tau"))
