@@ -109,11 +109,12 @@ def test_a_large_tree_that_is_put_together(asked: list[str]) -> None:
     assert all(np.array_equal(x, y) for x, y in zip(mine, theirs, strict=True))
 
 
-@pytest.mark.parametrize("most", [0, entry.FLAT])
+@pytest.mark.parametrize(("most", "long"), [(0, 0), (10_000, 10_000), (10_000, 0)])
 def test_derivatives_in_stages_have_the_bits_of_the_cpu_in_any_strides(
-    most: int, monkeypatch: pytest.MonkeyPatch
+    most: int, long: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entry, "FLAT", most)  # in loops over columns, and written out
+    monkeypatch.setattr(entry, "LONG", long)  # as one kernel, or two
     model = mechanisms.chain(3).build()
     given = [*np.random.default_rng(2).normal(size=(3, 5, model.nv))]
     cpu = cd.forward_dynamics(model, *given, by=("q", "v", "tau"))

@@ -323,7 +323,16 @@ class Card:
             raise CodeRefusedError(f"gpu:{self.index}: the driver does not load its own machine code ({name})")
         if status:
             raise _failure("loading a kernel", status)
-        return Function(self, module, function)
+        rest = ctypes.c_void_p()
+        with self:
+            if _library().cuModuleGetFunction(ctypes.byref(rest), module, rest_of(symbol).encode()):
+                return Function(self, module, function)
+        return Function(self, module, function, rest)
+
+
+def rest_of(symbol: str) -> str:
+    """The name of a second kernel, for the rest of the results, where one kernel would be too long."""
+    return f"{symbol}_rest"
 
 
 class Memory:
@@ -340,10 +349,10 @@ class Memory:
 
 
 class Function:
-    """A compiled kernel on one card."""
+    """A compiled kernel on one card, and perhaps a second one, for the `rest` of its results, that starts after it."""
 
-    def __init__(self, card: Card, module: Any, function: Any) -> None:
-        self.card, self._module, self._function = card, module, function
+    def __init__(self, card: Card, module: Any, function: Any, rest: Any = None) -> None:
+        self.card, self._module, self._function, self.rest = card, module, function, rest
 
     def __del__(self) -> None:
         """Unload the code."""
@@ -396,6 +405,8 @@ class Function:
         library = _library()
         with self.card.made_current():
             status = library.cuLaunchKernel(self._function, *grid, block, _ONE, _ONE, shared, stream, None, extra)
+            if self.rest is not None and not status:
+                status = library.cuLaunchKernel(self.rest, *grid, block, _ONE, _ONE, shared, stream, None, extra)
         if status == _OUT_OF_MEMORY:
             raise self.card._full(f"{self.local_bytes} bytes for each thread that runs at once")
         if status:
