@@ -67,7 +67,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "machines/llvm/schedule.py", "agreement/test_drives.py machines/test_programs.py",
-        ("for m, n in ((row, col), (col, row))", "for m, n in ((col, row), (row, col))", "looped matrices are transposed"),
+        ("self._entries(r, row, col), self._entries(r, col, row)", "self._entries(r, col, row), self._entries(r, row, col)", "looped matrices are transposed"),
     ),
     *changes(
         "machines/javascript/operations.py", "machines/test_javascript.py",

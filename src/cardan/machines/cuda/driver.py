@@ -328,7 +328,16 @@ class Card:
             raise CodeRefusedError(f"gpu:{self.index}: the driver does not load its own machine code ({name})")
         if status:
             raise _failure("loading a kernel", status)
-        return Function(self, module, function)
+        rest = ctypes.c_void_p()
+        with self:
+            if _library().cuModuleGetFunction(ctypes.byref(rest), module, rest_of(symbol).encode()):
+                return Function(self, module, function)
+        return Function(self, module, function, rest)
+
+
+def rest_of(symbol: str) -> str:
+    """The name of a second kernel, for the rest of the results, where one kernel would be too long."""
+    return f"{symbol}_rest"
 
 
 class Memory:
@@ -345,10 +354,10 @@ class Memory:
 
 
 class Function:
-    """A compiled kernel on one card."""
+    """A compiled kernel on one card, and perhaps a second one, for the `rest` of its results, that starts after it."""
 
-    def __init__(self, card: Card, module: Any, function: Any) -> None:
-        self.card, self._module, self._function = card, module, function
+    def __init__(self, card: Card, module: Any, function: Any, rest: Any = None) -> None:
+        self.card, self._module, self._function, self.rest = card, module, function, rest
 
     def __del__(self) -> None:
         """Unload the code."""
@@ -394,16 +403,22 @@ class Function:
             with self.card:
                 call("cuFuncSetAttribute", self._function, _MOST_SHARED, shared)
         with self.card.made_current():
-            status = _library().cuLaunchKernel(
-                self._function, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
-            )
-        if status:
-            raise self.failure(status)
+            for kernel in (self._function, self.rest):
+                status = 0 if kernel is None else _library().cuLaunchKernel(
+                    kernel, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
+                )
+                if status:
+                    raise self.failure(status)
 
     @property
     def handles(self) -> tuple[int, int]:
         """The driver's handles of the card's context and of the kernel."""
         return self.card._context.value or 0, self._function.value or 0
+
+    @property
+    def rest_handle(self) -> int:
+        """The driver's handle of the second kernel, 0 if there is none."""
+        return 0 if self.rest is None else self.rest.value or 0
 
     def failure(self, status: int) -> DeviceError:
         """The error to raise for a launch that the driver refused."""
