@@ -28,7 +28,8 @@ _OUT_OF_MEMORY, _INVALID = 2, 1
 
 # Models that tests share remember kernels and constants; these outlive a driver.
 _ALLOCATED: dict[int, tuple[FakeDriver, int, Any, int]] = {}  # by address: driver, card, what holds the memory, size
-_FUNCTIONS: dict[int, tuple[Any, Any]] = {}
+_FUNCTIONS: dict[int, tuple[Any, int, Any]] = {}
+_KERNEL = re.compile(r"define ptx_kernel void @(\w+)\((.*?)\)", re.DOTALL)
 _THREADS: dict[int, int] = {}  # the most that a block of a function may have
 _numbers = count(100)
 
@@ -190,11 +191,12 @@ class FakeDriver:
     def cuModuleLoadData(self, module: Any, code: bytes) -> int:
         module._obj.value = number = next(_numbers)
         text = code.rstrip(b"\0").decode()
+        words = len(_KERNEL.findall(text)[0][1].split(","))
         bound = re.search(r'"maxntidx", i32 (\d+)', text)
         _THREADS[number] = int(bound[1]) if bound else 1024
         (address,), held = load(to_object(host_text(text)), "launch")
         launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 4)(address)
-        _FUNCTIONS[number] = launch, held
+        _FUNCTIONS[number] = launch, words, held
         return 0
 
     def cuModuleGetFunction(self, function: Any, module: Any, symbol: bytes) -> int:
@@ -217,14 +219,18 @@ class FakeDriver:
         stream, _, extra = rest[7:]
         if not (0 < x < 2**31 and 0 < y <= 65_535 and 0 < z <= 65_535 and 0 < block <= 1024):
             return _INVALID
+        launch, words, _ = _FUNCTIONS[function.value]
+        size = ctypes.c_size_t.from_address(extra[3]).value
+        if (extra[0], extra[2], extra[4]) != (1, 2, None) or size != 8 * words:
+            return _INVALID
         self.launches.append((x, y, z, block, stream.value or 1))
-        _FUNCTIONS[function.value][0](extra[1], x, y, z, block)
+        launch(extra[1], x, y, z, block)
         return 0
 
 
 def host_text(text: str) -> str:
     """IR of a kernel for a card as IR for the host, with `launch(words, x, y, z, threads)` that runs all threads."""
-    found = re.search(r"define ptx_kernel void @(\w+)\((.*?)\)", text, re.DOTALL)
+    found = _KERNEL.search(text)
     assert found, "the IR has no kernel"
     symbol, count = found[1], len(found[2].split(","))
     text = text.replace("define ptx_kernel void", "define internal void")

@@ -156,6 +156,10 @@ MUTANTS: list[Mutant] = [
         ("elif is_capturing(self.device, stream):", "elif False:", "numbers of a remembered call are released though a CUDA graph reads them"),
     ),
     *changes(
+        "machines/cuda/launch.py", ON_CARD,
+        ("held: Any = (self, buffer)", "held: Any = buffer", "a bound launch reads the size of its arguments from memory that was released"),
+    ),
+    *changes(
         "machines/cuda/dlpack.py", ON_CARD,
         ("  br i1 %taken, label %done, label %release", "  br i1 %taken, label %done, label %done", "a DLPack capsule that nobody took never gives its memory back"),
     ),

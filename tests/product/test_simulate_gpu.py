@@ -114,11 +114,11 @@ def test_what_was_computed_before_an_interruption_is_kept(
         nonlocal count
         count += 1
         if count == 45:
-            raise KeyboardInterrupt if what == "Ctrl-C" else card_run.driver.DeviceMemoryError("gpu:0: 1 MiB too much")
+            raise KeyboardInterrupt if what == "Ctrl-C" else cd.DeviceError("gpu:0 is gone")
         launch(run)
 
     monkeypatch.setattr(card_run._CardRun, "_launch", interrupted)
-    kind, said = (cd.InterruptedRunError, "interrupted") if what == "Ctrl-C" else (cd.SimulationError, "1 MiB too much")
+    kind, said = (cd.InterruptedRunError, "interrupted") if what == "Ctrl-C" else (cd.SimulationError, "gpu:0 is gone")
     with pytest.raises(kind, match=said) as caught:
         cd.simulate(pendulum(), 2.0, **given, device="gpu")
     partial = caught.value.partial
@@ -136,6 +136,30 @@ def test_memory_of_the_card_bounds_systems_at_once(monkeypatch: pytest.MonkeyPat
         gpu = cd.simulate(pendulum(), 0.3, **given, samples=40, device="gpu")
         assert fake.in_use() < 1000
     np.testing.assert_array_equal(gpu.q, cd.simulate(pendulum(), 0.3, **given, samples=40).q)
+
+
+def test_too_little_memory_halves_the_parts(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If not even one system fits any more, what was computed before is kept."""
+    made, taken = card_run._CardRun.__init__, list[int]()
+
+    def scant(run: Any, stepper: Any, place: Any, kept: Any, *rest: Any) -> None:
+        taken.append(len(kept.t))
+        if len(kept.t) > 3 or len(taken) > limit:
+            raise cd.DeviceMemoryError("gpu:0: 1 MiB too much")
+        made(run, stepper, place, kept, *rest)
+
+    monkeypatch.setattr(card_run._CardRun, "__init__", scant)
+    given, limit = {**starts(pendulum(), 9, 2.0), "samples": 5}, 100
+    cpu = cd.simulate(pendulum(), 0.3, **given)
+    np.testing.assert_array_equal(cd.simulate(pendulum(), 0.3, **given, device="gpu").q, cpu.q)
+    assert taken == [9, 5, 3, 3, 3]
+    limit = 4
+    taken.clear()
+    with pytest.raises(cd.SimulationError, match="1 MiB too much; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    partial = caught.value.partial
+    np.testing.assert_array_equal(partial.q[:6], cpu.q[:6])
+    assert partial.outcome[6:].tolist() == ["not computed"] * 3
 
 
 def test_methods_of_the_cpu_are_refused(fake: FakeDriver) -> None:

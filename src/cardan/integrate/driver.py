@@ -51,6 +51,8 @@ class RunSamples:
     message: str = ""
     """Message of an external solver that failed."""
     interrupted: bool = False
+    broken: str = ""
+    """Why a GPU could not go on, if it interrupted the run."""
     sampled: Callable[[np.ndarray], None] | None = None
     """Called with a mask (B,) of the systems whenever a sample is kept."""
 

@@ -66,38 +66,45 @@ class Stages:
         """How many of each operation one evaluation takes."""
         return total_operations((stage.graph.operations(), stage.count) for stage in self.stages)
 
+    def flattened(self) -> Graph:
+        """The same as one graph, with all repetitions written out.
 
-def unrolled(stages: Stages) -> Graph:
-    """One graph that does what the stages do.
+        What passes between stages are outputs too, of ports after those of the program: a machine need not store them.
+        As outputs these numbers are rounded as in stages, where no product is fused into a sum of another stage.
+        """
+        n_in, n_out = self.ports
+        known: dict[tuple[int, int], int] = {}  # number of the value by argument and element
+        whole = Graph(output_sizes=[0] * n_out + [*self.scratch])
+        number: dict[tuple[str, tuple[Any, ...]], int] = {}
 
-    Its outputs besides the ports' have the port -1: what passes from stage to stage, so that it stays a value of its
-    own, with the same rounding as in memory. Elements of outputs that no stage writes are left out.
-    """
-    n_in, n_out = stages.ports
-    result = Graph()
-    written: dict[tuple[int, int], int] = {}
+        def value(op: str, args: tuple[Any, ...]) -> int:
+            key = (op, args)
+            if op != "const" or key not in number:
+                number[key] = len(whole.op)
+                whole.op.append(op)
+                whole.args.append(args)
+            return number[key]
 
-    def add(op: str, args: tuple[Any, ...]) -> int:
-        result.op.append(op)
-        result.args.append(args)
-        return len(result.op) - 1
-
-    inputs: dict[tuple[int, int], int] = {}
-    for stage in stages.stages:
-        for i in range(stage.count):
-            place = [0] * len(stage.graph.op)
-            for k, (op, args) in enumerate(zip(stage.graph.op, stage.graph.args, strict=True)):
-                if op == "input":
-                    window = stage.reads[args[0]]
-                    where = (window.argument, window.first + i * window.step + args[1])
-                    if where[0] < n_in and where not in inputs:
-                        inputs[where] = add(op, where)
-                    place[k] = inputs[where] if where[0] < n_in else written[where]
-                else:
-                    place[k] = add(op, args if op == "const" else tuple([place[a] for a in args]))
-            for port, element, k in stage.graph.outputs:
-                window = stage.writes[port]
-                written[window.argument, window.first + i * window.step + element] = place[k]
-                result.outputs.append((-1, 0, place[k]))
-    result.outputs += [(a - n_in, e, k) for (a, e), k in written.items() if n_in <= a < n_in + n_out]
-    return result
+        for stage in self.stages:
+            graph = stage.graph
+            for i in range(stage.count):
+                mine: list[int] = []
+                for op, args in zip(graph.op, graph.args, strict=True):
+                    if op == "input":
+                        window = stage.reads[args[0]]
+                        place = (window.argument, window.first + i * window.step + args[1])
+                        if place not in known:
+                            assert place[0] < n_in  # scratch is written before it is read
+                            known[place] = value("input", place)
+                        mine.append(known[place])
+                    else:
+                        mine.append(value(op, args if op == "const" else tuple(mine[a] for a in args)))
+                for port, element, k in graph.outputs:
+                    window = stage.writes[port]
+                    at = window.first + i * window.step + element
+                    known[window.argument, at] = mine[k]
+                    whole.outputs.append((window.argument - n_in, at, mine[k]))
+        whole.input_sizes = [1 + max((e for a, e in known if a == j), default=-1) for j in range(n_in)]
+        for port, element, _ in whole.outputs:
+            whole.output_sizes[port] = max(whole.output_sizes[port], element + 1)
+        return whole

@@ -81,7 +81,8 @@ def drive_on_card(
 ) -> RunSamples:  # fmt: skip
     """Run B systems on a card as `integrate.driver.drive` does on the CPU, with the same results.
 
-    If the card fails on the way, its error is the `message` of the result, which is marked as interrupted.
+    If the card fails on the way, the result is marked as interrupted, and `broken` says why. Too little memory is an
+    error: fewer systems may do.
     """
     start = float(times[0])
     again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
@@ -108,10 +109,12 @@ def drive_on_card(
                 run.at_break(k, after)
     except KeyboardInterrupt:
         kept.interrupted = True
+    except driver.DeviceMemoryError:
+        raise
     except driver.DeviceError as error:
         if run is None:
             raise
-        kept.interrupted, kept.message = True, str(error)
+        kept.interrupted, kept.broken = True, str(error)
     if run is not None:
         run.finish()
     kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
@@ -390,12 +393,12 @@ class _CardRun:
         """Keep events and samples of some systems, and let those go on that neither ended nor failed."""
         kept, targets, numbers = self.kept, self.targets, self.next[rows]
         ended = arrival.outcome > Outcome.EVENT
-        for i in np.flatnonzero(arrival.outcome == Outcome.EVENT):
-            assert arrival.crossed is not None
-            for k in map(int, np.flatnonzero(arrival.crossed[i])):
-                met = MetEvent(k, int(rows[i]), float(arrival.t[i]), arrival.q[i].copy(), arrival.v[i].copy())
-                kept.met.append(met)
-                ended[i] |= self.stops[k]
+        if arrival.crossed is not None:
+            crossed = arrival.crossed & (arrival.outcome == Outcome.EVENT)[:, None]
+            i, events = np.nonzero(crossed)
+            told = (events.tolist(), rows[i].tolist(), arrival.t[i].tolist(), arrival.q[i], arrival.v[i])
+            kept.met += map(MetEvent, *told)
+            ended |= (crossed & np.array(self.stops)).any(axis=1)
         arrived = arrival.outcome == Outcome.ARRIVED
         at = targets.sample[numbers]
         self._patch(arrived & (at >= 0), rows, at, targets.label[numbers], arrival)

@@ -18,7 +18,7 @@ from cardan.machines.llvm.module import Lines, Module, VectorType
 from cardan.machines.llvm.thread import AHEAD, ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
-from cardan.program.stages import Stages, unrolled
+from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 SYMBOL = "rows"
 THREADS = 64  # of a block
-UNROLLED = 10_000  # operations up to which stages are one line: the cache of instructions has room for 8,000
 BATCH_AXES = 3  # of a launch
+FLAT = 10_000  # operations up to which stages in float32 are one line: the cache of instructions has room for 8,000
 ANY, NARROW, PACKED = "", "narrow", "packed"  # forms of arrays
 _LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
 
@@ -128,8 +128,8 @@ class _Entry(Lines):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
-        if isinstance(recorded, Stages) and sum(recorded.operations().values()) < UNROLLED:
-            recorded = unrolled(recorded)
+        if isinstance(recorded, Stages) and self.t.scalar == "float" and sum(recorded.operations().values()) <= FLAT:
+            recorded = recorded.flattened()  # in float64 too many values would wait in memory
         if isinstance(recorded, Stages):
             head, body = stage_lines(recorded, self.program, self.module)
         else:
@@ -172,6 +172,8 @@ class _Entry(Lines):
             return line.new(f"load {t.scalar}, ptr addrspace(1) {at}, align {t.align}, !invariant.load !1")
 
         def store(port: int, element: int, value: str) -> None:
+            if inputs + port >= len(self.program.ports):
+                return  # what passed between stages
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 

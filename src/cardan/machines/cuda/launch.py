@@ -39,7 +39,7 @@ class Launch:
             buffer[place] = pointer + offset
         start, grid, block = self._function.start, self._grid, self._block
 
-        def launch(stream: int, held: Any = buffer) -> None:
+        def launch(stream: int, held: Any = (self, buffer)) -> None:  # `extra` has addresses in both
             start(grid, block, extra, ctypes.c_void_p(stream))
 
         return launch
