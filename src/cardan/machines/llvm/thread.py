@@ -157,7 +157,7 @@ class ThreadLine(StraightLine):
     def _reserve(self, places: int) -> None:
         """Memory for values that wait: that of a block, as far as it goes, where they are many; else a thread's own."""
         size = self.t.align
-        most = SHARED // (SHARING * size)
+        most = SHARED // (SHARING * size) - self.module.staged
         if self.module.share and places * size > OWN and places < MOSTLY * most:
             self.shared = min(places, most)
             self.head += shared_memory(self.module, "waiting.block", self.shared)
