@@ -46,7 +46,8 @@ EARLY = 30  # values before its use that one is loaded which waits in memory of 
 AHEAD = 300  # values before its use that an input is loaded from the card's memory
 AGAIN = 400  # values after which an input is loaded again
 SHARED = 48 * 1024  # bytes of memory that the threads of a block share
-MOSTLY = 1.62  # times as many values as this memory holds, from which on all of them wait in memory of the thread
+# times as many values as this memory holds, from which on all wait in memory of the thread; a march needs the cache
+MOSTLY = {False: 1.62, True: 1.5}
 OWN = 256  # bytes of values that wait up to which the memory is a thread's own: the nearest cache holds it
 SHORT, FEW = 8000, 80  # operations of a step, and numbers of its state, up to which a march has that in registers
 SOON = 40  # steps for which the truth of a comparison is kept
@@ -158,7 +159,7 @@ class ThreadLine(StraightLine):
         """Memory for values that wait: that of a block, as far as it goes, where they are many; else a thread's own."""
         size = self.t.align
         most = SHARED // (SHARING * size) - self.module.staged
-        if self.module.share and places * size > OWN and places < MOSTLY * most:
+        if self.module.share and places * size > OWN and places < MOSTLY[self.same] * most:
             self.shared = min(places, most)
             self.head += shared_memory(self.module, "waiting.block", self.shared)
         if places > self.shared:
