@@ -404,8 +404,12 @@ class Function:
                 call("cuFuncSetAttribute", self._function, _MOST_SHARED, shared)
         with self.card.made_current():
             for kernel in (self._function, self.rest):
-                status = 0 if kernel is None else _library().cuLaunchKernel(
-                    kernel, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
+                status = (
+                    0
+                    if kernel is None
+                    else _library().cuLaunchKernel(
+                        kernel, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
+                    )
                 )
                 if status:
                     raise self.failure(status)

@@ -18,8 +18,9 @@ from cardan.machines.ufunc.bound import Method, constructors
 _METH_FASTCALL = 0x80  # part of Python's stable ABI
 _OTHER_CONTEXT = -1  # another card's context is current, or none
 
-# `launch(self, args, count)`: `args` are addresses and the stream; returns the status. A thread fills in a copy
-# of the arguments of its own, starts the kernel and the second one if there is one, and lets others run while it is in the driver, which may wait for room in the stream.
+# `launch(self, args, count)`: `args` are addresses and the stream; starts the kernel, and the second one if there is
+# one, and returns the status. A thread fills in a copy of the arguments of its own, and lets others run while it is in
+# the driver, which may wait for room in the stream.
 _LAUNCH = """define ptr @launch(ptr %self, ptr %args, i64 %count) {{
 entry:
   %frame = call ptr {pointer}(ptr %self, ptr null)
