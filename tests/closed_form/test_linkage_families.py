@@ -73,6 +73,24 @@ def test_which_four_bars_can_be_assembled_and_how_far_they_turn(family: cd.Linka
     assert 0.1 < found.complete.mean() < 0.4 and found.gap.max() < 1e-12
 
 
+def test_dead_points_between_positions(family: cd.LinkageFamily) -> None:
+    """A linkage that reaches all positions from both sides of a dead point does not turn fully."""
+    rng, n = np.random.default_rng(5), 40
+    a = rng.uniform(0.2, 0.7, 20_000)
+    b = rng.uniform(0.6, 1.4, 20_000)
+    margin = rng.uniform(-2e-3, 2e-3, 20_000)  # of the bars at their longest, by which they reach or not
+    designs = np.column_stack([a, b, 1 + a - b + margin, 0 * a, 0 * a, rng.uniform(0, 2 * np.pi, 20_000)])
+    turn = 2 * np.pi * np.arange(20) / 20
+    curve = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+    able = np.abs(designs[:, 1] - designs[:, 2]) < np.abs(1 - a) - 1e-3
+    found = family.sweep(designs[able], positions=n, curve=curve)
+    margin, both = margin[able], found.closed == n
+    assert found.error is not None and found.complete[margin > 0].all()
+    assert (both & ~found.complete).sum() > 100 and (found.forwards[both & ~found.complete] < n).all()
+    assert np.array_equal(np.isfinite(found.error), found.complete)
+    assert found.complete[margin < 0].mean() < 0.05  # few steps lead over a gap by chance
+
+
 def test_positions_and_forces_of_a_four_bar(family: cd.LinkageFamily) -> None:
     """Circle intersection; work over a turn; the functions of a state; both branches."""
     designs = np.array(
@@ -229,6 +247,29 @@ def test_several_drives_and_slides() -> None:
     assert np.allclose(tau[:, model.v_slice("guide").start], at.drive[:, 0], atol=1e-9)
     with pytest.raises(cd.InputError, match=r"sweep: a driven joint slides; give the range of its coordinate in m"):
         rods.sweep([0.5])
+
+
+def test_massless_bodies_and_space() -> None:
+    """A coupler without mass; a slider-crank with a ball and a universal joint, and how it depends on its crank."""
+    m = four_bar()
+    light = cd.Mechanism("light", gravity=(0, -9.81, 0))
+    for body in m.build().bodies:
+        own = {} if body.name == "coupler" else {"mass": body.mass, "com": body.com, "inertia": body.inertia}
+        light.body(body.name, **own)
+    for joint in m.build().joints:
+        names = [m.build().body_names[b] if b >= 0 else light.ground for b in (joint.parent, joint.child)]
+        light.joint(joint.name, joint.type, *names, at=joint.at, child_at=joint.child_at, start=joint.start)
+    family = cd.LinkageFamily(light.build(), "A", lambda b: {"C.at": (b, 0, 0)})
+    at, model = family.samples([0.9], positions=12, speed=2.0), family.models([0.9])
+    tau = cd.inverse_dynamics(model, at.q, at.v, at.a, driven=["A"])
+    assert at.closed.all() and np.allclose(tau[:, 0], at.drive[:, 0], atol=1e-10)
+    assert np.allclose(cd.reactions(model, at.q, at.v, tau), at.wrenches, atol=1e-9)
+
+    cranks = cd.LinkageFamily(slider_crank(variant="spatial").build(), "bearing", lambda r: {"pin.at": (r, 0, 0)})
+    at = cranks.samples([[0.2], [0.2 + 1e-6], [0.2 - 1e-6]], positions=12, gradient=True)
+    assert at.closed.all() and at.q_by is not None
+    assert np.allclose((at.q[1] - at.q[2]) / 2e-6, at.q_by[0, ..., 0], atol=1e-7)
+    assert np.abs(cd.constraint_residual(cranks.models([0.2]), at.q[0])).max() < 1e-12
 
 
 def test_bad_input(family: cd.LinkageFamily) -> None:

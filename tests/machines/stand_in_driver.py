@@ -12,6 +12,7 @@ from threading import RLock
 from typing import Any
 
 import pytest
+from tests.fake_card import address_of
 
 from cardan.machines.cuda import driver
 
@@ -148,7 +149,7 @@ class StandInDriver:
         return 0 if symbol == b"rows" else 500
 
     def _cuFuncGetAttribute(self, value: Any, number: int, function: Any) -> None:
-        value._obj.value = {4: 40, 3: 16}[number]
+        value._obj.value = {0: 64, 4: 40, 3: 16}[number]
 
     def _cuLaunchKernel(self, function: Any, *rest: Any) -> None:
         self.launched.append(tuple(size.value for size in rest[:7]))
@@ -165,6 +166,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[StandInDriver], S
     def use(library: StandInDriver) -> StandInDriver:
         forget()
         monkeypatch.setattr(driver, "_open", lambda: library)
+        monkeypatch.setattr(driver, "address_of", address_of)
         return library
 
     yield use

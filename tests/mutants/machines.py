@@ -67,7 +67,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "machines/llvm/schedule.py", "agreement/test_drives.py machines/test_programs.py",
-        ("for m, n in ((row, col), (col, row))", "for m, n in ((col, row), (row, col))", "looped matrices are transposed"),
+        ("self._entries(r, row, col), self._entries(r, col, row)", "self._entries(r, col, row), self._entries(r, row, col)", "looped matrices are transposed"),
     ),
     *changes(
         "machines/javascript/operations.py", "machines/test_javascript.py",
@@ -143,7 +143,7 @@ MUTANTS: list[Mutant] = [
         ("if any(view.overlaps(other) for other in (*taken.views, *before)):", "if False:", "results on a card are written over arguments"),
         ("        for other in self.others:\n            streams.let_wait(self.device, other, self.stream)", "        for other in ():\n            pass", "another library may write to an argument while the kernel reads it"),
         ("    for other in others:\n        streams.let_wait(device, stream, other)", "    for other in ():\n        pass", "a kernel does not wait for another library's work"),
-        ("            found.append(x.hex())", "            found.append(x)", "-0.0 is taken for 0.0 in remembered calls"),
+        ("    float: float.hex,", "    float: float,", "-0.0 is taken for 0.0 in remembered calls"),
         ("        if view.dtype != dtype:", "        if False:", "float32 is read as float64 on a card"),
     ),
     *changes(
@@ -154,6 +154,11 @@ MUTANTS: list[Mutant] = [
         "machines/cuda/plan.py", ON_CARD,
         ("replace(taken.order_like, owner=None)", "taken.order_like", "a remembered call holds the memory of its first arguments"),
         ("elif is_capturing(self.device, stream):", "elif False:", "numbers of a remembered call are released though a CUDA graph reads them"),
+    ),
+    *changes(
+        "machines/cuda/launch.py", ON_CARD,
+        ("(frame, own, where, function))", "(frame, own, function))", "a launch reads the places of addresses from memory that was released"),
+        ("template[place] = offset", "template[place] = 0", "parts of a batch that takes several launches all begin at its first row"),
     ),
     *changes(
         "machines/cuda/dlpack.py", ON_CARD,

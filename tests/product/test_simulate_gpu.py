@@ -12,7 +12,9 @@ from tests.fake_card import FakeDriver, fake_cards
 import cardan as cd
 from cardan import mechanisms
 from cardan.integrate.explicit import card_run
+from cardan.integrate.explicit.stepper import ExplicitStepper
 from cardan.machines.cuda.arrays import to_device
+from cardan.machines.ufunc.kernel import Kernel
 from cardan.results import simulate as module
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -90,10 +92,64 @@ def test_singular_positions(fake: FakeDriver) -> None:
     assert (cpu.outcome == "a singular position").any()
 
 
+def test_steps_in_float32_are_off_by_little_more_than_their_accelerations(fake: FakeDriver) -> None:
+    """Time, positions and velocities are pairs; as single numbers they were off by 1e-5 rad and more."""
+    given = {**starts(pendulum(), 20, 1.0), "method": "rk4", "step": 1e-3, "samples": 11}
+    cpu, _ = both(pendulum(), 1.0, **given, precision="float32")
+    exact = cd.simulate(pendulum(), 1.0, **given)
+    assert 1e-10 < np.abs(cpu.q - exact.q).max() < 1e-6
+    assert cpu.settings["precision"] == "float32"
+
+
+def test_loops_in_float32_stay_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps keep them closed to rounding in float32, and the samples are projected in float64."""
+    model = four_bar()
+    given = {**starts(model, 4, 2.0), "method": "rk4", "step": 1e-2, "precision": "float32", "samples": 5}
+    gaps = []
+    for projects in (True, False):
+        if not projects:
+            monkeypatch.setattr(ExplicitStepper, "project", lambda _, t, q, v: (q, v, np.zeros(t.shape, dtype=bool)))
+        run = cd.simulate(model, 10.0, **given)
+        gaps.append(np.abs(cd.constraint_residual(model, run.q)).max())
+    assert gaps[0] < 1e-12 < gaps[1] < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"method": "dormand_prince"},
+            r"'dormand_prince' computes in float64 only; leave .* take 'rk4', 'euler' with a",
+        ),
+        ({"precision": "float16"}, "precision must be 'float64' or 'float32', got 'float16'"),
+        ({"sensitivities": "q0"}, "sensitivities are of steps in float64"),
+    ],
+)
+def test_what_float32_does_not_do(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(cd.InputError, match=said):
+        cd.simulate(pendulum(), 0.3, **{"method": "rk4", "step": 1e-2, "precision": "float32", **options})
+
+
 def test_alpha_has_all_its_steps_on_the_card(fake: FakeDriver) -> None:
     before = len(fake.launches)
     both(pendulum(), 0.3, **starts(pendulum(), 3, 2.0), method="alpha", step=0.01, samples=4)
     assert len(fake.launches) > before
+
+
+def test_alpha_keeps_what_it_has_if_the_card_fails(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute, calls = Kernel._at_place, list[str]()
+
+    def gone(kernel: Any, *given: Any) -> Any:
+        calls.append(kernel.program.name)
+        if calls.count("march") > 4:
+            raise cd.DeviceError("gpu:0 is gone")
+        return compute(kernel, *given)
+
+    monkeypatch.setattr(Kernel, "_at_place", gone)
+    given = {**starts(pendulum(), 3, 2.0), "method": "alpha", "step": 0.01, "samples": 9}
+    with pytest.raises(cd.SimulationError, match="gpu:0 is gone; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    assert 1 < caught.value.partial.q.shape[1] < 9
 
 
 def test_states_on_a_card_are_run_there(fake: FakeDriver) -> None:
@@ -105,6 +161,19 @@ def test_states_on_a_card_are_run_there(fake: FakeDriver) -> None:
     assert len(fake.launches) > before
     with pytest.raises(cd.InputError, match="different GPUs"):
         cd.simulate(pendulum(), 0.3, to_device(given["q0"], 1), to_device(given["v0"], 0))
+
+
+def test_a_card_that_does_not_answer_leaves_the_starts(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any) -> None:
+        raise cd.DeviceError("gpu:0 is gone")
+
+    monkeypatch.setattr(card_run._CardRun, "_launch", gone)
+    monkeypatch.setattr(card_run._CardRun, "_fetch", gone)
+    given = starts(pendulum(), 3, 2.0)
+    with pytest.raises(cd.SimulationError, match="gpu:0 is gone; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    np.testing.assert_array_equal(caught.value.partial.q[:, 0], given["q0"])
+    assert caught.value.partial.q.shape[1] == 1
 
 
 @pytest.mark.parametrize("what", ["Ctrl-C", "card"])
@@ -122,11 +191,11 @@ def test_what_was_computed_before_an_interruption_is_kept(
         nonlocal count
         count += 1
         if count == 45:
-            raise KeyboardInterrupt if what == "Ctrl-C" else card_run.driver.DeviceMemoryError("gpu:0: 1 MiB too much")
+            raise KeyboardInterrupt if what == "Ctrl-C" else cd.DeviceError("gpu:0 is gone")
         launch(run)
 
     monkeypatch.setattr(card_run._CardRun, "_launch", interrupted)
-    kind, said = (cd.InterruptedRunError, "interrupted") if what == "Ctrl-C" else (cd.SimulationError, "1 MiB too much")
+    kind, said = (cd.InterruptedRunError, "interrupted") if what == "Ctrl-C" else (cd.SimulationError, "gpu:0 is gone")
     with pytest.raises(kind, match=said) as caught:
         cd.simulate(pendulum(), 2.0, **given, device="gpu")
     partial = caught.value.partial
@@ -144,6 +213,30 @@ def test_memory_of_the_card_bounds_systems_at_once(monkeypatch: pytest.MonkeyPat
         gpu = cd.simulate(pendulum(), 0.3, **given, samples=40, device="gpu")
         assert fake.in_use() < 1000
     np.testing.assert_array_equal(gpu.q, cd.simulate(pendulum(), 0.3, **given, samples=40).q)
+
+
+def test_too_little_memory_halves_the_parts(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If not even one system fits any more, what was computed before is kept."""
+    made, taken = card_run._CardRun.__init__, list[int]()
+
+    def scant(run: Any, stepper: Any, place: Any, kept: Any, *rest: Any) -> None:
+        taken.append(len(kept.t))
+        if len(kept.t) > 3 or len(taken) > limit:
+            raise cd.DeviceMemoryError("gpu:0: 1 MiB too much")
+        made(run, stepper, place, kept, *rest)
+
+    monkeypatch.setattr(card_run._CardRun, "__init__", scant)
+    given, limit = {**starts(pendulum(), 9, 2.0), "samples": 5}, 100
+    cpu = cd.simulate(pendulum(), 0.3, **given)
+    np.testing.assert_array_equal(cd.simulate(pendulum(), 0.3, **given, device="gpu").q, cpu.q)
+    assert taken == [9, 5, 3, 3, 3]
+    limit = 4
+    taken.clear()
+    with pytest.raises(cd.SimulationError, match="1 MiB too much; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    partial = caught.value.partial
+    np.testing.assert_array_equal(partial.q[:6], cpu.q[:6])
+    assert partial.outcome[6:].tolist() == ["not computed"] * 3
 
 
 def test_methods_of_the_cpu_are_refused(fake: FakeDriver) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 SRC = Path(__file__).resolve().parents[2] / "src" / "cardan"
 
-# What a room may import besides itself, errors, lazy and on_card. Programs know no mechanics, machines know only programs.
+# What a room may import besides itself, errors, lazy and on_card. Programs know no mechanics, machines only programs.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "lazy": set(),

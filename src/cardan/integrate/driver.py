@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cardan.errors import DeviceError
+from cardan.errors import DeviceError, DeviceMemoryError
 from cardan.integrate.stepper import Arrival, BatchStepper, EnergyNotes, Outcome, Stepper
 
 
@@ -52,6 +52,8 @@ class RunSamples:
     message: str = ""
     """Message of an external solver that failed."""
     interrupted: bool = False
+    broken: str = ""
+    """Why a GPU could not go on, if it interrupted the run."""
     sampled: Callable[[np.ndarray], None] | None = None
     """Called with a mask (B,) of the systems whenever a sample is kept."""
 
@@ -146,8 +148,8 @@ def drive(
 
     At `breaks` the stepper stops and begins again; its request has their `stops_of`. `stops` says for each event
     whether it ends the run of the system that meets it. `report` is called with the time reached, `sampled` with the
-    systems that keep a sample. Ctrl-C ends the run and sets `interrupted`, and the outcome of the systems that were
-    still on their way; so does a GPU that fails, whose error is the `message`, if there are samples to keep.
+    systems that keep a sample. Ctrl-C, and a GPU that fails, end the run and set `interrupted`, and the outcome of the
+    systems that were still on their way.
     """
     place = getattr(stepper, "place", None)
     if place is not None and sampled is None:  # of an explicit integrator on a GPU
@@ -177,10 +179,12 @@ def drive(
                 report(t)
     except KeyboardInterrupt:
         kept.interrupted = True
-    except DeviceError as error:  # of kernels on a GPU; the CPU projects what there is
-        if kept.count.max() < 2 or not isinstance(stepper, BatchStepper) or sampled is not None:
-            raise
-        kept.interrupted, kept.message, stepper.threads = True, str(error), None
+    except DeviceMemoryError:  # fewer systems may do
+        raise
+    except DeviceError as error:
+        kept.interrupted, kept.broken = True, str(error)
+        if isinstance(stepper, BatchStepper):
+            stepper.threads = None  # the CPU projects what there is
     if kept.interrupted:
         kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
     kept.project(stepper)

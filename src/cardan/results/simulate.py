@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import DeviceError, FileError, InputError, InterruptedRunError, SimulationError, no_such_argument
+from cardan.errors import (
+    DeviceError,
+    DeviceMemoryError,
+    FileError,
+    InputError,
+    InterruptedRunError,
+    SimulationError,
+    no_such_argument,
+)
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, require_functions
@@ -271,25 +279,30 @@ class Job:
 
     def in_parts(self, states: _States, size: int, report: Report) -> RunSamples:
         """Run some systems at a time, one part after the other, until interrupted."""
-        parts: list[RunSamples] = []
-        for lo in range(0, len(states.q), size):
-            part = self.integrate_next(states.part(lo, lo + size), report, parts[-1] if parts else None)
-            if part is None:
-                break
-            parts.append(part)
-            if part.interrupted:
-                break
-        return _joined(parts, len(states.q))
+        return _joined([kept for _, _, kept in self.parts(states, size, report)], len(states.q))
 
-    def integrate_next(self, states: _States, report: Report, before: RunSamples | None) -> RunSamples | None:
-        """Run one chunk after another, `before`; None, and that is marked as interrupted, if a GPU does not take it."""
-        try:
-            return self.integrate(states, report)
-        except DeviceError as error:
-            if before is None:
-                raise
-            before.interrupted, before.message = True, str(error)
-            return None
+    def parts(self, states: _States, size: int, report: Report) -> Iterator[tuple[int, _States, RunSamples]]:
+        """The number of the first of some systems, their start and their run, until interrupted.
+
+        Where a GPU has too little memory fewer systems are taken at a time. If it fails, the run ends there.
+        """
+        lo, last = 0, None
+        while lo < len(states.q):
+            part = states.part(lo, lo + size)
+            try:
+                kept = self.integrate(part, report)
+            except DeviceError as error:
+                if isinstance(error, DeviceMemoryError) and len(part.q) > 1:
+                    size = -(-len(part.q) // 2)
+                    continue
+                if last is None:
+                    raise
+                last.interrupted, last.broken = True, str(error)
+                return
+            yield lo, part, kept
+            if kept.interrupted:
+                return
+            lo, last = lo + len(part.q), kept
 
     def integrate(self, states: _States, report: Report) -> RunSamples:
         """Run one chunk; its systems one by one if the integrator takes them so, or their rows change on the way."""
@@ -333,19 +346,20 @@ class Job:
     def records(self, kept: RunSamples, batch: tuple[int, ...], first: int = 0) -> list[EventRecord]:
         """The events met, by system and time."""
         names = [event.name for event in self.request.events]
-        return [
-            EventRecord(names[m.event], tuple(map(int, np.unravel_index(first + m.system, batch))) if batch else (),
-                        m.t, m.q, m.v)
-            for m in sorted(kept.met, key=lambda m: (m.system, m.t))
-        ]  # fmt: skip
+        met = sorted(kept.met, key=lambda m: (m.system, m.t))
+        numbers = np.array([first + m.system for m in met], dtype=int)
+        systems = (
+            zip(*(x.tolist() for x in np.unravel_index(numbers, batch)), strict=True) if batch else [()] * len(met)
+        )
+        return [EventRecord(names[m.event], at, m.t, m.q, m.v) for m, at in zip(met, systems, strict=True)]
 
     def finished(self, run: Trajectory, states: _States, failures: _Failures, last: RunSamples) -> Trajectory:
         """The trajectory; raise an error if it is not complete. `last` is what was computed last."""
         if last.interrupted:
             t = float(np.nanmax(last.t))
-            if last.message:
+            if last.broken:
                 stored = "what was computed until then is in error.partial"
-                raise SimulationError(f"simulation of {self.model.name!r}: {last.message}; {stored}", run, t)
+                raise SimulationError(f"simulation of {self.model.name!r}: {last.broken}; {stored}", run, t)
             done = f"interrupted after t = {t:g} s; what was computed until then is in error.partial"
             raise InterruptedRunError(f"simulation of {self.model.name!r} {done}", run, t)
         if not failures.count or self.keep:
@@ -388,7 +402,7 @@ class _Failures:
 
 def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Report) -> Trajectory:
     """Run all systems, a chunk at a time, to a file; after Ctrl-C the file has what was computed until then."""
-    count, events = len(states.q), job.request.events
+    events = job.request.events
     p = states.parameters
     model = job.model if p is None else with_values(job.model, p.reshape(*job.batch, p.shape[-1]))
     size = 8 * len(job.times) * (model.nq + model.nv)
@@ -400,13 +414,7 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
     ) as out:  # fmt: skip
         steps = most_steps = 0
         failures, balance = _Failures(), EnergyBalance()
-        kept: RunSamples | None = None
-        for lo in range(0, count, chunk):
-            part = states.part(lo, lo + chunk)
-            found = job.integrate_next(part, report, kept)
-            if found is None:
-                break
-            kept = found
+        for lo, part, kept in job.parts(states, chunk, report):
             met = job.records(kept, job.batch, lo)
             outcome = _texts(kept.outcome).tolist()
             time = kept.t if own_times else None
@@ -422,9 +430,6 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
             here = energy_balance(own.trajectory(kept, part, (len(part.q),)), kept, job.integrator, job.request)
             balance = balance.joined(here, lo)
             failures.add(kept, lo)
-            if kept.interrupted:
-                break
-        assert kept is not None
         run = out.finish({"steps": steps, "most_steps": most_steps, **balance.statistics})
         run = job.finished(run, states, failures, kept)
     return warn_of_energy(run, balance, job.integrator, job.request)
@@ -456,6 +461,7 @@ def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
             met.system += lo
             whole.met.append(met)
         whole.message, whole.interrupted = whole.message or part.message, whole.interrupted or part.interrupted
+        whole.broken = whole.broken or part.broken
         lo = at.stop
     whole.outcome[lo:] = Outcome.NOT_COMPUTED
     return whole

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,12 @@ class Correction:
     Y: Matrix
     size: np.ndarray
     factor: Any
+
+    def beside(self, projection: Projection, q: Matrix, dq: Matrix, parameters: Sequence[Matrix]) -> Correction:
+        """The same with the residuals at `q + dq`, where `dq` (nq,) is below the rounding of `q`."""
+        positions = [projection.model.rows[row].level == "position" for row in projection.rows]
+        moved = self.J @ projection.tangent(q, dq, *parameters)
+        return replace(self, phi=self.phi + constant(np.array(positions, dtype=float)) * moved)
 
     def smallest(self, b: Matrix) -> Matrix:
         """The change `x` of least kinetic energy with `J x = b`; where `J` loses rank it stays bounded."""

@@ -320,7 +320,7 @@ def _paired_result(
     projection = graphs.projection
     if not graphs.motion.projects or projection is None or not projection.rows:
         return StepResult(q, v, *none, low=(q_lo, v_lo))
-    c = projection.at(step.t + step.h, q, given.parameters)
+    c = projection.at(step.t + step.h, q, given.parameters).beside(projection, q, q_lo, given.parameters)
     change, removed = projection.change(c, v)
     q, q_lo = added(q, q_lo - graphs.rates(q, change[:, 0], given), step.h)
     v, v_lo = added(v, v_lo - change[:, 1], step.h)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.machines.cuda import driver, ptx
 from cardan.machines.cuda.arrays import Taken, View, give, launch_geometry, signature_of, take, view_of
-from cardan.machines.cuda.entry import SYMBOL, THREADS, print_entry, words_of
+from cardan.machines.cuda.entry import ANY, DENSE, NARROW, PACKED, SYMBOL, THREADS, form_of, print_entry, words_of
 from cardan.machines.cuda.launch import Launch
 from cardan.machines.cuda.place import Place
 from cardan.machines.cuda.plan import Plan
@@ -38,7 +39,8 @@ class Entry:
     key: str = ""
 
 
-ROWS = Entry(SYMBOL, print_entry)
+_ROWS = {form: Entry(SYMBOL, partial(print_entry, form=form), form) for form in (ANY, NARROW, PACKED, DENSE)}
+ROWS = _ROWS[ANY]
 
 
 class DeviceKernel:
@@ -111,7 +113,6 @@ class DeviceKernel:
         geometry = launch_geometry([(len(p.shape), a) for p, a in pairs], taken.batch)
         if geometry.rows == 0 or not any(p.size for p in program.outputs):
             return []
-        function, multiprocessors = self.function(taken.device, taken.dtype), driver.card(taken.device).multiprocessors
         # the compiled program of one without inputs has one that it does not read
         unread = [] if any(p.size for p in program.inputs) else [(0, (), ())]
         marks = [-(2**62) - j for j in range(len(pairs))]  # no address, size or stride
@@ -119,7 +120,9 @@ class DeviceKernel:
         launches = []
         for offsets, (rows, *others) in geometry.launches:
             y, z = (*others, 1, 1)[:2]
-            block = block_of(rows * y * z, multiprocessors)
+            form = form_of(self.builder.compiled, rows, (y, z), ports, taken.dtype.itemsize)
+            function = self.function(taken.device, taken.dtype, _ROWS[form])
+            block = block_of(rows * y * z, function)
             words = words_of(rows, ports)
             places = [words.index(mark) for mark in marks]
             launches.append(Launch(function, (-(-rows // block), y, z), block, words, places, offsets))
@@ -173,16 +176,13 @@ class DeviceKernel:
             return results
         flat = [_flat(np.asarray(a, dtype), port, batch, rows) for port, a in zip(program.inputs, arrays, strict=True)]
         size = dtype.itemsize * sum(port.size for port in program.ports)
-        most = max(int(_SHARE * place.free_bytes() / max(size, 1)), 1)
+        most = min(max(int(_SHARE * place.free_bytes() / max(size, 1)), 1), 2**31)
         flat_results = [r.reshape(rows, port.size) for r, port in zip(results, program.outputs, strict=True)]
-        function = self.function(card, dtype)
         low = 0
         while low < rows:
             piece = slice(low, low + most)
             try:
-                self._piece(
-                    place, function, [a[piece] if len(a) == rows else a for a in flat], [r[piece] for r in flat_results]
-                )
+                self._piece(place, [a[piece] if len(a) == rows else a for a in flat], [r[piece] for r in flat_results])
             except driver.DeviceMemoryError:  # others took memory in the meantime
                 if most == 1:
                     raise
@@ -191,9 +191,7 @@ class DeviceKernel:
                 low += most
         return results
 
-    def _piece(
-        self, card: driver.Card, function: driver.Function, inputs: list[np.ndarray], outputs: list[np.ndarray]
-    ) -> None:
+    def _piece(self, card: driver.Card, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
         """Upload rows, compute, download results."""
         program, rows, ports, held = self.builder.compiled, len(outputs[0]), [], []
         for port, array in zip(program.ports, [*inputs, *outputs], strict=True):
@@ -205,7 +203,9 @@ class DeviceKernel:
             step = port.size * size if len(array) > 1 or rows == 1 else 0
             core = [math.prod(port.shape[k + 1 :]) * size for k in range(len(port.shape))]
             ports.append((memory.pointer, (step,), core))
-        block = block_of(rows, card.multiprocessors)
+        form = form_of(program, rows, (), ports, outputs[0].itemsize)
+        function = self.function(card.index, outputs[0].dtype, _ROWS[form])
+        block = block_of(rows, function)
         function.launch((-(-rows // block), 1, 1), block, words_of(rows, ports))
         for memory, array in zip(held[len(inputs) :], outputs, strict=True):
             card.download(array.ctypes.data, memory.pointer, array.nbytes)
@@ -223,10 +223,10 @@ def _reshaped(
     return flat
 
 
-def block_of(rows: int, multiprocessors: int) -> int:
+def block_of(rows: int, function: driver.Function) -> int:
     """Threads of a block: fewer where a small batch would leave parts of the card idle."""
-    block = THREADS
-    while block > 32 and rows < block * multiprocessors * 2:
+    block = min(function.threads, THREADS)
+    while block > 32 and rows < block * function.card.multiprocessors * 2:
         block //= 2
     return block
 

@@ -113,7 +113,7 @@ _SCALARS = (
 
 def print_samples(recorded: March, program: Program, ports: SamplePorts, dtype: str) -> str:
     """A module with the kernel `@samples` of a march that `program`, without empty ports, recorded."""
-    module = Module(VectorType(dtype, 1), card=True)
+    module = Module(VectorType(dtype, 1), card=True, share=True)
     module.functions[SYMBOL] = _SampleLoop(recorded, program, module, ports).print()
     return finished_text(module, SYMBOL)
 
@@ -130,7 +130,7 @@ class _SampleLoop(Lines):
     def __init__(self, recorded: March, program: Program, module: Module, ports: SamplePorts) -> None:
         super().__init__(module.type, "e")
         self.program, self.module, self.ports = program, module, ports
-        self.size, self.in_memory = print_body(recorded, program, module), in_memory(recorded)
+        self.size, self.in_memory = print_body(recorded, program, module), in_memory(recorded, module.type)
         self.state = list(program.outputs)
         self.data = data_ports(program, ports)
         self.clock = VectorType("double", 1) if ports.low else self.t  # the type of times

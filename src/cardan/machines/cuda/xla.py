@@ -198,6 +198,8 @@ def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, 
         return None
     cards = [driver.card(0), *(driver.card(index) for index in range(1, driver.card_count()))]
     functions = [kernel.on_card.function(card.index, dtype) for card in cards]
+    if any(function.rest is not None for function in functions):
+        return None
     size, marks = dtype.itemsize, [-(2**62) - j for j in range(len(ports))]  # no size or stride
     words = words_of(
         rows,
@@ -206,7 +208,7 @@ def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, 
             for mark, port in zip(marks, ports, strict=True)
         ],
     )
-    block = block_of(rows, min(card.multiprocessors for card in cards))
+    block = min(block_of(rows, function) for function in functions)
     handles = (ctypes.c_void_p * len(cards))(*(function.handle for function in functions))
     table, places = (ctypes.c_int64 * len(words))(*words), (ctypes.c_int64 * len(ports))(*map(words.index, marks))
     text = ctypes.create_string_buffer(f"{kernel.program.name}: the GPU refused to start the kernel".encode())

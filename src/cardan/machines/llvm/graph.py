@@ -19,7 +19,7 @@ _INTRINSICS = {
 }  # fmt: skip
 # when the second number is taken: of 0.0 and -0.0 processors' own instructions take either, so they are not used
 _CHOICES = {"fmin": "olt", "fmax": "ogt"}
-_COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
+COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 # constpow is pow with a constant exponent
 _ELEMENTARY = {name: name for name in FUNCTIONS} | {"constpow": "pow"}
 
@@ -262,8 +262,8 @@ class StraightLine(Lines):
         def choose(mask: str, a: str, b: str) -> str:
             return self.new(f"select {m} {mask}, {v} {a}, {v} {b}")
 
-        if op in _COMPARISONS:
-            return choose(self.new(f"fcmp {_COMPARISONS[op]} {v} {x[0]}, {x[1]}"), one, zero)
+        if op in COMPARISONS:
+            return choose(self.new(f"fcmp {COMPARISONS[op]} {v} {x[0]}, {x[1]}"), one, zero)
         if op in _CHOICES:  # a number if one is NaN
             second = choose(self.new(f"fcmp {_CHOICES[op]} {v} {x[1]}, {x[0]}"), x[1], x[0])
             return choose(self.new(f"fcmp uno {v} {x[0]}, {x[0]}"), x[1], second)

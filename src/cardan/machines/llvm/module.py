@@ -68,15 +68,24 @@ def _round_to_float(value: float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
+SHARING = 32  # threads of a block that uses memory which its threads share
+
+
 @dataclass
 class Module:
     """IR under construction: functions by name, and what they need declared. All values have the type `type`.
 
-    `card` says that a thread of a card runs it; `constants` are then numbers with their places in a table.
+    `card` says that a thread of a card runs it; `constants` are then numbers with their places in a table. With `share`
+    threads may use memory that those of a block share: `shared` numbers each, in blocks of at most `threads`. Rows of
+    arrays pass through `staged` numbers more of it.
     """
 
     type: VectorType
     card: bool = False
+    share: bool = False
+    shared: int = 0
+    staged: int = 0
+    threads: int = 64
     functions: dict[str, str] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
     constants: dict[str, int] = field(default_factory=dict)
@@ -95,14 +104,20 @@ class Module:
 
     def text(self) -> str:
         """The whole module."""
-        return "\n\n".join(["\n".join(sorted(self.declarations)), *self._table(), *self.functions.values()]) + "\n"
+        return "\n\n".join(["\n".join(sorted(self.declarations)), *self._memory(), *self.functions.values()]) + "\n"
 
-    def _table(self) -> list[str]:
-        """The table of constants, in the card's memory for them; LLVM must not take it for known numbers."""
-        numbers = ", ".join(f"{self.type.scalar} {literal}" for literal in self.constants)
-        size = f"[{len(self.constants)} x {self.type.scalar}]"
-        text = f"@constants.of.card = internal addrspace(4) externally_initialized global {size} [{numbers}], align 8"
-        return [text] if self.constants else []
+    def _memory(self) -> list[str]:
+        """Memory of a card: the table of constants, which LLVM must not take for known, and that of a block."""
+        t, lines = self.type.scalar, []
+        if self.constants:
+            numbers = ", ".join(f"{t} {literal}" for literal in self.constants)
+            kind = "internal addrspace(4) externally_initialized global"
+            lines.append(f"@constants.of.card = {kind} [{len(self.constants)} x {t}] [{numbers}], align 8")
+        for name, size in (("shared", self.shared), ("staged", self.staged)):
+            if size:
+                kind = "internal addrspace(3) global"
+                lines.append(f"@{name}.of.block = {kind} [{size * SHARING} x {t}] undef, align 8")
+        return lines
 
 
 class Lines:
