@@ -329,6 +329,8 @@ class Card:
 class Memory:
     """Memory of a card, freed with this object."""
 
+    pointer = 0  # of one that was never allocated
+
     def __init__(self, card: Card, pointer: int, size: int) -> None:
         self.card, self.pointer, self.size = card, pointer, size
 
