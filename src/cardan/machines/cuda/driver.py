@@ -343,6 +343,8 @@ def rest_of(symbol: str) -> str:
 class Memory:
     """Memory of a card, freed with this object."""
 
+    pointer = 0  # of one that was never allocated
+
     def __init__(self, card: Card, pointer: int, size: int) -> None:
         self.card, self.pointer, self.size = card, pointer, size
 
