@@ -77,6 +77,14 @@ def test_chosen_steps_of_systems_with_their_own_parameters(fake: FakeDriver, mon
     assert (cpu.outcome == "too many steps").any()
 
 
+def test_signs_of_zero_of_systems_stay(fake: FakeDriver) -> None:
+    """Rows that are equal but for the sign of a zero are not one row for all."""
+    zeros = np.array([[0.0, 0.0], [-0.0, 0.0], [0.0, -0.0]])
+    cpu, gpu = both(pendulum(), 0.01, q0=zeros, v0=-zeros, samples=3, method="rk4", step=0.01)
+    for name in ("q", "v"):
+        np.testing.assert_array_equal(np.signbit(getattr(gpu, name)), np.signbit(getattr(cpu, name)))
+
+
 def test_singular_positions(fake: FakeDriver) -> None:
     """Careful steps are the stepper's own."""
     model = four_bar()
@@ -246,3 +254,56 @@ def four_bar() -> cd.Model:
 
 def pendulum() -> cd.Model:
     return _MODELS.setdefault("pendulum", mechanisms.double_pendulum().build())
+
+
+@pytest.mark.parametrize("method", ["rk4", "alpha"])
+def test_memory_that_ends_in_a_later_part_loses_no_part(
+    fake: FakeDriver, method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """What other systems have, in memory or in a file, stays; nothing of it is computed again."""
+    monkeypatch.setattr(card_run, "systems_at_once", lambda *_: 2)
+    model, q0 = pendulum(), np.random.default_rng(2).normal(size=(6, 2))
+    integrate, parts = module.Job.integrate, list[int]()
+
+    def fail_later(job: Any, states: Any, report: Any) -> Any:
+        parts.append(len(states.q))
+        if len(parts) > 1:
+            monkeypatch.setattr(fake, "memory", fake.in_use(0))
+        return integrate(job, states, report)
+
+    expected = cd.simulate(model, 0.1, q0, samples=3, method=method, step=0.01)
+    room = fake.memory
+    for store in (None, tmp_path / "run.nc"):
+        parts.clear()
+        monkeypatch.setattr(fake, "memory", room)
+        monkeypatch.setattr(module.Job, "integrate", fail_later)
+        with pytest.raises(cd.SimulationError, match=r"do not fit in its memory, .* is in error\.partial") as caught:
+            cd.simulate(model, 0.1, q0, samples=3, method=method, step=0.01, device="gpu", store=store)
+        monkeypatch.setattr(module.Job, "integrate", integrate)
+        found = caught.value.partial if store is None else cd.load_run(store)
+        np.testing.assert_array_equal(found.q[:2], expected.q[:2])
+        assert found.outcome.tolist() == ["", ""] + 4 * ["not computed"]
+    assert parts == [2, 2]
+
+
+def test_memory_that_ends_on_the_way_leaves_samples_of_implicit_steps(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loops of these are closed on the CPU."""
+    model = four_bar()
+    given = {**starts(model, 3, 1.0), "method": "alpha", "step": 0.01, "samples": [0.0, 0.1, 0.2, 0.3]}
+    expected = cd.simulate(model, 0.3, **given)
+    start, seen = FakeDriver.cuLaunchKernel, len(fake.launches)
+    cd.simulate(model, 0.3, device="gpu", **given)
+    whole, seen = len(fake.launches) - seen, len(fake.launches)
+    assert whole > 3
+
+    def fail_later(driver: FakeDriver, *arguments: Any) -> int:
+        return 2 if len(driver.launches) - seen > whole // 2 else start(driver, *arguments)
+
+    monkeypatch.setattr(FakeDriver, "cuLaunchKernel", fail_later)
+    with pytest.raises(cd.SimulationError, match=r"is in error\.partial") as caught:
+        cd.simulate(model, 0.3, device="gpu", **given)
+    n = caught.value.partial.q.shape[1]
+    assert 1 < n < 4
+    np.testing.assert_array_equal(caught.value.partial.q, expected.q[:, :n])

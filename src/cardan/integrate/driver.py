@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cardan.errors import DeviceError, DeviceMemoryError
-from cardan.integrate.stepper import Arrival, EnergyNotes, Outcome, Stepper
+from cardan.integrate.stepper import Arrival, BatchStepper, EnergyNotes, Outcome, Stepper
 
 
 @dataclass
@@ -183,6 +183,8 @@ def drive(
         raise
     except DeviceError as error:
         kept.interrupted, kept.broken = True, str(error)
+        if isinstance(stepper, BatchStepper):
+            stepper.threads = None  # the CPU projects what there is
     if kept.interrupted:
         kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
     kept.project(stepper)
