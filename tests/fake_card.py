@@ -271,12 +271,31 @@ def host_text(text: str, number: int = 0) -> str:
     return variables + text + launch
 
 
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+def _current(context: int) -> int:
+    place = ctypes.c_void_p.from_address(context)
+    return driver._library().cuCtxGetCurrent(ctypes.byref(place))
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
+def _launch(function: int, *rest: Any) -> int:
+    sizes, (stream, _, extra) = map(ctypes.c_uint, rest[:7]), rest[7:]
+    options = (ctypes.c_void_p * 5).from_address(extra)
+    return driver._library().cuLaunchKernel(ctypes.c_void_p(function), *sizes, ctypes.c_void_p(stream), None, options)
+
+
+def address_of(name: str) -> int:
+    """Addresses for compiled code: of functions that call the driver which is in use then."""
+    return ctypes.cast({"cuCtxGetCurrent": _current, "cuLaunchKernel": _launch}[name], ctypes.c_void_p).value or 0
+
+
 @contextmanager
 def fake_cards(cards: int = 2, memory: int = 2**30) -> Iterator[FakeDriver]:
     """Let Cardan find such cards."""
     made = FakeDriver(cards, memory)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "_library", lambda: made)
+        patch.setattr(driver, "address_of", address_of)
         patch.setattr(ptx, "to_ptx", lambda ir, *rest: ir)
         patch.setenv("CARDAN_CACHE", "0")
         driver.card.cache_clear()

@@ -116,7 +116,7 @@ class _Own(Library):
 
     def signature(self, x: Any) -> tuple[Any, ...] | None:
         """Of arrays on the default stream."""
-        return (x.shape, x.strides, x.dtype, x.device) if x.stream == DEFAULT_STREAM else None
+        return ("cardan", x.shape, x.strides, x.dtype, x.device) if x.stream == DEFAULT_STREAM else None
 
     def pointer(self, x: Any) -> int:
         """It knows."""
@@ -219,7 +219,7 @@ class _CuPy(Library):
 
     def signature(self, x: Any) -> tuple[Any, ...] | None:
         """From the array's attributes."""
-        return x.shape, x.strides, x.dtype, x.data.device_id
+        return "cupy", x.shape, x.strides, x.dtype, x.data.device_id
 
     def pointer(self, x: Any) -> int:
         """As the array says."""
@@ -359,34 +359,42 @@ def signature_of(args: Sequence[Any], out: Any) -> tuple[Any, ...] | None:
 
     Addresses are part of it where there is `out`: it may not overlap the arguments.
     """
-    found: list[Any] = []
-    for x in args:
-        kind = type(x)
-        if kind is np.ndarray:
-            if x.size > _SMALL:
-                return None
-            found.append((x.shape, x.dtype, x.tobytes()))
-        elif kind is float:
-            found.append(x.hex())  # which tells -0.0 from 0.0
-        elif kind is HostConstant:
-            found.append((kind, x.array.shape))
-        else:
-            package = package_of(kind)
-            if package is None or (signature := LIBRARIES.get(package, _OTHER).signature(x)) is None:
-                return None
-            found.append((package, signature))
-    if out is not None:
-        given = out if isinstance(out, tuple) else (out,)
-        targets = [x for x in given if x is not None]
-        marks = signature_of(targets, None)
-        if marks is None or not all(package_of(type(x)) for x in targets):
-            return None
-        try:
-            places = [LIBRARIES[package].pointer(x) for x in (*args, *targets) if (package := package_of(type(x)))]
-        except RuntimeError:  # tensors without memory of their own
-            return None
-        found += [tuple(x is None for x in given), marks, *places]
-    return tuple(found)
+    try:
+        found = [_SIGNATURES[type(x)](x) for x in args]
+    except KeyError:
+        found = [_SIGNATURES.setdefault(type(x), _signature_for(type(x)))(x) for x in args]
+    if None in found:
+        return None
+    if out is None:
+        return tuple(found)
+    given = out if isinstance(out, tuple) else (out,)
+    targets = [x for x in given if x is not None]
+    marks = signature_of(targets, None)
+    if marks is None or not all(package_of(type(x)) for x in targets):
+        return None
+    try:
+        places = [LIBRARIES[package].pointer(x) for x in (*args, *targets) if (package := package_of(type(x)))]
+    except RuntimeError:  # tensors without memory of their own
+        return None
+    return (*found, tuple(x is None for x in given), marks, *places)
+
+
+def _small(x: np.ndarray) -> Any:
+    """A constant by its content, if it is small."""
+    return (x.shape, x.dtype, x.tobytes()) if x.size <= _SMALL else None
+
+
+def _signature_for(kind: type) -> Callable[[Any], Any]:
+    """How to get the signature of objects of a type."""
+    package = package_of(kind)
+    return (lambda x: None) if package is None else LIBRARIES.get(package, _OTHER).signature
+
+
+_SIGNATURES: dict[type, Callable[[Any], Any]] = {
+    np.ndarray: _small,
+    float: float.hex,  # which tells -0.0 from 0.0
+    HostConstant: lambda x: (HostConstant, x.array.shape),
+}
 
 
 def view_of(owner: str, name: str, x: Any, stream: int = DEFAULT_STREAM) -> View:
