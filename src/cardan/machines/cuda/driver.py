@@ -393,6 +393,7 @@ class Function:
             with self.card:
                 call("cuFuncSetAttribute", self._function, _MOST_SHARED, shared)
         with self.card.made_current():
+<<<<<<< HEAD
             status = _library().cuLaunchKernel(
                 self._function, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
             )
@@ -400,11 +401,28 @@ class Function:
             raise self.failure(status)
         if self.rest is not None:
             self.rest.launch(grid, block, words, stream, shared)
+=======
+            for kernel in (self._function, self.rest):
+                status = (
+                    0
+                    if kernel is None
+                    else _library().cuLaunchKernel(
+                        kernel, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
+                    )
+                )
+                if status:
+                    raise self.failure(status)
+>>>>>>> lead
 
     @property
     def handles(self) -> tuple[int, int]:
         """The driver's handles of the card's context and of the kernel."""
         return self.card._context.value or 0, self._function.value or 0
+
+    @property
+    def rest_handle(self) -> int:
+        """The driver's handle of the second kernel, 0 if there is none."""
+        return 0 if self.rest is None else self.rest.value or 0
 
     def failure(self, status: int) -> DeviceError:
         """The error to raise for a launch that the driver refused."""

@@ -18,34 +18,35 @@ from cardan.machines.ufunc.bound import Method, constructors
 _METH_FASTCALL = 0x80  # part of Python's stable ABI
 _OTHER_CONTEXT = -1  # another card's context is current, or none
 
-# `launch(self, args, count)`: `args` are addresses and the stream; returns the status. A thread fills in a copy
-# of the arguments of its own, and lets others run while it is in the driver, which may wait for room in the stream.
+# `launch(self, args, count)`: `args` are addresses and the stream; starts the kernel, and the second one if there is
+# one, and returns the status. A thread fills in a copy of the arguments of its own, and lets others run while it is in
+# the driver, which may wait for room in the stream.
 _LAUNCH = """define ptr @launch(ptr %self, ptr %args, i64 %count) {{
 entry:
   %frame = call ptr {pointer}(ptr %self, ptr null)
-  %f = load [13 x i64], ptr %frame
-  %start.i = extractvalue [13 x i64] %f, 0
+  %f = load [14 x i64], ptr %frame
+  %start.i = extractvalue [14 x i64] %f, 0
   %start = inttoptr i64 %start.i to ptr
-  %ask.i = extractvalue [13 x i64] %f, 1
+  %ask.i = extractvalue [14 x i64] %f, 1
   %ask = inttoptr i64 %ask.i to ptr
-  %context = extractvalue [13 x i64] %f, 2
-  %function.i = extractvalue [13 x i64] %f, 3
+  %context = extractvalue [14 x i64] %f, 2
+  %function.i = extractvalue [14 x i64] %f, 3
   %function = inttoptr i64 %function.i to ptr
-  %x.l = extractvalue [13 x i64] %f, 4
+  %x.l = extractvalue [14 x i64] %f, 4
   %x = trunc i64 %x.l to i32
-  %y.l = extractvalue [13 x i64] %f, 5
+  %y.l = extractvalue [14 x i64] %f, 5
   %y = trunc i64 %y.l to i32
-  %z.l = extractvalue [13 x i64] %f, 6
+  %z.l = extractvalue [14 x i64] %f, 6
   %z = trunc i64 %z.l to i32
-  %block.l = extractvalue [13 x i64] %f, 7
+  %block.l = extractvalue [14 x i64] %f, 7
   %block = trunc i64 %block.l to i32
-  %shared.l = extractvalue [13 x i64] %f, 8
+  %shared.l = extractvalue [14 x i64] %f, 8
   %shared = trunc i64 %shared.l to i32
-  %n = extractvalue [13 x i64] %f, 9
-  %words.i = extractvalue [13 x i64] %f, 10
+  %n = extractvalue [14 x i64] %f, 9
+  %words.i = extractvalue [14 x i64] %f, 10
   %words = inttoptr i64 %words.i to ptr
-  %pointers = extractvalue [13 x i64] %f, 11
-  %places.i = extractvalue [13 x i64] %f, 12
+  %pointers = extractvalue [14 x i64] %f, 11
+  %places.i = extractvalue [14 x i64] %f, 12
   %places = inttoptr i64 %places.i to ptr
   %size = mul i64 %n, 8
   %own = alloca i64, i64 %n
@@ -95,8 +96,20 @@ go:
   store ptr %size.at, ptr %e3
   store ptr null, ptr %e4
   %thread = call ptr {leave}()
-  %status = call i32 %start(ptr %function, i32 %x, i32 %y, i32 %z, i32 %block, i32 1, i32 1, i32 %shared,
+  %first = call i32 %start(ptr %function, i32 %x, i32 %y, i32 %z, i32 %block, i32 1, i32 1, i32 %shared,
     ptr %stream, ptr null, ptr %extra)
+  %rest.i = extractvalue [14 x i64] %f, 13
+  %rest = inttoptr i64 %rest.i to ptr
+  %has.rest = icmp ne i64 %rest.i, 0
+  %started = icmp eq i32 %first, 0
+  %two = and i1 %has.rest, %started
+  br i1 %two, label %second, label %end
+second:
+  %other.status = call i32 %start(ptr %rest, i32 %x, i32 %y, i32 %z, i32 %block, i32 1, i32 1, i32 %shared,
+    ptr %stream, ptr null, ptr %extra)
+  br label %end
+end:
+  %status = phi i32 [%first, %go], [%other.status, %second]
   call void {back}(ptr %thread)
   %status.l = zext i32 %status to i64
   %result = call ptr {number}(i64 %status.l)
@@ -135,9 +148,9 @@ class Launch:
             template[place] = offset
         own, at = (ctypes.c_int64 * len(words))(*template), ctypes.addressof
         where = (ctypes.c_int64 * len(places))(*places)
-        frame = (ctypes.c_int64 * 13)(
+        frame = (ctypes.c_int64 * 14)(
             driver.address_of("cuLaunchKernel"), driver.address_of("cuCtxGetCurrent"), *function.handles, *grid, block,
-            shared, len(words), at(own), len(places), at(where),
+            shared, len(words), at(own), len(places), at(where), function.rest_handle,
         )  # fmt: skip
         with compiling:
             method, _ = _method()
