@@ -321,11 +321,11 @@ class Card:
             raise CodeRefusedError(f"gpu:{self.index}: the driver does not load its own machine code ({name})")
         if status:
             raise _failure("loading a kernel", status)
-        found, rest = Function(self, module, function), ctypes.c_void_p()
+        rest = ctypes.c_void_p()
         with self:
-            if not _library().cuModuleGetFunction(ctypes.byref(rest), module, rest_of(symbol).encode()):
-                found.rest = Function(self, None, rest)
-        return found
+            if _library().cuModuleGetFunction(ctypes.byref(rest), module, rest_of(symbol).encode()):
+                return Function(self, module, function)
+        return Function(self, module, function, rest)
 
 
 def rest_of(symbol: str) -> str:
@@ -349,15 +349,13 @@ class Memory:
 class Function:
     """A compiled kernel on one card, and perhaps a second one, for the `rest` of its results, that starts after it."""
 
-    def __init__(self, card: Card, module: Any, function: Any) -> None:
-        self.card, self._module, self._function = card, module, function
-        self.rest: Function | None = None
+    def __init__(self, card: Card, module: Any, function: Any, rest: Any = None) -> None:
+        self.card, self._module, self._function, self.rest = card, module, function, rest
 
     def __del__(self) -> None:
-        """Unload the code, unless it belongs to another."""
-        if self._module is not None:
-            with suppress(Exception), self.card:
-                call("cuModuleUnload", self._module)
+        """Unload the code."""
+        with suppress(Exception), self.card:
+            call("cuModuleUnload", self._module)
 
     def _attribute(self, number: int) -> int:
         value = ctypes.c_int()
@@ -393,26 +391,11 @@ class Function:
             with self.card:
                 call("cuFuncSetAttribute", self._function, _MOST_SHARED, shared)
         with self.card.made_current():
-<<<<<<< HEAD
-            status = _library().cuLaunchKernel(
-                self._function, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
-            )
-        if status:
-            raise self.failure(status)
-        if self.rest is not None:
-            self.rest.launch(grid, block, words, stream, shared)
-=======
-            for kernel in (self._function, self.rest):
-                status = (
-                    0
-                    if kernel is None
-                    else _library().cuLaunchKernel(
-                        kernel, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
-                    )
-                )
+            sizes = tuple(map(ctypes.c_uint, (*grid, block, 1, 1, shared)))
+            for kernel in filter(None, (self._function, self.rest)):
+                status = _library().cuLaunchKernel(kernel, *sizes, ctypes.c_void_p(stream), None, extra)
                 if status:
                     raise self.failure(status)
->>>>>>> lead
 
     @property
     def handles(self) -> tuple[int, int]:

@@ -125,10 +125,9 @@ class DeviceKernel:
             block = block_of(rows * y * z, function)
             words = words_of(rows, ports)
             places = [words.index(mark) for mark in marks]
-            for each in filter(None, (function, function.rest)):
-                launches.append(Launch(each, (-(-rows // block), y, z), block, words, places, offsets))
-        for launch in launches:
-            launch([view.pointer for _, view in pairs], taken.stream)
+            launches.append(Launch(function, (-(-rows // block), y, z), block, words, places, offsets))
+        for each in launches:
+            each([view.pointer for _, view in pairs], taken.stream)
         taken.launched()
         return launches
 
