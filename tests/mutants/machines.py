@@ -156,6 +156,10 @@ MUTANTS: list[Mutant] = [
         ("elif is_capturing(self.device, stream):", "elif False:", "numbers of a remembered call are released though a CUDA graph reads them"),
     ),
     *changes(
+        "program/graph.py", "product/test_device.py",
+        ("before[old] > 1 == now[new]", "False", "a part of a graph fuses products that the whole does not"),
+    ),
+    *changes(
         "machines/cuda/launch.py", ON_CARD,
         ("(frame, own, where, function))", "(frame, own, function))", "a launch reads the places of addresses from memory that was released"),
         ("template[place] = offset", "template[place] = 0", "parts of a batch that takes several launches all begin at its first row"),
