@@ -41,11 +41,13 @@ from cardan.machines.cuda.ptx import to_ptx
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.mechanisms import CATALOGUE, chain
 from cardan.program.program import Program
+from cardan.structure.kernels import is_large
 
 ARCHITECTURES = (75, 80, 90, 100, 120)
 NO_PTXAS = "ptxas is not installed: `pip install nvidia-cuda-nvcc`, or put it on the path"
 
-# Beside the catalogue: past 64 links recursions are looped.
+# Beside the catalogue: past 64 links recursions are looped, and what is not takes minutes to compile.
+LOOPED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "body_poses", "body_twists", "kinetic_energy")
 MECHANISMS: dict[str, Callable[[], cd.Mechanism]] = {**CATALOGUE, "chain of 70": lambda: chain(70)}
 
 
@@ -74,24 +76,29 @@ def functions_of_a_state() -> dict[str, Callable[..., Any]]:
 
 def programs_of(model: cd.Model, derivatives: bool = False) -> list[Program]:
     """The programs of all functions and of runs of a model."""
+    functions = functions_of_a_state()
+    if is_large(model):
+        functions = {name: functions[name] for name in LOOPED}
     with collected() as found, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         q, v = cd.assemble(model, model.start(), np.zeros(model.nv))
         given = {"q": q, "v": v, "a": np.zeros(model.nv), "tau": np.zeros(model.nv), "frame": model.bodies[0].name}
-        for function in functions_of_a_state().values():
+        for function in functions.values():
             known = inspect.signature(function).parameters
             state = {key: value for key, value in given.items() if key in known}
             for more in ({}, {"by": "q"}) if derivatives and "by" in known else ({},):
                 with suppress(cd.CardanError):  # a tree has no reactions of loops, a loop needs to know what is driven
                     function(model, **state, **more)
-        with suppress(cd.CardanError):
-            cd.inverse_dynamics(model, q, v, given["a"], driven=[model.joints[0].name])
+        if not is_large(model):
+            with suppress(cd.CardanError):
+                cd.inverse_dynamics(model, q, v, given["a"], driven=[model.joints[0].name])
         with suppress(cd.CardanError):
             cd.forward_dynamics(model, q, v, by=("q", "v", "tau"))
         with suppress(cd.CardanError):
             cd.vjp(model, "forward_dynamics", {"q": q, "v": v, "tau": given["tau"]}, np.ones(model.nv))
         event = cd.Event("passes", lambda now: now.v[0] - 1e3)
-        for options in ({}, {"method": "rk4", "step": 1e-3}, {"events": [event]}, {"method": "alpha", "step": 1e-3}):
+        methods = [{}, {"method": "rk4", "step": 1e-3}, {"events": [event]}, {"method": "alpha", "step": 1e-3}]
+        for options in methods[: 2 if is_large(model) else None]:
             with suppress(cd.CardanError):
                 cd.simulate(model, 2e-3, q, v, **options)
     return list(found.values())

@@ -142,7 +142,8 @@ def test_runs_of_tensors(torch: Any) -> None:
 
 
 @pytest.fixture
-def jax() -> Any:
+def jax(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # which leaves memory to others
     module = pytest.importorskip("jax", reason="JAX is not installed")
     module.config.update("jax_enable_x64", True)
     try:

@@ -58,6 +58,15 @@ class ByDLPack:
         return self.array.__dlpack__(stream=stream)
 
 
+class Converting(Foreign):
+    """An array that NumPy takes to the host by itself, as arrays of JAX, Numba and Warp let it."""
+
+    size = 7
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.array.numpy()
+
+
 @pytest.fixture(scope="module")
 def chain() -> Any:
     """A kernel of three vectors."""
@@ -460,3 +469,13 @@ def test_a_first_call_looks_at_some_rows() -> None:
     turned = to_device(q.T.copy()).T
     with pytest.warns(RuntimeWarning, match="loops or couplings are open by"):
         cd.forward_dynamics(model, turned, to_device(np.zeros(model.nv)))
+
+
+def test_a_kernel_that_is_warm_on_the_host_leaves_arrays_of_a_card_there(chain: Any) -> None:
+    """Whatever argument they are, and even if NumPy would convert them."""
+    x = rows()
+    expected = [chain(*x), chain(*x)][1]  # the second call is the quick one
+    for k in (1, 2):
+        found = chain(*x[:k], Converting(to_device(x[k])), *x[k + 1 :])
+        assert isinstance(found, DeviceArray)
+        np.testing.assert_array_equal(found.numpy(), expected)

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cardan.machines.cuda.driver import rest_of
 from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import SHARING, Lines, Module, VectorType
+from cardan.machines.llvm.schedule import climbed, print_schedule
 from cardan.machines.llvm.thread import AHEAD, ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
+from cardan.program.schedule import Schedule
 from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
 SYMBOL = "rows"
 THREADS = 64  # of a block
 BATCH_AXES = 3  # of a launch
-FLAT = 10_000  # operations up to which stages in float32 are one line: the cache of instructions has room for 8,000
+FLAT = 10_000  # operations up to which stages are one line: the cache of instructions has room for 8,000
+LONG = 5000  # operations from which on that line is two kernels in float64
 ANY, NARROW, PACKED, DENSE = "", "narrow", "packed", "dense"  # forms of arrays
 # rows of so many numbers pass through memory of the block, of at most so many bytes
 MANY, STAGED = 48, 36 * 1024
@@ -83,18 +87,41 @@ def print_entry(recorded: Recorded, program: Program, dtype: str, form: str = AN
 
     `form` says what `form_of` found of the arrays: addresses take fewer instructions the more is known.
     """
-    module = Module(VectorType(dtype, 1), card=True, share=True)
-    module.functions[SYMBOL] = _Entry(program, module, form).print(recorded)
-    return finished_text(module, SYMBOL)
+    module, symbols = Module(VectorType(dtype, 1), card=True, share=True), (SYMBOL, rest_of(SYMBOL))
+    kernels = dict(zip(symbols, _parts(recorded, dtype), strict=False))
+    if len(kernels) > 1 and form == DENSE:
+        form = PACKED  # a kernel that stores whole rows would store those of the other one
+    for symbol, part in kernels.items():
+        module.functions[symbol] = _Entry(program, module, form).print(part, symbol)
+    return finished_text(module, *kernels)
 
 
-def finished_text(module: Module, symbol: str) -> str:
-    """The module's text with the largest number of threads of its kernel.
+def _parts(recorded: Recorded, dtype: str) -> list[Recorded]:
+    """What one kernel computes, or two one after the other.
+
+    Stages that are not too long are one line. In float64 too many values would wait, and the line would leave the cache
+    of instructions: so some of the results are left to a second kernel, if that repeats part of the work.
+    """
+    if not isinstance(recorded, Stages) or sum(recorded.operations().values()) > FLAT:
+        return [recorded]
+    whole = recorded.flattened()
+    if dtype == "float" or sum(whole.operations().values()) <= LONG:
+        return [whole]
+    ports = range(len(whole.output_sizes))
+    cuts = [(whole.of(ports[:k]), whole.of(ports[k:])) for k in ports[1:]]
+    return [*min(cuts, key=lambda parts: max(sum(part.operations().values()) for part in parts))]
+
+
+def finished_text(module: Module, *symbols: str) -> str:
+    """The module's text with the largest number of threads of its kernels.
 
     One block at a time is enough: without this ptxas leaves long kernels 32 registers. Loops of stages stay loops.
     """
     most = module.threads
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {most}, !"minctasm", i32 1}}\n'
+    kernels = [f'!{{ptr @{symbol}, !"maxntidx", i32 {most}, !"minctasm", i32 1}}' for symbol in symbols]
+    numbers = [0, *range(4, 3 + len(kernels))]
+    bounds = f"!nvvm.annotations = !{{{', '.join(f'!{n}' for n in numbers)}}}\n"
+    bounds += "".join(f"!{n} = {kernel}\n" for n, kernel in zip(numbers, kernels, strict=True))
     bounds += '!1 = !{}\n!2 = distinct !{!2, !3}\n!3 = !{!"llvm.loop.unroll.disable"}\n'
     return module.text() + bounds
 
@@ -140,7 +167,7 @@ class _Entry(Lines):
         self.narrow, self.packed, self.dense = form != ANY, form in (PACKED, DENSE), form == DENSE
         self.known: set[int] = set()  # ports whose row has its address
 
-    def print(self, recorded: Recorded) -> str:
+    def print(self, recorded: Recorded, symbol: str) -> str:
         """IR of the kernel."""
         parameters = ["i64 %n"]
         for j, port in enumerate(self.program.ports):
@@ -152,8 +179,6 @@ class _Entry(Lines):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
-        if isinstance(recorded, Stages) and self.t.scalar == "float" and sum(recorded.operations().values()) <= FLAT:
-            recorded = recorded.flattened()  # in float64 too many values would wait in memory
         numbers = sum(port.size for port in self.program.ports)
         size = numbers * SHARING * self.t.align
         if self.dense and isinstance(recorded, Graph) and numbers >= MANY and size <= STAGED:
@@ -167,7 +192,7 @@ class _Entry(Lines):
         if isinstance(recorded, Stages):
             for j in range(len(self.program.ports)):
                 self._row(self, j)
-        define = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
+        define = f"define ptx_kernel void @{symbol}({', '.join(parameters)}) {{"
         return "\n".join([define, "entry:", *self.lines, *body, "  br label %done", "done:", "  ret void", "}"])
 
     def _staged(self, graph: Graph, parameters: list[str]) -> str:
@@ -277,8 +302,6 @@ class _Entry(Lines):
             return line.new(f"load {t.scalar}, ptr addrspace(1) {at}, align {t.align}, !invariant.load !1")
 
         def store(port: int, element: int, value: str) -> None:
-            if inputs + port >= len(self.program.ports):
-                return  # what passed between stages
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 
@@ -289,15 +312,31 @@ class _Entry(Lines):
     def _call(self, recorded: Recorded) -> tuple[list[str], list[str]]:
         """Lines that copy the row into arrays, call the body of any program on them, and copy the results back."""
         t, ports, inputs = self.t, self.program.ports, len(self.program.inputs)
-        state = print_body(recorded, self.program, self.module)
         head, body = [], Lines(t, "c")
-        sizes = {f"own{j}": port.size for j, port in enumerate(ports)} | ({"state": state} if state else {})
+        direct: frozenset[int] = frozenset()  # matrices that are written entry by entry, where they are
+        if isinstance(recorded, Schedule) and climbed(recorded):
+            direct, state = climbed(recorded), max(recorded.state_size, 1)
+            print_schedule(recorded, "body", self.module, inputs, len(ports) - inputs, direct)
+        else:
+            state = print_body(recorded, self.program, self.module)
+        sizes = {f"own{j}": port.size for j, port in enumerate(ports) if j - inputs not in direct}
+        sizes |= {"state": state} if state else {}
         for name, size in sizes.items():
             head += memory(self.module, name, size) if in_memory(recorded, t) else array(t, name, size)
         for j, port in enumerate(ports):
             if j == inputs:
-                places = [f"ptr %{name}" for name in sizes]
+                places = []
+                for k in range(len(ports)):
+                    if k - inputs in direct:
+                        at = self._address(body, k, 0)
+                        own = body.new(f"addrspacecast ptr addrspace(1) {at} to ptr")
+                        places += [f"ptr {own}", f"i64 %m{k}", f"i64 %n{k}"]
+                    else:
+                        places.append(f"ptr %own{k}")
+                places += ["ptr %state"] if state else []
                 body.lines.append(f"  call void @body({', '.join(places)})")
+            if j - inputs in direct:
+                continue
             if in_memory(recorded, t) and port.size > _LARGE:
                 self._row(body, j)
                 body.lines.append(self._loop(j, "give" if j >= inputs else "take"))

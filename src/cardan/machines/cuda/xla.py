@@ -198,6 +198,8 @@ def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, 
         return None
     cards = [driver.card(0), *(driver.card(index) for index in range(1, driver.card_count()))]
     functions = [kernel.on_card.function(card.index, dtype) for card in cards]
+    if any(function.rest is not None for function in functions):
+        return None
     size, marks = dtype.itemsize, [-(2**62) - j for j in range(len(ports))]  # no size or stride
     words = words_of(
         rows,

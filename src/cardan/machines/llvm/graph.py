@@ -15,9 +15,10 @@ from cardan.program.graph import Graph
 # one LLVM instruction each
 _INSTRUCTIONS = {"add": "fadd nsz", "sub": "fsub nsz", "mul": "fmul nsz", "div": "fdiv nsz"}
 _INTRINSICS = {
-    "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil",
-    "fmin": "minnum", "fmax": "maxnum", "copysign": "copysign",
+    "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "copysign": "copysign",
 }  # fmt: skip
+# when the second number is taken: of 0.0 and -0.0 processors' own instructions take either, so they are not used
+_CHOICES = {"fmin": "olt", "fmax": "ogt"}
 COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 # constpow is pow with a constant exponent
 _ELEMENTARY = {name: name for name in FUNCTIONS} | {"constpow": "pow"}
@@ -263,6 +264,9 @@ class StraightLine(Lines):
 
         if op in COMPARISONS:
             return choose(self.new(f"fcmp {COMPARISONS[op]} {v} {x[0]}, {x[1]}"), one, zero)
+        if op in _CHOICES:  # a number if one is NaN
+            second = choose(self.new(f"fcmp {_CHOICES[op]} {v} {x[1]}, {x[0]}"), x[1], x[0])
+            return choose(self.new(f"fcmp uno {v} {x[0]}, {x[0]}"), x[1], second)
         if op in ("and", "or"):
             return choose(self.new(f"{op} {m} {true(x[0])}, {true(x[1])}"), one, zero)
         if op == "not":

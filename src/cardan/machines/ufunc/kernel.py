@@ -152,15 +152,19 @@ class Kernel:
                 # one float64 array makes the result float64; a batch in a middle argument is only slower, not wrong
                 first, limit = args[0], self._limit
                 if (
-                    type(first) is _ARRAY  # JAX arrays on a card look alike, and NumPy would copy them to the host
+                    type(first) is _ARRAY
                     and first.dtype is _FLOAT64
                     and self._floor < first.size <= limit
                     and args[-1].size <= limit
                     and len(args) == self._arity
                 ):
-                    result = self._fast(*args) if out is None else self._fast(*args, out=out)
-                    if type(result) in _OWN:  # not so for a masked array or a Series
-                        return result
+                    for x in args:  # NumPy would copy arrays of JAX, Numba and Warp on a card to the host
+                        if type(x) is not _ARRAY and is_device_array(x):
+                            break
+                    else:
+                        result = self._fast(*args) if out is None else self._fast(*args, out=out)
+                        if type(result) in _OWN:  # not so for a masked array or a Series
+                            return result
             except (AttributeError, IndexError, NotImplementedError):
                 pass  # not arrays
             except (ValueError, TypeError) as error:
