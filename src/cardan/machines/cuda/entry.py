@@ -181,7 +181,10 @@ class _Entry(Lines):
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
         numbers = sum(port.size for port in self.program.ports)
         size = numbers * SHARING * self.t.align
-        if self.dense and isinstance(recorded, Graph) and numbers >= MANY and size <= STAGED:
+        whole = isinstance(recorded, Graph) and len({p for p, _, _ in recorded.outputs if p >= 0}) == len(
+            self.program.outputs
+        )
+        if self.dense and isinstance(recorded, Graph) and whole and numbers >= MANY and size <= STAGED:
             return self._staged(recorded, parameters)
         if isinstance(recorded, Stages):
             head, body = stage_lines(recorded, self.program, self.module)
@@ -229,9 +232,8 @@ class _Entry(Lines):
             return line.new(f"load {t.scalar}, ptr addrspace(3) {at}, align {t.align}")
 
         def store(port: int, element: int, value: str) -> None:
-            if port < len(self.program.outputs):  # not what passed between stages
-                at = line.new(f"getelementptr {t.scalar}, ptr addrspace(3) %own{inputs + port}, i64 {element}")
-                line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(3) {at}, align {t.align}")
+            at = line.new(f"getelementptr {t.scalar}, ptr addrspace(3) %own{inputs + port}, i64 {element}")
+            line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(3) {at}, align {t.align}")
 
         line = ThreadLine(graph, module, load, store, looped=True)
         line.run()
