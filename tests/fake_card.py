@@ -24,11 +24,12 @@ from cardan.machines.cuda import driver, ptx
 from cardan.machines.host import load, to_object
 
 _INDICES = ("tid.x", "ctaid.x", "ntid.x", "ctaid.y", "ctaid.z")
-_OUT_OF_MEMORY, _INVALID = 2, 1
+_OUT_OF_MEMORY, _INVALID, _NOT_FOUND = 2, 1, 500
 
 # Models that tests share remember kernels and constants; these outlive a driver.
 _ALLOCATED: dict[int, tuple[FakeDriver, int, Any, int]] = {}  # by address: driver, card, what holds the memory, size
 _FUNCTIONS: dict[int, tuple[Any, int, Any]] = {}
+_SYMBOLS: dict[tuple[int, bytes], int] = {}
 _KERNEL = re.compile(r"define ptx_kernel void @(\w+)\((.*?)\)", re.DOTALL)
 _THREADS: dict[int, int] = {}  # the most that a block of a function may have
 _numbers = count(100)
@@ -191,16 +192,20 @@ class FakeDriver:
     def cuModuleLoadData(self, module: Any, code: bytes) -> int:
         module._obj.value = number = next(_numbers)
         text = code.rstrip(b"\0").decode()
-        words = len(_KERNEL.findall(text)[0][1].split(","))
         bound = re.search(r'"maxntidx", i32 (\d+)', text)
-        _THREADS[number] = int(bound[1]) if bound else 1024
-        (address,), held = load(to_object(host_text(text)), "launch")
-        launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 4)(address)
-        _FUNCTIONS[number] = launch, words, held
+        for k, (symbol, arguments) in enumerate(_KERNEL.findall(text)):
+            handle = next(_numbers) if k else number
+            _SYMBOLS[number, symbol.encode()] = handle
+            _THREADS[handle] = int(bound[1]) if bound else 1024
+            (address,), held = load(to_object(host_text(text, k)), "launch")
+            launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 4)(address)
+            _FUNCTIONS[handle] = launch, len(arguments.split(",")), held
         return 0
 
     def cuModuleGetFunction(self, function: Any, module: Any, symbol: bytes) -> int:
-        function._obj.value = module.value
+        if (module.value, symbol) not in _SYMBOLS:
+            return _NOT_FOUND
+        function._obj.value = _SYMBOLS[module.value, symbol]
         return 0
 
     def cuModuleUnload(self, module: Any) -> int:
@@ -228,21 +233,25 @@ class FakeDriver:
         return 0
 
 
-def host_text(text: str) -> str:
+def host_text(text: str, number: int = 0) -> str:
     """IR of a kernel for a card as IR for the host, with `launch(words, x, y, z, threads)` that runs all threads."""
-    found = _KERNEL.search(text)
+    found = _KERNEL.findall(text)
     assert found, "the IR has no kernel"
-    symbol, count = found[1], len(found[2].split(","))
+    symbol, count = found[number][0], len(found[number][1].split(","))
     text = text.replace("define ptx_kernel void", "define internal void")
     for name in _INDICES:
         text = text.replace(f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}()\n", "")
         text = text.replace(f"call i32 @llvm.nvvm.read.ptx.sreg.{name}()", f'load i32, ptr @"{name}"')
+    # threads run one after the other: after three turns each has seen what the others did before two barriers
+    text, waits = re.subn(r".*@llvm.nvvm.barrier.cta.sync.aligned.all\(.*\n", "", text)
     assert "llvm.nvvm" not in text, f"the fake card does not know {re.search('llvm.nvvm[a-z.0-9]*', text)[0]}"
-    variables = "".join(f'@"{name}" = internal global i32 0\n' for name in _INDICES)
+    variables = "".join(f'@"{name}" = internal global i32 0\n' for name in (*_INDICES, "turn"))
     words = "".join(
         f"  %a{k} = getelementptr i64, ptr %words, i64 {k}\n  %w{k} = load i64, ptr %a{k}\n" for k in range(count)
     )
     loops = {"ctaid.z": "z", "ctaid.y": "y", "ctaid.x": "x", "tid.x": "threads"}
+    if waits:
+        loops = {"ctaid.z": "z", "ctaid.y": "y", "ctaid.x": "x", "turn": "repeats", "tid.x": "threads"}
     heads, tails, before = "", "", "entry"
     for name, end in loops.items():
         v = end[0]
@@ -261,9 +270,27 @@ def host_text(text: str) -> str:
     call = f"  call void @{symbol}({', '.join(f'i64 %w{k}' for k in range(count))})\n"
     launch = (
         "define void @launch(ptr %words, i32 %x, i32 %y, i32 %z, i32 %threads) {\nentry:\n"
-        f'  store i32 %threads, ptr @"ntid.x"\n{words}{heads}{call}{tails}  ret void\n}}\n'
+        f'  %repeats = add i32 3, 0\n  store i32 %threads, ptr @"ntid.x"\n{words}{heads}{call}{tails}  ret void\n}}\n'
     )
     return variables + text + launch
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+def _current(context: int) -> int:
+    place = ctypes.c_void_p.from_address(context)
+    return driver._library().cuCtxGetCurrent(ctypes.byref(place))
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
+def _launch(function: int, *rest: Any) -> int:
+    sizes, (stream, _, extra) = map(ctypes.c_uint, rest[:7]), rest[7:]
+    options = (ctypes.c_void_p * 5).from_address(extra)
+    return driver._library().cuLaunchKernel(ctypes.c_void_p(function), *sizes, ctypes.c_void_p(stream), None, options)
+
+
+def address_of(name: str) -> int:
+    """Addresses for compiled code: of functions that call the driver which is in use then."""
+    return ctypes.cast({"cuCtxGetCurrent": _current, "cuLaunchKernel": _launch}[name], ctypes.c_void_p).value or 0
 
 
 @contextmanager
@@ -272,6 +299,7 @@ def fake_cards(cards: int = 2, memory: int = 2**30) -> Iterator[FakeDriver]:
     made = FakeDriver(cards, memory)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "_library", lambda: made)
+        patch.setattr(driver, "address_of", address_of)
         patch.setattr(ptx, "to_ptx", lambda ir, *rest: ir)
         patch.setenv("CARDAN_CACHE", "0")
         driver.card.cache_clear()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.elementary import NAMES, ONE, SPECIAL, program_of
 
+from cardan.machines.cuda.entry import print_entry
 from cardan.machines.ufunc.kernel import compile_program
 from cardan.program.program import record
 
@@ -136,7 +137,6 @@ def test_no_flags():
 
 def test_ptx_is_complete():
     """The functions become PTX that calls nothing from outside and leaves no rounding to the assembler."""
-    from cardan.machines.cuda.entry import print_entry
     from cardan.machines.cuda.ptx import to_ptx
 
     program = program_of(NAMES)
@@ -144,3 +144,18 @@ def test_ptx_is_complete():
     assert not re.search(r"\.extern", ptx)
     assert re.search(r"fma\.rn\.f64", ptx)
     assert not re.search(r"\b(add|sub|mul|div|sqrt)\.f(32|64)|\.approx|\.ftz", ptx)
+
+
+def test_smaller_and_larger_number():
+    """NaN gives way to a number; of 0.0 and -0.0 it is the first, as instructions of processors do not agree on it."""
+    program = program_of(["fmin", "fmax"])
+    kernel = compile_program(program)
+    x, y = np.array([*itertools.product(SPECIAL, SPECIAL)]).T
+    with np.errstate(invalid="ignore"):
+        found = kernel(x, y)
+    np.testing.assert_array_equal(found, np.stack([np.fmin(x, y), np.fmax(x, y)], axis=1))
+    zeros = (x == 0) & (y == 0)
+    np.testing.assert_array_equal(np.signbit(found[zeros]), np.repeat(np.signbit(x[zeros, None]), 2, axis=1))
+    one = np.array([kernel(a, b) for a, b in zip(x[zeros], y[zeros], strict=True)])
+    np.testing.assert_array_equal(np.signbit(one), np.signbit(found[zeros]))
+    assert not re.search("llvm.m(in|ax)", print_entry(record(program), program, "double"))

@@ -73,6 +73,24 @@ def test_which_four_bars_can_be_assembled_and_how_far_they_turn(family: cd.Linka
     assert 0.1 < found.complete.mean() < 0.4 and found.gap.max() < 1e-12
 
 
+def test_dead_points_between_positions(family: cd.LinkageFamily) -> None:
+    """A linkage that reaches all positions from both sides of a dead point does not turn fully."""
+    rng, n = np.random.default_rng(5), 40
+    a = rng.uniform(0.2, 0.7, 20_000)
+    b = rng.uniform(0.6, 1.4, 20_000)
+    margin = rng.uniform(-2e-3, 2e-3, 20_000)  # of the bars at their longest, by which they reach or not
+    designs = np.column_stack([a, b, 1 + a - b + margin, 0 * a, 0 * a, rng.uniform(0, 2 * np.pi, 20_000)])
+    turn = 2 * np.pi * np.arange(20) / 20
+    curve = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+    able = np.abs(designs[:, 1] - designs[:, 2]) < np.abs(1 - a) - 1e-3
+    found = family.sweep(designs[able], positions=n, curve=curve)
+    margin, both = margin[able], found.closed == n
+    assert found.error is not None and found.complete[margin > 0].all()
+    assert (both & ~found.complete).sum() > 100 and (found.forwards[both & ~found.complete] < n).all()
+    assert np.array_equal(np.isfinite(found.error), found.complete)
+    assert found.complete[margin < 0].mean() < 0.05  # few steps lead over a gap by chance
+
+
 def test_positions_and_forces_of_a_four_bar(family: cd.LinkageFamily) -> None:
     """Circle intersection; work over a turn; the functions of a state; both branches."""
     designs = np.array(

@@ -12,6 +12,7 @@ from threading import RLock
 from typing import Any
 
 import pytest
+from tests.fake_card import address_of
 
 from cardan.machines.cuda import driver
 
@@ -165,6 +166,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[StandInDriver], S
     def use(library: StandInDriver) -> StandInDriver:
         forget()
         monkeypatch.setattr(driver, "_open", lambda: library)
+        monkeypatch.setattr(driver, "address_of", address_of)
         return library
 
     yield use

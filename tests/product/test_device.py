@@ -16,7 +16,7 @@ from tests.fake_card import fake_cards
 import cardan as cd
 from cardan import mechanisms
 from cardan.errors import InputError
-from cardan.machines.cuda import driver
+from cardan.machines.cuda import driver, entry
 from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.results.motion_operation import motion_of
@@ -109,7 +109,12 @@ def test_a_large_tree_that_is_put_together(asked: list[str]) -> None:
     assert all(np.array_equal(x, y) for x, y in zip(mine, theirs, strict=True))
 
 
-def test_derivatives_in_stages_have_the_bits_of_the_cpu_in_any_strides() -> None:
+@pytest.mark.parametrize(("most", "long"), [(0, 0), (10_000, 10_000), (10_000, 0)])
+def test_derivatives_in_stages_have_the_bits_of_the_cpu_in_any_strides(
+    most: int, long: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry, "FLAT", most)  # in loops over columns, and written out
+    monkeypatch.setattr(entry, "LONG", long)  # as one kernel, or two
     model = mechanisms.chain(3).build()
     given = [*np.random.default_rng(2).normal(size=(3, 5, model.nv))]
     cpu = cd.forward_dynamics(model, *given, by=("q", "v", "tau"))
@@ -121,6 +126,21 @@ def test_derivatives_in_stages_have_the_bits_of_the_cpu_in_any_strides() -> None
         for x, y, z in zip(cpu, rows, out, strict=True):
             assert np.array_equal(x, y.numpy())
             assert np.array_equal(x, z.numpy())
+
+
+def test_wide_results_have_neighbouring_rows_beside_each_other() -> None:
+    model = mechanisms.chain(6).build()
+    q = np.random.default_rng(6).normal(size=(2, 150, model.nv))
+    with fake_cards():
+        M = cd.mass_matrix(model, cd.to_device(q))
+        assert M.shape == (2, 150, 6, 6)
+        assert M.strides == (150 * 8, 8, 6 * 300 * 8, 300 * 8)
+        assert np.array_equal(M.numpy(), cd.mass_matrix(model, q))
+        poses = cd.body_poses(model, cd.to_device(q))
+        assert poses.shape == (2, 150, 6, 4, 4)
+        assert np.array_equal(poses.numpy(), cd.body_poses(model, q))
+        assert cd.mass_matrix(model, cd.to_device(q[0, :3])).strides == (36 * 8, 6 * 8, 8)
+        assert cd.bias_force(model, *[cd.to_device(q)] * 2).strides == (150 * 48, 48, 8)
 
 
 def test_a_run_is_followed_back_on_the_card() -> None:
@@ -156,3 +176,25 @@ def test_a_device_that_does_not_exist(given: dict[str, Any], said: str) -> None:
         cd.rates(model, np.zeros(2), np.zeros(2), **given)
     with pytest.raises(InputError, match="threads=2 is for the CPU"):
         cd.mass_matrix(model, np.zeros(2), threads=2, device="gpu")
+
+
+def test_matrices_of_a_large_tree_are_written_where_they_are() -> None:
+    model = mechanisms.chain(65).build()
+    q = np.random.default_rng(5).normal(size=(2, model.nv))
+    kernel = tree_kernel(model, "mass_matrix")
+    with fake_cards():
+        out = cd.to_device(np.ones((model.nv, model.nv, 2))).T
+        kernel(cd.to_device(q), out=out)
+        assert np.array_equal(out.numpy(), kernel(q))
+
+
+def test_the_cpu_does_not_take_arrays_of_a_card() -> None:
+    """`device="cpu"` is obeyed: arrays that are elsewhere are refused, not computed elsewhere."""
+    model = mechanisms.double_pendulum().build()
+    with fake_cards():
+        q = cd.to_device(np.zeros((3, 2)))
+        with pytest.raises(cd.InputError, match="device='cpu', but arrays are on a GPU"):
+            cd.forward_dynamics(model, q, q, device="cpu")
+    np.testing.assert_array_equal(
+        cd.forward_dynamics(model, np.zeros((3, 2)), np.zeros(2), device="cpu"), np.zeros((3, 2))
+    )

@@ -58,6 +58,15 @@ class ByDLPack:
         return self.array.__dlpack__(stream=stream)
 
 
+class Converting(Foreign):
+    """An array that NumPy takes to the host by itself, as arrays of JAX, Numba and Warp let it."""
+
+    size = 7
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.array.numpy()
+
+
 @pytest.fixture(scope="module")
 def chain() -> Any:
     """A kernel of three vectors."""
@@ -460,3 +469,32 @@ def test_a_first_call_looks_at_some_rows() -> None:
     turned = to_device(q.T.copy()).T
     with pytest.warns(RuntimeWarning, match="loops or couplings are open by"):
         cd.forward_dynamics(model, turned, to_device(np.zeros(model.nv)))
+
+
+def test_a_kernel_that_is_warm_on_the_host_leaves_arrays_of_a_card_there(chain: Any) -> None:
+    """Whatever argument they are, and even if NumPy would convert them."""
+    x = rows()
+    expected = [chain(*x), chain(*x)][1]  # the second call is the quick one
+    for k in (1, 2):
+        found = chain(*x[:k], Converting(to_device(x[k])), *x[k + 1 :])
+        assert isinstance(found, DeviceArray)
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_the_first_look_at_loops_has_the_numbers_of_every_system(recwarn: pytest.WarningsRecorder) -> None:
+    """It takes all configurations where each system has parameters of its own."""
+    model = mechanisms.four_bar().build().free("gravity")
+    model = model.at({"gravity": np.outer(np.arange(5.0), (0, 0, -1))})
+    q, v = cd.assemble(model, np.tile(model.start(), (5, 1)), np.ones(model.nv))
+    found = cd.forward_dynamics(model, to_device(q), to_device(v))
+    np.testing.assert_array_equal(found.numpy(), cd.forward_dynamics(model, q, v))
+    assert not recwarn.list
+
+
+def test_signs_of_zero_are_those_of_the_host() -> None:
+    """The forces of a planar linkage out of its plane are 0.0 or -0.0, and the compilers may not choose."""
+    model = mechanisms.four_bar().build()
+    q, v = cd.assemble(model, model.start(), np.ones(model.nv))
+    expected, found = (cd.reactions(model, np.tile(q, (3, 1)), v, device=device) for device in ("cpu", "gpu"))
+    assert (expected == 0).any()
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))

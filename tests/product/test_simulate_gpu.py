@@ -12,7 +12,9 @@ from tests.fake_card import FakeDriver, fake_cards
 import cardan as cd
 from cardan import mechanisms
 from cardan.integrate.explicit import card_run
+from cardan.integrate.explicit.stepper import ExplicitStepper
 from cardan.machines.cuda.arrays import to_device
+from cardan.machines.ufunc.kernel import Kernel
 from cardan.results import simulate as module
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -75,6 +77,14 @@ def test_chosen_steps_of_systems_with_their_own_parameters(fake: FakeDriver, mon
     assert (cpu.outcome == "too many steps").any()
 
 
+def test_signs_of_zero_of_systems_stay(fake: FakeDriver) -> None:
+    """Rows that are equal but for the sign of a zero are not one row for all."""
+    zeros = np.array([[0.0, 0.0], [-0.0, 0.0], [0.0, -0.0]])
+    cpu, gpu = both(pendulum(), 0.01, q0=zeros, v0=-zeros, samples=3, method="rk4", step=0.01)
+    for name in ("q", "v"):
+        np.testing.assert_array_equal(np.signbit(getattr(gpu, name)), np.signbit(getattr(cpu, name)))
+
+
 def test_singular_positions(fake: FakeDriver) -> None:
     """Careful steps are the stepper's own."""
     model = four_bar()
@@ -82,10 +92,64 @@ def test_singular_positions(fake: FakeDriver) -> None:
     assert (cpu.outcome == "a singular position").any()
 
 
+def test_steps_in_float32_are_off_by_little_more_than_their_accelerations(fake: FakeDriver) -> None:
+    """Time, positions and velocities are pairs; as single numbers they were off by 1e-5 rad and more."""
+    given = {**starts(pendulum(), 20, 1.0), "method": "rk4", "step": 1e-3, "samples": 11}
+    cpu, _ = both(pendulum(), 1.0, **given, precision="float32")
+    exact = cd.simulate(pendulum(), 1.0, **given)
+    assert 1e-10 < np.abs(cpu.q - exact.q).max() < 1e-6
+    assert cpu.settings["precision"] == "float32"
+
+
+def test_loops_in_float32_stay_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps keep them closed to rounding in float32, and the samples are projected in float64."""
+    model = four_bar()
+    given = {**starts(model, 4, 2.0), "method": "rk4", "step": 1e-2, "precision": "float32", "samples": 5}
+    gaps = []
+    for projects in (True, False):
+        if not projects:
+            monkeypatch.setattr(ExplicitStepper, "project", lambda _, t, q, v: (q, v, np.zeros(t.shape, dtype=bool)))
+        run = cd.simulate(model, 10.0, **given)
+        gaps.append(np.abs(cd.constraint_residual(model, run.q)).max())
+    assert gaps[0] < 1e-12 < gaps[1] < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"method": "dormand_prince"},
+            r"'dormand_prince' computes in float64 only; leave .* take 'rk4', 'euler' with a",
+        ),
+        ({"precision": "float16"}, "precision must be 'float64' or 'float32', got 'float16'"),
+        ({"sensitivities": "q0"}, "sensitivities are of steps in float64"),
+    ],
+)
+def test_what_float32_does_not_do(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(cd.InputError, match=said):
+        cd.simulate(pendulum(), 0.3, **{"method": "rk4", "step": 1e-2, "precision": "float32", **options})
+
+
 def test_alpha_has_all_its_steps_on_the_card(fake: FakeDriver) -> None:
     before = len(fake.launches)
     both(pendulum(), 0.3, **starts(pendulum(), 3, 2.0), method="alpha", step=0.01, samples=4)
     assert len(fake.launches) > before
+
+
+def test_alpha_keeps_what_it_has_if_the_card_fails(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute, calls = Kernel._at_place, list[str]()
+
+    def gone(kernel: Any, *given: Any) -> Any:
+        calls.append(kernel.program.name)
+        if calls.count("march") > 4:
+            raise cd.DeviceError("gpu:0 is gone")
+        return compute(kernel, *given)
+
+    monkeypatch.setattr(Kernel, "_at_place", gone)
+    given = {**starts(pendulum(), 3, 2.0), "method": "alpha", "step": 0.01, "samples": 9}
+    with pytest.raises(cd.SimulationError, match="gpu:0 is gone; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    assert 1 < caught.value.partial.q.shape[1] < 9
 
 
 def test_states_on_a_card_are_run_there(fake: FakeDriver) -> None:
@@ -97,6 +161,19 @@ def test_states_on_a_card_are_run_there(fake: FakeDriver) -> None:
     assert len(fake.launches) > before
     with pytest.raises(cd.InputError, match="different GPUs"):
         cd.simulate(pendulum(), 0.3, to_device(given["q0"], 1), to_device(given["v0"], 0))
+
+
+def test_a_card_that_does_not_answer_leaves_the_starts(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any) -> None:
+        raise cd.DeviceError("gpu:0 is gone")
+
+    monkeypatch.setattr(card_run._CardRun, "_launch", gone)
+    monkeypatch.setattr(card_run._CardRun, "_fetch", gone)
+    given = starts(pendulum(), 3, 2.0)
+    with pytest.raises(cd.SimulationError, match="gpu:0 is gone; what was computed until then") as caught:
+        cd.simulate(pendulum(), 0.3, **given, device="gpu")
+    np.testing.assert_array_equal(caught.value.partial.q[:, 0], given["q0"])
+    assert caught.value.partial.q.shape[1] == 1
 
 
 @pytest.mark.parametrize("what", ["Ctrl-C", "card"])
@@ -177,3 +254,56 @@ def four_bar() -> cd.Model:
 
 def pendulum() -> cd.Model:
     return _MODELS.setdefault("pendulum", mechanisms.double_pendulum().build())
+
+
+@pytest.mark.parametrize("method", ["rk4", "alpha"])
+def test_memory_that_ends_in_a_later_part_loses_no_part(
+    fake: FakeDriver, method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """What other systems have, in memory or in a file, stays; nothing of it is computed again."""
+    monkeypatch.setattr(card_run, "systems_at_once", lambda *_: 2)
+    model, q0 = pendulum(), np.random.default_rng(2).normal(size=(6, 2))
+    integrate, parts = module.Job.integrate, list[int]()
+
+    def fail_later(job: Any, states: Any, report: Any) -> Any:
+        parts.append(len(states.q))
+        if len(parts) > 1:
+            monkeypatch.setattr(fake, "memory", fake.in_use(0))
+        return integrate(job, states, report)
+
+    expected = cd.simulate(model, 0.1, q0, samples=3, method=method, step=0.01)
+    room = fake.memory
+    for store in (None, tmp_path / "run.nc"):
+        parts.clear()
+        monkeypatch.setattr(fake, "memory", room)
+        monkeypatch.setattr(module.Job, "integrate", fail_later)
+        with pytest.raises(cd.SimulationError, match=r"do not fit in its memory, .* is in error\.partial") as caught:
+            cd.simulate(model, 0.1, q0, samples=3, method=method, step=0.01, device="gpu", store=store)
+        monkeypatch.setattr(module.Job, "integrate", integrate)
+        found = caught.value.partial if store is None else cd.load_run(store)
+        np.testing.assert_array_equal(found.q[:2], expected.q[:2])
+        assert found.outcome.tolist() == ["", ""] + 4 * ["not computed"]
+    assert parts == [2, 2]
+
+
+def test_memory_that_ends_on_the_way_leaves_samples_of_implicit_steps(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loops of these are closed on the CPU."""
+    model = four_bar()
+    given = {**starts(model, 3, 1.0), "method": "alpha", "step": 0.01, "samples": [0.0, 0.1, 0.2, 0.3]}
+    expected = cd.simulate(model, 0.3, **given)
+    start, seen = FakeDriver.cuLaunchKernel, len(fake.launches)
+    cd.simulate(model, 0.3, device="gpu", **given)
+    whole, seen = len(fake.launches) - seen, len(fake.launches)
+    assert whole > 3
+
+    def fail_later(driver: FakeDriver, *arguments: Any) -> int:
+        return 2 if len(driver.launches) - seen > whole // 2 else start(driver, *arguments)
+
+    monkeypatch.setattr(FakeDriver, "cuLaunchKernel", fail_later)
+    with pytest.raises(cd.SimulationError, match=r"is in error\.partial") as caught:
+        cd.simulate(model, 0.3, device="gpu", **given)
+    n = caught.value.partial.q.shape[1]
+    assert 1 < n < 4
+    np.testing.assert_array_equal(caught.value.partial.q, expected.q[:, :n])

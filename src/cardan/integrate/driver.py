@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cardan.integrate.stepper import Arrival, EnergyNotes, Outcome, Stepper
+from cardan.errors import DeviceError, DeviceMemoryError
+from cardan.integrate.stepper import Arrival, BatchStepper, EnergyNotes, Outcome, Stepper
 
 
 @dataclass
@@ -147,8 +148,8 @@ def drive(
 
     At `breaks` the stepper stops and begins again; its request has their `stops_of`. `stops` says for each event
     whether it ends the run of the system that meets it. `report` is called with the time reached, `sampled` with the
-    systems that keep a sample. Ctrl-C ends the run and sets `interrupted`, and the outcome of the systems that were
-    still on their way.
+    systems that keep a sample. Ctrl-C, and a GPU that fails, end the run and set `interrupted`, and the outcome of the
+    systems that were still on their way.
     """
     place = getattr(stepper, "place", None)
     if place is not None and sampled is None:  # of an explicit integrator on a GPU
@@ -178,6 +179,13 @@ def drive(
                 report(t)
     except KeyboardInterrupt:
         kept.interrupted = True
+    except DeviceMemoryError:  # fewer systems may do
+        raise
+    except DeviceError as error:
+        kept.interrupted, kept.broken = True, str(error)
+        if isinstance(stepper, BatchStepper):
+            stepper.threads = None  # the CPU projects what there is
+    if kept.interrupted:
         kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
     kept.project(stepper)
     return kept

@@ -62,6 +62,31 @@ class Graph:
                     count[a] += 1
         return count
 
+    def of(self, ports: Iterable[int]) -> Graph:
+        """What some of the output ports need, and no other value; the ports keep their numbers.
+
+        A value that only one other still reads is an output of port -1 too, which no machine stores: a product must not
+        be fused into a sum where it is not in the whole graph, so that the bits are the same.
+        """
+        wanted, needed = set(ports), [False] * len(self.op)
+        for port, _, k in self.outputs:
+            needed[k] |= port in wanted
+        for k in range(len(self.op) - 1, -1, -1):
+            if needed[k] and self.op[k] not in ("input", "const"):
+                for a in self.args[k]:
+                    needed[a] = True
+        result = Graph(input_sizes=self.input_sizes, output_sizes=self.output_sizes)
+        place: dict[int, int] = {}
+        for k, (op, args) in enumerate(zip(self.op, self.args, strict=True)):
+            if needed[k]:
+                place[k] = len(result.op)
+                result.op.append(op)
+                result.args.append(args if op in ("input", "const") else tuple(place[a] for a in args))
+        result.outputs = [(p, e, place[k]) for p, e, k in self.outputs if p in wanted or (p < 0 and k in place)]
+        before, now = self.uses(), result.uses()
+        result.outputs += [(-1, 0, new) for old, new in place.items() if before[old] > 1 == now[new]]
+        return result
+
     def sparse_outputs(self) -> set[int]:
         """The output ports with an element that is the number 0."""
         return {port for port, _, k in self.outputs if self.op[k] == "const" and self.args[k][0] == 0.0}

@@ -69,12 +69,12 @@ class Stages:
     def flattened(self) -> Graph:
         """The same as one graph, with all repetitions written out.
 
-        What passes between stages are outputs too, of ports after those of the program: a machine need not store them.
-        As outputs these numbers are rounded as in stages, where no product is fused into a sum of another stage.
+        What passes between stages are outputs too, of port -1, which no machine stores: so these numbers are rounded as
+        in stages, where no product is fused into a sum of another stage.
         """
         n_in, n_out = self.ports
         known: dict[tuple[int, int], int] = {}  # number of the value by argument and element
-        whole = Graph(output_sizes=[0] * n_out + [*self.scratch])
+        whole = Graph(output_sizes=[0] * n_out)
         number: dict[tuple[str, tuple[Any, ...]], int] = {}
 
         def value(op: str, args: tuple[Any, ...]) -> int:
@@ -103,8 +103,10 @@ class Stages:
                     window = stage.writes[port]
                     at = window.first + i * window.step + element
                     known[window.argument, at] = mine[k]
-                    whole.outputs.append((window.argument - n_in, at, mine[k]))
+                    is_scratch = window.argument >= n_in + n_out
+                    whole.outputs.append((-1, 0, mine[k]) if is_scratch else (window.argument - n_in, at, mine[k]))
         whole.input_sizes = [1 + max((e for a, e in known if a == j), default=-1) for j in range(n_in)]
         for port, element, _ in whole.outputs:
-            whole.output_sizes[port] = max(whole.output_sizes[port], element + 1)
+            if port >= 0:
+                whole.output_sizes[port] = max(whole.output_sizes[port], element + 1)
         return whole

@@ -124,7 +124,7 @@ def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -
     if is_device_array(q):
         from cardan.machines.cuda.sample import some_rows_on_host  # which the host does without
 
-        q = some_rows_on_host(q, 1)
+        q = some_rows_on_host(q, 1, all_of_them=bool(model.batch) or np.ndim(t) > 0)
     try:
         q, t = np.asarray(q, dtype=float), np.asarray(t, dtype=float)
     except (TypeError, ValueError):

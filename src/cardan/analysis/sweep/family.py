@@ -71,8 +71,11 @@ class KinetostaticSweep:
 
     @property
     def complete(self) -> np.ndarray:
-        """Which linkages (...,) pass all positions: the crank turns fully."""
-        return np.asarray(self.closed == self.positions)
+        """Which linkages (...,) pass all positions in one go: the crank turns fully.
+
+        One with a dead point between two positions may reach all of them, but from both sides.
+        """
+        return np.asarray(self.forwards == self.positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +287,7 @@ class LinkageFamily:
     ) -> KinetostaticSweep:  # fmt: skip
         """Take linkages through all positions of their crank, each in one march: largest forces, range, error.
 
-        Between positions nothing is checked.
+        A gap in the range of the crank that is narrower than the step between two positions may be passed unseen.
 
         Args:
             designs: (..., variables).
@@ -411,11 +414,15 @@ class Task:
     def gathered(self, found: dict[str, np.ndarray]) -> KinetostaticSweep:
         """What a march gathered."""
         one_each = {name: x[..., 0] for name, x in found.items()}
+        for name in ("force", "speed"):  # squares until now; in place, since there may be millions
+            if name in found:
+                np.sqrt(found[name], out=found[name])
         error = one_each.get("error")
+        if error is not None:
+            error[error >= march.FAR] = np.inf
         return KinetostaticSweep(
             self.positions, one_each["closed"].astype(int), one_each["forwards"].astype(int), found["drive"],
-            np.sqrt(found["force"]), np.sqrt(one_each["speed"]) if "speed" in found else None, one_each["gap"],
-            None if error is None else np.where(error >= march.FAR, np.inf, error), found.get("slope"),
+            found["force"], one_each.get("speed"), one_each["gap"], error, found.get("slope"),
         )  # fmt: skip
 
 

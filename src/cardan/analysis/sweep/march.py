@@ -213,7 +213,7 @@ def record(layout: Layout, write: Written) -> March:
     after["drive"] = largest("drive", ca.fabs(u))
     after["force"] = largest("force", ca.sum2(f[:, 3:] ** 2))  # squared until the end
     after["closed"] = closed = s["closed"] + sample
-    after["forwards"] = s["forwards"] + ca.logic_and(sample, ca.logic_not(backwards))
+    after["forwards"] = forwards = s["forwards"] + ca.logic_and(sample, ca.logic_not(backwards))
     z = zdot = None
     if body is not None:
         z, zdot = _moving_point(model, body, q, v, point, p)
@@ -221,7 +221,7 @@ def record(layout: Layout, write: Written) -> March:
     q_by = z_by = None
     if layout.by:
         q_by, z_by = _by_design(layout, write, at, design, q)
-    whole = closed == count
+    whole = forwards == count  # not from both sides up to a dead point between two positions
     if curve is not None:
         assert z is not None
         sums = curve.add(s, z, y / count, sample, z_by)

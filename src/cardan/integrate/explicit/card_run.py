@@ -46,6 +46,14 @@ def systems_at_once(stepper_bytes: int, place: Place) -> int:
     return max(int(SHARE * driver.card(place.card).free_bytes() / max(stepper_bytes, 1)), 1)
 
 
+def sample_ports(*, fixed: bool, paired: bool) -> SamplePorts:
+    """What the ports of a march of explicit steps mean, of `fixed` length or not, with pairs of numbers or not."""
+    return SamplePorts(
+        "t", "h", "steps", "outcome", "end", "limit", ("q", "v", "work"), int(Outcome.TOO_MANY_STEPS),
+        int(Outcome.SINGULAR), (ON_STEP, STRETCH - 1) if fixed else None, "_lo" if paired else "",
+    )  # fmt: skip
+
+
 class _Targets:
     """Times to reach between two breaks, s: those of samples, and that just before the break at the end.
 
@@ -90,7 +98,7 @@ def drive_on_card(
     kept = RunSamples.empty(len(q), len(times), q.shape[1], v.shape[1], knots, filled=False)
     kept.knot_q[:], kept.knot_v[:] = np.nan, np.nan
     alive = np.ones(len(q), dtype=bool)
-    kept.add(alive, start, q, v, kept.notes)
+    kept.count[:] = 1
     numbers = {t: k for k, t in enumerate(times.tolist())}
     run: _CardRun | None = None
     segment: list[tuple[float, float, int | None]] = [(start, start, 0)]
@@ -117,6 +125,10 @@ def drive_on_card(
         kept.interrupted, kept.broken = True, str(error)
     if run is not None:
         run.finish()
+    if run is None or not run.fetched:  # not even the first samples came back
+        kept.t[:, 0], kept.q[:, 0], kept.v[:, 0], kept.work[:, 0] = start, q, v, 0.0
+        kept.count[:] = 1
+        kept.fill(np.arange(len(q)), kept.count)
     kept.outcome[alive & (kept.count < len(times))] = Outcome.INTERRUPTED
     return kept
 
@@ -133,11 +145,7 @@ class _CardRun:
         self.single = stepper.single is not None
         self.kind = np.dtype(np.float32) if self.single else FLOAT  # of the states on the card
         march = (stepper.single or stepper.kernels).march.on_card
-        fixed = (ON_STEP, STRETCH - 1) if stepper.has_fixed_steps else None
-        self.ports = ports = SamplePorts(
-            "t", "h", "steps", "outcome", "end", "limit", ("q", "v", "work"), int(Outcome.TOO_MANY_STEPS),
-            int(Outcome.SINGULAR), fixed, "_lo" if self.single else "",
-        )  # fmt: skip
+        self.ports = ports = sample_ports(fixed=stepper.has_fixed_steps, paired=self.single)
         entry = Entry(SYMBOL, lambda recorded, program, kind: print_samples(recorded, program, ports, kind), ports.key)
         self.function = march.function(place.card, self.kind, entry)
         state = march.builder.compiled.outputs
@@ -151,6 +159,7 @@ class _CardRun:
         self.next, self.origin = np.zeros(B, dtype=np.int64), np.zeros(B)
         self.window: tuple[int, int] | None = None  # of targets whose samples are on the card
         self.patches: list[_Patch] = []
+        self.fetched = False  # whether samples came back
         self.gone = False  # whether the states on the card are newer than the stepper's
 
     def _constant(self, name: str) -> tuple[driver.Memory, int]:
@@ -264,6 +273,8 @@ class _CardRun:
         kept.steps = s["steps"].astype(int)
         kept.notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
         kept.end_where_opened(self.opened)
+        if kept.broken:
+            stepper.threads = None  # the CPU has the same bits
         kept.project_knots(stepper)
 
     # launches
@@ -326,7 +337,7 @@ class _CardRun:
         if projects:
             gap = downloaded(self.card, self.samples["gap"].pointer, np.empty((B, high - low)))
             self.opened[:, at] = (passed & (gap >= OPEN))[:, slots]
-        self.window = None
+        self.window, self.fetched = None, True
         for patch in self.patches:
             t, q, v = patch.t[:, None], patch.q[:, None], patch.v[:, None]
             q, v, opened = self._part(patch.rows).project(t, q, v)

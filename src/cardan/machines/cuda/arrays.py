@@ -26,7 +26,7 @@ from cardan.machines.cuda.device_array import DeviceArray, to_device
 from cardan.machines.cuda.dlpack import from_capsule
 from cardan.machines.cuda.driver import DeviceError, DeviceMemoryError
 from cardan.machines.cuda.geometry import Geometry, launch_geometry
-from cardan.machines.cuda.view import DEFAULT_STREAM, FLOAT32, FLOAT64, View, contiguous_strides
+from cardan.machines.cuda.view import DEFAULT_STREAM, FLOAT32, FLOAT64, View, contiguous_strides, ordered_strides
 from cardan.machines.host_constant import HostConstant
 from cardan.on_card import is_device_array, package_of
 
@@ -38,6 +38,8 @@ __all__ = [
     "to_device", "view_of",
 ]  # fmt: skip
 
+Order = tuple[int, ...] | None  # axes in memory, from the slowest on; None for C order
+_WIDE, _MANY = 32, 256  # numbers of a row, and rows, from which on results have the rows beside each other in memory
 CONSTANTS = Constants()
 _SMALL = 64  # elements of a constant that is compared by its content
 
@@ -71,16 +73,13 @@ class Library:
         """The stream on which the library computes now on a card."""
         return DEFAULT_STREAM
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
-        """An array of this library without values, with its first axis nearest in memory if `order_like` has it so."""
-        columns_first = order_like is not None and order_like.is_columns_first
-        return DeviceArray.empty(shape, dtype, device, columns_first=columns_first, stream=self.stream(device))
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order: Order = None) -> Any:
+        """An array of this library without values, its axes in memory in this `order`, if it has a choice."""
+        return DeviceArray.empty(shape, dtype, device, order=order, stream=self.stream(device))
 
-    def maker(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None
-    ) -> Callable[[], Any]:
+    def maker(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order: Order) -> Callable[[], Any]:
         """A function that makes such empty arrays, again and again."""
-        return partial(self.empty, shape, dtype, device, order_like)
+        return partial(self.empty, shape, dtype, device, order)
 
     def answer(self, array: Any) -> Any:
         """What the caller gets of an array from `empty`, after the kernel that fills it was launched."""
@@ -117,7 +116,7 @@ class _Own(Library):
 
     def signature(self, x: Any) -> tuple[Any, ...] | None:
         """Of arrays on the default stream."""
-        return (x.shape, x.strides, x.dtype, x.device) if x.stream == DEFAULT_STREAM else None
+        return ("cardan", x.shape, x.strides, x.dtype, x.device) if x.stream == DEFAULT_STREAM else None
 
     def pointer(self, x: Any) -> int:
         """It knows."""
@@ -182,19 +181,16 @@ class _Torch(Library):
         quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # which torch's own compiled kernels call
         return (quick(device) if quick else torch.cuda.current_stream(device).cuda_stream) or DEFAULT_STREAM
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order: Order = None) -> Any:
         """From torch's allocator, which knows the current stream and CUDA graphs."""
-        return self.maker(shape, dtype, device, order_like)()
+        return self.maker(shape, dtype, device, order)()
 
-    def maker(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None
-    ) -> Callable[[], Any]:
+    def maker(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order: Order) -> Callable[[], Any]:
         """Torch's own function, with all that stays."""
         torch = sys.modules["torch"]
         options = {"dtype": torch.float64 if dtype == FLOAT64 else torch.float32, "device": self._place(device)}
-        if order_like is not None and order_like.is_columns_first:
-            strides = contiguous_strides(shape[::-1], 1)[::-1]
-            return partial(torch.empty_strided, shape, strides, **options)
+        if order is not None:
+            return partial(torch.empty_strided, shape, ordered_strides(shape, order, 1), **options)
         return partial(torch.empty, shape, **options)
 
     def _place(self, device: int) -> Any:
@@ -223,7 +219,7 @@ class _CuPy(Library):
 
     def signature(self, x: Any) -> tuple[Any, ...] | None:
         """From the array's attributes."""
-        return x.shape, x.strides, x.dtype, x.data.device_id
+        return "cupy", x.shape, x.strides, x.dtype, x.data.device_id
 
     def pointer(self, x: Any) -> int:
         """As the array says."""
@@ -238,12 +234,13 @@ class _CuPy(Library):
         with cupy.cuda.Device(device):
             return cupy.cuda.get_current_stream().ptr or DEFAULT_STREAM
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order: Order = None) -> Any:
         """From CuPy's memory pool."""
         cupy = sys.modules["cupy"]
-        columns_first = order_like is not None and order_like.is_columns_first
         with cupy.cuda.Device(device):
-            return cupy.empty(shape, dtype, order="F" if columns_first else "C")
+            if order is None:
+                return cupy.empty(shape, dtype)
+            return cupy.empty(tuple(shape[axis] for axis in order), dtype).transpose(np.argsort(order).tolist())
 
     def how_to_move(self, name: str, device: int) -> str:
         """On the current card."""
@@ -284,7 +281,7 @@ class _JAX(Library):
             )
         return jax.dlpack.from_dlpack(array) if array.size else jax.numpy.empty(array.shape, array.dtype)
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order: Order = None) -> Any:
         """Our own array in C order, handed to JAX when it is filled."""
         return DeviceArray.empty(shape, dtype, device)
 
@@ -304,7 +301,7 @@ class _Numba(Library):
         handle = sys.modules["numba"].cuda.default_stream().handle
         return int(getattr(handle, "value", handle) or DEFAULT_STREAM)
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order: Order = None) -> Any:
         """From Numba's memory manager, in C order: others cannot be reshaped."""
         cuda = sys.modules["numba"].cuda
         with cuda.gpus[device]:
@@ -325,7 +322,7 @@ class _Warp(Library):
         """The current stream of the device."""
         return sys.modules["warp"].get_stream(f"cuda:{device}").cuda_stream or DEFAULT_STREAM
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order_like: View | None = None) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, order: Order = None) -> Any:
         """From Warp's allocator; its arrays are in C order."""
         warp = sys.modules["warp"]
         return warp.empty(
@@ -362,34 +359,42 @@ def signature_of(args: Sequence[Any], out: Any) -> tuple[Any, ...] | None:
 
     Addresses are part of it where there is `out`: it may not overlap the arguments.
     """
-    found: list[Any] = []
-    for x in args:
-        kind = type(x)
-        if kind is np.ndarray:
-            if x.size > _SMALL:
-                return None
-            found.append((x.shape, x.dtype, x.tobytes()))
-        elif kind is float:
-            found.append(x.hex())  # which tells -0.0 from 0.0
-        elif kind is HostConstant:
-            found.append((kind, x.array.shape))
-        else:
-            package = package_of(kind)
-            if package is None or (signature := LIBRARIES.get(package, _OTHER).signature(x)) is None:
-                return None
-            found.append((package, signature))
-    if out is not None:
-        given = out if isinstance(out, tuple) else (out,)
-        targets = [x for x in given if x is not None]
-        marks = signature_of(targets, None)
-        if marks is None or not all(package_of(type(x)) for x in targets):
-            return None
-        try:
-            places = [LIBRARIES[package].pointer(x) for x in (*args, *targets) if (package := package_of(type(x)))]
-        except RuntimeError:  # tensors without memory of their own
-            return None
-        found += [tuple(x is None for x in given), marks, *places]
-    return tuple(found)
+    try:
+        found = [_SIGNATURES[type(x)](x) for x in args]
+    except KeyError:
+        found = [_SIGNATURES.setdefault(type(x), _signature_for(type(x)))(x) for x in args]
+    if None in found:
+        return None
+    if out is None:
+        return tuple(found)
+    given = out if isinstance(out, tuple) else (out,)
+    targets = [x for x in given if x is not None]
+    marks = signature_of(targets, None)
+    if marks is None or not all(package_of(type(x)) for x in targets):
+        return None
+    try:
+        places = [LIBRARIES[package].pointer(x) for x in (*args, *targets) if (package := package_of(type(x)))]
+    except RuntimeError:  # tensors without memory of their own
+        return None
+    return (*found, tuple(x is None for x in given), marks, *places)
+
+
+def _small(x: np.ndarray) -> Any:
+    """A constant by its content, if it is small."""
+    return (x.shape, x.dtype, x.tobytes()) if x.size <= _SMALL else None
+
+
+def _signature_for(kind: type) -> Callable[[Any], Any]:
+    """How to get the signature of objects of a type."""
+    package = package_of(kind)
+    return (lambda x: None) if package is None else LIBRARIES.get(package, _OTHER).signature
+
+
+_SIGNATURES: dict[type, Callable[[Any], Any]] = {
+    np.ndarray: _small,
+    float: float.hex,  # which tells -0.0 from 0.0
+    HostConstant: lambda x: (HostConstant, x.array.shape),
+}
 
 
 def view_of(owner: str, name: str, x: Any, stream: int = DEFAULT_STREAM) -> View:
@@ -481,6 +486,18 @@ class Taken:
     """Holds memory that must stay until the kernel is done."""
     is_of_one_library: bool
     """Whether all arrays on the card, results included, are of the library that answers."""
+
+    def order(self, port: Port) -> Order:
+        """The axes of a result in memory, from the slowest on: as the arguments', or rows beside each other.
+
+        Threads write a result of many numbers a row much faster where the numbers of neighbouring rows are neighbours.
+        """
+        rows, axes = len(self.batch), range(len(self.batch) + len(port.shape))
+        if self.order_like is not None and self.order_like.is_columns_first:
+            return (*reversed(axes),)
+        if port.size > _WIDE and math.prod(self.batch) >= _MANY:
+            return (*axes[rows:], *axes[:rows])
+        return None
 
     def launched(self) -> None:
         """To be called after the launch: memory of other libraries is neither written nor freed before it is done."""
@@ -612,7 +629,7 @@ def give(taken: Taken, ports: Sequence[Port], out: Any) -> tuple[list[Any], list
     for port, array in zip(ports, (None,) * len(ports) if out is None else given, strict=True):
         shape = taken.batch + port.shape
         if array is None:
-            array = _made(taken, port.name, shape)
+            array = _made(taken, port)
             view = view_of(taken.owner, port.name, array, taken.stream)
         else:
             view = _checked(taken, port.name, array, shape, views)
@@ -621,10 +638,11 @@ def give(taken: Taken, ports: Sequence[Port], out: Any) -> tuple[list[Any], list
     return arrays, views
 
 
-def _made(taken: Taken, name: str, shape: tuple[int, ...]) -> Any:
+def _made(taken: Taken, port: Port) -> Any:
     """An array for a result; one sentence if it does not fit."""
+    name, shape = port.name, taken.batch + port.shape
     try:
-        return taken.library.empty(shape, taken.dtype, taken.device, taken.order_like)
+        return taken.library.empty(taken.batch + port.shape, taken.dtype, taken.device, taken.order(port))
     except Exception as error:  # every library has its own error
         size = math.prod(shape) * taken.dtype.itemsize
         full = isinstance(error, MemoryError) or any(

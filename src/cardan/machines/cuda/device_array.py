@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from cardan.errors import InputError
 from cardan.machines.cuda import driver
 from cardan.machines.cuda.dlpack import to_capsule
 from cardan.machines.cuda.streams import let_wait
-from cardan.machines.cuda.view import DEFAULT_STREAM, FLOAT32, FLOAT64, View, contiguous_strides
+from cardan.machines.cuda.view import DEFAULT_STREAM, FLOAT32, FLOAT64, View, contiguous_strides, ordered_strides
 from cardan.on_card import CUDA
 
 
@@ -34,15 +35,14 @@ class DeviceArray:
 
     @classmethod
     def empty(
-        cls, shape: tuple[int, ...], dtype: Any, device: int = 0, *, columns_first: bool = False,
+        cls, shape: tuple[int, ...], dtype: Any, device: int = 0, *, order: Sequence[int] | None = None,
         stream: int = DEFAULT_STREAM,
     ) -> DeviceArray:  # fmt: skip
-        """An array without values, in C order or with the first axis nearest in memory."""
+        """An array without values, in C order or with its axes in this `order` in memory, from the slowest on."""
         dtype = np.dtype(dtype)
         memory = driver.card(device).allocate(math.prod(shape) * dtype.itemsize)
-        order = shape[::-1] if columns_first else shape
-        strides = contiguous_strides(order, dtype.itemsize)
-        return cls(memory, memory.pointer, shape, strides[::-1] if columns_first else strides, dtype, device, stream)
+        strides = ordered_strides(shape, range(len(shape)) if order is None else order, dtype.itemsize)
+        return cls(memory, memory.pointer, shape, strides, dtype, device, stream)
 
     @property
     def size(self) -> int:

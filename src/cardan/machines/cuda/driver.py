@@ -39,7 +39,7 @@ _INPUT_PTX = 1  # CU_JIT_INPUT_PTX
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6  # CU_JIT_ERROR_LOG_BUFFER and its size
 _MOST_THREADS, _REGISTERS, _LOCAL_BYTES, _MOST_SHARED = 0, 4, 3, 8  # attributes of functions
 _MAJOR, _MINOR, _MULTIPROCESSORS = 75, 76, 16  # attributes of devices
-_ZERO, _ONE, _NOTHING = ctypes.c_uint(0), ctypes.c_uint(1), nullcontext()
+_NOTHING = nullcontext()
 _PARAMETERS, _PARAMETERS_SIZE = 1, 2  # CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE
 
 
@@ -120,13 +120,6 @@ def call(name: str, *arguments: Any) -> None:
         raise _failure(name, status)
 
 
-def address(name: str) -> int:
-    """Where a function of the driver is, for code that calls it without Python."""
-    found = ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value
-    assert found is not None
-    return found
-
-
 def _failure(what: str, status: int) -> DeviceError:
     """The error for a status of the driver."""
     name = _name_of(_library(), status)
@@ -140,6 +133,11 @@ def _failure(what: str, status: int) -> DeviceError:
     if status == _TAKEN:
         return DeviceError(f"the GPU is not available ({name}): another process may hold it alone, see `nvidia-smi`")
     return DeviceError(f"the GPU driver failed: {what}: {name}")
+
+
+def address_of(name: str) -> int:
+    """The address of a function of the driver, for compiled code that calls it."""
+    return ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value or 0
 
 
 def driver_version() -> int:
@@ -323,7 +321,16 @@ class Card:
             raise CodeRefusedError(f"gpu:{self.index}: the driver does not load its own machine code ({name})")
         if status:
             raise _failure("loading a kernel", status)
-        return Function(self, module, function)
+        rest = ctypes.c_void_p()
+        with self:
+            if _library().cuModuleGetFunction(ctypes.byref(rest), module, rest_of(symbol).encode()):
+                return Function(self, module, function)
+        return Function(self, module, function, rest)
+
+
+def rest_of(symbol: str) -> str:
+    """The name of a second kernel, for the rest of the results, where one kernel would be too long."""
+    return f"{symbol}_rest"
 
 
 class Memory:
@@ -342,10 +349,10 @@ class Memory:
 
 
 class Function:
-    """A compiled kernel on one card."""
+    """A compiled kernel on one card, and perhaps a second one, for the `rest` of its results, that starts after it."""
 
-    def __init__(self, card: Card, module: Any, function: Any) -> None:
-        self.card, self._module, self._function = card, module, function
+    def __init__(self, card: Card, module: Any, function: Any, rest: Any = None) -> None:
+        self.card, self._module, self._function, self.rest = card, module, function, rest
 
     def __del__(self) -> None:
         """Unload the code."""
@@ -362,11 +369,6 @@ class Function:
     def threads(self) -> int:
         """The most threads that a block may have."""
         return self._attribute(_MOST_THREADS)
-
-    @property
-    def handle(self) -> int:
-        """The driver's own name of it."""
-        return int(self._function.value)
 
     @property
     def registers(self) -> int:
@@ -390,15 +392,25 @@ class Function:
         if shared > 48 * 1024:
             with self.card:
                 call("cuFuncSetAttribute", self._function, _MOST_SHARED, shared)
-        size3 = tuple(map(ctypes.c_uint, grid))
-        self.start(size3, ctypes.c_uint(block), extra, ctypes.c_void_p(stream), ctypes.c_uint(shared))
-
-    def start(self, grid: Any, block: Any, extra: Any, stream: Any, shared: Any = _ZERO) -> None:
-        """The same with arguments that the driver takes as they are: those that stay are made only once."""
-        library = _library()
         with self.card.made_current():
-            status = library.cuLaunchKernel(self._function, *grid, block, _ONE, _ONE, shared, stream, None, extra)
+            sizes = tuple(map(ctypes.c_uint, (*grid, block, 1, 1, shared)))
+            for kernel in filter(None, (self._function, self.rest)):
+                status = _library().cuLaunchKernel(kernel, *sizes, ctypes.c_void_p(stream), None, extra)
+                if status:
+                    raise self.failure(status)
+
+    @property
+    def handles(self) -> tuple[int, int]:
+        """The driver's handles of the card's context and of the kernel."""
+        return self.card._context.value or 0, self._function.value or 0
+
+    @property
+    def rest_handle(self) -> int:
+        """The driver's handle of the second kernel, 0 if there is none."""
+        return 0 if self.rest is None else self.rest.value or 0
+
+    def failure(self, status: int) -> DeviceError:
+        """The error to raise for a launch that the driver refused."""
         if status == _OUT_OF_MEMORY:
-            raise self.card._full(f"{self.local_bytes} bytes for each thread that runs at once")
-        if status:
-            raise _failure("starting a kernel", status)
+            return self.card._full(f"{self.local_bytes} bytes for each thread that runs at once")
+        return _failure("starting a kernel", status)

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cardan.machines.cuda.driver import rest_of
 from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
-from cardan.machines.llvm.module import Lines, Module, VectorType
+from cardan.machines.llvm.module import SHARING, Lines, Module, VectorType
+from cardan.machines.llvm.schedule import climbed, print_schedule
 from cardan.machines.llvm.thread import AHEAD, ThreadLine, array, in_memory, memory
 from cardan.program.graph import Graph
 from cardan.program.program import Port, Program
+from cardan.program.schedule import Schedule
 from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
@@ -28,8 +31,11 @@ if TYPE_CHECKING:
 SYMBOL = "rows"
 THREADS = 64  # of a block
 BATCH_AXES = 3  # of a launch
-FLAT = 10_000  # operations up to which stages in float32 are one line: the cache of instructions has room for 8,000
-ANY, NARROW, PACKED = "", "narrow", "packed"  # forms of arrays
+FLAT = 10_000  # operations up to which stages are one line: the cache of instructions has room for 8,000
+LONG = 5000  # operations from which on that line is two kernels in float64
+ANY, NARROW, PACKED, DENSE = "", "narrow", "packed", "dense"  # forms of arrays
+# rows of so many numbers pass through memory of the block, of at most so many bytes
+MANY, STAGED = 48, 36 * 1024
 _LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
 
 INDICES = {"tid": "tid.x", "ctaid": "ctaid.x", "ntid": "ntid.x", "y": "ctaid.y", "z": "ctaid.z"}
@@ -57,23 +63,65 @@ done:
 }}"""
 
 
+_SOME = """define internal void @{name}({p} %from, {q} %to, i64 %thread, i64 %count) {{
+entry:
+  br label %head
+head:
+  %e = phi i64 [%thread, %entry], [%next, %more]
+  %inside = icmp slt i64 %e, %count
+  br i1 %inside, label %more, label %done
+more:
+  %f = getelementptr {t}, {p} %from, i64 %e
+  %x = load {t}, {p} %f, align {a}
+  %o = getelementptr {t}, {q} %to, i64 %e
+  store {t} %x, {q} %o, align {a}
+  %next = add i64 %e, {step}
+  br label %head
+done:
+  ret void
+}}"""
+
+
 def print_entry(recorded: Recorded, program: Program, dtype: str, form: str = ANY) -> str:
     """A module with the kernel `@rows` of what `program`, without empty ports, recorded, in "double" or "float".
 
     `form` says what `form_of` found of the arrays: addresses take fewer instructions the more is known.
     """
-    module = Module(VectorType(dtype, 1), card=True, share=True)
-    module.functions[SYMBOL] = _Entry(program, module, form).print(recorded)
-    return finished_text(module, SYMBOL)
+    module, symbols = Module(VectorType(dtype, 1), card=True, share=True), (SYMBOL, rest_of(SYMBOL))
+    kernels = dict(zip(symbols, _parts(recorded, dtype), strict=False))
+    if len(kernels) > 1 and form == DENSE:
+        form = PACKED  # a kernel that stores whole rows would store those of the other one
+    for symbol, part in kernels.items():
+        module.functions[symbol] = _Entry(program, module, form).print(part, symbol)
+    return finished_text(module, *kernels)
 
 
-def finished_text(module: Module, symbol: str) -> str:
-    """The module's text with the largest number of threads of its kernel.
+def _parts(recorded: Recorded, dtype: str) -> list[Recorded]:
+    """What one kernel computes, or two one after the other.
+
+    Stages that are not too long are one line. In float64 too many values would wait, and the line would leave the cache
+    of instructions: so some of the results are left to a second kernel, if that repeats part of the work.
+    """
+    if not isinstance(recorded, Stages) or sum(recorded.operations().values()) > FLAT:
+        return [recorded]
+    whole = recorded.flattened()
+    if dtype == "float" or sum(whole.operations().values()) <= LONG:
+        return [whole]
+    ports = range(len(whole.output_sizes))
+    cuts = [(whole.of(ports[:k]), whole.of(ports[k:])) for k in ports[1:]]
+    return [*min(cuts, key=lambda parts: max(sum(part.operations().values()) for part in parts))]
+
+
+def finished_text(module: Module, *symbols: str) -> str:
+    """The module's text with the largest number of threads of its kernels.
 
     One block at a time is enough: without this ptxas leaves long kernels 32 registers. Loops of stages stay loops.
     """
     most = module.threads
-    bounds = f'!nvvm.annotations = !{{!0}}\n!0 = !{{ptr @{symbol}, !"maxntidx", i32 {most}, !"minctasm", i32 1}}\n'
+    kernels = [f'!{{ptr @{symbol}, !"maxntidx", i32 {most}, !"minctasm", i32 1}}' for symbol in symbols]
+    numbers = [0, *range(4, 3 + len(kernels))]
+    bounds = f"!nvvm.annotations = !{{{', '.join(f'!{n}' for n in numbers)}}}\n"
+    bounds += "".join(f"!{n} = {kernel}\n" for n, kernel in zip(numbers, kernels, strict=True))
     bounds += '!1 = !{}\n!2 = distinct !{!2, !3}\n!3 = !{!"llvm.loop.unroll.disable"}\n'
     return module.text() + bounds
 
@@ -95,16 +143,19 @@ def form_of(
     """What is known of arrays of numbers of `size` bytes, given as for `words_of`.
 
     "narrow": one batch axis of fewer than 2^32 rows, strides from 0 to 2^32. "packed": the elements of a row lie side
-    by side in C order besides.
+    by side in C order besides. "dense": so do the rows.
     """
     strides = [s for _, batch, core in ports for s in (*batch[:1], *core)]
     if rows >= 2**32 or any(n > 1 for n in others) or not all(0 <= s < 2**32 for s in strides):
         return ANY
-    for port, (_, _, core) in zip(program.ports, ports, strict=True):
+    form = DENSE
+    for port, (_, batch, core) in zip(program.ports, ports, strict=True):
         n = port.matrix[1]
         if tuple(core) != {0: (), 1: (size,), 2: (n * size, size)}[len(port.shape)]:
             return NARROW
-    return PACKED
+        if batch[:1] != (port.size * size,):
+            form = PACKED
+    return form
 
 
 class _Entry(Lines):
@@ -113,10 +164,10 @@ class _Entry(Lines):
     def __init__(self, program: Program, module: Module, form: str) -> None:
         super().__init__(module.type, "e")
         self.program, self.module = program, module
-        self.narrow, self.packed = form != ANY, form == PACKED
+        self.narrow, self.packed, self.dense = form != ANY, form in (PACKED, DENSE), form == DENSE
         self.known: set[int] = set()  # ports whose row has its address
 
-    def print(self, recorded: Recorded) -> str:
+    def print(self, recorded: Recorded, symbol: str) -> str:
         """IR of the kernel."""
         parameters = ["i64 %n"]
         for j, port in enumerate(self.program.ports):
@@ -128,8 +179,10 @@ class _Entry(Lines):
             self.lines.append(f"  %{name}.l = zext i32 %{name} to i64")
         first = self.new("mul i64 %ctaid.l, %ntid.l")
         self.lines.append(f"  %i = add i64 {first}, %tid.l")
-        if isinstance(recorded, Stages) and self.t.scalar == "float" and sum(recorded.operations().values()) <= FLAT:
-            recorded = recorded.flattened()  # in float64 too many values would wait in memory
+        numbers = sum(port.size for port in self.program.ports)
+        size = numbers * SHARING * self.t.align
+        if self.dense and isinstance(recorded, Graph) and numbers >= MANY and size <= STAGED:
+            return self._staged(recorded, parameters)
         if isinstance(recorded, Stages):
             head, body = stage_lines(recorded, self.program, self.module)
         else:
@@ -139,8 +192,85 @@ class _Entry(Lines):
         if isinstance(recorded, Stages):
             for j in range(len(self.program.ports)):
                 self._row(self, j)
-        define = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
+        define = f"define ptx_kernel void @{symbol}({', '.join(parameters)}) {{"
         return "\n".join([define, "entry:", *self.lines, *body, "  br label %done", "done:", "  ret void", "}"])
+
+    def _staged(self, graph: Graph, parameters: list[str]) -> str:
+        """IR of the kernel of a graph whose rows pass through memory of the block, which loads and stores them whole.
+
+        A thread that reads its own row alone would touch as many lines of the card's memory as there are rows.
+        """
+        t, module, ports, inputs = self.t, self.module, self.program.ports, len(self.program.inputs)
+        module.threads, module.staged = SHARING, sum(port.size for port in ports)
+        module.declarations.add("declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)")
+        barrier = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
+        self.lines += [
+            f"  %first = mul i64 %ctaid.l, {SHARING}",
+            "  %left = sub i64 %n, %first",
+            f"  %full = icmp uge i64 %left, {SHARING}",
+        ]
+        offset = 0
+        for j, port in enumerate(ports):
+            start = self.new(f"mul i64 %first, {port.size * t.align}")
+            own = self.new(f"mul i32 %tid, {port.size}")
+            self.lines += [
+                f"  %count{j} = mul i64 %left, {port.size}",
+                f"  %start{j} = add i64 %base{j}, {start}",
+                f"  %rows{j} = inttoptr i64 %start{j} to ptr addrspace(1)",
+                f"  %stage{j} = getelementptr {t.scalar}, ptr addrspace(3) @staged.of.block, i64 {offset * SHARING}",
+                f"  %own{j} = getelementptr {t.scalar}, ptr addrspace(3) %stage{j}, i32 {own}",
+            ]
+            offset += port.size
+
+        def load(port: int, element: int, further: str = "") -> str:
+            at = line.new(f"getelementptr {t.scalar}, ptr addrspace(3) %own{port}, i64 {element}")
+            if further:
+                at = line.new(f"getelementptr {t.scalar}, ptr addrspace(3) {at}, i64 {further}")
+            return line.new(f"load {t.scalar}, ptr addrspace(3) {at}, align {t.align}")
+
+        def store(port: int, element: int, value: str) -> None:
+            if port < len(self.program.outputs):  # not what passed between stages
+                at = line.new(f"getelementptr {t.scalar}, ptr addrspace(3) %own{inputs + port}, i64 {element}")
+                line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(3) {at}, align {t.align}")
+
+        line = ThreadLine(graph, module, load, store, looped=True)
+        line.run()
+        take, give = Lines(t, "t"), Lines(t, "g")
+        self._copy_rows(take, "take", range(inputs))
+        self._copy_rows(give, "give", range(inputs, len(ports)))
+        define = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
+        lines = [*self.lines, *line.head, *take.lines, barrier, *line.lines, barrier, *give.lines]
+        return "\n".join([define, "entry:", *lines, "  ret void", "}"])
+
+    def _copy_rows(self, lines: Lines, name: str, numbers: range) -> None:
+        """Lines that copy rows of ports to or from memory of the block, neighbours by neighbouring threads."""
+        t = self.t
+        outside, inside = "ptr addrspace(1)", "ptr addrspace(3)"
+        lines.lines += [f"  br i1 %full, label %{name}.whole, label %{name}.part", f"{name}.whole:"]
+        for j in numbers:
+            places = []
+            for kind, base in ((outside, f"%rows{j}"), (inside, f"%stage{j}")):
+                places.append((kind, lines.new(f"getelementptr {t.scalar}, {kind} {base}, i32 %tid")))
+            (_, source), (_, target) = places if name == "take" else places[::-1]
+            kinds = (outside, inside) if name == "take" else (inside, outside)
+            values = []
+            for k in range(self.program.ports[j].size):
+                at = lines.new(f"getelementptr {t.scalar}, {kinds[0]} {source}, i64 {k * SHARING}")
+                values.append(lines.new(f"load {t.scalar}, {kinds[0]} {at}, align {t.align}"))
+            for k, value in enumerate(values):
+                at = lines.new(f"getelementptr {t.scalar}, {kinds[1]} {target}, i64 {k * SHARING}")
+                lines.lines.append(f"  store {t.scalar} {value}, {kinds[1]} {at}, align {t.align}")
+        lines.lines += [f"  br label %{name}.done", f"{name}.part:"]
+        symbol = f"{name}.some"
+        self.module.functions[symbol] = _SOME.format(
+            name=symbol, t=t.scalar, a=t.align, step=SHARING,
+            **dict(zip(("p", "q"), (outside, inside) if name == "take" else (inside, outside), strict=True)),
+        )  # fmt: skip
+        for j in numbers:
+            pair = (f"{outside} %rows{j}", f"{inside} %stage{j}")
+            ends = ", ".join(pair if name == "take" else pair[::-1])
+            lines.lines.append(f"  call void @{symbol}({ends}, i64 %tid.l, i64 %count{j})")
+        lines.lines += [f"  br label %{name}.done", f"{name}.done:"]
 
     def _row(self, lines: Lines, j: int) -> str:
         """Address of this thread's row of a port, found where it is first needed."""
@@ -172,8 +302,6 @@ class _Entry(Lines):
             return line.new(f"load {t.scalar}, ptr addrspace(1) {at}, align {t.align}, !invariant.load !1")
 
         def store(port: int, element: int, value: str) -> None:
-            if inputs + port >= len(self.program.ports):
-                return  # what passed between stages
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 
@@ -184,15 +312,31 @@ class _Entry(Lines):
     def _call(self, recorded: Recorded) -> tuple[list[str], list[str]]:
         """Lines that copy the row into arrays, call the body of any program on them, and copy the results back."""
         t, ports, inputs = self.t, self.program.ports, len(self.program.inputs)
-        state = print_body(recorded, self.program, self.module)
         head, body = [], Lines(t, "c")
-        sizes = {f"own{j}": port.size for j, port in enumerate(ports)} | ({"state": state} if state else {})
+        direct: frozenset[int] = frozenset()  # matrices that are written entry by entry, where they are
+        if isinstance(recorded, Schedule) and climbed(recorded):
+            direct, state = climbed(recorded), max(recorded.state_size, 1)
+            print_schedule(recorded, "body", self.module, inputs, len(ports) - inputs, direct)
+        else:
+            state = print_body(recorded, self.program, self.module)
+        sizes = {f"own{j}": port.size for j, port in enumerate(ports) if j - inputs not in direct}
+        sizes |= {"state": state} if state else {}
         for name, size in sizes.items():
             head += memory(self.module, name, size) if in_memory(recorded, t) else array(t, name, size)
         for j, port in enumerate(ports):
             if j == inputs:
-                places = [f"ptr %{name}" for name in sizes]
+                places = []
+                for k in range(len(ports)):
+                    if k - inputs in direct:
+                        at = self._address(body, k, 0)
+                        own = body.new(f"addrspacecast ptr addrspace(1) {at} to ptr")
+                        places += [f"ptr {own}", f"i64 %m{k}", f"i64 %n{k}"]
+                    else:
+                        places.append(f"ptr %own{k}")
+                places += ["ptr %state"] if state else []
                 body.lines.append(f"  call void @body({', '.join(places)})")
+            if j - inputs in direct:
+                continue
             if in_memory(recorded, t) and port.size > _LARGE:
                 self._row(body, j)
                 body.lines.append(self._loop(j, "give" if j >= inputs else "take"))

@@ -13,7 +13,7 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.machines.cuda import driver, ptx
 from cardan.machines.cuda.arrays import Taken, View, give, launch_geometry, signature_of, take, view_of
-from cardan.machines.cuda.entry import ANY, NARROW, PACKED, SYMBOL, THREADS, form_of, print_entry, words_of
+from cardan.machines.cuda.entry import ANY, DENSE, NARROW, PACKED, SYMBOL, THREADS, form_of, print_entry, words_of
 from cardan.machines.cuda.launch import Launch
 from cardan.machines.cuda.place import Place
 from cardan.machines.cuda.plan import Plan
@@ -39,7 +39,7 @@ class Entry:
     key: str = ""
 
 
-_ROWS = {form: Entry(SYMBOL, partial(print_entry, form=form), form) for form in (ANY, NARROW, PACKED)}
+_ROWS = {form: Entry(SYMBOL, partial(print_entry, form=form), form) for form in (ANY, NARROW, PACKED, DENSE)}
 ROWS = _ROWS[ANY]
 
 
@@ -178,14 +178,11 @@ class DeviceKernel:
         size = dtype.itemsize * sum(port.size for port in program.ports)
         most = min(max(int(_SHARE * place.free_bytes() / max(size, 1)), 1), 2**31)
         flat_results = [r.reshape(rows, port.size) for r, port in zip(results, program.outputs, strict=True)]
-        function = self.function(card, dtype, _ROWS[PACKED])
         low = 0
         while low < rows:
             piece = slice(low, low + most)
             try:
-                self._piece(
-                    place, function, [a[piece] if len(a) == rows else a for a in flat], [r[piece] for r in flat_results]
-                )
+                self._piece(place, [a[piece] if len(a) == rows else a for a in flat], [r[piece] for r in flat_results])
             except driver.DeviceMemoryError:  # others took memory in the meantime
                 if most == 1:
                     raise
@@ -194,9 +191,7 @@ class DeviceKernel:
                 low += most
         return results
 
-    def _piece(
-        self, card: driver.Card, function: driver.Function, inputs: list[np.ndarray], outputs: list[np.ndarray]
-    ) -> None:
+    def _piece(self, card: driver.Card, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
         """Upload rows, compute, download results."""
         program, rows, ports, held = self.builder.compiled, len(outputs[0]), [], []
         for port, array in zip(program.ports, [*inputs, *outputs], strict=True):
@@ -208,6 +203,8 @@ class DeviceKernel:
             step = port.size * size if len(array) > 1 or rows == 1 else 0
             core = [math.prod(port.shape[k + 1 :]) * size for k in range(len(port.shape))]
             ports.append((memory.pointer, (step,), core))
+        form = form_of(program, rows, (), ports, outputs[0].itemsize)
+        function = self.function(card.index, outputs[0].dtype, _ROWS[form])
         block = block_of(rows, function)
         function.launch((-(-rows // block), 1, 1), block, words_of(rows, ports))
         for memory, array in zip(held[len(inputs) :], outputs, strict=True):

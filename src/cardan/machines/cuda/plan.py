@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from cardan.machines.cuda.arrays import Taken, View
@@ -22,9 +21,9 @@ class Plan:
     ) -> None:
         self.library, self.device, self.dtype = taken.library, taken.device, taken.dtype
         self.launches = launches
-        like = taken.order_like and replace(taken.order_like, owner=None)  # it is not for the plan to hold
         self.makers = [
-            taken.library.maker(taken.batch + port.shape, taken.dtype, taken.device, like) for port in program.outputs
+            taken.library.maker(taken.batch + port.shape, taken.dtype, taken.device, taken.order(port))
+            for port in program.outputs
         ]
         # addresses go by ports that have elements; a number of the host is a view of its copy, which is held
         self.filled = [k for k, port in enumerate(program.outputs) if port.size]

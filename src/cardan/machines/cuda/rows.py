@@ -149,10 +149,17 @@ class Rows:
                 continue
             here = (self.at[name], number, b, self.count * b)
             if into:
-                same = count > 1 and bool((array[-1] == array[0]).all() and (array == array[0]).all())
-                buffer = uploaded(card, np.asarray(array[:1] if same else array, dtype=self.dtype))
+                given = np.ascontiguousarray(array, dtype=self.dtype).reshape(count, size)
+                same = count > 1 and _are_same(given)
+                buffer = uploaded(card, given[:1] if same else given)
                 move(card, self.dtype, count, size, (buffer.pointer, 0, 0 if same else size * b, b), here)
             else:
                 buffer = card.allocate(array.nbytes)
                 move(card, self.dtype, count, size, here, (buffer.pointer, 0, size * b, b))
                 downloaded(card, buffer.pointer, array)
+
+
+def _are_same(rows: np.ndarray) -> bool:
+    """Whether all rows have the bits of the first: 0.0 and -0.0 are different numbers."""
+    bits = rows.view(f"u{rows.itemsize}")
+    return bool((bits[-1] == bits[0]).all() and (bits == bits[0]).all())

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cardan.machines.cuda.arrays import library_of, view_of
+from cardan.machines.cuda.arrays import fetched, library_of, view_of
 from cardan.machines.cuda.device_array import DeviceArray
 from cardan.machines.cuda.streams import is_capturing
 
 
-def some_rows_on_host(x: Any, core: int) -> np.ndarray | None:
-    """The first, the middle and the last row of an array on a card, whose rows are its last `core` axes.
+def some_rows_on_host(x: Any, core: int, all_of_them: bool = False) -> np.ndarray | None:
+    """The first, the middle and the last row of an array on a card, whose rows are its last `core` axes; or the array.
 
     Waits for the array. None while a CUDA graph is recorded, which has no place for that.
     """
@@ -22,6 +22,8 @@ def some_rows_on_host(x: Any, core: int) -> np.ndarray | None:
     stream = library.stream(device)
     if is_capturing(device, stream):
         return None
+    if all_of_them:
+        return fetched("look", "array", x)[0]
     view = view_of("look", "array", x, stream)
     split = view.ndim - core
     if split < 0:

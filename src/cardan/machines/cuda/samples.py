@@ -113,7 +113,7 @@ _SCALARS = (
 
 def print_samples(recorded: March, program: Program, ports: SamplePorts, dtype: str) -> str:
     """A module with the kernel `@samples` of a march that `program`, without empty ports, recorded."""
-    module = Module(VectorType(dtype, 1), card=True)
+    module = Module(VectorType(dtype, 1), card=True, share=True)
     module.functions[SYMBOL] = _SampleLoop(recorded, program, module, ports).print()
     return finished_text(module, SYMBOL)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,13 @@ class View:
     def is_columns_first(self) -> bool:
         """Whether neighbours along the first axis are nearest in memory."""
         return len(self.shape) > 1 and self.shape[0] > 1 and 0 < self.strides[0] < self.strides[-1]
+
+
+def ordered_strides(shape: tuple[int, ...], order: Sequence[int], size: int) -> tuple[int, ...]:
+    """Strides in bytes of an array without gaps, whose axes lie in memory in this `order`, from the slowest on."""
+    steps = contiguous_strides(tuple(shape[axis] for axis in order), size)
+    found = dict(zip(order, steps, strict=True))
+    return tuple(found[axis] for axis in range(len(shape)))
 
 
 def contiguous_strides(shape: tuple[int, ...], size: int) -> tuple[int, ...]:

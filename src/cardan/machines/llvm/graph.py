@@ -13,11 +13,12 @@ from cardan.machines.llvm.module import Lines, Module
 from cardan.program.graph import Graph
 
 # one LLVM instruction each
-_INSTRUCTIONS = {"add": "fadd nsz", "sub": "fsub nsz", "mul": "fmul nsz", "div": "fdiv nsz"}
+_INSTRUCTIONS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTRINSICS = {
-    "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil",
-    "fmin": "minnum", "fmax": "maxnum", "copysign": "copysign",
+    "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "copysign": "copysign",
 }  # fmt: skip
+# when the second number is taken: of 0.0 and -0.0 processors' own instructions take either, so they are not used
+_CHOICES = {"fmin": "olt", "fmax": "ogt"}
 COMPARISONS = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 # constpow is pow with a constant exponent
 _ELEMENTARY = {name: name for name in FUNCTIONS} | {"constpow": "pow"}
@@ -238,11 +239,11 @@ class StraightLine(Lines):
         if op in _INSTRUCTIONS:
             return self.new(f"{_INSTRUCTIONS[op]} {v} {x[0]}, {x[1]}")
         if op == "sq":
-            return self.new(f"fmul nsz {v} {x[0]}, {x[0]}")
+            return self.new(f"fmul {v} {x[0]}, {x[0]}")
         if op == "twice":
-            return self.new(f"fadd nsz {v} {x[0]}, {x[0]}")
+            return self.new(f"fadd {v} {x[0]}, {x[0]}")
         if op == "inv":
-            return self.new(f"fdiv nsz {v} {t.splat(1.0)}, {x[0]}")
+            return self.new(f"fdiv {v} {t.splat(1.0)}, {x[0]}")
         call = ", ".join(f"{v} {a}" for a in x)
         if op in _INTRINSICS:
             return self.new(f"call {v} {self.module.intrinsic(_INTRINSICS[op], len(x))}({call})")
@@ -263,6 +264,9 @@ class StraightLine(Lines):
 
         if op in COMPARISONS:
             return choose(self.new(f"fcmp {COMPARISONS[op]} {v} {x[0]}, {x[1]}"), one, zero)
+        if op in _CHOICES:  # a number if one is NaN
+            second = choose(self.new(f"fcmp {_CHOICES[op]} {v} {x[1]}, {x[0]}"), x[1], x[0])
+            return choose(self.new(f"fcmp uno {v} {x[0]}, {x[0]}"), x[1], second)
         if op in ("and", "or"):
             return choose(self.new(f"{op} {m} {true(x[0])}, {true(x[1])}"), one, zero)
         if op == "not":
@@ -283,7 +287,7 @@ class StraightLine(Lines):
             c = self.new(f"fneg {v} {c}")
         elif op == "sub":
             a = self.new(f"fneg {v} {a}")
-        return self.new(f"call nsz {v} {self.module.intrinsic('fmuladd', 3)}({v} {a}, {v} {b}, {v} {c})")
+        return self.new(f"call {v} {self.module.intrinsic('fmuladd', 3)}({v} {a}, {v} {b}, {v} {c})")
 
     # sines and cosines
 

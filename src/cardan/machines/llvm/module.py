@@ -76,13 +76,15 @@ class Module:
     """IR under construction: functions by name, and what they need declared. All values have the type `type`.
 
     `card` says that a thread of a card runs it; `constants` are then numbers with their places in a table. With `share`
-    threads may use memory that those of a block share: `shared` numbers each, in blocks of at most `threads`.
+    threads may use memory that those of a block share: `shared` numbers each, in blocks of at most `threads`. Rows of
+    arrays pass through `staged` numbers more of it.
     """
 
     type: VectorType
     card: bool = False
     share: bool = False
     shared: int = 0
+    staged: int = 0
     threads: int = 64
     functions: dict[str, str] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
@@ -111,10 +113,10 @@ class Module:
             numbers = ", ".join(f"{t} {literal}" for literal in self.constants)
             kind = "internal addrspace(4) externally_initialized global"
             lines.append(f"@constants.of.card = {kind} [{len(self.constants)} x {t}] [{numbers}], align 8")
-        if self.shared:
-            lines.append(
-                f"@shared.of.block = internal addrspace(3) global [{self.shared * SHARING} x {t}] undef, align 8"
-            )
+        for name, size in (("shared", self.shared), ("staged", self.staged)):
+            if size:
+                kind = "internal addrspace(3) global"
+                lines.append(f"@{name}.of.block = {kind} [{size * SHARING} x {t}] undef, align 8")
         return lines
 
 

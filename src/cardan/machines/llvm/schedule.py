@@ -6,7 +6,7 @@ come before its stores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,20 +17,29 @@ from cardan.program.graph import Graph
 from cardan.program.schedule import ClimbRound, Round, Schedule
 
 
-def print_schedule(schedule: Schedule, symbol: str, module: Module, inputs: int, outputs: int) -> None:
+def print_schedule(
+    schedule: Schedule, symbol: str, module: Module, inputs: int, outputs: int, strided: Collection[int] = ()
+) -> None:
     """Define `@symbol(ptr %in0, ..., ptr %out0, ..., ptr %state)` of so many ports, and all that it calls.
 
-    `%state` addresses `schedule.state_size` vectors of lanes. A module has room for one schedule.
+    `%state` addresses `schedule.state_size` vectors of lanes. A module has room for one schedule. The outputs
+    `strided`, none or all that climbs write (`climbed`), lie in memory with any strides: two more parameters
+    `i64 %outN.m, i64 %outN.n`, in bytes, follow the address of each.
     """
-    _LoopsOverNodes(schedule, module).print(symbol, inputs, outputs)
+    _LoopsOverNodes(schedule, module, strided).print(symbol, inputs, outputs)
+
+
+def climbed(schedule: Schedule) -> frozenset[int]:
+    """The outputs that climbs write, entry by entry."""
+    return frozenset(port for r in schedule.rounds if isinstance(r, ClimbRound) for port in r.outputs)
 
 
 class _LoopsOverNodes(Lines):
     """The function under construction: one loop for each round."""
 
-    def __init__(self, schedule: Schedule, module: Module) -> None:
+    def __init__(self, schedule: Schedule, module: Module, strided: Collection[int]) -> None:
         super().__init__(module.type, "x")
-        self.schedule, self.module = schedule, module
+        self.schedule, self.module, self.strided = schedule, module, strided
 
     def print(self, symbol: str, n_in: int, n_out: int) -> None:
         """Define the function."""
@@ -42,7 +51,10 @@ class _LoopsOverNodes(Lines):
                 self._climb(k, r)
             else:
                 self._round(k, r)
-        params = [f"ptr %in{j}" for j in range(n_in)] + [f"ptr %out{j}" for j in range(n_out)] + ["ptr %state"]
+        params = [f"ptr %in{j}" for j in range(n_in)]
+        for j in range(n_out):
+            params += [f"ptr %out{j}", *(f"i64 %out{j}.{axis}" for axis in "mn" if j in self.strided)]
+        params.append("ptr %state")
         head = f"define internal void @{symbol}({', '.join(params)}) {self.module.attributes}{{"
         text = [head, "entry:", *self.lines, "  ret void", "}"]
         self.module.functions[symbol] = "\n".join(text)
@@ -141,10 +153,7 @@ class _LoopsOverNodes(Lines):
         self._integers(f"links{k}", r.links)
         scratch = self.element("%state", self.schedule.node_state)
         given = [self.element(scratch, (r.message + m) * r.widest) for m in range(2 * len(r.outputs))]
-        zero, label = self._for(str(r.size * r.size))
-        for port in r.outputs:
-            self.store("zeroinitializer" if self.t.width > 1 else "0.0", self.element(f"%out{port}", zero))
-        self._end(label)
+        self._clear(r)
         i, outer = self._for(str(len(r.links)))
         own = self._link(k, r, i)
         self._choose(own["class"], names["start"], [*own["pointers"], scratch])
@@ -158,14 +167,13 @@ class _LoopsOverNodes(Lines):
         self._choose(j["class"], names["give"], [*j["pointers"], message, *given])
         a, rows = self._for(j["count"])
         row = self.new(f"add i64 {j['first']}, {a}")
-        below, beside = (
-            self.new(f"add i64 {self.new(f'mul i64 {m}, {r.size}')}, {n}") for m, n in ((row, col), (col, row))
-        )
         own_block = self.new(f"icmp eq i64 %{walk}.j, {i}")  # of the link's own block `up` is what stays
-        beside = self.new(f"select i1 {own_block}, i64 {below}, i64 {beside}")
+        below, beside = self._entries(r, row, col), self._entries(r, col, row)
         for port, up, across in zip(r.outputs, given[::2], given[1::2], strict=True):
-            for value, flat in ((across, beside), (up, below)):
-                self.store(self.load(self.element(value, a)), self.element(f"%out{port}", flat))
+            under = below(port)
+            aside = self.new(f"select i1 {own_block}, ptr {under}, ptr {beside(port)}")
+            for value, place in ((across, aside), (up, under)):
+                self.store(self.load(self.element(value, a)), place)
         self._end(rows)
         self.lines += [f"  %{walk}.top = icmp slt i64 {j['parent']}, 0"]
         self.lines += [f"  br i1 %{walk}.top, label %{walk}.out, label %{walk}.carry", f"{walk}.carry:"]
@@ -174,6 +182,37 @@ class _LoopsOverNodes(Lines):
         self.lines += [f"  br label %{walk}", f"{walk}.out:"]
         self._end(inner)
         self._end(outer)
+
+    def _clear(self, r: ClimbRound) -> None:
+        """Set the matrices of a climb to zero."""
+        nothing = "zeroinitializer" if self.t.width > 1 else "0.0"
+        if not self.strided:
+            zero, label = self._for(str(r.size * r.size))
+            for port in r.outputs:
+                self.store(nothing, self.element(f"%out{port}", zero))
+            self._end(label)
+            return
+        row, outer = self._for(str(r.size))
+        column, inner = self._for(str(r.size))
+        entry = self._entries(r, row, column)
+        for port in r.outputs:
+            self.store(nothing, entry(port))
+        self._end(inner)
+        self._end(outer)
+
+    def _entries(self, r: ClimbRound, row: str, column: str) -> Callable[[int], str]:
+        """The address of an entry, as a function of the matrix's port."""
+        flat = "" if self.strided else self.new(f"add i64 {self.new(f'mul i64 {row}, {r.size}')}, {column}")
+
+        def entry(port: int) -> str:
+            if flat:
+                return self.element(f"%out{port}", flat)
+            at = f"%out{port}"
+            for index, stride in ((row, "m"), (column, "n")):
+                at = self.new(f"getelementptr i8, ptr {at}, i64 {self.new(f'mul i64 {index}, %out{port}.{stride}')}")
+            return at
+
+        return entry
 
     def _link(self, k: int, r: ClimbRound, i: str) -> dict[str, Any]:
         """Read a row of the links."""

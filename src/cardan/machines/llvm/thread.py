@@ -46,6 +46,8 @@ EARLY = 30  # values before its use that one is loaded which waits in memory of 
 AHEAD = 300  # values before its use that an input is loaded from the card's memory
 AGAIN = 400  # values after which an input is loaded again
 SHARED = 48 * 1024  # bytes of memory that the threads of a block share
+# times as many values as this memory holds, from which on all wait in memory of the thread; a march needs the cache
+MOSTLY = {False: 1.62, True: 1.5}
 OWN = 256  # bytes of values that wait up to which the memory is a thread's own: the nearest cache holds it
 SHORT, FEW = 8000, 80  # operations of a step, and numbers of its state, up to which a march has that in registers
 SOON = 40  # steps for which the truth of a comparison is kept
@@ -138,6 +140,7 @@ class ThreadLine(StraightLine):
         self._loaded: dict[int, int] = {}  # when each input was used last
         self._pairs: dict[int, tuple[str, str]] = {}  # sine and cosine of a value
         self._truths: dict[int, tuple[str, int]] = {}  # whether a value is not zero, and the step that found it
+        self._made_of: dict[int, tuple[int, ...]] = {}
         self._step = 0
 
     def run(self) -> None:
@@ -156,20 +159,22 @@ class ThreadLine(StraightLine):
     def _reserve(self, places: int) -> None:
         """Memory for values that wait: that of a block, as far as it goes, where they are many; else a thread's own."""
         size = self.t.align
-        if self.module.share and places * size > OWN:
-            self.shared = min(places, SHARED // (SHARING * size))
+        most = SHARED // (SHARING * size) - self.module.staged
+        if self.module.share and places * size > OWN and places < MOSTLY[self.same] * most:
+            self.shared = min(places, most)
             self.head += shared_memory(self.module, "waiting.block", self.shared)
         if places > self.shared:
             self.head += memory(self.module, "waiting", places - self.shared)
 
     def _roots(self, k: int) -> tuple[int, ...]:
         """The values that a value is made of when it is printed beside its use."""
-        op, args = self.graph.op[k], self.graph.args[k]
-        if op in ("input", "const"):
+        if self.graph.op[k] != "neg" and k not in self.fused:
             return (k,)
-        if op == "neg" or k in self.fused:
-            return tuple(dict.fromkeys(root for a in args for root in self._roots(a)))
-        return (k,)
+        found = self._made_of.get(k)
+        if found is None:
+            found = tuple(dict.fromkeys(root for a in self.graph.args[k] for root in self._roots(a)))
+            self._made_of[k] = found
+        return found
 
     def _registers(self, k: int) -> tuple[int, ...]:
         """Values in registers that computing value k reads."""
@@ -184,7 +189,7 @@ class ThreadLine(StraightLine):
         """Outputs (port, element, value) by the value in a register that each is made of; None for inputs, numbers."""
         stores: dict[int | None, list[tuple[int, int, int]]] = {}
         for port, element, k in self.graph.outputs:
-            if port < 0 or (self.cleared and self._is_zero(k)):
+            if self.cleared and self._is_zero(k):
                 continue
             (root,) = self._roots(k)
             stores.setdefault(root if root in reads else None, []).append((port, element, k))

@@ -74,7 +74,7 @@ class _Frame(ctypes.Structure):
     )
 
 
-class _Method(ctypes.Structure):
+class Method(ctypes.Structure):
     """Python's `PyMethodDef`."""
 
     _fields_ = (
@@ -86,7 +86,7 @@ class _Method(ctypes.Structure):
 
 
 @cache
-def _methods() -> tuple[dict[str, _Method], Any]:
+def _methods() -> tuple[dict[str, Method], Any]:
     """The compiled `step` of each precision as a method for Python; compiled once, held as long as the process."""
     api = ctypes.pythonapi
 
@@ -104,11 +104,11 @@ def _methods() -> tuple[dict[str, _Method], Any]:
     code = to_object("".join(_STEP.format(s=s, **places) for s in kinds))
     addresses, held = load(code, *(f"step_{s}" for s in kinds))
     doc = b"Evaluate on the arrays that were bound, and return the result."
-    return {s: _Method(b"step", at, _METH_NOARGS, doc) for s, at in zip(kinds, addresses, strict=True)}, held
+    return {s: Method(b"step", at, _METH_NOARGS, doc) for s, at in zip(kinds, addresses, strict=True)}, held
 
 
 @cache
-def _constructors() -> tuple[Any, Any]:
+def constructors() -> tuple[Any, Any]:
     """Python's functions that make a capsule, and a function of a method."""
     pointer, thing = ctypes.c_void_p, ctypes.py_object
     capsule = ctypes.PYFUNCTYPE(thing, pointer, pointer, pointer)(("PyCapsule_New", ctypes.pythonapi))
@@ -147,7 +147,7 @@ def bind(
     )
     with compiling:
         methods, _ = _methods()
-    capsule, function = _constructors()
+    capsule, function = constructors()
     kept = (frame, args, dims, steps, text, [a for _, a in arrays], result, variant.ufunc)
     made: Callable[[], Any] = function(
         ctypes.addressof(methods[_LLVM_TYPE[dtype]]), capsule(ctypes.addressof(frame), None, None), kept
