@@ -178,3 +178,15 @@ def test_jax_on_the_card(make: Any, jax: Any) -> None:
             assert np.abs(x - y).max() <= 1e-9 * max(np.abs(x).max(), 1.0), name
     text = jax.jit(f).lower(*(jax.device_put(x, jax.devices("gpu")[0]) for x in at.values())).as_text()
     assert "callback" not in text
+
+
+def test_jax_runs_on_the_card(jax: Any) -> None:
+    model = mechanisms.double_pendulum().build()
+    at = states(model, 16)
+    f = cd.jax_simulate(model, 0.1, method="rk4", step=0.01, samples=3)
+    gradient = jax.jit(jax.grad(lambda q, v: (f(q, v)[0] ** 2).sum()))
+    cpu, card = (
+        np.asarray(gradient(*(jax.device_put(at[key], device) for key in ("q", "v"))))
+        for device in (jax.devices("cpu")[0], jax.devices("gpu")[0])
+    )
+    assert np.abs(cpu - card).max() <= 1e-9 * np.abs(cpu).max()

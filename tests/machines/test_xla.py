@@ -99,7 +99,7 @@ def test_a_call_of_xla_on_a_card(card: int, monkeypatch: pytest.MonkeyPatch) -> 
     cpu = kernel(q, v, tau)
     with fake_cards(cards=2) as cards:
         played = Played(cards, card)
-        monkeypatch.setattr(driver, "address", played.address)
+        monkeypatch.setattr(driver, "address_of", played.address)
         found = xla.call_address(kernel, np.dtype(float), len(q))
         assert found is not None
         arrays = [cd.to_device(x, min(card, 1)) for x in (q, v, tau, np.zeros_like(cpu))]

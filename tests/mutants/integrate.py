@@ -13,6 +13,23 @@ RUNS = "product/test_simulate.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
+        "integrate/explicit/card_run.py", "product/test_simulate_gpu.py",
+        ("further = ended & (arrival.t > targets.last[numbers])", "further = ended & False", "on a card no sample where a run ends early"),
+        ("self.origin[rows] = part.origin", "pass", "on a card fixed steps after an event are counted from the start"),
+        ("short = np.flatnonzero(kept.count < kept.t.shape[1])", "short = np.zeros(0, dtype=int)", "samples that a system did not reach are left as memory was"),
+        ("part.s[\"outcome\"] = np.where(ended, float(Outcome.RESTING), part.s[\"outcome\"])", "pass", "on a card systems go on after they stopped"),
+    ),
+    *changes(
+        "machines/cuda/samples.py", "product/test_simulate_gpu.py",
+        ("kept = self.new(f\"fcmp oge {s} {time}, {stop}\")", "kept = self.new(f\"fcmp ogt {s} {time}, {stop}\")", "the last step before a break is not kept"),
+        ("there = self.new(f\"fcmp ole {s} {at}, {reach}\")", "there = self.new(f\"fcmp ogt {s} {at}, {at}\")", "a sample beside another one takes a step that is kept"),
+    ),
+    *changes(
+        "integrate/explicit/step.py", "product/test_simulate_gpu.py",
+        ("return total, more - (total - high)", "return total, more * 0", "pairs lose what rounding takes"),
+        ("c = projection.at(step.t + step.h, q, given.parameters).beside(projection, q, q_lo, given.parameters)", "c = projection.at(step.t + step.h, q, given.parameters)", "residuals of pairs at their high parts"),
+    ),
+    *changes(
         "integrate/explicit/tableau.py", ORDER,
         ("np.array([1, 2, 2, 1]) / 6)", "np.array([1, 1, 3, 1]) / 6)", "weights of order 4 changed"),
         ("(44 / 45, -56 / 15, 32 / 9)", "(44 / 45, -54 / 15, 32 / 9)", "a coefficient of Dormand and Prince changed"),

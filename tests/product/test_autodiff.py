@@ -291,10 +291,10 @@ def test_casadi_nodes_of_matrices() -> None:
 
 
 def test_a_program_for_a_gpu_calls_the_kernel_itself(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "address", lambda name: 1)  # of the driver's functions: nothing is run here
     model = cd.mechanisms.pendulum().build()
     q = np.ones((4, 1))
     with fake_cards():
+        monkeypatch.setattr(driver, "address_of", lambda name: 1)  # of the driver's functions: nothing is run here
         f = jax.jit(jax.grad(lambda q: cd.jax_function(model, "forward_dynamics")(q, q, q).sum()))
         text = f.trace(q).lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("custom_call @cardan(") == 1

@@ -186,3 +186,15 @@ def test_matrices_of_a_large_tree_are_written_where_they_are() -> None:
         out = cd.to_device(np.ones((model.nv, model.nv, 2))).T
         kernel(cd.to_device(q), out=out)
         assert np.array_equal(out.numpy(), kernel(q))
+
+
+def test_the_cpu_does_not_take_arrays_of_a_card() -> None:
+    """`device="cpu"` is obeyed: arrays that are elsewhere are refused, not computed elsewhere."""
+    model = mechanisms.double_pendulum().build()
+    with fake_cards():
+        q = cd.to_device(np.zeros((3, 2)))
+        with pytest.raises(cd.InputError, match="device='cpu', but arrays are on a GPU"):
+            cd.forward_dynamics(model, q, q, device="cpu")
+    np.testing.assert_array_equal(
+        cd.forward_dynamics(model, np.zeros((3, 2)), np.zeros(2), device="cpu"), np.zeros((3, 2))
+    )

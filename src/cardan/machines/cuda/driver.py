@@ -120,13 +120,6 @@ def call(name: str, *arguments: Any) -> None:
         raise _failure(name, status)
 
 
-def address(name: str) -> int:
-    """Where a function of the driver is, for code that calls it without Python."""
-    found = ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value
-    assert found is not None
-    return found
-
-
 def _failure(what: str, status: int) -> DeviceError:
     """The error for a status of the driver."""
     name = _name_of(_library(), status)
@@ -343,6 +336,8 @@ def rest_of(symbol: str) -> str:
 class Memory:
     """Memory of a card, freed with this object."""
 
+    pointer = 0  # of one that was never allocated
+
     def __init__(self, card: Card, pointer: int, size: int) -> None:
         self.card, self.pointer, self.size = card, pointer, size
 
@@ -376,11 +371,6 @@ class Function:
         return self._attribute(_MOST_THREADS)
 
     @property
-    def handle(self) -> int:
-        """The driver's own name of it."""
-        return int(self._function.value)
-
-    @property
     def registers(self) -> int:
         """Registers of 4 bytes that a thread uses."""
         return self._attribute(_REGISTERS)
@@ -403,14 +393,9 @@ class Function:
             with self.card:
                 call("cuFuncSetAttribute", self._function, _MOST_SHARED, shared)
         with self.card.made_current():
-            for kernel in (self._function, self.rest):
-                status = (
-                    0
-                    if kernel is None
-                    else _library().cuLaunchKernel(
-                        kernel, *map(ctypes.c_uint, (*grid, block, 1, 1, shared)), ctypes.c_void_p(stream), None, extra
-                    )
-                )
+            sizes = tuple(map(ctypes.c_uint, (*grid, block, 1, 1, shared)))
+            for kernel in filter(None, (self._function, self.rest)):
+                status = _library().cuLaunchKernel(kernel, *sizes, ctypes.c_void_p(stream), None, extra)
                 if status:
                     raise self.failure(status)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cardan.errors import InputError
+from cardan.machines.ufunc.threads import get_threads
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,19 @@ class Place:
         return f"gpu:{self.card}"
 
 
+class OnHost(int):
+    """A number of threads of the CPU, where it was asked for: arrays on a card are refused."""
+
+
 def place_of(owner: str, device: Any, threads: Any = None) -> Any:
     """What to hand down as `threads` for `device`: "cpu" or None (`threads` itself), "gpu" or "gpu:1".
 
     The error of a missing driver or card is raised here, before anything is computed.
     """
-    if device is None or device == "cpu":
+    if device is None:
         return threads
+    if device == "cpu":
+        return OnHost(get_threads()) if threads is None else threads
     if isinstance(device, Place):
         return device
     kind, _, number = str(device).partition(":")

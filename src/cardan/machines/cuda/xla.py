@@ -209,12 +209,12 @@ def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, 
         ],
     )
     block = min(block_of(rows, function) for function in functions)
-    handles = (ctypes.c_void_p * len(cards))(*(function.handle for function in functions))
+    handles = (ctypes.c_void_p * len(cards))(*(function.handles[1] for function in functions))
     table, places = (ctypes.c_int64 * len(words))(*words), (ctypes.c_int64 * len(ports))(*map(words.index, marks))
     text = ctypes.create_string_buffer(f"{kernel.program.name}: the GPU refused to start the kernel".encode())
     at = ctypes.addressof
     call = _Call(
         at(handles), len(cards), at(table), len(words), at(places), len(kernel.program.inputs), len(ports),
-        -(-rows // block), block, *map(driver.address, _DRIVER), at(text),
+        -(-rows // block), block, *map(driver.address_of, _DRIVER), at(text),
     )  # fmt: skip
     return at(call), (call, handles, table, places, text, functions)

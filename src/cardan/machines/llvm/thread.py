@@ -140,6 +140,7 @@ class ThreadLine(StraightLine):
         self._loaded: dict[int, int] = {}  # when each input was used last
         self._pairs: dict[int, tuple[str, str]] = {}  # sine and cosine of a value
         self._truths: dict[int, tuple[str, int]] = {}  # whether a value is not zero, and the step that found it
+        self._made_of: dict[int, tuple[int, ...]] = {}
         self._step = 0
 
     def run(self) -> None:
@@ -167,12 +168,13 @@ class ThreadLine(StraightLine):
 
     def _roots(self, k: int) -> tuple[int, ...]:
         """The values that a value is made of when it is printed beside its use."""
-        op, args = self.graph.op[k], self.graph.args[k]
-        if op in ("input", "const"):
+        if self.graph.op[k] != "neg" and k not in self.fused:
             return (k,)
-        if op == "neg" or k in self.fused:
-            return tuple(dict.fromkeys(root for a in args for root in self._roots(a)))
-        return (k,)
+        found = self._made_of.get(k)
+        if found is None:
+            found = tuple(dict.fromkeys(root for a in self.graph.args[k] for root in self._roots(a)))
+            self._made_of[k] = found
+        return found
 
     def _registers(self, k: int) -> tuple[int, ...]:
         """Values in registers that computing value k reads."""

@@ -17,7 +17,7 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.lazy import cached_property
 from cardan.machines.build import Builder
-from cardan.machines.cuda.place import Place
+from cardan.machines.cuda.place import OnHost, Place
 from cardan.machines.host import compiling, few, host, load
 from cardan.machines.ufunc.gufunc import LoopAddresses, make_gufunc, signature
 from cardan.machines.ufunc.threads import get_threads, run_together
@@ -90,6 +90,7 @@ class Kernel:
         self._fast: Any = None
         self._floor = self._limit = 0
         self._arity = len(program.inputs)  # NumPy would take one argument more as `out`
+        self._middle = self._arity // 2
         self._look: Callable[[tuple[Any, ...]], None] | None = None
         self._calls = self._closely = 0
 
@@ -152,19 +153,18 @@ class Kernel:
                 # one float64 array makes the result float64; a batch in a middle argument is only slower, not wrong
                 first, limit = args[0], self._limit
                 if (
-                    type(first) is _ARRAY
+                    type(first) is _ARRAY  # NumPy would copy arrays of JAX, Numba and Warp on a card to the host
                     and first.dtype is _FLOAT64
                     and self._floor < first.size <= limit
+                    and type(args[-1]) is _ARRAY
                     and args[-1].size <= limit
                     and len(args) == self._arity
+                    and type(args[self._middle]) is _ARRAY
+                    and (self._arity < 4 or all(type(x) is _ARRAY for x in args))
                 ):
-                    for x in args:  # NumPy would copy arrays of JAX, Numba and Warp on a card to the host
-                        if type(x) is not _ARRAY and is_device_array(x):
-                            break
-                    else:
-                        result = self._fast(*args) if out is None else self._fast(*args, out=out)
-                        if type(result) in _OWN:  # not so for a masked array or a Series
-                            return result
+                    result = self._fast(*args) if out is None else self._fast(*args, out=out)
+                    if type(result) in _OWN:  # not so for a masked array or a Series
+                        return result
             except (AttributeError, IndexError, NotImplementedError):
                 pass  # not arrays
             except (ValueError, TypeError) as error:
@@ -175,6 +175,11 @@ class Kernel:
     def _general(self, args: tuple[Any, ...], out: Any, threads: int | Place | None) -> Any:
         """Evaluate any arguments: lists, float32, first calls, large batches, arrays on a card."""
         if any(map(is_device_array, args)):
+            if isinstance(threads, OnHost):
+                raise InputError(
+                    f"{self.program.name}: device='cpu', but arrays are on a GPU; leave device out, or copy them to the "
+                    "host first"
+                )
             return self.on_card(args, out, threads if isinstance(threads, Place) else None)
         if self._look is not None:
             self._counted(args)
