@@ -177,8 +177,8 @@ class Kernel:
         if any(map(is_device_array, args)):
             if isinstance(threads, OnHost):
                 raise InputError(
-                    f"{self.program.name}: device='cpu', but arrays are on a GPU; leave device out, or copy them to the "
-                    "host first"
+                    f"{self.program.name}: device='cpu', but arrays are on a GPU; leave device out, or copy them to "
+                    "the host first"
                 )
             return self.on_card(args, out, threads if isinstance(threads, Place) else None)
         if self._look is not None:
