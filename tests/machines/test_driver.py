@@ -67,6 +67,7 @@ def test_what_is_missing(case, use, monkeypatch):
         ("gpu:-1", r"f: device must be .* got 'gpu:-1'"),
         (1, r"f: device must be .* got 1"),
         (b"gpu", r"f: device must be"),
+        (np.array(["gpu", "cpu"]), r"f: device must be"),
     ],
 )
 def test_which_card(use, device, words):

@@ -119,9 +119,9 @@ def test_derivatives_in_stages_have_the_bits_of_the_cpu_in_any_strides(
     given = [*np.random.default_rng(2).normal(size=(3, 5, model.nv))]
     cpu = cd.forward_dynamics(model, *given, by=("q", "v", "tau"))
     with fake_cards():
-        arrays = [*map(cd.to_device, given)]
-        rows = cd.forward_dynamics(model, *arrays, by=("q", "v", "tau"))
-        assert all(np.array_equal(x, y.numpy()) for x, y in zip(given, arrays, strict=True))  # inputs are left alone
+        there = [*map(cd.to_device, given)]
+        rows = cd.forward_dynamics(model, *there, by=("q", "v", "tau"))
+        assert all(np.array_equal(x, y.numpy()) for x, y in zip(given, there, strict=True))  # they are only read
         turned = [cd.to_device(np.ascontiguousarray(x.T)).T for x in given]
         out = tuple(cd.to_device(np.zeros(x.shape[::-1])).T for x in cpu)
         tree_kernel(model, "forward_dynamics_derivatives")(*turned, out=out)

@@ -243,6 +243,10 @@ def test_methods_of_the_cpu_are_refused(fake: FakeDriver) -> None:
     said = r"simulate: method 'gear' computes on the CPU; leave out device='gpu:0', or take 'dormand_prince', 'rk4'"
     with pytest.raises(cd.InputError, match=said):
         cd.simulate(pendulum(), 0.3, method="gear", device="gpu")
+    q0 = to_device(pendulum().start())
+    with pytest.raises(cd.InputError, match=r"the states are on gpu:0, and method 'gear' .*; give device='cpu'"):
+        cd.simulate(pendulum(), 0.3, q0, method="gear")
+    assert cd.simulate(pendulum(), 0.1, q0, method="gear", device="cpu").method == "gear"
 
 
 _MODELS: dict[str, cd.Model] = {}
@@ -282,8 +286,9 @@ def test_memory_that_ends_in_a_later_part_loses_no_part(
         monkeypatch.setattr(module.Job, "integrate", integrate)
         found = caught.value.partial if store is None else cd.load_run(store)
         np.testing.assert_array_equal(found.q[:2], expected.q[:2])
-        assert found.outcome.tolist() == ["", ""] + 4 * ["not computed"]
-    assert parts == [2, 2]
+        assert found.outcome.tolist()[:2] == ["", ""]
+        assert {*found.outcome.tolist()[2:]} <= {"not computed", "interrupted"}  # alpha has the starts of two more
+    assert parts == [2, 2, 1]  # of the second part one system is tried alone
 
 
 def test_memory_that_ends_on_the_way_leaves_samples_of_implicit_steps(

@@ -54,6 +54,8 @@ class RunSamples:
     interrupted: bool = False
     broken: str = ""
     """Why a GPU could not go on, if it interrupted the run."""
+    scarce: bool = False
+    """Whether that was for too little memory: fewer systems may do."""
     sampled: Callable[[np.ndarray], None] | None = None
     """Called with a mask (B,) of the systems whenever a sample is kept."""
 
@@ -179,10 +181,8 @@ def drive(
                 report(t)
     except KeyboardInterrupt:
         kept.interrupted = True
-    except DeviceMemoryError:  # fewer systems may do
-        raise
     except DeviceError as error:
-        kept.interrupted, kept.broken = True, str(error)
+        kept.interrupted, kept.broken, kept.scarce = True, str(error), isinstance(error, DeviceMemoryError)
         if isinstance(stepper, BatchStepper):
             stepper.threads = None  # the CPU projects what there is
     if kept.interrupted:

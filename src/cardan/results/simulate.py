@@ -145,7 +145,7 @@ def simulate(
     _reject_removed(removed, method)
     if failures not in ("raise", "keep"):
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
-    q0, v0, tau, threads = _from_cards(q0, v0, tau, device, threads)
+    q0, v0, tau, threads = _from_cards(q0, v0, tau, device, threads, find_integrator(method))
     job = plan(
         model, duration, formulation=formulation, method=method, step=step, rtol=rtol, atol=atol, max_step=max_step,
         max_steps=max_steps, samples=samples, start=start, breaks=breaks, events=events, threads=threads,
@@ -284,25 +284,34 @@ class Job:
     def parts(self, states: _States, size: int, report: Report) -> Iterator[tuple[int, _States, RunSamples]]:
         """The number of the first of some systems, their start and their run, until interrupted.
 
-        Where a GPU has too little memory fewer systems are taken at a time. If it fails, the run ends there.
+        Where a GPU has too little memory fewer systems are taken at a time. If it fails, or not even one system fits,
+        the run ends there, with what the largest part had.
         """
-        lo, last = 0, None
+        lo, last, first = 0, None, None  # `first`: the largest part that was tried from `lo` on
         while lo < len(states.q):
-            part = states.part(lo, lo + size)
+            part, kept, error = states.part(lo, lo + size), None, None
             try:
                 kept = self.integrate(part, report)
-            except DeviceError as error:
-                if isinstance(error, DeviceMemoryError) and len(part.q) > 1:
-                    size = -(-len(part.q) // 2)
-                    continue
-                if last is None:
-                    raise
-                last.interrupted, last.broken = True, str(error)
+            except DeviceError as found:
+                error = found
+            scarce = isinstance(error, DeviceMemoryError) if kept is None else kept.scarce
+            if kept is not None and scarce:
+                first = first or (lo, part, kept)
+            if scarce and len(part.q) > 1:
+                size = -(-len(part.q) // 2)
+                continue
+            if kept is None or scarce:
+                if first is not None:
+                    yield first
+                elif last is not None:
+                    last.interrupted, last.broken = True, str(error)
+                elif error is not None:
+                    raise error
                 return
             yield lo, part, kept
             if kept.interrupted:
                 return
-            lo, last = lo + len(part.q), kept
+            lo, last, first = lo + len(part.q), kept, None
 
     def integrate(self, states: _States, report: Report) -> RunSamples:
         """Run one chunk; its systems one by one if the integrator takes them so, or their rows change on the way."""
@@ -476,7 +485,9 @@ def _reject_removed(removed: dict[str, Any], method: Any) -> None:
         raise no_such_argument("simulate", {name: value}, known)
 
 
-def _from_cards(q0: Any, v0: Any, tau: Any, device: Any, threads: Any) -> tuple[Any, Any, Any, Any]:
+def _from_cards(
+    q0: Any, v0: Any, tau: Any, device: Any, threads: Any, integrator: Integrator
+) -> tuple[Any, Any, Any, Any]:
     """States and drives as they are or, if on a GPU, fetched from there; and where to compute."""
     given = {"q0": q0, "v0": v0, "tau": tau}
     cards = set()
@@ -490,6 +501,11 @@ def _from_cards(q0: Any, v0: Any, tau: Any, device: Any, threads: Any) -> tuple[
         if len(cards) > 1:
             raise InputError("simulate: q0, v0 and tau are on different GPUs; bring them to one, or give device=")
         device = f"gpu:{cards.pop()}"
+        if not integrator.has_gpu:
+            raise InputError(
+                f"simulate: the states are on {device}, and method {integrator.name!r} computes on the CPU; give "
+                "device='cpu', which copies them there"
+            )
     return *given.values(), place_of("simulate", device, threads)
 
 

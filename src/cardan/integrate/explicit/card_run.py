@@ -89,8 +89,7 @@ def drive_on_card(
 ) -> RunSamples:  # fmt: skip
     """Run B systems on a card as `integrate.driver.drive` does on the CPU, with the same results.
 
-    If the card fails on the way, the result is marked as interrupted, and `broken` says why. Too little memory is an
-    error: fewer systems may do.
+    If the card fails on the way, the result is marked as interrupted, and `broken` says why.
     """
     start = float(times[0])
     again = {b: (k, *sides(b, start)) for k, b in enumerate(inner_breaks(times, breaks))}
@@ -117,12 +116,10 @@ def drive_on_card(
                 run.at_break(k, after)
     except KeyboardInterrupt:
         kept.interrupted = True
-    except driver.DeviceMemoryError:
-        raise
     except driver.DeviceError as error:
         if run is None:
             raise
-        kept.interrupted, kept.broken = True, str(error)
+        kept.interrupted, kept.broken, kept.scarce = True, str(error), isinstance(error, driver.DeviceMemoryError)
     if run is not None:
         run.finish()
     if run is None or not run.fetched:  # not even the first samples came back

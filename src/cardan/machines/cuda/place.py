@@ -31,7 +31,7 @@ def place_of(owner: str, device: Any, threads: Any = None) -> Any:
     """
     if device is None:
         return threads
-    if device == "cpu":
+    if isinstance(device, str) and device == "cpu":
         return OnHost(get_threads()) if threads is None else threads
     if isinstance(device, Place):
         return device

@@ -189,8 +189,8 @@ class ThreadLine(StraightLine):
         """Outputs (port, element, value) by the value in a register that each is made of; None for inputs, numbers."""
         stores: dict[int | None, list[tuple[int, int, int]]] = {}
         for port, element, k in self.graph.outputs:
-            if port < 0 or (self.cleared and self._is_zero(k)):
-                continue  # what passes between stages, or has lost a reader (`Graph.of`), is not stored
+            if port < 0 or (self.cleared and self._is_zero(k)):  # port -1: a value of its own, which is not stored
+                continue
             (root,) = self._roots(k)
             stores.setdefault(root if root in reads else None, []).append((port, element, k))
         return stores
