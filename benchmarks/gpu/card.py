@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 from unittest.mock import patch
 
-from cardan.machines.cuda import driver, ptx
+from cardan.machines.cuda import driver, kernel, ptx
 
 _WITHOUT_OTHERS = 1  # CU_STREAM_NON_BLOCKING
 _THIS_THREAD = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
@@ -71,22 +71,16 @@ class Graph:
         return found
 
 
-class Launch:
-    """A kernel that was started, with a copy of its arguments, and the events around it where it was timed."""
+_LAUNCH = driver.Function.launch
 
-    def __init__(self, function: driver.Function, grid: Any, block: Any, extra: Any, shared: tuple[Any, ...]) -> None:
-        self.function = function
+
+class Launch:
+    """A kernel that was started, with its arguments, and the events around it where it was timed."""
+
+    def __init__(self, function: driver.Function, grid: Any, block: int, words: Any, shared: int) -> None:
+        self.function, self._grid, self._block, self._words, self._shared = function, grid, block, [*words], shared
         self.start: Event | None = None
         self.end: Event | None = None
-        # the driver reads arguments from memory that the next call of the same kernel overwrites
-        size = ctypes.c_size_t.from_address(extra[3])
-        self._held = (
-            ctypes.create_string_buffer(ctypes.string_at(extra[1], size.value), size.value),
-            ctypes.c_size_t(size.value),
-        )
-        words, count = map(ctypes.addressof, self._held)
-        self._sizes, self._shared = (grid, block), shared
-        self._extra = (ctypes.c_void_p * 5)(extra[0], words, extra[2], count, None)
 
     @property
     def seconds(self) -> float:
@@ -96,7 +90,27 @@ class Launch:
 
     def again(self, stream: int) -> None:
         """Start it again on a stream; the arrays that it had must still exist."""
-        self.function.start(*self._sizes, self._extra, ctypes.c_void_p(stream), *self._shared)
+        _LAUNCH(self.function, self._grid, self._block, self._words, stream, self._shared)
+
+
+class _Plain:
+    """A launch of `machines.cuda.launch` that is not compiled, so that it can be watched."""
+
+    def __init__(
+        self, function: driver.Function, grid: Any, block: int, words: Any, places: Any, offsets: Any, shared: int = 0
+    ) -> None:  # fmt: skip
+        self._given = function, grid, block, [*words], [*zip(places, offsets, strict=True)], shared
+
+    def bound(self, pointers: Any) -> Callable[[int], None]:
+        """A function of the stream that starts it at these addresses."""
+        return lambda stream: self(pointers, stream)
+
+    def __call__(self, pointers: Any, stream: int) -> None:
+        """Start it at these addresses on a stream."""
+        function, grid, block, words, places, shared = self._given
+        for (place, offset), pointer in zip(places, pointers, strict=True):
+            words[place] = pointer + offset
+        function.launch(grid, block, words, stream, shared)
 
 
 @dataclass(frozen=True)
@@ -125,14 +139,13 @@ def watching(*, timed: bool = True, keep: bool = False) -> Iterator[Watch]:
     `timed`: with events around each launch; `keep`: hold all memory that is taken, so that launches can be repeated.
     """
     found, last = Watch(), dict[str, Any](llvm=0.0, made=None)
-    start, compile_, to_ptx, allocate = driver.Function.start, driver.Card.compile, ptx.to_ptx, driver.Card.allocate
-    load = driver.Card.load
+    compile_, to_ptx, allocate, load = driver.Card.compile, ptx.to_ptx, driver.Card.allocate, driver.Card.load
 
-    def started(self: driver.Function, grid: Any, block: Any, extra: Any, stream: Any, *shared: Any) -> None:
-        launch = Launch(self, grid, block, extra, shared)
-        launch.start = Event(self.card).record(stream.value or 0) if timed else None
-        start(self, grid, block, extra, stream, *shared)
-        launch.end = Event(self.card).record(stream.value or 0) if timed else None
+    def started(self: driver.Function, grid: Any, block: int, words: Any, stream: int = 0, shared: int = 0) -> None:
+        launch = Launch(self, grid, block, words, shared)
+        launch.start = Event(self.card).record(stream) if timed else None
+        _LAUNCH(self, grid, block, words, stream, shared)
+        launch.end = Event(self.card).record(stream) if timed else None
         found.launches.append(launch)
 
     def compiled(self: driver.Card, text: str, name: str, *args: Any, **options: Any) -> bytes:
@@ -161,7 +174,8 @@ def watching(*, timed: bool = True, keep: bool = False) -> Iterator[Watch]:
 
     with (
         patch.object(driver.Card, "allocate", allocated),
-        patch.object(driver.Function, "start", started),
+        patch.object(driver.Function, "launch", started),
+        patch.object(kernel, "Launch", _Plain),
         patch.object(driver.Card, "compile", compiled),
         patch.object(driver.Card, "load", loaded),
         patch.object(ptx, "to_ptx", printed),
