@@ -17,6 +17,7 @@ from cardan.machines.ufunc.bound import Method, constructors
 
 _METH_FASTCALL = 0x80  # part of Python's stable ABI
 _OTHER_CONTEXT = -1  # another card's context is current, or none
+FEW = 2  # starts through ctypes before the call is compiled: LLVM would take longer than the first call from the cache
 
 # `launch(self, args, count)`: `args` are addresses and the stream; starts the kernel, and the second one if there is
 # one, and returns the status. A thread fills in a copy of the arguments of its own, and lets others run while it is in
@@ -137,36 +138,52 @@ def _method() -> tuple[Method, Any]:
 class Launch:
     """A launch of a kernel with a grid and 64-bit arguments; those at `places` are addresses that a call gives."""
 
-    __slots__ = ("_function", "_start")
+    __slots__ = ("_function", "_given", "_left", "_start")
 
     def __init__(
         self, function: driver.Function, grid: tuple[int, int, int], block: int, words: Sequence[int],
         places: Sequence[int], offsets: Sequence[int], shared: int = 0,
     ) -> None:  # fmt: skip
+        self._function, self._left, self._start = function, FEW, None
         template = [*words]
         for place, offset in zip(places, offsets, strict=True):
             template[place] = offset
-        own, at = (ctypes.c_int64 * len(words))(*template), ctypes.addressof
-        where = (ctypes.c_int64 * len(places))(*places)
-        frame = (ctypes.c_int64 * 14)(
-            driver.address_of("cuLaunchKernel"), driver.address_of("cuCtxGetCurrent"), *function.handles, *grid, block,
-            shared, len(words), at(own), len(places), at(where), function.rest_handle,
-        )  # fmt: skip
-        with compiling:
-            method, _ = _method()
-        capsule, make = constructors()
-        self._function = function
-        self._start: Any = make(at(method), capsule(at(frame), None, None), (frame, own, where, function))
+        self._given = grid, block, template, [*places], shared
+
+    def _compiled(self) -> Any:
+        """The compiled start of this launch."""
+        if self._start is None:
+            grid, block, template, places, shared = self._given
+            function, own, at = self._function, (ctypes.c_int64 * len(template))(*template), ctypes.addressof
+            where = (ctypes.c_int64 * len(places))(*places)
+            frame = (ctypes.c_int64 * 14)(
+                driver.address_of("cuLaunchKernel"), driver.address_of("cuCtxGetCurrent"), *function.handles, *grid,
+                block, shared, len(template), at(own), len(places), at(where), function.rest_handle,
+            )  # fmt: skip
+            with compiling:
+                method, _ = _method()
+            capsule, make = constructors()
+            self._start = make(at(method), capsule(at(frame), None, None), (frame, own, where, function))
+        return self._start
 
     def bound(self, pointers: Sequence[int]) -> Callable[[int], None]:
         """A function of the stream that starts it at these addresses."""
-        return partial(_start, self._function, partial(self._start, *pointers))
+        return partial(_start, self._function, partial(self._compiled(), *pointers))
 
     def __call__(self, pointers: Sequence[int], stream: int) -> None:
         """Start it at these addresses on a stream; does not wait for it."""
-        status = self._start(*pointers, stream)
+        if self._left:
+            self._left -= 1
+            grid, block, template, places, shared = self._given
+            words = [*template]
+            for place, pointer in zip(places, pointers, strict=True):
+                words[place] += pointer
+            self._function.launch(grid, block, words, stream, shared)
+            return
+        start = self._compiled()
+        status = start(*pointers, stream)
         if status:
-            _start(self._function, partial(self._start, *pointers), stream, status)
+            _start(self._function, partial(start, *pointers), stream, status)
 
 
 def _start(function: driver.Function, start: Callable[[int], int], stream: int, status: int | None = None) -> None:
