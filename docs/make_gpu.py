@@ -29,12 +29,14 @@ def tests(output: str) -> str:
     head = re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d UTC;.*\n(?:gpu:\d+: .*\n?)+", output, re.MULTILINE)
     ends = re.findall(r"^=+ .*\b(?:passed|failed|skipped).*? in ([\d.]+)s.* =+$", output, re.MULTILINE)
     counts: dict[str, dict[str, int]] = {}
+    together = "[gw0]" in output  # by pytest-xdist: one end for all files, and the outcome comes before the name
+    output = re.sub(r"^\[gw\d+\] \[ *\d+%\] (\w+) (tests/gpu/\S.*)$", r"\2 \1", output, flags=re.MULTILINE)
     for file, outcome in re.findall(
         r"^tests/gpu/(\w+)\.py::\S.*? (PASSED|FAILED|SKIPPED|ERROR)\b", output, re.MULTILINE
     ):
         mine = counts.setdefault(file, dict.fromkeys(("PASSED", "FAILED", "ERROR", "SKIPPED"), 0))
         mine[outcome] += 1
-    if not head or len(ends) != len(counts):
+    if not head or not counts or len(ends) != (1 if together else len(counts)):
         raise SystemExit("this is not the whole output of a run of `make test-gpu` on a card")
     table = ["| file | passed | failed | skipped |", "|---|---:|---:|---:|"]
     for file, mine in counts.items():
