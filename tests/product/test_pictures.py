@@ -289,6 +289,7 @@ def test_notebooks_show_tables_and_a_picture(run: cd.Trajectory) -> None:
         assert all(name in page for name in ("crank", "coupler", "rocker", "revolute", "closes a loop"))
         root = ET.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
         assert len(root) > 20
+    run.quantity("position_residual")  # it is shown if it was computed
     assert "worst residual" in run._repr_html_()
     redundancy = cd.redundancy(run.model)._repr_html_()
     assert "<th style='text-align:left'>freedoms</th><td style='text-align:left'>1</td>" in redundancy
