@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -299,6 +299,11 @@ class Model:
             return self._bound(self.values[tuple(0 if n == 1 else i for i, n in zip(own, self.batch, strict=True))])
         except (IndexError, ValueError):
             raise InputError(f"one_of: {index} is no place in a batch of shape {self.batch}") from None
+
+    def with_shapes(self, change: Callable[[tuple[Shape, ...]], tuple[Shape, ...]]) -> Model:
+        """The same model with changed shapes of its bodies and of the ground."""
+        bodies = tuple(replace(body, shapes=change(body.shapes)) for body in self.bodies)
+        return replace(self, bodies=bodies, ground_shapes=change(self.ground_shapes))
 
     @property
     def batch(self) -> tuple[int, ...]:
