@@ -2,7 +2,7 @@
 
 algebra <- model <- formulation <- structure <- integrate, functions <- results, textbook <- cli;
 results <- analysis <- cli;
-program <- machines <- structure; io knows only model.
+program <- machines <- structure; meshes <- model; io knows only model and meshes.
 """
 
 import ast
@@ -22,7 +22,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "atomic_file": set(),
     "algebra": set(),
     "program": set(),
-    "model": {"algebra"},
+    "meshes": set(),
+    "model": {"algebra", "meshes"},
     "formulation": {"algebra", "model", "program"},
     "machines": {"program", "load_time"},
     "structure": {"algebra", "model", "program", "formulation", "machines"},
@@ -40,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "textbook": {
         "algebra", "model", "program", "formulation", "machines", "structure", "readable", "functions", "atomic_file",
     },
-    "io": {"algebra", "model", "atomic_file"},
+    "io": {"algebra", "meshes", "model", "atomic_file"},
     "mechanisms": {"algebra", "model"},
 }  # fmt: skip
 MAY_IMPORT_ALL = {"__init__", "__main__", "cli", "commands", "demonstration"}
