@@ -246,7 +246,7 @@ __all__ = [
     "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError",
     "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem",
     "Particles", "Planar", "Pose", "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute",
-    "Rigid",    "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
+    "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
     "SingleMotion", "SingularPosition", "SobolIndices", "SpatialParticles", "Spherical", "State", "Store",
     "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
     "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
