@@ -15,7 +15,7 @@ class Camera:
     """A view of `width` by `height` pixels: rows of `axes` (3, 3) to the right, up and towards the viewer.
 
     `centre` (3,), m, is in the middle of the screen, where a metre has `scale` pixels. `distance` (m) is that of the
-    viewer from there; infinity is a parallel projection. `reach` (m) is the largest distance of a point from the centre.
+    viewer from there; infinity is a parallel projection. `reach` (m) is how far points are from the centre at most.
     """
 
     width: int

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from cardan.algebra.rotation import rotation_to_axis
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
-from cardan.results.geometry import place, pose_of, upwards
-from cardan.results.page.scene_3d import FORCE, MOMENT, Scene3D, Span, arrow, scene_3d, tube
-from cardan.results.render.camera import FILLED, Camera, fitted
-from cardan.results.render.renderer import Backdrop, Placed, Renderer
+from cardan.results.geometry import place, pose_of
+from cardan.results.page.scene_3d import Scene3D, Span, scene_3d
+from cardan.results.render.renderer import Placed
 from cardan.results.render.surfaces import ColouredSurface, coloured, merged
 
 SHOWN = ("bodies", "plates", "ground", "force elements")

@@ -164,7 +164,9 @@ class Renderer:
         part = (slice(low[0], high[0]), slice(low[1], high[1]))
         dark = np.zeros(self._floor[part].shape, dtype=np.float32)
         dark[y - low[0], x - low[1]] = 1 - SHADOW
-        picture[part] = (picture[part] * (1 - _blurred(dark, soft) * self._floor[part])[..., None] + 0.5).astype(np.uint8)
+        picture[part] = (picture[part] * (1 - _blurred(dark, soft) * self._floor[part])[..., None] + 0.5).astype(
+            np.uint8
+        )
 
 
 def _mix(picture: np.ndarray, y: np.ndarray, x: np.ndarray, opacity: np.ndarray, colour: list[np.ndarray]) -> None:
