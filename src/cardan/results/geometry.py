@@ -102,8 +102,8 @@ class DrawnJoint:
     def collar(self, poses: np.ndarray) -> float | None:
         """Where the end of a parent guides the child, as a cylinder its piston rod.
 
-        Decided at the first of body poses (..., nb, 4, 4). A coordinate along the first axis, m, from the frame on the parent. None if the child does not pass through an
-        end of the parent; then the child is a block, and the parent has a rail.
+        Decided at the first of body poses (..., nb, 4, 4). A coordinate along the first axis, m, from the frame on the
+        parent. None if the child does not pass through an end of the parent: it is a block, and the parent has a rail.
         """
         (low, high), (near, far) = self.reach
         if self.parent == GROUND or near == far:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 DELAY = 1.0  # s before a bar appears; a shorter task shows nothing
 PERIOD = 0.2  # s between two changes of a bar in a notebook
@@ -75,8 +75,10 @@ class _NotebookBar:
     def __init__(self, label: str, total: float) -> None:
         from IPython.display import HTML, display
 
-        self._html, self._label, self._total, self._next = HTML, escape(label), total, 0.0
-        self._handle: Any = display(HTML(""), display_id=True)
+        show: Any = display
+        self._html: Callable[[str], Any] = lambda text: cast(Any, HTML)(text)
+        self._label, self._total, self._next = escape(label), total, 0.0
+        self._handle: Any = show(self._html(""), display_id=True)
 
     def update(self, done: float) -> None:
         if self._handle is not None and perf_counter() >= self._next:

@@ -48,7 +48,10 @@ class Placed:
 
 @dataclass
 class Triangles:
-    """Triangles on the screen: corners (n, 3, 2), depths (n, 3), light (n, 3), colour (n, 3), opacity and owner (n,)."""
+    """Triangles on the screen: corners (n, 3, 2) and their depths, light and shine (n, 3); colours (n, 3).
+
+    Opacity and owner are (n,).
+    """
 
     corners: np.ndarray
     depths: np.ndarray
@@ -164,13 +167,12 @@ class Renderer:
         part = (slice(low[0], high[0]), slice(low[1], high[1]))
         dark = np.zeros(self._floor[part].shape, dtype=np.float32)
         dark[y - low[0], x - low[1]] = 1 - SHADOW
-        picture[part] = (picture[part] * (1 - _blurred(dark, soft) * self._floor[part])[..., None] + 0.5).astype(
-            np.uint8
-        )
+        light = 1 - _blurred(dark, soft) * self._floor[part]
+        picture[part] = (picture[part] * light[..., None] + 0.5).astype(np.uint8)
 
 
 def _mix(picture: np.ndarray, y: np.ndarray, x: np.ndarray, opacity: np.ndarray, colour: list[np.ndarray]) -> None:
-    """Mix fine pixels into a picture: FINER^2 of them, each with a colour from 0 to 1 and an opacity, fill one pixel."""
+    """Mix fine pixels into a picture: FINER^2 of them, with colours and opacities from 0 to 1, fill one pixel."""
     if not len(y):
         return
     top, left, bottom, right = int(y.min()), int(x.min()), int(y.max()) + 1, int(x.max()) + 1
