@@ -260,8 +260,8 @@ __all__ = [
     "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo", "multipliers", "page",
     "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates", "reactions",
     "redundancy", "refine_linkages", "regressor", "rod_particles", "save", "search_linkages", "set_threads",
-    "shaking_wrench", "shape", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy", "subtree_momentum",
-    "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
+    "shaking_wrench", "shape", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy",
+    "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
     "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 

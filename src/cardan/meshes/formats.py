@@ -6,9 +6,15 @@ the file is damaged. Numbers that are not finite are for the caller to reject.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
+
+from cardan.meshes.part import Colour, Part
+from cardan.meshes.surface import Surface
 
 TRIANGLES = 200_000
 """Most triangles of a mesh; MuJoCo's limit for STL files. Three times as many vertices are read."""
@@ -16,6 +22,8 @@ DISPLAYED = 1_500_000
 """Most triangles of a mesh that is only shown."""
 CUTS = 1_200_000
 """Most corners looked at to cut polygons of more than four corners into triangles, which then takes about a second."""
+LIBRARIES, MATERIALS = 16, 2**20
+"""Most material files of an OBJ file, and bytes of each."""
 LINE = 110_000
 """Most characters of a line; a polygon of 10,000 corners has about as many."""
 
@@ -63,29 +71,108 @@ def msh(data: bytes) -> Read:
     return points, faces.reshape(-1, 3)
 
 
+class ObjLines:
+    """The lines of a Wavefront file that matter: `v x y z`, `f a b c ...`, `usemtl name`, `mtllib file`."""
+
+    def __init__(self, data: bytes, most: int = TRIANGLES) -> None:
+        """Read them; at most so many faces and vertices."""
+        self.points: list[list[float]] = []
+        self.faces: list[list[int]] = []
+        self.materials: list[str] = []
+        """The material of each face."""
+        self.libraries: list[str] = []
+        material = ""
+        if data.count(b"\n") + data.count(b"\r") > 10 * most:
+            raise ValueError(f"it has more than {10 * most} lines")
+        for line in data.splitlines():
+            words = line[:LINE].decode("utf-8", "replace").split()
+            if not words:
+                continue
+            if len(line) > LINE or max(len(self.points), len(self.faces)) > most:
+                raise ValueError(f"a line has {len(line)} characters, or there are more than {most} faces or vertices")
+            if words[0] == "v":
+                self.points.append([float(word) for word in words[1:4]])
+            elif words[0] == "f":
+                corners = [int(word.split("/")[0]) for word in words[1:]]
+                self.faces.append([c - 1 if c > 0 else len(self.points) + c for c in corners])
+                self.materials.append(material)
+            elif words[0] == "usemtl":
+                material = " ".join(words[1:])
+            elif words[0] == "mtllib":
+                self.libraries.append(" ".join(words[1:]))
+        if any(len(point) != 3 for point in self.points):
+            raise ValueError("a vertex has fewer than 3 numbers")
+        if any(not 0 <= corner < len(self.points) for corners in self.faces for corner in corners):
+            raise ValueError(f"a face names a vertex that is not there; there are {len(self.points)}")
+        self.vertices = single(np.array(self.points, dtype=float)).reshape(-1, 3)
+
+
 def obj(data: bytes) -> Read:
-    """Wavefront: lines `v x y z`, and `f a b c ...` with polygons cut into triangles as MuJoCo cuts them."""
-    points: list[list[float]] = []
-    faces: list[list[int]] = []
-    if data.count(b"\n") + data.count(b"\r") > 10 * TRIANGLES:
-        raise ValueError(f"it has more than {10 * TRIANGLES} lines")
+    """Wavefront, with polygons cut into triangles as MuJoCo cuts them."""
+    lines = ObjLines(data)
+    return lines.vertices, _triangles(lines.vertices, lines.faces) if lines.faces else None
+
+
+def coloured_obj(data: bytes, path: Path) -> tuple[Part, ...]:
+    """Wavefront, a part for each material, with colours `Kd` from the material files beside it."""
+    lines = ObjLines(data, DISPLAYED)
+    colours: dict[str, Colour] = {}
+    for name in lines.libraries[:LIBRARIES]:
+        with suppress(ValueError, OSError):  # a material file that is missing costs the colours only
+            colours |= _mtl(beside(path, name, MATERIALS))
+    groups: dict[str, list[list[int]]] = {}
+    for material, corners in zip(lines.materials, lines.faces, strict=True):
+        groups.setdefault(material, []).append(corners)
+    parts = []
+    for material, polygons in groups.items():
+        counts = np.array([len(corners) for corners in polygons])
+        faces = fans(np.array([c for corners in polygons for c in corners], dtype=np.int64), counts)
+        parts.append(Part(used_part(lines.vertices, faces), colours.get(material)))
+    return tuple(parts)
+
+
+def _mtl(data: bytes) -> dict[str, Colour]:
+    """Colours of a material file by name."""
+    found: dict[str, Colour] = {}
+    name = ""
     for line in data.splitlines():
         words = line[:LINE].decode("utf-8", "replace").split()
-        if not words:
-            continue
-        if len(line) > LINE or max(len(points), len(faces)) > TRIANGLES:
-            raise ValueError(f"a line has {len(line)} characters, or there are more than {TRIANGLES} faces or vertices")
-        if words[0] == "v":
-            points.append([float(word) for word in words[1:4]])
-        elif words[0] == "f":
-            corners = [int(word.split("/")[0]) for word in words[1:]]
-            faces.append([c - 1 if c > 0 else len(points) + c for c in corners])
-    if any(len(point) != 3 for point in points):
-        raise ValueError("a vertex has fewer than 3 numbers")
-    array = single(np.array(points, dtype=float)).reshape(-1, 3)
-    if any(not 0 <= corner < len(points) for corners in faces for corner in corners):
-        raise ValueError(f"a face names a vertex that is not there; there are {len(points)}")
-    return array, _triangles(array, faces) if faces else None
+        if words[:1] == ["newmtl"]:
+            name = " ".join(words[1:])
+        elif words[:1] == ["Kd"] and len(words) >= 4:
+            r, g, b = np.clip(np.nan_to_num([float(word) for word in words[1:4]]), 0.0, 1.0)
+            found[name] = (float(r), float(g), float(b), 1.0)
+    return found
+
+
+def used_part(vertices: np.ndarray, faces: np.ndarray) -> Surface:
+    """Triangles with only the vertices that they use."""
+    used, at = np.unique(faces, return_inverse=True)
+    return Surface(vertices[used], at.reshape(-1, 3))
+
+
+def fans(corners: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Polygons, listed one after the other, cut into triangles (m, 3) from their first corner."""
+    if (counts < 0).any() or counts.sum() != len(corners):
+        raise ValueError(f"its polygons have {int(counts.sum())} corners, and {len(corners)} are listed")
+    starts = np.cumsum(counts) - counts
+    triangles = np.maximum(counts - 2, 0)
+    first = np.repeat(starts, triangles)
+    k = np.arange(triangles.sum()) - np.repeat(np.cumsum(triangles) - triangles, triangles)
+    faces: np.ndarray = np.column_stack([corners[first], corners[first + k + 1], corners[first + k + 2]])
+    return faces
+
+
+def beside(path: Path, name: str, most: int) -> bytes:
+    """The bytes of a file in the folder of another, or in a folder inside that; at most so many."""
+    folder = Path(os.path.realpath(path.parent))
+    found = Path(os.path.realpath(folder / name)) if "\0" not in name and "\\" not in name else folder
+    if folder not in found.parents:
+        raise ValueError(f"it names the file {name[:60]!r}, which is not in its folder")
+    if not found.is_file() or found.stat().st_size > most:
+        raise ValueError(f"it names the file {name[:60]!r}, which is not there, or too large")
+    with found.open("rb") as file:
+        return file.read(most)
 
 
 def _triangles(points: np.ndarray, faces: list[list[int]]) -> np.ndarray:

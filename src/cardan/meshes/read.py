@@ -1,46 +1,48 @@
 """Read a mesh file for display: its parts with their colours.
 
 Nothing but the named file and files in its folder is read. What is too large, damaged or of an unknown kind raises
-`MeshError` with one sentence.
+`FileError` with one sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from cardan.errors import FileError
-from cardan.meshes.formats import Read, obj, stl
+from cardan.meshes.collada import collada
+from cardan.meshes.formats import Read, coloured_obj, msh, stl
+from cardan.meshes.gltf import glb, gltf
+from cardan.meshes.measure import convex_hull
+from cardan.meshes.part import Part
 from cardan.meshes.surface import Surface
 
 SIZE = 64 * 2**20
 """Largest mesh file that is read, bytes."""
 
-Colour = tuple[float, float, float, float]
 
+def _plain(reader: Callable[[bytes], Read]) -> Callable[[bytes, Path], tuple[Part, ...]]:
+    """A reader of one surface without a colour."""
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A surface in one colour (r, g, b, a) from 0 to 1; None where the file has none."""
-
-    surface: Surface
-    colour: Colour | None = None
-
-
-def _single(reader: Callable[[bytes], Read]) -> Callable[[bytes, Path], tuple[Part, ...]]:
     def read(data: bytes, path: Path) -> tuple[Part, ...]:
         vertices, faces = reader(data)
         if faces is None:
-            raise ValueError("it has vertices and no faces")
+            faces = convex_hull(vertices)
         return (Part(Surface(vertices, faces)),)
 
     return read
 
 
-READERS: dict[str, Callable[[bytes, Path], tuple[Part, ...]]] = {".stl": _single(stl), ".obj": _single(obj)}
+READERS: dict[str, Callable[[bytes, Path], tuple[Part, ...]]] = {
+    ".stl": _plain(stl),
+    ".obj": coloured_obj,
+    ".dae": collada,
+    ".glb": glb,
+    ".gltf": gltf,
+    ".msh": _plain(msh),
+}
 
 
 def read_mesh(path: Path) -> tuple[Part, ...]:
@@ -57,7 +59,7 @@ def read_mesh(path: Path) -> tuple[Part, ...]:
             parts = reader(file.read(SIZE), path)
     except OSError as error:
         raise FileError(f"mesh {str(path)!r}: it cannot be read: {error.strerror or error}") from None
-    except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise FileError(f"mesh {str(path)!r}: the file is damaged: {error}") from None
     for part in parts:
         vertices, faces = part.surface.vertices, part.surface.faces

@@ -86,6 +86,6 @@ def capsule_surface(radius: float, length: float, segments: int) -> Surface:
     turn = np.linspace(0, pi / 2, max(segments // 4, 2) + 1)
     cap = radius * np.column_stack([np.sin(turn), np.cos(turn)])
     cap[0, 0] = 0.0
-    top = (cap + [0, length / 2])[::-1]
-    bottom = cap * [1, -1] - [0, length / 2]
+    raised = np.array([0.0, length / 2])
+    bottom, top = cap * [1, -1] - raised, (raised + cap)[::-1]
     return revolved(np.concatenate([bottom, top if length > 0 else top[1:]]), segments)

@@ -23,7 +23,8 @@ from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import FileError, ModelError
 from cardan.lazy import cached_property
 from cardan.meshes.measure import Unit, measure, open_edges
-from cardan.meshes.read import Colour, Part, read_mesh
+from cardan.meshes.part import Colour, Part
+from cardan.meshes.read import read_mesh
 from cardan.meshes.surface import (
     Surface,
     box_surface,
@@ -362,7 +363,7 @@ def takes_shape(owner: str, shapes: tuple[Shape, ...], given: Mapping[str, Any],
             )
         if named:
             raise ModelError(
-                f"{owner}: density gives mass, com and inertia, and {' and '.join(named)} is given too; give one of them"
+                f"{owner}: density gives mass, com and inertia, and {' and '.join(named)} is given too; leave out one"
             )
         return True
     if shapes and named == ["mass"]:
