@@ -26,7 +26,7 @@ const measure = makeMeasure(scene, camera, byId("drawn"), byId("answer"), ["#d62
 const plots = makePlots(scene, byId("plots"), byId("chooser"), () => paint, (t) => seek(t));
 
 // The renderer. Without one, numbers and plots still work. A view in a notebook has one only while it is seen.
-let renderer = null, solids = [];
+let renderer = null, solids = [], pull = null;
 function begin() {
   if (renderer) return;
   renderer = makeRenderer(canvas);
@@ -62,7 +62,7 @@ function seek(t) {
   draw();
 }
 function play(playing) {
-  if (playing) endState();
+  if (playing) { window.cardan?.simulation?.pause(); endState(); }
   clock.playing = playing;
   if (playing && clock.t >= scene.last() && !ABOUT.live) clock.t = scene.first();
   byId("play").textContent = playing ? "Pause" : "Play";
@@ -86,6 +86,11 @@ function showState(t, poses) {
   scene.leading().state = poses;
   clock.state = t;
   if (clock.playing) play(false);
+  soon();
+}
+function showPull(from, to) { // a line between two points, ground axes; null hides it
+  pull?.remove();
+  pull = from && renderer ? renderer.addLine(new Float32Array([...from, ...to])) : null;
   soon();
 }
 function endState() {
@@ -129,10 +134,10 @@ function render() {
     lift: (3 * radius) / SHADOW, shadows: byId("shadows").checked, back: paint.back, ratio,
     groups: scene.groups.map((group, k) => ({ ...group, solids: solids[k] })),
     shown: (layer) => scene.layers[layer], over: scene.over, section: section(), floor: floorNow(),
-    lines: scene.runs.filter((run) => run.shown && run.line).flatMap(({ line, at, time, tint }, k) => {
+    lines: (pull ? [{ vertices: pull.vertices, count: 1, wide: 3, colour: [...rgb("--mark"), 1] }] : []).concat(scene.runs.filter((run) => run.shown && run.line).flatMap(({ line, at, time, tint }, k) => {
       const ink = k > 0 && tint ? tint : paint.ink, all = { vertices: line.vertices, wide: 2 };
       return [{ ...all, count: time.length - 1, colour: [...ink, 0.22] }, { ...all, wide: 2.6, count: at.part < 1 ? at.low : at.high, colour: [...ink, 1] }];
-    }),
+    })),
   });
 }
 // The light comes from above the observer's left shoulder, as the scene stands and not as one looks.
@@ -169,8 +174,15 @@ function floorNow() {
 }
 
 // The camera.
+const wide = ({ low, high }) => size(minus(high, low));
 function lookHome() {
   camera.box = scene.boxOfRuns();
+  const here = scene.boxNow();
+  if (wide(camera.box) > 6 * wide(here)) { // it travels far: look at it where it is, and go with it
+    const low = [...camera.box.low], high = [...camera.box.high];
+    camera.box = here;
+    if (byId("follow").value === "") byId("follow").value = scene.traveller(wide({ low, high }) / 4) ?? "";
+  }
   byId("flat").checked = camera.flat = Boolean(view.plane);
   camera.axis = view.plane ? view.plane[1] : view.up;
   camera.sideways = undefined;
@@ -195,28 +207,22 @@ function moveCamera() {
   followed = here;
 }
 const unhidden = (world) => { const cut = section(); return !cut || dot(cut, world) <= cut[3]; };
-const pickAt = (event) => scene.pick(camera.ray(event.clientX, event.clientY), unhidden);
-let pulled = null; // where a body that is pulled was taken
-function tool(kind, event) {
-  if (kind === "down") {
-    if (measure.on || !window.cardan?.drag) return false;
-    const hit = pickAt(event);
-    pulled = hit && hit.body >= 0 && window.cardan.drag.start(hit) ? hit.world : null;
-    return pulled !== null;
-  }
-  if (kind === "move") { // in the plane through the point that faces the observer
-    const { from, way } = camera.ray(event.clientX, event.clientY);
-    window.cardan.drag.move(plus(from, times(dot(minus(pulled, from), camera.back) / dot(way, camera.back), way)));
-  } else if (kind === "up") window.cardan.drag.end();
-  else if (measure.on) {
-    const hit = pickAt(event);
-    if (hit) measure.add(hit);
-    soon();
-  }
+const pickAt = (clientX, clientY) => scene.pick(camera.ray(clientX, clientY), unhidden);
+function tool(kind, event) { // nothing but clicks while measuring
+  if (kind !== "click" || !measure.on) return false;
+  const hit = pickAt(event.clientX, event.clientY);
+  if (hit) measure.add(hit);
+  soon();
+  return true;
+}
+// Where the pointer is on the plane through a point that faces the observer, in ground axes.
+function onPlane(clientX, clientY, point) {
+  const { from, way } = camera.ray(clientX, clientY);
+  return plus(from, times(dot(minus(point, from), camera.back) / dot(way, camera.back), way));
 }
 steer(canvas, camera, tool, () => (touched = true), ABOUT.inline);
 canvas.addEventListener("dblclick", (event) => {
-  const hit = pickAt(event);
+  const hit = pickAt(event.clientX, event.clientY);
   if (hit) { camera.target = hit.world; soon(); }
 });
 

@@ -1,6 +1,6 @@
 // Curves over time. They are drawn once; the cursor and the numbers move.
 const CURVES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F"]; // Okabe and Ito
-const MARGIN = { left: 62, right: 10, bottom: 18, top: 6 };
+const MARGIN = { left: 62, right: 16, bottom: 18, top: 6 };
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 
 function makePlots(scene, box, chooser, colours, seek) {

@@ -101,6 +101,7 @@ function makeScene(about, arrays) {
     for (const run of runs) {
       if (!run.shown) continue;
       for (const solid of counted(run.machine)) for (const corner of cornersOfBox(solid.box)) grow(box, apply(scene.places, entryAt(run, solid.entry), corner));
+      for (const span of run.machine.spanList) for (const end of span.ends) grow(box, scene.pointNow(end, run));
     }
     return box.low[0] <= box.high[0] ? box : { low: [-1, -1, -1], high: [1, 1, 1] };
   };
@@ -115,6 +116,7 @@ function makeScene(about, arrays) {
         grow(joined, solid.box.high);
         own.set(solid.entry, joined);
       }
+      for (const { ends } of run.machine.spanList) for (const { body, point } of ends) if (body < 0) grow(box, point);
       const stepping = Math.max(1, Math.floor((run.time.length * own.size * runs.length) / 20000));
       for (const [entry, around] of own) {
         const corners = cornersOfBox(around);
@@ -127,6 +129,18 @@ function makeScene(about, arrays) {
       }
     }
     return box.low[0] <= box.high[0] ? box : scene.boxNow();
+  };
+
+  // The first body that goes farther than a distance from where it starts; null if none does.
+  scene.traveller = (far) => {
+    const run = scene.leading(), { values: P, width } = run.poses;
+    for (let body = 0; body < run.machine.bodies; body++) {
+      for (let k = 0; k < run.time.length; k++) {
+        const i = k * width + 7 * body;
+        if (Math.hypot(P[i] - P[7 * body], P[i + 1] - P[7 * body + 1], P[i + 2] - P[7 * body + 2]) > far) return body;
+      }
+    }
+    return null;
   };
 
   // The nearest solid on a ray: its run, body, and the point in body and ground axes; null if there is none.

@@ -35,6 +35,9 @@ if (ABOUT.live) {
   source.addEventListener("end", () => (order = order.then(() => { source.close(); byId("note").textContent = ""; ABOUT.live = false; })));
 }
 // For scripts, tests, and the simulation in the page.
-window.cardan = { about: ABOUT, camera, clock, draw, measure, play, plots, scene, section, seek, showState, drag: null, pickAt };
+window.cardan = {
+  about: ABOUT, camera, canvas, clock, draw, measure, play, plots, scene, section, seek, showState, showPull, onPlane, simulation: null,
+  pauseRun: () => play(false), pick: (clientX, clientY) => { const hit = pickAt(clientX, clientY); return hit && hit.body >= 0 ? { body: hit.body, point: hit.world } : null; },
+};
 if (!still && !ABOUT.live && !matchMedia("(prefers-reduced-motion: reduce)").matches) play(true);
 document.body.dataset.ready = "yes";
