@@ -28,7 +28,7 @@ from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
 from cardan.model.field import Field
-from cardan.model.force import ForceKind, add_force
+from cardan.model.force import ForceKind, Reading, add_force
 from cardan.model.html import VIEWS
 from cardan.model.joint import (
     Cylindrical,
@@ -245,8 +245,8 @@ __all__ = [
     "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "InverseKinematics", "JointData",
     "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError",
     "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem",
-    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid",
-    "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
+    "Particles", "Planar", "Pose", "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute",
+    "Rigid",    "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
     "SingleMotion", "SingularPosition", "SobolIndices", "SpatialParticles", "Spherical", "State", "Store",
     "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
     "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint", "add_method",

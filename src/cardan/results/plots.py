@@ -86,9 +86,8 @@ def panels_of(run: Trajectory, names: Sequence[str], selection: Selection) -> li
         names = [*names, "reactions"]
     found = []
     for name in names:
-        if not isinstance(name, str) or name not in PANELS:
-            raise UnknownNameError(f"plot: {name!r} is not a panel{nearest(name, PANELS)}")
-        found += [_without_rounding(run, panel) for panel in PANELS[name](run, selection)]
+        panels = PANELS[name](run, selection) if name in PANELS else _named(run, name, selection)
+        found += [_without_rounding(run, panel) for panel in panels]
     return found
 
 
@@ -98,6 +97,26 @@ def _without_rounding(run: Trajectory, panel: Panel) -> Panel:
         return panel
     values = without_rounding(run, np.stack(list(panel.lines.values())), panel.unit)
     return replace(panel, lines=dict(zip(panel.lines, values, strict=True)))
+
+
+def _named(run: Trajectory, name: str, selection: Selection) -> list[Panel]:
+    """Panels of a quantity by name, as `run[name]`, one for each unit among its components."""
+    try:
+        about, values = run.about(name), run.quantity(name)
+    except UnknownNameError:
+        raise UnknownNameError(
+            f"plot: {name!r} is neither a panel nor a quantity of the run{nearest(name, [*PANELS, *run.names()])}"
+        ) from None
+    values = values.reshape(*run.valid.shape, -1)
+    found = {}
+    for unit in dict.fromkeys(about.units):
+        lines = {}
+        for k, own in enumerate(about.units):
+            if own == unit:
+                label = about.labels[k] if about.labels else name
+                lines[label], shown = in_angle(values[..., k], unit, selection.angle)
+        found[unit] = Panel(name, shown.replace("^2", "²"), lines)
+    return list(found.values())
 
 
 def in_angle(values: np.ndarray, unit: str, angle: str) -> tuple[np.ndarray, str]:
