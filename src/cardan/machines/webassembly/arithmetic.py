@@ -54,7 +54,8 @@ exact:
   %e2 = fadd double %e1, %hl
   %e3 = fadd double %e2, %lh
   %e = fadd double %e3, %ll
-{_exact_sum("t", "%c", "%e")}{_exact_sum("v", "%p", "%t")}{_exact_sum("z", "%t.e", "%v.e")}  %bits = bitcast double %z to i64
+{_exact_sum("t", "%c", "%e")}{_exact_sum("v", "%p", "%t")}{_exact_sum("z", "%t.e", "%v.e")}
+  %bits = bitcast double %z to i64
   %rest = bitcast double %z.e to i64
   %signs = xor i64 %bits, %rest
   %way = ashr i64 %signs, 63

@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,7 +36,7 @@ from cardan.integrate.explicit.stepper import CAREFUL_STEPS, RECOVERED, explicit
 from cardan.integrate.explicit.tableau import DORMAND_PRINCE
 from cardan.integrate.stepper import Outcome
 from cardan.machines.build import Builder
-from cardan.machines.webassembly.code import STACK, compile_for_browser
+from cardan.machines.webassembly.code import STACK, WebAssemblyCode, compile_for_browser
 from cardan.model.field import INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS
 from cardan.model.force import Coupling
 from cardan.model.model import Model
@@ -99,10 +100,12 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
     p = np.concatenate([own(named, model), np.zeros(pulled.parameters.size - named.parameters.size)])
     p[pull["body"]] = -1.0
     holds = _held(model)
-    programs = _programs(model, pulled, holds, start.q)
+    programs = {name: compile_for_browser(b) for name, b in _programs(model, pulled, holds, start.q).items()}
+    code = b"".join(program.code for program in programs.values())
     return PageProgram(
         {
-            "programs": {name: _encoded(builder) for name, builder in programs.items()},
+            "programs": _described(programs),
+            "code": base64.b64encode(zlib.compress(code, 9)).decode(),
             "stack": STACK,
             "p": p.tolist(),
             "pull": {name: [at.start, at.stop] for name, at in pull.items()},
@@ -116,6 +119,7 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             "sentences": {str(int(outcome)): text for outcome, text in SENTENCES.items()},
             "open": OPEN,
             "mass": model.total_mass,
+            "size": _reach(model),
         }
     )
 
@@ -246,7 +250,7 @@ def _coordinates(model: Model, holds: list[int], start: _Start) -> list[dict[str
     `hold` is the place of a held one among those held, -1 in a tree.
     """
     found = []
-    reach = max([1e-3, *(float(np.linalg.norm(x.position)) for j in model.joints for x in (j.at, j.child_at))])
+    reach = _reach(model)
     for link in model.tree.links:
         joint = model.joints[link.joint]
         if link.kind.nq != link.kind.nv or (model.has_rows and link.joint not in holds):
@@ -266,6 +270,12 @@ def _coordinates(model: Model, holds: list[int], start: _Start) -> list[dict[str
                 "fast": fast, "rate": v,
             })  # fmt: skip
     return found
+
+
+def _reach(model: Model) -> float:
+    """The farthest that a joint or a centre of mass is from the origin of a body, m; at least a millimetre."""
+    ends = [x.position for joint in model.joints for x in (joint.at, joint.child_at)] + [b.com for b in model.bodies]
+    return max([1e-3, *(float(np.linalg.norm(x)) for x in ends)])
 
 
 # Programs.
@@ -325,13 +335,17 @@ def _show(model: Model) -> Program:
     return Program("show", inputs, outputs, key, record)
 
 
-def _encoded(builder: Builder) -> dict[str, Any]:
-    """A compiled program as JSON: its module in base64, names and sizes of its ports, and its memory."""
-    code = compile_for_browser(builder)
-    return {
-        "code": base64.b64encode(code.code).decode(),
-        "inputs": [[port.name, port.size] for port in code.inputs],
-        "outputs": [[port.name, port.size] for port in code.outputs],
-        "scratch": code.scratch,
-        "pages": code.pages,
-    }
+def _described(programs: dict[str, WebAssemblyCode]) -> dict[str, Any]:
+    """Compiled programs as JSON: where each is in the code of all, names and sizes of its ports, and its memory."""
+    found: dict[str, Any] = {}
+    at = 0
+    for name, program in programs.items():
+        found[name] = {
+            "code": [at, at + len(program.code)],
+            "inputs": [[port.name, port.size] for port in program.inputs],
+            "outputs": [[port.name, port.size] for port in program.outputs],
+            "scratch": program.scratch,
+            "pages": program.pages,
+        }
+        at += len(program.code)
+    return found

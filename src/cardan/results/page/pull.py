@@ -1,4 +1,4 @@
-"""The spring by which the pointer pulls a body in a page: a force element, so that steps are as exact with it as without.
+"""The spring by which the pointer pulls a body in a page: a force element, so that steps with it are as exact.
 
 Force on the point `p` of the chosen body: `F = k (x_target - x_p) - c xdot_p`, in ground components. It has no
 energy of its own: that of the mechanism is shown, and what the hand does is work.
