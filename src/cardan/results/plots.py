@@ -98,6 +98,7 @@ def _without_rounding(run: Trajectory, panel: Panel) -> Panel:
     values = without_rounding(run, np.stack(list(panel.lines.values())), panel.unit)
     return replace(panel, lines=dict(zip(panel.lines, values, strict=True)))
 
+
 def _named(run: Trajectory, name: str, selection: Selection) -> list[Panel]:
     """Panels of a quantity by name, as `run[name]`, one for each unit among its components."""
     try:

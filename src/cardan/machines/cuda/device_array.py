@@ -190,7 +190,7 @@ class DeviceArray:
 def to_device(array: Any, device: int | str = 0) -> DeviceArray:
     """Copy numbers to a card: float32 arrays stay float32, all other numbers become float64.
 
-    `device` counts the cards from 0; "gpu:1" is card 1. The result is taken by all functions that take arrays on a card.
+    `device` counts the cards from 0, or is "gpu:1". The result is taken by all functions that take arrays on a card.
     """
     if isinstance(device, bool) or not isinstance(device, int | np.integer):
         place = place_of("to_device", device)
