@@ -25,9 +25,8 @@ from cardan.model.values import batch, one
 from cardan.results.geometry import BodyPoint, Geometry, place, pose_of, upwards
 from cardan.results.page.scene_3d import FORCE, MOMENT, Part, Scene3D, Solid, add_cloud, arrow, joined, scene_3d
 from cardan.results.trajectory.files import table
-from cardan.results.trajectory.quantities import QUANTITIES, STATES
 from cardan.results.trajectory.trajectory import Trajectory
-from cardan.structure.assemble import assemble
+from cardan.structure.assemble import configuration
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -138,7 +137,7 @@ def encoded(samples: PageSamples) -> dict[str, Any]:
 def _still(model: Model, q: Any) -> Trajectory:
     """A model as a run of one sample, at rest."""
     model.require_one("page")
-    q = one("page", "q", assemble(model)[0] if q is None else q, model.nq)
+    q = one("page", "q", configuration("page", model, q), model.nq)
     return Trajectory(model, np.zeros(1), q[None], np.zeros((1, model.nv)))
 
 
@@ -154,15 +153,15 @@ def _plots(run: Trajectory, name: str, keep: np.ndarray) -> list[Plot]:
     """Plots of a quantity, one for each unit among its columns; energy includes its parts."""
     run.quantity(name)  # raises an error for an unknown name
     names = ("energy", "kinetic", "potential") if name == "energy" else (name,)
-    frame = table(run, [n for n in names if n not in STATES])
+    frame = table(run, [n for n in names if n not in ("q", "v")])
     by_unit: dict[str, list[str]] = {}
     for column, unit in frame.attrs["units"].items():
-        if column.partition(".")[0] in names:
+        if column in names or column.startswith(tuple(f"{n}." for n in names)):
             by_unit.setdefault(unit, []).append(column)
-    words = (STATES | QUANTITIES)[name].description
+    words = run.about(name).description
     at = np.searchsorted(np.flatnonzero(run.valid), keep)  # the table has no padding
     return [
-        Plot(words, unit, [c.partition(".")[2] or c for c in columns], frame[columns].to_numpy(float)[at])
+        Plot(words, unit, [c.removeprefix(f"{name}.") for c in columns], frame[columns].to_numpy(float)[at])
         for unit, columns in by_unit.items()
     ]
 
