@@ -23,7 +23,7 @@ from cardan.errors import (
     SimulationError,
     UnknownNameError,
 )
-from cardan.model import inertia
+from cardan.model import inertia, shape
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
@@ -261,8 +261,8 @@ __all__ = [
     "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo", "multipliers", "page",
     "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates", "reactions",
     "redundancy", "refine_linkages", "regressor", "rod_particles", "rpm", "save", "search_linkages", "set_threads",
-    "shaking_wrench", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy", "subtree_momentum",
-    "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
+    "shaking_wrench", "shape", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy",
+    "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
     "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
