@@ -113,14 +113,14 @@ def simulate(
             its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
             differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
             `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. Samples do not change
-            it: one inside a step is computed by a shorter step from its start. The last step before a break, an event
-            or the end is shorter.
+        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. The last step before
+            a break, an event or the end is shorter.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
         max_step: longest step, s.
         max_steps: stop a system after this many steps.
-        samples: number of samples, evenly spaced from start to end, or their times, s.
+        samples: number of samples, evenly spaced from start to end, or their times, s. They change no step: one inside
+            a step is computed by a shorter step from its start, or interpolated by SUNDIALS.
         start: time at the start, s.
         breaks: times, s, of discontinuities: every method ends a step exactly there and restarts.
         events: events to look for (`cd.Event`).
