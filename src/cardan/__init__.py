@@ -23,12 +23,12 @@ from cardan.errors import (
     SimulationError,
     UnknownNameError,
 )
-from cardan.model import inertia
+from cardan.model import inertia, shape
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
 from cardan.model.field import Field
-from cardan.model.force import ForceKind, add_force
+from cardan.model.force import ForceKind, Reading, add_force
 from cardan.model.html import VIEWS
 from cardan.model.joint import (
     Cylindrical,
@@ -245,8 +245,8 @@ __all__ = [
     "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "InverseKinematics", "JointData",
     "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError",
     "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem",
-    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid",
-    "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
+    "Particles", "Planar", "Pose", "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute",
+    "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
     "SingleMotion", "SingularPosition", "SobolIndices", "SpatialParticles", "Spherical", "State", "Store",
     "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
     "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
@@ -260,8 +260,8 @@ __all__ = [
     "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo", "multipliers", "page",
     "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates", "reactions",
     "redundancy", "refine_linkages", "regressor", "rod_particles", "save", "search_linkages", "set_threads",
-    "shaking_wrench", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy", "subtree_momentum",
-    "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
+    "shaking_wrench", "shape", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy",
+    "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
     "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 

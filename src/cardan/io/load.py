@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NATIVE = (".yaml", ".yml")
 DOWN = (0.0, 0.0, -9.81)
-TAKES = {".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters",), ".yml": ("parameters",)}
+TAKES = {".urdf": ("root", "mimic", "folder"), ".xml": ("folder",), ".yaml": ("parameters",), ".yml": ("parameters",)}
 """Arguments that only some formats take."""
 
 
@@ -46,6 +46,7 @@ def load(
         mimic: of a URDF, whether joints that mimic another are coupled to it; otherwise that is data on the joint.
         parameters: of a `.yaml` file, values that replace those of its parameters: SI numbers, or text with a unit.
         folder: of an MJCF file, the folder in which its meshes and files that it includes may be; its own by default.
+            Of a URDF, the folder of its meshes, where they are not in packages; the one above its own by default.
         strict: whether a loss is an error.
         policy: what to do where a file breaks a rule: "strict" rejects the file, "warn" keeps the value where it can be
             computed with, "repair" corrects slight violations. `model.notes` lists each.
@@ -133,8 +134,8 @@ def _read(path: Any, root: Root, gravity: ArrayLike | None, mimic: bool, paramet
             raise InputError(f"load: {name} is for {whose} files; {str(file)!r} is not one of them")
     if suffix in NATIVE:
         return read_yaml(file, parameters=parameters, gravity=gravity, policy=policy), "body"
+    inside = None if folder is None else _path(folder)
     if suffix == ".xml":
-        inside = None if folder is None else _path(folder)
         return read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"
     if suffix != ".urdf":
         read_text(file)  # a file that cannot be read at all is reported first
@@ -142,7 +143,7 @@ def _read(path: Any, root: Root, gravity: ArrayLike | None, mimic: bool, paramet
         fix = "expand it with xacro into a .urdf first" if suffix == ".xacro" else "rename or convert the file"
         raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")
     down = DOWN if gravity is None else gravity
-    return read_urdf(file, root=root, gravity=down, mimic=mimic, policy=policy), "link"
+    return read_urdf(file, root=root, gravity=down, mimic=mimic, policy=policy, folder=inside), "link"
 
 
 def _path(path: Any) -> Path:

@@ -19,6 +19,7 @@ from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
 from cardan.model.model import Actuator, Model, State
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
+from cardan.model.shape import Shape, mass_of_shapes, read_shapes, takes_shape
 from cardan.model.tree import (
     GROUND,
     Tree,
@@ -54,6 +55,7 @@ class Mechanism(Elements):
         super().__init__()
         self._bodies: dict[str, Body] = {}
         self._frames: dict[str, Frame] = {}
+        self._ground_shapes: tuple[Shape, ...] = ()
         self._notes: list[str] = []
         self._losses: list[str] = []
         self._states: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {}
@@ -63,29 +65,39 @@ class Mechanism(Elements):
         """Bodies among them that are kept all the same."""
 
     def body(
-        self, name: str, *, mass: float = 0.0, com: Any = (0.0, 0.0, 0.0), inertia: Any = (0.0, 0.0, 0.0),
-        inertia_about: Any = None, inertia_axes: Any = None, judge: str = "body",
+        self, name: str, *, mass: float | None = None, com: Any = None, inertia: Any = None,
+        inertia_about: Any = None, inertia_axes: Any = None, judge: str = "body", shape: Any = None,
+        density: float | None = None,
     ) -> str:  # fmt: skip
         """Add a rigid body and return its name.
 
         Args:
             name: unique among bodies and frames.
-            mass: kg; leave it out for a body without mass.
-            com: centre of mass (3,), m, in the body frame.
-            inertia: kg m^2; (3, 3), principal values (3,), or (Ixx, Iyy, Izz, Ixy, Ixz, Iyz). Helpers: `cd.inertia`.
+            mass: kg; leave it out for a body without mass, or with a density.
+            com: centre of mass (3,), m, in the body frame; by default that of the shape, or else the origin.
+            inertia: kg m^2; (3, 3), principal values (3,), or (Ixx, Iyy, Izz, Ixy, Ixz, Iyz). Helpers: `cd.inertia`. By
+                default that of the shape with this mass, uniformly dense, or else none.
             inertia_about: the point (3,), m, body frame, that `inertia` refers to; the centre of mass by default.
             inertia_axes: rotation (3, 3) whose columns are the axes that `inertia` refers to; body axes by default.
             judge: what must obey the rules of inertia: the "body" alone; or the "link", all bodies that rigid joints
                 connect with it, checked by `build`, because files may give impossible inertias to small parts of large
                 links; or "nothing", which keeps any inertia that is symmetric and not negative, and adds a note if it
                 breaks the triangle rule, or if the body has no mass: a rotor whose mass is counted elsewhere.
+            shape: what is seen of it, one of `cd.shape` or a list of them; several are taken as one solid that does
+                not overlap itself.
+            density: kg/m^3; mass, centre of mass and inertia are then those of the shape.
 
         """
         owner = f"body {name!r}"
         self._claim("body", name)
-        mass = float(numbers(owner, "mass", mass, ()))
-        com = numbers(owner, "com", com, (3,))
-        I = read_inertia(owner, inertia)
+        shapes = read_shapes(owner, shape)
+        given = {"mass": mass, "com": com, "inertia": inertia, "inertia_about": inertia_about,
+                 "inertia_axes": inertia_axes}  # fmt: skip
+        if takes_shape(owner, shapes, given, density):
+            mass, com, inertia = mass_of_shapes(owner, shapes, mass, density)
+        mass = float(numbers(owner, "mass", 0.0 if mass is None else mass, ()))
+        com = numbers(owner, "com", np.zeros(3) if com is None else com, (3,))
+        I = read_inertia(owner, np.zeros(3) if inertia is None else inertia)
         if inertia_axes is not None:
             try:
                 R = Pose(rotation=numbers(owner, "inertia_axes", inertia_axes, (3, 3))).rotation
@@ -104,8 +116,17 @@ class Mechanism(Elements):
             self._doubts[name] = str(error)
             self.unjudged |= {name} if judge == "nothing" else set()
         self._order[name] = len(self._bodies)
-        self._bodies[name] = Body(name, mass, frozen(com), frozen(I))
+        self._bodies[name] = Body(name, mass, frozen(com), frozen(I), shapes)
         return name
+
+    def shape(self, body: str, *shapes: Shape) -> None:
+        """Add shapes that are only seen, to a body or to the ground; mass and inertia stay as they are."""
+        index = self._index("shape", "body", body)
+        found = read_shapes(f"shape of {body!r}", list(shapes))
+        if index == GROUND:
+            self._ground_shapes += found
+        else:
+            self._bodies[body] = replace(self._bodies[body], shapes=(*self._bodies[body].shapes, *found))
 
     def joint(
         self, name: str, type: JointType, parent: str, child: str, *, at: Any = (0.0, 0.0, 0.0),
@@ -264,12 +285,18 @@ class Mechanism(Elements):
         )  # fmt: skip
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         losses = (*self._losses, *idle_data(joints, forces, couplings))
-        return replace(model, losses=losses, states=states, actuators=self.actuators)
+        seen = self._ground_shapes
+        return replace(model, losses=losses, states=states, actuators=self.actuators, ground_shapes=seen)
 
     @property
     def bodies(self) -> tuple[Body, ...]:
         """The bodies so far."""
         return tuple(self._bodies.values())
+
+    @property
+    def ground_shapes(self) -> tuple[Shape, ...]:
+        """The shapes of the ground so far."""
+        return self._ground_shapes
 
     @property
     def frames(self) -> tuple[Frame, ...]:

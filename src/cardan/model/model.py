@@ -19,6 +19,7 @@ from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.row import RowTable, rows_of_tree
+from cardan.model.shape import Shape
 from cardan.model.tree import GROUND, Link, Tree, grow_tree, merged_inertia
 from cardan.model.values import bodies_and_joints, counted, shown, whole
 
@@ -90,6 +91,8 @@ class Model:
     """Named states, such as a file's keyframes."""
     actuators: tuple[Actuator, ...] = ()
     """Inputs on joints as a file names them: data."""
+    ground_shapes: tuple[Shape, ...] = ()
+    """What is seen of the ground, in ground axes."""
     rows_at: np.ndarray | None = None
     """Configuration (nq,) where independent constraint rows are chosen; None: where nothing singles it out."""
     memory: Memory = field(default_factory=dict, init=False, repr=False)

@@ -245,9 +245,8 @@ def _barrel(radius: float, half: float, sides: int = ROUND) -> Solid:
 
 
 def _rail_ends(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> tuple[float, float]:
-    """The ends of a rail along its axis, a little beyond the travel."""
-    least, most = joint.travel(poses)
-    return min(least, 0.0) - 3 * scene.geometry.size, max(most, 0.0) + 3 * scene.geometry.size
+    """The ends of a rail along its axis: the travel and the block itself."""
+    return joint.rail(poses, 1.8 * scene.geometry.size)
 
 
 def _thread(s: float, low: float, high: float) -> Solid:
@@ -288,6 +287,10 @@ A sliding joint has a rail too, and a screw a thread on it.
 def _joint(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
     s = scene.geometry.size
     symbol, axes = JOINTS.get(joint.mark, JOINTS["joint"])
+    collar = joint.collar(poses) if joint.slides else None
+    if collar is not None:
+        _put(scene, joint, "parent axis", STEEL, _barrel(0.75 * s, 1.2 * s).moved(collar * Z))
+        return
     if joint.slides:
         low, high = _rail_ends(scene, joint, poses)
         _put(scene, joint, "parent axis", STEEL, rod(low * Z, high * Z, 0.25 * s))

@@ -25,7 +25,7 @@ from cardan.atomic_file import file_path, whole_file
 from cardan.errors import FileError, InputError, UnknownNameError
 from cardan.model.model import Model
 from cardan.results.trajectory.interpolation import Knots
-from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, unit_at, with_values
+from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, with_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,8 +51,7 @@ def dataset(run: Trajectory, names: Iterable[str]) -> xr.Dataset:
     """The states of a run and the named quantities."""
     systems, when = system_axes(run.batch), "time" if run.time.ndim == 1 else "sample"
     names = unique(names)
-    arrays = {name: run.quantity(name) for name in ("q", "v", *names)}
-    made = {name: variable(run._metadata.labels, name, (*systems, when), value) for name, value in arrays.items()}
+    made = {name: _described(run, name, (*systems, when)) for name in ("q", "v", *names)}
     if run.tau is not None:
         made["tau"] = variable(run._metadata.labels, "tau", systems if run.tau.ndim > 1 else (), run.tau)
     if run._model is not None:
@@ -85,6 +84,18 @@ def header(
     }  # fmt: skip
     words = (systems, _text(outcome), {"long_name": "why a system stopped early, empty if it did not"})
     return xr.Dataset({**variables, "outcome": words}, coords, stated)
+
+
+def _described(run: Trajectory, name: str, lead: tuple[str, ...]) -> tuple[Any, ...]:
+    """Dimensions, values and attributes of a quantity of a run."""
+    value = run.quantity(name)
+    if name in TABLE:
+        return variable(run._metadata.labels, name, lead, value)
+    about = run.about(name)
+    words = {"units": " and ".join(dict.fromkeys(about.units)), "long_name": about.description}
+    if about.labels:
+        words["labels"] = ", ".join(about.labels)
+    return (*lead, *about.axes), value, words
 
 
 def variable(labels: Labels, name: str, lead: tuple[str, ...], value: Any) -> tuple[Any, ...]:
@@ -204,12 +215,11 @@ def table(run: Trajectory, names: Iterable[str]) -> pd.DataFrame:
         columns[system] = index
     columns["time"] = np.broadcast_to(run.time, keep.shape)[keep]
     for name in ("q", "v", *unique(names)):
-        rows, quantity = run.quantity(name)[keep], TABLE[name]
-        for place in np.ndindex(rows.shape[1:]):
-            along = ((labels.along(axis), k) for axis, k in zip(quantity.axes, place, strict=True))
-            column = ".".join([name, *(str(k) if names is None else names[k] for names, k in along)])
-            columns[column] = rows[(slice(None), *place)]
-            units[column] = unit_at(labels.units(name, quantity), quantity.axes, place)
+        rows, about = run.quantity(name)[keep], run.about(name)
+        rows = rows.reshape(len(rows), -1)
+        for k, label in enumerate(about.labels or ("",)):
+            column = f"{name}.{label}" if label else name
+            columns[column], units[column] = rows[:, k], about.units[k]
     frame = pd.DataFrame(columns)
     frame.attrs = {"units": units, "model": labels.model}
     return frame
