@@ -1,4 +1,4 @@
-"""Run the tutorials, and write what their blocks print and draw into the pages: `python docs/make_tutorials.py`.
+"""Run the tutorials and like pages; write what their blocks print and draw into them: `python docs/make_tutorials.py`.
 
 What a Python block prints stands below it in a block with the word `output`. A figure that a block writes, such as
 `run.png`, is shown as `figures/tutorial_engineer_run.png`. tests/style/test_snippets.py runs the pages too, and
@@ -19,7 +19,7 @@ from typing import Any
 from PIL import Image
 
 DOCS = Path(__file__).resolve().parent
-PAGES = sorted([*DOCS.glob("tutorial_*.md"), *DOCS.glob("coming_from_*.md")])
+PAGES = sorted([DOCS / "tour.md", *DOCS.glob("tutorial_*.md"), *DOCS.glob("coming_from_*.md")])
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```[ \t]*\n(?P<output>\n```output\n.*?^```[ \t]*\n)?", re.MULTILINE | re.DOTALL
 )
