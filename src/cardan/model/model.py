@@ -19,7 +19,6 @@ from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.row import RowTable, rows_of_tree
-from cardan.model.shape import Shape
 from cardan.model.tree import GROUND, Link, Tree, grow_tree, merged_inertia
 from cardan.model.values import bodies_and_joints, counted, shown, whole
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.model.particles import ParticleSystem
+    from cardan.model.shape import Shape
 
 
 @dataclass(frozen=True, eq=False)
