@@ -40,7 +40,7 @@ from cardan.machines.webassembly.code import STACK, WebAssemblyCode, compile_for
 from cardan.model.field import INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS
 from cardan.model.force import Coupling
 from cardan.model.model import Model
-from cardan.model.parameter import Parameter, free_fields, with_motion_inputs
+from cardan.model.parameter import JOINT_FIELDS, Parameter, free_fields, with_motion_inputs
 from cardan.model.tree import GROUND
 from cardan.program.program import Port, Program
 from cardan.results.page.pull import with_pull
@@ -52,6 +52,7 @@ from cardan.structure.rows import generic_configurations, independent_rows, scal
 
 MOST_RATES = 64  # of a model that a page simulates: the programs of larger ones are long
 MOST_DEFAULTS = 16  # sliders of numbers that the user did not name
+FEW_BODIES = 8  # of a model whose masses are among them
 MOST_CAREFUL = 16  # rates of a model with loops that passes singular positions in a page: twice the program
 WELL_APART = 0.02  # smallest singular value of the part of all freedoms that held joints have
 RTOL, ATOL = 1e-6, 1e-8
@@ -64,6 +65,7 @@ SENTENCES = {
     Outcome.TOO_MANY_STEPS: "Stopped: too many steps.",
 }
 OPEN = "The loops cannot be closed with these values; the mechanism stays where they last could."
+DRAWN = "Bodies are drawn as they were given; a length that was changed shows in the motion, not in their shapes."
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,8 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
     Args:
         thing: a model, or a run of one system.
         sliders: numbers to free for the page beside the model's own free parameters, named as in `Model.free`; by
-            default, for a model without free parameters, gravity and the numbers of its force elements.
+            default, for a model without free parameters, gravity, the numbers of its force elements and, if there are
+            few bodies, their masses.
 
     """
     model = thing if isinstance(thing, Model) else thing.model
@@ -118,6 +121,7 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             "closed": CLOSED,
             "sentences": {str(int(outcome)): text for outcome, text in SENTENCES.items()},
             "open": OPEN,
+            "drawn": DRAWN,
             "mass": model.total_mass,
             "size": _reach(model),
         }
@@ -174,13 +178,15 @@ def _with_sliders(model: Model, names: Sequence[str] | None) -> Model:
 
 
 def _usual_names(model: Model) -> Iterator[str]:
-    """Gravity, if there is some, and the single numbers of force elements."""
+    """Gravity, if there is some, the single numbers of force elements, and the masses of few bodies."""
     if np.any(model.gravity):
         yield "gravity"
     for force in model.forces:
         for name in free_fields(force):
             if force.numbers[name].size == 1:
                 yield f"{force.name}.{name}"
+    if model.nb <= FEW_BODIES:
+        yield from (f"{body.name}.mass" for body in model.bodies if body.mass)
 
 
 def own(named: Model, model: Model) -> np.ndarray:
@@ -207,7 +213,7 @@ def _sliders(parameter: Parameter, values: np.ndarray, model: Model) -> Iterator
         name = parameter.name if values.size == 1 else f"{parameter.name} {axes[k]}"
         yield {
             "name": name, "unit": parameter.unit, "at": [first + k], "base": [1.0], "low": low, "high": high,
-            "value": float(values[k]),
+            "value": float(values[k]), "moves": parameter.place[2] in JOINT_FIELDS,
         }  # fmt: skip
 
 
@@ -336,16 +342,10 @@ def _show(model: Model) -> Program:
 
 
 def _described(programs: dict[str, WebAssemblyCode]) -> dict[str, Any]:
-    """Compiled programs as JSON: where each is in the code of all, names and sizes of its ports, and its memory."""
+    """Compiled programs as JSON, with where each is in the code of all."""
     found: dict[str, Any] = {}
     at = 0
     for name, program in programs.items():
-        found[name] = {
-            "code": [at, at + len(program.code)],
-            "inputs": [[port.name, port.size] for port in program.inputs],
-            "outputs": [[port.name, port.size] for port in program.outputs],
-            "scratch": program.scratch,
-            "pages": program.pages,
-        }
+        found[name] = {**program.described(), "code": [at, at + len(program.code)]}
         at += len(program.code)
     return found
