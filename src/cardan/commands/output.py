@@ -98,13 +98,6 @@ WRITERS: dict[str, Callable[[Any, Path, bool], None]] = {
 DESCRIPTIONS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png": "plot", ".html": "page"}
 
 
-def can_make_pages() -> bool:
-    """Whether K3D-jupyter, which pages need, is installed."""
-    from importlib.util import find_spec
-
-    return find_spec("k3d") is not None
-
-
 def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
     """The files to write, `out` with each suffix; an error if one of them cannot be written."""
     if out is None:
