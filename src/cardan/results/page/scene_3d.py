@@ -21,7 +21,7 @@ from cardan.model.tree import GROUND
 from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of, upwards
 
 ROUND = 16  # corners of a circle
-MOST_FACES = 80_000  # of all shapes of a model; finer meshes are made coarser
+MOST_FACES = 60_000  # of all shapes of a model; finer meshes are made coarser
 LAYERS = {
     "bodies": True, "plates": True, "ground": True, "force elements": True, "joints": False, "skeleton": False,
     "joint axes": False, "frames": False, "centres of mass": False,
@@ -194,7 +194,7 @@ def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
     """The scene of a model whose bodies take these poses (..., nb, 4, 4)."""
     geometry = geometry_of(model)
     shapes = {b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}
-    scene = Scene3D(geometry, frozenset(b for b, own in shapes.items() if own))
+    scene = Scene3D(geometry, _shaped(geometry, {b for b, own in shapes.items() if own}))
     _shapes(scene, shapes)
     up = geometry.plane[1] if geometry.plane is not None else upwards(model)
     _bodies(scene)
@@ -220,13 +220,29 @@ def colour_of(body: int) -> int:
     return GROUND_GREY if body == GROUND else BODIES[body % len(BODIES)]
 
 
+def _shaped(geometry: Geometry, bodies: set[int]) -> frozenset[int]:
+    """Bodies with shapes, and those welded to them: a sensor or a sole of a robot, which is seen as a part of it."""
+    found, before = set(bodies), -1
+    while len(found) != before:
+        before = len(found)
+        found |= {
+            body for j in geometry.joints if j.mark == "weld" and {j.parent, j.child} & found - {GROUND}
+            for body in (j.parent, j.child)
+        }  # fmt: skip
+    return frozenset(found if GROUND in bodies else found - {GROUND})
+
+
 def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]]) -> None:
     """The shapes of bodies, in their own colours or that of the body."""
     most = max(MOST_FACES // max(sum(map(len, shapes.values())), 1), 200)
     for body, own in shapes.items():
         for part in visible_parts(own, most):
             r, g, b, a = part.colour or (0, 0, 0, 1)
-            colour = colour_of(body) if part.colour is None else sum(round(255 * x) << k for x, k in ((r, 16), (g, 8), (b, 0)))
+            colour = (
+                colour_of(body)
+                if part.colour is None
+                else sum(round(255 * x) << k for x, k in ((r, 16), (g, 8), (b, 0)))
+            )
             scene.add("bodies", body, colour, Solid(part.surface.vertices, part.surface.faces), opacity=float(a))
 
 
@@ -343,7 +359,12 @@ def _support(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray, up: np.ndarra
         spots = [spots[0] + x * (joint.at.rotation @ _first_axis(joint)) for x in _rail_ends(scene, joint, poses)]
     turn = rotation_to_axis(up)
     feet = [cone(1.3 * s, 1.8 * s, 4), box((1.8 * s, 1.8 * s, 0.15 * s)).moved(np.array([0, 0, -1.9 * s]))]
-    scene.add(_layer(scene, joint, "ground"), GROUND, GROUND_GREY, *(foot.moved(spot, turn) for spot in spots for foot in feet))
+    scene.add(
+        _layer(scene, joint, "ground"),
+        GROUND,
+        GROUND_GREY,
+        *(foot.moved(spot, turn) for spot in spots for foot in feet),
+    )
 
 
 BETWEEN_POINTS: dict[str, Callable[[float], Solid]] = {
