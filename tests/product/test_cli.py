@@ -164,6 +164,16 @@ def test_a_failed_simulation_is_status_1_and_keeps_what_there_is(cardan: Cardan,
     assert cd.load_run(tmp_path / "run.nc").time[-1] == done.data["end"]
 
 
+def test_work_is_that_of_the_steps_not_of_the_samples(cardan: Cardan, tmp_path: Path) -> None:
+    """A drive that vibrates many times between two samples; a spline through eleven of them is joules off."""
+    drive = "forces:\n  motor: {type: drive, joint: A, effort: '=3 [N*m]*sin(40 [rad/s]*t)'}\n"
+    (tmp_path / "motor.yaml").write_text(HEAD + PIVOT + drive)
+    done = cardan("simulate", "motor.yaml", "--rate", "A=2", "--samples", "11", "--json")
+    assert done.returncode == 0, done.stderr
+    assert not done.data["conserved"] and done.data["largest_kinetic_energy"] > 0.5
+    assert done.data["energy_error"] < 1e-5
+
+
 @pytest.mark.parametrize(
     ("args", "options"),
     [

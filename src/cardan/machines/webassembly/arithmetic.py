@@ -7,7 +7,10 @@ they are added. `__multi3`, the product of two integers of 128 bits, for sines o
 
 from __future__ import annotations
 
-_LARGEST = 900  # exponent: larger numbers are multiplied and added with two roundings, as their parts would overflow
+
+def power_of_two(exponent: int) -> str:
+    """A literal of LLVM."""
+    return f"0x{(1023 + exponent) << 52:016X}"
 
 
 def _split(x: str) -> str:
@@ -30,22 +33,42 @@ def _exact_sum(name: str, a: str, b: str) -> str:
 """
 
 
-def _is_small(x: str) -> str:
-    return f"""  %{x}.abs = call double @llvm.fabs.f64(double %{x})
-  %{x}.small = fcmp olt double %{x}.abs, 0x{(1023 + _LARGEST) << 52:016X}
+def _all_below(name: str, limit: str) -> str:
+    """Whether a, b, c and the product p are all smaller than a number."""
+    return f"""  %a.{name} = fcmp olt double %a.abs, {limit}
+  %b.{name} = fcmp olt double %b.abs, {limit}
+  %c.{name} = fcmp olt double %c.abs, {limit}
+  %p.{name} = fcmp olt double %p.abs, {limit}
+  %ab.{name} = and i1 %a.{name}, %b.{name}
+  %cp.{name} = and i1 %c.{name}, %p.{name}
+  %all.{name} = and i1 %ab.{name}, %cp.{name}
 """
 
 
+_SIZES = "".join(f"  %{x}.abs = call double @llvm.fabs.f64(double %{x})\n" for x in "abcp")
+
+# parts of numbers beyond 2^900 would overflow: those are scaled before and after
 FMA = f"""define double @fma(double %a, double %b, double %c) {{
   %p = fmul double %a, %b
-  %twice = fadd double %p, %c
-{_is_small("a")}{_is_small("b")}{_is_small("p")}{_is_small("c")}  %small.ab = and i1 %a.small, %b.small
-  %small.pc = and i1 %p.small, %c.small
-  %small = and i1 %small.ab, %small.pc
-  br i1 %small, label %exact, label %rough
-rough:
-  ret double %twice
+{_SIZES}{_all_below("small", power_of_two(900))}  br i1 %all.small, label %exact, label %large
 exact:
+  %result = call double @fma.exact(double %a, double %b, double %c)
+  ret double %result
+large:
+{_all_below("finite", "0x7FF0000000000000")}  br i1 %all.finite, label %scale, label %rough
+scale:
+  %a.scaled = fmul double %a, {power_of_two(-150)}
+  %b.scaled = fmul double %b, {power_of_two(-150)}
+  %c.scaled = fmul double %c, {power_of_two(-300)}
+  %scaled = call double @fma.exact(double %a.scaled, double %b.scaled, double %c.scaled)
+  %back = fmul double %scaled, {power_of_two(300)}
+  ret double %back
+rough:
+  %twice = fadd double %p, %c
+  ret double %twice
+}}
+define internal double @fma.exact(double %a, double %b, double %c) {{
+  %p = fmul double %a, %b
 {_split("a")}{_split("b")}  %hh = fmul double %a.h, %b.h
   %hl = fmul double %a.h, %b.l
   %lh = fmul double %a.l, %b.h

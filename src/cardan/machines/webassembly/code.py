@@ -48,6 +48,15 @@ class WebAssemblyCode:
         data = [len(content) for number, content in sections(self.code) if number == DATA]
         return 1 + sum(data) // (1 << 16)  # LLVM places them from 0 on
 
+    def described(self) -> dict[str, Any]:
+        """What one needs to load it, as JSON: names and sizes of its ports, and its memory."""
+        return {
+            "inputs": [[port.name, port.size] for port in self.inputs],
+            "outputs": [[port.name, port.size] for port in self.outputs],
+            "scratch": self.scratch,
+            "pages": self.pages,
+        }
+
 
 def compile_for_browser(builder: Builder) -> WebAssemblyCode:
     """Compile a program, or find it in the cache."""

@@ -40,7 +40,7 @@ from cardan.machines.webassembly.code import STACK, WebAssemblyCode, compile_for
 from cardan.model.field import INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS
 from cardan.model.force import Coupling
 from cardan.model.model import Model
-from cardan.model.parameter import Parameter, free_fields, with_motion_inputs
+from cardan.model.parameter import JOINT_FIELDS, Parameter, free_fields, with_motion_inputs
 from cardan.model.tree import GROUND
 from cardan.program.program import Port, Program
 from cardan.results.page.pull import with_pull
@@ -52,6 +52,7 @@ from cardan.structure.rows import generic_configurations, independent_rows, scal
 
 MOST_RATES = 64  # of a model that a page simulates: the programs of larger ones are long
 MOST_DEFAULTS = 16  # sliders of numbers that the user did not name
+FEW_BODIES = 8  # of a model whose masses are among them
 MOST_CAREFUL = 16  # rates of a model with loops that passes singular positions in a page: twice the program
 WELL_APART = 0.02  # smallest singular value of the part of all freedoms that held joints have
 RTOL, ATOL = 1e-6, 1e-8
@@ -64,6 +65,7 @@ SENTENCES = {
     Outcome.TOO_MANY_STEPS: "Stopped: too many steps.",
 }
 OPEN = "The loops cannot be closed with these values; the mechanism stays where they last could."
+DRAWN = "Bodies are drawn as they were given; a length that was changed shows in the motion, not in their shapes."
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,8 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
     Args:
         thing: a model, or a run of one system.
         sliders: numbers to free for the page beside the model's own free parameters, named as in `Model.free`; by
-            default, for a model without free parameters, gravity and the numbers of its force elements.
+            default, for a model without free parameters, gravity, the numbers of its force elements and, if there are
+            few bodies, their masses.
 
     """
     model = thing if isinstance(thing, Model) else thing.model
@@ -94,23 +97,19 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
         if sliders:
             model.unbound.free(*(name for name in sliders if name not in model.parameters.names))
         return PageProgram({"reason": _left_out(model)})
-    start = _start_of(thing)
-    named = _with_sliders(model, sliders)
-    pulled, pull = with_pull(named)
-    p = np.concatenate([own(named, model), np.zeros(pulled.parameters.size - named.parameters.size)])
-    p[pull["body"]] = -1.0
-    holds = _held(model)
-    programs = {name: compile_for_browser(b) for name, b in _programs(model, pulled, holds, start.q).items()}
+    found = simulated(thing, sliders)
+    programs = {name: compile_for_browser(Builder(program)) for name, program in found.programs.items()}
     code = b"".join(program.code for program in programs.values())
+    start, named = found.start, found.named
     return PageProgram(
         {
             "programs": _described(programs),
             "code": base64.b64encode(zlib.compress(code, 9)).decode(),
             "stack": STACK,
-            "p": p.tolist(),
-            "pull": {name: [at.start, at.stop] for name, at in pull.items()},
-            "sliders": [s for x in named.parameters for s in _sliders(x, p[named.parameters.slice_of(x.name)], named)],
-            "coordinates": _coordinates(model, holds, start),
+            "p": found.p.tolist(),
+            "pull": {name: [at.start, at.stop] for name, at in found.pull.items()},
+            "sliders": [one for parameter in named.parameters for one in _sliders(parameter, found.p, named)],
+            "coordinates": _coordinates(model, found.holds, start),
             "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "tau": start.tau.tolist()},
             "control": {"rtol": RTOL, "atol": ATOL, "max_step": 1e300},
             "careful": {"limit": CAREFUL_STEPS, "h": RECOVERED, "outcome": int(Outcome.SINGULAR)},
@@ -118,10 +117,39 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             "closed": CLOSED,
             "sentences": {str(int(outcome)): text for outcome, text in SENTENCES.items()},
             "open": OPEN,
+            "drawn": DRAWN,
             "mass": model.total_mass,
             "size": _reach(model),
+            "floating": _floating(model),
         }
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """What is simulated: the programs, the model with its free numbers `named`, and the values `p` of all of them.
+
+    `pull` tells where in `p` the numbers of the pointer's spring are, `holds` which joints are held to close loops.
+    """
+
+    programs: dict[str, Program]
+    named: Model
+    p: np.ndarray
+    pull: dict[str, slice]
+    holds: list[int]
+    start: _Start
+
+
+def simulated(thing: Model | Trajectory, sliders: Sequence[str] | None = None) -> Simulated:
+    """The programs of `page_program`, not compiled."""
+    model = thing if isinstance(thing, Model) else thing.model
+    model.require_one("page")
+    start, holds, named = _start_of(thing), _held(model), _with_sliders(model, sliders)
+    pulled, pull = with_pull(named)
+    p = pulled.parameters.nominal.copy()
+    if model.values is not None:
+        p[: model.parameters.size] = model.values
+    return Simulated(_programs(model, pulled, holds, start.q), named, p, pull, holds, start)
 
 
 def _left_out(model: Model) -> str:
@@ -148,6 +176,10 @@ def _start_of(thing: Model | Trajectory) -> _Start:
     if isinstance(thing, Model):
         q, v = assemble(thing)
         return _Start(0.0, q, v, np.zeros(thing.nv), np.abs(v))
+    if len(thing.time) == 1:  # a model at rest
+        t = float(thing.time[0])
+        q, v = assemble(thing.model, thing.q[0], t=t)
+        return _Start(t, q, v, np.zeros(thing.model.nv), np.abs(v))
     tau = np.zeros(thing.model.nv) if thing.tau is None else np.asarray(thing.tau, dtype=float)
     fastest = np.abs(thing.v[thing.valid]).max(axis=0)
     return _Start(float(thing.time[0]), np.asarray(thing.q[0]), np.asarray(thing.v[0]), tau, fastest)
@@ -174,44 +206,39 @@ def _with_sliders(model: Model, names: Sequence[str] | None) -> Model:
 
 
 def _usual_names(model: Model) -> Iterator[str]:
-    """Gravity, if there is some, and the single numbers of force elements."""
+    """Gravity, if there is some, the single numbers of force elements, and the masses of few bodies."""
     if np.any(model.gravity):
         yield "gravity"
     for force in model.forces:
         for name in free_fields(force):
             if force.numbers[name].size == 1:
                 yield f"{force.name}.{name}"
+    if model.nb <= FEW_BODIES:
+        yield from (f"{body.name}.mass" for body in model.bodies if body.mass)
 
 
-def own(named: Model, model: Model) -> np.ndarray:
-    """Values of the free numbers of `named`: those of `model` where it has some, else nominal."""
-    p = named.parameters.nominal.copy()
-    if model.values is not None:
-        p[: model.parameters.size] = model.values
-    return p
-
-
-def _sliders(parameter: Parameter, values: np.ndarray, model: Model) -> Iterator[dict[str, Any]]:
+def _sliders(parameter: Parameter, p: np.ndarray, model: Model) -> Iterator[dict[str, Any]]:
     """Sliders of a parameter: one for each of its numbers that is not 0, or one factor for all of them together."""
-    first = model.parameters.slice_of(parameter.name).start
+    at = model.parameters.slice_of(parameter.name)
+    first, values = at.start, p[at]
     if parameter.rule in (INERTIA, STIFFNESS):
         yield {
             "name": parameter.name, "unit": "times", "at": list(range(first, first + values.size)),
-            "base": values.tolist(), "low": 0.2, "high": 3.0, "value": 1.0,
+            "base": values.tolist(), "low": 0.2, "high": 3.0, "value": 1.0, "moves": False,
         }  # fmt: skip
         return
     shown = [k for k in range(values.size) if values[k] or not values.any()]
     axes = "xyz" if values.size == 3 else [f"[{k}]" for k in range(values.size)]
     for k in shown:
-        low, high = _range(parameter, float(values[k]), model)
+        low, high = _range(parameter, float(values[k]))
         name = parameter.name if values.size == 1 else f"{parameter.name} {axes[k]}"
         yield {
             "name": name, "unit": parameter.unit, "at": [first + k], "base": [1.0], "low": low, "high": high,
-            "value": float(values[k]),
+            "value": float(values[k]), "moves": parameter.place[2] in JOINT_FIELDS,
         }  # fmt: skip
 
 
-def _range(parameter: Parameter, x: float, model: Model) -> tuple[float, float]:
+def _range(parameter: Parameter, x: float) -> tuple[float, float]:
     """Ends of a slider at `x`."""
     size = abs(x) or 1.0
     if parameter.rule == POSITIVE:
@@ -278,10 +305,17 @@ def _reach(model: Model) -> float:
     return max([1e-3, *(float(np.linalg.norm(x)) for x in ends)])
 
 
+def _floating(model: Model) -> int:
+    """A body that nothing ties to the ground, which a picture should follow; -1 if there is none."""
+    ties = [joint for joint in model.joints if GROUND in (joint.parent, joint.child)]
+    free = bool(ties) and all(joint.kind.nv == 6 for joint in ties)
+    return max(ties[0].parent, ties[0].child) if free else -1
+
+
 # Programs.
 
 
-def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray) -> dict[str, Builder]:
+def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray) -> dict[str, Program]:
     """The programs of a model with the pointer's spring; `q` (nq,) is where held joints are nominally."""
     if model.has_rows:
         settle_rows(pulled, generic_configurations(model), independent_rows(model))
@@ -292,7 +326,7 @@ def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray) -> d
         found |= {"project": projection_kernel(pulled), "close": projection_kernel(_holding(pulled, holds, q))}
         if model.nv <= MOST_CAREFUL:
             found["careful"] = explicit_kernels(replace(motion, careful=True), DORMAND_PRINCE, ()).march
-    return {name: Builder(kernel.program) for name, kernel in found.items()} | {"show": Builder(_show(pulled))}
+    return {name: kernel.program for name, kernel in found.items()} | {"show": _show(pulled)}
 
 
 def _holding(model: Model, holds: list[int], q: np.ndarray) -> Model:
@@ -336,16 +370,10 @@ def _show(model: Model) -> Program:
 
 
 def _described(programs: dict[str, WebAssemblyCode]) -> dict[str, Any]:
-    """Compiled programs as JSON: where each is in the code of all, names and sizes of its ports, and its memory."""
+    """Compiled programs as JSON, with where each is in the code of all."""
     found: dict[str, Any] = {}
     at = 0
     for name, program in programs.items():
-        found[name] = {
-            "code": [at, at + len(program.code)],
-            "inputs": [[port.name, port.size] for port in program.inputs],
-            "outputs": [[port.name, port.size] for port in program.outputs],
-            "scratch": program.scratch,
-            "pages": program.pages,
-        }
+        found[name] = {**program.described(), "code": [at, at + len(program.code)]}
         at += len(program.code)
     return found
