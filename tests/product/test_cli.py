@@ -145,7 +145,6 @@ def test_what_was_there_stays_until_all_is_known_to_be_writable(
     cardan: Cardan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: list[str]
 ) -> None:
     (tmp_path / "run.html").mkdir() if force else (tmp_path / "run.html").write_text("mine")
-    monkeypatch.setattr("cardan.commands.simulate.can_make_pages", lambda: True)
     monkeypatch.setattr(cd, "simulate", lambda *a, **k: pytest.fail("it was simulated first"))
     done = cardan("simulate", "four_bar", "--out", "run", *force)
     assert done.returncode == 2
@@ -338,7 +337,6 @@ def test_bench_measures_what_is_asked(cardan: Cardan) -> None:
 
 
 def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("k3d")
     addresses: list[str] = []
     monkeypatch.setattr("webbrowser.open", addresses.append)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -439,9 +439,15 @@ class Model:
         found: ParticleSystem = VIEWS["particles"](self)
         return found
 
-    def page(self, path: Any, q: Any = None, *, overwrite: bool = False) -> None:
-        """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at; see `cd.page`."""
-        VIEWS["page"](self, path, q=q, overwrite=overwrite)
+    def page(
+        self, path: Any, q: Any = None, *, simulate: bool = True, sliders: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:  # fmt: skip
+        """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at and to play with.
+
+        The options are those of `cd.page`.
+        """
+        VIEWS["page"](self, path, q=q, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("freedoms of the tree", f"{self.nv}")]

@@ -626,15 +626,20 @@ class Trajectory:
         """Write `to_dataframe(*names)` as Parquet, with units; needs `cardan[parquet]`."""
         files.to_parquet(self, path, names, overwrite)
 
-    def page(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+    def page(
+        self, path: str | PathLike[str], *names: str, others: Sequence[Trajectory] = (),
+        labels: Sequence[str] | None = None, simulate: bool = True, sliders: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:  # fmt: skip
         """Write the animated mechanism as one HTML file for any browser, offline, with plots of quantities by name.
 
-        The page can play, scrub, follow a body, trace a point and show reactions. Default plots: `"q"`, `"v"` and
-        `"energy"`.
+        Other runs are shown together with this one, each with its label; the systems of a batch as ghosts. Default
+        plots: `"q"`, `"v"` and `"energy"`; others can be chosen in the page. The options are those of `cd.page`.
         """
         from cardan.results.page.page import page
 
-        page(self, path, *names, overwrite=overwrite)
+        thing = [self, *others] if len(others) else self
+        page(thing, path, *names, labels=labels, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     # Figures. Nothing is shown or written unless asked for: each method returns a `matplotlib.figure.Figure`.
 
