@@ -20,14 +20,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.atomic_file import whole_file
-from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import batch
 from cardan.results.geometry import BodyPoint, Geometry, place, upwards
 from cardan.results.page.packing import packed
 from cardan.results.page.samples import CURVES, MOST_IN_ALL, MOST_SAMPLES, OFFERED, PageSamples, Plot, runs_of, sampled
-from cardan.results.page.scene_3d import BODIES, FORCE, LAYERS, MOMENT, Part, Scene3D, add_cloud, arrow, joined, scene_3d
+from cardan.results.page.scene_3d import (
+    BODIES,
+    FORCE,
+    LAYERS,
+    MOMENT,
+    Part,
+    Scene3D,
+    add_cloud,
+    arrow,
+    joined,
+    scene_3d,
+)
 from cardan.results.trajectory.trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -197,7 +197,7 @@ def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
     scene = Scene3D(geometry, frozenset(b for b, own in shapes.items() if own))
     _shapes(scene, shapes)
     up = geometry.plane[1] if geometry.plane is not None else upwards(model)
-    _bodies(scene)
+    _bodies(scene, poses)
     for joint in geometry.joints:
         _joint(scene, joint, poses)
         _axes(scene, joint)
@@ -226,15 +226,20 @@ def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]]) -> None:
     for body, own in shapes.items():
         for part in visible_parts(own, most):
             r, g, b, a = part.colour or (0, 0, 0, 1)
-            colour = colour_of(body) if part.colour is None else sum(round(255 * x) << k for x, k in ((r, 16), (g, 8), (b, 0)))
+            colour = (
+                colour_of(body)
+                if part.colour is None
+                else sum(round(255 * x) << k for x, k in ((r, 16), (g, 8), (b, 0)))
+            )
             scene.add("bodies", body, colour, Solid(part.surface.vertices, part.surface.faces), opacity=float(a))
 
 
-def _bodies(scene: Scene3D) -> None:
+def _bodies(scene: Scene3D, poses: np.ndarray) -> None:
     geometry, size = scene.geometry, scene.geometry.size
     plated = {plate.body for plate in geometry.plates}
+    cylinders = {joint.parent for joint in geometry.joints if joint.slides and joint.collar(poses) is not None}
     for stroke in geometry.strokes:
-        thick = 0.18 if stroke.body in plated else 0.38
+        thick = 0.18 if stroke.body in plated else 0.5 if stroke.body in cylinders else 0.38
         ends = zip(stroke.points, stroke.points[1:], strict=False)
         layer = "skeleton" if stroke.body in scene.shaped else "bodies"
         scene.add(layer, stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))
@@ -343,7 +348,12 @@ def _support(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray, up: np.ndarra
         spots = [spots[0] + x * (joint.at.rotation @ _first_axis(joint)) for x in _rail_ends(scene, joint, poses)]
     turn = rotation_to_axis(up)
     feet = [cone(1.3 * s, 1.8 * s, 4), box((1.8 * s, 1.8 * s, 0.15 * s)).moved(np.array([0, 0, -1.9 * s]))]
-    scene.add(_layer(scene, joint, "ground"), GROUND, GROUND_GREY, *(foot.moved(spot, turn) for spot in spots for foot in feet))
+    scene.add(
+        _layer(scene, joint, "ground"),
+        GROUND,
+        GROUND_GREY,
+        *(foot.moved(spot, turn) for spot in spots for foot in feet),
+    )
 
 
 BETWEEN_POINTS: dict[str, Callable[[float], Solid]] = {
