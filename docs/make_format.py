@@ -21,7 +21,9 @@ FILES = ROOT / "src" / "cardan" / "data" / "mechanisms"
 MARK = "<!-- the tables below are made by docs/make_format.py; do not edit -->\n"
 MADE = (
     "two_body", "five_bar", "parallelogram", "n_four_bar", "cardan_joint", "drive_line", "rscr", "bennett", "sarrus",
-    "stewart_platform",
+    "stewart_platform", "delta_robot", "differential", "double_wishbone", "excavator", "gyroscope", "hoeken",
+    "jansen_leg", "pantograph", "peaucellier", "planetary_gear", "quick_return", "scara", "scissor_lift",
+    "stephenson_six_bar", "v_engine", "watt_six_bar",
 )  # fmt: skip
 
 

@@ -180,6 +180,46 @@ def stewart_platform(
     return m
 
 
+def delta_robot(
+    *, base: float = 0.2, platform: float = 0.06, arm: float = 0.25, forearm: float = 0.5, half: float = 0.04,
+    load: float = 0.5, drop: float = 0.45,
+) -> Mechanism:  # fmt: skip
+    """A Delta robot: three arms (m) on a fixed plate, each moving the platform (kg) by a parallelogram of two rods.
+
+    The arms' hinges lie on a circle of radius `base`, tangent to it; the rods, `2 half` apart, end on a circle of
+    radius `platform`. The rods keep the platform level: it moves along x, y, z and never turns. With the platform at
+    (x, y, z) the knee of an arm is `forearm` away from the platform's corner: a quadratic equation for its angle.
+    `drop` (m) of the platform below the plate at the start; a positive angle lowers an arm.
+
+    Three freedoms; Kutzbach 3, no constraint is redundant.
+    """
+    m = Mechanism("delta_robot")
+    reach = base - platform
+    l2, r2 = arm**2 + drop**2 + reach**2 - forearm**2, 2 * arm * float(np.hypot(reach, drop))
+    if abs(l2) > r2:
+        raise ModelError(f"delta_robot: arms of {arm:g} m and rods of {forearm:g} m do not reach {drop:g} m down")
+    # |(reach + arm cos a, arm sin a - drop)| = forearm, with the knee on the outer side
+    angle = float(np.arctan2(drop, -reach) - np.arccos(l2 / r2))
+    poses = {m.ground: Pose(), "platform": Pose((0, 0, -drop))}
+    m.body("platform", mass=load, inertia=inertia.cylinder(load, platform, 0.02, axis="z"))
+    for k in range(1, 4):
+        R = turn_z(2 * np.pi / 3 * (k - 1))
+        out, side = R[:, 0], R[:, 1]
+        hip, knee = base * out, base * out + arm * (np.cos(angle) * out - np.sin(angle) * Z)
+        _rod_between(m, f"arm{k}", hip, knee, density=4.0)
+        poses[f"arm{k}"] = Pose(hip)
+        _join(m, f"hip{k}", Revolute(axis=side), m.ground, f"arm{k}", poses, Pose(hip))
+        for rod, shift in ((f"left rod{k}", half * side), (f"right rod{k}", -half * side)):
+            begin, end = knee + shift, platform * out - drop * Z + shift
+            _rod_between(m, rod, begin, end, density=0.3)
+            poses[rod] = Pose(begin)
+            along = (end - begin) / np.linalg.norm(end - begin)
+            cross = _cross_at(begin, side, np.cross(along, side))
+            _join(m, f"{rod} upper", Universal(), f"arm{k}", rod, poses, cross)
+            _join(m, f"{rod} lower", Spherical(), rod, "platform", poses, Pose(end))
+    return m
+
+
 def _join(
     m: Mechanism, name: str, type: JointType, parent: str, child: str, poses: dict[str, Pose], where: Pose
 ) -> None:
@@ -198,12 +238,12 @@ def _shaft(m: Mechanism, name: str, end: float) -> None:
     m.body(name, mass=mass, com=(end / 2, 0, 0), inertia=inertia.cylinder(mass, 0.03, abs(end), axis="x"))
 
 
-def _rod_between(m: Mechanism, name: str, begin: np.ndarray, end: np.ndarray) -> None:
-    """A round rod of 2 kg/m between two points; its frame is at the first, parallel to the ground's."""
+def _rod_between(m: Mechanism, name: str, begin: np.ndarray, end: np.ndarray, density: float = 2.0) -> None:
+    """A round rod of `density` (kg/m) between two points; its frame is at the first, parallel to the ground's."""
     d = end - begin
     length = float(np.linalg.norm(d))
-    solid = inertia.cylinder(2 * length, length / 20, length, axis=d)
-    m.body(name, mass=2 * length, com=d / 2, inertia=solid)
+    solid = inertia.cylinder(density * length, length / 20, length, axis=d)
+    m.body(name, mass=density * length, com=d / 2, inertia=solid)
 
 
 def _sharp(owner: str, angle: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -19,6 +20,7 @@ from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
 from cardan.model.model import Actuator, Model, State
+from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
 from cardan.model.tree import (
     GROUND,
@@ -174,6 +176,8 @@ class Mechanism(Elements):
         kind = type.kind
         kind.check()
         guess = None if start is None else frozen(_read_start(owner, kind, start))
+        if guess is not None and kind.q_units[:1] == ("rad",) and likely_degrees(guess[0]):
+            warnings.warn(degrees_hint(f"{owner}: start", float(guess[0])), category=RuntimeWarning, stacklevel=2)
         rotor = read_armature(owner, armature, kind)
         if data is not None and not isinstance(data, JointData):
             raise ModelError(f"{owner}: data must be cd.JointData(...), got {data!r}")

@@ -7,7 +7,7 @@ angles may be in degrees.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.functions.constraints import undetermined_reactions
 from cardan.results.energy_balance import work
 from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, style
+from cardan.results.rounding import OF_FORCES, without_rounding, wrenches_without_rounding
 from cardan.results.trajectory.quantities import STATES, WRENCH
 from cardan.structure.redundancy import redundancy
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.results.trajectory.trajectory import Trajectory
-
-# Components smaller than this, relative to the largest of their kind, are rounding and are not drawn.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -88,10 +86,37 @@ def panels_of(run: Trajectory, names: Sequence[str], selection: Selection) -> li
         names = [*names, "reactions"]
     found = []
     for name in names:
-        if not isinstance(name, str) or name not in PANELS:
-            raise UnknownNameError(f"plot: {name!r} is not a panel{nearest(name, PANELS)}")
-        found += PANELS[name](run, selection)
+        panels = PANELS[name](run, selection) if name in PANELS else _named(run, name, selection)
+        found += [_without_rounding(run, panel) for panel in panels]
     return found
+
+
+def _without_rounding(run: Trajectory, panel: Panel) -> Panel:
+    """A panel whose values that are rounding are 0, unless its scale is logarithmic."""
+    if panel.log:
+        return panel
+    values = without_rounding(run, np.stack(list(panel.lines.values())), panel.unit)
+    return replace(panel, lines=dict(zip(panel.lines, values, strict=True)))
+
+
+def _named(run: Trajectory, name: str, selection: Selection) -> list[Panel]:
+    """Panels of a quantity by name, as `run[name]`, one for each unit among its components."""
+    try:
+        about, values = run.about(name), run.quantity(name)
+    except UnknownNameError:
+        raise UnknownNameError(
+            f"plot: {name!r} is neither a panel nor a quantity of the run{nearest(name, [*PANELS, *run.names()])}"
+        ) from None
+    values = values.reshape(*run.valid.shape, -1)
+    found = {}
+    for unit in dict.fromkeys(about.units):
+        lines = {}
+        for k, own in enumerate(about.units):
+            if own == unit:
+                label = about.labels[k] if about.labels else name
+                lines[label], shown = in_angle(values[..., k], unit, selection.angle)
+        found[unit] = Panel(name, shown.replace("^2", "²"), lines)
+    return list(found.values())
 
 
 def in_angle(values: np.ndarray, unit: str, angle: str) -> tuple[np.ndarray, str]:
@@ -153,12 +178,9 @@ def _reactions(run: Trajectory, selection: Selection) -> list[Panel]:
     """
     joints, unknown = run._metadata.labels.joint, _undetermined(run)
     if not selection.reactions:
-        wrenches = run.reactions
+        wrenches = wrenches_without_rounding(run, run.reactions)
         sizes = {w: np.linalg.norm(wrenches[..., at], axis=-1) for w, at in (("force", FORCE), ("moment", MOMENT))}
-        largest = float(np.nanmax(np.abs(wrenches), initial=0.0))
-        unknown &= (
-            np.nanmax(np.abs(wrenches) * unknown, initial=0.0) > ROUNDING * largest
-        )  # not labelled if they are all zero
+        unknown &= bool(np.nanmax(np.abs(wrenches) * unknown, initial=0.0) > 0)  # not labelled if they are all zero
         return [
             Panel(
                 f"reaction {what}",
@@ -166,15 +188,15 @@ def _reactions(run: Trajectory, selection: Selection) -> list[Panel]:
                 {_marked(joint, bool(unknown[k, at].any())): size[..., k] for k, joint in enumerate(joints)},
             )
             for (what, size), at in zip(sizes.items(), (FORCE, MOMENT), strict=True)
-            if np.nanmax(size, initial=0.0) > ROUNDING * largest
+            if np.nanmax(size, initial=0.0) > 0
         ]
     found = []
     for joint in selection.reactions:
-        wrench, loose = run.reaction(joint), unknown[joints.index(joint)]
+        wrench, loose = wrenches_without_rounding(run, run.reaction(joint)), unknown[joints.index(joint)]
         sizes = np.nanmax(np.abs(wrench), axis=tuple(range(wrench.ndim - 1)))
         for what, at in (("force", FORCE), ("moment", MOMENT)):
-            if sizes[at].max() > ROUNDING * sizes.max():
-                kept = [k for k in range(6)[at] if sizes[k] > ROUNDING * sizes[at].max()]
+            if sizes[at].max() > 0:
+                kept = [k for k in range(6)[at] if sizes[k] > 0]
                 lines = {_marked(WRENCH[k].split()[1], bool(loose[k])): wrench[..., k] for k in kept}
                 found.append(Panel(f"{what} of {joint}", UNIT[what], lines))
     return found
@@ -369,6 +391,11 @@ def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
     if count > 1 or len(panel.label) > LABEL_UP_TO:
         _legend(at, count)
     at.margins(y=0.08)
+    every = np.concatenate([_rows(values).ravel() for values in panel.lines.values()])
+    every = every[np.isfinite(every)]
+    middle = float(np.abs(every).max(initial=0.0))
+    if not panel.log and len(every) and np.ptp(every) <= OF_FORCES * middle:  # constant but for rounding
+        at.set_ylim(every[0] - 0.1 * middle, every[0] + 0.1 * middle) if middle else at.set_ylim(-1, 1)
 
 
 def _legend(at: Axes, count: int) -> None:

@@ -309,7 +309,7 @@ def body_colour(body: int) -> str:
 def begin(model: Model, geometry: Geometry, poses: np.ndarray, view: Any) -> Canvas:
     """An empty canvas for body poses (..., nb, 4, 4), with the given view or the one that shows most."""
     points = np.vstack([_points(geometry, one) for one in poses.reshape(-1, *poses.shape[-3:])])
-    chosen = _chosen_view(model, geometry, points, view)
+    chosen = chosen_view("draw", model, geometry, points, view)
     seen = chosen(points)
     whole = float(np.max(np.ptp(seen, axis=0))) or geometry.length
     return Canvas(chosen, float(np.clip(geometry.size, SMALLEST * whole, LARGEST * whole)))
@@ -363,8 +363,9 @@ def _compact(geometry: Geometry) -> dict[int, tuple[np.ndarray, float]]:
         is_box = len(plate.corners) == 8 and np.allclose(plate.corners + plate.corners[::-1], 2 * middle)
         marks = {joint.mark for joint in geometry.joints if plate.body in (joint.parent, joint.child)}
         if is_box and marks & {"pin", "rail"}:
-            half = np.sort(np.ptp(plate.corners, axis=0))[1] / 2
-            found[plate.body] = (middle, 0.0 if "rail" in marks else float(half))
+            sides = np.linalg.norm(plate.corners[[1, 2, 4]] - plate.corners[0], axis=1)
+            radius = np.linalg.norm(np.sort(sides)[1:]) / np.sqrt(6)  # of a disk with the same inertia
+            found[plate.body] = (middle, 0.0 if "rail" in marks else float(radius))
     return found
 
 
@@ -384,7 +385,10 @@ def add_joints(canvas: Canvas, geometry: Geometry, poses: np.ndarray, travelled:
     standing: list[np.ndarray] = []
     for joint in geometry.joints:
         at, symbol = joint_position(joint, poses), joint_symbol(joint)
-        if joint.slides:
+        collar = joint.collar(travelled) if joint.slides else None
+        if collar is not None:
+            at = place(poses, joint.parent, joint.at.position) + collar * joint.axes[0].in_ground(poses)
+        elif joint.slides:
             _draw_rail(canvas, joint, poses, travelled)
         if GROUND in (joint.parent, joint.child) and symbol.ground != "none":
             on_rail = joint.slides and joint.parent == GROUND
@@ -429,7 +433,8 @@ def add_elements(canvas: Canvas, model: Model, geometry: Geometry, poses: np.nda
             _on_joint(canvas, "drive", geometry.joints[coupling.joints[0]], poses)
 
 
-def _chosen_view(model: Model, geometry: Geometry, points: np.ndarray, view: Any) -> View:
+def chosen_view(what: str, model: Model, geometry: Geometry, points: np.ndarray, view: Any) -> View:
+    """The given view, azimuth and elevation in degrees; by default flat, or that of a few which shows most points."""
     if view is None and geometry.plane is not None:
         return View(geometry.plane, True)
     if view is not None:
@@ -438,7 +443,7 @@ def _chosen_view(model: Model, geometry: Geometry, points: np.ndarray, view: Any
         except (TypeError, ValueError):
             azimuth = elevation = np.nan
         if not np.isfinite(azimuth + elevation):
-            raise InputError(f"draw: view must be two angles, azimuth and elevation in degrees, got {view!r}")
+            raise InputError(f"{what}: view must be two angles, azimuth and elevation in degrees, got {view!r}")
         return _from_angles(model, azimuth, elevation)
     views = [_from_angles(model, *angles) for angles in VIEWS]
     # a measure of the area that the points cover
@@ -491,12 +496,10 @@ def _side(canvas: Canvas, geometry: Geometry, joint: DrawnJoint, poses: np.ndarr
 def _draw_rail(canvas: Canvas, joint: DrawnJoint, poses: np.ndarray, travelled: np.ndarray) -> None:
     """The rail of a slider: a hatched line beneath it on the ground, a line through it on a body."""
     start, z, u = place(poses, joint.parent, joint.at.position), joint.axes[0].in_ground(poses), canvas.unit
-    lowest, highest = joint.travel(travelled)
+    ends = np.array([start + s * z for s in joint.rail(travelled, (2.4 if joint.parent == GROUND else 1.6) * u)])
     if joint.parent != GROUND:
-        reach = [min(lowest, 0.0) - 1.6 * u, max(highest, 0.0) + 1.6 * u]
-        canvas.line([start + s * z for s in reach], body_colour(joint.parent), 1.6, "rail")
+        canvas.line(ends, body_colour(joint.parent), 1.6, "rail")
         return
-    ends = np.array([start + (lowest - 3.2 * u) * z, start + (highest + 3.2 * u) * z])
     a, b = canvas.view(ends)
     along = (b - a) / max(float(np.linalg.norm(b - a)), 1e-300)
     side = np.array([along[1], -along[0]])

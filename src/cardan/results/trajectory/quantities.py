@@ -11,15 +11,18 @@ import numpy as np
 from cardan.functions.constraints import constraint_residual, multipliers, reactions
 from cardan.functions.dynamics import forward_dynamics
 from cardan.functions.energy import kinetic_energy, momentum, potential_energy, power
-from cardan.functions.kinematics import body_poses, body_twists
+from cardan.functions.kinematics import body_accelerations, body_poses, body_twists
 from cardan.model.model import Model
+from cardan.model.tree import GROUND
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import time_argument
 
 XYZ = ("x", "y", "z")
 SCREW = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
 WRENCH = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
-FIXED_LABELS = {"axis": SCREW, "component": WRENCH, "row": (*XYZ, "1"), "column": (*XYZ, "origin")}
+FIXED_LABELS = {
+    "axis": SCREW, "component": WRENCH, "row": (*XYZ, "1"), "column": (*XYZ, "origin"), "direction": XYZ,
+}  # fmt: skip
 """Labels of the axes that are the same for every model."""
 
 
@@ -107,6 +110,36 @@ def _velocity_residual(s: SampledStates) -> Any:
     return np.abs((J @ s.v[..., None])[..., 0] - beta).max(axis=-1, initial=0.0)
 
 
+def _accelerations(s: SampledStates) -> Any:
+    return forward_dynamics(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation)
+
+
+def _reactions(s: SampledStates) -> Any:
+    return reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation)
+
+
+AXES = ("joint", "child", "parent", "ground")
+"""Axes of reactions; in all of them the moment is about the origin of the joint frame on the child."""
+
+
+def _reactions_in(axes: str) -> Callable[[SampledStates], np.ndarray]:
+    return lambda s: turned_reactions(s.model, np.asarray(_reactions(s)), np.asarray(body_poses(s.model, s.q)), axes)
+
+
+def turned_reactions(model: Model, wrenches: np.ndarray, poses: np.ndarray, axes: str) -> np.ndarray:
+    """Reactions (..., joints, 6) in joint axes, given in the axes of child, parent or ground; poses (..., nb, 4, 4)."""
+    found = np.empty_like(wrenches)
+    for j, joint in enumerate(model.joints):
+        R = np.asarray(joint.child_at.rotation, dtype=float)  # from joint to child axes
+        if axes != "child" and joint.child != GROUND:
+            R = poses[..., joint.child, :3, :3] @ R
+        if axes == "parent" and joint.parent != GROUND:
+            R = np.swapaxes(poses[..., joint.parent, :3, :3], -1, -2) @ R
+        halves = wrenches[..., j, :].reshape(*wrenches.shape[:-2], 2, 3)
+        found[..., j, :] = (halves @ np.swapaxes(R, -1, -2)).reshape(*wrenches.shape[:-2], 6)
+    return found
+
+
 STATES: dict[str, RunQuantity] = {
     "q": RunQuantity(("coordinate",), "", "coordinates of the tree's joints", lambda s: s.q),
     "v": RunQuantity(("rate",), "", "rates of the tree's joints", lambda s: s.v),
@@ -115,10 +148,7 @@ STATES: dict[str, RunQuantity] = {
 """Quantities that are stored."""
 
 QUANTITIES: dict[str, RunQuantity] = {
-    "a": RunQuantity(
-        ("rate",), "", "accelerations of the tree's joints",
-        lambda s: forward_dynamics(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
-    ),
+    "a": RunQuantity(("rate",), "", "accelerations of the tree's joints", _accelerations),
     "poses": RunQuantity(
         ("body", "row", "column"), "1 and m", "poses of the bodies in ground axes", lambda s: body_poses(s.model, s.q)
     ),
@@ -126,10 +156,20 @@ QUANTITIES: dict[str, RunQuantity] = {
         ("body", "axis"), "rad/s and m/s", "twists of the bodies, body components",
         lambda s: body_twists(s.model, s.q, s.v),
     ),
-    "reactions": RunQuantity(
-        ("joint", "component"), "N m and N", "wrench of each joint on its child, at and in the joint frame",
-        lambda s: reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
+    "body_accelerations": RunQuantity(
+        ("body", "axis"), "rad/s^2 and m/s^2", "rates of the bodies' twists, body components",
+        lambda s: body_accelerations(s.model, s.q, s.v, _accelerations(s)),
     ),
+    "reactions": RunQuantity(
+        ("joint", "component"), "N m and N", "wrench of each joint on its child, at and in the joint frame", _reactions
+    ),
+    **{
+        f"reactions_{axes}": RunQuantity(
+            ("joint", "component"), "N m and N", f"wrench of each joint on its child, at the joint frame, in {words}",
+            _reactions_in(axes),
+        )
+        for axes, words in (("child", "the child's axes"), ("parent", "the parent's axes"), ("ground", "ground axes"))
+    },
     "multipliers": RunQuantity(
         ("constraint",), "N m and N", "multipliers of the constraint rows",
         lambda s: multipliers(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
