@@ -492,7 +492,7 @@ def _ring(shape: Shape, what: str, value: Any, direction: int) -> np.ndarray:
     x, y = corners.T
     area = float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
     if abs(area) <= 1e-12 * float(np.ptp(x) ** 2 + np.ptp(y) ** 2):
-        raise ModelError(f"{shape.owner}: {what} has no area; its corners lie on a line")
+        raise ModelError(f"{shape.owner}: {what} encloses no area; its corners lie on a line, or its edges cross")
     return frozen(corners if area * direction >= 0 else corners[::-1])
 
 
