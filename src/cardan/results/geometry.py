@@ -147,6 +147,7 @@ class Geometry:
     """The geometry of a model. `size` (m) is that of a joint symbol, `length` (m) the typical length of a body.
 
     `plane` (3, 3) has the rows x, y, normal (ground axes) of a planar mechanism's plane; None for a spatial mechanism.
+    Bodies that are `shaped` (-1 is the ground) have shapes of their own; their rods and plates are a skeleton inside.
     """
 
     names: tuple[str, ...]
@@ -158,6 +159,16 @@ class Geometry:
     joints: tuple[DrawnJoint, ...]
     elements: tuple[DrawnElement, ...]
     plane: np.ndarray | None
+    shaped: frozenset[int] = frozenset()
+
+    @property
+    def sticks(self) -> frozenset[int]:
+        """Bodies that are drawn as rods and plates."""
+        return frozenset(stroke.body for stroke in self.strokes if stroke.body not in self.shaped)
+
+    def needs_symbol(self, joint: DrawnJoint) -> bool:
+        """Whether a joint is between rods and plates; shapes show by themselves how they are joined."""
+        return not self.shaped or (not self.shaped & {joint.parent, joint.child} and joint.child in self.sticks)
 
 
 def pose_of(poses: np.ndarray, body: int) -> np.ndarray:
@@ -194,15 +205,19 @@ def geometry_of(model: Model) -> Geometry:
     size = float(np.clip(SYMBOL * length, SMALLEST * whole, LARGEST * whole))
     joints = tuple(_with_reach(joint, held) for joint in joints)
     mass = sum(body.mass for body in model.bodies)
+    shaped = {b for b, body in enumerate(model.bodies) if body.shapes} | ({GROUND} if model.ground_shapes else set())
     strokes: list[Stroke] = []
     plates: list[Plate] = []
     for b, (body, points) in enumerate(zip(model.bodies, held, strict=True)):
         light = body.mass < LIGHT * mass  # such as the frame of a sensor, whose inertia is a made-up number
+        if shaped and b not in shaped and _widest(every[b]) <= NEAR * length:
+            continue  # a frame of a robot whose parts have shapes
         outline, plate = _outline(b, body, points, size if light else length, size)
         strokes += outline
         plates += plate
     centres = tuple(BodyPoint(b, body.com) for b, body in enumerate(model.bodies) if body.mass > 0)
-    return Geometry(model.body_names, size, length, tuple(strokes), tuple(plates), centres, joints, elements, plane)
+    return Geometry(model.body_names, size, length, tuple(strokes), tuple(plates), centres, joints, elements, plane,
+                    frozenset(shaped))  # fmt: skip
 
 
 def _plane(model: Model) -> np.ndarray | None:
