@@ -100,13 +100,6 @@ DESCRIPTIONS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png
                 **dict.fromkeys((".mp4", ".webm", ".gif"), "video")}  # fmt: skip
 
 
-def can_make_pages() -> bool:
-    """Whether K3D-jupyter, which pages need, is installed."""
-    from importlib.util import find_spec
-
-    return find_spec("k3d") is not None
-
-
 def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
     """The files to write, `out` with each suffix; an error if one of them cannot be written."""
     if out is None:

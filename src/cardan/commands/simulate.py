@@ -27,7 +27,6 @@ from cardan.commands.arguments import (
 from cardan.commands.output import (
     DESCRIPTIONS,
     as_typed,
-    can_make_pages,
     plain_table,
     planned,
     planned_video,
@@ -109,8 +108,7 @@ def simulate(
 
     Example: [bold]cardan simulate four_bar --time 10 --rate A=2rad/s --out run[/bold]
     """
-    pages = not no_page and can_make_pages()
-    wanted = {".nc": True, ".png": not no_plot, ".html": pages, ".csv": csv, ".parquet": parquet}
+    wanted = {".nc": True, ".png": not no_plot, ".html": not no_page, ".csv": csv, ".parquet": parquet}
     paths = planned(out, [suffix for suffix, asked in wanted.items() if asked], force)
     paths += planned_video(video, force)
     model = read_model(file, root, changes)
@@ -188,8 +186,6 @@ def _show(facts: dict[str, Any], asked: bool) -> None:
         worst = f"{facts['position_residual']:.1e} m or rad, {facts['velocity_residual']:.1e} m/s or rad/s"
         rows.append(("worst residual", worst))
     rows += [(DESCRIPTIONS[Path(path).suffix.lower()], path) for path in facts["files"]]
-    if asked and not can_make_pages():
-        rows.append(("page", "none; pip install 'cardan[view]' for it, or give --no-page"))
     if not asked:
         rows.append(("files", "none; --out NAME writes them"))
     screen().print(plain_table(("", ""), rows))
