@@ -364,14 +364,10 @@ def add_bodies(canvas: Canvas, geometry: Geometry, poses: np.ndarray) -> None:
 def _compact(geometry: Geometry) -> dict[int, tuple[np.ndarray, float]]:
     """Bodies held at one point by a hinge or a slider: their middle, and the radius of a wheel, or 0 for a slider."""
     found = {}
-    for plate in geometry.plates:
-        middle = plate.corners.mean(axis=0)
-        is_box = len(plate.corners) == 8 and np.allclose(plate.corners + plate.corners[::-1], 2 * middle)
+    for plate in (plate for plate in geometry.plates if plate.radius):
         marks = {joint.mark for joint in geometry.joints if plate.body in (joint.parent, joint.child)}
-        if is_box and marks & {"pin", "rail"}:
-            sides = np.linalg.norm(plate.corners[[1, 2, 4]] - plate.corners[0], axis=1)
-            radius = np.linalg.norm(np.sort(sides)[1:]) / np.sqrt(6)  # of a disk with the same inertia
-            found[plate.body] = (middle, 0.0 if "rail" in marks else float(radius))
+        if marks & {"pin", "rail"}:
+            found[plate.body] = (plate.corners.mean(axis=0), 0.0 if "rail" in marks else plate.radius)
     return found
 
 

@@ -341,8 +341,8 @@ def _samples(canvas: Canvas, spacing: float) -> np.ndarray:
 def _widen(at: Axes, low: np.ndarray, high: np.ndarray) -> None:
     """Extend the view to include names at the edge; both axes keep the same scale."""
     (left, right), (bottom, top) = at.get_xlim(), at.get_ylim()
-    grow = max(left - low[0], high[0] - right, bottom - low[1], high[1] - top, 0.0)
+    ratio = (top - bottom) / (right - left)
+    grow = max(left - low[0], high[0] - right, (bottom - low[1]) / ratio, (high[1] - top) / ratio, 0.0)
     if grow:
-        ratio = (top - bottom) / (right - left)
         at.set_xlim(left - grow, right + grow)
         at.set_ylim(bottom - grow * ratio, top + grow * ratio)
