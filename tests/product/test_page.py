@@ -428,7 +428,7 @@ def test_playing_keeps_time(crank: Window) -> None:
     window.tab.keyboard.press("Escape")
     # a curve that is chosen from the list: the force of a joint, in ground axes
     run = four_bar()
-    window.tab.select_option("#chooser", label="reaction force of A, ground axes, N")
+    window.tab.select_option("#chooser", label="A.reaction_force in ground axes, N")
     window.seek(float(run.time[40]))
     pose = run.poses[40, run.model.joints[0].child]
     expected = pose[:3, :3] @ run.model.joints[0].child_at.rotation @ run.reaction("A")[40, 3:]
