@@ -2,8 +2,8 @@
 
 A zero is seldom computed as exactly 0: the moment about the axis of a hinge comes out as 4e-15 N m, the travel of a
 finger at rest as 1e-68 m. Scaled to the height of a plot or the length of an arrow it looks like a result. So a value
-is compared with the size of the problem in its unit: lengths of the mechanism, duration of the run, forces that act, and
-the largest value of the same unit.
+is compared with the size of the problem in its unit: lengths of the mechanism, duration of the run, forces that act,
+and the largest value of the same unit.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ function makeScene(about, arrays) {
     return { ...machine, bodies, names: machine.bodies, ground, spans, spanList: machine.spans, wrenches, entries, stride: 2 + 3 * entries, solids };
   });
   const runs = about.runs.map((run, k) => ({
-    ...run, machine: machines[run.machine], shown: about.choose ? k === 0 : true, state: null,
+    ...run, machine: machines[run.machine], shown: about.alone === null || k === about.alone, state: null,
     time: new Series(arrays["time" + k]), poses: new Series(arrays["poses" + k]),
     reactions: arrays["reactions" + k] ? new Series(arrays["reactions" + k]) : null,
     plots: run.plots,

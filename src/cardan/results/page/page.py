@@ -84,28 +84,43 @@ def page(
         overwrite: whether an existing file may be replaced.
 
     """
-    text = html(thing, names, q=q, points=points, labels=labels, together=together, simulate=simulate, sliders=sliders)
+    text = html(
+        thing,
+        names,
+        q=q,
+        points=points,
+        labels=labels,
+        first=None if together else 0,
+        simulate=simulate,
+        sliders=sliders,
+    )
     with whole_file(path, overwrite) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def html(
     thing: Any, names: Sequence[str] = (), *, q: Any = None, points: Any = None, labels: Sequence[str] | None = None,
-    together: bool = True, simulate: bool = False, sliders: Sequence[str] | None = None, live: bool = False,
-    inline: bool = False,
+    first: int | None = None, forces: bool = True, simulate: bool = False, sliders: Sequence[str] | None = None,
+    live: bool = False, inline: bool = False,
 ) -> str:  # fmt: skip
-    """The text of the page; a `live` page receives samples from its server, an `inline` one is small, for notebooks."""
+    """The text of the page.
+
+    Several runs are shown together, or with `first` that one alone until another is chosen. Without `forces` it has
+    neither reactions nor quantities beyond those named. A `live` page receives samples from its server; an `inline`
+    one is small, for notebooks.
+    """
     runs, one_batch = runs_of(thing, labels, q)
     most = 300 if inline else min(MOST_SAMPLES, max(MOST_IN_ALL // len(runs), 100))
     moves = live or any(len(run.time) > 1 for _, run in runs)
     wanted = tuple(names) or (CURVES if moves and not inline else ())
-    offered = () if inline or live else OFFERED if len(runs) <= 4 else ()
+    forces = forces and not inline
+    offered = OFFERED if forces and not live and len(runs) <= 4 else ()
     samples = [
-        sampled(run, label, wanted, moves=moves, most=most, offered=offered, forces=not inline and len(runs) <= 8)
+        sampled(run, label, wanted, moves=moves, most=most, offered=offered, forces=forces and len(runs) <= 8)
         for label, run in runs
     ]
     cloud = np.zeros((0, 3)) if points is None else batch("page", "points", points, 3).reshape(-1, 3)
-    about = _about(samples, names, cloud, one_batch, together, live, inline)
+    about = _about(samples, names, cloud, one_batch, first, live, inline)
     about["simulate"] = (
         page_program(thing if isinstance(thing, Model) else runs[0][1], sliders).description if simulate else None
     )
@@ -113,8 +128,8 @@ def html(
 
 
 def _about(
-    samples: list[PageSamples], names: Sequence[str], cloud: np.ndarray, one_batch: bool, together: bool, live: bool,
-    inline: bool,
+    samples: list[PageSamples], names: Sequence[str], cloud: np.ndarray, one_batch: bool, alone: int | None,
+    live: bool, inline: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """All that the page is told."""
     machines: dict[Any, Machine] = {}
@@ -132,7 +147,7 @@ def _about(
     first = {plot.name: plot.key for plot in reversed(samples[0].plots) if plot.name in CURVES and plot.tells}
     given = [plot.key for plot in samples[0].plots if plot.name in names]
     return {
-        "name": model.name, "live": live, "inline": inline, "choose": not together, "faint": 0.3 if one_batch else 0.5,
+        "name": model.name, "live": live, "inline": inline, "alone": alone, "faint": 0.3 if one_batch else 0.5,
         "machines": [machine.described() for machine in every],
         "runs": [
             {

@@ -197,7 +197,7 @@ def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
     scene = Scene3D(geometry, _shaped(geometry, {b for b, own in shapes.items() if own}))
     _shapes(scene, shapes)
     up = geometry.plane[1] if geometry.plane is not None else upwards(model)
-    _bodies(scene)
+    _bodies(scene, poses)
     for joint in geometry.joints:
         _joint(scene, joint, poses)
         _axes(scene, joint)
@@ -246,11 +246,12 @@ def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]]) -> None:
             scene.add("bodies", body, colour, Solid(part.surface.vertices, part.surface.faces), opacity=float(a))
 
 
-def _bodies(scene: Scene3D) -> None:
+def _bodies(scene: Scene3D, poses: np.ndarray) -> None:
     geometry, size = scene.geometry, scene.geometry.size
     plated = {plate.body for plate in geometry.plates}
+    cylinders = {joint.parent for joint in geometry.joints if joint.slides and joint.collar(poses) is not None}
     for stroke in geometry.strokes:
-        thick = 0.18 if stroke.body in plated else 0.38
+        thick = 0.18 if stroke.body in plated else 0.5 if stroke.body in cylinders else 0.38
         ends = zip(stroke.points, stroke.points[1:], strict=False)
         layer = "skeleton" if stroke.body in scene.shaped else "bodies"
         scene.add(layer, stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))
