@@ -56,6 +56,8 @@ SCRIPTS = (
     "main",
     "controls",
     "start",
+    "webassembly",
+    "simulator",
     "simulate",
 )
 
