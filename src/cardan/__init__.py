@@ -23,7 +23,7 @@ from cardan.errors import (
     SimulationError,
     UnknownNameError,
 )
-from cardan.model import inertia, shape
+from cardan.model import inertia
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
@@ -147,6 +147,7 @@ if TYPE_CHECKING:
     from cardan.io.load import load, load_mechanism, save
     from cardan.machines.cuda.device_array import DeviceArray, to_device
     from cardan.machines.ufunc.threads import get_threads, set_threads
+    from cardan.model import shape
     from cardan.model.particles import Particle, ParticleSystem
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
@@ -221,6 +222,7 @@ _LAZY = {
         "machines.ufunc.threads": "get_threads set_threads",
         "mechanisms": "mechanisms",
         "model.particles": "Particle ParticleSystem",
+        "model.shape": "shape",
         "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
         "results.comparison": "Comparison Difference compare",
@@ -280,7 +282,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'cardan' has no attribute {name!r}")
     module = import_module(f"cardan.{_LAZY[name]}")
-    value = globals()[name] = module if name in ("mechanisms", "textbook") else getattr(module, name)
+    value = globals()[name] = module if name in ("mechanisms", "shape", "textbook") else getattr(module, name)
     return value
 
 

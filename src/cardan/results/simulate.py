@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +39,7 @@ from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.progress import Report, progress_bar
 from cardan.results.replay import Replay
 from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import with_values
@@ -65,8 +63,6 @@ FEW_SAMPLES = 64  # of every system fit in a GPU's memory together
 CHUNK = 16_384  # systems that are integrated together: their states fit into the processor's cache
 MEMORY = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
 MOST_SAMPLES = 10_000_000
-DELAY = 1.0  # s before the progress bar appears; a shorter run shows nothing
-Report = Callable[[float], None]
 
 
 def simulate(
@@ -117,14 +113,14 @@ def simulate(
             its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
             differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
             `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. Samples do not change
-            it: one inside a step is computed by a shorter step from its start. The last step before a break, an event
-            or the end is shorter.
+        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. The last step before
+            a break, an event or the end is shorter.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
         max_step: longest step, s.
         max_steps: stop a system after this many steps.
-        samples: number of samples, evenly spaced from start to end, or their times, s.
+        samples: number of samples, evenly spaced from start to end, or their times, s. They change no step: one inside
+            a step is computed by a shorter step from its start, or interpolated by SUNDIALS.
         start: time at the start, s.
         breaks: times, s, of discontinuities: every method ends a step exactly there and restarts.
         events: events to look for (`cd.Event`).
@@ -141,7 +137,7 @@ def simulate(
         precision: "float32" computes steps of fixed length (rk4, euler) in float32, for speed on a GPU. Time, positions
             and velocities are carried as pairs of numbers, so that only the accelerations are rounded to float32.
             Events, breaks and samples are computed in float64 all the same.
-        progress: show a progress bar; by default on a terminal, for long runs.
+        progress: show a progress bar; by default on a terminal and in a notebook, for long runs.
         **removed: arguments that were removed; an error says what to give instead.
 
     Raises:
@@ -163,7 +159,10 @@ def simulate(
         if precision != DOUBLE:
             raise InputError("simulate: sensitivities are of steps in float64; leave out precision='float32'")
     job, states = job.started(q0, v0, tau, assemble)
-    with _progress(progress, model.name, float(job.times[0]), float(job.times[-1]), len(states.q)) as report:
+    label = f"{model.name}, {len(states.q)} systems" if len(states.q) > 1 else model.name
+    begin, end = float(job.times[0]), float(job.times[-1])
+    with progress_bar(progress, label, end - begin) as show:
+        report: Report = lambda t: show(t - begin)
         if store is not None:
             return _stored(job, states, store, overwrite, report)
         size = 8 * len(states.q) * len(job.times) * (model.nq + model.nv)
@@ -647,30 +646,3 @@ def _states(
     p = np.broadcast_to(values[0], (*systems, values[0].shape[-1])).reshape(len(q), -1) if values else None
     require_consistent(model if p is None else with_values(model, p), q, v, start, threads)
     return systems, _States(q, v, drives, p)
-
-
-@contextmanager
-def _progress(wanted: bool | None, name: str, start: float, end: float, systems: int) -> Iterator[Report]:
-    """A function that shows the time reached, s, in a progress bar; `wanted` None is "on a terminal, in a long run"."""
-    shown_at = perf_counter() + (0.0 if wanted else DELAY)
-    label = f"{name}, {systems} systems" if systems > 1 else name
-    bar: Any = None
-
-    def report(t: float) -> None:
-        nonlocal bar
-        if bar is None and perf_counter() >= shown_at:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn(label), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
-            bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            bar.add_task(label, total=end - start)
-            bar.start()
-        if bar is not None:
-            bar.update(bar.task_ids[0], completed=t - start)
-
-    try:
-        yield report if (sys.stderr.isatty() if wanted is None else wanted) else lambda t: None
-    finally:
-        if bar is not None:
-            bar.stop()

@@ -639,15 +639,20 @@ class Trajectory:
         """Write `to_dataframe(*names)` as Parquet, with units; needs `cardan[parquet]`."""
         files.to_parquet(self, path, names, overwrite)
 
-    def page(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+    def page(
+        self, path: str | PathLike[str], *names: str, others: Sequence[Trajectory] = (),
+        labels: Sequence[str] | None = None, simulate: bool = True, sliders: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:  # fmt: skip
         """Write the animated mechanism as one HTML file for any browser, offline, with plots of quantities by name.
 
-        The page can play, scrub, follow a body, trace a point and show reactions. Default plots: `"q"`, `"v"` and
-        `"energy"`.
+        Other runs are shown together with this one, each with its label; the systems of a batch as ghosts. Default
+        plots: `"q"`, `"v"` and `"energy"`; others can be chosen in the page. The options are those of `cd.page`.
         """
         from cardan.results.page.page import page
 
-        page(self, path, *names, overwrite=overwrite)
+        thing = [self, *others] if len(others) else self
+        page(thing, path, *names, labels=labels, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     # Figures. Nothing is shown or written unless asked for: each method returns a `matplotlib.figure.Figure`.
 
@@ -717,6 +722,34 @@ class Trajectory:
         from cardan.results.drawing.draw import strobe
 
         return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite))
+
+    def video(
+        self, path: str | PathLike[str], *, size: tuple[int, int] | None = None, fps: float | None = None,
+        speed: float | None = None, view: tuple[float, float] | None = None, trace: Sequence[Any] = (),
+        forces: bool | Sequence[str] = False, title: str | None = None, overwrite: bool = False,
+        progress: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Write the moving mechanism as a video: `run.video("run.mp4")`, `.webm` or `.gif`. No display is needed.
+
+        Args:
+            path: file to write; it appears only when it is complete. MP4 and WebM need `cardan[video]`.
+            size: width and height, pixels; by default 1280 by 720, of a GIF 640 by 360.
+            fps: frames a second; 30, of a GIF 25, by default.
+            speed: seconds of the run shown in a second: 0.1 is slow motion. By default 1, or another power of ten
+                times 1, 2 or 5 if the run is shorter than 2 s or longer than 60 s.
+            view: azimuth and elevation of the viewer, degrees; by default onto the plane of a planar mechanism, or a
+                direction that shows much.
+            trace: names of bodies or frames, or pairs (body, point), whose paths are drawn; a point (3,), m, is in the
+                body's axes.
+            forces: True shows the reactions of all joints as arrows, names of joints those of some.
+            title: text above; the name of the model by default, "" for none.
+            overwrite: whether an existing file may be replaced.
+            progress: show a progress bar; by default on a terminal and in a notebook, after a second.
+
+        """
+        from cardan.results.video import video
+
+        video(self, path, size, fps, speed, view, trace, forces, title, overwrite, progress)
 
     # Summary.
 
