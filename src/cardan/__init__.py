@@ -289,6 +289,7 @@ def __getattr__(name: str) -> Any:
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
 VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
 VIEWS["particles"] = lambda model: import_module("cardan.functions.particles").particle_system(model)
+VIEWS["redundancy"] = lambda model: __getattr__("redundancy")(model)
 VIEWS["state"] = lambda *arguments: import_module("cardan.structure.assemble").state_by_name(*arguments)
 VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
 VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing.draw").thumbnail(model)

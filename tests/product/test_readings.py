@@ -222,3 +222,9 @@ def test_a_kind_of_ones_own_has_readings() -> None:
     m.force("c", cubic, "A", k=2.0)
     run = cd.Trajectory(m.build(), [0.0, 1.0], [[0.5], [0.7]], [[0.0], [1.0]])
     assert np.allclose(run["c.cube"], [0.5**3, 0.7**3]) and np.allclose(run["c.torque"], -2 * run["c.cube"])
+
+
+def test_the_table_of_a_model_tells_its_mobility() -> None:
+    words = "1 freedom, 3 of the tree less 2 independent constraints; 3 more are redundant"
+    model = four_bar().build()
+    assert f"mobility: {words}" in model.report() and words in model._repr_html_()
