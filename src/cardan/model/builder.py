@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
 from cardan.model.model import Actuator, Model, State
+from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
-from cardan.model.shape import Shape, mass_of_shapes, read_shapes, takes_shape
 from cardan.model.tree import (
     GROUND,
     Tree,
@@ -31,6 +32,9 @@ from cardan.model.tree import (
     notes_on_turns,
 )
 from cardan.model.values import bodies_and_joints
+
+if TYPE_CHECKING:
+    from cardan.model.shape import Shape
 
 SNAPPING = 1e-12  # see docs/decisions/0003
 
@@ -90,11 +94,15 @@ class Mechanism(Elements):
         """
         owner = f"body {name!r}"
         self._claim("body", name)
-        shapes = read_shapes(owner, shape)
-        given = {"mass": mass, "com": com, "inertia": inertia, "inertia_about": inertia_about,
-                 "inertia_axes": inertia_axes}  # fmt: skip
-        if takes_shape(owner, shapes, given, density):
-            mass, com, inertia = mass_of_shapes(owner, shapes, mass, density)
+        shapes: tuple[Shape, ...] = ()
+        if shape is not None or density is not None:
+            from cardan.model.shape import mass_of_shapes, read_shapes, takes_shape
+
+            shapes = read_shapes(owner, shape)
+            given = {"mass": mass, "com": com, "inertia": inertia, "inertia_about": inertia_about,
+                     "inertia_axes": inertia_axes}  # fmt: skip
+            if takes_shape(owner, shapes, given, density):
+                mass, com, inertia = mass_of_shapes(owner, shapes, mass, density)
         mass = float(numbers(owner, "mass", 0.0 if mass is None else mass, ()))
         com = numbers(owner, "com", np.zeros(3) if com is None else com, (3,))
         I = read_inertia(owner, np.zeros(3) if inertia is None else inertia)
@@ -121,6 +129,8 @@ class Mechanism(Elements):
 
     def shape(self, body: str, *shapes: Shape) -> None:
         """Add shapes that are only seen, to a body or to the ground; mass and inertia stay as they are."""
+        from cardan.model.shape import read_shapes
+
         index = self._index("shape", "body", body)
         found = read_shapes(f"shape of {body!r}", list(shapes))
         if index == GROUND:
@@ -165,6 +175,8 @@ class Mechanism(Elements):
         kind = type.kind
         kind.check()
         guess = None if start is None else frozen(_read_start(owner, kind, start))
+        if guess is not None and kind.q_units[:1] == ("rad",) and likely_degrees(guess[0]):
+            warnings.warn(degrees_hint(f"{owner}: start", float(guess[0])), category=RuntimeWarning, stacklevel=2)
         rotor = read_armature(owner, armature, kind)
         if data is not None and not isinstance(data, JointData):
             raise ModelError(f"{owner}: data must be cd.JointData(...), got {data!r}")

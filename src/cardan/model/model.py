@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.row import RowTable, rows_of_tree
-from cardan.model.shape import Shape
 from cardan.model.tree import GROUND, Link, Tree, grow_tree, merged_inertia
 from cardan.model.values import bodies_and_joints, counted, shown, whole
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.model.particles import ParticleSystem
+    from cardan.model.shape import Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +200,33 @@ class Model:
         turning = [link for link in self.tree.links if link.kind.nq != link.kind.nv]
         return tuple(slice(link.q.stop - 4, link.q.stop) for link in turning)
 
+    def state(
+        self, q: Mapping[str, Any] | None = None, v: Mapping[str, Any] | None = None, *, time: float = 0.0,
+        **coordinates: Any,
+    ) -> State:  # fmt: skip
+        """A state with coordinates of some joints by name, `model.state(A=0.3)`, that a simulation can start from.
+
+        Joints that are not named are at their `start` and, with loops, where these make them; the named stay as given.
+        Rates likewise: `model.state(A=0.3, v={"A": 2.0})`; those not named are at rest, or what loops make them.
+
+        Args:
+            q: coordinates by joint, rad and m, for names that are not words of Python: `{"left hip": 0.3}`.
+            v: rates by joint, rad/s and m/s.
+            time: s, for prescribed motions.
+            **coordinates: coordinates by joint, rad and m.
+
+        Returns:
+            `State` with `q` (..., nq) and `v` (..., nv); arrays of coordinates make a batch.
+
+        """
+        found: State = VIEWS["state"](self, {**(q or {}), **coordinates}, v or {}, time)
+        return found
+
     def random_state(self, rng: np.random.Generator, *batch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw q (..., nq), any quaternion of unit length, and v (..., nv), for trials and tests."""
+        """Draw q (..., nq), any quaternion of unit length, and v (..., nv), for trials and tests.
+
+        Coordinates are within the limits of their joints, rates too; without limits from -pi to pi and normal.
+        """
         if not isinstance(rng, np.random.Generator):
             raise InputError(f"random_state: rng must be a np.random.default_rng(seed), got {shown(rng)}")
         for size in batch:
@@ -210,6 +235,15 @@ class Model:
         for at in self.quaternions:
             quaternion = rng.standard_normal((*batch, 4))
             q[..., at] = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
+        for link in self.tree.links:
+            data = self.joints[link.joint].data
+            if link.kind.nq != 1:
+                continue
+            if data.lower is not None and data.upper is not None and np.isfinite(data.upper - data.lower):
+                share = (q[..., link.q] + np.pi) / (2 * np.pi)
+                q[..., link.q] = data.lower + (data.upper - data.lower) * share
+            if data.velocity is not None:
+                v[..., link.v] = np.clip(v[..., link.v], -data.velocity, data.velocity)
         return q, v
 
     @cached_property
@@ -405,9 +439,15 @@ class Model:
         found: ParticleSystem = VIEWS["particles"](self)
         return found
 
-    def page(self, path: Any, q: Any = None, *, overwrite: bool = False) -> None:
-        """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at; see `cd.page`."""
-        VIEWS["page"](self, path, q=q, overwrite=overwrite)
+    def page(
+        self, path: Any, q: Any = None, *, simulate: bool = True, sliders: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:  # fmt: skip
+        """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at and to play with.
+
+        The options are those of `cd.page`.
+        """
+        VIEWS["page"](self, path, q=q, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("freedoms of the tree", f"{self.nv}")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from cardan.integrate.integrators import (
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.machines.cuda.place import Place, place_of
-from cardan.model.model import Model
+from cardan.model.model import Model, State
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
@@ -46,6 +46,7 @@ from cardan.results.trajectory.quantities import with_values
 from cardan.results.trajectory.store import Store
 from cardan.results.trajectory.trajectory import EventRecord, Trajectory
 from cardan.structure.assemble import assemble as assembled
+from cardan.structure.assemble import hint_at_degrees, named_state, project_velocity, read_configuration, read_rates
 from cardan.structure.condition import take_as_closed, warn_of_condition
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import parameter_arguments
@@ -56,6 +57,8 @@ from cardan.structure.row_sets import is_settled
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from cardan.structure.assemble import Start
+
 FEW_SAMPLES = 64  # of every system fit in a GPU's memory together
 CHUNK = 16_384  # systems that are integrated together: their states fit into the processor's cache
 MEMORY = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
@@ -65,8 +68,8 @@ MOST_SAMPLES = 10_000_000
 def simulate(
     model: Model,
     duration: float,
-    q0: ArrayLike | None = None,
-    v0: ArrayLike | None = None,
+    q0: Start = None,
+    v0: ArrayLike | Mapping[str, Any] | None = None,
     *,
     tau: ArrayLike | None = None,
     formulation: str | Formulation = "spatial",
@@ -96,9 +99,12 @@ def simulate(
     Args:
         model: the mechanism; its free parameters (`model.free(...).at(...)`) may be a batch too.
         duration: simulated time, s.
-        q0: configurations (..., nq), rad and m; by default the joints' start values, assembled.
+        q0: configurations (..., nq), rad and m; by default the joints' start values, assembled. Coordinates of some
+            joints by name, `{"A": 0.3, "B": cd.deg(30)}`, are kept, and the others assembled from their start. Or a
+            `cd.State`, as `model.state(...)` gives, or the name of one of `model.states`.
         v0: velocities (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow. They must fit
-            loops and couplings; `assemble=True` takes the nearest that do.
+            loops and couplings; `assemble=True` takes the nearest that do. Rates of some joints by name, `{"A": 2.0}`,
+            are kept, and the others are what loops make them.
         tau: constant drives (..., nv), N m and N; rows are systems, not times (`run.settings["batch"]` tells which
             arguments made the batch). Drives that vary with time are elements of the model.
         formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points",
@@ -107,14 +113,14 @@ def simulate(
             its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
             differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
             `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. Samples do not change
-            it: one inside a step is computed by a shorter step from its start. The last step before a break, an event
-            or the end is shorter.
+        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. The last step before
+            a break, an event or the end is shorter.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
         max_step: longest step, s.
         max_steps: stop a system after this many steps.
-        samples: number of samples, evenly spaced from start to end, or their times, s.
+        samples: number of samples, evenly spaced from start to end, or their times, s. They change no step: one inside
+            a step is computed by a shorter step from its start, or interpolated by SUNDIALS.
         start: time at the start, s.
         breaks: times, s, of discontinuities: every method ends a step exactly there and restarts.
         events: events to look for (`cd.Event`).
@@ -241,10 +247,15 @@ class Job:
 
     def started(self, q0: Any, v0: Any, tau: Any, assemble: bool) -> tuple[Job, _States]:
         """The run of systems from their start, all of one batch shape, and that start, checked."""
-        systems, states = _states(self.model, q0, v0, tau, float(self.times[0]), assemble, self.request.threads)
+        named = _by_name(self.model, q0, v0, float(self.times[0]))
+        systems, states = _states(self.model, *named, tau, float(self.times[0]), assemble, self.request.threads)
         if not systems:
             return self, states
-        rows: dict[str, Any] = {"q0": q0, "v0": v0, "tau": tau}
+        rows: dict[str, Any] = {
+            "q0": read_configuration("simulate", "q0", self.model, q0)[0],
+            "v0": read_rates("simulate", "v0", self.model, q0, v0)[0],
+            "tau": tau,
+        }
         batch = [k for k, a in rows.items() if np.ndim(a) > 1] + ["parameters"] * bool(self.model.batch)
         settings = {**self.about["settings"], "batch": ", ".join(batch)}
         return replace(self, batch=systems, about={**self.about, "settings": settings}), states
@@ -581,6 +592,30 @@ def _events(events: Any) -> tuple[Event, ...]:
     return listed
 
 
+def _by_name(model: Model, q0: Any, v0: Any, t: float) -> tuple[Any, Any]:
+    """Arrays of a start that is given by name; others as they are."""
+    if isinstance(q0, str):
+        q0 = named_state("simulate", "q0", model, q0)
+    if isinstance(q0, State):
+        q0, v0 = q0.q, q0.v if v0 is None else v0
+    if isinstance(q0, Mapping):
+        read_configuration("simulate", "q0", model, q0)  # names this function in errors
+        q0, still = assembled(model, q0, t=t)
+        v0 = still if v0 is None else v0
+    if isinstance(v0, Mapping):
+        q0 = assembled(model, t=t)[0] if q0 is None else batch("simulate", "q0", q0, model.nq)
+        v, free = read_rates("simulate", "v0", model, q0, v0)
+        try:
+            systems = np.broadcast_shapes(q0.shape[:-1], v.shape[:-1], model.batch)
+        except ValueError:
+            raise InputError(
+                f"simulate: the batches do not fit together: q0 {q0.shape}, v0 {v.shape}, values of parameters "
+                f"{model.batch}"
+            ) from None
+        v0 = project_velocity(model, q0, np.broadcast_to(v, (*systems, model.nv)), free, t)
+    return q0, v0
+
+
 def _states(
     model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool, threads: int | Place | None = None
 ) -> tuple[tuple[int, ...], _States]:
@@ -599,6 +634,7 @@ def _states(
     if 0 in systems:
         raise InputError(f"simulate: the batch is empty, of shape {systems}; there is nothing to simulate")
     own = model.start() if "q0" not in arrays else arrays["q0"]
+    hint_at_degrees("simulate", "q0", model, own)
     v = arrays.get("v0", np.zeros(model.nv))
     if assemble or "q0" not in arrays:
         own, fitting = assembled(model, own, v, t=start)

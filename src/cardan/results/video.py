@@ -45,7 +45,7 @@ def video(
     forces: Any, title: str | None, overwrite: bool, progress: bool | None,
 ) -> None:  # fmt: skip
     """Write a run of one system as a video; the arguments are those of `Trajectory.video`."""
-    made = _format(path)
+    made = video_format(path)
     if run.batch:
         raise InputError(f"video: the run is a batch of shape {run.batch}; show one of its systems, run[0].video(...)")
     if len(run.time) < 2:
@@ -83,8 +83,8 @@ def _reported(frames: Iterable[np.ndarray], report: Callable[[float], None]) -> 
         yield frame
 
 
-def _format(path: Any) -> VideoFormat:
-    """The format of a file, from its suffix."""
+def video_format(path: Any) -> VideoFormat:
+    """The format of a file, from its suffix; an error if it is unknown or cannot be written here."""
     kind = file_path(path).suffix.lower()
     if kind not in FORMATS:
         raise FileError(

@@ -14,9 +14,9 @@ from cardan.model.values import one
 from cardan.results.geometry import pose_of
 from cardan.results.rounding import without_rounding, wrenches_without_rounding
 from cardan.results.trajectory.files import table
-from cardan.results.trajectory.quantities import QUANTITIES, STATES
+from cardan.results.trajectory.quantities import STATES
 from cardan.results.trajectory.trajectory import Trajectory
-from cardan.structure.assemble import assemble
+from cardan.structure.assemble import configuration
 
 MOST_SAMPLES = 2000  # longer runs are thinned; the page interpolates between samples
 MOST_IN_ALL = 12_000  # samples of all runs of a page together
@@ -40,6 +40,16 @@ class Plot:
     values: np.ndarray | None
     source: str = ""
     first: int = 0
+
+    @property
+    def name(self) -> str:
+        """The quantity, without its unit."""
+        return self.key.partition(", ")[0]
+
+    @property
+    def tells(self) -> bool:
+        """Whether a curve differs from zero."""
+        return self.values is None or bool(np.any(self.values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +133,7 @@ def sampled(
 def _still(model: Model, q: Any) -> Trajectory:
     """A model as a run of one sample, at rest."""
     model.require_one("page")
-    q = one("page", "q", assemble(model)[0] if q is None else q, model.nq)
+    q = one("page", "q", configuration("page", model, q), model.nq)
     return Trajectory(model, np.zeros(1), q[None], np.zeros((1, model.nv)))
 
 
@@ -144,7 +154,7 @@ def _plots(run: Trajectory, name: str, keep: np.ndarray) -> list[Plot]:
     for column, unit in frame.attrs["units"].items():
         if column.partition(".")[0] in names:
             by_unit.setdefault(unit, []).append(column)
-    words = (STATES | QUANTITIES)[name].description
+    words = run.about(name).description
     at = np.searchsorted(np.flatnonzero(run.valid), keep)  # the table has no padding
     return [
         Plot(f"{name}, {unit}", words, unit, [c.partition(".")[2] or c for c in columns],

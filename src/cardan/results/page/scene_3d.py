@@ -21,7 +21,7 @@ from cardan.model.tree import GROUND
 from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of, upwards
 
 ROUND = 16  # corners of a circle
-MOST_FACES = 80_000  # of all shapes of a model; finer meshes are made coarser
+MOST_FACES = 60_000  # of all shapes of a model; finer meshes are made coarser
 LAYERS = {
     "bodies": True, "plates": True, "ground": True, "force elements": True, "joints": False, "skeleton": False,
     "joint axes": False, "frames": False, "centres of mass": False,
@@ -194,7 +194,7 @@ def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
     """The scene of a model whose bodies take these poses (..., nb, 4, 4)."""
     geometry = geometry_of(model)
     shapes = {b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}
-    scene = Scene3D(geometry, frozenset(b for b, own in shapes.items() if own))
+    scene = Scene3D(geometry, _shaped(geometry, {b for b, own in shapes.items() if own}))
     _shapes(scene, shapes)
     up = geometry.plane[1] if geometry.plane is not None else upwards(model)
     _bodies(scene, poses)
@@ -218,6 +218,18 @@ def add_cloud(scene: Scene3D, points: np.ndarray) -> None:
 def colour_of(body: int) -> int:
     """Colour of a body; the ground is grey."""
     return GROUND_GREY if body == GROUND else BODIES[body % len(BODIES)]
+
+
+def _shaped(geometry: Geometry, bodies: set[int]) -> frozenset[int]:
+    """Bodies with shapes, and those welded to them: a sensor or a sole of a robot, which is seen as a part of it."""
+    found, before = set(bodies), -1
+    while len(found) != before:
+        before = len(found)
+        found |= {
+            body for j in geometry.joints if j.mark == "weld" and {j.parent, j.child} & found - {GROUND}
+            for body in (j.parent, j.child)
+        }  # fmt: skip
+    return frozenset(found if GROUND in bodies else found - {GROUND})
 
 
 def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]]) -> None:

@@ -152,6 +152,7 @@ class _Forces:
         every = wrenches_without_rounding(run, every)[:, joints].reshape(len(times), len(joints), 2, 3)
         length = scene.scene.geometry.length
         thick = scene.scene.geometry.size
+        self._head = 1.6 * thick
         for k, (what, unit, colour, heads) in enumerate((("moment", "N m", MOMENT, 2), ("force", "N", FORCE, 1))):
             sizes = np.linalg.norm(every[:, :, k], axis=-1)
             large = float(np.nanquantile(sizes, 0.95)) if sizes.any() else 0.0
@@ -177,7 +178,8 @@ class _Forces:
             if np.isfinite(length) and length > 0:
                 turn, start = rotation_to_axis(along[k] / length), at[k] + nearer
                 found.append(Placed(shaft, turn * (1.0, 1.0, length), start, turn, PLAIN))
-                found.append(Placed(head, turn, start + along[k], turn, PLAIN))
+                shrunk = min(length / self._head, 1.0)  # of an arrow shorter than its head
+                found.append(Placed(head, shrunk * turn, start + along[k], turn, PLAIN))
         return found
 
 
