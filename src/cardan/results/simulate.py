@@ -37,6 +37,7 @@ from cardan.integrate.integrators import (
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.machines.cuda.place import Place, place_of
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
@@ -142,6 +143,7 @@ def simulate(
         SimulationError: a system did not reach the end; `error.partial` is what was computed until then.
 
     """
+    require_model("simulate", model)
     _reject_removed(removed, method)
     if failures not in ("raise", "keep"):
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")

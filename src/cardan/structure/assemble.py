@@ -15,7 +15,7 @@ import numpy as np
 from cardan.algebra.free_number import nominal
 from cardan.errors import InputError, ModelError
 from cardan.formulation.dynamics import constraint_residual, constraint_rows
-from cardan.model.memory import KernelSlot
+from cardan.model.memory import KernelSlot, require_model
 from cardan.model.model import Model
 from cardan.model.values import batch, number
 from cardan.structure.kernels import compile_quantity, time_argument, tree_kernel
@@ -55,6 +55,7 @@ def assemble(
         q (..., nq) and v (..., nv) with every loop closed.
 
     """
+    require_model("assemble", model)
     q = model.start() if q is None else batch("assemble", "q", q, model.nq)
     v = np.zeros((*q.shape[:-1], model.nv)) if v is None else batch("assemble", "v", v, model.nv)
     t, tolerance = number("assemble", "t", t, "of seconds"), number("assemble", "tolerance", tolerance, least=0)

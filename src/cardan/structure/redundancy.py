@@ -8,7 +8,7 @@ import numpy as np
 
 from cardan.errors import ModelError
 from cardan.model.html import html_table
-from cardan.model.memory import Slot
+from cardan.model.memory import Slot, require_model
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import counted
@@ -65,6 +65,7 @@ def redundancy(model: Model) -> Redundancy:
 
     Free parameters are at their nominal values.
     """
+    require_model("redundancy", model)
     model = model.unbound
     n = len(model.rows)
     removed = sum(joint.kind.freedoms_removed for joint in model.joints) + len(model.couplings) + len(model.constraints)
