@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import inspect
+import re
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -11,9 +15,9 @@ from cardan.textbook import Equation
 
 PAGE = Path(__file__).with_name("reference.md")
 GROUPS = {
-    "Building a mechanism": "Mechanism Model Pose JointData State Actuator inertia load load_mechanism save",
+    "Building a mechanism": "Mechanism Model Pose JointData State Actuator shape inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
-    "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field add_force",
+    "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field Reading add_force",
     "Formulations of your own": "Formulation TreeFormulation add_formulation",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols javascript check",
@@ -47,6 +51,29 @@ GROUPS = {
 }
 
 
+SECTIONS = {"Args:": "Arguments:", "Returns:": "Returns:", "Raises:": "Raises:"}
+NAMED = re.compile(r"[*\w, ]+").fullmatch
+MADE_BY = {
+    "Model": "`Mechanism.build` and `cd.load`", "Actuation": "`cd.actuation`", "Balance": "`cd.balance`",
+    "Actuator": "`Mechanism.actuator`", "BaseParameters": "`cd.base_parameters`", "Branch": "`cd.branches`",
+    "Branches": "`cd.branches`", "CompiledFunction": "`cd.compile`", "Constraint": "`Mechanism.constraint`",
+    "Counterweight": "`cd.balance`", "Derivatives": "functions with `by=`", "DeviceArray": "`cd.to_device`",
+    "Equilibrium": "`cd.equilibrium`", "EquilibriumPath": "`cd.equilibrium_path`", "EventRecord": "`cd.simulate`",
+    "Excitation": "`cd.excitation`", "Identification": "`cd.identify`", "Instant": "`cd.simulate`, for events",
+    "InverseKinematics": "`cd.inverse_kinematics`", "KinetostaticSweep": "`LinkageFamily.sweep`",
+    "LinearModel": "`cd.linearise`", "LinkageSearch": "`cd.search_linkages`", "Manipulability": "`cd.manipulability`",
+    "Mode": "`cd.modes`", "Modes": "`cd.modes`", "MonteCarlo": "`cd.monte_carlo`", "Particle": "`cd.particles`",
+    "ParticleSystem": "`Model.particles`", "Particles": "`cd.rod_particles`", "Redundancy": "`cd.redundancy`",
+    "RefinedLinkages": "`cd.refine_linkages`", "Regressor": "`cd.regressor`", "RowLabel": "`Model.rows`",
+    "RowTable": "`Model.rows`", "Sensitivity": "`cd.simulate`", "SingularPosition": "`cd.branches`",
+    "SobolIndices": "`cd.sobol_indices`", "SpatialParticles": "`cd.particles_in_space`",
+    "SweepSamples": "`LinkageFamily.samples`", "Symbols": "`cd.equations(model).sympy`",
+    "Synthesis": "`cd.synthesise`", "SynthesisSolution": "`cd.synthesise`", "Trajectory": "`cd.simulate`",
+    "Viewer": "`cd.view`", "Workspace": "`cd.workspace`", "State": "`Mechanism.state` and `Model.states`",
+}  # fmt: skip
+"""Classes that users do not make themselves, and what makes them."""
+
+
 def page() -> str:
     """The whole page."""
     missing = set(cardan.__all__) - set(" ".join(GROUPS.values()).split())
@@ -71,10 +98,16 @@ def _entry(name: str, thing: object) -> list[str]:
             *(line for e in equations.values() for line in _equation(f"{name}.{e.name}", e)),
         ]
     if isinstance(thing, ModuleType):
-        public = [
-            (n, f) for n, f in vars(thing).items() if inspect.isfunction(f) and f.__module__.startswith(thing.__name__)
+        public = {n: f for n, f in vars(thing).items() if not n.startswith("_")}
+        classes = [(n, c) for n, c in public.items() if inspect.isclass(c) and c.__module__ == thing.__name__]
+        if classes:  # a module of classes: its functions are the engine's
+            return [*_doc(thing), "", *(line for n, c in classes for line in _class(f"{name}.{n}", c))]
+        inner = [
+            line
+            for n, f in public.items()
+            if inspect.isfunction(f) and f.__module__.startswith(thing.__name__)
+            for line in _function(f"{name}.{n}", f)
         ]
-        inner = [line for n, f in public if not n.startswith("_") for line in _function(f"{name}.{n}", f)]
         return [*_doc(thing), "", *inner]
     if inspect.isclass(thing):
         return _class(name, thing)
@@ -82,19 +115,67 @@ def _entry(name: str, thing: object) -> list[str]:
 
 
 def _class(name: str, thing: type) -> list[str]:
-    lines = [f"### `{name}`", "", *_doc(thing), ""]
+    """A class: how it is made, its arguments or attributes, then its methods and properties."""
+    made = MADE_BY.get(name.removeprefix("cd."))
+    constructor = "" if made or issubclass(thing, Exception) else _signature(thing)
+    lines = [f"### `{name}{constructor}`", "", *_doc(thing), ""]
     if issubclass(thing, Exception):
         return lines
+    arguments = _sections(inspect.getdoc(thing.__init__) or "") if "__init__" in vars(thing) else []
+    if made:
+        lines += [f"Made by {made}.", "", *_attributes(thing), ""]
+    elif any(line.startswith("- ") for line in arguments):
+        lines += [*arguments, ""]
+    elif dataclasses.is_dataclass(thing) and "Args:" not in (inspect.getdoc(thing) or ""):
+        lines += [*_attributes(thing), ""]
     own = [base for base in thing.__mro__ if base.__module__.startswith("cardan.")]
     members = {name: value for base in reversed(own) for name, value in vars(base).items()}
+    methods, properties = [], []
     for attribute, value in members.items():
         if attribute.startswith("_") or attribute in ("kind", "orientation"):
             continue
-        if inspect.isfunction(value):
-            lines += [f"- `{attribute}{_signature(value, drop_self=True)}`: {_first(value)}"]
+        function = getattr(value, "__func__", value)
+        if inspect.isfunction(function):
+            heading = f"{name.removeprefix('cd.')}.{attribute}{_signature(function, drop_self=True)}"
+            methods += [f"#### `{heading}`", "", *_doc(function), ""]
         elif isinstance(value, property) or hasattr(value, "func"):
-            lines += [f"- `{attribute}`: {_first(getattr(value, 'fget', None) or value.func)}"]
-    return [*lines, ""]
+            properties += [f"- `{attribute}`: {_first(getattr(value, 'fget', None) or value.func)}"]
+    return [*lines, *(["Properties:", "", *properties, ""] if properties else []), *methods]
+
+
+def _attributes(thing: type) -> list[str]:
+    """The fields of a dataclass, with their types and what the source says below or beside them."""
+    if not dataclasses.is_dataclass(thing):
+        return []
+    told = {name: words for base in reversed(thing.__mro__) for name, words in _told(base).items()}
+    fields = [field for field in dataclasses.fields(thing) if not field.name.startswith("_")]
+    rows = [f"- `{f.name}` ({_plain(f.type)}){': ' + told[f.name] if f.name in told else ''}" for f in fields]
+    return ["Attributes:", "", *rows] if rows else []
+
+
+def _told(thing: type) -> dict[str, str]:
+    """What follows the fields of a class in its source: a string below, or a comment on the same line."""
+    if not thing.__module__.startswith("cardan."):
+        return {}
+    source = textwrap.dedent(inspect.getsource(thing))
+    lines, [tree] = source.splitlines(), ast.parse(source).body
+    found = {}
+    body = tree.body  # type: ignore[attr-defined]
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        _, _, comment = lines[node.end_lineno - 1].partition("  # ")  # type: ignore[operator]
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+            found[node.target.id] = " ".join(after.value.value.split())
+        elif comment and not comment.startswith(("type:", "noqa")):
+            found[node.target.id] = comment.strip()
+    return found
+
+
+def _plain(type_: object) -> str:
+    """A type in words that a reader knows."""
+    text = str(type_).replace("NDArray[Any]", "array").replace("np.ndarray", "array").replace(" | None", ", or None")
+    return re.sub(r"\bAny\b", "any", text)
 
 
 def _equation(name: str, thing: Equation) -> list[str]:
@@ -115,7 +196,26 @@ def _signature(thing: object, drop_self: bool = False) -> str:
 
 
 def _doc(thing: object) -> list[str]:
-    return (inspect.getdoc(thing) or "").splitlines()
+    return _sections(inspect.getdoc(thing) or "")
+
+
+def _sections(text: str) -> list[str]:
+    """A docstring as Markdown: the entries of `Args:`, `Returns:` and `Raises:` as a list."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if line.rstrip() in SECTIONS:
+            inside = True
+            lines += [*([""] if lines and lines[-1] else []), SECTIONS[line.rstrip()], ""]
+        elif inside and line.startswith("    ") and not line.startswith("     "):
+            entry, colon, words = line.strip().partition(": ")
+            lines += [f"- `{entry}`: {words}" if colon and NAMED(entry) else f"- {line.strip()}"]
+        elif inside and line.startswith("     "):
+            lines[-1] += " " + line.strip()
+        else:
+            inside = inside and not line
+            lines += [line]
+    return lines
 
 
 def _first(thing: object) -> str:

@@ -47,6 +47,7 @@ from cardan.model.joint import (
     add_joint,
 )
 from cardan.model.model import Actuator, Model, State
+from cardan.model.named_state import deg, rpm
 from cardan.model.pose import Pose
 from cardan.model.row import Law, RowLabel, RowTable
 
@@ -252,14 +253,14 @@ __all__ = [
     "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
     "assemble", "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses", "body_twists",
     "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition",
-    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations", "equilibrium",
+    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "deg", "draw", "equations", "equilibrium",
     "equilibrium_path", "excitation", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
     "gravity_force", "identify", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics",
     "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate",
     "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load", "load_mechanism", "load_run",
     "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo", "multipliers", "page",
     "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates", "reactions",
-    "redundancy", "refine_linkages", "regressor", "rod_particles", "save", "search_linkages", "set_threads",
+    "redundancy", "refine_linkages", "regressor", "rod_particles", "rpm", "save", "search_linkages", "set_threads",
     "shaking_wrench", "shape", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy",
     "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
     "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
@@ -273,15 +274,36 @@ def __getattr__(name: str) -> Any:
     if name in REMOVED:
         raise AttributeError(f"cd.{name} is now called cd.{REMOVED[name]}")
     if name not in _LAZY:
-        raise AttributeError(f"module 'cardan' has no attribute {name!r}")
+        raise _no_attribute(name)
     module = import_module(f"cardan.{_LAZY[name]}")
     value = globals()[name] = module if name in ("mechanisms", "textbook") else getattr(module, name)
     return value
 
 
+def _no_attribute(name: str) -> AttributeError:
+    """The error for a name that there is not: where to find it, or what it is called here."""
+    from cardan.errors import no_attribute
+
+    # what functions are called in other programs
+    elsewhere = {
+        "aba": "cd.forward_dynamics", "rnea": "cd.inverse_dynamics", "crba": "cd.mass_matrix",
+        "forward_kinematics": "cd.body_poses or cd.frame_pose", "fk": "cd.body_poses or cd.frame_pose",
+        "ik": "cd.inverse_kinematics", "load_urdf": "cd.load", "load_mjcf": "cd.load", "from_urdf": "cd.load",
+        "read": "cd.load", "Body": "mechanism.body(...)", "Joint": "mechanism.joint(...)", "System": "cd.Mechanism",
+        "Robot": "cd.load", "linearize": "cd.linearise", "Spring": "mechanism.spring(...)", "Fixed": "cd.Rigid",
+        "Weld": "cd.Rigid", "Slider": "cd.Prismatic", "Hinge": "cd.Revolute", "Ball": "cd.Spherical",
+    }  # fmt: skip
+    if not name.startswith("_"):
+        from cardan.mechanisms import CATALOGUE
+
+        elsewhere |= {kind: f"cd.mechanisms.{kind}()" for kind in CATALOGUE}
+    return no_attribute("module 'cardan'", name, __all__, elsewhere)
+
+
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
 VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
 VIEWS["particles"] = lambda model: import_module("cardan.functions.particles").particle_system(model)
+VIEWS["state"] = lambda *arguments: import_module("cardan.structure.assemble").state_by_name(*arguments)
 VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
 VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing.draw").thumbnail(model)
 

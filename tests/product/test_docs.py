@@ -77,10 +77,24 @@ RATIOS = {
 
 
 @pytest.mark.parametrize("words", RATIOS)
-def test_ratios_of_the_readme_are_those_of_the_benchmarks(words: str) -> None:
+def test_ratios_of_the_comparison_are_those_of_the_benchmarks(words: str) -> None:
     """They are rounded, and may lag behind a new run that differs little."""
-    said = re.search(rf"^\| {words} \|[^|]*\| ([\d.]+)x \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    said = re.search(rf"^\| {words} \|[^|]*\| ([\d.]+)x \|", page, re.MULTILINE)
     results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
     found = re.search(RATIOS[words], results, re.MULTILINE | (re.DOTALL if "one call" in words else 0))
     assert said is not None and found is not None
     assert abs(float(said[1]) / float(found[1]) - 1) < 0.15
+
+
+def test_the_front_pages_say_the_same() -> None:
+    """README and site: the same picture, the same lines, which are run with the README, and numbers of the benchmarks."""
+    readme, front = ((ROOT / name).read_text() for name in ("README.md", "docs/index.md"))
+    lines = re.search(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    assert lines is not None and len(lines[1].strip().splitlines()) <= 12
+    assert f"```py\n{lines[1]}```" in front
+    table = (ROOT / "docs" / "comparison.md").read_text()
+    for page in (readme, front):
+        assert "figures/engine.gif" in page
+        numbers = re.findall(r"\*\*(\d+) times\*\*", page)
+        assert len(numbers) == 2 and all(f"| {number}x |" in table for number in numbers)

@@ -219,7 +219,7 @@ def _driven(model: Model, driven: Sequence[str] | None) -> Sequence[str]:
     if driven is None:
         raise InputError(
             f"inverse_dynamics: model {model.name!r} has loops or couplings; say which joints are driven, e.g. "
-            f"driven=[{model.coordinate_names[0]!r}]"
+            f"driven=[{model.coordinate_names[0]!r}]{model.without_mimics}"
         )
     return driven
 

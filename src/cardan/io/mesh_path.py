@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
+
+from cardan.model.shape import MeshFile
 
 NEAR = 5
 """How many folders above the model file packages are looked for in."""
@@ -24,6 +27,13 @@ class MeshFolders:
         inside = folder if folder is not None else None if self.base is None else self.base.parent
         self.inside = None if inside is None else Path(os.path.realpath(inside))
         self.packages: dict[str, Path | None] = {}
+
+    def mesh(self, name: str, scale: Any, **given: Any) -> MeshFile:
+        """The shape for a mesh file of this name; one that may not be read says why when somebody looks at it."""
+        try:
+            return MeshFile(self.find(name), scale, **given)
+        except ValueError as error:
+            return MeshFile(name, scale, str(error), **given)
 
     def find(self, name: str) -> Path:
         """The path that a name stands for; ValueError with a sentence if it may not be read."""

@@ -19,7 +19,7 @@ from cardan.io.urdf_joint import origin_of
 from cardan.io.xml_element import Element
 from cardan.meshes.part import Colour
 from cardan.model.builder import Mechanism
-from cardan.model.shape import Box, Capsule, Cylinder, MeshFile, Shape, Sphere, read_colour
+from cardan.model.shape import Box, Capsule, Cylinder, Shape, Sphere, read_colour
 
 
 def add_shapes(
@@ -86,6 +86,6 @@ def _shape(element: Element, materials: dict[str, Colour], folders: MeshFolders)
                 return Sphere(form.number("radius"), **given)
             case "mesh":
                 scale = form.numbers("scale", 3) if form.has("scale") else np.ones(3)
-                return MeshFile(folders.find(form.text("filename").strip()), scale, **given)
+                return folders.mesh(form.text("filename").strip(), scale, **given)
     tags = ", ".join(form.tag for form in geometry.children)
     raise element.error(f"its geometry {tags or '(none)'} is not one of box, cylinder, capsule, sphere, mesh")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -18,6 +20,9 @@ from cardan.program.program import Program, record
 if TYPE_CHECKING:
     from cardan.machines.printer import Printer
     from cardan.program.program import Recorded
+
+# Characters of IR past which quick code answers the first calls: LLVM takes half a second for so much full code.
+LONG_TEXT = 500_000
 
 
 class Builder:
@@ -45,6 +50,28 @@ class Builder:
         """Object code of the loop on `lanes` lanes (1 or the host's) of "double" or "float"."""
         return self.through_cache((dtype, lanes), partial(self.text, dtype, lanes), to_object)
 
+    def first_code(self, dtype: str, lanes: int) -> tuple[bytes, bytes]:
+        """The same, but of a long program quick code, and its packed text, of which `full_code` can be made.
+
+        The text is empty where the code is full already.
+        """
+        what, text = (dtype, lanes), partial(self.text, dtype, lanes)
+        code = self._stored(what, text)
+        if code is not None:
+            return code, b""
+        packed = self._stored((*what, "quick"), text) if is_quick_wanted() else None
+        if packed is None:
+            source = text()
+            if not is_quick_wanted() or len(source) <= LONG_TEXT:
+                return self._kept(what, source, to_object(source)), b""
+            packed = self._kept((*what, "quick"), source, _packed(source))
+        (size,) = struct.unpack_from("<Q", packed)
+        return packed[8 : 8 + size], packed[8 + size :]
+
+    def keep(self, dtype: str, lanes: int, packed_text: bytes, code: bytes) -> None:
+        """Store full code that was made of the text that came with quick code."""
+        self._kept((dtype, lanes), unpacked(packed_text), code)
+
     def through_cache(
         self,
         what: tuple[str | int, ...],
@@ -56,24 +83,36 @@ class Builder:
 
         With `fresh` it is compiled in any case and replaces what is stored.
         """
-        program = self.compiled
-        shapes = [[(port.name, port.shape) for port in ports] for ports in (program.inputs, program.outputs)]
-        digest = entry_digest(program.key, program.name, shapes, *what)
-        payload = None if fresh else load_entry(digest)
-        if payload is not None:
-            (size,) = struct.unpack_from("<I", payload)
-            facts, code = json.loads(payload[4 : 4 + size]), payload[4 + size :]
-            if audited() and facts["text"] != _digest(text()):
-                raise CardanError(
-                    f"{program.name}: the cached kernel was compiled from another graph than the one recorded now; "
-                    "Cardan's keys fail to tell the two apart: run with CARDAN_CACHE=0 and please report it"
-                )
-            self._operations = facts["operations"]
+        code = None if fresh else self._stored(what, text)
+        if code is not None:
             return code
         source = text()
-        code = compile_text(source)
+        return self._kept(what, source, compile_text(source))
+
+    def _digest_of(self, what: tuple[str | int, ...]) -> bytes:
+        program = self.compiled
+        shapes = [[(port.name, port.shape) for port in ports] for ports in (program.inputs, program.outputs)]
+        return entry_digest(program.key, program.name, shapes, *what)
+
+    def _stored(self, what: tuple[str | int, ...], text: Callable[[], str]) -> bytes | None:
+        """Code from the cache; None if it has none."""
+        payload = load_entry(self._digest_of(what))
+        if payload is None:
+            return None
+        (size,) = struct.unpack_from("<I", payload)
+        facts, code = json.loads(payload[4 : 4 + size]), payload[4 + size :]
+        if audited() and facts["text"] != _digest(text()):
+            raise CardanError(
+                f"{self.program.name}: the cached kernel was compiled from another graph than the one recorded now; "
+                "Cardan's keys fail to tell the two apart: run with CARDAN_CACHE=0 and please report it"
+            )
+        self._operations = facts["operations"]
+        return code
+
+    def _kept(self, what: tuple[str | int, ...], source: str, code: bytes) -> bytes:
+        """The code, which the cache has now too."""
         facts = json.dumps({"what": what, "operations": self.operations(), "text": _digest(source)}).encode()
-        store_entry(digest, struct.pack("<I", len(facts)) + facts + code)
+        store_entry(self._digest_of(what), struct.pack("<I", len(facts)) + facts + code)
         return code
 
     def text(self, dtype: str, lanes: int) -> str:
@@ -91,6 +130,22 @@ def stored() -> Iterator[tuple[str | int, ...]]:
         with suppress(ValueError, KeyError, TypeError, struct.error):
             (size,) = struct.unpack_from("<I", start)
             yield tuple(json.loads(start[4 : 4 + size])["what"])
+
+
+def is_quick_wanted() -> bool:
+    """False if `CARDAN_QUICK=0` asks for full code from the first call on."""
+    return os.environ.get("CARDAN_QUICK", "1") != "0"
+
+
+def _packed(source: str) -> bytes:
+    """Quick code, preceded by its size, and the text."""
+    code = to_object(source, quick=True)
+    return struct.pack("<Q", len(code)) + code + zlib.compress(source.encode(), 1)
+
+
+def unpacked(text: bytes) -> str:
+    """The text that came with quick code."""
+    return zlib.decompress(text).decode()
 
 
 def _digest(text: str) -> str:

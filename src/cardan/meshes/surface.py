@@ -89,3 +89,111 @@ def capsule_surface(radius: float, length: float, segments: int) -> Surface:
     raised = np.array([0.0, length / 2])
     bottom, top = cap * [1, -1] - raised, (raised + cap)[::-1]
     return revolved(np.concatenate([bottom, top if length > 0 else top[1:]]), segments)
+
+
+def extruded(rings: list[np.ndarray], thickness: float) -> Surface:
+    """A plane figure in x and y with a thickness along z, half on each side.
+
+    `rings` are its outline (n, 2), counter-clockwise, and the outlines of its holes, clockwise. Neither may cross
+    itself or another.
+    """
+    flat = np.concatenate(rings)
+    count = len(flat)
+    lid = np.array(_ears(rings))
+    walls = []
+    start = 0
+    for ring in rings:
+        k = start + np.arange(len(ring))
+        after = np.roll(k, -1)
+        walls += [np.column_stack([k, after, after + count]), np.column_stack([k, after + count, k + count])]
+        start += len(ring)
+    low, high = (np.column_stack([flat, np.full(count, z)]) for z in (-thickness / 2, thickness / 2))
+    faces = np.concatenate([lid[:, [0, 2, 1]], lid + count, *walls])
+    return Surface(np.concatenate([low, high]), faces)
+
+
+def _ears(rings: list[np.ndarray]) -> list[tuple[int, int, int]]:
+    """Triangles of a plane figure: corners are cut off where no other corner lies inside.
+
+    Holes are joined to the outline first, each by a pair of cuts to a corner that is seen from it.
+    Source: Eberly, Triangulation by ear clipping, 2002.
+    """
+    flat = np.concatenate(rings)
+    starts = np.cumsum([0, *(len(ring) for ring in rings)])
+    loop = list(range(len(rings[0])))
+    holes = [list(range(starts[k], starts[k + 1])) for k in range(1, len(rings))]
+    for hole in sorted(holes, key=lambda hole: -flat[hole, 0].max()):
+        at = int(np.argmax(flat[hole, 0]))
+        loop = _bridged(flat, loop, hole[at:] + hole[:at], [c for other in holes for c in other])
+    triangles = []
+    while len(loop) > 3:
+        cut = next((k for k in range(len(loop)) if _is_ear(flat, loop, k)), None)
+        if cut is None:  # corners on a straight edge are left
+            cut = next((k for k in range(len(loop)) if _turning(*flat[[loop[k - 2], loop[k - 1], loop[k]]]) == 0), None)
+            cut = None if cut is None else (cut - 1) % len(loop)
+        if cut is None:
+            raise ValueError("the outline or a hole crosses itself or another")
+        triangles.append((loop[cut - 1], loop[cut], loop[(cut + 1) % len(loop)]))
+        del loop[cut]
+    return [*triangles, (loop[0], loop[1], loop[2])]
+
+
+def _turning(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Twice the area of the triangles a, b, c (..., 2), positive where they turn counter-clockwise."""
+    turning: np.ndarray = (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (
+        c[..., 0] - a[..., 0]
+    )
+    return turning
+
+
+def _is_ear(flat: np.ndarray, loop: list[int], k: int) -> bool:
+    """Whether the corner `k` of a loop turns outwards and no other corner lies in its triangle."""
+    a, b, c = flat[loop[k - 1]], flat[loop[k]], flat[loop[(k + 1) % len(loop)]]
+    if _turning(a, b, c) <= 0:
+        return False
+    others = flat[loop]
+    inside = (_turning(a, b, others) >= 0) & (_turning(b, c, others) >= 0) & (_turning(c, a, others) >= 0)
+    at_corner = (others == a).all(axis=1) | (others == b).all(axis=1) | (others == c).all(axis=1)
+    return not (inside & ~at_corner).any()
+
+
+def _bridged(flat: np.ndarray, loop: list[int], hole: list[int], corners: list[int]) -> list[int]:
+    """A loop with a hole joined to it, from the hole's first corner to the nearest corner that it sees."""
+    p = flat[hole[0]]
+    ends = np.concatenate([np.array(loop), np.array(corners)])
+    after = np.concatenate([np.roll(loop, -1), np.array(corners)])
+    A, B = flat[ends], flat[after]
+    for k in sorted(range(len(loop)), key=lambda k: float(((flat[loop[k]] - p) ** 2).sum())):
+        q = flat[loop[k]]
+        before, beyond = flat[loop[k - 1]], flat[loop[(k + 1) % len(loop)]]
+        convex = _turning(before, q, beyond) > 0
+        left, right = _turning(q, beyond, p) > 0, _turning(before, q, p) > 0
+        if not ((left and right) if convex else (left or right)):
+            continue  # it would lie outside
+        crossing = (_turning(p, q, A) * _turning(p, q, B) < 0) & (_turning(A, B, p) * _turning(A, B, q) < 0)
+        if not crossing.any():
+            return [*loop[: k + 1], *hole, hole[0], *loop[k:]]
+    raise ValueError("a hole is not inside the outline")
+
+
+def crossing_edges(rings: list[np.ndarray]) -> bool:
+    """Whether edges of plane figures (n, 2) cross or touch each other, apart from neighbours at their corner."""
+    A = np.concatenate(rings)
+    B = np.concatenate([np.roll(ring, -1, axis=0) for ring in rings])
+    number = np.arange(len(A))
+    after = np.concatenate(
+        [np.roll(number[s : s + len(ring)], -1) for s, ring in zip(_starts(rings), rings, strict=True)]
+    )
+    for k in range(len(A)):
+        left = _turning(A[k], B[k], A) * _turning(A[k], B[k], B) <= 0
+        across = _turning(A, B, A[k]) * _turning(A, B, B[k]) <= 0
+        low, high = np.minimum(A[k], B[k]), np.maximum(A[k], B[k])
+        near = ((np.maximum(A, B) >= low) & (np.minimum(A, B) <= high)).all(axis=1)
+        own = (number == k) | (number == after[k]) | (after == k)
+        if (left & across & near & ~own).any():
+            return True
+    return False
+
+
+def _starts(rings: list[np.ndarray]) -> list[int]:
+    return [0, *np.cumsum([len(ring) for ring in rings])[:-1].tolist()]

@@ -25,11 +25,14 @@ from cardan.lazy import cached_property
 from cardan.meshes.measure import Unit, measure, open_edges
 from cardan.meshes.part import Colour, Part
 from cardan.meshes.read import read_mesh
+from cardan.meshes.simplify import simplified
 from cardan.meshes.surface import (
     Surface,
     box_surface,
     capsule_surface,
+    crossing_edges,
     cylinder_surface,
+    extruded,
     joined,
     segments_for,
 )
@@ -40,6 +43,10 @@ from cardan.model.solid import box, capsule, cylinder, ellipsoid
 from cardan.model.values import floats, shown
 
 HEX = re.compile(r"[0-9a-fA-F]{6}([0-9a-fA-F]{2})?", re.ASCII).fullmatch
+CORNERS = 1000
+"""Most corners of an outline; the triangles of so many take about a second."""
+FEWEST = 12
+"""Triangles that any part of a mesh may have."""
 COLOURS = {
     "black": "#000000", "white": "#ffffff", "grey": "#808080", "gray": "#808080", "silver": "#c0c0c0",
     "red": "#d62728", "green": "#2ca02c", "blue": "#1f77b4", "orange": "#ff7f0e", "yellow": "#f2c40f",
@@ -253,6 +260,45 @@ class Rod(Shape):
 
 
 @dataclass(frozen=True, eq=False)
+class Extrusion(Shape):
+    """A plate: the plane figure `outline` (n, 2) in x and y, m, with a `thickness` (m) along z, half on each side.
+
+    `holes` are outlines (n, 2) of openings. The corners may be given in either direction.
+    """
+
+    outline: Any
+    thickness: Any
+    holes: Any = ()
+
+    def __post_init__(self) -> None:
+        """Check and freeze."""
+        super().__post_init__()
+        self._positive(thickness=self.thickness)
+        if not isinstance(self.holes, list | tuple):
+            raise ModelError(f"{self.owner}: holes must be a list of outlines, got {shown(self.holes)}")
+        rings = [_ring(self, "outline", self.outline, 1), *(_ring(self, "hole", hole, -1) for hole in self.holes)]
+        if crossing_edges(rings):
+            raise ModelError(
+                f"{self.owner}: edges of its outline or holes cross or touch; list the corners in the order in which "
+                "they follow each other"
+            )
+        self._keep(outline=rings[0], holes=tuple(rings[1:]))
+        self._keep(plate=self._made(rings))
+
+    def _made(self, rings: list[np.ndarray]) -> Surface:
+        try:
+            return extruded(rings, self.thickness)
+        except ValueError as error:
+            raise ModelError(f"{self.owner}: {error}") from None
+
+    def _local_parts(self, most_faces: int | None) -> tuple[Part, ...]:
+        return (Part(vars(self)["plate"]),)
+
+    def _measured(self) -> Unit:
+        return _solid(self.owner, vars(self)["plate"])
+
+
+@dataclass(frozen=True, eq=False)
 class Mesh(Shape):
     """A surface of triangles: `vertices` (n, 3) in m, and `faces` (m, 3), counter-clockwise seen from outside."""
 
@@ -287,7 +333,7 @@ class Mesh(Shape):
         return mesh
 
     def _local_parts(self, most_faces: int | None) -> tuple[Part, ...]:
-        return (Part(Surface(self.vertices, self.faces)),)
+        return _simpler((Part(Surface(self.vertices, self.faces)),), most_faces)
 
     def _measured(self) -> Unit:
         return _solid(self.owner, Surface(self.vertices, self.faces))
@@ -299,12 +345,15 @@ class MeshFile(Shape):
 
     path: Any
     scale: Any = 1.0
+    fault: str = ""
+    """Why it cannot be read, known before it is looked at: a package that is not found, a path out of the folder."""
 
     def __post_init__(self) -> None:
         """Check and freeze; the file is not touched."""
         if not isinstance(self.path, str | Path) or "\0" in str(self.path):
             raise ModelError(f"shape MeshFile: path must be the path of a file, got {self.path!r}")
-        self._keep(path=Path(self.path))
+        if not self.fault:
+            self._keep(path=Path(self.path))
         super().__post_init__()
         scale = numbers(self.owner, "scale", self.scale, () if np.ndim(self.scale) == 0 else (3,))
         if not scale.all():
@@ -318,11 +367,13 @@ class MeshFile(Shape):
 
     @cached_property
     def _read(self) -> tuple[Part, ...]:
+        if self.fault:
+            raise FileError(f"{self.owner}: {self.fault}")
         scale = np.diag(self.scale)
         return tuple(Part(part.surface.moved(scale, np.zeros(3)), part.colour) for part in read_mesh(self.path))
 
     def _local_parts(self, most_faces: int | None) -> tuple[Part, ...]:
-        return self._read
+        return _simpler(self._read, most_faces)
 
     def _measured(self) -> Unit:
         return _solid(self.owner, joined([part.surface for part in self._read]))
@@ -426,6 +477,25 @@ def _sizes(shape: Shape, what: str, value: Any) -> np.ndarray:
     return frozen(size)
 
 
+def _ring(shape: Shape, what: str, value: Any, direction: int) -> np.ndarray:
+    """A closed outline (n, 2), turned counter-clockwise for 1, clockwise for -1; a repeated first corner is dropped."""
+    try:
+        corners = floats(value)
+    except TypeError:
+        corners = np.zeros(())
+    if corners.ndim != 2 or corners.shape[1] != 2 or not np.isfinite(corners).all():
+        raise ModelError(f"{shape.owner}: {what} must be a list of corners (x, y) in m, got {shown(value)}")
+    if len(corners) > 1 and (corners[0] == corners[-1]).all():
+        corners = corners[:-1]
+    if not 3 <= len(corners) <= CORNERS:
+        raise ModelError(f"{shape.owner}: {what} needs from 3 to {CORNERS} corners, got {len(corners)}")
+    x, y = corners.T
+    area = float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
+    if abs(area) <= 1e-12 * float(np.ptp(x) ** 2 + np.ptp(y) ** 2):
+        raise ModelError(f"{shape.owner}: {what} has no area; its corners lie on a line")
+    return frozen(corners if area * direction >= 0 else corners[::-1])
+
+
 def _axis(shape: Shape, axis: Any) -> np.ndarray:
     if isinstance(axis, str) and axis not in AXES:
         raise ModelError(f"{shape.owner}: axis {axis!r} is not one of x, y, z; or give a vector")
@@ -445,6 +515,17 @@ def _along(axis: np.ndarray, volume: float, moments: np.ndarray) -> Unit:
     """A solid about z turned to an axis."""
     across, _, along = moments
     return volume, np.zeros(3), across * np.eye(3) + (along - across) * np.outer(axis, axis)
+
+
+def _simpler(parts: tuple[Part, ...], most_faces: int | None) -> tuple[Part, ...]:
+    """Parts with fewer triangles, shared among them in proportion."""
+    total = sum(len(part.surface.faces) for part in parts)
+    if most_faces is None or total <= most_faces:
+        return parts
+    return tuple(
+        Part(simplified(part.surface, max(FEWEST, most_faces * len(part.surface.faces) // total)), part.colour)
+        for part in parts
+    )
 
 
 def _solid(owner: str, surface: Surface) -> Unit:

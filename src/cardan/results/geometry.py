@@ -28,6 +28,7 @@ NEAR = 1e-6  # points nearer than this, relative to that length, are one
 SMALLEST, LARGEST = 0.012, 0.04  # size of a joint symbol, relative to the whole mechanism
 FLAT = 0.03  # a body thinner than this, relative to its length, is a rod
 BESIDE = 0.1  # mass farther than this from the points of its body, relative to its size, is drawn
+LIGHT = 1e-3  # a body lighter than this, relative to the whole mass, is small
 BEYOND = 0.5  # mass farther than this reaches as far as a uniform rod
 
 
@@ -99,16 +100,16 @@ class DrawnJoint:
         return float(np.nanmin(along)), float(np.nanmax(along))
 
     def collar(self, poses: np.ndarray) -> float | None:
-        """Where the end of a parent guides the child, as a cylinder its piston rod, over body poses (..., nb, 4, 4).
+        """Where the end of a parent guides the child, as a cylinder its piston rod.
 
-        A coordinate along the first axis, m, from the frame on the parent. None if the child does not pass through an
-        end of the parent at all poses; then the child is a block, and the parent has a rail.
+        Decided at the first of body poses (..., nb, 4, 4). A coordinate along the first axis, m, from the frame on the
+        parent. None if the child does not pass through an end of the parent: it is a block, and the parent has a rail.
         """
         (low, high), (near, far) = self.reach
-        least, most = self.travel(poses)
         if self.parent == GROUND or near == far:
             return None
-        ends = [end for end in (high, low) if most + near <= end <= least + far]
+        at, _ = self.travel(poses.reshape(-1, *poses.shape[-3:])[0])
+        ends = [end for end in (high, low) if at + near <= end <= at + far]
         return ends[0] if ends else None
 
     def rail(self, poses: np.ndarray, block: float) -> tuple[float, float]:
@@ -192,10 +193,12 @@ def geometry_of(model: Model) -> Geometry:
     whole = max(_extent(model, held), max(usual))
     size = float(np.clip(SYMBOL * length, SMALLEST * whole, LARGEST * whole))
     joints = tuple(_with_reach(joint, held) for joint in joints)
+    mass = sum(body.mass for body in model.bodies)
     strokes: list[Stroke] = []
     plates: list[Plate] = []
     for b, (body, points) in enumerate(zip(model.bodies, held, strict=True)):
-        outline, plate = _outline(b, body, points, length, size)
+        light = body.mass < LIGHT * mass  # such as the frame of a sensor, whose inertia is a made-up number
+        outline, plate = _outline(b, body, points, size if light else length, size)
         strokes += outline
         plates += plate
     centres = tuple(BodyPoint(b, body.com) for b, body in enumerate(model.bodies) if body.mass > 0)
@@ -336,7 +339,7 @@ def _span(body: Body, points: np.ndarray) -> float:
 
 
 def _outline(b: int, body: Body, points: np.ndarray, length: float, size: float) -> tuple[list[Stroke], list[Plate]]:
-    """A body as a rod or a plate through its points; with one point only, the box with its inertia."""
+    """A body as a rod or a plate through its points; with one point only, its inertia as a box of at most `length`."""
     every = _apart(points, NEAR * length)
     rank, axes = _directions(every)
     if len(every) < 2 or rank == 0:
@@ -384,12 +387,12 @@ def _hull(points: np.ndarray, rank: int, axes: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _box(b: int, body: Body, length: float, size: float) -> tuple[list[Stroke], list[Plate]]:
-    """The box with the inertia of a body, neither too small to be seen nor longer than other bodies."""
+    """The box with the inertia of a body, neither too small to be seen nor longer than `length`."""
     if body.mass == 0:
         return [], []
     moments, axes = np.linalg.eigh(body.inertia)
     squares = 6 * (moments.sum() - 2 * moments) / body.mass  # sides^2: Ixx = m (b^2 + c^2) / 12
-    half = np.clip(np.sqrt(np.maximum(squares, 0)) / 2, 0.3 * size, max(2 * size, length / 2))
+    half = np.clip(np.sqrt(np.maximum(squares, 0)) / 2, 0.3 * size, max(size, length / 2))
     signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
     corners = body.com + (signs * half) @ axes.T
     _, triangles, edges = _hull(corners, 3, axes.T)

@@ -132,7 +132,7 @@ def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | No
 
 def ports_of(model: Model, q: Quantity) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
     """Inputs and outputs of a quantity; with free parameters their vector `p` is the last input."""
-    inputs = tuple(Port(p, q.input_shape(model, p)) for p in q.inputs)
+    inputs = tuple(Port(p, q.input_shape(model, p), model.entries(p)) for p in q.inputs)
     if model.parameters:
         inputs = (*inputs, Port("p", (model.parameters.size,)))
     return inputs, tuple(Port(name, shape(model)) for name, shape in q.outputs)

@@ -132,11 +132,11 @@ def _require_consistent_motions(model: Model, span: tuple[float, float]) -> None
         try:
             assemble(model, generic_configurations(model)[0], t=t)
         except ModelError as error:
-            names = ", ".join(repr(c.name) for c in model.couplings if c.depends_on_time)
-            raise ModelError(
-                f"model {model.name!r}: the prescribed motion {names} conflicts with the other constraints "
-                f"at t = {t:g} s: {error}"
-            ) from None
+            names = [repr(c.name) for c in model.couplings if c.depends_on_time]
+            what = f"motion {names[0]} conflicts with the other constraints"
+            if len(names) > 1:
+                what = f"motions {', '.join(names)} conflict; a freedom follows one motion, so remove those too many"
+            raise ModelError(f"model {model.name!r}: the prescribed {what} at t = {t:g} s: {error}") from None
 
 
 def _require_inertia(model: Model) -> None:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from cardan.program.program import Port, Program
 
 if TYPE_CHECKING:
     from cardan.machines.cuda.kernel import DeviceKernel
+    from cardan.machines.full_code import FullCode
 
 _ARRAY = np.ndarray
 _FLOAT64, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -57,21 +59,43 @@ class _Variant:
         self.code: list[Any] = []
         self.ufunc: np.ufunc | None = None
         self.loop = 0
+        self.to_come: dict[bool, FullCode] = {}  # of the wide loop and that on one lane, while quick code serves
+        self.improved: Callable[[], None] = lambda: None  # called when full code has replaced quick code
 
-    def ensure(self, wide: bool) -> np.ufunc:
-        """The ufunc, with the loop on the host's lanes (`wide`) or on one lane compiled."""
-        name = "wide" if wide else "row"
-        if not getattr(self.loops, name):
+    def ensure(self, wide: bool, full: bool = False) -> np.ufunc:
+        """The ufunc, with the loop on the host's lanes (`wide`) or on one lane compiled; with `full`, in full code."""
+        if not self.has(wide, full):
             kind = _LLVM_TYPE[self.dtype]
-            code = self.builder.code(kind, host().lanes(kind) if wide else 1)
-            (loop, rows), held = load(code, "loop", "rows")
-            self.code.append(held)
-            if self.ufunc is None:
-                self.loop = loop
-                self.ufunc = make_gufunc(self.builder.compiled, loop, self.loops, self.dtype, self.code)
-            setattr(self.loops, name, rows)  # last: it tells other threads that the ufunc exists
+            lanes = host().lanes(kind) if wide else 1
+            code, text = (self.builder.code(kind, lanes), b"") if full else self.builder.first_code(kind, lanes)
+            self._install(wide, code)
+            if text:
+                from cardan.machines.full_code import FullCode  # which short programs do without
+
+                self.to_come[wide] = FullCode(text, partial(self._improve, wide, kind, lanes))
         assert self.ufunc is not None
         return self.ufunc
+
+    def has(self, wide: bool, full: bool = False) -> bool:
+        """Whether a loop is compiled; with `full`, in full code."""
+        return bool(self.loops.wide if wide else self.loops.row) and not (full and wide in self.to_come)
+
+    def _install(self, wide: bool, code: bytes) -> None:
+        """Load a loop. One that it replaces stays loaded: a call may be inside it."""
+        (loop, rows), held = load(code, "loop", "rows")
+        self.code.append(held)
+        if self.ufunc is None:
+            self.loop = loop
+            self.ufunc = make_gufunc(self.builder.compiled, loop, self.loops, self.dtype, self.code)
+        setattr(self.loops, "wide" if wide else "row", rows)  # last: it tells other threads that the ufunc exists
+        self.to_come.pop(wide, None)
+
+    def _improve(self, wide: bool, kind: str, lanes: int, code: bytes, text: bytes) -> None:
+        """Replace quick code by full code, unless that was done."""
+        if wide in self.to_come:
+            self._install(wide, code)
+            self.builder.keep(kind, lanes, text, code)
+            self.improved()
 
 
 class Kernel:
@@ -110,7 +134,7 @@ class Kernel:
         """
         self._look, self._closely, self._fast, self._limit = look, closely, None, 0
         for variant in self._variants.values():
-            if variant.dtype is _FLOAT64 and variant.ufunc is not None and not self._has_empty_ports:
+            if variant.ufunc is not None:
                 self._open_fast_path(variant)
 
     def _counted(self, args: tuple[Any, ...]) -> None:
@@ -120,14 +144,18 @@ class Kernel:
             self._look(args)
 
     def prepare(self, dtype: Any = _FLOAT64) -> Kernel:
-        """Compile everything that calls with this dtype may need."""
-        self.ufunc(dtype)
+        """Compile everything that calls with this dtype may need, in full code."""
+        variant = self.compiled(dtype, wide=True)
+        with compiling:
+            for wide in (True, False):
+                variant.ensure(wide, full=True)
+        self._open_fast_path(variant)
         return self
 
     def ufunc(self, dtype: Any = _FLOAT64, *, wide: bool = True) -> np.ufunc:
         """The NumPy ufunc of this dtype, compiled for any batch, or (`wide=False`) for one row only.
 
-        Ports without elements are not among its arguments.
+        Ports without elements are not among its arguments. Full code for it is made at once, but may come later.
         """
         dtype = np.dtype(dtype)
         if dtype not in self._variants:
@@ -136,7 +164,10 @@ class Kernel:
             raise InputError(f"{self.program.name}: every result is empty, there is nothing to compile")
         if wide:
             self._ensure(dtype, wide=True)
-        return self._ensure(dtype, wide=False)
+        found = self._ensure(dtype, wide=False)
+        for full_code in [*self._variants[dtype].to_come.values()]:
+            full_code.ask()
+        return found
 
     def compiled(self, dtype: Any, *, wide: bool) -> _Variant:
         """The loops of one precision, that on one lane compiled and (`wide`) that on many."""
@@ -189,11 +220,11 @@ class Kernel:
         if place is not None:
             threads = None
         elif threads is not None and not (isinstance(threads, int | np.integer) and threads >= 1):
-            raise InputError(f"{self.program.name}: {threads} threads cannot compute anything; give 1 or more")
+            raise InputError(f"{self.program.name}: threads must be a whole number, 1 or more, got {threads!r}")
         try:
             arrays = [_as_array(a, dtype) for a in args]
             batch = _batch_shape(ports, arrays)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise explain(self.program, args, out, dtype, str(error)) from None
         if self._has_empty_ports:
             arrays, out, finish = self._drop_empty(arrays, batch, out, dtype)
@@ -205,11 +236,15 @@ class Kernel:
         if place is not None:
             result = self._at_place(place, arrays, batch, out, dtype)
             return finish(result) if finish else result if len(result) > 1 else result[0]
-        ufunc = self._ensure(dtype, wide=rows > few(host().lanes(_LLVM_TYPE[dtype])))
+        wide = rows > few(host().lanes(_LLVM_TYPE[dtype]))
+        ufunc = self._ensure(dtype, wide)
+        full_code, begin = self._variants[dtype].to_come.get(wide), perf_counter()
         try:
             result = self._evaluate(ufunc, arrays, batch, out, dtype, threads)
         except (ValueError, TypeError) as error:
             raise explain(self.program, args, out, dtype, str(error)) from None
+        if full_code is not None:
+            full_code.used(perf_counter() - begin)
         return finish(result if isinstance(result, tuple) else (result,)) if finish else result
 
     @cached_property
@@ -238,16 +273,20 @@ class Kernel:
     def _ensure(self, dtype: np.dtype[Any], wide: bool) -> np.ufunc:
         """Compile the loop asked for, unless that was done; other threads wait."""
         variant = self._variants[dtype]
-        if not (variant.loops.wide if wide else variant.loops.row):
+        if not variant.has(wide):
             with compiling:
                 variant.ensure(wide)
-            if dtype is _FLOAT64 and not self._has_empty_ports:
-                self._open_fast_path(variant)
+            self._open_fast_path(variant)
         assert variant.ufunc is not None
         return variant.ufunc
 
     def _open_fast_path(self, variant: _Variant) -> None:
-        """Let calls through that need neither threads nor a loop that is not compiled yet."""
+        """Let float64 calls through that need neither threads nor a loop that is not compiled yet, in full code."""
+        if variant.dtype is not _FLOAT64 or self._has_empty_ports:
+            return
+        if variant.to_come:
+            variant.improved, self._limit = partial(self._open_fast_path, variant), 0
+            return
         sizes = [port.size for port in self.program.inputs]
         scant = few(host().lanes("double"))
         self._floor = 0 if variant.loops.row else scant * sizes[0]
@@ -405,10 +444,21 @@ def _fault(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any]
     for port, arg in zip(ports, args, strict=True):
         if np.ma.is_masked(arg):
             return f"{port.name} has masked entries; fill them, or leave their rows out"
+        if type(arg).__module__.partition(".")[0] == "casadi" and type(arg).__name__ in ("SX", "MX"):
+            quantity = f"cd.casadi_function(model, {program.name!r})"
+            return f"{port.name} is a symbol of CasADi, and this function takes numbers; {quantity} takes symbols"
+        if callable(arg):
+            return f"{port.name} is a function; call it, and give the numbers that it returns"
         try:
             array = np.asarray(arg)
-        except ValueError as error:
+        except ValueError:
+            return f"{port.name} is not an array of numbers: its rows have different lengths"
+        except Exception as error:  # an object may raise anything when converted to an array
             return f"{port.name} is not an array of numbers: {error}"
+        if array.dtype == object or array.dtype.kind in "USV":
+            kind = "objects" if array.ndim else "None" if arg is None else f"a {type(arg).__name__}"
+            kind = "text" if array.dtype.kind in "US" else kind
+            return f"{port.name} must be numbers of shape (..., {', '.join(map(str, port.shape))}), got {kind}"
         if not np.can_cast(array.dtype, dtype, "safe"):
             return f"{port.name} has dtype {array.dtype}, which cannot be cast to {dtype} safely"
         arrays.append(array)
@@ -441,7 +491,9 @@ def _core_fault(port: Port, shape: tuple[int, ...]) -> str | None:
         return None
     if len(core) == 1:
         n = shape[-1]
-        return f"{name} has {n} entries along its last axis, the model needs {core[0]} (shape {shape})"
+        listed = f", for the joints {port.entries}" if port.entries else ""
+        turned = "; rows of a batch come first, so give its transpose" if shape[:-1] == core else ""
+        return f"{name} has {n} entries along its last axis, the model needs {core[0]} (shape {shape}){listed}{turned}"
     return f"{name} ends in {shape[-2:]} along its last two axes, the model needs {core} (shape {shape})"
 
 

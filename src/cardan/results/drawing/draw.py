@@ -19,14 +19,14 @@ from cardan.results.drawing import diagram
 from cardan.results.drawing.canvas import Canvas, svg
 from cardan.results.figure import COLOURS, GREY, INK, FigureOutput, new_figure, style
 from cardan.results.geometry import Geometry, geometry_of, place
-from cardan.structure.assemble import assemble
+from cardan.structure.assemble import assemble, configuration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
 
     from cardan.results.trajectory.trajectory import Trajectory
+    from cardan.structure.assemble import Start
 
 CLOSED = 1e-6  # m and rad: a loop with a smaller gap counts as closed
 STROBES = 7
@@ -38,7 +38,7 @@ AXES_COLOURS = ("#D55E00", "#009E73", "#0072B2")
 
 
 def draw(
-    model: Model, q: ArrayLike | None = None, *, view: tuple[float, float] | None = None, names: bool = False,
+    model: Model, q: Start = None, *, view: tuple[float, float] | None = None, names: bool = False,
     centres: bool = True, scale: bool = True, particles: bool = False,
     size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None, overwrite: bool = False,
 ) -> Figure:  # fmt: skip
@@ -49,7 +49,8 @@ def draw(
 
     Args:
         model: the mechanism, at one value of its free parameters.
-        q: configuration (nq,), rad and m; by default the model's own start, with its loops closed.
+        q: configuration (nq,), rad and m, or coordinates of some joints by name; by default the model's own start, with
+            its loops closed.
         view: azimuth and elevation of the viewer, degrees; by default flat, or a direction that shows much.
         names: whether to write the names of bodies and joints.
         centres: whether to mark the centres of mass.
@@ -143,7 +144,8 @@ def _poses(model: Model, q: Any) -> np.ndarray:
         q = model.start()
         if (model.cuts or model.couplings) and np.abs(constraint_residual(model, q)).max(initial=0.0) > CLOSED:
             q, _ = assemble(model, q)
-    found: np.ndarray = np.asarray(body_poses(model, one("draw", "q", q, model.nq))).reshape(model.nb, 4, 4)
+    q = one("draw", "q", configuration("draw", model, q), model.nq)
+    found: np.ndarray = np.asarray(body_poses(model, q)).reshape(model.nb, 4, 4)
     return found
 
 

@@ -7,7 +7,7 @@ drawn by the mark that their kind declares; an unknown mark is drawn as "joint" 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -16,10 +16,17 @@ import numpy as np
 from cardan.algebra.rotation import rotation_to_axis
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.shape import Shape, visible_parts
 from cardan.model.tree import GROUND
 from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of, upwards
 
-ROUND = 12  # corners of a circle
+ROUND = 16  # corners of a circle
+MOST_FACES = 80_000  # of all shapes of a model; finer meshes are made coarser
+LAYERS = {
+    "bodies": True, "plates": True, "ground": True, "force elements": True, "joints": False, "skeleton": False,
+    "joint axes": False, "frames": False, "centres of mass": False,
+}  # fmt: skip
+"""The layers of a scene, and which are shown at first. A body with a shape has its rods in `skeleton`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +178,10 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Scene3D:
-    """All parts of a scene."""
+    """All parts of a scene. Bodies that are `shaped` (-1 is the ground) are seen as their shapes."""
 
     geometry: Geometry
+    shaped: frozenset[int] = frozenset()
     parts: list[Part] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
 
@@ -185,7 +193,9 @@ class Scene3D:
 def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
     """The scene of a model whose bodies take these poses (..., nb, 4, 4)."""
     geometry = geometry_of(model)
-    scene = Scene3D(geometry)
+    shapes = {b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}
+    scene = Scene3D(geometry, frozenset(b for b, own in shapes.items() if own))
+    _shapes(scene, shapes)
     up = geometry.plane[1] if geometry.plane is not None else upwards(model)
     _bodies(scene)
     for joint in geometry.joints:
@@ -210,15 +220,31 @@ def colour_of(body: int) -> int:
     return GROUND_GREY if body == GROUND else BODIES[body % len(BODIES)]
 
 
+def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]]) -> None:
+    """The shapes of bodies, in their own colours or that of the body."""
+    most = max(MOST_FACES // max(sum(map(len, shapes.values())), 1), 200)
+    for body, own in shapes.items():
+        for part in visible_parts(own, most):
+            r, g, b, a = part.colour or (0, 0, 0, 1)
+            colour = (
+                colour_of(body)
+                if part.colour is None
+                else sum(round(255 * x) << k for x, k in ((r, 16), (g, 8), (b, 0)))
+            )
+            scene.add("bodies", body, colour, Solid(part.surface.vertices, part.surface.faces), opacity=float(a))
+
+
 def _bodies(scene: Scene3D) -> None:
     geometry, size = scene.geometry, scene.geometry.size
     plated = {plate.body for plate in geometry.plates}
     for stroke in geometry.strokes:
         thick = 0.18 if stroke.body in plated else 0.38
         ends = zip(stroke.points, stroke.points[1:], strict=False)
-        scene.add("bodies", stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))
+        layer = "skeleton" if stroke.body in scene.shaped else "bodies"
+        scene.add(layer, stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))
     for plate in geometry.plates:
-        scene.add("plates", plate.body, colour_of(plate.body), Solid(plate.corners, plate.triangles), opacity=0.45)
+        layer = "skeleton" if plate.body in scene.shaped else "plates"
+        scene.add(layer, plate.body, colour_of(plate.body), Solid(plate.corners, plate.triangles), opacity=0.45)
     for centre in geometry.centres:
         scene.add("centres of mass", centre.body, CENTRE, ball(centre.position, 0.5 * size))
 
@@ -232,7 +258,12 @@ def _put(scene: Scene3D, joint: DrawnJoint, side: str, colour: int | None, *soli
     turned = side.endswith("axis") and joint.axes[0].column != 2
     R = at.rotation @ rotation_to_axis(_first_axis(joint)) if turned else at.rotation
     own = colour_of(body) if colour is None else colour
-    scene.add("bodies", body, own, *(solid.moved(at.position, R) for solid in solids))
+    scene.add(_layer(scene, joint, "bodies"), body, own, *(solid.moved(at.position, R) for solid in solids))
+
+
+def _layer(scene: Scene3D, joint: DrawnJoint, usual: str) -> str:
+    """The layer of what is drawn of a joint: with shapes around it, its symbol is shown only when asked for."""
+    return "joints" if scene.shaped & {joint.parent, joint.child} else usual
 
 
 def _first_axis(joint: DrawnJoint) -> np.ndarray:
@@ -316,7 +347,12 @@ def _support(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray, up: np.ndarra
         spots = [spots[0] + x * (joint.at.rotation @ _first_axis(joint)) for x in _rail_ends(scene, joint, poses)]
     turn = rotation_to_axis(up)
     feet = [cone(1.3 * s, 1.8 * s, 4), box((1.8 * s, 1.8 * s, 0.15 * s)).moved(np.array([0, 0, -1.9 * s]))]
-    scene.add("ground", GROUND, GROUND_GREY, *(foot.moved(spot, turn) for spot in spots for foot in feet))
+    scene.add(
+        _layer(scene, joint, "ground"),
+        GROUND,
+        GROUND_GREY,
+        *(foot.moved(spot, turn) for spot in spots for foot in feet),
+    )
 
 
 BETWEEN_POINTS: dict[str, Callable[[float], Solid]] = {

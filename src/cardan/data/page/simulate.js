@@ -1,0 +1,185 @@
+// The part of the page that simulates: buttons, sliders, and a spring that the pointer pulls with.
+
+const SHORTEST_FRAME = 12; // ms of a frame for the simulation: a slow one shows slower, and the page still answers
+const LONGEST_FRAME = 0.1; // s of the clock: a page that was hidden does not catch up
+
+function made(tag, properties = {}, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
+async function startSimulation(about, section) {
+  section.hidden = false;
+  const status = made("p", { className: "told", role: "status" });
+  if (about.reason) {
+    status.textContent = about.reason;
+    section.append(made("details", {}, made("summary", { textContent: "Simulate" }), status));
+    return;
+  }
+  let simulator = null;
+  try {
+    simulator = await makeSimulator(about);
+  } catch (error) {
+    status.textContent = `This browser does not run the simulation: ${error.message}`;
+    section.append(made("details", {}, made("summary", { textContent: "Simulate" }), status));
+    return;
+  }
+  const run = made("button", { type: "button", id: "simulating", title: "simulate from here, or pause (s)" });
+  const shortcut = made("button", { type: "button", title: "simulate, or pause (s)" });
+  const again = made("button", { type: "button", textContent: "Start again", title: "to the start that the sliders give" });
+  const original = made("button", { type: "button", textContent: "Values as given" });
+  const told = made("p", { className: "readings" });
+  const hint = made("p", { className: "told", textContent: "Drag a body to pull it by a spring." });
+  const state = { playing: false, active: false, before: 0, pull: null, behind: 0 };
+  const sliders = about.sliders.map((one) => slider(one.name, one.unit, one.low, one.high, one.value, changed));
+  const places = about.coordinates.map((c) => slider(c.name, c.unit, c.low, c.high, c.value, restarted));
+  const rates = about.coordinates.map((c) => slider(c.name, c.rate_unit, -c.fast, c.fast, c.rate, restarted));
+  const rope = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  rope.id = "rope";
+  rope.setAttribute("aria-hidden", "true");
+  rope.innerHTML = '<line stroke="#d1495b" stroke-width="2.5"/><circle r="5" fill="#d1495b"/>';
+  rope.style.cssText = "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none";
+  rope.style.display = "none";
+  byId("stage").append(rope);
+  byId("views").append(shortcut);
+  section.append(made("details", { open: true }, made("summary", { textContent: "Simulate" }),
+    made("p", { className: "row" }, run, again), told, status, hint,
+    ...group("Values", sliders, true), ...group("Start", places, places.length <= 8),
+    ...group("Speed at the start", rates, false), made("p", { className: "row" }, original)));
+
+  function group(name, list, open) {
+    return list.length ? [made("details", { open }, made("summary", { textContent: name }), ...list.map((one) => one.row))] : [];
+  }
+
+  // A slider with a field beside it, in which any value can be written.
+  function slider(name, unit, low, high, value, use) {
+    const range = made("input", { type: "range", min: low, max: high, step: "any", value });
+    const field = made("input", { type: "number", step: "any", value: Number(value.toPrecision(5)) });
+    const label = `${name}, ${unit}`;
+    range.setAttribute("aria-label", label);
+    field.setAttribute("aria-label", `${label}, as a number`);
+    const one = { value, range, field, set(x) { one.value = x; range.value = x; field.value = Number(x.toPrecision(5)); } };
+    range.oninput = () => { one.value = range.valueAsNumber; field.value = Number(one.value.toPrecision(4)); use(); };
+    field.onchange = () => {
+      if (Number.isFinite(field.valueAsNumber)) { one.value = field.valueAsNumber; range.value = one.value; use(); }
+      else field.value = Number(one.value.toPrecision(5));
+    };
+    one.row = made("div", { className: "slider" }, made("span", { textContent: name }), made("small", { textContent: unit }), range, field);
+    return one;
+  }
+
+  const values = (list) => list.map((one) => one.value);
+  const say = (message) => (status.textContent = message);
+
+  function restarted() {
+    state.active = true;
+    say(simulator.set(values(sliders), values(places), values(rates)));
+    show();
+  }
+
+  function changed() {
+    if (!state.active || simulator.state().t === about.start.t) return restarted();
+    say(simulator.change(values(sliders)));
+    show();
+  }
+
+  let read = 0;
+  function show() {
+    const { t } = simulator.state();
+    showState(t, simulator.poses());
+    if (state.playing && performance.now() - read < 100) return;
+    read = performance.now();
+    const { energy, kinetic, gap } = simulator.quantities();
+    const slower = state.playing && state.behind > 0.2 ? " \u00b7 slower than the clock" : "";
+    told.textContent = `${t.toFixed(3)} s \u00b7 energy ${shortly(energy, 5)} J, kinetic ${shortly(kinetic, 4)} J` +
+      (about.programs.close ? ` \u00b7 gap of loops ${gap.toExponential(0)}` : "") + slower;
+  }
+
+  function drawRope() {
+    rope.style.display = state.pull ? "" : "none";
+    if (!state.pull) return;
+    const from = camera.screen(simulator.placeOf(state.pull.body, state.pull.point)), to = camera.screen(state.pull.target);
+    if (!from || !to) return;
+    const [line, dot] = rope.children;
+    [["x1", from[0]], ["y1", from[1]], ["x2", to[0]], ["y2", to[1]]].forEach(([name, x]) => line.setAttribute(name, x));
+    dot.setAttribute("cx", to[0]);
+    dot.setAttribute("cy", to[1]);
+  }
+
+  function frame(now) {
+    if (!state.playing && !state.pull) return;
+    const dt = Math.min(Math.max(now - state.before, 0) / 1000, LONGEST_FRAME) * speed();
+    state.before = now;
+    const found = simulator.advance(dt, state.pull, SHORTEST_FRAME);
+    state.behind = 0.9 * state.behind + 0.1 * (dt > 0 ? found.behind / dt : 0);
+    if (!found.ok) {
+      say(found.message);
+      pause();
+      state.pull = null;
+    }
+    show();
+    drawRope();
+    requestAnimationFrame(frame);
+  }
+
+  function go() {
+    state.before = performance.now();
+    requestAnimationFrame(frame);
+  }
+
+  function resume() {
+    if (state.playing) return;
+    if (!state.active) restarted();
+    state.active = state.playing = true;
+    say("");
+    tell();
+    if (!state.pull) go();
+  }
+
+  function pause() {
+    state.playing = false;
+    tell();
+  }
+
+  function tell() {
+    run.textContent = state.playing ? "Pause" : "Simulate";
+    shortcut.textContent = state.playing ? "Pause" : "Simulate";
+    for (const button of [run, shortcut]) button.setAttribute("aria-pressed", String(state.playing));
+  }
+
+  tell();
+  run.onclick = shortcut.onclick = () => (state.playing ? pause() : resume());
+  again.onclick = restarted;
+  original.onclick = () => {
+    sliders.forEach((one, k) => one.set(about.sliders[k].value));
+    places.forEach((one, k) => one.set(about.coordinates[k].value));
+    rates.forEach((one, k) => one.set(about.coordinates[k].rate));
+    restarted();
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "s" || event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
+    run.click();
+  });
+  // Pulling: only while simulated states are shown, so that a run can be turned by its bodies.
+  window.cardan.drag = {
+    start({ body, point, world }) {
+      if (!state.active || clock.state === undefined) return false;
+      const playing = state.playing;
+      state.pull = { ...simulator.springFor(body, point, about.size), target: world };
+      if (!playing) go();
+      return true;
+    },
+    move(target) {
+      if (state.pull) state.pull = { ...state.pull, target };
+    },
+    end() {
+      state.pull = null;
+      drawRope();
+      show();
+    },
+  };
+  window.cardan.simulation = { simulator, state, pause, resume, restarted, sliders, places, rates };
+}
+
+if (ABOUT.simulate && !ABOUT.inline) await startSimulation(ABOUT.simulate, byId("simulate"));

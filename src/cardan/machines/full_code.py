@@ -1,0 +1,154 @@
+"""Full code of a loop that quick code serves meanwhile, compiled by another process.
+
+LLVM takes eight times as long for full code as for quick code, which has the same bits and needs half as much again to
+run. So a long program is first compiled quickly. Once its loop has run for a while, another process compiles the full
+code, and its address replaces that of the quick one. It is a process because LLVM can neither be stopped nor work for
+two threads at a time: a process that ends does not wait for it, and calls that need other kernels do not either
+(docs/decisions/0066).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock, Thread
+from time import sleep
+
+from cardan.machines.build import unpacked
+from cardan.machines.host import compiling, to_object
+
+# Full code is asked for after the quick code has run for a quarter of what LLVM will take, about 1 s for 1 MB of text.
+PATIENCE = 2e-6  # s of running for each byte of packed text
+MOST = max(1, (os.cpu_count() or 1) // 2)  # processes at a time
+
+_COMPILE = "import sys; sys.path[:0] = sys.argv[1:]; import cardan.machines.full_code as f; f.compile_input()"
+
+
+class FullCode:
+    """Full code to come, of the packed `text` of a loop; `install` takes the object code and the text."""
+
+    def __init__(self, text: bytes, install: Callable[[bytes, bytes], None]) -> None:
+        self.text, self.install = text, install
+        self.patience = PATIENCE * len(text)
+        self._asked_by: int | None = None  # the process that asked; a fork of it asks anew
+
+    def used(self, seconds: float) -> None:
+        """Tell that the quick code has run for so long; full code is asked for when that was long enough."""
+        self.patience -= seconds
+        if self.patience <= 0:
+            self.ask()
+
+    def ask(self) -> None:
+        """Have the full code made, unless that was asked for."""
+        if self._asked_by != os.getpid() and _may_start():
+            self._asked_by = os.getpid()
+            with _lock:
+                _waiting.append(self)
+            _start_next()
+
+    def make(self) -> None:
+        """Compile in another process, and install. Whatever fails, the quick code stays."""
+        with suppress(OSError, ValueError):
+            code = _compiled_apart(unpacked(self.text).encode())
+            with compiling:
+                if code and not _closing:
+                    self.install(code, self.text)
+
+
+_lock = Lock()
+_waiting: deque[FullCode] = deque()
+_threads: list[Thread] = []
+_processes: list[subprocess.Popen[bytes]] = []
+_closing = False
+
+
+def _may_start() -> bool:
+    """Whether this process is Python itself: an application that contains it would be started a second time."""
+    return not getattr(sys, "frozen", False) and Path(sys.executable or "").name.lower().startswith(("python", "pypy"))
+
+
+def _start_next() -> None:
+    """Begin with what waits, while not too much is under way."""
+    with _lock:
+        _threads[:] = [thread for thread in _threads if thread.is_alive()]
+        while _waiting and len(_threads) < MOST and not _closing:
+            _threads.append(Thread(target=_work, args=(_waiting.popleft(),), name="cardan full code", daemon=True))
+            _threads[-1].start()
+
+
+def _work(first: FullCode) -> None:
+    """Make one after the other."""
+    job: FullCode | None = first
+    while job is not None and not _closing:
+        job.make()
+        with _lock:
+            job = _waiting.popleft() if _waiting else None
+
+
+def _compiled_apart(text: bytes) -> bytes:
+    """Object code of IR, from another process; nothing if that failed."""
+    import llvmlite
+
+    places = [str(Path(file).parents[1]) for file in (Path(__file__).parent, llvmlite.__file__)]
+    windows = sys.platform == "win32"
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", _COMPILE, *places],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        start_new_session=not windows,  # which Ctrl-C in a terminal does not reach
+        creationflags=0x08000000 if windows else 0,  # no window
+    ) as process:  # fmt: skip
+        _processes.append(process)
+        try:
+            if _closing:
+                process.kill()
+            code: bytes = process.communicate(text)[0]
+        finally:
+            _processes.remove(process)
+        return code if process.returncode == 0 else b""
+
+
+def compile_input() -> None:
+    """The other process: compile what comes in, and end with the process that asked."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(0.2)
+        os._exit(1)
+
+    with suppress(OSError, AttributeError):
+        os.nice(5)  # what the user runs comes first
+    Thread(target=watch, daemon=True).start()
+    sys.stdout.buffer.write(to_object(sys.stdin.buffer.read().decode()))
+
+
+@atexit.register
+def _stop() -> None:
+    """End the other processes, and wait for code that is being linked."""
+    global _closing
+    _closing = True
+    for process in [*_processes]:
+        process.kill()
+    for thread in [*_threads]:
+        thread.join()
+
+
+def _forget() -> None:
+    """In a fork: what the parent waits for is not ours."""
+    global _lock
+    _lock = Lock()
+    _waiting.clear()
+    _threads.clear()
+    _not_ours.extend(_processes)
+    _processes.clear()
+
+
+_not_ours: list[subprocess.Popen[bytes]] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
