@@ -23,7 +23,7 @@ from cardan.errors import (
     SimulationError,
     UnknownNameError,
 )
-from cardan.model import inertia, shape
+from cardan.model import inertia
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
@@ -146,9 +146,11 @@ if TYPE_CHECKING:
     from cardan.io.load import load, load_mechanism, save
     from cardan.machines.cuda.device_array import DeviceArray, to_device
     from cardan.machines.ufunc.threads import get_threads, set_threads
+    from cardan.model import shape
     from cardan.model.particles import Particle, ParticleSystem
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
+    from cardan.results.comparison import Comparison, Difference, compare
     from cardan.results.drawing.draw import draw
     from cardan.results.jax_simulate import jax_simulate
     from cardan.results.motion_derivatives import Sensitivity
@@ -218,8 +220,10 @@ _LAZY = {
         "machines.ufunc.threads": "get_threads set_threads",
         "mechanisms": "mechanisms",
         "model.particles": "Particle ParticleSystem",
+        "model.shape": "shape",
         "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
+        "results.comparison": "Comparison Difference compare",
         "results.drawing.draw": "draw",
         "results.jax_simulate": "jax_simulate",
         "results.motion_derivatives": "Sensitivity",
@@ -240,28 +244,28 @@ _LAZY = {
 
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
-    "CardanError", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives", "DeviceArray",
-    "DeviceError", "DeviceMemoryError", "DormandPrince", "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event",
-    "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear", "Identification",
-    "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "InverseKinematics", "JointData",
-    "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError",
-    "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem",
-    "Particles", "Planar", "Pose", "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute",
-    "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
-    "SingleMotion", "SingularPosition", "SobolIndices", "SpatialParticles", "Spherical", "State", "Store",
-    "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
-    "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
-    "assemble", "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses", "body_twists",
-    "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition",
-    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "deg", "draw", "equations", "equilibrium",
-    "equilibrium_path", "excitation", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
-    "gravity_force", "identify", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics",
-    "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate",
-    "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load", "load_mechanism", "load_run",
-    "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo", "multipliers", "page",
-    "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates", "reactions",
-    "redundancy", "refine_linkages", "regressor", "rod_particles", "rpm", "save", "search_linkages", "set_threads",
-    "shaking_wrench", "shape", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy",
+    "CardanError", "Comparison", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives",
+    "DeviceArray", "DeviceError", "DeviceMemoryError", "Difference", "DormandPrince", "Equilibrium", "EquilibriumError",
+    "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free",
+    "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError",
+    "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily",
+    "LinkageSearch", "LoopError", "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo",
+    "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Reading", "Redundancy",
+    "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw",
+    "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition", "SobolIndices",
+    "SpatialParticles", "Spherical", "State", "Store", "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution",
+    "Target", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation",
+    "add_force", "add_formulation", "add_joint", "add_method", "assemble", "balance", "base_parameters", "bias_force",
+    "body_accelerations", "body_poses", "body_twists", "branches", "casadi_function", "center_of_mass",
+    "centroidal_momentum", "check", "compare", "compile", "condition", "constraint_jacobian", "constraint_residual",
+    "coriolis_matrix", "deg", "draw", "equations", "equilibrium", "equilibrium_path", "excitation", "forward_dynamics",
+    "four_particles", "frame_pose", "get_threads", "gravity_force", "identify", "in_plane", "independent_coordinates",
+    "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript",
+    "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load",
+    "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo",
+    "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates",
+    "reactions", "redundancy", "refine_linkages", "regressor", "rod_particles", "rpm", "save", "search_linkages",
+    "set_threads", "shaking_wrench", "shape", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy",
     "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
     "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
@@ -276,7 +280,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise _no_attribute(name)
     module = import_module(f"cardan.{_LAZY[name]}")
-    value = globals()[name] = module if name in ("mechanisms", "textbook") else getattr(module, name)
+    value = globals()[name] = module if name in ("mechanisms", "shape", "textbook") else getattr(module, name)
     return value
 
 

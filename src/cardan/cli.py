@@ -20,6 +20,7 @@ from cardan.commands.identify import identify
 from cardan.commands.kinematics import branches, ik, workspace
 from cardan.commands.linear import linearise, modes
 from cardan.commands.output import say_error
+from cardan.commands.plot import plot
 from cardan.commands.simulate import simulate
 from cardan.commands.synthesis import balance, synthesise
 from cardan.commands.textbook import textbook
@@ -88,7 +89,7 @@ def demo() -> None:
 
 for _command in (
     demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, identify, synthesise,
-    balance, view, equations, textbook, convert, mechanisms, bench,
+    balance, view, plot, equations, textbook, convert, mechanisms, bench,
 ):  # fmt: skip
     app.command()(_command)
 

@@ -94,15 +94,10 @@ WRITERS: dict[str, Callable[[Any, Path, bool], None]] = {
     ".parquet": lambda run, path, force: run.to_parquet(path, *QUANTITIES, overwrite=force),
     ".png": lambda run, path, force: run.plot(path=path, overwrite=force),
     ".html": lambda run, path, force: run.page(path, overwrite=force),
+    **{end: lambda run, path, force: run.video(path, overwrite=force) for end in (".mp4", ".webm", ".gif")},
 }
-DESCRIPTIONS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png": "plot", ".html": "page"}
-
-
-def can_make_pages() -> bool:
-    """Whether K3D-jupyter, which pages need, is installed."""
-    from importlib.util import find_spec
-
-    return find_spec("k3d") is not None
+DESCRIPTIONS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png": "plot", ".html": "page",
+                **dict.fromkeys((".mp4", ".webm", ".gif"), "video")}  # fmt: skip
 
 
 def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
@@ -125,6 +120,17 @@ def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
     return paths
 
 
+def planned_video(path: Path | None, force: bool) -> list[Path]:
+    """The video to write, if any; an error if its kind is unknown or it cannot be written."""
+    if path is None:
+        return []
+    from cardan.results.video import video_format
+
+    video_format(path)
+    require_writable(path, force)
+    return [path]
+
+
 def require_writable(path: Path, force: bool) -> None:
     """Refuse a file that exists or cannot be created."""
     from cardan.atomic_file import begin_file, cannot_write
@@ -144,7 +150,7 @@ def written(run: Trajectory, paths: list[Path], force: bool) -> tuple[list[Path]
     done, failed = [], []
     for path in paths:
         try:
-            WRITERS[path.suffix](run, path, force)
+            WRITERS[path.suffix.lower()](run, path, force)
             done.append(path)
         except CardanError as error:
             failed.append(str(error))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cardan.model.joint import JointType, Kind
 from cardan.model.pose import Pose
-from cardan.model.shape import Shape
+
+if TYPE_CHECKING:
+    from cardan.model.shape import Shape
 
 
 @dataclass(frozen=True, eq=False)

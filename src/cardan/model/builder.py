@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from cardan.model.joint import JointType, Kind
 from cardan.model.model import Actuator, Model, State
 from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
-from cardan.model.shape import Shape, mass_of_shapes, read_shapes, takes_shape
 from cardan.model.tree import (
     GROUND,
     Tree,
@@ -34,6 +33,9 @@ from cardan.model.tree import (
     notes_on_turns,
 )
 from cardan.model.values import bodies_and_joints
+
+if TYPE_CHECKING:
+    from cardan.model.shape import Shape
 
 SNAPPING = 1e-12  # see docs/decisions/0003
 
@@ -111,11 +113,15 @@ class Mechanism(Elements):
         """
         owner = f"body {name!r}"
         self._claim("body", name)
-        shapes = read_shapes(owner, shape)
-        given = {"mass": mass, "com": com, "inertia": inertia, "inertia_about": inertia_about,
-                 "inertia_axes": inertia_axes}  # fmt: skip
-        if takes_shape(owner, shapes, given, density):
-            mass, com, inertia = mass_of_shapes(owner, shapes, mass, density)
+        shapes: tuple[Shape, ...] = ()
+        if shape is not None or density is not None:
+            from cardan.model.shape import mass_of_shapes, read_shapes, takes_shape
+
+            shapes = read_shapes(owner, shape)
+            given = {"mass": mass, "com": com, "inertia": inertia, "inertia_about": inertia_about,
+                     "inertia_axes": inertia_axes}  # fmt: skip
+            if takes_shape(owner, shapes, given, density):
+                mass, com, inertia = mass_of_shapes(owner, shapes, mass, density)
         mass = float(numbers(owner, "mass", 0.0 if mass is None else mass, ()))
         com = numbers(owner, "com", np.zeros(3) if com is None else com, (3,))
         I = read_inertia(owner, np.zeros(3) if inertia is None else inertia)
@@ -142,6 +148,8 @@ class Mechanism(Elements):
 
     def shape(self, body: str, *shapes: Shape) -> None:
         """Add shapes that are only seen, to a body or to the ground; mass and inertia stay as they are."""
+        from cardan.model.shape import read_shapes
+
         index = self._index("shape", "body", body)
         found = read_shapes(f"shape of {body!r}", list(shapes))
         if index == GROUND:

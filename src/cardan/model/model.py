@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.row import RowTable, rows_of_tree
-from cardan.model.shape import Shape
 from cardan.model.tree import GROUND, Link, Tree, grow_tree, merged_inertia
 from cardan.model.values import bodies_and_joints, counted, shown, whole
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.model.particles import ParticleSystem
+    from cardan.model.shape import Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -479,9 +479,15 @@ class Model:
         found: ParticleSystem = VIEWS["particles"](self)
         return found
 
-    def page(self, path: Any, q: Any = None, *, overwrite: bool = False) -> None:
-        """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at; see `cd.page`."""
-        VIEWS["page"](self, path, q=q, overwrite=overwrite)
+    def page(
+        self, path: Any, q: Any = None, *, simulate: bool = True, sliders: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:  # fmt: skip
+        """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at and to play with.
+
+        The options are those of `cd.page`.
+        """
+        VIEWS["page"](self, path, q=q, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("freedoms of the tree", f"{self.nv}")]

@@ -24,8 +24,6 @@ from cardan.errors import FileError, ModelError
 from cardan.lazy import cached_property
 from cardan.meshes.measure import Unit, measure, open_edges
 from cardan.meshes.part import Colour, Part
-from cardan.meshes.read import read_mesh
-from cardan.meshes.simplify import simplified
 from cardan.meshes.surface import (
     Surface,
     box_surface,
@@ -369,6 +367,8 @@ class MeshFile(Shape):
     def _read(self) -> tuple[Part, ...]:
         if self.fault:
             raise FileError(f"{self.owner}: {self.fault}")
+        from cardan.meshes.read import read_mesh
+
         scale = np.diag(self.scale)
         return tuple(Part(part.surface.moved(scale, np.zeros(3)), part.colour) for part in read_mesh(self.path))
 
@@ -522,6 +522,8 @@ def _simpler(parts: tuple[Part, ...], most_faces: int | None) -> tuple[Part, ...
     total = sum(len(part.surface.faces) for part in parts)
     if most_faces is None or total <= most_faces:
         return parts
+    from cardan.meshes.simplify import simplified
+
     return tuple(
         Part(simplified(part.surface, max(FEWEST, most_faces * len(part.surface.faces) // total)), part.colour)
         for part in parts

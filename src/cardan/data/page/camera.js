@@ -1,5 +1,6 @@
 // The camera: it looks at a target from a distance, along `back`, with `axis` upwards on the screen.
-function makeCamera(stage, view, changed) {
+// `extent(axes)` has the least and largest coordinates of all that is seen along three axes.
+function makeCamera(stage, view, extent, changed) {
   const OPEN = Math.tan((15 * Math.PI) / 180); // half the opening angle
   const camera = { target: [0, 0, 0], back: [0, 0, 1], axis: view.up, distance: 1, flat: false, box: { low: [-1, -1, -1], high: [1, 1, 1] } };
   const rect = () => stage.getBoundingClientRect();
@@ -35,14 +36,14 @@ function makeCamera(stage, view, changed) {
     const on = plus(camera.target, plus(times((clientX - left - width / 2) * scale, right), times((top + height / 2 - clientY) * scale, up)));
     return camera.flat ? { from: plus(on, times(d + 1e3 * view.radius, back)), way: times(-1, back) } : { from: camera.eye(), way: unit(minus(on, camera.eye())) };
   };
-  // Look at a box from a direction so that all of it is seen.
+  // Look from a direction so that all is seen.
   camera.frame = (back = camera.back) => {
     camera.back = unit(back);
-    const { low, high } = camera.box, { width, height } = rect(), { right, up } = camera.basis();
-    const half = (axis) => axis.reduce((sum, x, k) => sum + (Math.abs(x) * (high[k] - low[k])) / 2, 0);
-    camera.target = times(0.5, plus(low, high));
-    const tall = Math.max(half(up), (half(right) * height) / Math.max(width, 1), 2 * view.size);
-    camera.distance = (1.12 * tall) / OPEN + (camera.flat ? 0 : half(camera.back));
+    const { width, height } = rect(), { right, up } = camera.basis(), axes = [right, up, camera.back];
+    const { low, high } = extent(axes), half = high.map((x, k) => (x - low[k]) / 2);
+    camera.target = axes.reduce((sum, axis, k) => plus(sum, times((low[k] + high[k]) / 2, axis)), [0, 0, 0]);
+    const tall = Math.max(half[1], (half[0] * height) / Math.max(width, 1), 2 * view.size);
+    camera.distance = (1.15 * tall) / OPEN + (camera.flat ? 0 : half[2]);
     changed();
   };
   camera.turn = (dx, dy) => {

@@ -69,10 +69,10 @@ if (scene.runs.length > 1) {
   select.id = "which";
   select.setAttribute("aria-label", "runs to show");
   select.append(new Option("all together", ""), ...scene.runs.map((run, k) => new Option(run.label, k)));
-  select.value = ABOUT.choose ? "0" : "";
-  select.onchange = () => { showRuns((k) => select.value === "" || k === Number(select.value)); if (ABOUT.choose) setSpeed(usualSpeed()); lookHome(); };
+  select.value = ABOUT.alone ?? "";
+  select.onchange = () => { showRuns((k) => select.value === "" || k === Number(select.value)); if (ABOUT.alone !== null) setSpeed(usualSpeed()); lookHome(); };
   byId("runlist").append(select);
-  if (!ABOUT.choose && scene.runs.length <= 8) {
+  if (ABOUT.alone === null && scene.runs.length <= 8) {
     for (const run of scene.runs) {
       const row = document.createElement("label"), swatch = document.createElement("span");
       swatch.className = "swatch";

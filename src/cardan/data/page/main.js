@@ -21,7 +21,7 @@ const still = !ABOUT.live && scene.last() - scene.first() <= 0;
 document.body.classList.toggle("still", still);
 canvas.setAttribute("aria-label", `${ABOUT.name} in three dimensions: ${scene.runs[0].machine.names.join(", ")}`);
 
-const camera = makeCamera(stage, view, () => soon());
+const camera = makeCamera(stage, view, (axes) => scene.extent(axes, !camera.far), () => soon());
 const measure = makeMeasure(scene, camera, byId("drawn"), byId("answer"), ["#d62728", "#2ca02c", "#3b82f6"]);
 const plots = makePlots(scene, byId("plots"), byId("chooser"), () => paint, (t) => seek(t));
 
@@ -124,7 +124,7 @@ function render() {
   const ratio = Math.min(window.devicePixelRatio || 1, 2), wide = Math.round(stage.clientWidth * ratio), tall = Math.round(stage.clientHeight * ratio);
   if (!wide || !tall) return;
   if (canvas.width !== wide || canvas.height !== tall) { canvas.width = wide; canvas.height = tall; }
-  const box = scene.boxNow(), centre = times(0.5, plus(box.low, box.high)), radius = Math.max(size(minus(box.high, box.low)) / 2, view.size);
+  const box = scene.extent(GROUND_AXES, false), centre = times(0.5, plus(box.low, box.high)), radius = Math.max(size(minus(box.high, box.low)) / 2, view.size);
   const reach = 30 * view.radius + radius + size(minus(centre, camera.target));
   const { sun, right, up } = sunlight();
   renderer.setPlaces(scene.places);
@@ -148,17 +148,19 @@ function sunlight() {
   return { sun, right, up: cross(sun, right) };
 }
 // The floor is perpendicular to gravity; a planar mechanism has a board behind it instead.
-let below = 0, spacing = 1;
+let below = 0, spacing = 1, sunken = false;
 function floorAxes() {
   if (view.plane) return { along: view.plane[0], across: view.plane[1], normal: view.plane[2] };
   const along = Math.abs(view.up[0]) < 0.9 ? unit(minus([1, 0, 0], times(view.up[0], view.up))) : [0, 1, 0];
   return { along, across: cross(view.up, along), normal: view.up };
 }
 function layFloor() {
-  const { normal } = floorAxes(), { low, high } = camera.box;
-  const depth = normal.reduce((sum, x, k) => sum + x * (x > 0 ? low[k] : high[k]), 0);
-  below = depth - (view.plane ? 1.5 : 0.02) * view.size;
-  spacing = roundStep(size(minus(high, low)) / 14);
+  const { normal } = floorAxes(), lowest = (always) => scene.extent([normal, normal, normal], always).low[0];
+  const [start, ever] = [lowest(false), lowest(true)], { low, high } = camera.box;
+  const stands = !view.plane && !camera.far && view.base !== null && view.base - start < 0.1 * size(minus(high, low));
+  below = (stands || camera.far ? start : ever) - (view.plane ? 1.5 : 0.02) * view.size;
+  sunken = stands && ever < start - view.size; // something goes below the floor on which the machine stands
+  spacing = roundStep(size(minus(high, low)) / 12);
   tellKey();
 }
 function floorNow() {
@@ -169,20 +171,17 @@ function floorNow() {
   if (above < 0.003) return null;
   return {
     origin, along, across, spacing, shift: [dot(origin, along), dot(origin, across)], ground: paint.ground, rule: paint.grid,
-    back: paint.back, reach: Math.max(6 * view.radius, 2.5 * camera.distance), opacity: Math.min(above / 0.03, 1),
+    back: paint.back, reach: Math.max(6 * view.radius, 2.5 * camera.distance), opacity: Math.min(above / 0.03, 1) * (sunken ? 0.75 : 1),
   };
 }
 
 // The camera.
 const wide = ({ low, high }) => size(minus(high, low));
 function lookHome() {
-  camera.box = scene.boxOfRuns();
-  const here = scene.boxNow();
-  if (wide(camera.box) > 6 * wide(here)) { // it travels far: look at it where it is, and go with it
-    const low = [...camera.box.low], high = [...camera.box.high];
-    camera.box = here;
-    if (byId("follow").value === "") byId("follow").value = scene.traveller(wide({ low, high }) / 4) ?? "";
-  }
+  const whole = wide(scene.extent(GROUND_AXES, true)), here = wide(scene.extent(GROUND_AXES, false));
+  camera.far = whole > 6 * here; // it travels far: look at it where it is, and go with it
+  if (camera.far && byId("follow").value === "") byId("follow").value = scene.traveller(whole / 4) ?? "";
+  camera.box = scene.extent(GROUND_AXES, !camera.far);
   byId("flat").checked = camera.flat = Boolean(view.plane);
   camera.axis = view.plane ? view.plane[1] : view.up;
   camera.sideways = undefined;
@@ -208,12 +207,22 @@ function moveCamera() {
 }
 const unhidden = (world) => { const cut = section(); return !cut || dot(cut, world) <= cut[3]; };
 const pickAt = (clientX, clientY) => scene.pick(camera.ray(clientX, clientY), unhidden);
-function tool(kind, event) { // nothing but clicks while measuring
-  if (kind !== "click" || !measure.on) return false;
-  const hit = pickAt(event.clientX, event.clientY);
-  if (hit) measure.add(hit);
-  soon();
-  return true;
+// Clicks measure; a body may be pulled by whoever has set `cardan.drag`.
+let pulled = null; // where the body was taken, in ground axes
+function tool(kind, event) {
+  const { drag } = window.cardan;
+  if (kind === "down") {
+    const hit = drag && !measure.on ? pickAt(event.clientX, event.clientY) : null;
+    pulled = hit && hit.body >= 0 && drag.start(hit) ? hit.world : null;
+    return pulled !== null;
+  }
+  if (kind === "move") drag.move(onPlane(event.clientX, event.clientY, pulled));
+  else if (kind === "up") drag.end();
+  else if (measure.on) {
+    const hit = pickAt(event.clientX, event.clientY);
+    if (hit) measure.add(hit);
+    soon();
+  }
 }
 // Where the pointer is on the plane through a point that faces the observer, in ground axes.
 function onPlane(clientX, clientY, point) {

@@ -341,9 +341,9 @@ function makeRenderer(canvas) {
     // ghosts: their nearest surface only, so that one does not see their inside
     gl.colorMask(false, false, false, false);
     set = use(solid);
-    each(set, (range) => on(range) && !range.clear && !over(range), true);
+    each(set, (range) => on(range) && !range.clear && !over(range) && range.layer !== "ground", true);
     gl.colorMask(true, true, true, true);
-    each(set, (range) => on(range) && !range.clear && !over(range), true);
+    each(set, (range) => on(range) && !range.clear && !over(range) && range.layer !== "ground", true);
     gl.depthMask(false);
     each(set, (range) => on(range) && range.clear && !over(range), false);
     // arrows are seen through bodies, faintly

@@ -19,7 +19,7 @@ function makeScene(about, arrays) {
     return { ...machine, bodies, names: machine.bodies, ground, spans, spanList: machine.spans, wrenches, entries, stride: 2 + 3 * entries, solids };
   });
   const runs = about.runs.map((run, k) => ({
-    ...run, machine: machines[run.machine], shown: about.choose ? k === 0 : true, state: null,
+    ...run, machine: machines[run.machine], shown: about.alone === null || k === about.alone, state: null,
     time: new Series(arrays["time" + k]), poses: new Series(arrays["poses" + k]),
     reactions: arrays["reactions" + k] ? new Series(arrays["reactions" + k]) : null,
     plots: run.plots,
@@ -79,56 +79,46 @@ function makeScene(about, arrays) {
         for (const [k, layer] of [[0, "forces"], [1, "moments"]]) {
           const o = entryAt(run, machine.wrenches + 2 * j + k), column = 6 * j + 3 - 3 * k;
           const way = run.reactions && !P && scene.layers[layer] ? [0, 1, 2].map((i) => arrows[layer] * between(run.reactions, column + i, at)) : [0, 0, 0];
-          stretch(m, o, from, way.every(Number.isFinite) ? way : [0, 0, 0], false);
+          stretch(m, o, from, way.every(Number.isFinite) ? way : [0, 0, 0], false, 7 * about.view.size);
         }
       });
     }
   };
-  // From a point along a vector: either the length alone grows, or the whole solid.
-  function stretch(m, o, from, way, lengthAlone) {
+  // From a point along a vector: either the length alone grows, or the whole solid, which is not thinner than at `least`.
+  function stretch(m, o, from, way, lengthAlone, least = 0) {
     const long = size(way);
     if (!(long > 1e-9 * about.view.radius)) return setColumns(m, o, [0, 0, 0], [0, 0, 0], [0, 0, 0], from);
-    const z = times(1 / long, way), x = beside(z), wide = lengthAlone ? 1 : long;
+    const z = times(1 / long, way), x = beside(z), wide = lengthAlone ? 1 : least ? Math.min(Math.max(long, least), 3 * least) : long;
     setColumns(m, o, times(wide, x), times(wide, cross(z, x)), way, from);
   }
 
-  // A box around all that is solid: at one time, or over the whole of the runs that are shown.
+  // The least and largest coordinates of all that is solid along three axes: now, or over the whole of the runs shown.
   const COUNTED = new Set(["bodies", "plates", "ground", "points"]);
-  const counted = (machine) => machine.solids.filter((solid) => COUNTED.has(solid.layer) && solid.entry < machine.wrenches);
-  const grow = (box, p) => { for (let k = 0; k < 3; k++) { if (p[k] < box.low[k]) box.low[k] = p[k]; if (p[k] > box.high[k]) box.high[k] = p[k]; } };
-  scene.boxNow = () => {
-    const box = { low: [Infinity, Infinity, Infinity], high: [-Infinity, -Infinity, -Infinity] };
-    for (const run of runs) {
-      if (!run.shown) continue;
-      for (const solid of counted(run.machine)) for (const corner of cornersOfBox(solid.box)) grow(box, apply(scene.places, entryAt(run, solid.entry), corner));
-      for (const span of run.machine.spanList) for (const end of span.ends) grow(box, scene.pointNow(end, run));
-    }
-    return box.low[0] <= box.high[0] ? box : { low: [-1, -1, -1], high: [1, 1, 1] };
-  };
-  scene.boxOfRuns = (from = 0) => {
-    const box = { low: [Infinity, Infinity, Infinity], high: [-Infinity, -Infinity, -Infinity] }, m = new Float32Array(12);
-    for (const run of runs) {
-      if (!run.shown) continue;
-      const solids = counted(run.machine), own = new Map();
-      for (const solid of solids) {
-        const joined = own.get(solid.entry) ?? { low: [Infinity, Infinity, Infinity], high: [-Infinity, -Infinity, -Infinity] };
-        grow(joined, solid.box.low);
-        grow(joined, solid.box.high);
-        own.set(solid.entry, joined);
+  for (const machine of machines) machine.outline = outlineOf(machine, COUNTED);
+  scene.extent = (axes, always, from = 0) => {
+    const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity], m = new Float32Array(12);
+    const grow = (p) => {
+      for (let k = 0; k < 3; k++) {
+        const x = dot(axes[k], p);
+        if (x < low[k]) low[k] = x;
+        if (x > high[k]) high[k] = x;
       }
-      for (const { ends } of run.machine.spanList) for (const { body, point } of ends) if (body < 0) grow(box, point);
-      const stepping = Math.max(1, Math.floor((run.time.length * own.size * runs.length) / 20000));
-      for (const [entry, around] of own) {
-        const corners = cornersOfBox(around);
-        if (entry === run.machine.ground) corners.forEach((corner) => grow(box, corner));
-        if (entry >= run.machine.bodies) continue;
+    };
+    for (const run of runs) {
+      if (!run.shown) continue;
+      const { outline, bodies, spanList } = run.machine, points = outline.reduce((sum, own) => sum + own.length, 1);
+      const stepping = Math.max(1, Math.ceil((run.time.length * points * runs.length) / 1e5));
+      outline.forEach((own, entry) => {
+        if (entry >= bodies) return own.forEach(grow);
+        if (!always || run.state) return own.forEach((p) => grow(apply(scene.places, entryAt(run, entry), p)));
         for (let k = from; k < run.time.length; k += stepping) {
           placeBody(run.poses, entry, { low: k, high: k, part: 0 }, m, 0);
-          for (const corner of corners) grow(box, apply(m, 0, corner));
+          for (const p of own) grow(apply(m, 0, p));
         }
-      }
+      });
+      for (const { ends } of spanList) for (const { body, point } of ends) if (body < 0) grow(point);
     }
-    return box.low[0] <= box.high[0] ? box : scene.boxNow();
+    return low[0] <= high[0] ? { low, high } : { low: [-1, -1, -1], high: [1, 1, 1] };
   };
 
   // The first body that goes farther than a distance from where it starts; null if none does.
@@ -171,6 +161,28 @@ function makeScene(about, arrays) {
   };
   scene.arrange();
   return scene;
+}
+
+const GROUND_AXES = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
+const WAYS = [...GROUND_AXES, [1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1]];
+// For each body and the ground the corners that are outermost in fourteen directions.
+function outlineOf(machine, counted) {
+  const found = Array.from({ length: machine.bodies + 1 }, () => []);
+  const best = found.map(() => WAYS.map(() => [Infinity, null, -Infinity, null]));
+  for (const { entry, layer, position } of machine.solids) {
+    if (!counted.has(layer) || entry > machine.bodies) continue;
+    for (let i = 0; i < position.length; i += 3) {
+      for (let w = 0; w < 7; w++) {
+        const x = WAYS[w][0] * position[i] + WAYS[w][1] * position[i + 1] + WAYS[w][2] * position[i + 2], known = best[entry][w];
+        if (x < known[0]) { known[0] = x; known[1] = i; known[4] = position; }
+        if (x > known[2]) { known[2] = x; known[3] = i; known[5] = position; }
+      }
+    }
+  }
+  best.forEach((ways, entry) => {
+    for (const [, i, , j, p, r] of ways) if (i !== null) found[entry].push([p[i], p[i + 1], p[i + 2]], [r[j], r[j + 1], r[j + 2]]);
+  });
+  return found;
 }
 
 function boxOf(position) {

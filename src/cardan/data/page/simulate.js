@@ -35,13 +35,6 @@ async function startSimulation(about, section) {
   const sliders = about.sliders.map((one) => slider(one.name, one.unit, one.low, one.high, one.value, changed));
   const places = about.coordinates.map((c) => slider(c.name, c.unit, c.low, c.high, c.value, restarted));
   const rates = about.coordinates.map((c) => slider(c.name, c.rate_unit, -c.fast, c.fast, c.rate, restarted));
-  const rope = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  rope.id = "rope";
-  rope.setAttribute("aria-hidden", "true");
-  rope.innerHTML = '<line stroke="#d1495b" stroke-width="2.5"/><circle r="5" fill="#d1495b"/>';
-  rope.style.cssText = "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none";
-  rope.style.display = "none";
-  byId("stage").append(rope);
   byId("views").append(shortcut);
   section.append(made("details", { open: true }, made("summary", { textContent: "Simulate" }),
     made("p", { className: "row" }, run, again), told, status, hint,
@@ -70,7 +63,7 @@ async function startSimulation(about, section) {
   }
 
   const values = (list) => list.map((one) => one.value);
-  const say = (message) => (status.textContent = message);
+  const say = (message) => (status.textContent = message || (about.sliders.some((one, k) => one.moves && one.value !== sliders[k].value) ? about.drawn : ""));
 
   function restarted() {
     state.active = true;
@@ -93,22 +86,14 @@ async function startSimulation(about, section) {
     const { energy, kinetic, gap } = simulator.quantities();
     const slower = state.playing && state.behind > 0.2 ? " \u00b7 slower than the clock" : "";
     told.textContent = `${t.toFixed(3)} s \u00b7 energy ${shortly(energy, 5)} J, kinetic ${shortly(kinetic, 4)} J` +
-      (about.programs.close ? ` \u00b7 gap of loops ${gap.toExponential(0)}` : "") + slower;
+      (about.programs.close ? (gap <= about.closed ? " \u00b7 loops closed" : ` \u00b7 loops open by ${gap.toPrecision(2)}`) : "") + slower;
   }
 
-  function drawRope() {
-    rope.style.display = state.pull ? "" : "none";
-    if (!state.pull) return;
-    const from = camera.screen(simulator.placeOf(state.pull.body, state.pull.point)), to = camera.screen(state.pull.target);
-    if (!from || !to) return;
-    const [line, dot] = rope.children;
-    [["x1", from[0]], ["y1", from[1]], ["x2", to[0]], ["y2", to[1]]].forEach(([name, x]) => line.setAttribute(name, x));
-    dot.setAttribute("cx", to[0]);
-    dot.setAttribute("cy", to[1]);
-  }
+  const drawRope = () => (state.pull ? showPull(simulator.placeOf(state.pull.body, state.pull.point), state.pull.target) : showPull(null));
 
   function frame(now) {
     if (!state.playing && !state.pull) return;
+    if (clock.state === undefined) return pause(); // the run plays again
     const dt = Math.min(Math.max(now - state.before, 0) / 1000, LONGEST_FRAME) * speed();
     state.before = now;
     const found = simulator.advance(dt, state.pull, SHORTEST_FRAME);
@@ -130,9 +115,10 @@ async function startSimulation(about, section) {
 
   function resume() {
     if (state.playing) return;
-    if (!state.active) restarted();
-    state.active = state.playing = true;
-    say("");
+    if (about.floating >= 0 && byId("follow").value === "") byId("follow").value = about.floating; // it would fall out of sight
+    if (state.active) show();
+    else restarted();
+    state.playing = true;
     tell();
     if (!state.pull) go();
   }
@@ -179,7 +165,8 @@ async function startSimulation(about, section) {
       show();
     },
   };
-  window.cardan.simulation = { simulator, state, pause, resume, restarted, sliders, places, rates };
+  window.cardan.simulation = { simulator, makeSimulator, state, pause, resume, restarted, sliders, places, rates };
+  document.body.dataset.simulates = "yes";
 }
 
 if (ABOUT.simulate && !ABOUT.inline) await startSimulation(ABOUT.simulate, byId("simulate"));

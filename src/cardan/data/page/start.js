@@ -25,7 +25,7 @@ if (ABOUT.live) {
     run.poses.append(arrays.poses0);
     run.reactions?.append(arrays.reactions0);
     run.plots.forEach((plot, p) => plot.source || plot.series.append(arrays[`plot0.${p}`]));
-    const box = scene.boxOfRuns(before), { low, high } = camera.box;
+    const box = scene.extent(GROUND_AXES, true, before), { low, high } = camera.box;
     if (box.low.some((x, k) => x < low[k]) || box.high.some((x, k) => x > high[k])) {
       if (!touched) lookHome();
     }
@@ -36,7 +36,7 @@ if (ABOUT.live) {
 }
 // For scripts, tests, and the simulation in the page.
 window.cardan = {
-  about: ABOUT, camera, canvas, clock, draw, measure, play, plots, scene, section, seek, showState, showPull, onPlane, simulation: null,
+  about: ABOUT, camera, canvas, clock, draw, measure, play, plots, scene, section, seek, showState, showPull, onPlane, drag: null, simulation: null,
   pauseRun: () => play(false), pick: (clientX, clientY) => { const hit = pickAt(clientX, clientY); return hit && hit.body >= 0 ? { body: hit.body, point: hit.world } : null; },
 };
 if (!still && !ABOUT.live && !matchMedia("(prefers-reduced-motion: reduce)").matches) play(true);

@@ -70,21 +70,25 @@ class Meshes:
     def unit_solid(self, geom: Item) -> Unit:
         """Volume (or area) of a geom's mesh, centre of mass (3,), and inertia (3, 3) about it for unit mass."""
         name = geom.text("mesh").strip()
-        if name not in self.items:
-            raise geom.error(f"its mesh {name!r} is not an asset{nearest(name, self.items)}")
+        item = self.asset(geom)
         if name not in self.done:
-            self.done[name] = self._measure(self.items[name])
+            self.done[name] = self._measure(item)
         return self.done[name]
 
+    def asset(self, geom: Item) -> Item:
+        """The mesh that a geom names."""
+        name = geom.text("mesh").strip()
+        if name not in self.items:
+            raise geom.error(f"its mesh {name!r} is not an asset{nearest(name, self.items)}")
+        return self.items[name]
+
     def _measure(self, item: Item) -> Unit:
-        points, faces = self._points(item)
-        scale = item.exactly("scale", (1.0, 1.0, 1.0))
-        quaternion = item.exactly("refquat", (1.0, 0.0, 0.0, 0.0))
-        R = rotation_of_quaternion(quaternion / max(float(np.linalg.norm(quaternion)), 1e-300))
-        points = (points - item.exactly("refpos", (0.0, 0.0, 0.0))) @ R * scale
+        points, faces = self.points(item)
+        scale, R, shift = mesh_frame(item)
+        points = (points - shift) @ R * scale
         how = item.choice("inertia", INERTIAS, "legacy")
         if faces is None or how == "convex":
-            faces = _hull(item, points)
+            faces = hull(item, points)
         elif np.prod(scale) < 0:
             faces = faces[:, [0, 2, 1]]
         try:
@@ -92,7 +96,15 @@ class Meshes:
         except ValueError as error:
             raise item.error(f"{error}; give the body an <inertial>, or repair the mesh") from None
 
-    def _points(self, item: Item) -> tuple[np.ndarray, np.ndarray | None]:
+    def path(self, item: Item) -> Path:
+        """The file of a mesh, which must be in the folder."""
+        name = item.text("file").replace("\\", "/")
+        base, strip = self.base / self.directory, self.strip
+        if item.origin:
+            base, strip = item.origin.base / item.origin.mesh_directory, item.origin.strip
+        return self.folder.find(item, base, Path(name).name if strip else name)
+
+    def points(self, item: Item) -> tuple[np.ndarray, np.ndarray | None]:
         """Vertices (n, 3), and triangles (m, 3) if there are any."""
         if item.has("builtin") or any(child.tag == "plugin" for child in item.children):
             raise item.error("a mesh that MuJoCo generates is not read; give the body an <inertial>")
@@ -100,12 +112,8 @@ class Meshes:
             points = single(_numbers(item, "vertex", float)).reshape(-1, 3)
             faces = _numbers(item, "face", int).reshape(-1, 3) if item.has("face") else None
         else:
-            name = item.text("file").replace("\\", "/")
-            base, strip = self.base / self.directory, self.strip
-            if item.origin:
-                base, strip = item.origin.base / item.origin.mesh_directory, item.origin.strip
-            name = Path(name).name if strip else name
-            file = self.folder.find(item, base, name)
+            file = self.path(item)
+            name = item.text("file")
             self.left -= size_of(item, file, name)
             if self.left < 0:
                 raise item.error(
@@ -120,6 +128,13 @@ class Meshes:
         if not np.isfinite(points).all() or len(points) < 4:
             raise item.error(f"it needs 4 finite vertices or more, and has {len(points)}")
         return points, faces
+
+
+def mesh_frame(item: Item) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scale (3,), rotation (3, 3) and shift (3,) of a mesh: its points are `scale * ((p - shift) @ rotation)`."""
+    quaternion = item.exactly("refquat", (1.0, 0.0, 0.0, 0.0))
+    R = rotation_of_quaternion(quaternion / max(float(np.linalg.norm(quaternion)), 1e-300))
+    return item.exactly("scale", (1.0, 1.0, 1.0)), R, item.exactly("refpos", (0.0, 0.0, 0.0))
 
 
 def _numbers(item: Item, attribute: str, kind: type) -> np.ndarray:
@@ -163,7 +178,7 @@ def _read_file(item: Item, file: Path, name: str) -> tuple[np.ndarray, np.ndarra
         raise item.error(f"its file {name!r} is damaged: {error}") from None
 
 
-def _hull(item: Item, points: np.ndarray) -> np.ndarray:
+def hull(item: Item, points: np.ndarray) -> np.ndarray:
     """Triangles of the convex hull, facing outwards."""
     if item.has("maxhullvert") and item.integer("maxhullvert", -1) > 0:
         raise item.error("'maxhullvert' simplifies the hull in a way that is not known; give the body an <inertial>")
@@ -290,7 +305,7 @@ def solid(geom: Geom, angles: Angles, meshes: Meshes) -> Inertial:
         size, moments = _unit_solid(item, kind, sizes)
         at, I = at @ own, np.diag(moments)
     else:
-        size, moments = _unit_solid(item, kind, _sizes(item, kind))
+        size, moments = _unit_solid(item, kind, size_of_geom(item, kind))
         I = np.diag(moments)
     mass = item.number("mass") if item.has("mass") else size * item.number_or("density", DENSITY)
     return Inertial(mass, at.position, mass * (at.rotation @ I @ at.rotation.T))
@@ -342,7 +357,7 @@ def place(item: Item, kind: str, angles: Angles) -> Pose:
     return Pose((ends[:3] + ends[3:]) / 2, to_z(along / length))
 
 
-def _sizes(item: Item, kind: str) -> np.ndarray:
+def size_of_geom(item: Item, kind: str) -> np.ndarray:
     """Sizes of a primitive: radius, half lengths."""
     count = SHAPES[kind][0]
     size = item.up_to("size", (0.0, 0.0, 0.0))

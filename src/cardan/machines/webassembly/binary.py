@@ -28,7 +28,7 @@ class _Reader:
     def __bool__(self) -> bool:
         return self.at < len(self.data)
 
-    def bytes(self, count: int) -> bytes:
+    def take(self, count: int) -> bytes:
         self.at += count
         return self.data[self.at - count : self.at]
 
@@ -36,7 +36,7 @@ class _Reader:
         """An unsigned number in LEB128."""
         value = shift = 0
         while True:
-            byte = self.bytes(1)[0]
+            byte = self.take(1)[0]
             value |= (byte & 127) << shift
             shift += 7
             if byte < 128:
@@ -44,7 +44,7 @@ class _Reader:
 
     def block(self) -> bytes:
         """Bytes after their number."""
-        return self.bytes(self.whole())
+        return self.take(self.whole())
 
 
 def whole(value: int) -> bytes:
@@ -61,10 +61,10 @@ def block(data: bytes) -> bytes:
 def sections(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Numbers and contents of the sections of an object file or module."""
     reader = _Reader(data)
-    if reader.bytes(len(HEADER)) != HEADER:
+    if reader.take(len(HEADER)) != HEADER:
         raise CardanError("webassembly: LLVM wrote something else than an object file of WebAssembly")
     while reader:
-        number = reader.bytes(1)[0]
+        number = reader.take(1)[0]
         yield number, reader.block()
 
 
@@ -90,7 +90,7 @@ def _function_index(custom: bytes, symbol: str) -> int | None:
         return None
     reader.whole()  # the version
     while reader:
-        kind, table = reader.bytes(1)[0], _Reader(reader.block())
+        kind, table = reader.take(1)[0], _Reader(reader.block())
         if kind == SYMBOL_TABLE:
             return dict(_symbols(table)).get(symbol.encode())
     return None
@@ -99,7 +99,7 @@ def _function_index(custom: bytes, symbol: str) -> int | None:
 def _symbols(table: _Reader) -> Iterator[tuple[bytes, int]]:
     """Names and numbers of the functions that are defined."""
     for _ in range(table.whole()):
-        kind, flags = table.bytes(1)[0], table.whole()
+        kind, flags = table.take(1)[0], table.whole()
         defined = not flags & UNDEFINED
         if kind == DATA:
             table.block()

@@ -309,7 +309,7 @@ def body_colour(body: int) -> str:
 def begin(model: Model, geometry: Geometry, poses: np.ndarray, view: Any) -> Canvas:
     """An empty canvas for body poses (..., nb, 4, 4), with the given view or the one that shows most."""
     points = np.vstack([_points(geometry, one) for one in poses.reshape(-1, *poses.shape[-3:])])
-    chosen = _chosen_view(model, geometry, points, view)
+    chosen = chosen_view("draw", model, geometry, points, view)
     seen = chosen(points)
     whole = float(np.max(np.ptp(seen, axis=0))) or geometry.length
     return Canvas(chosen, float(np.clip(geometry.size, SMALLEST * whole, LARGEST * whole)))
@@ -433,7 +433,8 @@ def add_elements(canvas: Canvas, model: Model, geometry: Geometry, poses: np.nda
             _on_joint(canvas, "drive", geometry.joints[coupling.joints[0]], poses)
 
 
-def _chosen_view(model: Model, geometry: Geometry, points: np.ndarray, view: Any) -> View:
+def chosen_view(what: str, model: Model, geometry: Geometry, points: np.ndarray, view: Any) -> View:
+    """The given view, azimuth and elevation in degrees; by default flat, or that of a few which shows most points."""
     if view is None and geometry.plane is not None:
         return View(geometry.plane, True)
     if view is not None:
@@ -442,7 +443,7 @@ def _chosen_view(model: Model, geometry: Geometry, points: np.ndarray, view: Any
         except (TypeError, ValueError):
             azimuth = elevation = np.nan
         if not np.isfinite(azimuth + elevation):
-            raise InputError(f"draw: view must be two angles, azimuth and elevation in degrees, got {view!r}")
+            raise InputError(f"{what}: view must be two angles, azimuth and elevation in degrees, got {view!r}")
         return _from_angles(model, azimuth, elevation)
     views = [_from_angles(model, *angles) for angles in VIEWS]
     # a measure of the area that the points cover

@@ -88,7 +88,7 @@ def strobe(
     poses = body_poses(model, np.atleast_2d(run.at(np.atleast_1d(t))[0]))
     if not isinstance(trace, Sequence):
         raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {trace!r}")
-    paths = [run.position(*_traced(point)) for point in ((trace,) if isinstance(trace, str) else trace)]
+    paths = [run.position(*traced("draw", point)) for point in ((trace,) if isinstance(trace, str) else trace)]
     return overlaid(model, poses, run.poses, paths, view, names, centres, scale, output)
 
 
@@ -127,14 +127,14 @@ def _canvas(model: Model, geometry: Geometry, poses: np.ndarray, view: Any, cent
     return canvas
 
 
-def _traced(point: Any) -> tuple[str, Any]:
+def traced(what: str, point: Any) -> tuple[str, Any]:
     """The body or frame and the point of an entry of `trace`."""
     if isinstance(point, str):
         return point, (0.0, 0.0, 0.0)
     try:
         body, at = point
     except (TypeError, ValueError):
-        raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {point!r}") from None
+        raise InputError(f"{what}: trace takes names of bodies or pairs (body, point), got {point!r}") from None
     return body, at
 
 

@@ -25,7 +25,7 @@ def packed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         table = np.ascontiguousarray(array).reshape(len(array), -1 if array.size else int(np.prod(array.shape[1:])))
         layout.append([name, kind, *table.shape])
         pieces.append(_bytes_by_significance(table, each))
-    return {"layout": layout, "text": base64.b64encode(zlib.compress(b"".join(pieces), 9)).decode()}
+    return {"layout": layout, "text": base64.b64encode(zlib.compress(b"".join(pieces), 6)).decode()}
 
 
 def _bytes_by_significance(table: np.ndarray, each: int) -> bytes:

@@ -25,6 +25,7 @@ from cardan.model.tree import GROUND
 from cardan.model.values import batch
 from cardan.results.geometry import BodyPoint, Geometry, place, upwards
 from cardan.results.page.packing import packed
+from cardan.results.page.program import page_program
 from cardan.results.page.samples import CURVES, MOST_IN_ALL, MOST_SAMPLES, OFFERED, PageSamples, Plot, runs_of, sampled
 from cardan.results.page.scene_3d import (
     BODIES,
@@ -44,13 +45,25 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 MOST_POINTS = 3000  # of a cloud
-SCRIPTS = ("vectors", "data", "renderer", "camera", "scene", "plots", "measure", "main", "controls", "start")
+SCRIPTS = (
+    "vectors",
+    "data",
+    "renderer",
+    "camera",
+    "scene",
+    "plots",
+    "measure",
+    "main",
+    "controls",
+    "start",
+    "simulate",
+)
 
 
 def page(
     thing: Trajectory | Model | Sequence[Trajectory], path: str | os.PathLike[str], *names: str,
     q: ArrayLike | None = None, points: ArrayLike | None = None, labels: Sequence[str] | None = None,
-    together: bool = True, overwrite: bool = False,
+    together: bool = True, simulate: bool = True, sliders: Sequence[str] | None = None, overwrite: bool = False,
 ) -> None:  # fmt: skip
     """Write a run, several runs, or a model at rest as one HTML file that any browser opens offline.
 
@@ -63,35 +76,58 @@ def page(
         points: positions (n, 3) in ground axes, m, to show as a cloud, such as a workspace; at most 3000 of them.
         labels: a name for each run.
         together: whether several runs are shown together at first, or one that is chosen from a list.
+        simulate: whether the page can also simulate the mechanism, with sliders, and bodies that can be pulled.
+        sliders: numbers of the model that get a slider, named as in `Model.free`; by default its free parameters, or
+            gravity and the numbers of its force elements.
         overwrite: whether an existing file may be replaced.
 
     """
-    text = html(thing, names, q=q, points=points, labels=labels, together=together)
+    text = html(
+        thing,
+        names,
+        q=q,
+        points=points,
+        labels=labels,
+        first=None if together else 0,
+        simulate=simulate,
+        sliders=sliders,
+    )
     with whole_file(path, overwrite) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def html(
     thing: Any, names: Sequence[str] = (), *, q: Any = None, points: Any = None, labels: Sequence[str] | None = None,
-    together: bool = True, live: bool = False, inline: bool = False,
+    first: int | None = None, forces: bool = True, simulate: bool = False, sliders: Sequence[str] | None = None,
+    live: bool = False, inline: bool = False,
 ) -> str:  # fmt: skip
-    """The text of the page; a `live` page receives samples from its server, an `inline` one is small, for notebooks."""
+    """The text of the page.
+
+    Several runs are shown together, or with `first` that one alone until another is chosen. Without `forces` it has
+    neither reactions nor quantities beyond those named. A `live` page receives samples from its server; an `inline`
+    one is small, for notebooks.
+    """
     runs, one_batch = runs_of(thing, labels, q)
     most = 300 if inline else min(MOST_SAMPLES, max(MOST_IN_ALL // len(runs), 100))
     moves = live or any(len(run.time) > 1 for _, run in runs)
     wanted = tuple(names) or (CURVES if moves and not inline else ())
-    offered = () if inline or live else OFFERED if len(runs) <= 4 else ()
+    forces = forces and not inline
+    offered = OFFERED if forces and not live and len(runs) <= 4 else ()
     samples = [
-        sampled(run, label, wanted, moves=moves, most=most, offered=offered, forces=not inline and len(runs) <= 8)
+        sampled(run, label, wanted, moves=moves, most=most, offered=offered, forces=forces and len(runs) <= 8)
         for label, run in runs
     ]
     cloud = np.zeros((0, 3)) if points is None else batch("page", "points", points, 3).reshape(-1, 3)
-    return _written(_about(samples, wanted, cloud, one_batch, together, live, inline), live)
+    about = _about(samples, names, cloud, one_batch, first, live, inline)
+    about["simulate"] = (
+        page_program(thing if isinstance(thing, Model) else runs[0][1], sliders).description if simulate else None
+    )
+    return _written(about, live)
 
 
 def _about(
-    samples: list[PageSamples], wanted: tuple[str, ...], cloud: np.ndarray, one_batch: bool, together: bool, live: bool,
-    inline: bool,
+    samples: list[PageSamples], names: Sequence[str], cloud: np.ndarray, one_batch: bool, alone: int | None,
+    live: bool, inline: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """All that the page is told."""
     machines: dict[Any, Machine] = {}
@@ -106,9 +142,10 @@ def _about(
     for k, sample in enumerate(samples):
         arrays |= sample.arrays(k)
     model, geometry = samples[0].model, every[0].scene.geometry
-    first = [plot.key for plot in samples[0].plots if plot.key.partition(",")[0] in wanted]
+    first = {plot.name: plot.key for plot in reversed(samples[0].plots) if plot.name in CURVES and plot.tells}
+    given = [plot.key for plot in samples[0].plots if plot.name in names]
     return {
-        "name": model.name, "live": live, "inline": inline, "choose": not together, "faint": 0.3 if one_batch else 0.5,
+        "name": model.name, "live": live, "inline": inline, "alone": alone, "faint": 0.3 if one_batch else 0.5,
         "machines": [machine.described() for machine in every],
         "runs": [
             {
@@ -118,7 +155,7 @@ def _about(
             }
             for k, sample in enumerate(samples)
         ],
-        "plotted": list(dict.fromkeys(first)),
+        "plotted": given or [first[name] for name in CURVES if name in first],
         "view": _view(model, geometry, samples, cloud),
         "layers": {**LAYERS, "points": True, "forces": False, "moments": False},
         "reactions": {**_scale_of_arrows(samples, geometry), "colours": [f"#{FORCE:06x}", f"#{MOMENT:06x}"]},
@@ -218,7 +255,7 @@ def _end(p: BodyPoint) -> dict[str, Any]:
 
 
 def _view(model: Model, geometry: Geometry, samples: list[PageSamples], cloud: np.ndarray) -> dict[str, Any]:
-    """Radius of the scene, size of a symbol, m; the plane of a planar mechanism; the upward direction."""
+    """Radius of the scene, size of a symbol, height of the lowest joint on the ground, m; plane; upward direction."""
     poses, plane = samples[0].poses, geometry.plane
     spots = [joint.at.position for joint in geometry.joints if joint.parent == GROUND and joint.holds]
     spots += [place(poses, c.body, c.position) for c in geometry.centres]
@@ -226,7 +263,11 @@ def _view(model: Model, geometry: Geometry, samples: list[PageSamples], cloud: n
     every = np.vstack([np.reshape(spot, (-1, 3)) for spot in (*spots, cloud)] or [np.zeros((1, 3))])
     radius = max(float(np.linalg.norm(np.ptp(every, axis=0))) / 2, 4 * geometry.size)
     up = (upwards(model) if plane is None else plane[1]).tolist()
-    return {"radius": radius, "size": geometry.size, "up": up, "plane": None if plane is None else plane.tolist()}
+    bases = [float(joint.at.position @ up) for joint in geometry.joints if joint.parent == GROUND and joint.holds]
+    return {
+        "radius": radius, "size": geometry.size, "up": up, "plane": None if plane is None else plane.tolist(),
+        "base": min(bases, default=None),
+    }  # fmt: skip
 
 
 def _scale_of_arrows(samples: list[PageSamples], geometry: Geometry) -> dict[str, float]:

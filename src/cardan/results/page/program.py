@@ -97,23 +97,19 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
         if sliders:
             model.unbound.free(*(name for name in sliders if name not in model.parameters.names))
         return PageProgram({"reason": _left_out(model)})
-    start = _start_of(thing)
-    named = _with_sliders(model, sliders)
-    pulled, pull = with_pull(named)
-    p = np.concatenate([own(named, model), np.zeros(pulled.parameters.size - named.parameters.size)])
-    p[pull["body"]] = -1.0
-    holds = _held(model)
-    programs = {name: compile_for_browser(b) for name, b in _programs(model, pulled, holds, start.q).items()}
+    found = simulated(thing, sliders)
+    programs = {name: compile_for_browser(Builder(program)) for name, program in found.programs.items()}
     code = b"".join(program.code for program in programs.values())
+    start, named = found.start, found.named
     return PageProgram(
         {
             "programs": _described(programs),
             "code": base64.b64encode(zlib.compress(code, 9)).decode(),
             "stack": STACK,
-            "p": p.tolist(),
-            "pull": {name: [at.start, at.stop] for name, at in pull.items()},
-            "sliders": [s for x in named.parameters for s in _sliders(x, p[named.parameters.slice_of(x.name)], named)],
-            "coordinates": _coordinates(model, holds, start),
+            "p": found.p.tolist(),
+            "pull": {name: [at.start, at.stop] for name, at in found.pull.items()},
+            "sliders": [one for parameter in named.parameters for one in _sliders(parameter, found.p, named)],
+            "coordinates": _coordinates(model, found.holds, start),
             "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "tau": start.tau.tolist()},
             "control": {"rtol": RTOL, "atol": ATOL, "max_step": 1e300},
             "careful": {"limit": CAREFUL_STEPS, "h": RECOVERED, "outcome": int(Outcome.SINGULAR)},
@@ -124,8 +120,36 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             "drawn": DRAWN,
             "mass": model.total_mass,
             "size": _reach(model),
+            "floating": _floating(model),
         }
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """What is simulated: the programs, the model with its free numbers `named`, and the values `p` of all of them.
+
+    `pull` tells where in `p` the numbers of the pointer's spring are, `holds` which joints are held to close loops.
+    """
+
+    programs: dict[str, Program]
+    named: Model
+    p: np.ndarray
+    pull: dict[str, slice]
+    holds: list[int]
+    start: _Start
+
+
+def simulated(thing: Model | Trajectory, sliders: Sequence[str] | None = None) -> Simulated:
+    """The programs of `page_program`, not compiled."""
+    model = thing if isinstance(thing, Model) else thing.model
+    model.require_one("page")
+    start, holds, named = _start_of(thing), _held(model), _with_sliders(model, sliders)
+    pulled, pull = with_pull(named)
+    p = pulled.parameters.nominal.copy()
+    if model.values is not None:
+        p[: model.parameters.size] = model.values
+    return Simulated(_programs(model, pulled, holds, start.q), named, p, pull, holds, start)
 
 
 def _left_out(model: Model) -> str:
@@ -152,6 +176,10 @@ def _start_of(thing: Model | Trajectory) -> _Start:
     if isinstance(thing, Model):
         q, v = assemble(thing)
         return _Start(0.0, q, v, np.zeros(thing.nv), np.abs(v))
+    if len(thing.time) == 1:  # a model at rest
+        t = float(thing.time[0])
+        q, v = assemble(thing.model, thing.q[0], t=t)
+        return _Start(t, q, v, np.zeros(thing.model.nv), np.abs(v))
     tau = np.zeros(thing.model.nv) if thing.tau is None else np.asarray(thing.tau, dtype=float)
     fastest = np.abs(thing.v[thing.valid]).max(axis=0)
     return _Start(float(thing.time[0]), np.asarray(thing.q[0]), np.asarray(thing.v[0]), tau, fastest)
@@ -189,27 +217,20 @@ def _usual_names(model: Model) -> Iterator[str]:
         yield from (f"{body.name}.mass" for body in model.bodies if body.mass)
 
 
-def own(named: Model, model: Model) -> np.ndarray:
-    """Values of the free numbers of `named`: those of `model` where it has some, else nominal."""
-    p = named.parameters.nominal.copy()
-    if model.values is not None:
-        p[: model.parameters.size] = model.values
-    return p
-
-
-def _sliders(parameter: Parameter, values: np.ndarray, model: Model) -> Iterator[dict[str, Any]]:
+def _sliders(parameter: Parameter, p: np.ndarray, model: Model) -> Iterator[dict[str, Any]]:
     """Sliders of a parameter: one for each of its numbers that is not 0, or one factor for all of them together."""
-    first = model.parameters.slice_of(parameter.name).start
+    at = model.parameters.slice_of(parameter.name)
+    first, values = at.start, p[at]
     if parameter.rule in (INERTIA, STIFFNESS):
         yield {
             "name": parameter.name, "unit": "times", "at": list(range(first, first + values.size)),
-            "base": values.tolist(), "low": 0.2, "high": 3.0, "value": 1.0,
+            "base": values.tolist(), "low": 0.2, "high": 3.0, "value": 1.0, "moves": False,
         }  # fmt: skip
         return
     shown = [k for k in range(values.size) if values[k] or not values.any()]
     axes = "xyz" if values.size == 3 else [f"[{k}]" for k in range(values.size)]
     for k in shown:
-        low, high = _range(parameter, float(values[k]), model)
+        low, high = _range(parameter, float(values[k]))
         name = parameter.name if values.size == 1 else f"{parameter.name} {axes[k]}"
         yield {
             "name": name, "unit": parameter.unit, "at": [first + k], "base": [1.0], "low": low, "high": high,
@@ -217,7 +238,7 @@ def _sliders(parameter: Parameter, values: np.ndarray, model: Model) -> Iterator
         }  # fmt: skip
 
 
-def _range(parameter: Parameter, x: float, model: Model) -> tuple[float, float]:
+def _range(parameter: Parameter, x: float) -> tuple[float, float]:
     """Ends of a slider at `x`."""
     size = abs(x) or 1.0
     if parameter.rule == POSITIVE:
@@ -284,10 +305,17 @@ def _reach(model: Model) -> float:
     return max([1e-3, *(float(np.linalg.norm(x)) for x in ends)])
 
 
+def _floating(model: Model) -> int:
+    """A body that nothing ties to the ground, which a picture should follow; -1 if there is none."""
+    ties = [joint for joint in model.joints if GROUND in (joint.parent, joint.child)]
+    free = bool(ties) and all(joint.kind.nv == 6 for joint in ties)
+    return max(ties[0].parent, ties[0].child) if free else -1
+
+
 # Programs.
 
 
-def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray) -> dict[str, Builder]:
+def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray) -> dict[str, Program]:
     """The programs of a model with the pointer's spring; `q` (nq,) is where held joints are nominally."""
     if model.has_rows:
         settle_rows(pulled, generic_configurations(model), independent_rows(model))
@@ -298,7 +326,7 @@ def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray) -> d
         found |= {"project": projection_kernel(pulled), "close": projection_kernel(_holding(pulled, holds, q))}
         if model.nv <= MOST_CAREFUL:
             found["careful"] = explicit_kernels(replace(motion, careful=True), DORMAND_PRINCE, ()).march
-    return {name: Builder(kernel.program) for name, kernel in found.items()} | {"show": Builder(_show(pulled))}
+    return {name: kernel.program for name, kernel in found.items()} | {"show": _show(pulled)}
 
 
 def _holding(model: Model, holds: list[int], q: np.ndarray) -> Model:

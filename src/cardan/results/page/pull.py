@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, Scalar, stack, where
-from cardan.algebra.spatial import cross
+from cardan.algebra.rotation import cross
 from cardan.model.field import NOT_NEGATIVE, VECTOR, Field
 from cardan.model.force import BodyPose, Force, ForceKind
 from cardan.model.model import Model

@@ -41,6 +41,16 @@ class Plot:
     source: str = ""
     first: int = 0
 
+    @property
+    def name(self) -> str:
+        """The quantity, without its unit."""
+        return self.key.partition(", ")[0]
+
+    @property
+    def tells(self) -> bool:
+        """Whether a curve differs from zero."""
+        return self.values is None or bool(np.any(self.values))
+
 
 @dataclass(frozen=True, eq=False)
 class PageSamples:

@@ -21,7 +21,7 @@ from cardan.model.tree import GROUND
 from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of, upwards
 
 ROUND = 16  # corners of a circle
-MOST_FACES = 80_000  # of all shapes of a model; finer meshes are made coarser
+MOST_FACES = 60_000  # of all shapes of a model; finer meshes are made coarser
 LAYERS = {
     "bodies": True, "plates": True, "ground": True, "force elements": True, "joints": False, "skeleton": False,
     "joint axes": False, "frames": False, "centres of mass": False,
@@ -194,10 +194,10 @@ def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
     """The scene of a model whose bodies take these poses (..., nb, 4, 4)."""
     geometry = geometry_of(model)
     shapes = {b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}
-    scene = Scene3D(geometry, frozenset(b for b, own in shapes.items() if own))
+    scene = Scene3D(geometry, _shaped(geometry, {b for b, own in shapes.items() if own}))
     _shapes(scene, shapes)
     up = geometry.plane[1] if geometry.plane is not None else upwards(model)
-    _bodies(scene)
+    _bodies(scene, poses)
     for joint in geometry.joints:
         _joint(scene, joint, poses)
         _axes(scene, joint)
@@ -220,6 +220,18 @@ def colour_of(body: int) -> int:
     return GROUND_GREY if body == GROUND else BODIES[body % len(BODIES)]
 
 
+def _shaped(geometry: Geometry, bodies: set[int]) -> frozenset[int]:
+    """Bodies with shapes, and those welded to them: a sensor or a sole of a robot, which is seen as a part of it."""
+    found, before = set(bodies), -1
+    while len(found) != before:
+        before = len(found)
+        found |= {
+            body for j in geometry.joints if j.mark == "weld" and {j.parent, j.child} & found - {GROUND}
+            for body in (j.parent, j.child)
+        }  # fmt: skip
+    return frozenset(found if GROUND in bodies else found - {GROUND})
+
+
 def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]]) -> None:
     """The shapes of bodies, in their own colours or that of the body."""
     most = max(MOST_FACES // max(sum(map(len, shapes.values())), 1), 200)
@@ -234,11 +246,12 @@ def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]]) -> None:
             scene.add("bodies", body, colour, Solid(part.surface.vertices, part.surface.faces), opacity=float(a))
 
 
-def _bodies(scene: Scene3D) -> None:
+def _bodies(scene: Scene3D, poses: np.ndarray) -> None:
     geometry, size = scene.geometry, scene.geometry.size
     plated = {plate.body for plate in geometry.plates}
+    cylinders = {joint.parent for joint in geometry.joints if joint.slides and joint.collar(poses) is not None}
     for stroke in geometry.strokes:
-        thick = 0.18 if stroke.body in plated else 0.38
+        thick = 0.18 if stroke.body in plated else 0.5 if stroke.body in cylinders else 0.38
         ends = zip(stroke.points, stroke.points[1:], strict=False)
         layer = "skeleton" if stroke.body in scene.shaped else "bodies"
         scene.add(layer, stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 FAR = 4.5  # distance of the viewer in perspective, in radii of what is seen
-FILLED = 0.86  # part of the width and height that is filled by what moves
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,27 +49,30 @@ def planes_of(corners: np.ndarray, values: np.ndarray) -> Planes:
 
 def covered(corners: np.ndarray, width: int, height: int) -> Fragments:
     """The pixels whose centres lie in triangles with corners (n, 3, 2), pixels, x to the right and y downwards."""
-    x, y = corners[..., 0], corners[..., 1]
-    low = np.ceil(np.clip(y.min(axis=1) - 0.5, 0, height)).astype(np.int32)
-    high = np.floor(np.clip(y.max(axis=1) - 0.5, -1, height - 1)).astype(np.int32)
-    outside = (x.max(axis=1) < 0) | (x.min(axis=1) > width)
-    rows, triangle = _expanded(low, np.where(outside, 0, high - low + 1))
+    x = [np.ascontiguousarray(corners[:, k, 0]) for k in range(3)]
+    y = [np.ascontiguousarray(corners[:, k, 1]) for k in range(3)]
+    low = np.ceil(np.clip(np.minimum(np.minimum(y[0], y[1]), y[2]) - 0.5, 0, height)).astype(np.int32)
+    high = np.floor(np.clip(np.maximum(np.maximum(y[0], y[1]), y[2]) - 0.5, -1, height - 1)).astype(np.int32)
+    left, right = np.minimum(np.minimum(x[0], x[1]), x[2]), np.maximum(np.maximum(x[0], x[1]), x[2])
+    # without a middle of a pixel between left and right there is none inside
+    outside = (right < 0) | (left > width) | (np.floor(right - 0.5) < np.ceil(left - 0.5))
+    some = np.flatnonzero((high >= low) & ~outside)
+    x, y = [c[some] for c in x], [c[some] for c in y]
+    rows, triangle = _expanded(low[some], (high - low + 1)[some])
     middle = rows + np.float32(0.5)
     left = np.full(len(rows), np.inf, dtype=np.float32)
     right = -left
     for i, j in ((0, 1), (1, 2), (2, 0)):  # where the row meets each side
-        xa, ya, xb, yb = x[:, i], y[:, i], x[:, j], y[:, j]
-        rise = yb - ya
-        slope = (xb - xa) / np.where(rise == 0, 1, rise)
-        lower, upper = np.minimum(ya, yb)[triangle], np.maximum(ya, yb)[triangle]
-        met = (middle >= lower) & (middle <= upper) & (rise != 0)[triangle]
-        at = (xa - slope * ya)[triangle] + slope[triangle] * middle
-        left = np.where(met & (at < left), at, left)
-        right = np.where(met & (at > right), at, right)
+        rise = y[j] - y[i]
+        slope = (x[j] - x[i]) / np.where(rise == 0, np.inf, rise)
+        at = (x[i] - slope * y[i])[triangle] + slope[triangle] * middle
+        met = (y[i][triangle] <= middle) != (y[j][triangle] <= middle)
+        np.minimum(left, at, out=left, where=met)
+        np.maximum(right, at, out=right, where=met)
     first = np.ceil(np.clip(left - 0.5, 0, width)).astype(np.int32)
     last = np.floor(np.clip(right - 0.5, -1, width - 1)).astype(np.int32)
     columns, row = _expanded(first, last - first + 1)
-    return Fragments(rows[row] * np.int32(width) + columns, triangle[row])
+    return Fragments(rows[row] * np.int32(width) + columns, some.astype(np.int32)[triangle][row])
 
 
 def _expanded(first: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,14 +10,12 @@ from cardan.algebra.rotation import rotation_to_axis
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.results.geometry import place, pose_of
-from cardan.results.page.scene_3d import Scene3D, Span, scene_3d
+from cardan.results.page.scene_3d import LAYERS, Scene3D, Span, scene_3d
 from cardan.results.render.renderer import Placed
 from cardan.results.render.surfaces import ColouredSurface, coloured, merged
 
-SHOWN = ("bodies", "plates", "ground", "force elements")
+SHOWN = {layer for layer, shown in LAYERS.items() if shown}
 MOST_POSES = 60  # at which the room for the whole run is measured
-TRACE = 0xE69F00
-LIGHT = (-0.45, 1.0, 0.75)  # to the right, up, towards the viewer: where the light comes from
 
 
 @dataclass(eq=False)

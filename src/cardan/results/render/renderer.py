@@ -11,6 +11,7 @@ from cardan.results.render.camera import Camera
 from cardan.results.render.depth_buffer import NOTHING, DepthBuffer, Fragments, covered, planes_of
 from cardan.results.render.surfaces import ColouredSurface
 
+PLAIN = -2
 FINER = 2  # pixels of the depth buffer along both sides of a pixel of the picture
 AMBIENT, DIFFUSE, SHINE, SHARP = 0.42, 0.62, 0.16, 24
 SHADOW, OUTLINE = 0.78, 0.55  # brightness of a shadow and of an outline
@@ -34,9 +35,10 @@ class Backdrop:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A surface in a frame: `linear` (3, 3) and `position` (3,) take its vertices to the ground; `owner` has outlines.
+    """A surface in a frame: `linear` (3, 3) and `position` (3,) take its vertices to the ground.
 
-    `turn` (3, 3) is the rotation in `linear`, for the normals.
+    `turn` (3, 3) is the rotation in `linear`, for the normals. Surfaces of one `owner` have one outline; those that are
+    `PLAIN` have none, and no shadow.
     """
 
     surface: ColouredSurface
@@ -144,7 +146,7 @@ class Renderer:
         for step in (1, -1, self._fine.width, -self._fine.width):
             edge |= every[np.clip(pixels + step, 0, last)] != owners
         every[pixels] = NOTHING
-        return edge
+        return edge & (owners != PLAIN)
 
     def _cast_shadow(self, picture: np.ndarray, placed: Sequence[Placed]) -> None:
         """Darken the backdrop where surfaces are between it and the light."""
@@ -152,11 +154,13 @@ class Renderer:
         n, camera = self.backdrop.normal, self.camera
         corners = []
         for item in placed:
-            if len(item.surface.faces):
-                points = item.surface.vertices @ item.linear.T + item.position
+            surface = item.surface
+            if len(surface.faces) and item.owner != PLAIN:
+                points = surface.vertices @ item.linear.T + item.position
                 height = (points - self.backdrop.point) @ n
                 flat = points - np.outer(height / (self.light @ n), self.light)
-                corners.append(camera.project(flat)[0].astype(np.float32)[item.surface.faces])
+                lit = ~surface.closed | (surface.normals[:, 0] @ (item.turn.T @ self.light) > 0)
+                corners.append(camera.project(flat)[0].astype(np.float32)[surface.faces[lit]])
         pixels = covered(np.concatenate(corners), camera.width, camera.height).pixels if corners else np.zeros(0, int)
         if not len(pixels):
             return

@@ -27,10 +27,13 @@ class ColouredSurface:
     closed: np.ndarray
 
 
-def coloured(vertices: np.ndarray, faces: np.ndarray, colour: Any, opacity: float = 1.0) -> ColouredSurface:
-    """A surface in one colour (r, g, b), from 0 to 1."""
+def coloured(
+    vertices: np.ndarray, faces: np.ndarray, colour: Any, opacity: float = 1.0, weld: bool = True
+) -> ColouredSurface:
+    """A surface in one colour (r, g, b), from 0 to 1; with `weld` vertices at the same place become one."""
     vertices, faces = np.asarray(vertices, dtype=float), np.asarray(faces, dtype=np.int64)
-    vertices, faces = _welded(vertices, faces)
+    if weld:
+        vertices, faces = _welded(vertices, faces)
     k = len(faces)
     closed = np.full(k, _is_closed(vertices, faces) and opacity == 1)
     colours = np.broadcast_to(np.asarray(colour, dtype=np.float32), (k, 3))

@@ -20,6 +20,7 @@ from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
 from cardan.results.trajectory.files import (
+    OF_FILES,
     NetCDF,
     event_variables,
     header,
@@ -31,6 +32,7 @@ from cardan.results.trajectory.files import (
 )
 from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import labels_of, with_values
+from cardan.results.trajectory.stored_model import model_variables
 from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
 
@@ -173,8 +175,8 @@ class Store(contextlib.AbstractContextManager["Store"]):
         made: dict[str, Any] = {}
         if self._tau is not None:
             made["tau"] = variable(labels, "tau", system_axes(self.batch) if self._tau.ndim > 1 else (), self._tau)
-        made |= parameter_variables(self.model, self.batch)
-        head = header(self._metadata, self.batch, self._time, np.full(self.batch, ""), made)
+        made |= parameter_variables(self.model, self.batch) | model_variables(self.path, self.model)
+        head = header(self._metadata, self.batch, self._time, np.full(self.batch, ""), made, OF_FILES)
         file.add(head.drop_vars("outcome"))
         systems = dict(zip(system_axes(self.batch), self.batch, strict=True))
         if self._time is None:

@@ -29,6 +29,7 @@ from cardan.results.trajectory.quantities import (
     with_time_axis,
     with_values,
 )
+from cardan.results.trajectory.stored_model import StoredModel
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -132,15 +133,16 @@ class Trajectory:
         self._fill(metadata, model, arrays, drives, events, outcome, knots=knots)
 
     def _fill(
-        self, metadata: Metadata, model: Model | None, arrays: dict[str, Any], tau: np.ndarray | None,
+        self, metadata: Metadata, model: Model | StoredModel | None, arrays: dict[str, Any], tau: np.ndarray | None,
         events: Iterable[EventRecord], outcome: Any, computed: Mapping[str, Any] | None = None,
         knots: Knots | None = None,
     ) -> Trajectory:  # fmt: skip
         """Check the shapes and store everything; arrays may be read lazily from a file."""
-        self._metadata, self._model, self._arrays, self._knots = metadata, model, arrays, knots
+        self._metadata, self._given_model, self._arrays, self._knots = metadata, model, arrays, knots
         self._computed: dict[str, Any] = dict(computed or {})
         self._replay: Any = None
         self._stored: dict[str, NamedQuantity] = {}
+        self._no_model = ""  # why a file has no model
         self.sensitivity: dict[str, Any] = {}
         """Derivatives of the samples by each name in `cd.simulate(..., sensitivities=[...])`: `cd.Sensitivity`."""
         shape = tuple(arrays["q"].shape)
@@ -174,6 +176,13 @@ class Trajectory:
         return self
 
     # Given data.
+
+    @property
+    def _model(self) -> Model | None:
+        """The mechanism, if there is one; that of a file is read on first use."""
+        if isinstance(self._given_model, StoredModel):
+            self._given_model = self._given_model.read()
+        return self._given_model
 
     @property
     def model(self) -> Model:
@@ -493,8 +502,9 @@ class Trajectory:
     def _require(self, what: str) -> Model:
         if self._model is None:
             raise InputError(
-                f"run of {self._metadata.labels.model!r}: {what} is not in the file and needs the model; "
-                "load the run with cd.load_run(path, model)"
+                f"run of {self._metadata.labels.model!r}: {what} is not in the file and needs the model"
+                f"{self._no_model and f', which could not be saved: {self._no_model}'}; load the run with "
+                "cd.load_run(path, model)"
             )
         return self._model
 
@@ -586,6 +596,7 @@ class Trajectory:
             computed,
             None if self._knots is None else self._knots.part(index),
         )
+        found._stored, found._no_model = self._stored, self._no_model
         if self._replay is not None:
             found._replay = self._replay.part(kept.ravel())
         samples = (slice(None),) * kept.ndim + (slice(n),)
@@ -593,8 +604,10 @@ class Trajectory:
             found.sensitivity[name] = type(by)(*(x[index][samples] for x in by))
         return found
 
-    def _model_of(self, index: Any) -> Model | None:
+    def _model_of(self, index: Any) -> Model | StoredModel | None:
         """The model with the free parameters, if any, of part of the batch."""
+        if isinstance(self._given_model, StoredModel):
+            return self._given_model.part(index, self.batch)
         if self._model is None or self._model.values is None or self._model.values.ndim == 1:
             return self._model
         values = self._model.values
@@ -642,15 +655,20 @@ class Trajectory:
         """Write `to_dataframe(*names)` as Parquet, with units; needs `cardan[parquet]`."""
         files.to_parquet(self, path, names, overwrite)
 
-    def page(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+    def page(
+        self, path: str | PathLike[str], *names: str, others: Sequence[Trajectory] = (),
+        labels: Sequence[str] | None = None, simulate: bool = True, sliders: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:  # fmt: skip
         """Write the animated mechanism as one HTML file for any browser, offline, with plots of quantities by name.
 
-        The page can play, scrub, follow a body, trace a point and show reactions. Default plots: `"q"`, `"v"` and
-        `"energy"`.
+        Other runs are shown together with this one, each with its label; the systems of a batch as ghosts. Default
+        plots: `"q"`, `"v"` and `"energy"`; others can be chosen in the page. The options are those of `cd.page`.
         """
         from cardan.results.page.page import page
 
-        page(self, path, *names, overwrite=overwrite)
+        thing = [self, *others] if len(others) else self
+        page(thing, path, *names, labels=labels, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     # Figures. Nothing is shown or written unless asked for: each method returns a `matplotlib.figure.Figure`.
 
@@ -720,6 +738,34 @@ class Trajectory:
         from cardan.results.drawing.draw import strobe
 
         return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite))
+
+    def video(
+        self, path: str | PathLike[str], *, size: tuple[int, int] | None = None, fps: float | None = None,
+        speed: float | None = None, view: tuple[float, float] | None = None, trace: Sequence[Any] = (),
+        forces: bool | Sequence[str] = False, title: str | None = None, overwrite: bool = False,
+        progress: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Write the moving mechanism as a video: `run.video("run.mp4")`, `.webm` or `.gif`. No display is needed.
+
+        Args:
+            path: file to write; it appears only when it is complete. MP4 and WebM need `cardan[video]`.
+            size: width and height, pixels; by default 1280 by 720, of a GIF 640 by 360.
+            fps: frames a second; 30, of a GIF 25, by default.
+            speed: seconds of the run shown in a second: 0.1 is slow motion. By default 1, or another power of ten
+                times 1, 2 or 5 if the run is shorter than 2 s or longer than 60 s.
+            view: azimuth and elevation of the viewer, degrees; by default onto the plane of a planar mechanism, or a
+                direction that shows much.
+            trace: names of bodies or frames, or pairs (body, point), whose paths are drawn; a point (3,), m, is in the
+                body's axes.
+            forces: True shows the reactions of all joints as arrows, names of joints those of some.
+            title: text above; the name of the model by default, "" for none.
+            overwrite: whether an existing file may be replaced.
+            progress: show a progress bar; by default on a terminal and in a notebook, after a second.
+
+        """
+        from cardan.results.video import video
+
+        video(self, path, size, fps, speed, view, trace, forces, title, overwrite, progress)
 
     # Summary.
 
