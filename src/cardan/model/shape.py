@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
@@ -390,6 +390,22 @@ def visible_parts(shapes: Iterable[Shape], most_faces: int | None = None) -> Ite
             yield from shape.parts(most_faces)
         except FileError as error:
             warnings.warn(f"{error}; the body is shown without it", stacklevel=2)
+
+
+def shared_parts(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> Iterator[tuple[int, Part]]:
+    """Surfaces of the shapes of several bodies, with about `most_faces` triangles in all.
+
+    Parts of few triangles keep them all; the others have the same number each.
+    """
+    found = [(body, part) for body, own in shapes.items() for part in visible_parts(own)]
+    left, most = most_faces, most_faces
+    for k, count in enumerate(sorted(len(part.surface.faces) for _, part in found)):
+        most = max(left // (len(found) - k), FEWEST)
+        if count > most:
+            break
+        left, most = left - count, most_faces
+    for body, part in found:
+        yield body, _simpler((part,), most)[0]
 
 
 def read_shapes(owner: str, value: Any) -> tuple[Shape, ...]:
