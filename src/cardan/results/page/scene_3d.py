@@ -21,7 +21,7 @@ from cardan.model.tree import GROUND
 from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of, upwards
 
 ROUND = 16  # corners of a circle
-MOST_FACES = 60_000  # of all shapes of a model; finer meshes are made coarser
+MOST_FACES = 160_000  # of all shapes of a model; finer meshes are made coarser
 LAYERS = {
     "bodies": True, "plates": True, "ground": True, "force elements": True, "joints": False, "skeleton": False,
     "joint axes": False, "frames": False, "centres of mass": False,
