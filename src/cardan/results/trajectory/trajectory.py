@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
@@ -39,6 +39,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.functions.derivatives import Derivatives
+
+
+# What attributes are called in other programs, and what to write here.
+ELSEWHERE = {
+    "t": "run.time", "times": "run.time", "ts": "run.time", "x": "run.q", "y": "run.q", "qpos": "run.q",
+    "positions": "run.q, or run.position(body)", "angles": "run.q", "qd": "run.v", "dq": "run.v", "qdot": "run.v",
+    "qvel": "run.v", "velocities": "run.v", "qdd": "run.a", "accelerations": "run.a", "qacc": "run.a",
+    "states": "run.q and run.v", "torques": "run.tau", "show": "run.page(path) or cd.view(run)",
+    "animate": "run.page(path) or cd.view(run)", "to_dataset": "run.dataset()", "df": "run.to_dataframe()",
+    "forces": "run.reactions, or run['spring.force']", "success": "run.outcome, empty for a system that arrived",
+    "status": "run.outcome", "sol": "run.at(t)",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -541,6 +553,10 @@ class Trajectory:
     def __len__(self) -> int:
         """Number of systems along the first axis of the batch; 1 for a single system."""
         return self.batch[0] if self.batch else 1
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what an attribute that there is not is called here."""
+        raise no_attribute("a run", name, Trajectory.__dict__, ELSEWHERE)
 
     @overload
     def __getitem__(self, index: str) -> np.ndarray: ...
