@@ -168,6 +168,13 @@ class Geometry:
     plane: np.ndarray | None
     shaped: frozenset[int] = frozenset()
 
+    def hangs(self, joint: DrawnJoint, poses: np.ndarray, up: np.ndarray) -> bool:
+        """Whether the rods and plates of a joint's child are below it at the first of body poses (..., nb, 4, 4)."""
+        first = poses.reshape(-1, *poses.shape[-3:])[0]
+        at = place(first, joint.child, joint.child_at.position)
+        own = [place(first, joint.child, s.points).mean(axis=0) - at for s in self.strokes if s.body == joint.child]
+        return any(way @ up < -0.6 * np.linalg.norm(way) for way in own)
+
     @property
     def sticks(self) -> frozenset[int]:
         """Bodies that are drawn as rods and plates."""
@@ -420,7 +427,8 @@ def _box(b: int, body: Body, length: float, size: float) -> tuple[list[Stroke], 
     limit = max(size, length / 2)
     factor = min(1.0, limit / max(float(half.max()), radius, 1e-300))
     pair = [k for k in range(3) if k != lone]
-    if radius > 0 and abs(moments[pair[0]] - moments[pair[1]]) < ALIKE * moments[2]:
+    alike = abs(moments[pair[0]] - moments[pair[1]]) < ALIKE * moments[2]
+    if alike and abs(moments[lone] - moments[pair].mean()) > ALIKE * moments[2]:
         thick = float(np.sqrt(max(3 * moments[pair].mean() - 0.75 * radius**2, 0.0)))  # half the length of a cylinder
         return _cylinder(b, body, np.roll(axes, 2 - lone, axis=1), max(factor * radius, 0.3 * size),
                          max(factor * thick, 0.1 * size))  # fmt: skip
