@@ -376,7 +376,7 @@ def test_views(run: cd.Trajectory) -> None:
 
 def test_a_wrong_configuration_is_refused(run: cd.Trajectory, batch: cd.Trajectory) -> None:
     for wrong in ([0.0], [np.nan, 0, 0], "start", np.zeros((2, 3))):
-        with pytest.raises(cd.InputError, match="draw: q"):
+        with pytest.raises((cd.InputError, cd.UnknownNameError), match="draw: q"):
             cd.draw(run.model, wrong)
     with pytest.raises(cd.InputError, match="run\\[0\\]"):
         batch.draw()
