@@ -172,8 +172,9 @@ class Geometry:
         """Whether the rods and plates of a joint's child are below it at the first of body poses (..., nb, 4, 4)."""
         first = poses.reshape(-1, *poses.shape[-3:])[0]
         at = place(first, joint.child, joint.child_at.position)
-        own = [place(first, joint.child, s.points).mean(axis=0) - at for s in self.strokes if s.body == joint.child]
-        return any(way @ up < -0.6 * np.linalg.norm(way) for way in own)
+        own = [place(first, joint.child, stroke.points) for stroke in self.strokes if stroke.body == joint.child]
+        way = np.vstack(own).mean(axis=0) - at if own else np.zeros(3)
+        return bool(np.linalg.norm(way) > 2 * self.size and way @ up < -0.6 * np.linalg.norm(way))
 
     @property
     def sticks(self) -> frozenset[int]:
@@ -420,7 +421,7 @@ def _hull(points: np.ndarray, rank: int, axes: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _box(b: int, body: Body, length: float, size: float, round_: bool) -> tuple[list[Stroke], list[Plate]]:
-    """The inertia of a body as a cylinder, if it may be `round_`, or a box, no smaller than can be seen, up to `length`."""
+    """The inertia of a body as a cylinder, if it may be `round_`, or as a box: large enough to see, up to `length`."""
     if body.mass == 0:
         return [], []
     moments, axes = np.linalg.eigh(body.inertia / body.mass)
