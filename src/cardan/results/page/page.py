@@ -58,6 +58,7 @@ SCRIPTS = (
     "start",
     "webassembly",
     "simulator",
+    "strip",
     "simulate",
 )
 
