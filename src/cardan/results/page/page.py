@@ -67,7 +67,7 @@ SCRIPTS = (
     "controls",
     "start",
 )
-SIMULATION = ("webassembly", "simulator", "simulate")  # scripts of pages that simulate
+SIMULATION = ("webassembly", "simulator", "strip", "simulate")  # scripts of pages that simulate
 INLINE_FACES, INLINE_GHOSTS = 12_000, 6  # of a view in a notebook
 
 
