@@ -191,7 +191,7 @@ class Scene3D:
 
 
 def scene_3d(model: Model, poses: np.ndarray, most_faces: int = MOST_FACES) -> Scene3D:
-    """The scene of a model whose bodies take these poses (..., nb, 4, 4); shapes have at most `most_faces` triangles."""
+    """The scene of a model whose bodies take poses (..., nb, 4, 4); shapes have at most `most_faces` triangles."""
     geometry = geometry_of(model)
     shapes = {b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}
     scene = Scene3D(geometry, _shaped(geometry, {b for b, own in shapes.items() if own}))
