@@ -280,10 +280,30 @@ def __getattr__(name: str) -> Any:
     if name in REMOVED:
         raise AttributeError(f"cd.{name} is now called cd.{REMOVED[name]}")
     if name not in _LAZY:
-        raise AttributeError(f"module 'cardan' has no attribute {name!r}")
+        raise _no_attribute(name)
     module = import_module(f"cardan.{_LAZY[name]}")
     value = globals()[name] = module if name in ("mechanisms", "shape", "textbook") else getattr(module, name)
     return value
+
+
+def _no_attribute(name: str) -> AttributeError:
+    """The error for a name that there is not: where to find it, or what it is called here."""
+    from cardan.errors import no_attribute
+
+    # what functions are called in other programs
+    elsewhere = {
+        "aba": "cd.forward_dynamics", "rnea": "cd.inverse_dynamics", "crba": "cd.mass_matrix",
+        "forward_kinematics": "cd.body_poses or cd.frame_pose", "fk": "cd.body_poses or cd.frame_pose",
+        "ik": "cd.inverse_kinematics", "load_urdf": "cd.load", "load_mjcf": "cd.load", "from_urdf": "cd.load",
+        "read": "cd.load", "Body": "mechanism.body(...)", "Joint": "mechanism.joint(...)", "System": "cd.Mechanism",
+        "Robot": "cd.load", "linearize": "cd.linearise", "Spring": "mechanism.spring(...)", "Fixed": "cd.Rigid",
+        "Weld": "cd.Rigid", "Slider": "cd.Prismatic", "Hinge": "cd.Revolute", "Ball": "cd.Spherical",
+    }  # fmt: skip
+    if not name.startswith("_"):
+        from cardan.mechanisms import CATALOGUE
+
+        elsewhere |= {kind: f"cd.mechanisms.{kind}()" for kind in CATALOGUE}
+    return no_attribute("module 'cardan'", name, __all__, elsewhere)
 
 
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.

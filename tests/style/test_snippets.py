@@ -1,4 +1,4 @@
-"""Everything shown is run: the Python blocks of a page, in order, in one namespace; what they print is what is shown."""
+"""Everything shown is run: the Python blocks of a page, in order, in one namespace; they print what is shown."""
 
 import contextlib
 import io
@@ -17,7 +17,8 @@ pytestmark = pytest.mark.usefixtures("quick_code")
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
-    r"^```python[^\n]*\n(?P<code>.*?)^```[ \t]*$(?:\n\n```output\n(?P<output>.*?)^```[ \t]*$)?", re.MULTILINE | re.DOTALL
+    r"^```python[^\n]*\n(?P<code>.*?)^```[ \t]*$(?:\n\n```output\n(?P<output>.*?)^```[ \t]*$)?",
+    re.MULTILINE | re.DOTALL,
 )
 FIGURE = re.compile(r"\]\(figures/(?P<name>[\w-]+)_(?P<file>[a-z-]+\.png)\)")
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
