@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -39,10 +40,12 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error of Cardan is printed as one sentence, with exit status 2."""
+    """Run the command line; errors and warnings of Cardan are printed as one sentence, errors with exit status 2."""
     try:
         try:
-            app(prog_name="cardan")
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *where, **more: say_error(str(message))
+                app(prog_name="cardan")
         finally:
             if sys.stdout is not None:  # None if the shell has closed it
                 sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ T = TypeVar("T")
 # What error messages say of Python arguments, and the same for command-line options.
 OPTIONS = {
     "simulate: ": "",
+    "assemble: q of joint ": "--start of joint ",
     "pass overwrite=True": "give --force",
     "equilibrium: ": "",
     "equilibrium_path: ": "",
@@ -83,7 +85,7 @@ def as_typed(sentence: str) -> str:
     """An error message with Python arguments replaced by command-line options."""
     for argument, option in OPTIONS.items():
         sentence = sentence.replace(argument, option)
-    return sentence
+    return re.sub(r"write cd\.deg\(([^)]*)\)", r"write \1deg", sentence)
 
 
 QUANTITIES = ("a", "energy", "kinetic", "potential", "power", "position_residual", "velocity_residual")
