@@ -129,6 +129,7 @@ if TYPE_CHECKING:
         jacobian,
         joint_axes,
     )
+    from cardan.functions.state_convention import state_from, state_to
     from cardan.functions.torch_function import torch_function
     from cardan.integrate.events import Event, Instant
     from cardan.integrate.integrators import (
@@ -210,6 +211,7 @@ _LAZY = {
         "functions.javascript": "javascript",
         "functions.jax_function": "jax_function",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
+        "functions.state_convention": "state_from state_to",
         "functions.torch_function": "torch_function",
         "textbook": "textbook",
         "integrate.events": "Event Instant",
@@ -265,9 +267,9 @@ __all__ = [
     "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo",
     "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates",
     "reactions", "redundancy", "refine_linkages", "regressor", "rod_particles", "rpm", "save", "search_linkages",
-    "set_threads", "shaking_wrench", "shape", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy",
-    "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
-    "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
+    "set_threads", "shaking_wrench", "shape", "simulate", "sobol_indices", "state_from", "state_to", "steady_motion",
+    "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function",
+    "torch_simulate", "transmission_angle", "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
@@ -278,15 +280,36 @@ def __getattr__(name: str) -> Any:
     if name in REMOVED:
         raise AttributeError(f"cd.{name} is now called cd.{REMOVED[name]}")
     if name not in _LAZY:
-        raise AttributeError(f"module 'cardan' has no attribute {name!r}")
+        raise _no_attribute(name)
     module = import_module(f"cardan.{_LAZY[name]}")
     value = globals()[name] = module if name in ("mechanisms", "shape", "textbook") else getattr(module, name)
     return value
 
 
+def _no_attribute(name: str) -> AttributeError:
+    """The error for a name that there is not: where to find it, or what it is called here."""
+    from cardan.errors import no_attribute
+
+    # what functions are called in other programs
+    elsewhere = {
+        "aba": "cd.forward_dynamics", "rnea": "cd.inverse_dynamics", "crba": "cd.mass_matrix",
+        "forward_kinematics": "cd.body_poses or cd.frame_pose", "fk": "cd.body_poses or cd.frame_pose",
+        "ik": "cd.inverse_kinematics", "load_urdf": "cd.load", "load_mjcf": "cd.load", "from_urdf": "cd.load",
+        "read": "cd.load", "Body": "mechanism.body(...)", "Joint": "mechanism.joint(...)", "System": "cd.Mechanism",
+        "Robot": "cd.load", "linearize": "cd.linearise", "Spring": "mechanism.spring(...)", "Fixed": "cd.Rigid",
+        "Weld": "cd.Rigid", "Slider": "cd.Prismatic", "Hinge": "cd.Revolute", "Ball": "cd.Spherical",
+    }  # fmt: skip
+    if not name.startswith("_"):
+        from cardan.mechanisms import CATALOGUE
+
+        elsewhere |= {kind: f"cd.mechanisms.{kind}()" for kind in CATALOGUE}
+    return no_attribute("module 'cardan'", name, __all__, elsewhere)
+
+
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
 VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
 VIEWS["particles"] = lambda model: import_module("cardan.functions.particles").particle_system(model)
+VIEWS["redundancy"] = lambda model: __getattr__("redundancy")(model)
 VIEWS["state"] = lambda *arguments: import_module("cardan.structure.assemble").state_by_name(*arguments)
 VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
 VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing.draw").thumbnail(model)

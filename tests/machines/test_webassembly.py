@@ -9,6 +9,7 @@ from importlib.resources import files
 import casadi as ca
 import numpy as np
 import pytest
+from tests.elementary import NAMES, SPECIAL, program_of
 
 from cardan.errors import CardanError
 from cardan.machines.build import Builder
@@ -18,7 +19,6 @@ from cardan.machines.webassembly.code import STACK, compile_for_browser
 from cardan.program.march import March
 from cardan.program.program import Port, Program
 
-from tests.elementary import NAMES, SPECIAL, program_of
 from .conftest import arm
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -66,7 +66,7 @@ def text(data) -> str:
 
 
 def test_elementary_functions_have_the_bits_of_the_kernels() -> None:
-    """At special numbers, and at random ones of all sizes: the product that rounds once is exact without an instruction."""
+    """At special numbers, and at random ones of all sizes: products and sums that round once are exact there too."""
     rng = np.random.default_rng(3)
     x = np.concatenate([np.repeat(SPECIAL, 3), rng.normal(size=300), 10.0 ** rng.uniform(-12, 12, 300)])
     y = np.concatenate([np.tile(SPECIAL, 3), rng.uniform(-4, 4, 600)])

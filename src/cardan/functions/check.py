@@ -14,6 +14,7 @@ from cardan.functions import energy as en
 from cardan.functions import kinematics as ki
 from cardan.functions.constraints import constraint_jacobian, reactions, undetermined_reactions
 from cardan.model.html import html_table
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.model.values import number, whole
 from cardan.structure.assemble import assemble
@@ -84,6 +85,7 @@ def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10
     Errors are relative to the largest number compared. `bound` is for well-conditioned models; differences in time
     (power, rates) have a looser one. Reactions are compared where redundant constraints leave them determined.
     """
+    require_model("check", model)
     model.require_one("check")
     states, bound = whole("check", "states", states), number("check", "bound", bound, above=0)
     rng = np.random.default_rng(whole("check", "seed", seed, least=0))

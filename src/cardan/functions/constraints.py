@@ -24,7 +24,7 @@ from cardan.functions.kinematics import body_poses
 from cardan.machines.cuda.place import place_of
 from cardan.model.force import BodyPose
 from cardan.model.html import html_table
-from cardan.model.memory import KernelSlot
+from cardan.model.memory import KernelSlot, require_model
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import counted, one
@@ -61,6 +61,7 @@ def constraint_residual(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("constraint_residual", model)
     threads = None if device is None else place_of("constraint_residual", device)
     if by is not None:
         return _rows_by("constraint_residual", model, 0, q, t, by, chart, out, threads)
@@ -88,6 +89,7 @@ def constraint_jacobian(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("constraint_jacobian", model)
     threads = None if device is None else place_of("constraint_jacobian", device)
     if by is not None:
         return _rows_by("constraint_jacobian", model, 1, q, t, by, chart, out, threads)
@@ -130,6 +132,7 @@ def reactions(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("reactions", model)
     threads = None if device is None else place_of("reactions", device)
     if removed:
         raise no_such_argument("reactions", removed)
@@ -167,6 +170,7 @@ def multipliers(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("multipliers", model)
     threads = None if device is None else place_of("multipliers", device)
     if removed:
         raise no_such_argument("multipliers", removed)
@@ -189,6 +193,7 @@ def undetermined_reactions(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) ->
 
     Every constraint counts: joints, also rigid ones, couplings, prescribed motions and constraints of your own.
     """
+    require_model("undetermined_reactions", model)
     model.require_one("undetermined_reactions")
     q = one("undetermined_reactions", "q", q, model.nq)
     balance, wrenches = _joint_forces(model, q, t)
@@ -291,6 +296,7 @@ class Actuation:
 
 def actuation(model: Model, q: ArrayLike, driven: Sequence[str]) -> Actuation:
     """Judge a choice of driven joints at a configuration `q` (nq,). It has no `by`: it counts."""
+    require_model("actuation", model)
     model.require_one("actuation")
     q = one("actuation", "q", q, model.nq)
     B, J = _drive_matrix(model, driven), real_rows(model, np.asarray(constraint_jacobian(model, q)))

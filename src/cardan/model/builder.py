@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
-from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
+from cardan.errors import CardanError, ModelError, UnknownNameError, nearest, no_attribute
 from cardan.model.body import Body, Frame, Joint, JointData
+from cardan.model.call_errors import with_call_errors
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
 from cardan.model.html import mechanism_html, thumbnail
@@ -37,6 +39,24 @@ if TYPE_CHECKING:
     from cardan.model.shape import Shape
 
 SNAPPING = 1e-12  # see docs/decisions/0003
+
+
+BUILDING = (
+    "body", "joint", "frame", "shape", "spring", "damper", "bushing", "wrench", "user_force", "torsion", "friction",
+    "drive", "motion", "couple", "constraint",
+)  # fmt: skip
+"""Methods whose wrong arguments are told with the form of the call."""
+# What methods are called in other programs, and what to write here.
+ELSEWHERE = {
+    **{f"add_{name}": f"mechanism.{name}(...)" for name in (
+        "body", "joint", "frame", "spring", "damper", "drive", "motion", "friction", "shape", "constraint",
+    )},
+    "add_link": "mechanism.body(...)", "link": "mechanism.body(...)", "add_force": "mechanism.wrench(...)",
+    "torsion_spring": "mechanism.torsion(...)", "motor": "mechanism.drive(...)", "weld": "cd.Rigid() in joint(...)",
+    "rotational_spring": "mechanism.torsion(...)", "gear": "mechanism.couple(...)", "torque": "mechanism.drive(...)",
+    "compile": "mechanism.build()", "finalize": "mechanism.build()", "assemble": "mechanism.build(), then cd.assemble",
+    "simulate": "cd.simulate(mechanism.build(), ...)", "run": "cd.simulate(mechanism.build(), ...)",
+}  # fmt: skip
 
 
 class _NotBuiltError(ModelError, AttributeError):
@@ -176,7 +196,7 @@ class Mechanism(Elements):
         kind.check()
         guess = None if start is None else frozen(_read_start(owner, kind, start))
         if guess is not None and kind.q_units[:1] == ("rad",) and likely_degrees(guess[0]):
-            warnings.warn(degrees_hint(f"{owner}: start", float(guess[0])), category=RuntimeWarning, stacklevel=2)
+            warnings.warn(degrees_hint(f"{owner}: start", float(guess[0])), category=RuntimeWarning, stacklevel=3)
         rotor = read_armature(owner, armature, kind)
         if data is not None and not isinstance(data, JointData):
             raise ModelError(f"{owner}: data must be cd.JointData(...), got {data!r}")
@@ -310,6 +330,13 @@ class Mechanism(Elements):
         """The shapes of the ground so far."""
         return self._ground_shapes
 
+    def with_shapes(self, change: Callable[[tuple[Shape, ...]], tuple[Shape, ...]]) -> Mechanism:
+        """A copy with changed shapes of its bodies and of the ground."""
+        other = copy(self)
+        other._bodies = {name: replace(body, shapes=change(body.shapes)) for name, body in self._bodies.items()}
+        other._ground_shapes = change(self._ground_shapes)
+        return other
+
     @property
     def frames(self) -> tuple[Frame, ...]:
         """The frames so far."""
@@ -328,7 +355,7 @@ class Mechanism(Elements):
         """Tell users of a model's attributes that the mechanism is not built yet."""
         if name in Model.__dict__ or name in Model.__dataclass_fields__:
             raise _NotBuiltError(f"mechanism {self.__dict__.get('name')!r} is not built yet; give mechanism.build()")
-        raise AttributeError(f"a Mechanism has no attribute {name!r}")
+        raise no_attribute("a Mechanism", name, (*Mechanism.__dict__, *Elements.__dict__), ELSEWHERE)
 
     def _repr_html_(self) -> str:
         facts = [("bodies", f"{len(self._bodies)}"), ("joints", f"{len(self._joints)}")]
@@ -410,3 +437,7 @@ def _read_start(owner: str, kind: Kind, start: Any) -> np.ndarray:
     if kind.nq != kind.nv:
         guess[-4:] = unit_quaternion(f"{owner}: start", guess[-4:])
     return guess
+
+
+for _name in BUILDING:
+    setattr(Mechanism, _name, with_call_errors(getattr(Mechanism, _name)))

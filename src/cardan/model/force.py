@@ -18,6 +18,7 @@ A `Coupling` is an equation between joint coordinates, or a prescribed motion.
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cardan.algebra.free_number import FreeNumber, expression, scalar
-from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, sin, sqrt, stack, where, zeros
+from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, is_symbol, sin, sqrt, stack, where, zeros
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import InputError, ModelError
 from cardan.model.body import Joint
@@ -785,6 +786,7 @@ def trace(
 
 def _run(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> Any:
     """What a user's function returns for symbols."""
+    _require_arguments(owner, function, arguments, what)
     with plain_symbols():
         try:
             return function(*arguments)
@@ -794,6 +796,23 @@ def _run(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> An
                 f"{owner}: its {what} cannot be traced, {type(error).__name__}: {why}; it is run on CasADi "
                 "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
             ) from error
+
+
+def _require_arguments(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> None:
+    """Reject a function that cannot be called with so many arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a function in C: it is called then
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        given = [str(x) if is_symbol(x) and x.shape == (1, 1) else f"x{k}" for k, x in enumerate(arguments)]
+        named = f"({', '.join(given)})"
+        raise ModelError(
+            f"{owner}: its {what} is called with {len(arguments)} arguments, {named}, and takes {signature}; "
+            f"write lambda {named[1:-1]}: ..."
+        ) from None
 
 
 def _graph(owner: str, value: Any, ports: list[Any], sizes: tuple[int, ...], listed: bool, what: str) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, nearest
+from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, nearest, no_attribute
 from cardan.lazy import cached_property
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.constraint import Constraint
@@ -58,6 +58,18 @@ class State:
 
 
 INDENTED = 40  # levels of the tree that a report shows by indentation
+LISTED = 11  # joints that a message names, and the last one
+# What attributes are called in other programs, and what to write here.
+ELSEWHERE = {
+    "n": "model.nv", "dof": "model.nv", "ndof": "model.nv", "dofs": "model.nv", "nu": "model.nv",
+    "njoints": "len(model.joint_names)", "nbodies": "model.nb", "nbody": "model.nb", "njnt": "len(model.joint_names)",
+    "names": "model.joint_names, .body_names or .frame_names", "links": "model.bodies", "body": "model.bodies",
+    "mass": "model.total_mass", "q0": "model.start()", "neutral": "model.start()", "qpos0": "model.start()",
+    "simulate": "cd.simulate(model, ...)", "run": "cd.simulate(model, ...)", "plot": "model.draw()",
+    "show": "cd.view(model)", "view": "cd.view(model)", "save": "cd.save(model, path)",
+    "forward_dynamics": "cd.forward_dynamics(model, q, v)", "mass_matrix": "cd.mass_matrix(model, q)",
+    "jacobian": "cd.jacobian(model, q, frame)", "equations": "cd.equations(model)",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +109,10 @@ class Model:
     """Configuration (nq,) where independent constraint rows are chosen; None: where nothing singles it out."""
     memory: Memory = field(default_factory=dict, init=False, repr=False)
     """What the layers above remember about the model; see `model.memory`."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what an attribute that there is not is called here."""
+        raise no_attribute("a Model", name, (*Model.__dict__, *Model.__dataclass_fields__), ELSEWHERE)
 
     @property
     def nq(self) -> int:
@@ -255,6 +271,30 @@ class Model:
             names += [joint] if link.kind.nv == 1 else [f"{joint}[{k}]" for k in range(link.kind.nv)]
         return tuple(names)
 
+    @property
+    def without_mimics(self) -> str:
+        """How to free joints that mimic others, as the tail of a sentence; empty if there are none."""
+        mimics = [joint.name for joint in self.joints if joint.data.mimic]
+        named = {self.joints[j].name for c in self.couplings for j in c.joints}
+        if self.cuts or not {*mimics} & named:
+            return ""
+        return f"; or load it with mimic=False, and {mimics[0]!r}{' and others' * (len(mimics) > 1)} will move freely"
+
+    def entries(self, name: str) -> str:
+        """The joints that the entries of "q", "v" or another array of the tree belong to, as a list for messages."""
+        if name not in ("q", "v", "a", "tau", "q0", "v0"):
+            return ""
+        links = [*self.tree.links[:LISTED], *self.tree.links[LISTED:][-1:]]
+        counts = [link.kind.nq if name in ("q", "q0") else link.kind.nv for link in links]
+        names = [
+            f"{self.joints[link.joint].name!r}" + f" ({n} numbers)" * (n > 1)
+            for link, n in zip(links, counts, strict=True)
+            if n
+        ]
+        if len(self.tree.links) > len(links):
+            names.insert(len(names) - 1, "...")
+        return ", ".join(names)
+
     @cached_property
     def key(self) -> str:
         """Hex digest of all that enters the equations; equal models share compiled kernels.
@@ -333,6 +373,11 @@ class Model:
             return self._bound(self.values[tuple(0 if n == 1 else i for i, n in zip(own, self.batch, strict=True))])
         except (IndexError, ValueError):
             raise InputError(f"one_of: {index} is no place in a batch of shape {self.batch}") from None
+
+    def with_shapes(self, change: Callable[[tuple[Shape, ...]], tuple[Shape, ...]]) -> Model:
+        """The same model with changed shapes of its bodies and of the ground."""
+        bodies = tuple(replace(body, shapes=change(body.shapes)) for body in self.bodies)
+        return replace(self, bodies=bodies, ground_shapes=change(self.ground_shapes))
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -413,6 +458,7 @@ class Model:
         if self.cuts:
             lines.append(f"loops: {counted(len(self.cuts), 'cut joint')}, {counted(removed, 'constraint equation')}")
             lines += [f"  cut {self.joints[j].name!r} ({self.joints[j].kind.name})" for j in self.cuts]
+        lines.append(f"mobility: {self._mobility()}")
         if self.forces:
             lines.append(f"forces: {', '.join(f'{force.name} ({force.kind.name})' for force in self.forces)}")
         if self.couplings:
@@ -428,6 +474,18 @@ class Model:
         lines += [f"lost: {loss}" for loss in self.losses]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _mobility(self) -> str:
+        """How many freedoms the mechanism has, in words; free parameters at their nominal values."""
+        if not self.has_rows or "redundancy" not in VIEWS:
+            return counted(self.nv, "freedom")
+        try:
+            found = VIEWS["redundancy"](self)
+        except ModelError as error:
+            return f"unknown: {error}"
+        rows = f"{self.nv} of the tree less {counted(found.rank, 'independent constraint')}"
+        more = f"; {found.redundant} more {'is' if found.redundant == 1 else 'are'} redundant"
+        return f"{counted(found.freedoms, 'freedom')}, {rows}{more if found.redundant else ''}"
 
     def draw(self, q: Any = None, **options: Any) -> Figure:
         """Draw the mechanism at `q` (nq,), by default its own start; takes the options of `cd.draw`."""
@@ -450,7 +508,7 @@ class Model:
         VIEWS["page"](self, path, q=q, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
-        facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("freedoms of the tree", f"{self.nv}")]
+        facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("mobility", self._mobility())]
         if self.cuts:
             rows = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
             facts.append(("loops", f"{len(self.cuts)}, {rows} constraint equations"))

@@ -34,6 +34,7 @@ from cardan.integrate.integrators import (
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.machines.cuda.place import Place, place_of
+from cardan.model.memory import require_model
 from cardan.model.model import Model, State
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
@@ -52,6 +53,7 @@ from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import parameter_arguments
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
+from cardan.structure.rounding import warn_outside
 from cardan.structure.row_sets import is_settled
 
 if TYPE_CHECKING:
@@ -144,6 +146,7 @@ def simulate(
         SimulationError: a system did not reach the end; `error.partial` is what was computed until then.
 
     """
+    require_model("simulate", model)
     _reject_removed(removed, method)
     if failures not in ("raise", "keep"):
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
@@ -623,7 +626,16 @@ def _states(
     if model.nv == 0:
         raise InputError(f"simulate: model {model.name!r} has no moving joint; there is nothing to simulate")
     given = (("q0", q0, model.nq), ("v0", v0, model.nv), ("tau", tau, model.nv))
-    arrays = {name: batch("simulate", name, value, size) for name, value, size in given if value is not None}
+    if callable(tau):
+        raise InputError(
+            "simulate: tau is a function, and takes constant numbers; a drive that depends on time, coordinate or rate "
+            f"is an element of the model: mechanism.drive('motor', {model.coordinate_names[0]!r}, lambda t, q, v: ...)"
+        )
+    arrays = {
+        name: batch("simulate", name, value, size, entries=model.entries(name))
+        for name, value, size in given
+        if value is not None
+    }
     values = [p for p in parameter_arguments(model) if model.values is not None]
     try:
         systems = np.broadcast_shapes(*(a.shape[:-1] for a in (*arrays.values(), *values)))
@@ -633,6 +645,12 @@ def _states(
         raise InputError(f"simulate: the batches do not fit together: {shapes}") from None
     if 0 in systems:
         raise InputError(f"simulate: the batch is empty, of shape {systems}; there is nothing to simulate")
+    if systems and not any(a.ndim > 1 for a in (arrays.get("q0"), arrays.get("v0"), *values) if a is not None):
+        warn_outside(
+            f"simulate: tau of shape {arrays['tau'].shape} makes {int(np.prod(systems))} systems, since its rows are "
+            "systems, not times; a drive over time is an element of the model (mechanism.drive). If it is meant, give "
+            "q0 these rows too"
+        )
     own = model.start() if "q0" not in arrays else arrays["q0"]
     hint_at_degrees("simulate", "q0", model, own)
     v = arrays.get("v0", np.zeros(model.nv))

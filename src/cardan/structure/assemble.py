@@ -15,7 +15,7 @@ import numpy as np
 from cardan.algebra.free_number import nominal
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.formulation.dynamics import constraint_residual, constraint_rows
-from cardan.model.memory import KernelSlot, Slot
+from cardan.model.memory import KernelSlot, Slot, require_model
 from cardan.model.model import Model, State
 from cardan.model.named_state import coordinates_by_name, degrees_hint, likely_degrees, rates_by_name
 from cardan.model.values import batch, number
@@ -61,6 +61,7 @@ def assemble(
         q (..., nq) and v (..., nv) with every loop closed.
 
     """
+    require_model("assemble", model)
     (q, free), (v, moving) = read_configuration("assemble", "q", model, q), read_rates("assemble", "v", model, q, v)
     t, tolerance = number("assemble", "t", t, "of seconds"), number("assemble", "tolerance", tolerance, least=0)
     for joint in _names(hold):
@@ -93,7 +94,7 @@ def read_configuration(owner: str, what: str, model: Model, q: Start) -> tuple[n
     if isinstance(q, State):
         q = q.q
     if not isinstance(q, Mapping):
-        found = batch(owner, what, q, model.nq)
+        found = batch(owner, what, q, model.nq, entries=model.entries("q"))
     else:
         found, held = coordinates_by_name(owner, what, model, q)
         free[held] = False
@@ -108,7 +109,7 @@ def read_rates(owner: str, what: str, model: Model, q: Start, v: Any) -> tuple[n
         state = named_state(owner, what, model, q) if isinstance(q, str) else q
         return (state.v if isinstance(state, State) else np.zeros(model.nv)), free
     if not isinstance(v, Mapping):
-        return batch(owner, what, v, model.nv), free
+        return batch(owner, what, v, model.nv, entries=model.entries("v")), free
     found, held = rates_by_name(owner, what, model, v)
     free[held] = False
     return found, free

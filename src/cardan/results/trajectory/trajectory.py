@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
@@ -39,6 +39,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.functions.derivatives import Derivatives
+
+
+# What attributes are called in other programs, and what to write here.
+ELSEWHERE = {
+    "t": "run.time", "times": "run.time", "ts": "run.time", "x": "run.q", "y": "run.q", "qpos": "run.q",
+    "positions": "run.q, or run.position(body)", "angles": "run.q", "qd": "run.v", "dq": "run.v", "qdot": "run.v",
+    "qvel": "run.v", "velocities": "run.v", "qdd": "run.a", "accelerations": "run.a", "qacc": "run.a",
+    "states": "run.q and run.v", "torques": "run.tau", "show": "run.page(path) or cd.view(run)",
+    "animate": "run.page(path) or cd.view(run)", "to_dataset": "run.dataset()", "df": "run.to_dataframe()",
+    "forces": "run.reactions, or run['spring.force']", "success": "run.outcome, empty for a system that arrived",
+    "status": "run.outcome", "sol": "run.at(t)",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -542,6 +554,10 @@ class Trajectory:
         """Number of systems along the first axis of the batch; 1 for a single system."""
         return self.batch[0] if self.batch else 1
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what an attribute that there is not is called here."""
+        raise no_attribute("a run", name, Trajectory.__dict__, ELSEWHERE)
+
     @overload
     def __getitem__(self, index: str) -> np.ndarray: ...
     @overload
@@ -659,7 +675,7 @@ class Trajectory:
     def plot(
         self, *panels: str, joints: Sequence[str] | str | None = None, reactions: Sequence[str] | str = (),
         angle: str = "rad", lines: int = 10, size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None, overwrite: bool = False,
+        path: str | PathLike[str] | None = None, overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Plot panels over time: `run.plot("coordinates", "energy", reactions=["A"])`.
 
@@ -676,16 +692,20 @@ class Trajectory:
             size: width and height, inches.
             path: file to write, .png, .svg or .pdf; it appears only when it is complete.
             overwrite: whether an existing file may be replaced.
+            ax: axes of matplotlib to draw into, one for each panel, in place of a new figure.
+
+        Returns:
+            The figure; `.show()` opens a window, or shows it in a notebook.
 
         """
         from cardan.results.plots import plot, selection_of
 
-        output = FigureOutput(size, path, overwrite)
+        output = FigureOutput(size, path, overwrite, ax)
         return plot(self, panels, selection_of(self, joints, reactions, angle), lines, output)
 
     def plot_phase(
         self, *joints: str, angle: str = "rad", lines: int = 30, size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None, overwrite: bool = False,
+        path: str | PathLike[str] | None = None, overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Plot the rates of tree joints over their coordinates, all by default; a dot marks the start.
 
@@ -693,7 +713,7 @@ class Trajectory:
         """
         from cardan.results.plots import plot_phase, selection_of
 
-        output = FigureOutput(size, path, overwrite)
+        output = FigureOutput(size, path, overwrite, ax)
         return plot_phase(self, selection_of(self, joints or None, (), angle), lines, output)
 
     def plot_power(
@@ -712,7 +732,7 @@ class Trajectory:
     def draw(
         self, t: Any = None, *, trace: Sequence[Any] = (), view: Any = None, names: bool = False, centres: bool = False,
         scale: bool = True, size: tuple[float, float] | None = None, path: str | PathLike[str] | None = None,
-        overwrite: bool = False,
+        overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Draw the mechanism at one or several times, s, in one picture; by default at seven evenly spaced times.
 
@@ -721,7 +741,7 @@ class Trajectory:
         """
         from cardan.results.drawing.draw import strobe
 
-        return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite))
+        return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite, ax))
 
     def video(
         self, path: str | PathLike[str], *, size: tuple[int, int] | None = None, fps: float | None = None,
