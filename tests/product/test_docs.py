@@ -7,10 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cardan.mechanisms import CATALOGUE
+
+from .test_page import browser as browser
 
 pytest.importorskip("material", reason="the site needs mkdocs-material: pip install 'cardan[docs]'")
 
@@ -39,6 +42,21 @@ def test_nothing_is_fetched(site: Path) -> None:
     found = {m[0] for page in site.rglob("*.html") for m in REMOTE.finditer(page.read_text())}
     assert not found
     assert REMOTE.search('<script src="https://cdn.example/katex.js">')
+
+
+def test_search_works_from_the_file_system(site: Path, browser: Any) -> None:
+    tab = browser.new_page()
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto((site / "sources" / "f6.html").as_uri())
+    tab.keyboard.press("/")
+    tab.keyboard.type("undetermined_reactions")
+    found = tab.locator(".md-search-result__link").first
+    found.wait_for(timeout=20_000)
+    assert "cd.undetermined_reactions" in tab.locator(".md-search-result__item").first.inner_text()
+    assert found.get_attribute("href", timeout=1000).partition("#")[0].endswith("reference.html")
+    assert all(url.startswith(("file" + ":", "about:", "data:")) for url in asked)
+    tab.close()
 
 
 def test_formulas_are_mathematics(site: Path) -> None:
