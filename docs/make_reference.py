@@ -37,7 +37,9 @@ GROUPS = {
     "refine_linkages RefinedLinkages",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
-    "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord",
+    "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord compare Comparison "
+    "Difference",
+    "Units, and states of other programs": "deg rpm state_to state_from",
     "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
     "Identification": "regressor Regressor base_parameters BaseParameters excitation Excitation identify "
     "Identification",
@@ -56,6 +58,7 @@ NAMED = re.compile(r"[*\w, ]+").fullmatch
 MADE_BY = {
     "Model": "`Mechanism.build` and `cd.load`", "Actuation": "`cd.actuation`", "Balance": "`cd.balance`",
     "Actuator": "`Mechanism.actuator`", "BaseParameters": "`cd.base_parameters`", "Branch": "`cd.branches`",
+    "Comparison": "`cd.compare`", "Difference": "`cd.compare`",
     "Branches": "`cd.branches`", "CompiledFunction": "`cd.compile`", "Constraint": "`Mechanism.constraint`",
     "Counterweight": "`cd.balance`", "Derivatives": "functions with `by=`", "DeviceArray": "`cd.to_device`",
     "Equilibrium": "`cd.equilibrium`", "EquilibriumPath": "`cd.equilibrium_path`", "EventRecord": "`cd.simulate`",
@@ -69,7 +72,7 @@ MADE_BY = {
     "SobolIndices": "`cd.sobol_indices`", "SpatialParticles": "`cd.particles_in_space`",
     "SweepSamples": "`LinkageFamily.samples`", "Symbols": "`cd.equations(model).sympy`",
     "Synthesis": "`cd.synthesise`", "SynthesisSolution": "`cd.synthesise`", "Trajectory": "`cd.simulate`",
-    "Viewer": "`cd.view`", "Workspace": "`cd.workspace`", "State": "`Mechanism.state` and `Model.states`",
+    "Viewer": "`cd.view`", "Workspace": "`cd.workspace`", "State": "`Model.state` and `Model.states`",
 }  # fmt: skip
 """Classes that users do not make themselves, and what makes them."""
 

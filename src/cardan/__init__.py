@@ -129,6 +129,7 @@ if TYPE_CHECKING:
         jacobian,
         joint_axes,
     )
+    from cardan.functions.state_convention import state_from, state_to
     from cardan.functions.torch_function import torch_function
     from cardan.integrate.events import Event, Instant
     from cardan.integrate.integrators import (
@@ -210,6 +211,7 @@ _LAZY = {
         "functions.javascript": "javascript",
         "functions.jax_function": "jax_function",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
+        "functions.state_convention": "state_from state_to",
         "functions.torch_function": "torch_function",
         "textbook": "textbook",
         "integrate.events": "Event Instant",
@@ -265,9 +267,9 @@ __all__ = [
     "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo",
     "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates",
     "reactions", "redundancy", "refine_linkages", "regressor", "rod_particles", "rpm", "save", "search_linkages",
-    "set_threads", "shaking_wrench", "shape", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy",
-    "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
-    "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
+    "set_threads", "shaking_wrench", "shape", "simulate", "sobol_indices", "state_from", "state_to", "steady_motion",
+    "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function",
+    "torch_simulate", "transmission_angle", "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
@@ -307,6 +309,7 @@ def _no_attribute(name: str) -> AttributeError:
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
 VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
 VIEWS["particles"] = lambda model: import_module("cardan.functions.particles").particle_system(model)
+VIEWS["redundancy"] = lambda model: __getattr__("redundancy")(model)
 VIEWS["state"] = lambda *arguments: import_module("cardan.structure.assemble").state_by_name(*arguments)
 VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
 VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing.draw").thumbnail(model)

@@ -141,7 +141,7 @@ def differential(model: cd.Model, rng: np.random.Generator) -> None:
 def gyroscope(model: cd.Model, rng: np.random.Generator) -> None:
     """Steady precession: the weight neither sinks nor rises."""
     w = rng.uniform(50, 300)
-    turn = 0.5 * G * 0.15 / (2.0 * 0.1**2 / 2 * w)
+    turn = 0.5 * G * 0.22 / (2.0 * 0.1**2 / 2 * w)
     steady, back = cd.forward_dynamics(model, model.start(), [[turn, 0.0, w], [-turn, 0.0, w]])
     assert abs(steady[1]) < 1e-12 * abs(back[1])
 

@@ -66,7 +66,7 @@ def text(data) -> str:
 
 
 def test_elementary_functions_have_the_bits_of_the_kernels() -> None:
-    """At special numbers, and at random ones of all sizes: the product that rounds once is exact without an instruction."""
+    """At special numbers, and at random ones of all sizes: products and sums that round once are exact there too."""
     rng = np.random.default_rng(3)
     x = np.concatenate([np.repeat(SPECIAL, 3), rng.normal(size=300), 10.0 ** rng.uniform(-12, 12, 300)])
     y = np.concatenate([np.tile(SPECIAL, 3), rng.uniform(-4, 4, 600)])

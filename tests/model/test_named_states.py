@@ -11,6 +11,8 @@ import pytest
 import cardan as cd
 from cardan.mechanisms import four_bar
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @cache
 def linkage() -> cd.Model:

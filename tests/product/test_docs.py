@@ -88,7 +88,7 @@ def test_ratios_of_the_comparison_are_those_of_the_benchmarks(words: str) -> Non
 
 
 def test_the_front_pages_say_the_same() -> None:
-    """README and site: the same picture, the same lines, which are run with the README, and numbers of the benchmarks."""
+    """README and site: the same picture, the same lines (run with the README), and numbers of the benchmarks."""
     readme, front = ((ROOT / name).read_text() for name in ("README.md", "docs/index.md"))
     lines = re.search(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     assert lines is not None and len(lines[1].strip().splitlines()) <= 12

@@ -1,4 +1,4 @@
-"""Everything shown is run: the Python blocks of a page, in order, in one namespace; what they print is what is shown."""
+"""Everything shown is run: the Python blocks of a page, in order, in one namespace; they print what is shown."""
 
 import contextlib
 import io

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cardan.errors import FileError, InputError
+from cardan.io.mesh_path import with_relative_meshes
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import read_text, write_text
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 
 NATIVE = (".yaml", ".yml")
 DOWN = (0.0, 0.0, -9.81)
-TAKES = {".urdf": ("root", "mimic", "folder"), ".xml": ("folder",), ".yaml": ("parameters",), ".yml": ("parameters",)}
+TAKES = {
+    ".urdf": ("root", "mimic", "folder"),
+    ".xml": ("folder",),
+    ".yaml": ("parameters", "folder"),
+    ".yml": ("parameters", "folder"),
+}
 """Arguments that only some formats take."""
 
 
@@ -46,7 +52,7 @@ def load(
         mimic: of a URDF, whether joints that mimic another are coupled to it; otherwise that is data on the joint.
         parameters: of a `.yaml` file, values that replace those of its parameters: SI numbers, or text with a unit.
         folder: of an MJCF file, the folder in which its meshes and files that it includes may be; its own by default.
-            Of a URDF, the folder of its meshes, where they are not in packages; the one above its own by default.
+            Of others, the folder of its meshes, where they are not in packages; the one above its own by default.
         strict: whether a loss is an error.
         policy: what to do where a file breaks a rule: "strict" rejects the file, "warn" keeps the value where it can be
             computed with, "repair" corrects slight violations. `model.notes` lists each.
@@ -103,6 +109,7 @@ def save(
 def _written(file: Path, mechanism: Mechanism | Model) -> tuple[str, list[str]]:
     """The text of a file, by its suffix, and the losses."""
     suffix = file.suffix.lower()
+    mechanism = with_relative_meshes(mechanism, file.parent)
     if suffix in NATIVE:
         from cardan.io.yaml.write import write_yaml
 
@@ -132,9 +139,9 @@ def _read(path: Any, root: Root, gravity: ArrayLike | None, mimic: bool, paramet
         if given and suffix in TAKES and name not in TAKES[suffix]:
             whose = ", ".join(sorted(kind for kind, names in TAKES.items() if name in names))
             raise InputError(f"load: {name} is for {whose} files; {str(file)!r} is not one of them")
-    if suffix in NATIVE:
-        return read_yaml(file, parameters=parameters, gravity=gravity, policy=policy), "body"
     inside = None if folder is None else _path(folder)
+    if suffix in NATIVE:
+        return read_yaml(file, parameters=parameters, gravity=gravity, policy=policy, folder=inside), "body"
     if suffix == ".xml":
         return read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"
     if suffix != ".urdf":

@@ -9,11 +9,14 @@ beside it, are read; nothing is fetched from a network. Whether a file is there 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from cardan.model.shape import MeshFile
+from cardan.model.builder import Mechanism
+from cardan.model.model import Model
+from cardan.model.shape import MeshFile, Shape
 
 NEAR = 5
 """How many folders above the model file packages are looked for in."""
@@ -81,3 +84,21 @@ class MeshFolders:
                 if found.name == package and found.is_dir():
                     return found
         return None
+
+
+def with_relative_meshes(thing: Mechanism | Model, folder: Path) -> Mechanism | Model:
+    """A model with the paths of mesh files relative to a folder, where they are in it or beside it."""
+    base = Path(os.path.realpath(folder))
+
+    def near(shape: Shape) -> Shape:
+        if not isinstance(shape, MeshFile) or shape.fault:
+            return shape
+        path = Path(os.path.realpath(shape.path))
+        return replace(shape, path=os.path.relpath(path, base)) if base.parent in path.parents else shape
+
+    return thing.with_shapes(lambda shapes: tuple(near(shape) for shape in shapes))
+
+
+def mesh_name(shape: MeshFile) -> str:
+    """What a file calls the file of a mesh."""
+    return shape.path.as_posix() if isinstance(shape.path, Path) else str(shape.path)

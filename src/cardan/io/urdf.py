@@ -45,7 +45,7 @@ from cardan.io.policy import Policy, Word
 from cardan.io.text_file import BODIES, read_text
 from cardan.io.urdf_joint import TYPES, axis_of, naming, origin_of
 from cardan.io.urdf_loops import LOOPS, Loops
-from cardan.io.urdf_shapes import add_shapes
+from cardan.io.urdf_shapes import add_shapes, write_visuals
 from cardan.io.xml_element import ELEMENTS, Element, free_name, parse_top, walk
 from cardan.model.body import Joint, JointData
 from cardan.model.builder import Mechanism
@@ -380,7 +380,8 @@ class _UrdfWriter:
         links, joints = ElementTree.Element("links"), ElementTree.Element("joints")
         if self.base is None:
             self.base = unlike("world", self.link_names)
-            add(links, "link", name=self.base)
+            world = add(links, "link", name=self.base)
+            self.losses += write_visuals(world, "ground", self.model.ground_shapes, Pose())
         for branch in self.tree:
             self._place(branch)
         for body in range(self.model.nb):
@@ -433,6 +434,9 @@ class _UrdfWriter:
     def _link(self, links: Node, index: int) -> None:
         body, place = self.model.bodies[index], self.places[index]
         link = add(links, "link", name=body.name)
+        self.losses += write_visuals(link, f"body {body.name!r}", body.shapes, place)
+        if body.name == self.base:
+            self.losses += write_visuals(link, "ground", self.model.ground_shapes, place)
         if body.mass == 0 and not body.inertia.any():
             return
         com, I, R = body.com, body.inertia, place.rotation

@@ -1,6 +1,6 @@
 """What is seen of the links of a URDF: `<visual>`, or in a robot that has none anywhere, `<collision>`.
 
-Nothing here concerns dynamics: what cannot be read is left out, with a note.
+Nothing here concerns dynamics: what cannot be read is left out, with a note. Shapes are written as `<visual>`.
 
 Source: the URDF specification of ROS, pages visual, collision, material.
 """
@@ -8,18 +8,25 @@ Source: the URDF specification of ROS, pages visual, collision, material.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.algebra.rotation import rotation_to_axis
 from cardan.errors import CardanError
-from cardan.io.mesh_path import MeshFolders
+from cardan.io.export import add, rpy_of_rotation, words
+from cardan.io.mesh_path import MeshFolders, mesh_name
 from cardan.io.policy import STRICT
 from cardan.io.urdf_joint import origin_of
 from cardan.io.xml_element import Element
 from cardan.meshes.part import Colour
 from cardan.model.builder import Mechanism
-from cardan.model.shape import Box, Capsule, Cylinder, Shape, Sphere, read_colour
+from cardan.model.pose import Pose
+from cardan.model.shape import Box, Capsule, Cylinder, MeshFile, Rod, Shape, Sphere, read_colour
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element as Node
 
 
 def add_shapes(
@@ -89,3 +96,45 @@ def _shape(element: Element, materials: dict[str, Colour], folders: MeshFolders)
                 return folders.mesh(form.text("filename").strip(), scale, **given)
     tags = ", ".join(form.tag for form in geometry.children)
     raise element.error(f"its geometry {tags or '(none)'} is not one of box, cylinder, capsule, sphere, mesh")
+
+
+# Writing.
+
+
+def write_visuals(link: Node, owner: str, shapes: tuple[Shape, ...], place: Pose) -> Iterator[str]:
+    """Add a `<visual>` for each shape to a link whose frame is at `place` in the body; yield what is left out."""
+    for shape in shapes:
+        simple = list(_simple(shape))
+        if not simple:
+            kind = type(shape).__name__
+            yield f"{owner}: its shape {kind} is not one of URDF, which has meshes in files only; left out"
+        for tag, entries, at in simple:
+            visual = add(link, "visual")
+            pose = place.inverse @ shape.at @ at
+            if not pose.is_identity:
+                turned = not np.array_equal(pose.rotation, np.eye(3))
+                rpy = {"rpy": words(rpy_of_rotation(pose.rotation))} if turned else {}
+                add(visual, "origin", xyz=words(pose.position), **rpy)
+            add(add(visual, "geometry"), tag, **entries)
+            if shape.colour is not None:
+                colour = words(np.array(shape.colour))
+                add(add(visual, "material", name=f"rgba {colour}"), "color", rgba=colour)
+
+
+def _simple(shape: Shape) -> Iterator[tuple[str, dict[str, str], Pose]]:
+    """A shape as elements of URDF, each with its place in the shape; a capsule is a cylinder and two spheres."""
+    match shape:
+        case Box():
+            yield "box", {"size": words(shape.size)}, Pose()
+        case Sphere():
+            yield "sphere", {"radius": words(shape.radius)}, Pose()
+        case Cylinder() | Capsule() | Rod():
+            line = (shape.end - shape.start) / shape.length if isinstance(shape, Rod) else shape.axis
+            middle = (shape.start + shape.end) / 2 if isinstance(shape, Rod) else np.zeros(3)
+            size = {"radius": words(shape.radius), "length": words(shape.length)}
+            yield "cylinder", size, Pose(middle, rotation_to_axis(line))
+            for side in (-1, 1) if isinstance(shape, Capsule) else ():
+                yield "sphere", {"radius": words(shape.radius)}, Pose(side * shape.length / 2 * line)
+        case MeshFile():
+            scale = {} if (shape.scale == 1).all() else {"scale": words(shape.scale)}
+            yield "mesh", {"filename": mesh_name(shape), **scale}, Pose()

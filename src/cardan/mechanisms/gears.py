@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from cardan.errors import ModelError
+from cardan.mechanisms.rings import ring as ring_of_rods
 from cardan.model import inertia
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Revolute
+from cardan.model.shape import Box, Cylinder, Rod
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 WIDTH = 0.03  # of a gear, m
@@ -37,7 +39,21 @@ def planetary_gear(*, sun: int = 24, ring: int = 72, planets: int = 3, module: f
         m.joint(f"planet{k}", Revolute(axis=Z), "carrier", f"planet{k}", at=at)
         m.couple(f"sun and planet{k}", {"sun": sun, "carrier": -sun, f"planet{k}": teeth})
     m.couple("ring and planet1", {"ring": ring, "carrier": -ring, "planet1": -teeth})
+    _show_gear(m, "sun", module * sun / 2, "#d9731a")
+    m.shape("ring", *ring_of_rods(module * ring / 2 + 0.006, 0.016, colour="#65707d", rods=36))
+    m.shape("ring", Box((0.02, 0.02, WIDTH), at=(module * ring / 2 + 0.012, 0, 0), colour="#3b4149"))
+    for k in range(1, planets + 1):
+        _show_gear(m, f"planet{k}", module * teeth / 2, "#3f5fbf")
+        end = centres * np.array([np.cos(2 * np.pi * (k - 1) / planets), np.sin(2 * np.pi * (k - 1) / planets), 0])
+        m.shape("carrier", Rod((0, 0, -0.03), end - [0, 0, 0.03], 0.008, colour="#2e8b57"))
+        m.shape("carrier", Rod((0, 0, -0.03), (0, 0, 0.02), 0.006, at=end, colour="#2e8b57"))
     return m
+
+
+def _show_gear(m: Mechanism, name: str, radius: float, colour: str) -> None:
+    """A disc, with a spot from which its turn is seen."""
+    m.shape(name, Cylinder(0.98 * radius, WIDTH, colour=colour))
+    m.shape(name, Cylinder(0.15 * radius, 0.2 * WIDTH, at=(0.65 * radius, 0, 0.5 * WIDTH), colour="#ffffff"))
 
 
 def differential(*, case: float = 3.0, shaft: float = 2.0, pinion: float = 0.4) -> Mechanism:
@@ -59,4 +75,17 @@ def differential(*, case: float = 3.0, shaft: float = 2.0, pinion: float = 0.4) 
     m.joint("pinion", Revolute(axis=Y), "case", "pinion", at=(0, 0.05, 0))
     m.couple("left teeth", {"left": 1.0, "case": -1.0, "pinion": -1.0})
     m.couple("right teeth", {"right": 1.0, "case": -1.0, "pinion": 1.0})
+    m.shape(
+        "case", *(part for x in (-0.07, 0.07) for part in ring_of_rods(0.1, 0.02, X, at=(x, 0, 0), colour="#8d97a3"))
+    )
+    m.shape(
+        "case", *(Rod((-0.07, y, z), (0.07, y, z), 0.008, colour="#8d97a3") for y, z in ((0.1, 0), (0, 0.1), (0, -0.1)))
+    )
+    for side, x, colour in (("left", -1, "#3f5fbf"), ("right", 1, "#2e8b57")):
+        m.shape(f"{side} shaft", Cylinder(0.05, 0.02, "x", at=(0.04 * x, 0, 0), colour=colour))
+        m.shape(f"{side} shaft", Rod((0.04 * x, 0, 0), (0.4 * x, 0, 0), 0.015, colour=colour))
+        m.shape(f"{side} shaft", Cylinder(0.07, 0.02, "x", at=(0.4 * x, 0, 0), colour=colour))
+        m.shape(f"{side} shaft", Box((0.024, 0.02, 0.05), at=(0.4 * x, 0, 0.04), colour="#ffffff"))
+    m.shape("pinion", Cylinder(0.045, 0.02, "y", colour="#d9731a"))
+    m.shape("pinion", Rod((0, 0, 0), (0, 0.05, 0), 0.012, colour="#d9731a"))
     return m

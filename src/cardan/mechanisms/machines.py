@@ -9,10 +9,12 @@ import numpy as np
 
 from cardan.errors import ModelError
 from cardan.mechanisms.planar_bars import DOWN, Z, angle_of, bar, corner, direction, hinge
+from cardan.mechanisms.rings import ring
 from cardan.model import inertia
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Prismatic, Revolute, Spherical, Universal
 from cardan.model.pose import Pose
+from cardan.model.shape import Box, Cylinder, Rod
 
 
 def quick_return(
@@ -49,6 +51,16 @@ def quick_return(
     hinge(m, "head", "lever", "rod", angles, at=lever)
     hinge(m, "wrist", "ram", "rod", angles, child_at=rod)
     m.joint("guide", Prismatic(axis=(1, 0, 0)), m.ground, "ram", at=(0, height, 0), start=x)
+    m.shape("crank", Cylinder(1.25 * crank, 0.04, at=(0, 0, -0.07), colour="#65707d"))
+    m.shape("crank", Cylinder(0.015, 0.09, at=(crank, 0, -0.01), colour="silver"))
+    m.shape("block", Box((0.07, 0.05, 0.03), colour="#d9731a"))
+    for y in (-0.035, 0.035):
+        m.shape("lever", Box((0.85 * lever, 0.02, 0.03), at=(0.58 * lever, y, 0), colour="#3f5fbf"))
+    m.shape("lever", Box((0.25 * lever, 0.05, 0.03), at=(0.06 * lever, 0, 0), colour="#3f5fbf"))
+    m.shape("lever", Box((0.05, 0.09, 0.03), at=(lever, 0, 0), colour="#3f5fbf"))
+    m.shape("rod", Rod((0, 0, 0.04), (rod, 0, 0.04), 0.014, colour="#2e8b57"))
+    m.shape("ram", Box((0.4, 0.08, 0.08), at=(0.2, 0, 0.02), colour="#b9c2cc"))
+    m.shape("ram", Box((0.03, 0.14, 0.04), at=(0.4, -0.05, 0.02), colour="#65707d"))
     return m
 
 
@@ -119,7 +131,45 @@ def v_engine(
         hinge(m, f"{side} wrist", f"{side} piston", f"{side} rod", angles, child_at=rod)
         along = Pose(rotation=np.column_stack([[*bore, 0], [-bore[1], bore[0], 0], [0, 0, 1]]))
         m.joint(f"{side} bore", Prismatic(axis=(1, 0, 0)), m.ground, f"{side} piston", at=along, start=x)
+        _show_cylinder(m, side, along, crank, rod, small)
+    _show_crankshaft(m, crank, radius)
     return m
+
+
+def _show_crankshaft(m: Mechanism, crank: float, radius: float) -> None:
+    """Flywheel behind, web with its counterweight, journal and crank pin along z."""
+    web, deep = 0.5 * crank, 0.3 * crank
+    m.shape(
+        "crankshaft",
+        Cylinder(radius, 0.5 * crank, at=(0, 0, -1.6 * crank), colour="#65707d"),
+        Cylinder(0.45 * crank, 1.2 * crank, at=(0, 0, -1.3 * crank), colour="#9aa3ad"),
+        Box((1.1 * crank, web, deep), at=(0.55 * crank, 0, -0.95 * crank), colour="#8d97a3"),
+        Box((1.0 * crank, 1.7 * crank, deep), at=(-0.8 * crank, 0, -0.95 * crank), colour="#8d97a3"),
+        Cylinder(0.3 * crank, 1.6 * crank, at=(crank, 0, -0.1 * crank), colour="#c3c9d0"),
+    )
+
+
+def _show_cylinder(m: Mechanism, side: str, along: Pose, crank: float, rod: float, radius: float) -> None:
+    """Connecting rod with its eyes, piston with its crown, and the walls of the bore on the ground, cut open."""
+    z = 0.3 * crank if side == "left" else -0.3 * crank
+    rods = "#d9731a" if side == "left" else "#2e8b57"
+    m.shape(
+        f"{side} rod",
+        Box((rod, 0.3 * crank, 0.2 * crank), at=(rod / 2, 0, z), colour=rods),
+        Cylinder(0.48 * crank, 0.45 * crank, at=(0, 0, z), colour=rods),
+        Cylinder(0.3 * crank, 0.45 * crank, at=(rod, 0, z), colour=rods),
+    )
+    m.shape(
+        f"{side} piston",
+        Cylinder(radius, 0.9 * radius, "x", at=(0.35 * radius, 0, 0), colour="#b9c2cc"),
+        Cylinder(0.97 * radius, 0.3 * radius, "x", at=(0.85 * radius, 0, 0), colour="#8f99a5"),
+    )
+    middle, length = rod + 0.45 * radius, 2 * crank + 1.9 * radius
+    for y in (-1.12 * radius, 1.12 * radius):
+        wall = along @ Pose((middle, y, 0))
+        m.shape(m.ground, Box((length, 0.16 * radius, 1.6 * radius), at=wall, colour="#aab2bd"))
+    head = along @ Pose((middle + length / 2, 0, 0))
+    m.shape(m.ground, Box((0.2 * radius, 2.4 * radius, 1.6 * radius), at=head, colour="#aab2bd"))
 
 
 def excavator(*, swing: float = 0.3, boom: float = 0.8, stick: float = -1.9, bucket: float = -0.6) -> Mechanism:
@@ -170,7 +220,44 @@ def excavator(*, swing: float = 0.3, boom: float = 0.8, stick: float = -1.9, buc
     cylinder("stick", "boom", (2.4, 0.5), "stick", (-0.5, 0.25))
     cylinder("bucket", "stick", (0.3, 0.45), "rocker", (bar_length, 0.0))
     m.frame("tip", "bucket", at=(1.2, 0, 0))
+    _show_excavator(m)
     return m
+
+
+def _show_excavator(m: Mechanism) -> None:
+    """House and tracks, an angled boom, the bucket's plates, and yellow paint."""
+    paint, dark, steel = "#e8b21d", "#3b4149", "#9aa3ad"
+    m.shape(
+        "house",
+        Box((2.6, 0.9, 2.2), at=(-0.9, 0.55, 0), colour=paint),
+        Box((0.5, 1.0, 2.2), at=(-2.3, 0.6, 0), colour=dark),
+    )
+    m.shape("house", Box((1.2, 1.3, 0.8), at=(0.1, 0.75, 0.75), colour=dark))
+    for z in (-1.0, 1.0):
+        m.shape(m.ground, Box((3.6, 0.7, 0.5), at=(-0.3, 0.4, z), colour=dark))
+    m.shape(m.ground, Cylinder(0.8, 0.3, "y", at=(0, 0.85, 0), colour=dark))
+    m.shape(
+        "boom", Rod((0, 0, 0), (2.1, 0.35, 0), 0.19, colour=paint), Rod((2.1, 0.35, 0), (4.6, 0, 0), 0.17, colour=paint)
+    )
+    m.shape("boom", Rod((2.1, 0.3, 0), (2.4, 0.5, 0), 0.12, colour=paint))
+    m.shape(
+        "stick",
+        Rod((-0.5, 0.25, 0), (0.2, 0.1, 0), 0.14, colour=paint),
+        Rod((0.1, 0.1, 0), (2.4, 0, 0), 0.13, colour=paint),
+    )
+    m.shape("stick", Rod((0.2, 0.1, 0), (0.3, 0.45, 0), 0.08, colour=paint))
+    m.shape("bucket", Box((0.7, 0.06, 0.9), at=Pose((0.35, 0.32, 0), rpy=(0, 0, 0.1)), colour=dark))
+    m.shape("bucket", Box((0.06, 0.6, 0.9), at=Pose((0.72, 0.12, 0), rpy=(0, 0, -0.7)), colour=dark))
+    for z in (-0.42, 0.42):
+        m.shape("bucket", Box((0.75, 0.4, 0.06), at=(0.45, 0.15, z), colour=dark))
+    for z in (-0.3, 0.0, 0.3):
+        m.shape("bucket", Box((0.3, 0.05, 0.1), at=(1.05, -0.05, z), colour=steel))
+    for of in ("boom", "stick", "bucket"):
+        part = 2 * float(m.bodies[[body.name for body in m.bodies].index(f"{of} barrel")].com[0])
+        m.shape(f"{of} barrel", Rod((0, 0, 0), (part, 0, 0), 0.09, colour=dark))
+        m.shape(f"{of} piston", Rod((-part, 0, 0), (0, 0, 0), 0.05, colour=steel))
+    for name in ("rocker", "bucket link"):
+        m.shape(name, Rod((0, 0, 0), (0.5, 0, 0), 0.06, colour=steel))
 
 
 def double_wishbone(*, lower: float = 0.40, upper: float = 0.30, stiffness: float = 30e3) -> Mechanism:
@@ -204,4 +291,22 @@ def double_wishbone(*, lower: float = 0.40, upper: float = 0.30, stiffness: floa
         "coil", m.ground, "lower wishbone", stiffness=stiffness, length=0.42, damping=2e3,
         at1=(0, 0.55, 0.58), at2=(0, 0.75 * lower, 0),
     )  # fmt: skip
+    for name, length, colour in (("lower wishbone", lower, "#3f5fbf"), ("upper wishbone", upper, "#2e8b57")):
+        m.shape(name, *(Rod((x, 0, 0), (0, length, 0), 0.014, colour=colour) for x in (-0.15, 0.15)))
+        m.shape(name, Rod((-0.18, 0, 0), (0.18, 0, 0), 0.018, colour=colour))
+    m.shape("knuckle", Rod((0, 0, 0), top - ball, 0.022, colour="#8d97a3"))
+    m.shape("knuckle", Rod((0, 0, 0.11), (0, 0.10, 0.11), 0.03, colour="#8d97a3"))
+    m.shape("knuckle", Rod((0, 0, 0.02), arm - ball, 0.014, colour="#8d97a3"))
+    m.shape("tie rod", Rod((0, 0, 0), (0, lower, 0), 0.010, colour="#d9731a"))
+    m.shape("rack", Rod((0, -0.35, 0), (0, 0, 0), 0.016, colour="#b9c2cc"))
+    m.shape("wheel", Cylinder(0.2, 0.05, "y", at=(0, 0.08, 0), colour="#b9c2cc"))
+    m.shape("wheel", *(Rod((0, 0.12, 0), (0.17 * c, 0.12, 0.17 * s), 0.014, colour="#65707d") for c, s in _spokes(5)))
+    m.shape(
+        "wheel",
+        *(part for y in (0.02, 0.08, 0.14) for part in ring(0.27, 0.09, (0, 1, 0), at=(0, y, 0), colour="#2b2f36")),
+    )
     return m
+
+
+def _spokes(count: int) -> list[tuple[float, float]]:
+    return [(float(np.cos(t)), float(np.sin(t))) for t in 2 * np.pi * np.arange(count) / count]

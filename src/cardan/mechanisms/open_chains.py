@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from cardan.mechanisms.rings import ring as ring_of_rods
 from cardan.model import inertia
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Free, Prismatic, Revolute
+from cardan.model.shape import Box, Cylinder, Rod, Sphere
 
 
 def pendulum(*, mass: float = 1.0, length: float = 1.0) -> Mechanism:
@@ -42,7 +44,7 @@ def cart_pole(*, cart: float = 1.0, pole: float = 0.1, length: float = 1.0) -> M
     return m
 
 
-def gyroscope(*, rotor: float = 2.0, radius: float = 0.1, weight: float = 0.5, arm: float = 0.15) -> Mechanism:
+def gyroscope(*, rotor: float = 2.0, radius: float = 0.1, weight: float = 0.5, arm: float = 0.22) -> Mechanism:
     """A rotor (kg, a disc of `radius` m) in two gimbals, with a `weight` (kg) on its axis, `arm` (m) from the centre.
 
     The outer gimbal turns about z, the inner one about x, and the rotor about y of the inner one. With the axis level
@@ -60,6 +62,13 @@ def gyroscope(*, rotor: float = 2.0, radius: float = 0.1, weight: float = 0.5, a
     m.joint("nutation", Revolute(axis=(1, 0, 0)), "outer gimbal", "inner gimbal")
     m.joint("spin", Revolute(axis=(0, 1, 0)), "inner gimbal", "rotor")
     m.frame("weight", "inner gimbal", at=(0, arm, 0))
+    m.shape("outer gimbal", *ring_of_rods(1.2 * ring, radius / 8, (0, 1, 0), colour="#3f5fbf"))
+    m.shape("inner gimbal", *ring_of_rods(ring, radius / 8, (0, 0, 1), colour="#2e8b57"))
+    if arm:
+        m.shape("inner gimbal", Rod((0, 0, 0), (0, arm, 0), radius / 20, colour="#2e8b57"))
+    m.shape("inner gimbal", Sphere(radius / 4, at=(0, arm, 0), colour="#3b4149"))
+    m.shape("rotor", Cylinder(radius, radius / 2, "y", colour="brass"), Rod((0, -ring, 0), (0, ring, 0), radius / 25))
+    m.shape("rotor", Box((radius / 4, radius / 1.9, radius / 4), at=(0.7 * radius, 0, 0), colour="#3b4149"))
     return m
 
 
@@ -79,6 +88,13 @@ def scara(*, arm: float = 0.3, forearm: float = 0.25, load: float = 1.0) -> Mech
     m.joint("lift", Prismatic(axis=(0, 0, 1)), "forearm", "quill", at=(forearm, 0, 0))
     m.joint("wrist", Revolute(axis=(0, 0, 1)), "quill", "gripper", at=(0, 0, -0.25))
     m.frame("tool", "gripper", at=(0, 0, -0.08))
+    m.shape(m.ground, Cylinder(0.08, 0.36, at=(0, 0, 0.18), colour="#65707d"), Box((0.3, 0.3, 0.03), colour="#3b4149"))
+    for name, length, colour, z in (("arm", arm, "#d9731a", 0.0), ("forearm", forearm, "#f0f0f0", 0.08)):
+        m.shape(name, Box((length, 0.1, 0.08), at=(length / 2, 0, z), colour=colour))
+        m.shape(name, *(Cylinder(0.05, 0.08, at=(x, 0, z), colour=colour) for x in (0, length)))
+    m.shape("quill", Rod((0, 0, -0.25), (0, 0, 0.2), 0.015, colour="silver"))
+    m.shape("gripper", Box((0.06, 0.04, 0.03), at=(0, 0, -0.015), colour="#3b4149"))
+    m.shape("gripper", *(Box((0.012, 0.03, 0.06), at=(x, 0, -0.055), colour="#3b4149") for x in (-0.022, 0.022)))
     return m
 
 

@@ -16,6 +16,7 @@ from cardan.model import inertia
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Cylindrical, JointType, Prismatic, Revolute, Spherical, Universal
 from cardan.model.pose import Pose, read_pose
+from cardan.model.shape import Cylinder, Rod
 
 X, Y, Z = np.eye(3)
 
@@ -177,6 +178,10 @@ def stewart_platform(
         m.joint(f"foot{k + 1}", Universal(), m.ground, f"lower{k + 1}", at=frame)
         m.joint(f"slider{k + 1}", Prismatic(axis=Z), f"lower{k + 1}", f"upper{k + 1}", start=length)
         m.joint(f"ball{k + 1}", Spherical(), f"upper{k + 1}", "platform", child_at=head, start=turn)
+        m.shape(f"lower{k + 1}", Rod((0, 0, 0), (0, 0, part), base / 30, colour="#3f5fbf"))
+        m.shape(f"upper{k + 1}", Rod((0, 0, -part), (0, 0, 0), base / 60, colour="#b9c2cc"))
+    m.shape("platform", Cylinder(1.1 * platform, 0.05, at=(0, 0, 0.03), colour="#d9731a"))
+    m.shape(m.ground, Cylinder(1.15 * base, 0.05, at=(0, 0, -0.04), colour="#8d97a3"))
     return m
 
 
@@ -217,6 +222,13 @@ def delta_robot(
             cross = _cross_at(begin, side, np.cross(along, side))
             _join(m, f"{rod} upper", Universal(), f"arm{k}", rod, poses, cross)
             _join(m, f"{rod} lower", Spherical(), rod, "platform", poses, Pose(end))
+            m.shape(rod, Rod((0, 0, 0), end - begin, 0.008, colour="#b9c2cc"))
+        m.shape(f"arm{k}", Rod((0, 0, 0), knee - hip, 0.018, colour="#d9731a"))
+        m.shape(f"arm{k}", Rod(knee - hip - half * side, knee - hip + half * side, 0.010, colour="#3b4149"))
+        m.shape("platform", Rod(platform * out - half * side, platform * out + half * side, 0.010, colour="#3f5fbf"))
+        m.shape(m.ground, Rod(hip - 0.06 * side, hip + 0.06 * side, 0.03, colour="#65707d"))
+    m.shape("platform", Cylinder(platform, 0.015, colour="#3f5fbf"), Rod((0, 0, 0), (0, 0, -0.08), 0.012))
+    m.shape(m.ground, Cylinder(0.9 * base, 0.03, at=(0, 0, 0.03), colour="#8d97a3"))
     return m
 
 

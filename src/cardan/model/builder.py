@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -328,6 +329,13 @@ class Mechanism(Elements):
     def ground_shapes(self) -> tuple[Shape, ...]:
         """The shapes of the ground so far."""
         return self._ground_shapes
+
+    def with_shapes(self, change: Callable[[tuple[Shape, ...]], tuple[Shape, ...]]) -> Mechanism:
+        """A copy with changed shapes of its bodies and of the ground."""
+        other = copy(self)
+        other._bodies = {name: replace(body, shapes=change(body.shapes)) for name, body in self._bodies.items()}
+        other._ground_shapes = change(self._ground_shapes)
+        return other
 
     @property
     def frames(self) -> tuple[Frame, ...]:

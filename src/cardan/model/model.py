@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -374,6 +374,11 @@ class Model:
         except (IndexError, ValueError):
             raise InputError(f"one_of: {index} is no place in a batch of shape {self.batch}") from None
 
+    def with_shapes(self, change: Callable[[tuple[Shape, ...]], tuple[Shape, ...]]) -> Model:
+        """The same model with changed shapes of its bodies and of the ground."""
+        bodies = tuple(replace(body, shapes=change(body.shapes)) for body in self.bodies)
+        return replace(self, bodies=bodies, ground_shapes=change(self.ground_shapes))
+
     @property
     def batch(self) -> tuple[int, ...]:
         """Batch shape of the values of its free numbers."""
@@ -453,6 +458,7 @@ class Model:
         if self.cuts:
             lines.append(f"loops: {counted(len(self.cuts), 'cut joint')}, {counted(removed, 'constraint equation')}")
             lines += [f"  cut {self.joints[j].name!r} ({self.joints[j].kind.name})" for j in self.cuts]
+        lines.append(f"mobility: {self._mobility()}")
         if self.forces:
             lines.append(f"forces: {', '.join(f'{force.name} ({force.kind.name})' for force in self.forces)}")
         if self.couplings:
@@ -468,6 +474,18 @@ class Model:
         lines += [f"lost: {loss}" for loss in self.losses]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _mobility(self) -> str:
+        """How many freedoms the mechanism has, in words; free parameters at their nominal values."""
+        if not self.has_rows or "redundancy" not in VIEWS:
+            return counted(self.nv, "freedom")
+        try:
+            found = VIEWS["redundancy"](self)
+        except ModelError as error:
+            return f"unknown: {error}"
+        rows = f"{self.nv} of the tree less {counted(found.rank, 'independent constraint')}"
+        more = f"; {found.redundant} more {'is' if found.redundant == 1 else 'are'} redundant"
+        return f"{counted(found.freedoms, 'freedom')}, {rows}{more if found.redundant else ''}"
 
     def draw(self, q: Any = None, **options: Any) -> Figure:
         """Draw the mechanism at `q` (nq,), by default its own start; takes the options of `cd.draw`."""
@@ -490,7 +508,7 @@ class Model:
         VIEWS["page"](self, path, q=q, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
-        facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("freedoms of the tree", f"{self.nv}")]
+        facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("mobility", self._mobility())]
         if self.cuts:
             rows = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
             facts.append(("loops", f"{len(self.cuts)}, {rows} constraint equations"))

@@ -499,7 +499,9 @@ def _ring(shape: Shape, what: str, value: Any, direction: int) -> np.ndarray:
 def _axis(shape: Shape, axis: Any) -> np.ndarray:
     if isinstance(axis, str) and axis not in AXES:
         raise ModelError(f"{shape.owner}: axis {axis!r} is not one of x, y, z; or give a vector")
-    return frozen(unit_axis(shape.owner, "axis", AXES[axis] if isinstance(axis, str) else axis))
+    given = AXES[axis] if isinstance(axis, str) else axis
+    unit = unit_axis(shape.owner, "axis", given)
+    return frozen(given if np.abs(unit - given).max() < 1e-15 else unit)  # so that reading it again changes nothing
 
 
 def _round(most_faces: int | None) -> int:

@@ -28,6 +28,8 @@ NEAR = 1e-6  # points nearer than this, relative to that length, are one
 SMALLEST, LARGEST = 0.012, 0.04  # size of a joint symbol, relative to the whole mechanism
 FLAT = 0.03  # a body thinner than this, relative to its length, is a rod
 BESIDE = 0.1  # mass farther than this from the points of its body, relative to its size, is drawn
+ALIKE = 0.05  # two principal moments that differ by less, relative to the largest, are those of a cylinder
+ROUND = 24  # corners of a circle
 LIGHT = 1e-3  # a body lighter than this, relative to the whole mass, is small
 BEYOND = 0.5  # mass farther than this reaches as far as a uniform rod
 
@@ -50,11 +52,16 @@ class Stroke:
 
 @dataclass(frozen=True, eq=False)
 class Plate:
-    """A plate or solid of a body: corners (n, 3), m, and triangles (k, 3) of corner numbers."""
+    """A plate or solid of a body: corners (n, 3), m, and triangles (k, 3) of corner numbers.
+
+    A solid that stands for the inertia of a body held at one point has the `radius` (m) of a disk with this inertia; 0
+    for others.
+    """
 
     body: int
     corners: np.ndarray
     triangles: np.ndarray
+    radius: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +154,7 @@ class Geometry:
     """The geometry of a model. `size` (m) is that of a joint symbol, `length` (m) the typical length of a body.
 
     `plane` (3, 3) has the rows x, y, normal (ground axes) of a planar mechanism's plane; None for a spatial mechanism.
+    Bodies that are `shaped` (-1 is the ground) have shapes of their own; their rods and plates are a skeleton inside.
     """
 
     names: tuple[str, ...]
@@ -158,6 +166,16 @@ class Geometry:
     joints: tuple[DrawnJoint, ...]
     elements: tuple[DrawnElement, ...]
     plane: np.ndarray | None
+    shaped: frozenset[int] = frozenset()
+
+    @property
+    def sticks(self) -> frozenset[int]:
+        """Bodies that are drawn as rods and plates."""
+        return frozenset(stroke.body for stroke in self.strokes if stroke.body not in self.shaped)
+
+    def needs_symbol(self, joint: DrawnJoint) -> bool:
+        """Whether a joint is between rods and plates; shapes show by themselves how they are joined."""
+        return not self.shaped or (not self.shaped & {joint.parent, joint.child} and joint.child in self.sticks)
 
 
 def pose_of(poses: np.ndarray, body: int) -> np.ndarray:
@@ -194,15 +212,19 @@ def geometry_of(model: Model) -> Geometry:
     size = float(np.clip(SYMBOL * length, SMALLEST * whole, LARGEST * whole))
     joints = tuple(_with_reach(joint, held) for joint in joints)
     mass = sum(body.mass for body in model.bodies)
+    shaped = {b for b, body in enumerate(model.bodies) if body.shapes} | ({GROUND} if model.ground_shapes else set())
     strokes: list[Stroke] = []
     plates: list[Plate] = []
     for b, (body, points) in enumerate(zip(model.bodies, held, strict=True)):
         light = body.mass < LIGHT * mass  # such as the frame of a sensor, whose inertia is a made-up number
+        if shaped and b not in shaped and (light or _widest(every[b]) <= NEAR * length):
+            continue  # a frame of a robot whose parts have shapes
         outline, plate = _outline(b, body, points, size if light else length, size)
         strokes += outline
         plates += plate
     centres = tuple(BodyPoint(b, body.com) for b, body in enumerate(model.bodies) if body.mass > 0)
-    return Geometry(model.body_names, size, length, tuple(strokes), tuple(plates), centres, joints, elements, plane)
+    return Geometry(model.body_names, size, length, tuple(strokes), tuple(plates), centres, joints, elements, plane,
+                    frozenset(shaped))  # fmt: skip
 
 
 def _plane(model: Model) -> np.ndarray | None:
@@ -387,13 +409,34 @@ def _hull(points: np.ndarray, rank: int, axes: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _box(b: int, body: Body, length: float, size: float) -> tuple[list[Stroke], list[Plate]]:
-    """The box with the inertia of a body, neither too small to be seen nor longer than `length`."""
+    """The inertia of a body as a cylinder or a box, neither too small to be seen nor longer than `length`."""
     if body.mass == 0:
         return [], []
-    moments, axes = np.linalg.eigh(body.inertia)
-    squares = 6 * (moments.sum() - 2 * moments) / body.mass  # sides^2: Ixx = m (b^2 + c^2) / 12
-    half = np.clip(np.sqrt(np.maximum(squares, 0)) / 2, 0.3 * size, max(size, length / 2))
+    moments, axes = np.linalg.eigh(body.inertia / body.mass)
+    squares = 6 * (moments.sum() - 2 * moments)  # sides^2: Ixx = m (b^2 + c^2) / 12
+    half = np.sqrt(np.maximum(squares, 0)) / 2
+    lone = 0 if moments[2] - moments[1] < moments[1] - moments[0] else 2  # the moment that is not as the other two
+    radius = float(np.sqrt(2 * moments[lone]))
+    limit = max(size, length / 2)
+    factor = min(1.0, limit / max(float(half.max()), radius, 1e-300))
+    pair = [k for k in range(3) if k != lone]
+    if radius > 0 and abs(moments[pair[0]] - moments[pair[1]]) < ALIKE * moments[2]:
+        thick = float(np.sqrt(max(3 * moments[pair].mean() - 0.75 * radius**2, 0.0)))  # half the length of a cylinder
+        return _cylinder(b, body, np.roll(axes, 2 - lone, axis=1), max(factor * radius, 0.3 * size),
+                         max(factor * thick, 0.1 * size))  # fmt: skip
+    half = np.maximum(factor * half, 0.3 * size)
     signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
     corners = body.com + (signs * half) @ axes.T
     _, triangles, edges = _hull(corners, 3, axes.T)
-    return [Stroke(b, corners[list(edge)]) for edge in edges], [Plate(b, corners, triangles)]
+    widest = float(np.linalg.norm(np.sort(half)[1:])) * np.sqrt(2 / 3)
+    return [Stroke(b, corners[list(edge)]) for edge in edges], [Plate(b, corners, triangles, widest)]
+
+
+def _cylinder(b: int, body: Body, axes: np.ndarray, radius: float, half: float) -> tuple[list[Stroke], list[Plate]]:
+    """A cylinder about the last of the axes (columns), with half its length."""
+    angle = 2 * np.pi * np.arange(ROUND) / ROUND
+    rim = radius * np.column_stack([np.cos(angle), np.sin(angle), 0 * angle])
+    rings = [body.com + (rim + np.array([0.0, 0.0, z])) @ axes.T for z in (-half, half)]
+    corners = np.vstack(rings)
+    _, triangles, _ = _hull(corners, 3, axes.T)
+    return [Stroke(b, np.vstack([ring, ring[:1]])) for ring in rings], [Plate(b, corners, triangles, radius)]

@@ -15,7 +15,7 @@ import numpy as np
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.functions.constraints import undetermined_reactions
 from cardan.results.energy_balance import work
-from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, style
+from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, owner_of, style
 from cardan.results.rounding import OF_FORCES, without_rounding, wrenches_without_rounding
 from cardan.results.trajectory.quantities import STATES, WRENCH
 from cardan.structure.redundancy import redundancy
@@ -262,9 +262,11 @@ def plot(run: Trajectory, panels: Sequence[str], selection: Selection, lines: in
 
 def _over_time(run: Trajectory, panels: list[Panel], lines: int, output: FigureOutput) -> Figure:
     """A figure of panels over time, one below the other."""
-    figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(panels))))
+    given = output.axes("plot", [panel.label for panel in panels])
+    if given is None:
+        figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(panels))))
     with style():
-        axes = list(np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)))
+        axes = given or list(np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)))
         for at, panel in zip(axes, panels, strict=True):
             _draw_panel(at, run, panel, lines)
         axes[-1].set_xlabel("time (s)")
@@ -273,8 +275,14 @@ def _over_time(run: Trajectory, panels: list[Panel], lines: int, output: FigureO
             words = f"median and {BAND[0]:g} to {BAND[2]:g} % of {systems} systems"
             axes[0].set_title(words, loc="right", fontsize=7.5, color=GREY)
         _mark_events(axes, run)
-        figure.align_ylabels(axes)
-    return figure
+        if given is None:
+            figure.align_ylabels(axes)
+            return figure
+        for at in given:
+            at.set_xlabel("time (s)")
+            at.set_xlim(*_span(run))
+            _legend_inside(at)
+    return owner_of(given[0])
 
 
 def plot_phase(run: Trajectory, selection: Selection, lines: int, output: FigureOutput) -> Figure:
@@ -296,9 +304,11 @@ def plot_phase(run: Trajectory, selection: Selection, lines: int, output: Figure
         raise InputError(f"plot_phase: no joint of {labels.model!r} has coordinates whose time derivative is v")
     columns = min(len(places), 3)
     rows = -(-len(places) // columns)
-    figure = new_figure(*(output.size or (min(WIDTH, 0.4 + 2.9 * columns), 0.2 + (2.6 if columns < 3 else 2.0) * rows)))
+    given = output.axes("plot_phase", [labels.coordinate[k] for k, _ in places])
+    size = output.size or (min(WIDTH, 0.4 + 2.9 * columns), 0.2 + (2.6 if columns < 3 else 2.0) * rows)
+    figure = new_figure(*size) if given is None else owner_of(given[0])
     with style():
-        axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+        axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel()) if given is None else given
         for at, (k, i) in zip(axes, places, strict=False):
             q_values, q_unit = in_angle(run.q[..., k], labels.coordinate_unit[k], selection.angle)
             v_values, v_unit = in_angle(run.v[..., i], labels.rate_unit[i], selection.angle)
@@ -406,6 +416,14 @@ def _legend(at: Axes, count: int) -> None:
     two = len(names) > 7
     at.legend(handles, names, loc="center left", bbox_to_anchor=(1.005, 0.5), borderaxespad=0.2,
               ncols=2 if two else 1, columnspacing=0.9, labelspacing=0.25)  # fmt: skip
+
+
+def _legend_inside(at: Axes) -> None:
+    """Move the legend of axes into them: beside axes of the user there may be no room."""
+    if legend := at.get_legend():
+        names = [text.get_text() for text in legend.get_texts()]
+        handles: Any = legend.legend_handles
+        at.legend(handles, names, loc="best")
 
 
 def _percentiles(times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -36,14 +36,18 @@ function makeCamera(stage, view, extent, changed) {
     const on = plus(camera.target, plus(times((clientX - left - width / 2) * scale, right), times((top + height / 2 - clientY) * scale, up)));
     return camera.flat ? { from: plus(on, times(d + 1e3 * view.radius, back)), way: times(-1, back) } : { from: camera.eye(), way: unit(minus(on, camera.eye())) };
   };
-  // Look from a direction so that all is seen.
+  // Look from a direction so that all is just seen: at a distance d a point with the coordinates x, y across the picture
+  // and z towards the observer is inside if |y| / OPEN + z <= d, and the same of x.
   camera.frame = (back = camera.back) => {
     camera.back = unit(back);
-    const { width, height } = rect(), { right, up } = camera.basis(), axes = [right, up, camera.back];
-    const { low, high } = extent(axes), half = high.map((x, k) => (x - low[k]) / 2);
-    camera.target = axes.reduce((sum, axis, k) => plus(sum, times((low[k] + high[k]) / 2, axis)), [0, 0, 0]);
-    const tall = Math.max(half[1], (half[0] * height) / Math.max(width, 1), 2 * view.size);
-    camera.distance = (1.15 * tall) / OPEN + (camera.flat ? 0 : half[2]);
+    const { width, height } = rect(), { right, up } = camera.basis(), shape = width / Math.max(height, 1);
+    const towards = times(camera.flat ? 0 : 1, camera.back);
+    const most = (axis, slope) => extent([plus(times(1 / slope, axis), towards), plus(times(-1 / slope, axis), towards), camera.back]);
+    const [x, y] = [most(right, OPEN * shape), most(up, OPEN)], z = (y.low[2] + y.high[2]) / 2;
+    const middle = [(OPEN * shape * (x.high[0] - x.high[1])) / 2, (OPEN * (y.high[0] - y.high[1])) / 2];
+    camera.target = plus(plus(times(middle[0], right), times(middle[1], up)), times(z, camera.back));
+    const needed = Math.max(x.high[0] + x.high[1], y.high[0] + y.high[1]) / 2 - (camera.flat ? 0 : z);
+    camera.distance = 1.1 * Math.max(needed, (2 * view.size) / OPEN);
     changed();
   };
   camera.turn = (dx, dy) => {

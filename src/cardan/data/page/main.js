@@ -49,6 +49,7 @@ function soon() {
 }
 function advance(instant) {
   let t = clock.t + (Math.max(instant - clock.before, 0) / 1000) * speed();
+  judge(instant - clock.before);
   clock.before = instant;
   const end = scene.last();
   if (t > end) {
@@ -99,6 +100,13 @@ function endState() {
   clock.state = undefined;
 }
 
+// Shadows become hard, then go, where drawing is slow: 2, 1, 0.
+let quality = 2, slow = 0;
+function judge(milliseconds) {
+  slow = milliseconds > 45 ? slow + 1 : Math.max(slow - 2, 0);
+  if (slow > 12 && quality > 0) { quality -= 1; slow = 0; }
+}
+
 // One picture.
 const arrows = () => { const scale = 10 ** Number(byId("arrows").value); return { forces: scale / ABOUT.reactions.force, moments: scale / ABOUT.reactions.moment }; };
 function draw() {
@@ -131,7 +139,7 @@ function render() {
   renderer.draw({
     camera: camera.matrix(reach), eye: camera.flat ? [...camera.back, 0] : [...camera.eye(), 1], sun,
     light: product(parallel(1.03 * radius, 1.03 * radius, 0, 2 * radius), lookFrom(plus(centre, times(radius, sun)), right, up, sun)),
-    lift: (3 * radius) / SHADOW, shadows: byId("shadows").checked, back: paint.back, ratio,
+    lift: (3 * radius) / SHADOW, shadows: byId("shadows").checked ? quality : 0, back: paint.back, ratio,
     groups: scene.groups.map((group, k) => ({ ...group, solids: solids[k] })),
     shown: (layer) => scene.layers[layer], over: scene.over, section: section(), floor: floorNow(),
     lines: (pull ? [{ vertices: pull.vertices, count: 1, wide: 3, colour: [...rgb("--mark"), 1] }] : []).concat(scene.runs.filter((run) => run.shown && run.line).flatMap(({ line, at, time, tint }, k) => {

@@ -8,7 +8,15 @@ function makePlots(scene, box, chooser, colours, seek) {
   // Quantities by their keys, from all runs.
   const known = new Map();
   for (const run of scene.runs) for (const plot of run.plots) if (!known.has(plot.key)) known.set(plot.key, plot);
-  for (const [key, { title, unit }] of known) chooser.append(new Option(title + (unit ? `, ${unit}` : ""), key));
+  const groups = new Map(); // by the element that a quantity belongs to
+  for (const [key, { title, unit }] of known) {
+    const [name] = title.split(": "), owner = name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : "mechanism";
+    if (!groups.has(owner)) groups.set(owner, Object.assign(document.createElement("optgroup"), { label: owner }));
+    const option = new Option(`${name}, ${unit}`, key);
+    option.title = title;
+    groups.get(owner).append(option);
+  }
+  chooser.append(...groups.values());
   chooser.onchange = () => { add(chooser.value); chooser.value = ""; };
 
   function add(key) {
@@ -18,7 +26,7 @@ function makePlots(scene, box, chooser, colours, seek) {
     element.innerHTML = '<h2></h2><button class="close" aria-label="remove this plot" title="remove">\u00d7</button>' +
       '<div class="area"><canvas role="img"></canvas><div class="cursor"></div></div><div class="legend"></div>';
     const name = about.title + (about.unit ? `, ${about.unit}` : "");
-    element.querySelector("h2").textContent = name;
+    element.querySelector("h2").textContent = element.querySelector("h2").title = name;
     element.querySelector("canvas").setAttribute("aria-label", `${name} over time`);
     box.append(element);
     const plot = { ...about, element, on: about.curves.map((_, c) => c < 8), numbers: [] };

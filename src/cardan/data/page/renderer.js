@@ -2,7 +2,7 @@
 // An entry has a placement (three texels of a texture) for each instance, so that a scene is drawn by one call for
 // each layer, however many bodies it has and however often it is shown.
 const CREASE = Math.cos((38 * Math.PI) / 180); // surfaces that meet at less are smooth
-const SHADOW = 2048; // pixels of the shadow map
+const SHADOW = 1024; // pixels of the shadow map
 const ROW = 1024; // texels in a row of the texture of placements
 
 const PLACE = `
@@ -34,11 +34,17 @@ const SOLID_VERTEX = `#version 300 es
   }`;
 const LIGHT = `
   uniform highp sampler2DShadow shadow;
-  uniform float shadows;
+  uniform float shadows; // 0: none, 1: hard, 2: soft
   float lit(vec3 p) {
     if (shadows == 0.0 || any(lessThan(p.xy, vec2(0.0))) || any(greaterThan(p.xy, vec2(1.0)))) return 1.0;
     float z = min(p.z, 0.9999), sum = 0.0, texel = 1.0 / ${SHADOW}.0;
-    for (int i = -1; i <= 1; i++) for (int j = -1; j <= 1; j++) sum += texture(shadow, vec3(p.xy + 1.3 * texel * vec2(i, j), z));
+    if (shadows < 2.0) return texture(shadow, vec3(p.xy, z));
+    for (int i = -1; i <= 1; i += 2) for (int j = -1; j <= 1; j += 2) sum += texture(shadow, vec3(p.xy + 1.4 * texel * vec2(i, j), z));
+    if (sum == 0.0 || sum == 4.0) return sum / 4.0; // most places are not at an edge
+    sum += texture(shadow, vec3(p.xy, z));
+    for (int i = -1; i <= 1; i += 2) {
+      sum += texture(shadow, vec3(p.xy + 1.4 * texel * vec2(i, 0), z)) + texture(shadow, vec3(p.xy + 1.4 * texel * vec2(0, i), z));
+    }
     return sum / 9.0;
   }`;
 const SOLID_FRAGMENT = `#version 300 es
@@ -97,14 +103,11 @@ const FLOOR_FRAGMENT = `#version 300 es
   uniform vec3 ground, rule, back;
   ${LIGHT}
   out vec4 result;
-  float grid(vec2 p, float step, float wide) {
-    vec2 g = p / step, w = fwidth(g), d = abs(fract(g - 0.5) - 0.5);
-    vec2 line = (1.0 - smoothstep(w * (wide - 0.5), w * (wide + 0.5), d)) * clamp(0.35 / w, 0.0, 1.0);
-    return max(line.x, line.y);
-  }
   void main() {
-    vec2 p = where + shift;
-    float lines = max(0.45 * grid(p, spacing, 0.6), 0.9 * grid(p, 5.0 * spacing, 0.8));
+    vec2 g = (where + shift) / spacing, w = fwidth(g), d = abs(fract(g - 0.5) - 0.5);
+    vec2 fifth = step(abs(mod(floor(g + 0.5) + 2.5, 5.0) - 2.5), vec2(0.1)); // every fifth line is stronger
+    vec2 line = (1.0 - smoothstep(w * 0.1, w * 1.1, d)) * clamp(0.35 / w, 0.0, 1.0) * mix(vec2(0.4), vec2(0.85), fifth);
+    float lines = max(line.x, line.y);
     vec3 seen = mix(ground, rule, lines) * mix(0.78, 1.0, lit(inLight));
     float far = smoothstep(0.45, 1.0, length(where) / reach);
     result = vec4(mix(seen, back, far), opacity);
@@ -267,7 +270,7 @@ function makeRenderer(canvas) {
       const set = (name, how, ...value) => { if (uniforms[name] !== undefined) gl[how](uniforms[name], ...value); };
       set("places", "uniform1i", 0);
       set("shadow", "uniform1i", 1);
-      set("shadows", "uniform1f", frame.shadows ? 1 : 0);
+      set("shadows", "uniform1f", frame.shadows);
       set("camera", "uniformMatrix4fv", false, frame.camera);
       set("light", "uniformMatrix4fv", false, frame.light);
       set("eye", "uniform4fv", frame.eye);

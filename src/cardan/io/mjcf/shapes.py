@@ -8,12 +8,17 @@ Source: MuJoCo's XML reference, pages body/geom, asset/mesh, asset/material, ass
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.algebra.rotation import rotation_to_axis
 from cardan.errors import CardanError, FileError
+from cardan.io.export import add, words
+from cardan.io.mesh_path import mesh_name
 from cardan.io.mjcf.defaults import Defaults
 from cardan.io.mjcf.item import Angles, Item
 from cardan.io.mjcf.solids import Geom, Meshes, fitted, hull, mesh_frame, place, size_of_geom
@@ -21,7 +26,10 @@ from cardan.io.mjcf.world import BodyItem
 from cardan.meshes.part import Colour
 from cardan.model.builder import Mechanism
 from cardan.model.pose import Pose
-from cardan.model.shape import Box, Capsule, Cylinder, Ellipsoid, Mesh, MeshFile, Shape, Sphere, read_colour
+from cardan.model.shape import Box, Capsule, Cylinder, Ellipsoid, Mesh, MeshFile, Rod, Shape, Sphere, read_colour
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element as Node
 
 SHOWN = range(3)
 """Groups of geoms that the viewer shows at first."""
@@ -134,3 +142,63 @@ def _mean_colour(texture: Item) -> np.ndarray:
     if texture.get("builtin") == "flat":
         return first
     return (first + texture.exactly("rgb2", (0.5, 0.5, 0.5))) / 2
+
+
+# Writing.
+
+READ_BY_MUJOCO = (".stl", ".obj", ".msh")
+
+
+class GeomWriter:
+    """Writes shapes as geoms that touch nothing and weigh nothing, and the meshes that they need as assets."""
+
+    def __init__(self, root: Node) -> None:
+        self.assets = add(root, "asset")
+        self.meshes: dict[tuple[Any, ...], str] = {}
+
+    def write(self, body: Node, owner: str, shapes: tuple[Shape, ...], place: Pose) -> Iterator[str]:
+        """Add geoms to a body whose frame in the file is at `place` in its own; yield what is left out."""
+        for shape in shapes:
+            if isinstance(shape, MeshFile) and Path(mesh_name(shape)).suffix.lower() not in READ_BY_MUJOCO:
+                known = ", ".join(READ_BY_MUJOCO)
+                yield f"{owner}: its mesh {mesh_name(shape)!r} is not of a kind that MuJoCo reads ({known}); left out"
+                continue
+            entries, at = self._entries(shape)
+            pose = place.inverse @ shape.at @ at
+            if not pose.is_identity:
+                turned = {} if np.array_equal(pose.rotation, np.eye(3)) else {"quat": words(pose.quaternion)}
+                entries |= {"pos": words(pose.position)} | turned
+            colour = {} if shape.colour is None else {"rgba": words(np.array(shape.colour))}
+            add(body, "geom", **entries, **colour, contype="0", conaffinity="0")
+
+    def _entries(self, shape: Shape) -> tuple[dict[str, str], Pose]:
+        """Type and size of a geom, and its place in the frame of the shape."""
+        match shape:
+            case Box():
+                return {"type": "box", "size": words(shape.size / 2)}, Pose()
+            case Sphere():
+                return {"type": "sphere", "size": words(shape.radius)}, Pose()
+            case Ellipsoid():
+                return {"type": "ellipsoid", "size": words(shape.radii)}, Pose()
+            case Cylinder() | Capsule():
+                kind = "cylinder" if isinstance(shape, Cylinder) else "capsule"
+                size = words(np.array([shape.radius, shape.length / 2]))
+                return {"type": kind, "size": size}, Pose(rotation=rotation_to_axis(shape.axis))
+            case Rod():
+                line = rotation_to_axis((shape.end - shape.start) / shape.length)
+                size = words(np.array([shape.radius, shape.length / 2]))
+                return {"type": "cylinder", "size": size}, Pose((shape.start + shape.end) / 2, line)
+            case MeshFile():
+                scale = {} if (shape.scale == 1).all() else {"scale": words(shape.scale)}
+                return {"type": "mesh", "mesh": self._asset(file=mesh_name(shape), **scale)}, Pose()
+        surface = replace(shape, at=Pose()).surface()
+        points, faces = words(surface.vertices.reshape(-1)), " ".join(map(str, surface.faces.flat))
+        return {"type": "mesh", "mesh": self._asset(vertex=points, face=faces)}, Pose()
+
+    def _asset(self, **entries: str) -> str:
+        """The name of a mesh, which is written once."""
+        key = tuple(entries.items())
+        if key not in self.meshes:
+            self.meshes[key] = f"mesh_{len(self.meshes) + 1}"
+            add(self.assets, "mesh", name=self.meshes[key], inertia="shell", **entries)
+        return self.meshes[key]

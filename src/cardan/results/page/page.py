@@ -26,7 +26,7 @@ from cardan.model.values import batch
 from cardan.results.geometry import BodyPoint, Geometry, place, upwards
 from cardan.results.page.packing import packed
 from cardan.results.page.program import page_program
-from cardan.results.page.samples import CURVES, MOST_IN_ALL, MOST_SAMPLES, OFFERED, PageSamples, Plot, runs_of, sampled
+from cardan.results.page.samples import CURVES, MOST_IN_ALL, MOST_SAMPLES, PageSamples, Plot, runs_of, sampled
 from cardan.results.page.scene_3d import (
     BODIES,
     FORCE,
@@ -57,6 +57,8 @@ SCRIPTS = (
     "main",
     "controls",
     "start",
+    "webassembly",
+    "simulator",
     "simulate",
 )
 
@@ -114,7 +116,7 @@ def html(
     moves = live or any(len(run.time) > 1 for _, run in runs)
     wanted = tuple(names) or (CURVES if moves and not inline else ())
     forces = forces and not inline
-    offered = OFFERED if forces and not live and len(runs) <= 4 else ()
+    offered = forces and not live and len(runs) <= 4
     samples = [
         sampled(run, label, wanted, moves=moves, most=most, offered=offered, forces=forces and len(runs) <= 8)
         for label, run in runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,6 @@ from cardan.model.model import Model
 from cardan.model.values import one
 from cardan.results.geometry import pose_of
 from cardan.results.rounding import without_rounding, wrenches_without_rounding
-from cardan.results.trajectory.files import table
-from cardan.results.trajectory.quantities import STATES
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import configuration
 
@@ -23,7 +21,7 @@ MOST_IN_ALL = 12_000  # samples of all runs of a page together
 MOST_GHOSTS = 24  # systems of a batch that are shown
 MOST_VALUES = 400_000  # of curves that nobody asked for
 CURVES = ("q", "v", "energy")  # plotted by default
-OFFERED = ("q", "v", "energy", "a", "power", "momentum", "position_residual")  # in the page's list of quantities
+SMALL = 12  # bodies: of a larger model only what needs no further kernels is in the list of quantities
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +105,12 @@ def _labels(labels: Sequence[str] | None, usual: list[str]) -> list[str]:
 
 def sampled(
     run: Trajectory, label: str = "run", names: Sequence[str] = (), *, moves: bool = True, most: int = MOST_SAMPLES,
-    offered: Iterable[str] = OFFERED, forces: bool = True,
+    offered: bool = True, forces: bool = True,
 ) -> PageSamples:  # fmt: skip
-    """The samples of one run: all, or an even selection of at most `most`; a model at rest has no curves."""
+    """The samples of one run: all, or an even selection of at most `most`; a model at rest has no curves.
+
+    Curves are of the quantities named and, if `offered`, of all that the page's list of quantities has.
+    """
     keep = _kept(run, most)
     poses = run.poses[keep]
     for name in names:
@@ -119,7 +120,7 @@ def sampled(
     reactions = _in_ground_axes(run, poses, keep) if forces and run.model.joints else None
     plots = [plot for name in dict.fromkeys(names) for plot in _plots(run, name, keep)]
     left = MOST_VALUES
-    for name in dict.fromkeys(offered):
+    for name in _offered(run) if offered else ():
         if name not in names:
             for plot in _plots(run, name, keep):
                 assert plot.values is not None
@@ -145,22 +146,43 @@ def _kept(run: Trajectory, most: int) -> np.ndarray:
     return every[np.unique(np.linspace(0, len(every) - 1, most).round().astype(int))]
 
 
+def _offered(run: Trajectory) -> list[str]:
+    """Names of the quantities that a page offers, those asked for most first.
+
+    Coordinates of the tree's joints are in `q`, `v` and `a`; positions of bodies move the picture anyway.
+    """
+    model = run.model
+    tree, bodies = {model.joints[link.joint].name for link in model.tree.links}, set(model.body_names)
+    whole = ["q", "v", "energy", "power", "momentum", "position_residual", "a"]
+    elements: list[str] = []
+    joints: list[str] = []
+    points: list[str] = []
+    for owner, _, what in (name.rpartition(".") for name in run.names() if "." in name):
+        if owner in model.joint_names:
+            joints += [f"{owner}.{what}"] if owner not in tree or what.startswith("reaction") else []
+        elif owner not in bodies or what != "position":
+            (points if what in ("position", "velocity", "acceleration", "angular_velocity") else elements).append(
+                f"{owner}.{what}"
+            )
+    if model.nb > SMALL:
+        whole, joints, points = [name for name in whole if name in (*CURVES, *run._computed)], [], []
+    return [*whole, *elements, *joints, *points]
+
+
 def _plots(run: Trajectory, name: str, keep: np.ndarray) -> list[Plot]:
     """Plots of a quantity, one for each unit among its columns; energy includes its parts."""
-    run.quantity(name)  # raises an error for an unknown name
-    names = ("energy", "kinetic", "potential") if name == "energy" else (name,)
-    frame = table(run, [n for n in names if n not in STATES])
-    by_unit: dict[str, list[str]] = {}
-    for column, unit in frame.attrs["units"].items():
-        if column.partition(".")[0] in names:
-            by_unit.setdefault(unit, []).append(column)
-    words = run.about(name).description
-    at = np.searchsorted(np.flatnonzero(run.valid), keep)  # the table has no padding
-    return [
-        Plot(f"{name}, {unit}", words, unit, [c.partition(".")[2] or c for c in columns],
-             without_rounding(run, frame[columns].to_numpy(float)[at], unit))
-        for unit, columns in by_unit.items()
-    ]  # fmt: skip
+    about = run.about(name)
+    parts = ("energy", "kinetic", "potential") if name == "energy" else (name,)
+    values = np.concatenate([run.quantity(part)[keep].reshape(len(keep), -1) for part in parts], axis=1)
+    labels = parts if name == "energy" else about.labels or (name.rpartition(".")[2],)
+    units = about.units * len(parts)
+    words = about.description.partition(": ")[2] or about.description
+    found = []
+    for unit in dict.fromkeys(units):
+        columns = [k for k, other in enumerate(units) if other == unit]
+        curves = without_rounding(run, values[:, columns], unit)
+        found.append(Plot(f"{name}, {unit}", f"{name}: {words}", unit, [labels[k] for k in columns], curves))
+    return found
 
 
 def _columns(model: Model, reactions: bool) -> list[Plot]:
@@ -168,10 +190,10 @@ def _columns(model: Model, reactions: bool) -> list[Plot]:
     found, xyz = [], ["x", "y", "z"]
     for j, joint in enumerate(model.joints if reactions else ()):
         for what, unit, first in (("force", "N", 6 * j + 3), ("moment", "N m", 6 * j)):
-            title = f"reaction {what} of {joint.name}, ground axes"
-            found.append(Plot(title, title, unit, xyz, None, "reactions", first))
+            title = f"{joint.name}.reaction_{what} in ground axes"
+            found.append(Plot(f"{title}, {unit}", title, unit, xyz, None, "reactions", first))
     for b, name in enumerate(model.body_names):
-        found.append(Plot(f"position of {name}", f"position of {name}", "m", xyz, None, "poses", 7 * b))
+        found.append(Plot(f"{name}.position, m", f"{name}.position: of its origin", "m", xyz, None, "poses", 7 * b))
     return found
 
 

@@ -276,7 +276,7 @@ def _put(scene: Scene3D, joint: DrawnJoint, side: str, colour: int | None, *soli
 
 def _layer(scene: Scene3D, joint: DrawnJoint, usual: str) -> str:
     """The layer of what is drawn of a joint: with shapes around it, its symbol is shown only when asked for."""
-    return "joints" if scene.shaped & {joint.parent, joint.child} else usual
+    return usual if scene.geometry.needs_symbol(joint) else "joints"
 
 
 def _first_axis(joint: DrawnJoint) -> np.ndarray:

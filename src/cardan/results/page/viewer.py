@@ -87,7 +87,7 @@ class Viewer(AbstractContextManager["Viewer"]):
             raise InputError("view: samples can be added only to a live page; open it with live=True")
         if not isinstance(run, Trajectory) or run.batch or run.model.key != self._model.key:
             raise InputError(f"view: the run must be of one system of model {self._model.name!r}, got {run!r}")
-        samples = sampled(run, names=self._names or CURVES, offered=())
+        samples = sampled(run, names=self._names or CURVES, offered=False)
         self._send(f"data: {json.dumps(packed(samples.arrays(0)))}\n\n".encode())
 
     def simulate(

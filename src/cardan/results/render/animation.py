@@ -15,6 +15,7 @@ from cardan.functions.constraints import reactions
 from cardan.model.model import Model
 from cardan.results.drawing.diagram import chosen_view
 from cardan.results.drawing.draw import traced
+from cardan.results.figure import TRACES
 from cardan.results.geometry import place, pose_of, upwards
 from cardan.results.page.scene_3d import FORCE, MOMENT, joined, lathe, tube
 from cardan.results.render.camera import fitted
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
 
 FILLED = 0.84  # part of the picture that is filled by what moves
-TRACES = (0xE69F00, 0x56B4E9, 0xCC79A7, 0x009E73)
 TRACE_SIDES, TRACE_WIDTH = 5, 1.6  # sides of the tube of a trace, and its radius in pixels of a picture 720 high
 LIGHT_ON_FLOOR, LIGHT_ON_WALL = (-0.55, 1.0, 0.75), (-0.35, 0.55, 1.0)  # to the right, up, towards the viewer
 ARROW = 0.6  # length of a large force, relative to the typical length of a body
@@ -62,7 +62,9 @@ class Animation:
         self._forces = _Forces(run, times, q, v, poses, self._scene, forces)
         self.renderer, self.spacing = _renderer(model, self._scene, room, size, view)
         thick = TRACE_WIDTH * size[1] / 720 / self.renderer.camera.scale
-        self._tubes = [_GrowingTube(path, thick, TRACES[k % len(TRACES)]) for k, path in enumerate(self._traces)]
+        self._tubes = [
+            _GrowingTube(path, thick, int(TRACES[k % len(TRACES)][1:], 16)) for k, path in enumerate(self._traces)
+        ]
 
     @property
     def legend(self) -> list[tuple[str, int]]:

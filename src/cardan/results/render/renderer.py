@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -75,11 +75,12 @@ class Renderer:
     camera: Camera
     light: np.ndarray
     backdrop: Backdrop | None = None
+    paper: np.ndarray = field(default_factory=lambda: PAPER)
 
     def __post_init__(self) -> None:
         """Paint what does not move."""
         self._fine = self.camera.enlarged(FINER)
-        behind, self._floor = _background(self.camera, self.backdrop)
+        behind, self._floor = _background(self.camera, self.backdrop, self.paper)
         self._behind = (255 * behind + 0.5).astype(np.uint8)
         self._buffer = DepthBuffer(self._fine.width, self._fine.height)
         self._owners = np.full(self._fine.width * self._fine.height, NOTHING, dtype=np.int16)
@@ -193,11 +194,11 @@ def _mix(picture: np.ndarray, y: np.ndarray, x: np.ndarray, opacity: np.ndarray,
         part[..., k] = np.clip(rest * part[..., k] + 255 * total(share * np.minimum(colour[k], 1)) + 0.5, 0, 255)
 
 
-def _background(camera: Camera, backdrop: Backdrop | None) -> tuple[np.ndarray, np.ndarray]:
+def _background(camera: Camera, backdrop: Backdrop | None, paper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The picture (height, width, 3) without any surface, and how visible the backdrop is at each pixel, 0 to 1."""
     shape = (camera.height, camera.width)
     if backdrop is None:
-        return np.broadcast_to(PAPER, (*shape, 3)), np.zeros(shape)
+        return np.broadcast_to(paper, (*shape, 3)), np.zeros(shape)
     start, way = camera.rays()
     slope = way @ backdrop.normal
     s = ((backdrop.point - start) @ backdrop.normal) / np.where(np.abs(slope) < 1e-12, 1e-12, slope)
@@ -214,7 +215,7 @@ def _background(camera: Camera, backdrop: Backdrop | None) -> tuple[np.ndarray, 
         lines = np.maximum(lines, line)
     surface = FLOOR + (LINES - FLOOR) * lines[..., None]
     smooth = seen * seen * (3 - 2 * seen)
-    return PAPER + (surface - PAPER) * smooth[..., None], smooth.astype(np.float32)
+    return paper + (surface - paper) * smooth[..., None], smooth.astype(np.float32)
 
 
 def _blurred(picture: np.ndarray, radius: int) -> np.ndarray:

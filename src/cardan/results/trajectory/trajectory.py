@@ -675,7 +675,7 @@ class Trajectory:
     def plot(
         self, *panels: str, joints: Sequence[str] | str | None = None, reactions: Sequence[str] | str = (),
         angle: str = "rad", lines: int = 10, size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None, overwrite: bool = False,
+        path: str | PathLike[str] | None = None, overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Plot panels over time: `run.plot("coordinates", "energy", reactions=["A"])`.
 
@@ -692,16 +692,20 @@ class Trajectory:
             size: width and height, inches.
             path: file to write, .png, .svg or .pdf; it appears only when it is complete.
             overwrite: whether an existing file may be replaced.
+            ax: axes of matplotlib to draw into, one for each panel, in place of a new figure.
+
+        Returns:
+            The figure; `.show()` opens a window, or shows it in a notebook.
 
         """
         from cardan.results.plots import plot, selection_of
 
-        output = FigureOutput(size, path, overwrite)
+        output = FigureOutput(size, path, overwrite, ax)
         return plot(self, panels, selection_of(self, joints, reactions, angle), lines, output)
 
     def plot_phase(
         self, *joints: str, angle: str = "rad", lines: int = 30, size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None, overwrite: bool = False,
+        path: str | PathLike[str] | None = None, overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Plot the rates of tree joints over their coordinates, all by default; a dot marks the start.
 
@@ -709,7 +713,7 @@ class Trajectory:
         """
         from cardan.results.plots import plot_phase, selection_of
 
-        output = FigureOutput(size, path, overwrite)
+        output = FigureOutput(size, path, overwrite, ax)
         return plot_phase(self, selection_of(self, joints or None, (), angle), lines, output)
 
     def plot_power(
@@ -728,7 +732,7 @@ class Trajectory:
     def draw(
         self, t: Any = None, *, trace: Sequence[Any] = (), view: Any = None, names: bool = False, centres: bool = False,
         scale: bool = True, size: tuple[float, float] | None = None, path: str | PathLike[str] | None = None,
-        overwrite: bool = False,
+        overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Draw the mechanism at one or several times, s, in one picture; by default at seven evenly spaced times.
 
@@ -737,7 +741,7 @@ class Trajectory:
         """
         from cardan.results.drawing.draw import strobe
 
-        return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite))
+        return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite, ax))
 
     def video(
         self, path: str | PathLike[str], *, size: tuple[int, int] | None = None, fps: float | None = None,
