@@ -45,7 +45,7 @@ def find_formulation(formulation: str | Formulation) -> Formulation:
     if isinstance(formulation, str) and formulation in ADDED:
         return ADDED[formulation]
     like = [own for own, others in _ELSEWHERE.items() if str(formulation).lower() in others]
-    hint = f"{nearest('', formulation_names())}; take {like[0]!r}" if like else nearest(formulation, formulation_names())
+    hint = nearest("" if like else formulation, formulation_names()) + (f"; take {like[0]!r}" if like else "")
     raise UnknownNameError(f"formulation {formulation!r} is not one{hint}")
 
 
