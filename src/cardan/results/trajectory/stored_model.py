@@ -14,9 +14,12 @@ import numpy as np
 
 from cardan.errors import CardanError, FileError
 from cardan.model.model import Model
+from cardan.model.tree import GROUND
 from cardan.results.trajectory.quantities import Labels, labels_of, with_values
 from cardan.structure.rounding import warn_outside
 
+FACES = 40_000
+"""Most triangles of the meshes in a run file; they take about a megabyte."""
 VARIABLE, WHY = "model_text", "why"
 
 
@@ -65,12 +68,23 @@ def model_variables(path: Any, model: Model | None) -> dict[str, Any]:
 
     words = {"long_name": "the model in Cardan's YAML format"}
     try:
-        text = write_yaml(model.unbound)
+        text = write_yaml(_with_meshes(model.unbound))
     except CardanError as error:
         why = str(error)
         warn_outside(f"{path}: the model is not in the file: {why}; to compute from it give cd.load_run(path, model)")
         text, words[WHY] = "", why
     return {VARIABLE: ((), np.asarray(text, dtype=object), words)}
+
+
+def _with_meshes(model: Model) -> Model:
+    """The model with the meshes of its bodies inside, since the file is opened without others."""
+    if not (any(body.shapes for body in model.bodies) or model.ground_shapes):
+        return model
+    from cardan.model.shape import embedded
+
+    found = embedded({b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}, FACES)
+    bodies = tuple(replace(body, shapes=found[b]) for b, body in enumerate(model.bodies))
+    return replace(model, bodies=bodies, ground_shapes=found[GROUND])
 
 
 def model_in(path: Any, data: Any, labels: Labels) -> tuple[StoredModel | None, str]:
