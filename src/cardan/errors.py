@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Never, TypedDict
 
@@ -165,3 +167,16 @@ def no_attribute(owner: str, name: str, names: Iterable[str], elsewhere: Mapping
     own = elsewhere.get(name) or elsewhere.get(name.lower() if len(name) > 1 else "")
     hint = f"; write {own}" if own else f"; did you mean {close[0]!r}?" if close else ""
     return AttributeError(f"{owner} has no attribute {name!r}{hint}")
+
+
+def warn_outside(text: str) -> None:
+    """Warn at the line of somebody else's code that called."""
+    warnings.warn(text, RuntimeWarning, stacklevel=_depth() + 1)
+
+
+def _depth() -> int:
+    """How many frames up from the caller somebody else's code begins."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cardan":
+        frame, depth = frame.f_back, depth + 1
+    return depth - 1
