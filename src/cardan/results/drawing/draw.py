@@ -68,6 +68,8 @@ def draw(
     """
     if not isinstance(model, Model):
         raise InputError(f"draw: give a model, as mechanism.build() makes it, got {type(model).__name__}")
+    if isinstance(q, str) and q not in model.states and os.path.splitext(q)[1]:
+        raise InputError(f"draw: the configuration comes first, and {q!r} looks like a file; write path={q!r}")
     model.require_one("draw")
     output = FigureOutput(size, path, overwrite, ax)
     geometry, poses = geometry_of(model), _poses(model, q)
