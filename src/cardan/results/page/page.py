@@ -49,6 +49,7 @@ from cardan.results.page.scene_3d import (
     joined,
     scene_3d,
 )
+from cardan.results.trajectory.files import require_suffix
 from cardan.results.trajectory.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def page(
         overwrite: whether an existing file may be replaced.
 
     """
+    require_suffix(path, ".html", "a page")
     text = html(
         thing,
         names,

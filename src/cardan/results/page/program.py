@@ -44,6 +44,7 @@ from cardan.model.parameter import JOINT_FIELDS, Parameter, free_fields, with_mo
 from cardan.model.tree import GROUND
 from cardan.program.program import Port, Program
 from cardan.results.page.pull import with_pull
+from cardan.results.progress import progress_bar
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import assemble
 from cardan.structure.kernels import function_of, symbolic
@@ -99,7 +100,11 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             model.unbound.free(*(name for name in sliders if name not in model.parameters.names))
         return PageProgram({"reason": _left_out(model)})
     found = simulated(thing, sliders)
-    programs = {name: compile_for_browser(Builder(program)) for name, program in found.programs.items()}
+    programs: dict[str, WebAssemblyCode] = {}
+    with progress_bar(None, "compiling for the browser", len(found.programs)) as report:
+        for k, (name, program) in enumerate(found.programs.items()):
+            report(k)
+            programs[name] = compile_for_browser(Builder(program))
     code = b"".join(program.code for program in programs.values())
     start, named = found.start, found.named
     return PageProgram(

@@ -202,7 +202,7 @@ def scene_3d(model: Model, poses: np.ndarray, most_faces: int = MOST_FACES) -> S
         _joint(scene, joint, poses)
         _axes(scene, joint)
         if joint.parent == GROUND and joint.holds:
-            _support(scene, joint, poses, up)
+            _support(scene, joint, poses, -up if geometry.hangs(joint, poses, up) else up)
     for element in geometry.elements:
         _element(scene, element)
     _triads(scene, model)
