@@ -192,8 +192,8 @@ def test_hands_on(tab: Any) -> None:
     tab.click("#simulating")
     assert tab.inner_text("#simulating") == "Simulate"
     stopped = tab.evaluate("simulator.state().t")
-    tab.evaluate("cardan.simulation.places[0].range.value = 0.5")
-    tab.evaluate("cardan.simulation.places[0].range.dispatchEvent(new Event('input'))")
+    tab.evaluate("cardan.simulation.starts[0].range.value = 0.5")
+    tab.evaluate("cardan.simulation.starts[0].range.dispatchEvent(new Event('input'))")
     assert tab.evaluate("simulator.state().t") == 0.0 < stopped
     assert tab.evaluate("Math.abs(simulator.state().q[0] - 0.5)") < 1e-12
     place = """(() => {

@@ -1,6 +1,7 @@
 // The part of the page that simulates: buttons, sliders, and a spring that the pointer pulls with.
 
 const SHORTEST_FRAME = 12; // ms of a frame for the simulation: a slow one shows slower, and the page still answers
+const raised = (unit) => unit.replace("^2", "\u00b2").replace("^3", "\u00b3");
 const LONGEST_FRAME = 0.1; // s of the clock: a page that was hidden does not catch up
 
 function made(tag, properties = {}, ...children) {
@@ -33,14 +34,14 @@ async function startSimulation(about, section) {
   const hint = made("p", { className: "told", textContent: "Drag a body to pull it by a spring." });
   const state = { playing: false, active: false, before: 0, pull: null, behind: 0 };
   const sliders = about.sliders.map((one) => slider(one.name, one.unit, one.low, one.high, one.value, changed));
-  const places = about.coordinates.map((c) => slider(c.name, c.unit, c.low, c.high, c.value, restarted));
+  const starts = about.coordinates.map((c) => slider(c.name, c.unit, c.low, c.high, c.value, restarted));
   const rates = about.coordinates.map((c) => slider(c.name, c.rate_unit, -c.fast, c.fast, c.rate, restarted));
   byId("views").append(shortcut);
   const strip = makeStrip([...about.curves.map((one) => ({ ...one, of: (now) => one.at.map((k) => now[one.kind][k]) })),
     { name: "energy", unit: "J", curves: ["energy", "kinetic", "potential"], of: (_, { energy, kinetic, potential }) => [energy, kinetic, potential] }]);
   section.append(made("details", { open: true }, made("summary", { textContent: "Simulate" }),
     made("p", { className: "row" }, run, again), told, status, hint, made("div", { className: "strip" }, ...strip.elements),
-    ...group("Values", sliders, true), ...group("Start", places, places.length <= 8),
+    ...group("Values", sliders, true), ...group("Start", starts, starts.length <= 8),
     ...group("Speed at the start", rates, false), made("p", { className: "row" }, original)));
 
   function group(name, list, open) {
@@ -60,7 +61,7 @@ async function startSimulation(about, section) {
       if (Number.isFinite(field.valueAsNumber)) { one.value = field.valueAsNumber; range.value = one.value; use(); }
       else field.value = Number(one.value.toPrecision(5));
     };
-    one.row = made("div", { className: "slider" }, made("span", { textContent: name }), made("small", { textContent: unit }), range, field);
+    one.row = made("div", { className: "slider" }, made("span", { textContent: name }), made("small", { textContent: raised(unit) }), range, field);
     return one;
   }
 
@@ -69,7 +70,7 @@ async function startSimulation(about, section) {
 
   function restarted() {
     state.active = true;
-    say(simulator.set(values(sliders), values(places), values(rates)));
+    say(simulator.set(values(sliders), values(starts), values(rates)));
     show();
   }
 
@@ -89,7 +90,7 @@ async function startSimulation(about, section) {
     strip.draw();
     const { energy, kinetic, gap } = quantities;
     const slower = state.playing && state.behind > 0.2 ? " \u00b7 slower than the clock" : "";
-    told.textContent = `${t.toFixed(3)} s \u00b7 energy ${shortly(energy, 5)} J, kinetic ${shortly(kinetic, 4)} J` +
+    told.textContent = `${t.toFixed(still ? 3 : places)} s \u00b7 energy ${shortly(energy, 5)} J, kinetic ${shortly(kinetic, 4)} J` +
       (about.programs.close ? (gap <= about.closed ? " \u00b7 loops closed" : ` \u00b7 loops open by ${gap.toPrecision(2)}`) : "") + slower;
   }
 
@@ -143,7 +144,7 @@ async function startSimulation(about, section) {
   again.onclick = restarted;
   original.onclick = () => {
     sliders.forEach((one, k) => one.set(about.sliders[k].value));
-    places.forEach((one, k) => one.set(about.coordinates[k].value));
+    starts.forEach((one, k) => one.set(about.coordinates[k].value));
     rates.forEach((one, k) => one.set(about.coordinates[k].rate));
     restarted();
   };
@@ -169,7 +170,7 @@ async function startSimulation(about, section) {
       show();
     },
   };
-  window.cardan.simulation = { simulator, makeSimulator, state, pause, resume, restarted, sliders, places, rates };
+  window.cardan.simulation = { simulator, makeSimulator, state, pause, resume, restarted, sliders, starts, rates };
   document.body.dataset.simulates = "yes";
 }
 

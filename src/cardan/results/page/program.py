@@ -53,7 +53,7 @@ from cardan.structure.rows import generic_configurations, independent_rows, scal
 
 MOST_RATES = 64  # of a model that a page simulates: the programs of larger ones are long
 MOST_DEFAULTS = 16  # sliders of numbers that the user did not name
-MOST_CURVES = 6  # in one chart
+MOST_CURVES = 7  # in one chart
 FEW_BODIES = 8  # of a model whose masses are among them
 MOST_CAREFUL = 16  # rates of a model with loops that passes singular positions in a page: twice the program
 WELL_APART = 0.02  # smallest singular value of the part of all freedoms that held joints have
@@ -318,10 +318,11 @@ def _curves(model: Model) -> Iterator[dict[str, Any]]:
                 if unit != "1":  # quaternions
                     label = name if len(units) == 1 else f"{name}[{k}]"
                     by_unit.setdefault(unit, []).append((label, at.start + k))
-        for unit, found in by_unit.items():
+        for unit, found in sorted(by_unit.items(), key=lambda item: -len(item[1])):
             for first in range(0, len(found), MOST_CURVES):
                 some = found[first : first + MOST_CURVES]
-                name = what if len(found) <= MOST_CURVES else f"{what} {first + 1} to {first + len(some)}"
+                numbers = f"{first + 1}" if len(some) == 1 else f"{first + 1} to {first + len(some)}"
+                name = what if len(found) <= MOST_CURVES else f"{what} {numbers}"
                 yield {
                     "kind": kind, "name": name, "unit": unit, "curves": [label for label, _ in some],
                     "at": [k for _, k in some],
