@@ -4,6 +4,12 @@ const SHORTEST_FRAME = 12; // ms of a frame for the simulation: a slow one shows
 const raised = (unit) => unit.replace("^2", "\u00b2").replace("^3", "\u00b3");
 const LONGEST_FRAME = 0.1; // s of the clock: a page that was hidden does not catch up
 
+// What numbers must be, by their rule; a sentence's end where they are not.
+const RULES = {
+  positive: (x) => (x > 0 ? "" : "must be above 0"),
+  "not negative": (x) => (x >= 0 ? "" : "must not be negative"),
+};
+
 function made(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
@@ -31,9 +37,9 @@ async function startSimulation(about, section) {
   const again = made("button", { type: "button", textContent: "Start again", title: "to the start that the sliders give" });
   const original = made("button", { type: "button", textContent: "Values as given" });
   const told = made("p", { className: "readings" });
-  const hint = made("p", { className: "told", textContent: "Drag a body to pull it by a spring." });
+  const hint = made("p", { className: "told", textContent: simulator.pulls ? "Drag a body to pull it by a spring." : "" });
   const state = { playing: false, active: false, before: 0, pull: null, behind: 0 };
-  const sliders = about.sliders.map((one) => slider(one.name, one.unit, one.low, one.high, one.value, changed));
+  const sliders = about.sliders.map((one) => slider(one.name, one.unit, one.low, one.high, one.value, changed, one.rule));
   const starts = about.coordinates.map((c) => slider(c.name, c.unit, c.low, c.high, c.value, restarted));
   const rates = about.coordinates.map((c) => slider(c.name, c.rate_unit, -c.fast, c.fast, c.rate, restarted));
   byId("views").append(shortcut);
@@ -41,7 +47,7 @@ async function startSimulation(about, section) {
     { name: "energy", unit: "J", curves: ["energy", "kinetic", "potential"], of: (_, { energy, kinetic, potential }) => [energy, kinetic, potential] }]);
   section.append(made("details", { open: true }, made("summary", { textContent: "Simulate" }),
     made("p", { className: "row" }, run, again), told, status, hint, made("div", { className: "strip" }, ...strip.elements),
-    ...group("Values", sliders, true), ...group("Start", starts, starts.length <= 8),
+    ...group("Values", sliders, true), ...group("Start", starts.filter((_, k) => about.coordinates[k].q >= 0), starts.length <= 8),
     ...group("Speed at the start", rates, false), made("p", { className: "row" }, original)));
 
   function group(name, list, open) {
@@ -49,7 +55,7 @@ async function startSimulation(about, section) {
   }
 
   // A slider with a field beside it, in which any value can be written.
-  function slider(name, unit, low, high, value, use) {
+  function slider(name, unit, low, high, value, use, rule = "any") {
     const range = made("input", { type: "range", min: low, max: high, step: "any", value });
     const field = made("input", { type: "number", step: "any", value: Number(value.toPrecision(5)) });
     const label = `${name}, ${unit}`;
@@ -58,8 +64,10 @@ async function startSimulation(about, section) {
     const one = { value, range, field, set(x) { one.value = x; range.value = x; field.value = Number(x.toPrecision(5)); } };
     range.oninput = () => { one.value = range.valueAsNumber; field.value = Number(one.value.toPrecision(4)); use(); };
     field.onchange = () => {
-      if (Number.isFinite(field.valueAsNumber)) { one.value = field.valueAsNumber; range.value = one.value; use(); }
-      else field.value = Number(one.value.toPrecision(5));
+      const x = field.valueAsNumber, wrong = RULES[rule]?.(x) ?? "";
+      if (Number.isFinite(x) && !wrong) { one.value = x; range.value = x; use(); return; }
+      field.value = Number(one.value.toPrecision(5));
+      say(`${name} ${wrong || "must be a number"}; it stays as it was.`);
     };
     one.row = made("div", { className: "slider" }, made("span", { textContent: name }), made("small", { textContent: raised(unit) }), range, field);
     return one;
@@ -155,7 +163,7 @@ async function startSimulation(about, section) {
   // Pulling: only while simulated states are shown, so that a run can be turned by its bodies.
   window.cardan.drag = {
     start({ body, point, world }) {
-      if (!state.active || clock.state === undefined) return false;
+      if (!simulator.pulls || !state.active || clock.state === undefined) return false;
       const playing = state.playing;
       state.pull = { ...simulator.springFor(body, point, about.size), target: world };
       if (!playing) go();
