@@ -6,6 +6,7 @@ import io
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -31,6 +32,16 @@ def main() -> None:
     identification()
     synthesis()
     linkages()
+    shapes()
+
+
+def shapes() -> None:
+    """The first block of docs/shapes.md."""
+    text = Path(__file__).with_name("shapes.md").read_text(encoding="utf-8")
+    block = text.partition("```python\n")[2].partition("```")[0].partition("model.draw(")[0]
+    made: dict[str, Any] = {}
+    exec(block, made)
+    made["model"].draw(view=(35, 50)).savefig(FIGURES / "shapes.png", dpi=90)
 
 
 def four_bar() -> None:

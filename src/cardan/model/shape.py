@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
@@ -372,6 +372,14 @@ class MeshFile(Shape):
         scale = np.diag(self.scale)
         return tuple(Part(part.surface.moved(scale, np.zeros(3)), part.colour) for part in read_mesh(self.path))
 
+    @property
+    def readable(self) -> bool:
+        """Whether the file can be read; it is read to find out."""
+        try:
+            return bool(self._read)
+        except FileError:
+            return False
+
     def _local_parts(self, most_faces: int | None) -> tuple[Part, ...]:
         return _simpler(self._read, most_faces)
 
@@ -390,6 +398,40 @@ def visible_parts(shapes: Iterable[Shape], most_faces: int | None = None) -> Ite
             yield from shape.parts(most_faces)
         except FileError as error:
             warnings.warn(f"{error}; the body is shown without it", stacklevel=2)
+
+
+def shared_parts(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> Iterator[tuple[int, Part]]:
+    """Surfaces of the shapes of several bodies, with about `most_faces` triangles in all.
+
+    Parts of few triangles keep them all; the others have the same number each.
+    """
+    found = [(body, part) for body, own in shapes.items() for part in visible_parts(own)]
+    left, most = most_faces, most_faces
+    for k, count in enumerate(sorted(len(part.surface.faces) for _, part in found)):
+        most = max(left // (len(found) - k), FEWEST)
+        if count > most:
+            break
+        left, most = left - count, most_faces
+    for body, part in found:
+        yield body, _simpler((part,), most)[0]
+
+
+def embedded(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> dict[int, tuple[Shape, ...]]:
+    """The shapes of several bodies with mesh files read into them, about `most_faces` triangles in all.
+
+    Positions are rounded to a hundred-thousandth of the size of a part. A file that cannot be read stays a file.
+    """
+    files: dict[int, list[Shape]] = {}
+    others: dict[int, list[Shape]] = {body: [] for body in shapes}
+    for body, own in shapes.items():
+        for shape in own:
+            readable = isinstance(shape, MeshFile) and shape.readable
+            (files.setdefault(body, []) if readable else others[body]).append(shape)
+    for body, part in shared_parts(files, most_faces):
+        size = float(np.ptp(part.surface.vertices, axis=0).max())
+        digits = 5 - int(np.floor(np.log10(max(size, 1e-12))))
+        others[body].append(Mesh(np.round(part.surface.vertices, digits), part.surface.faces, colour=part.colour))
+    return {body: tuple(own) for body, own in others.items()}
 
 
 def read_shapes(owner: str, value: Any) -> tuple[Shape, ...]:
@@ -492,7 +534,7 @@ def _ring(shape: Shape, what: str, value: Any, direction: int) -> np.ndarray:
     x, y = corners.T
     area = float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
     if abs(area) <= 1e-12 * float(np.ptp(x) ** 2 + np.ptp(y) ** 2):
-        raise ModelError(f"{shape.owner}: {what} has no area; its corners lie on a line")
+        raise ModelError(f"{shape.owner}: {what} encloses no area; its corners lie on a line, or its edges cross")
     return frozen(corners if area * direction >= 0 else corners[::-1])
 
 
