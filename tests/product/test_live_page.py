@@ -11,7 +11,9 @@ import pytest
 import cardan as cd
 from cardan import mechanisms
 from cardan.machines.ufunc.kernel import compile_program
+from cardan.results.page import program
 from cardan.results.page.program import CONTROL, MOST_RATES, Simulated, page_program, simulated
+from cardan.structure import kernels
 
 from ..machines.javascript import open_browser
 
@@ -210,6 +212,20 @@ def test_hands_on(tab: Any) -> None:
     moved = tab.evaluate(place)
     assert np.hypot(moved[0] - x, moved[1] - y) > 20
     assert tab.evaluate("cardan.simulation.state.pull") is None
+
+
+def test_large_trees_are_looped(tab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short chain that counts as large."""
+    monkeypatch.setattr(kernels, "LOOP_PAST", 2)
+    monkeypatch.setattr(program, "MOST_RATES", 2)
+    run = cd.simulate(mechanisms.chain(3).build(), 0.5, np.array([0.4, -0.3, 0.8]), rtol=1e-10, atol=1e-12)
+    script = """async (about) => {
+      const other = await cardan.simulation.makeSimulator(about);
+      return { pulls: other.pulls, last: other.advance(0.5), energy: other.quantities().energy };
+    }"""
+    found = plain(tab, script, page_program(run).description)
+    assert not found["pulls"] and found["energy"] == pytest.approx(run.energy[-1], rel=1e-5)
+    np.testing.assert_allclose(found["last"]["q"], run.q[-1], atol=1e-5)
 
 
 def test_what_is_left_out_is_said() -> None:
