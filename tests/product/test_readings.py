@@ -109,6 +109,10 @@ def test_bodies_obey_newton_in_ground_axes() -> None:
     assert close(run.acceleration("coupler", (0.3, 0.2, 0)), rate_of_velocity(run), 1e-6)
     with pytest.raises(cd.InputError, match=r"axes must be one of 'joint', 'child', 'parent', 'ground', got 'world'"):
         run.reaction("A", axes="world")
+    figure = run.plot("energy", reactions="A", reaction_axes="ground")
+    assert figure.axes[1].get_ylabel().startswith("force of A, ground axes")
+    with pytest.raises(cd.InputError, match="derivatives, and results on a GPU, are in joint axes"):
+        cd.reactions(model, q, v, axes="ground", by="q")
 
 
 def rate_of_velocity(run: cd.Trajectory, h: float = 1e-5) -> np.ndarray:
