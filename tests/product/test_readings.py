@@ -156,6 +156,26 @@ def test_a_motion_needs_the_torque_of_inverse_dynamics() -> None:
     assert close(run["swing.power"], tau[:, 0] * run["shoulder.rate"], 1e-9)
 
 
+def test_gears_and_constraints_do_no_work() -> None:
+    """The forces of a gear along its joints, and of a constraint, are those that the equations of motion lack."""
+    m = cd.Mechanism("train", gravity=(0, -9.81, 0))
+    for name in ("one", "two"):
+        m.body(name, mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))
+        m.joint(name, cd.Revolute(), m.ground, name)
+    m.body("slider", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    m.joint("plane", cd.Planar(), m.ground, "slider")
+    free = m.build()
+    m.couple("gear", {"one": 1.0, "two": 3.0})
+    m.constraint("wall", ["slider"], lambda t, poses, twists: poses[0].position[0])
+    rng = np.random.default_rng(3)
+    q, v = cd.assemble(m.build(), rng.standard_normal((5, 5)), rng.standard_normal((5, 5)))
+    run = cd.Trajectory(m.build(), np.arange(5.0), q, v)
+    lacking = cd.inverse_dynamics(free, q, v, run.a)
+    assert np.allclose(run["gear.torque"], lacking[:, :2]) and run.about("gear.torque").labels == ("one", "two")
+    assert np.allclose(run["wall.force"], lacking[:, 2]) and run.about("wall.force").units == ("N",)
+    assert np.allclose((run["gear.torque"] * v[:, :2]).sum(axis=-1), 0)
+
+
 def test_names(tmp_path: Path) -> None:
     run = states()
     names = run.names()
