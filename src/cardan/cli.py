@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from typing import Annotated
 
 import typer
@@ -20,7 +19,7 @@ from cardan.commands.equilibrium import equilibrium
 from cardan.commands.identify import identify
 from cardan.commands.kinematics import branches, ik, workspace
 from cardan.commands.linear import linearise, modes
-from cardan.commands.output import say_error
+from cardan.commands.output import say_error, warnings_as_sentences
 from cardan.commands.plot import plot
 from cardan.commands.simulate import simulate
 from cardan.commands.synthesis import balance, synthesise
@@ -43,8 +42,7 @@ def main() -> None:
     """Run the command line; errors and warnings of Cardan are printed as one sentence, errors with exit status 2."""
     try:
         try:
-            with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *where, **more: say_error(str(message))
+            with warnings_as_sentences():
                 app(prog_name="cardan")
         finally:
             if sys.stdout is not None:  # None if the shell has closed it

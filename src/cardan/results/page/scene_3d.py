@@ -190,19 +190,19 @@ class Scene3D:
         self.parts.append(Part(layer, body, joined(solids), colour, opacity))
 
 
-def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
-    """The scene of a model whose bodies take these poses (..., nb, 4, 4)."""
+def scene_3d(model: Model, poses: np.ndarray, most_faces: int = MOST_FACES) -> Scene3D:
+    """The scene of a model whose bodies take poses (..., nb, 4, 4); shapes have at most `most_faces` triangles."""
     geometry = geometry_of(model)
     shapes = {b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}
     scene = Scene3D(geometry, _shaped(geometry, {b for b, own in shapes.items() if own}))
-    _shapes(scene, shapes)
+    _shapes(scene, shapes, most_faces)
     up = geometry.plane[1] if geometry.plane is not None else upwards(model)
     _bodies(scene, poses)
     for joint in geometry.joints:
         _joint(scene, joint, poses)
         _axes(scene, joint)
         if joint.parent == GROUND and joint.holds:
-            _support(scene, joint, poses, up)
+            _support(scene, joint, poses, -up if geometry.hangs(joint, poses, up) else up)
     for element in geometry.elements:
         _element(scene, element)
     _triads(scene, model)
@@ -232,9 +232,9 @@ def _shaped(geometry: Geometry, bodies: set[int]) -> frozenset[int]:
     return frozenset(found if GROUND in bodies else found - {GROUND})
 
 
-def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]]) -> None:
+def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> None:
     """The shapes of bodies, in their own colours or that of the body."""
-    for body, part in shared_parts(shapes, MOST_FACES):
+    for body, part in shared_parts(shapes, most_faces):
         r, g, b, a = part.colour or (0, 0, 0, 1)
         own = sum(round(255 * x) << k for x, k in ((r, 16), (g, 8), (b, 0)))
         colour = colour_of(body) if part.colour is None else own

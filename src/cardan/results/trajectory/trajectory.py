@@ -789,7 +789,11 @@ class Trajectory:
         return f"Trajectory of {name}; {'; '.join(f'{what}: {value}' for what, value in rest)}."
 
     def _repr_html_(self) -> str:
-        return html_table("Trajectory", self._facts())
+        from cardan.results.page.inline import inline_view
+
+        facts, view = html_table("Trajectory", self._facts()), inline_view(self)
+        style = "display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start"
+        return f"<div style='{style}'><div>{facts}</div><div style='flex:1;min-width:320px'>{view}</div></div>"
 
     def _facts(self) -> list[tuple[str, str]]:
         """Rows of the summary, without computing anything new."""
