@@ -573,7 +573,7 @@ class Trajectory:
     def __getitem__(self, index: Any) -> Any:
         """A quantity by name, `run["spring.force"]`; or part of a batch: `run[3]` without padding, `run[:10]`."""
         if isinstance(index, str):
-            return self.quantity(index)
+            return self.time if index == "time" else self.quantity(index)
         numbers = np.arange(int(np.prod(self.batch))).reshape(self.batch or (1,))
         index = index if isinstance(index, tuple) else (index,)
         if not all(isinstance(i, int | np.integer | slice) for i in index):
