@@ -120,8 +120,8 @@ def _entry(name: str, thing: object) -> list[str]:
 def _class(name: str, thing: type) -> list[str]:
     """A class: how it is made, its arguments or attributes, then its methods and properties."""
     made = MADE_BY.get(name.removeprefix("cd."))
-    constructor = "" if made or issubclass(thing, Exception) else _signature(thing)
-    lines = [f"### `{name}{constructor}`", "", *_doc(thing), ""]
+    constructor = [] if made or issubclass(thing, Exception) else _call(name, _signature(thing))
+    lines = [f"### `{name}`", "", *constructor, *_doc(thing), ""]
     if issubclass(thing, Exception):
         return lines
     arguments = _sections(inspect.getdoc(thing.__init__) or "") if "__init__" in vars(thing) else []
@@ -139,8 +139,8 @@ def _class(name: str, thing: type) -> list[str]:
             continue
         function = getattr(value, "__func__", value)
         if inspect.isfunction(function):
-            heading = f"{name.removeprefix('cd.')}.{attribute}{_signature(function, drop_self=True)}"
-            methods += [f"#### `{heading}`", "", *_doc(function), ""]
+            call = _call(f"{name.removeprefix('cd.')}.{attribute}", _signature(function, drop_self=True))
+            methods += [f"#### `{name.removeprefix('cd.')}.{attribute}`", "", *call, *_doc(function), ""]
         elif isinstance(value, property) or hasattr(value, "func"):
             properties += [f"- `{attribute}`: {_first(getattr(value, 'fget', None) or value.func)}"]
     return [*lines, *(["Properties:", "", *properties, ""] if properties else []), *methods]
@@ -188,7 +188,13 @@ def _equation(name: str, thing: Equation) -> list[str]:
 
 
 def _function(name: str, thing: object) -> list[str]:
-    return [f"### `{name}{_signature(thing)}`", "", *_doc(thing), ""]
+    return [f"### `{name}`", "", *_call(name, _signature(thing)), *_doc(thing), ""]
+
+
+def _call(name: str, signature: str) -> list[str]:
+    """How it is called, as code, in lines of readable length."""
+    lines = textwrap.wrap(f"{name}{signature}", 96, subsequent_indent="    ", break_long_words=False)
+    return ["```py", *lines, "```", ""]
 
 
 def _signature(thing: object, drop_self: bool = False) -> str:

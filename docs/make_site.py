@@ -85,7 +85,10 @@ def text_of(path: str) -> str:
 
 
 def gallery_names() -> list[str]:
-    """The mechanisms whose pages are made: all, or those that the environment variable CARDAN_GALLERY names."""
+    """The mechanisms whose pages are made: all.
+
+    For a quick build the environment variable CARDAN_GALLERY names some of them, or none.
+    """
     wanted = os.environ.get("CARDAN_GALLERY")
     return [name for name in CATALOGUE if wanted is None or name in wanted.split(",")]
 
