@@ -19,7 +19,7 @@ from cardan.commands.equilibrium import equilibrium
 from cardan.commands.identify import identify
 from cardan.commands.kinematics import branches, ik, workspace
 from cardan.commands.linear import linearise, modes
-from cardan.commands.output import say_error
+from cardan.commands.output import say_error, warnings_as_sentences
 from cardan.commands.plot import plot
 from cardan.commands.simulate import simulate
 from cardan.commands.synthesis import balance, synthesise
@@ -39,10 +39,11 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error of Cardan is printed as one sentence, with exit status 2."""
+    """Run the command line; errors and warnings of Cardan are printed as one sentence, errors with exit status 2."""
     try:
         try:
-            app(prog_name="cardan")
+            with warnings_as_sentences():
+                app(prog_name="cardan")
         finally:
             if sys.stdout is not None:  # None if the shell has closed it
                 sys.stdout.flush()

@@ -162,6 +162,6 @@ def no_attribute(owner: str, name: str, names: Iterable[str], elsewhere: Mapping
     if name.startswith("_"):
         return AttributeError(f"{owner} has no attribute {name!r}")
     close = difflib.get_close_matches(name.lower(), [other for other in names if not other.startswith("_")], 1)
-    own = elsewhere.get(name) or elsewhere.get(name.lower())
+    own = elsewhere.get(name) or elsewhere.get(name.lower() if len(name) > 1 else "")
     hint = f"; write {own}" if own else f"; did you mean {close[0]!r}?" if close else ""
     return AttributeError(f"{owner} has no attribute {name!r}{hint}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ T = TypeVar("T")
 # What error messages say of Python arguments, and the same for command-line options.
 OPTIONS = {
     "simulate: ": "",
+    "assemble: q of joint ": "--start of joint ",
     "pass overwrite=True": "give --force",
     "equilibrium: ": "",
     "equilibrium_path: ": "",
@@ -30,6 +33,7 @@ OPTIONS = {
     "solve_for=": "--solve-for",
     ", or allow more (iterations=)": "",
     "load: ": "",
+    "assemble: q of joint": "--start of joint",
     "simplify=False": "--plain",
     "step=1e-3 (s)": "--step 1ms",
     "; what was computed until then is in error.partial": "",
@@ -79,11 +83,27 @@ def say_error(sentence: str) -> None:
     print(f"cardan: {as_typed(sentence)}", file=sys.stderr)
 
 
+@contextmanager
+def warnings_as_sentences() -> Iterator[None]:
+    """Print warnings as one sentence each, without the line of code that they come from."""
+
+    def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, DeprecationWarning):
+            usual(message, category, *where, **more)
+        else:
+            say_error(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+        warnings.showwarning = say
+        yield
+
+
 def as_typed(sentence: str) -> str:
     """An error message with Python arguments replaced by command-line options."""
     for argument, option in OPTIONS.items():
         sentence = sentence.replace(argument, option)
-    return sentence
+    return re.sub(r"cd\.deg\((.*?)\)", r"\1deg", sentence)
 
 
 QUANTITIES = ("a", "energy", "kinetic", "potential", "power", "position_residual", "velocity_residual")

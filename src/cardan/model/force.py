@@ -48,7 +48,7 @@ from cardan.model.field import (
 from cardan.model.graph_digest import graph_digest
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
-from cardan.model.values import floats
+from cardan.model.values import counted, floats
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
 # changes by less than 1e-16 of itself where the ends are a ten-thousandth of a millimetre apart.
@@ -808,10 +808,9 @@ def _require_arguments(owner: str, function: Any, arguments: tuple[Any, ...], wh
         signature.bind(*arguments)
     except TypeError:
         given = [str(x) if is_symbol(x) and x.shape == (1, 1) else f"x{k}" for k, x in enumerate(arguments)]
-        named = f"({', '.join(given)})"
+        many, named = counted(len(arguments), "argument"), ", ".join(given)
         raise ModelError(
-            f"{owner}: its {what} is called with {len(arguments)} arguments, {named}, and takes {signature}; "
-            f"write lambda {named[1:-1]}: ..."
+            f"{owner}: its {what} is called with {many}, ({named}), and takes {signature}; write lambda {named}: ..."
         ) from None
 
 

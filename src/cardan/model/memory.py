@@ -28,8 +28,9 @@ def not_a_model(thing: Any) -> CardanError:
     what, fix = f"a {type(thing).__name__}", "models come from mechanism.build() and cd.load(file)"
     if isinstance(thing, str | PathLike):
         what, fix = repr(str(thing)), "cd.load(file) reads a file, cd.mechanisms has the catalogue"
-    elif callable(thing) and getattr(thing, "__name__", "") == "build":
-        what, fix = "the function build", "call it: mechanism.build()"
+    elif callable(thing) and hasattr(thing, "__name__"):
+        what = f"the function {thing.__name__}"
+        fix = "call it: mechanism.build()" if thing.__name__ == "build" else f"call it: {thing.__name__}().build()"
     elif hasattr(thing, "model"):
         fix = "give its .model"
     elif hasattr(thing, "dtype"):

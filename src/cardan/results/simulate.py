@@ -195,6 +195,11 @@ def plan(
     require_gpu(integrator, threads)
     require_precision(integrator, precision)
     start = number("simulate", "start", start, "of seconds")
+    if np.ndim(duration) == 1:
+        raise InputError(
+            f"simulate: duration is one number of seconds, got {shown(duration)}; the start is start=..., and times of "
+            "results are samples=..."
+        )
     duration = number("simulate", "duration", duration, "of seconds", above=0)
     events, breaks = _events(events), _listed("breaks", breaks)
     breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())

@@ -68,6 +68,8 @@ def draw(
     """
     if not isinstance(model, Model):
         raise InputError(f"draw: give a model, as mechanism.build() makes it, got {type(model).__name__}")
+    if isinstance(q, str) and q not in model.states and os.path.splitext(q)[1]:
+        raise InputError(f"draw: the configuration comes first, and {q!r} looks like a file; write path={q!r}")
     model.require_one("draw")
     output = FigureOutput(size, path, overwrite, ax)
     geometry, poses = geometry_of(model), _poses(model, q)
@@ -90,9 +92,7 @@ def strobe(
     if np.size(t) == 0:
         raise InputError("draw: t has no time; give one or several times, s, or leave it out")
     poses = body_poses(model, np.atleast_2d(run.at(np.atleast_1d(t))[0]))
-    if not isinstance(trace, Sequence):
-        raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {trace!r}")
-    paths = [run.position(*traced("draw", point)) for point in ((trace,) if isinstance(trace, str) else trace)]
+    paths = [run.position(*point) for point in traced("draw", trace)]
     return overlaid(model, poses, run.poses, paths, view, names, centres, scale, output)
 
 
@@ -159,15 +159,18 @@ def _add_shapes(
         canvas.rasters.append(Raster(picture, low, high, opacity))
 
 
-def traced(what: str, point: Any) -> tuple[str, Any]:
-    """The body or frame and the point of an entry of `trace`."""
-    if isinstance(point, str):
-        return point, (0.0, 0.0, 0.0)
-    try:
-        body, at = point
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: trace takes names of bodies or pairs (body, point), got {point!r}") from None
-    return body, at
+def traced(what: str, trace: Any) -> list[tuple[str, Any]]:
+    """The bodies or frames and the points whose paths are drawn: `trace` has names, or pairs (body, point)."""
+    found: list[tuple[str, Any]] = []
+    if not isinstance(trace, Sequence):
+        raise InputError(f"{what}: trace takes names of bodies or pairs (body, point), got {trace!r}")
+    for point in (trace,) if isinstance(trace, str) else trace:
+        try:
+            body, at = (point, (0.0, 0.0, 0.0)) if isinstance(point, str) else point
+        except (TypeError, ValueError):
+            raise InputError(f"{what}: trace takes names of bodies or pairs (body, point), got {point!r}") from None
+        found.append((body, at))
+    return found
 
 
 def _poses(model: Model, q: Any) -> np.ndarray:

@@ -27,7 +27,7 @@ from cardan.model.model import Model
 from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.named import NamedQuantity
 from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, with_values
-from cardan.results.trajectory.stored_model import StoredModel, model_in, model_variables
+from cardan.results.trajectory.stored_model import MESHES, StoredModel, model_in, model_variables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -312,7 +312,8 @@ class NetCDF:
             self._dimensions(dict(zip(dims, variable.shape, strict=True)))
             values = variable.values
             kind = h5py.string_dtype() if values.dtype.kind in "OU" else values.dtype
-            made = self.file.create_variable(str(name).replace("/", SLASH), dims, kind)
+            packed = {"compression": "gzip", "shuffle": True} if name in MESHES else {}
+            made = self.file.create_variable(str(name).replace("/", SLASH), dims, kind, **packed)
             made[...] = values.astype(object) if values.dtype.kind in "OU" else values
             made.attrs.update(variable.attrs)
         self.file.attrs.update(data.attrs)
@@ -370,8 +371,25 @@ def _blocks(first: int, last: int, shape: tuple[int, ...]) -> Iterator[tuple[tup
         yield (slice(begin, end),), slice(begin * row, end * row)
 
 
+# What writes the files of a suffix.
+WRITERS = {
+    ".nc": "run.save(path)", ".csv": "run.to_csv(path)", ".parquet": "run.to_parquet(path)",
+    ".html": "run.page(path)", ".htm": "run.page(path)",
+    **dict.fromkeys((".png", ".svg", ".pdf", ".jpg"), "run.plot(path=...) or run.draw(...)"),
+    **dict.fromkeys((".mp4", ".gif", ".webm"), "run.video(path)"),
+}  # fmt: skip
+
+
+def require_suffix(path: str | os.PathLike[str], own: str, what: str) -> None:
+    """Refuse to write a file of one kind under a suffix of another: programs would not read it."""
+    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    if WRITERS.get(suffix, WRITERS[own]) != WRITERS[own]:
+        raise FileError(f"{path}: this writes {what}, a {own} file; for a {suffix} file call {WRITERS[suffix]}")
+
+
 def save(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], overwrite: bool) -> None:
     """Write a run as NetCDF-4, with its model."""
+    require_suffix(path, ".nc", "NetCDF")
     data = dataset(run, names, OF_FILES).assign(model_variables(os.fspath(path), run._model))
     with whole_file(path, overwrite) as part:
         file = NetCDF(part)
@@ -385,6 +403,7 @@ def save(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], ov
 
 def to_csv(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], units: bool, overwrite: bool) -> None:
     """Write the table of a run as CSV, with numbers that read back exactly."""
+    require_suffix(path, ".csv", "a table as text")
     frame = table(run, names)
     with whole_file(path, overwrite) as part, open(part, "w", encoding="utf-8", newline="") as file:
         if units:
@@ -394,6 +413,7 @@ def to_csv(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], 
 
 def to_parquet(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], overwrite: bool) -> None:
     """Write the table of a run as Parquet."""
+    require_suffix(path, ".parquet", "a table as Parquet")
     try:
         import pyarrow  # noqa: F401
     except ImportError:

@@ -27,6 +27,7 @@ from cardan.results.trajectory.files import (
     knot_variables,
     load_run,
     parameter_variables,
+    require_suffix,
     system_axes,
     variable,
 )
@@ -61,6 +62,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
         tau: Any = None, values: Any = None, method: str = "", formulation: str = "spatial",
         settings: Mapping[str, Any] | None = None, overwrite: bool = False,
     ) -> None:  # fmt: skip
+        require_suffix(path, ".nc", "NetCDF")
         if not isinstance(model, Model):
             raise InputError(f"store: model must be a cd.Model, got {type(model).__name__}")
         shape = batch_size if isinstance(batch_size, tuple) else (batch_size,)
